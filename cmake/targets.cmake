@@ -1,0 +1,63 @@
+# berth_library(NAME DEPENDS ...): every .cpp of the calling folder but *_test.cpp and *_fuzz.cpp becomes the library
+# berth_NAME; every *_test.cpp becomes part of the test program NAME_test (label unit).
+function(berth_library name)
+  cmake_parse_arguments(arg "NO_TESTS" "" "DEPENDS;LABELS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  file(GLOB_RECURSE nested CONFIGURE_DEPENDS */*.cpp)
+  list(APPEND sources ${nested})
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  set(fuzzers ${sources})
+  list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cpp$")
+
+  add_library(berth_${name} STATIC ${sources})
+  target_include_directories(berth_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(berth_${name} PUBLIC berth_boost ${arg_DEPENDS})
+  target_precompile_headers(berth_${name} REUSE_FROM berth_pch)
+
+  if(BERTH_TESTS AND tests AND NOT arg_NO_TESTS)
+    berth_test(${name}_test LABEL unit SOURCES ${tests} DEPENDS berth_${name})
+  endif()
+  if(BERTH_FUZZ)
+    foreach(fuzzer ${fuzzers})
+      get_filename_component(target ${fuzzer} NAME_WE)
+      add_executable(${target} ${fuzzer})
+      target_link_libraries(${target} PRIVATE berth_${name})
+      target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    endforeach()
+  endif()
+endfunction()
+
+# berth_test(NAME LABEL unit|contract|integration|... SOURCES ... DEPENDS ...): one GoogleTest program, one CTest entry per test.
+function(berth_test name)
+  cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
+  target_precompile_headers(${name} REUSE_FROM berth_pch)
+  include(GoogleTest)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL})
+endfunction()
+
+# Every header must compile alone: one generated source per header, compiled and thrown away.
+function(berth_check_headers)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/*.hpp)
+  set(sources)
+  foreach(header ${headers})
+    string(MAKE_C_IDENTIFIER ${header} id)
+    set(source ${CMAKE_BINARY_DIR}/headers/${id}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n")
+    list(APPEND sources ${source})
+  endforeach()
+  add_library(berth_headers_alone OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_include_directories(berth_headers_alone PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(berth_headers_alone PRIVATE berth_boost PkgConfig::sodium PkgConfig::tomlplusplus CLI11::CLI11
+    prometheus-cpp::core SQLite::SQLite3 PostgreSQL::PostgreSQL)
+  # Syntax only: the point is that it compiles, not what comes out.
+  target_compile_options(berth_headers_alone PRIVATE -O0 -fno-sanitize=all)
+endfunction()

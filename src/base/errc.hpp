@@ -1,0 +1,96 @@
+#pragma once
+
+#include <string_view>
+
+namespace berth {
+
+// Every cause of failure that a program may branch on, in one list, so that a name is spelled once
+// and never changes. The name is what the wire, the run row and the log carry; http/status.cpp
+// turns it into an HTTP status.
+#define BERTH_ERRC_LIST(X)               \
+  /* ours */                             \
+  X(bug)                                 \
+  X(cancelled)                           \
+  X(timed_out)                           \
+  X(io_failed)                           \
+  /* what a caller sent */               \
+  X(bad_request)                         \
+  X(validation_failed)                   \
+  X(unprocessable)                       \
+  X(body_too_large)                      \
+  X(header_too_large)                    \
+  X(unsupported_media_type)              \
+  X(route_not_found)                     \
+  X(method_not_allowed)                  \
+  X(conflict)                            \
+  X(precondition_failed)                 \
+  X(idempotency_key_reused)              \
+  X(too_many_connections)                \
+  X(overloaded)                          \
+  /* who a caller is */                  \
+  X(unauthenticated)                     \
+  X(forbidden)                           \
+  X(untrusted_origin)                    \
+  X(untrusted_host)                      \
+  /* objects */                          \
+  X(company_not_found)                   \
+  X(company_in_use)                      \
+  X(company_name_taken)                  \
+  X(agent_not_found)                     \
+  X(environment_not_found)               \
+  X(environment_inactive)                \
+  X(environment_name_taken)              \
+  X(environment_local_exists)            \
+  X(environment_delete_blocked)          \
+  X(environment_pending_sandbox_cleanup) \
+  X(unsupported_environment)             \
+  X(unsupported_adapter_environment)     \
+  X(provider_unavailable)                \
+  X(lease_not_found)                     \
+  X(run_not_found)                       \
+  X(token_not_found)                     \
+  X(secret_not_found)                    \
+  X(secret_name_taken)                   \
+  X(secret_key_taken)                    \
+  X(secret_inactive)                     \
+  X(secret_missing)                      \
+  X(secret_version_stale)                \
+  X(secret_version_missing)              \
+  X(secret_version_inactive)             \
+  X(binding_missing)                     \
+  /* the vault */                        \
+  X(master_key_invalid)                  \
+  X(master_key_missing)                  \
+  X(master_key_exposed)                  \
+  X(unseal_failed)                       \
+  /* the store */                        \
+  X(store_unreachable)                   \
+  X(store_locked)                        \
+  X(store_read_only)                     \
+  X(store_full)                          \
+  X(store_corrupt)                       \
+  X(store_newer)                         \
+  X(store_constraint)                    \
+  X(store_failed)                        \
+  /* the program's own settings */       \
+  X(config_invalid)                      \
+  X(listen_failed)                       \
+  X(server_unreachable)
+
+enum class Errc {
+#define X(name) name,
+  BERTH_ERRC_LIST(X)
+#undef X
+};
+
+constexpr std::string_view name_of(Errc code) {
+  switch (code) {
+#define X(name) \
+  case Errc::name: return #name;
+    BERTH_ERRC_LIST(X)
+#undef X
+  }
+  return "bug";
+}
+
+}  // namespace berth

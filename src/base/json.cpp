@@ -1,0 +1,126 @@
+#include "base/json.hpp"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/stream_parser.hpp>
+
+#include <cmath>
+
+namespace berth {
+namespace {
+
+constexpr std::size_t issue_count_max = 64;
+constexpr std::size_t depth_max = 48;
+
+std::string escaped(std::string_view key) {
+  std::string out;
+  for (const char c : key.substr(0, 128)) {
+    if (c == '~') {
+      out += "~0";
+    } else if (c == '/') {
+      out += "~1";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string JsonAt::pointer() const {
+  if (parent_ == nullptr) return {};
+  return parent_->pointer() + "/" +
+         (key_.data() != nullptr ? escaped(key_) : std::to_string(index_));
+}
+
+void JsonIssues::add(const JsonAt& at, std::string message) {
+  if (list_.size() < issue_count_max) list_.push_back({at.pointer(), std::move(message)});
+}
+
+Error JsonIssues::to_error() && {
+  if (list_.empty()) return Error{Errc::validation_failed, "the value does not fit"};
+  const Issue& first = list_.front();
+  std::string message =
+      (first.path.empty() ? std::string{"the body"} : first.path) + " " + first.message;
+  if (list_.size() > 1) message += " (and " + std::to_string(list_.size() - 1) + " more)";
+  return Error{Errc::validation_failed, std::move(message),
+               "correct the named fields and send it again", std::move(list_)};
+}
+
+Result<bj::value> parse_json(std::string_view text) {
+  bj::parse_options options;
+  options.max_depth = depth_max;
+  bj::stream_parser parser{{}, options};
+  boost::system::error_code error;
+  const std::size_t read = parser.write_some(text.data(), text.size(), error);
+  if (!error && read < text.size()) error = bj::error::extra_data;
+  if (!error) parser.finish(error);
+  if (!error) return parser.release();
+  return fail(Errc::bad_request,
+              "the body is no JSON: " + error.message() + " near byte " + std::to_string(read),
+              "send one JSON value, encoded as UTF-8");
+}
+
+namespace json_detail {
+
+std::string serialize(const bj::value& value) {
+  return bj::serialize(value);
+}
+
+std::optional<bool> decode_bool(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
+  if (in.is_bool()) return in.get_bool();
+  issues.add(at, "is no boolean");
+  return std::nullopt;
+}
+
+std::optional<double> decode_double(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
+  if (in.is_number()) return in.to_number<double>();
+  issues.add(at, "is no number");
+  return std::nullopt;
+}
+
+std::optional<std::string_view> decode_string(const bj::value& in, const JsonAt& at,
+                                              JsonIssues& issues) {
+  if (in.is_string()) return std::string_view{in.get_string().data(), in.get_string().size()};
+  issues.add(at, "is no string");
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> decode_integer(const bj::value& in, std::int64_t low, std::int64_t high,
+                                           const JsonAt& at, JsonIssues& issues) {
+  std::optional<std::int64_t> number;
+  if (in.is_int64()) {
+    number = in.get_int64();
+  } else if (in.is_uint64()) {
+    if (in.get_uint64() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      number = static_cast<std::int64_t>(in.get_uint64());
+    }
+  } else if (in.is_double() && std::trunc(in.get_double()) == in.get_double() &&
+             std::abs(in.get_double()) < 9e15) {
+    number =
+        static_cast<std::int64_t>(in.get_double());  // 1e3 and 1000.0 are the integer 1000 in JSON
+  }
+  if (!in.is_number()) {
+    issues.add(at, "is no integer");
+    return std::nullopt;
+  }
+  if (number && *number >= low && *number <= high) return number;
+  issues.add(at, "is no integer from " + std::to_string(low) + " to " + std::to_string(high));
+  return std::nullopt;
+}
+
+const bj::object* decode_object(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
+  if (in.is_object()) return &in.get_object();
+  issues.add(at, "is no object");
+  return nullptr;
+}
+
+const bj::array* decode_array(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
+  if (in.is_array()) return &in.get_array();
+  issues.add(at, "is no array");
+  return nullptr;
+}
+
+}  // namespace json_detail
+}  // namespace berth

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "base/task.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <list>
+#include <string>
+
+namespace berth {
+
+// The only place where a coroutine is let loose: every task has an owner, a name and an end. One
+// thread.
+class TaskGroup {
+ public:
+  explicit TaskGroup(asio::any_io_executor executor);
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+  // The group must be empty by now: stop() it, or let the loop run dry.
+  ~TaskGroup();
+
+  // An error or an exception that reaches the end of the task is logged under its name.
+  void start(std::string name, Task<> task);
+  // Asks every task to end and waits until all have.
+  Task<> stop();
+  std::size_t size() const { return running_.size(); }
+
+ private:
+  struct Running {
+    std::string name;
+    asio::cancellation_signal cancel;
+  };
+  void ended(std::list<Running>::iterator task, std::exception_ptr thrown, const Result<>& result);
+
+  asio::any_io_executor executor_;
+  std::list<Running> running_;
+  asio::steady_timer all_ended_;  // expires never; cancelled when the last task ends
+};
+
+}  // namespace berth

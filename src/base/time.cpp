@@ -1,0 +1,66 @@
+#include "base/time.hpp"
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+
+namespace berth {
+namespace {
+
+constexpr std::int64_t ms_per_day = 86'400'000;
+
+std::unexpected<Error> no_time(std::string_view text) {
+  return fail(Errc::validation_failed, "'" + std::string{text} + "' is no time",
+              "write it as 2026-11-15T02:36:53.464Z");
+}
+
+}  // namespace
+
+std::string to_iso8601(Time at) {
+  using std::chrono::floor;
+  const std::chrono::sys_time<std::chrono::milliseconds> point{std::chrono::milliseconds{at.ms}};
+  const auto day = floor<std::chrono::days>(point);
+  const std::chrono::year_month_day date{day};
+  const auto rest = static_cast<int>((point - day).count());
+  std::array<char, 48> text{};
+  const int length =
+      std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+                    static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                    static_cast<unsigned>(date.day()), rest / 3'600'000, rest / 60'000 % 60,
+                    rest / 1000 % 60, rest % 1000);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+Result<Time> parse_iso8601(std::string_view text) {
+  const auto digits = [&](std::size_t at, std::size_t count) -> int {
+    int value = 0;
+    if (at + count > text.size()) return -1;
+    const char* end = text.data() + at + count;
+    const auto [stop, error] = std::from_chars(text.data() + at, end, value);
+    return error == std::errc{} && stop == end && value >= 0 ? value : -1;
+  };
+  const auto is = [&](std::size_t at, char wanted) {
+    return at < text.size() && text[at] == wanted;
+  };
+  if (!is(4, '-') || !is(7, '-') || !is(10, 'T') || !is(13, ':') || !is(16, ':'))
+    return no_time(text);
+  const bool has_ms = is(19, '.');
+  if (text.size() != (has_ms ? 24U : 20U) || text.back() != 'Z') return no_time(text);
+
+  const std::array parts{digits(0, 4),  digits(5, 2),  digits(8, 2),
+                         digits(11, 2), digits(14, 2), digits(17, 2)};
+  const int ms = has_ms ? digits(20, 3) : 0;
+  for (const int part : parts) {
+    if (part < 0 || ms < 0) return no_time(text);
+  }
+  const std::chrono::year_month_day date{std::chrono::year{parts[0]},
+                                         std::chrono::month(static_cast<unsigned>(parts[1])),
+                                         std::chrono::day(static_cast<unsigned>(parts[2]))};
+  if (!date.ok() || parts[3] > 23 || parts[4] > 59 || parts[5] > 59) return no_time(text);
+  const std::int64_t days = std::chrono::sys_days{date}.time_since_epoch().count();
+  const std::int64_t seconds = (parts[3] * 60LL + parts[4]) * 60 + parts[5];
+  return Time{days * ms_per_day + seconds * 1000 + ms};
+}
+
+}  // namespace berth

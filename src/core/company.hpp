@@ -1,0 +1,24 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "core/enums.hpp"
+#include "core/ids.hpp"
+
+namespace berth::core {
+
+// The tenant. Every other row belongs to one, and no read crosses the border.
+struct Company {
+  CompanyId id;
+  std::string name;
+  std::optional<std::string> description;
+  CompanyStatus status = CompanyStatus::active;
+  std::optional<EnvironmentId>
+      default_environment_id;  // where runs go whose agent names no environment
+  Time created_at;
+  Time updated_at;
+};
+BOOST_DESCRIBE_STRUCT(Company, (),
+                      (id, name, description, status, default_environment_id, created_at,
+                       updated_at))
+
+}  // namespace berth::core

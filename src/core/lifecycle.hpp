@@ -1,0 +1,54 @@
+#pragma once
+
+#include "base/names.hpp"
+#include "base/result.hpp"
+
+#include <algorithm>
+#include <span>
+
+// The life of a run, a lease and a sandbox, as tables. What is absent is a conflict; no state is
+// compared elsewhere to decide what may follow.
+namespace berth::core {
+
+template <class State, class Event>
+struct Step {
+  State from;
+  Event on;
+  State to;
+};
+
+BOOST_DEFINE_ENUM_CLASS(RunState, queued, starting, running, succeeded, failed, cancelled,
+                        timed_out, interrupted)
+BOOST_DEFINE_ENUM_CLASS(RunEvent, claimed, started, setup_failed, exited_zero, exited_nonzero,
+                        cancelled, deadline_passed, interrupted)
+
+BOOST_DEFINE_ENUM_CLASS(LeaseState, acquiring, active, releasing, retained, pending_cleanup,
+                        released, expired, failed)
+// How a lease moves. `release_*` carry the end of the run (see end_of); `teardown_failed` hands the
+// lease to the sweeper.
+BOOST_DEFINE_ENUM_CLASS(LeaseEvent, acquired, acquire_failed, release_begun, retain,
+                        release_succeeded, release_expired, release_failed, teardown_failed,
+                        cleaned_up)
+
+BOOST_DEFINE_ENUM_CLASS(SandboxState, creating, idle, leased, destroying, destroyed, lost)
+BOOST_DEFINE_ENUM_CLASS(SandboxEvent, created, claimed, given_back, destroy_begun, destroyed,
+                        vanished)
+
+std::span<const Step<RunState, RunEvent>> run_steps();
+std::span<const Step<LeaseState, LeaseEvent>> lease_steps();
+std::span<const Step<SandboxState, SandboxEvent>> sandbox_steps();
+
+Result<RunState> advance(RunState from, RunEvent on);
+Result<LeaseState> advance(LeaseState from, LeaseEvent on);
+Result<SandboxState> advance(SandboxState from, SandboxEvent on);
+
+// Nothing follows: no owner is needed any more.
+bool is_final(RunState state);
+bool is_final(LeaseState state);
+bool is_final(SandboxState state);
+
+// How the lease of a run ends: cancelled gives expired, failed and timed out give failed, all else
+// gives released.
+LeaseEvent release_event(RunState run);
+
+}  // namespace berth::core

@@ -1,0 +1,196 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "store/database.hpp"
+
+#include <charconv>
+
+// Between described structs and rows: a column is named as its field, so nobody spells it twice.
+namespace berth::store {
+
+// A row together with the number that changes with every write to it; the basis of compare-and-set
+// and of ETags.
+template <class T>
+struct Stored {
+  T value;
+  std::int64_t version = 1;
+};
+
+// The table of a struct. Specialised beside the verbs of each topic.
+template <class T>
+inline constexpr std::string_view table_of = "";
+
+namespace mapping_detail {
+
+std::unexpected<Error> misread(std::string_view table, std::string_view column);
+Result<std::int64_t> to_integer(const Value& value, std::string_view table,
+                                std::string_view column);
+Result<std::string> to_text(const Value& value, std::string_view table, std::string_view column);
+
+}  // namespace mapping_detail
+
+template <class F>
+Value to_value(const F& field) {
+  using namespace json_detail;
+  if constexpr (is_a<F, std::optional>) {
+    return field ? to_value(*field) : Value{};
+  } else if constexpr (std::integral<F>) {
+    return Value{static_cast<std::int64_t>(field)};
+  } else if constexpr (std::same_as<F, Time>) {
+    return Value{field.ms};
+  } else if constexpr (is_id<F>) {
+    return Value{field.str()};
+  } else if constexpr (DescribedEnum<F>) {
+    return Value{std::string{name_of(field)}};
+  } else if constexpr (std::convertible_to<const F&, std::string_view>) {
+    return Value{std::string{std::string_view{field}}};
+  } else {
+    return Value{encode_text(field)};
+  }
+}
+
+template <class F>
+Result<F> from_value(const Value& value, std::string_view table, std::string_view column) {
+  using namespace json_detail;
+  using namespace mapping_detail;
+  if constexpr (is_a<F, std::optional>) {
+    if (std::holds_alternative<std::monostate>(value)) return F{};
+    BERTH_TRY(typename F::value_type inner,
+              from_value<typename F::value_type>(value, table, column));
+    return F{std::move(inner)};
+  } else if constexpr (std::same_as<F, Time>) {
+    BERTH_TRY(const std::int64_t ms, to_integer(value, table, column));
+    return Time{ms};
+  } else if constexpr (std::integral<F>) {
+    BERTH_TRY(const std::int64_t number, to_integer(value, table, column));
+    return static_cast<F>(number);
+  } else {
+    BERTH_TRY(std::string text, to_text(value, table, column));
+    if constexpr (std::same_as<F, std::string>) {
+      return text;
+    } else if constexpr (is_id<F>) {
+      Result<F> id = F::parse(text);
+      return id ? std::move(id) : misread(table, column);
+    } else if constexpr (DescribedEnum<F>) {
+      const std::optional<F> parsed = parse_name<F>(text);
+      return parsed ? Result<F>{*parsed} : misread(table, column);
+    } else {
+      Result<F> decoded = decode_text<F>(text, UnknownKeys::ignore);
+      return decoded ? std::move(decoded) : misread(table, column);
+    }
+  }
+}
+
+namespace mapping_detail {
+
+template <class... M>
+std::string names(boost::mp11::mp_list<M...> /*members*/) {
+  std::string text;
+  ((text += (text.empty() ? "" : ", ") + std::string{M::name}), ...);
+  return text;
+}
+
+template <class T, class... M>
+std::vector<Value> values(const T& row, boost::mp11::mp_list<M...> /*members*/) {
+  return {to_value(row.*M::pointer)...};
+}
+
+template <class T, class... M>
+Result<T> struct_from(const std::vector<Value>& row, boost::mp11::mp_list<M...> /*members*/) {
+  if (row.size() < sizeof...(M)) return misread(table_of<T>, "*");
+  std::size_t at = 0;
+  std::tuple<Result<json_detail::FieldOf<T, M>>...> fields{
+      from_value<json_detail::FieldOf<T, M>>(row[at++], table_of<T>, M::name)...};
+  std::optional<Error> first;
+  const auto note = [&](const auto& field) {
+    if (!first && !field) first = field.error();
+  };
+  std::apply([&](const auto&... field) { (note(field), ...); }, fields);
+  if (first) return std::unexpected(*std::move(first));
+  return std::apply([](auto&&... field) { return T{*std::move(field)...}; }, std::move(fields));
+}
+
+}  // namespace mapping_detail
+
+// "id, company_id, name, ...": the columns of a described struct, in the order of its fields.
+template <class T>
+const std::string& columns_of() {
+  static const std::string text = mapping_detail::names(MembersOf<T>{});
+  return text;
+}
+
+template <class T>
+Result<T> from_row(const std::vector<Value>& row) {
+  return mapping_detail::struct_from<T>(row, MembersOf<T>{});
+}
+
+// query(session, "update ... where id = $1", id): parameters of any mapped type.
+template <class... P>
+Result<Rows> query(Session& session, std::string_view sql, const P&... parameters) {
+  const std::vector<Value> values{to_value(parameters)...};
+  return session.run(sql, values);
+}
+
+// insert(session, environment): one row with version 1.
+template <class T>
+Result<> insert(Session& session, const T& row) {
+  static const std::string sql = [] {
+    std::string places;
+    const std::size_t count = boost::mp11::mp_size<MembersOf<T>>::value;
+    for (std::size_t i = 1; i <= count; ++i) places += "$" + std::to_string(i) + ", ";
+    return "insert into " + std::string{table_of<T>} + " (" + columns_of<T>() +
+           ", version) values (" + places + "1)";
+  }();
+  const std::vector<Value> values = mapping_detail::values(row, MembersOf<T>{});
+  BERTH_DO(session.run(sql, values));
+  return {};
+}
+
+// select<Environment>(session, "where company_id = $1 order by id", company)
+template <class T, class... P>
+Result<std::vector<Stored<T>>> select(Session& session, std::string_view tail,
+                                      const P&... parameters) {
+  std::string sql =
+      "select " + columns_of<T>() + ", version from " + std::string{table_of<T>} + " ";
+  sql += tail;
+  BERTH_TRY(const Rows found, query(session, sql, parameters...));
+  std::vector<Stored<T>> list;
+  list.reserve(found.rows.size());
+  for (const std::vector<Value>& row : found.rows) {
+    BERTH_TRY(T value, from_row<T>(row));
+    BERTH_TRY(const std::int64_t version,
+              mapping_detail::to_integer(row.back(), table_of<T>, "version"));
+    list.push_back({std::move(value), version});
+  }
+  return list;
+}
+
+// The one row that fits, if there is one.
+template <class T, class... P>
+Result<std::optional<Stored<T>>> select_one(Session& session, std::string_view tail,
+                                            const P&... parameters) {
+  BERTH_TRY(std::vector<Stored<T>> list, select<T>(session, tail, parameters...));
+  if (list.empty()) return std::nullopt;
+  return std::move(list.front());
+}
+
+// Writes every field of a row that is still at the version that was read; false when somebody was
+// faster. The table's key must be the struct's first field.
+template <class T>
+Result<bool> update(Session& session, const Stored<T>& row) {
+  static const std::string sql = [] {
+    std::string text = "update " + std::string{table_of<T>} + " set ";
+    std::size_t at = 0;
+    boost::mp11::mp_for_each<MembersOf<T>>([&](auto member) {
+      ++at;
+      if (at > 1) text += std::string{member.name} + " = $" + std::to_string(at) + ", ";
+    });
+    return text + "version = version + 1 where id = $1 and version = $" + std::to_string(at + 1);
+  }();
+  std::vector<Value> values = mapping_detail::values(row.value, MembersOf<T>{});
+  values.emplace_back(row.version);
+  BERTH_TRY(const Rows changed, session.run(sql, values));
+  return changed.changed == 1;
+}
+
+}  // namespace berth::store
