@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
+#include "core/page.hpp"
 #include "store/database.hpp"
 
 #include <charconv>
@@ -8,13 +9,9 @@
 // Between described structs and rows: a column is named as its field, so nobody spells it twice.
 namespace berth::store {
 
-// A row together with the number that changes with every write to it; the basis of compare-and-set
-// and of ETags.
-template <class T>
-struct Stored {
-  T value;
-  std::int64_t version = 1;
-};
+using core::Page;
+using core::PageRequest;
+using core::Stored;
 
 // The table of a struct. Specialised beside the verbs of each topic.
 template <class T>

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "core/access.hpp"
+#include "core/agent.hpp"
+#include "store/mapping.hpp"
+
+namespace berth::store {
+
+template <>
+inline constexpr std::string_view table_of<core::Agent> = "agents";
+
+Result<> insert_agent(Session& session, const core::Agent& agent);
+// Ordered by (created_at, id) descending.
+Result<Page<core::Agent>> list_agents(Session& session, const core::CompanyId& company,
+                                      const PageRequest& page);
+Result<Stored<core::Agent>> find_agent(Session& session, const core::Reach& reach,
+                                       const core::AgentId& id);
+Result<> update_agent(Session& session, const Stored<core::Agent>& agent);
+// Also revokes the agent's keys and removes the bindings of its secrets.
+Result<> delete_agent(Session& session, const core::AgentId& id);
+
+}  // namespace berth::store

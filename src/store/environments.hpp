@@ -1,0 +1,47 @@
+#pragma once
+
+#include "core/access.hpp"
+#include "core/environment.hpp"
+#include "store/mapping.hpp"
+
+namespace berth::store {
+
+template <>
+inline constexpr std::string_view table_of<core::Environment> = "environments";
+
+struct EnvironmentFilter {
+  std::optional<core::DriverKind> driver;
+  std::optional<core::EnvironmentStatus> status;
+};
+
+// What stands against deleting an environment and what would lose its selection, counted in one
+// snapshot.
+struct EnvironmentUse {
+  std::int64_t pending_cleanup_leases = 0;
+  std::int64_t reusable_leases = 0;  // policy reuse_*, in a state that still holds a sandbox
+  std::int64_t live_leases = 0;      // acquiring, active, releasing
+  std::int64_t agent_defaults = 0;
+  std::int64_t secret_bindings = 0;
+  bool is_company_default = false;
+};
+
+// environment_name_taken or environment_local_exists when a unique index refuses the row.
+Result<> insert_environment(Session& session, const core::Environment& environment);
+// Ordered by (updated_at, id) descending.
+Result<Page<core::Environment>> list_environments(Session& session, const core::CompanyId& company,
+                                                  const EnvironmentFilter& filter,
+                                                  const PageRequest& page);
+Result<Stored<core::Environment>> find_environment(Session& session, const core::Reach& reach,
+                                                   const core::EnvironmentId& id);
+Result<std::optional<Stored<core::Environment>>> find_local_environment(
+    Session& session, const core::CompanyId& company);
+// `conflict` when the row changed since it was read; environment_name_taken when the new name is
+// another's.
+Result<> update_environment(Session& session, const Stored<core::Environment>& environment);
+Result<EnvironmentUse> environment_use(Session& session, const core::Environment& environment);
+// One conditional statement: deletes only while nothing blocks it (local driver, company default,
+// pending cleanup, reusable lease). False when something does. Clears agents' selection and drops
+// bindings; leases keep their row with no environment.
+Result<bool> delete_environment(Session& session, const core::EnvironmentId& id);
+
+}  // namespace berth::store

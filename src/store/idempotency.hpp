@@ -1,0 +1,26 @@
+#pragma once
+
+#include "base/time.hpp"
+#include "store/mapping.hpp"
+
+namespace berth::store {
+
+// The answer that was given to a request with an Idempotency-Key, kept so that a repeat gets the
+// same one.
+struct KeptAnswer {
+  std::string caller;  // keys of different callers never meet
+  std::string key;
+  std::string
+      fingerprint;     // of method, path and body: the same key with another request is an error
+  std::string answer;  // sealed
+  Time created_at;
+};
+
+Result<std::optional<KeptAnswer>> find_answer(Session& session, const std::string& caller,
+                                              const std::string& key);
+// `conflict` when a concurrent request with the same key was faster.
+Result<> keep_answer(Session& session, const KeptAnswer& answer);
+// Removes what is older, at most `limit` rows; how many it removed.
+Result<std::int64_t> forget_answers(Session& session, Time older_than, std::int64_t limit);
+
+}  // namespace berth::store
