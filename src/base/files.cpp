@@ -27,6 +27,11 @@ Result<> write_and_sync(int fd, std::string_view text, const std::string& path) 
   return {};
 }
 
+// Threads share a process id, and one writer must never unlink or publish the draft of another.
+std::string draft_of(const std::string& path) {
+  return path + ".new." + std::to_string(::gettid());
+}
+
 // A new name is durable only when its directory is.
 Result<> sync_directory(const std::string& path) {
   const Fd directory{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -74,7 +79,7 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
 Result<> create_file(const std::string& path, std::string_view text, mode_t mode) {
   // Written whole under another name and linked into place, so that nobody ever reads a
   // half-written file.
-  const std::string draft = path + ".new." + std::to_string(::getpid());
+  const std::string draft = draft_of(path);
   ::unlink(draft.c_str());
   const Fd file{::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)};
   if (!file) return io_failure("create", draft, errno);
@@ -89,7 +94,7 @@ Result<> create_file(const std::string& path, std::string_view text, mode_t mode
 }
 
 Result<> replace_file(const std::string& path, std::string_view text, mode_t mode) {
-  const std::string draft = path + ".new." + std::to_string(::getpid());
+  const std::string draft = draft_of(path);
   ::unlink(draft.c_str());
   const Fd file{::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)};
   if (!file) return io_failure("create", draft, errno);
