@@ -53,7 +53,10 @@ template <class T>
 concept DescribedStruct = std::is_class_v<T> && boost::describe::has_describe_members<T>::value;
 
 template <class T>
-using MembersOf = boost::describe::describe_members<T, boost::describe::mod_public>;
+using MembersOf = boost::mp11::mp_rename<
+    boost::describe::describe_members<
+        T, boost::describe::mod_public | boost::describe::mod_inherited>,
+    boost::mp11::mp_list>;
 
 namespace json_detail {
 
