@@ -105,7 +105,8 @@ int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
     config = Config{};
   }
   if (!flags.quiet && !flags.json) {
-    for (const std::string& warning : config->warnings) console.err << "warning: " << warning << "\n";
+    for (const std::string& warning : config->warnings)
+      console.err << "warning: " << warning << "\n";
   }
   const bool json = flags.json || !console.out_is_terminal;
   const Printer printer{console,

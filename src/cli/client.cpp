@@ -139,7 +139,7 @@ std::optional<std::string> next_of(std::string_view link_header) {
     if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
     std::string_view target = link_header.substr(open + 1, close - open - 1);
     const std::string_view rest = link_header.substr(close + 1);
-    const std::string_view parameters = rest.substr(0, rest.find(",<"));
+    const std::string_view parameters = rest.substr(0, rest.find('<'));
     if (parameters.find("rel=\"next\"") != std::string_view::npos ||
         parameters.find("rel=next") != std::string_view::npos) {
       if (const std::size_t scheme = target.find("://"); scheme != std::string_view::npos) {
@@ -150,9 +150,7 @@ std::optional<std::string> next_of(std::string_view link_header) {
       if (!target.starts_with('/')) return std::nullopt;
       return std::string{target};
     }
-    const std::size_t comma = rest.find(',');
-    if (comma == std::string_view::npos) return std::nullopt;
-    link_header = rest.substr(comma + 1);
+    link_header = rest.substr(parameters.size());
   }
   return std::nullopt;
 }

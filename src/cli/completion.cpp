@@ -18,7 +18,7 @@ struct Place {
   std::string path;  // " env create"
   std::vector<Word> commands;
   std::vector<Word> flags;
-  std::vector<std::string> value_flags;               // flags that take the next word
+  std::vector<std::string> value_flags;                     // flags that take the next word
   std::map<std::string, std::vector<std::string>> choices;  // flag to its closed set of values
 };
 
@@ -56,7 +56,8 @@ void add_flags(const CLI::App& app, Place& place) {
 
 void collect(const CLI::App& app, const CLI::App& root, const std::string& path,
              std::vector<Place>& places) {
-  Place place{.path = path};
+  Place place;
+  place.path = path;
   add_flags(app, place);
   if (&app != &root) add_flags(root, place);
   std::vector<const CLI::App*> children = app.get_subcommands([](const CLI::App*) { return true; });
@@ -141,7 +142,8 @@ _berth() {
   out += "  esac\n  if ((skip)); then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n";
   out += "  case \"$path\" in\n";
   for (const Place& place : places) {
-    out += "    " + quoted(place.path) + ")\n      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W " +
+    out += "    " + quoted(place.path) +
+           ")\n      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W " +
            quoted(joined(place.flags, text, " ")) + " -- \"$cur\"))\n";
     out += "      else COMPREPLY=($(compgen -W " + quoted(joined(place.commands, text, " ")) +
            " -- \"$cur\")); fi ;;\n";
@@ -183,9 +185,10 @@ _berth() {
            joined(place.flags, described, " ") + ")\n";
     out += "      else found=(" + joined(place.commands, described, " ") + "); fi ;;\n";
   }
-  return out + "  esac\n  _describe 'berth' found\n}\n"
-               "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _berth \"$@\"; "
-               "else compdef _berth berth; fi\n";
+  return out +
+         "  esac\n  _describe 'berth' found\n}\n"
+         "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _berth \"$@\"; "
+         "else compdef _berth berth; fi\n";
 }
 
 }  // namespace berth::cli

@@ -40,7 +40,9 @@ std::string text_of(const bj::value& object, std::string_view key) {
 
 Result<bj::value> choose(const bj::array& objects, std::string_view named, const Kind& kind) {
   const auto has = [&](std::string_view key) {
-    return those(objects, [&](const bj::value& object) { return text_of(object, key) == named; });
+    return those(objects, [&](const bj::value& object) {
+      return !named.empty() && text_of(object, key) == named;
+    });
   };
   const auto starts = [&](const bj::value& object) {
     return !named.empty() && text_of(object, "id").starts_with(named);

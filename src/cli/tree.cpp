@@ -61,7 +61,8 @@ CLI::App& CommandTree::leaf(CLI::App& parent, const std::string& name, const std
                             const std::string& example, Action action, Needs needs) {
   CLI::App* app = parent.add_subcommand(name, says);
   app->fallthrough();  // flags of every command may stand behind it
-  app->footer("\nExample: " + example + "\n'berth --help' lists the flags that every command takes.");
+  app->footer("\nExample: " + example +
+              "\n'berth --help' lists the flags that every command takes.");
   app->callback([this, needs, action = std::move(action)] {
     chosen_ = action;
     needs_ = needs;

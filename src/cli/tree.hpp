@@ -27,8 +27,7 @@ class CommandTree {
   CLI::App& group(const std::string& name, const std::string& says);
   // The flags of a leaf are bound to `options`, which its action reads after parsing.
   CLI::App& leaf(CLI::App& parent, const std::string& name, const std::string& says,
-                 const std::string& example, Action action,
-                 Needs needs = Needs::configuration);
+                 const std::string& example, Action action, Needs needs = Needs::configuration);
   // Nothing before a parse has succeeded.
   const Action& chosen() const { return chosen_; }
   Needs needs() const { return needs_; }
@@ -46,8 +45,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, std::string& tar
   std::string names;
   for (const E value : all<E>()) names += (names.empty() ? "" : "|") + std::string{name_of(value)};
   const auto check = [](const std::string& given) {
-    return parse_name<E>(given) ? std::string{}
-                                : "'" + given + "' is not one of " + names_of<E>();
+    return parse_name<E>(given) ? std::string{} : "'" + given + "' is not one of " + names_of<E>();
   };
   return app.add_option(flag, target, says)->type_name(names)->check(check);
 }

@@ -49,9 +49,9 @@ Result<> list(Session& session, bool follow) {
 void add_activity_commands(CommandTree& tree) {
   CLI::App& group = tree.group("activity", "activity: who did what");
   const auto follow = std::make_shared<bool>(false);
-  CLI::App& app = tree.leaf(group, "list", "list what happened, newest first",
-                            "berth activity list --follow",
-                            [follow](Session& session) { return list(session, *follow); });
+  CLI::App& app =
+      tree.leaf(group, "list", "list what happened, newest first", "berth activity list --follow",
+                [follow](Session& session) { return list(session, *follow); });
   app.add_flag("-f,--follow", *follow, "go on as it happens");
 }
 

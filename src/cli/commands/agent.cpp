@@ -44,8 +44,7 @@ Result<bj::object> body_of(Session& session, const AgentOptions& options) {
 Result<> create(Session& session, const AgentOptions& options) {
   BERTH_TRY(const std::string path, session.company_path("agents"));
   BERTH_TRY(const bj::object body, body_of(session, options));
-  BERTH_TRY(const bj::value made,
-            session.send({.method = "POST", .path = path, .body = body}));
+  BERTH_TRY(const bj::value made, session.send({.method = "POST", .path = path, .body = body}));
   session.printer().object(made);
   return {};
 }
@@ -88,9 +87,9 @@ void add_agent_commands(CommandTree& tree) {
   add_fields(creates, *made);
 
   const auto changed = std::make_shared<AgentOptions>();
-  CLI::App& updates = tree.leaf(group, "update", "change an agent",
-                                "berth agent update builder --env Local",
-                                [changed](Session& session) { return update(session, *changed); });
+  CLI::App& updates =
+      tree.leaf(group, "update", "change an agent", "berth agent update builder --env Local",
+                [changed](Session& session) { return update(session, *changed); });
   updates.add_option("agent", changed->named, "its id, name or the start of its id")->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   add_choice<core::AdapterType>(updates, "--adapter", changed->adapter, "how it is started");

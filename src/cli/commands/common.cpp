@@ -29,12 +29,12 @@ void add_list(CommandTree& tree, CLI::App& group, const Kind& kind) {
 
 void add_get(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example) {
   const auto named = std::make_shared<std::string>();
-  CLI::App& app = tree.leaf(group, "get", "show one", example,
-                            [&kind, named](Session& session) -> Result<> {
-                              BERTH_TRY(const bj::value object, session.find(kind, *named));
-                              session.printer().object(object);
-                              return {};
-                            });
+  CLI::App& app =
+      tree.leaf(group, "get", "show one", example, [&kind, named](Session& session) -> Result<> {
+        BERTH_TRY(const bj::value object, session.find(kind, *named));
+        session.printer().object(object);
+        return {};
+      });
   app.add_option(kind.noun, *named, "its id, name or the start of its id")->required();
 }
 

@@ -49,9 +49,8 @@ void add_company_commands(CommandTree& tree) {
   add_get(tree, group, company_kind(), "berth company get Acme");
 
   const auto made = std::make_shared<CompanyOptions>();
-  CLI::App& creates =
-      tree.leaf(group, "create", "make a company", "berth company create Acme",
-                [made](Session& session) { return create(session, *made); });
+  CLI::App& creates = tree.leaf(group, "create", "make a company", "berth company create Acme",
+                                [made](Session& session) { return create(session, *made); });
   creates.add_option("name", made->name, "its name")->required();
   creates.add_option("--description", made->description, "what it is for")->type_name("TEXT");
 

@@ -75,8 +75,7 @@ Result<bj::object> body_of(const EnvironmentOptions& options) {
 Result<> create(Session& session, const EnvironmentOptions& options) {
   BERTH_TRY(const bj::object body, body_of(options));
   BERTH_TRY(const std::string path, session.company_path("environments"));
-  BERTH_TRY(const bj::value made,
-            session.send({.method = "POST", .path = path, .body = body}));
+  BERTH_TRY(const bj::value made, session.send({.method = "POST", .path = path, .body = body}));
   session.printer().object(made);
   return {};
 }
@@ -95,8 +94,8 @@ Result<> update(Session& session, const EnvironmentOptions& options) {
   if (!options.variables.empty() && seen.body.is_object()) {
     // The server replaces the variables as a whole; --var means to change one.
     const bj::value* current = seen.body.get_object().if_contains("envVars");
-    bj::object merged = current != nullptr && current->is_object() ? current->get_object()
-                                                                   : bj::object{};
+    bj::object merged =
+        current != nullptr && current->is_object() ? current->get_object() : bj::object{};
     for (const auto& [key, value] : body["envVars"].get_object()) merged[key] = value;
     body["envVars"] = std::move(merged);
   }
@@ -104,7 +103,8 @@ Result<> update(Session& session, const EnvironmentOptions& options) {
       server->send({.method = "PATCH", .path = path, .body = body, .if_match = version});
   if (!changed && changed.error().code == Errc::precondition_failed) {
     Error error = std::move(changed).error();
-    error.message = "environment " + id + ": somebody changed it since it was read; nothing was "
+    error.message = "environment " + id +
+                    ": somebody changed it since it was read; nothing was "
                     "overwritten";
     error.remedy = "look at it with 'berth env get " + id + "' and run the command again";
     return std::unexpected(std::move(error));
@@ -123,8 +123,9 @@ void add_fields(CLI::App& app, EnvironmentOptions& options) {
   app.add_option("--var", options.variables, "an environment variable of what runs there")
       ->type_name("NAME=VALUE");
   app.add_option("--host", options.host, "ssh: the machine")->type_name("HOST");
-  app.add_option("--port", options.port, "ssh: its port")->type_name("PORT")->check(
-      CLI::Range(std::int64_t{1}, std::int64_t{65535}));
+  app.add_option("--port", options.port, "ssh: its port")
+      ->type_name("PORT")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65535}));
   app.add_option("--user", options.user, "ssh: the account")->type_name("USER");
   app.add_option("--path", options.path, "ssh: folder of the workspace there")->type_name("DIR");
   app.add_option("--key-file", options.key_file, "ssh: private key; it becomes a secret")
@@ -137,14 +138,14 @@ void add_fields(CLI::App& app, EnvironmentOptions& options) {
 void add_view(CommandTree& tree, CLI::App& group, const std::string& name, const std::string& says,
               const std::string& rest) {
   const auto named = std::make_shared<std::string>();
-  CLI::App& app = tree.leaf(
-      group, name, says, "berth env " + name + " build-host",
-      [named, rest](Session& session) -> Result<> {
-        BERTH_TRY(const std::string id, session.find_id(environment_kind(), *named));
-        BERTH_TRY(const bj::value view, session.get("/api/environments/" + id + rest));
-        session.printer().object(view);
-        return {};
-      });
+  CLI::App& app =
+      tree.leaf(group, name, says, "berth env " + name + " build-host",
+                [named, rest](Session& session) -> Result<> {
+                  BERTH_TRY(const std::string id, session.find_id(environment_kind(), *named));
+                  BERTH_TRY(const bj::value view, session.get("/api/environments/" + id + rest));
+                  session.printer().object(view);
+                  return {};
+                });
   app.add_option("environment", *named, "its id, name or the start of its id")->required();
 }
 
@@ -201,8 +202,7 @@ void add_environment_commands(CommandTree& tree) {
   add_leases(tree, group);
   tree.leaf(group, "capabilities", "which adapter runs on which driver and provider",
             "berth env capabilities", [](Session& session) -> Result<> {
-              BERTH_TRY(const std::string path,
-                        session.company_path("environments/capabilities"));
+              BERTH_TRY(const std::string path, session.company_path("environments/capabilities"));
               BERTH_TRY(const bj::value view, session.get(path));
               session.printer().object(view);
               return {};

@@ -24,8 +24,8 @@ void add_name(CLI::App& app, SecretOptions& options) {
 
 Result<> create(Session& session, const SecretOptions& options) {
   BERTH_TRY(const std::string path, session.company_path("secrets"));
-  BERTH_TRY(const Secret value, read_secret(session.console(), options.value_file,
-                                            "Value of " + options.name));
+  BERTH_TRY(const Secret value,
+            read_secret(session.console(), options.value_file, "Value of " + options.name));
   bj::object body{{"name", options.name}, {"value", bj::string(value.reveal())}};
   set_text(body, "key", options.key);
   set_nullable(body, "description", options.description);
@@ -53,13 +53,13 @@ Result<> update(Session& session, const SecretOptions& options) {
 
 Result<> rotate(Session& session, const SecretOptions& options) {
   BERTH_TRY(const std::string id, session.find_id(secret_kind(), options.named));
-  BERTH_TRY(const Secret value, read_secret(session.console(), options.value_file,
-                                            "New value of " + options.named));
+  BERTH_TRY(const Secret value,
+            read_secret(session.console(), options.value_file, "New value of " + options.named));
   bj::object body{{"value", bj::string(value.reveal())}};
   if (options.expected_version > 0) body["expectedLatestVersion"] = options.expected_version;
-  BERTH_TRY(const bj::value rotated,
-            session.send(
-                {.method = "POST", .path = "/api/secrets/" + id + "/rotate", .body = std::move(body)}));
+  BERTH_TRY(const bj::value rotated, session.send({.method = "POST",
+                                                   .path = "/api/secrets/" + id + "/rotate",
+                                                   .body = std::move(body)}));
   session.printer().object(rotated);
   return {};
 }
@@ -83,10 +83,9 @@ void add_status_change(CommandTree& tree, CLI::App& group, const std::string& na
       group, name, says, "berth secret " + name + " db-password",
       [options, status](Session& session) -> Result<> {
         BERTH_TRY(const std::string id, session.find_id(secret_kind(), options->named));
-        BERTH_TRY(const bj::value changed,
-                  session.send({.method = "PATCH",
-                                .path = "/api/secrets/" + id,
-                                .body = bj::object{{"status", status}}}));
+        BERTH_TRY(const bj::value changed, session.send({.method = "PATCH",
+                                                         .path = "/api/secrets/" + id,
+                                                         .body = bj::object{{"status", status}}}));
         session.printer().object(changed);
         return {};
       });
@@ -96,14 +95,14 @@ void add_status_change(CommandTree& tree, CLI::App& group, const std::string& na
 void add_rows(CommandTree& tree, CLI::App& group, const std::string& name, const std::string& says,
               const std::string& rest, std::vector<Column> columns) {
   const auto options = std::make_shared<SecretOptions>();
-  CLI::App& app = tree.leaf(
-      group, name, says, "berth secret " + name + " db-password",
-      [options, rest, columns = std::move(columns)](Session& session) -> Result<> {
-        BERTH_TRY(const std::string id, session.find_id(secret_kind(), options->named));
-        BERTH_TRY(const bj::array rows, session.list("/api/secrets/" + id + rest));
-        session.printer().list(rows, columns);
-        return {};
-      });
+  CLI::App& app =
+      tree.leaf(group, name, says, "berth secret " + name + " db-password",
+                [options, rest, columns = std::move(columns)](Session& session) -> Result<> {
+                  BERTH_TRY(const std::string id, session.find_id(secret_kind(), options->named));
+                  BERTH_TRY(const bj::array rows, session.list("/api/secrets/" + id + rest));
+                  session.printer().list(rows, columns);
+                  return {};
+                });
   add_name(app, *options);
 }
 
@@ -126,9 +125,8 @@ Result<> usage(Session& session, const SecretOptions& options) {
 
 void add_usage(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<SecretOptions>();
-  CLI::App& app =
-      tree.leaf(group, "usage", "what reads it", "berth secret usage db-password",
-                [options](Session& session) { return usage(session, *options); });
+  CLI::App& app = tree.leaf(group, "usage", "what reads it", "berth secret usage db-password",
+                            [options](Session& session) { return usage(session, *options); });
   add_name(app, *options);
 }
 
@@ -155,9 +153,9 @@ void add_secret_commands(CommandTree& tree) {
   add_get(tree, group, secret_kind(), "berth secret get db-password");
 
   const auto made = std::make_shared<SecretOptions>();
-  CLI::App& creates = tree.leaf(group, "create", "make a secret",
-                                "pass show db | berth secret create db-password",
-                                [made](Session& session) { return create(session, *made); });
+  CLI::App& creates =
+      tree.leaf(group, "create", "make a secret", "pass show db | berth secret create db-password",
+                [made](Session& session) { return create(session, *made); });
   creates.add_option("name", made->name, "its name")->required();
   creates.add_option("--key", made->key, "the key that agents use; else made from the name")
       ->type_name("KEY");

@@ -36,15 +36,17 @@ Result<> status(Session& session) {
 
 void add_status_commands(CommandTree& tree) {
   tree.leaf(tree.root(), "status", "show whether the server is well", "berth status", status);
-  tree.leaf(tree.root(), "version", "print the version of this program", "berth version",
-            [](Session& session) -> Result<> {
-              if (session.printer().look() == Look::json && session.flags().json) {
-                session.printer().object(bj::object{{"version", bj::string(version())}});
-              } else {
-                session.printer().text("berth " + std::string{version()} + "\n");
-              }
-              return {};
-            }, Needs::nothing);
+  tree.leaf(
+      tree.root(), "version", "print the version of this program", "berth version",
+      [](Session& session) -> Result<> {
+        if (session.printer().look() == Look::json && session.flags().json) {
+          session.printer().object(bj::object{{"version", bj::string(version())}});
+        } else {
+          session.printer().text("berth " + std::string{version()} + "\n");
+        }
+        return {};
+      },
+      Needs::nothing);
 }
 
 }  // namespace berth::cli

@@ -51,8 +51,8 @@ Result<bj::value> find(Session& session, const TokenOptions& options) {
 Result<> create(Session& session, const TokenOptions& options) {
   BERTH_TRY(const std::string path, path_of(session, options));
   bj::object body{{"name", options.name}, {"role", options.role}};
-  const auto kind = options.agent.empty() ? core::TokenKind::operator_key
-                                          : core::TokenKind::agent_key;
+  const auto kind =
+      options.agent.empty() ? core::TokenKind::operator_key : core::TokenKind::agent_key;
   body["kind"] = bj::string(name_of(kind));
   if (!options.agent.empty()) {
     BERTH_TRY(body["agentId"], session.find_id(agent_kind(), options.agent));
@@ -80,8 +80,7 @@ Result<> revoke(Session& session, const TokenOptions& options) {
     name = text_of(token, "name");
   }
   BERTH_DO(confirm(session.console(), "Revoke the token '" + name + "'?", session.flags().yes));
-  BERTH_TRY(const bj::value gone,
-            session.send({.method = "DELETE", .path = "/api/tokens/" + id}));
+  BERTH_TRY(const bj::value gone, session.send({.method = "DELETE", .path = "/api/tokens/" + id}));
   if (session.printer().look() == Look::json) session.printer().object(gone);
   session.printer().note("revoked the token '" + name + "'");
   return {};
