@@ -222,7 +222,7 @@ std::optional<T> decode_enum(const bj::value& in, const JsonAt& at, JsonIssues& 
   const auto text = decode_string(in, at, issues);
   if (!text) return std::nullopt;
   std::optional<T> value = parse_name<T>(*text);
-  if (!value) issues.add(at, "is " + quoted(*text) + ", expected one of " + names_of<T>());
+  if (!value) issues.add(at, "is " + in_quotes(*text) + ", expected one of " + names_of<T>());
   return value;
 }
 

@@ -91,7 +91,7 @@ constexpr std::string_view whole_ship = R"({
   "id": "0190b5d2-7c3e-7abc-8def-0123456789ab", "name": "Gr\u00f6nland", "afloat": true,
   "draftM": -3, "portNumber": 65535, "weightKgMax": 9007199254740993, "speed": 12.5,
   "sail": "operator", "launchedAt": "1867-05-24T00:00:00.000Z", "nickName": null,
-  "masts": [{"heightM": 20, "sail": "square"}, {"heightM": 18.5, "sail": null}],
+  "masts": [{"heightM": 20.5, "sail": "square"}, {"heightM": 18.5, "sail": null}],
   "holds": {"fore": [1, 2], "aft": []}, "any": [null, {"x": 1}], "notes": {"k": "v"}, "log": [1]
 })";
 
@@ -117,7 +117,7 @@ TEST(JsonDecode, FillsEveryKindOfField) {
   EXPECT_EQ(ship->launched_at, Time{-3'238'012'800'000});
   EXPECT_EQ(ship->nick_name, std::nullopt);
   ASSERT_EQ(ship->masts.size(), 2U);
-  EXPECT_EQ(ship->masts[0].height_m, 20);
+  EXPECT_EQ(ship->masts[0].height_m, 20.5);
   EXPECT_EQ(ship->masts[0].sail, Sail::square);
   EXPECT_EQ(ship->masts[1].sail, std::nullopt);
   EXPECT_THAT(ship->holds.at("fore"), ElementsAre(1, 2));

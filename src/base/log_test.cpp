@@ -8,14 +8,15 @@
 #include <functional>
 
 namespace berth::log {
+
+struct CraneTag {
+  static constexpr auto noun = "crane";
+};
+
 namespace {
 
 using testing::HasSubstr;
 using testing::MatchesRegex;
-
-struct RunTag {
-  static constexpr auto noun = "run";
-};
 
 class LogTest : public testing::Test {
  protected:
@@ -48,7 +49,7 @@ TEST_F(LogTest, ATextLineHasTimeLevelEventAndFields) {
 TEST_F(LogTest, AJsonLineIsOneObject) {
   configure(Level::info, Format::json);
   SeededRandom random{1};
-  const auto id = Id<RunTag>::make(random, Time{1});
+  const auto id = Id<CraneTag>::make(random, Time{1});
   const bj::object line = json_of(written_by([&] {
     error("run.failed", {{"run", id}, {"code", Errc::timed_out}, {"bytes", std::uint64_t{7}}});
   }));

@@ -20,7 +20,8 @@ Result<int> quarter_of(int number) {
 
 Result<> check(int number, int& steps) {
   ++steps;
-  return half_of(number).transform([](int) {});
+  BERTH_TRY([[maybe_unused]] const int half, half_of(number));
+  return {};
 }
 
 Result<> check_both(int first, int second, int& steps) {

@@ -58,7 +58,7 @@ std::string as_utf8(std::string_view text) {
   return out;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "'" + as_utf8(clipped(text, quote_bytes_max)) + "'";
 }
 

@@ -12,6 +12,6 @@ std::string_view clipped(std::string_view text, std::size_t bytes_max);
 // The text with '?' for every byte that is no part of a UTF-8 character.
 std::string as_utf8(std::string_view text);
 // "'staging'": what somebody wrote, short enough and clean enough to be quoted back to them.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace berth

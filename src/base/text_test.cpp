@@ -46,10 +46,10 @@ TEST(AsUtf8, WritesAQuestionMarkForEachByteThatIsNoText) {
   for (const Case& c : cases) EXPECT_EQ(as_utf8(c.in), c.out) << c.what;
 }
 
-TEST(Quoted, IsShortAndClean) {
-  EXPECT_EQ(quoted("staging"), "'staging'");
-  EXPECT_EQ(quoted("\xff"), "'?'");
-  EXPECT_EQ(quoted(std::string(1000, 'x')), "'" + std::string(64, 'x') + "'");
+TEST(InQuotes, IsShortAndClean) {
+  EXPECT_EQ(in_quotes("staging"), "'staging'");
+  EXPECT_EQ(in_quotes("\xff"), "'?'");
+  EXPECT_EQ(in_quotes(std::string(1000, 'x')), "'" + std::string(64, 'x') + "'");
 }
 
 }  // namespace
