@@ -41,6 +41,9 @@ function(berth_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
+  # The shared precompiled header is compiled with -fPIC; an executable's own -fPIE would not fit it.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
   target_precompile_headers(${name} REUSE_FROM berth_pch)
   include(GoogleTest)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
@@ -62,5 +65,5 @@ function(berth_check_headers)
   target_link_libraries(berth_headers_alone PRIVATE berth_boost PkgConfig::sodium PkgConfig::tomlplusplus CLI11::CLI11
     prometheus-cpp::core SQLite::SQLite3 PostgreSQL::PostgreSQL)
   # Syntax only: the point is that it compiles, not what comes out.
-  target_compile_options(berth_headers_alone PRIVATE -O0 -fno-sanitize=all)
+  target_compile_options(berth_headers_alone PRIVATE -O0 -g0 -fno-sanitize=all)
 endfunction()

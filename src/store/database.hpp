@@ -25,7 +25,9 @@ struct Rows {
   std::int64_t changed = 0;  // rows that an insert, update or delete touched
 };
 
-// One transaction in progress. Parameters are $1, $2, ... in the text, bound in order.
+// One transaction in progress. Parameters are $1, $2, ... in the text, bound in order. After a
+// statement that failed, the transaction can only be rolled back: every later one fails alike, so
+// "insert, and look when that fails" is written as "look, and insert", or `on conflict do nothing`.
 class Session {
  public:
   virtual ~Session() = default;
@@ -35,11 +37,12 @@ class Session {
 enum class EngineKind { sqlite, postgres };
 
 // Runs transactions. All calls return at once; `done` is called once, on a thread of the database's
-// own.
+// own (on the caller's when the database is `overloaded`).
 class Database {
  public:
   // May run more than once (PostgreSQL asks for a repeat after a deadlock), so it must not consume
-  // what it captured. An error rolls back everything it did.
+  // what it captured. An error rolls back everything it did. Writers do not see each other's
+  // halves: what a work reads stays so until it has written.
   using Work = std::move_only_function<Result<>(Session&)>;
   using Done = std::move_only_function<void(Result<>)>;
 

@@ -15,6 +15,10 @@ struct KeptAnswer {
   std::string answer;  // sealed
   Time created_at;
 };
+BOOST_DESCRIBE_STRUCT(KeptAnswer, (), (caller, key, fingerprint, answer, created_at))
+
+template <>
+inline constexpr std::string_view table_of<KeptAnswer> = "idempotency_answers";
 
 Result<std::optional<KeptAnswer>> find_answer(Session& session, const std::string& caller,
                                               const std::string& key);

@@ -9,6 +9,9 @@ namespace berth::store {
 template <>
 inline constexpr std::string_view table_of<core::Lease> = "environment_leases";
 
+// "'acquiring', 'active', ...": for SQL, the states that something still follows.
+std::string unfinished_lease_states();
+
 Result<> insert_lease(Session& session, const core::Lease& lease);
 // Ordered by (last_used_at, id) descending.
 Result<Page<core::Lease>> list_leases(Session& session, const core::EnvironmentId& environment,

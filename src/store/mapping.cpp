@@ -27,4 +27,10 @@ Result<std::string> to_text(const Value& value, std::string_view table, std::str
   return misread(table, column);
 }
 
+std::string places(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 1; i <= count; ++i) text += (i > 1 ? ", $" : "$") + std::to_string(i);
+  return text;
+}
+
 }  // namespace berth::store::mapping_detail

@@ -23,6 +23,8 @@ std::unexpected<Error> misread(std::string_view table, std::string_view column);
 Result<std::int64_t> to_integer(const Value& value, std::string_view table,
                                 std::string_view column);
 Result<std::string> to_text(const Value& value, std::string_view table, std::string_view column);
+// "$1, $2, $3" for 3.
+std::string places(std::size_t count);
 
 }  // namespace mapping_detail
 
@@ -109,6 +111,9 @@ Result<T> struct_from(const std::vector<Value>& row, boost::mp11::mp_list<M...> 
 
 }  // namespace mapping_detail
 
+template <class T>
+inline constexpr std::size_t count_of = boost::mp11::mp_size<MembersOf<T>>::value;
+
 // "id, company_id, name, ...": the columns of a described struct, in the order of its fields.
 template <class T>
 const std::string& columns_of() {
@@ -131,26 +136,22 @@ Result<Rows> query(Session& session, std::string_view sql, const P&... parameter
 // insert(session, environment): one row with version 1.
 template <class T>
 Result<> insert(Session& session, const T& row) {
-  static const std::string sql = [] {
-    std::string places;
-    const std::size_t count = boost::mp11::mp_size<MembersOf<T>>::value;
-    for (std::size_t i = 1; i <= count; ++i) places += "$" + std::to_string(i) + ", ";
-    return "insert into " + std::string{table_of<T>} + " (" + columns_of<T>() +
-           ", version) values (" + places + "1)";
-  }();
+  static const std::string sql = "insert into " + std::string{table_of<T>} + " (" +
+                                 columns_of<T>() + ", version) values (" +
+                                 mapping_detail::places(count_of<T>) + ", 1)";
   const std::vector<Value> values = mapping_detail::values(row, MembersOf<T>{});
   BERTH_DO(session.run(sql, values));
   return {};
 }
 
-// select<Environment>(session, "where company_id = $1 order by id", company)
-template <class T, class... P>
-Result<std::vector<Stored<T>>> select(Session& session, std::string_view tail,
-                                      const P&... parameters) {
+// The rows that fit a tail with these parameters; see select.
+template <class T>
+Result<std::vector<Stored<T>>> select_bound(Session& session, std::string_view tail,
+                                            std::span<const Value> parameters) {
   std::string sql =
       "select " + columns_of<T>() + ", version from " + std::string{table_of<T>} + " ";
   sql += tail;
-  BERTH_TRY(const Rows found, query(session, sql, parameters...));
+  BERTH_TRY(const Rows found, session.run(sql, parameters));
   std::vector<Stored<T>> list;
   list.reserve(found.rows.size());
   for (const std::vector<Value>& row : found.rows) {
@@ -160,6 +161,14 @@ Result<std::vector<Stored<T>>> select(Session& session, std::string_view tail,
     list.push_back({std::move(value), version});
   }
   return list;
+}
+
+// select<Environment>(session, "where company_id = $1 order by id", company)
+template <class T, class... P>
+Result<std::vector<Stored<T>>> select(Session& session, std::string_view tail,
+                                      const P&... parameters) {
+  const std::vector<Value> values{to_value(parameters)...};
+  return select_bound<T>(session, tail, values);
 }
 
 // The one row that fits, if there is one.

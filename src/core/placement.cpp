@@ -1,0 +1,84 @@
+#include "core/placement.hpp"
+
+#include "core/environment_config.hpp"
+
+namespace berth::core {
+namespace {
+
+std::unexpected<Error> refused(std::string message, std::string remedy,
+                               std::map<std::string, std::vector<std::string>> facts = {}) {
+  return std::unexpected(
+      Error{Errc::unprocessable, std::move(message), std::move(remedy), {}, std::move(facts)});
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
+Result<> check_provider(const Environment& environment,
+                        const std::vector<ProviderFacts>& providers) {
+  const std::string key = provider_of(environment.config);
+  if (key == "fake") {
+    return refused(
+        "Environment sandbox provider \"fake\" is not allowed here. The built-in fake provider is "
+        "probe-only and cannot execute runs.",
+        "select an environment with another provider");
+  }
+  std::vector<std::string> usable;
+  for (const ProviderFacts& provider : providers) {
+    if (provider.runs_work && provider.key == key) return {};
+    if (provider.runs_work) usable.push_back(provider.key);
+  }
+  return refused("Environment sandbox provider \"" + key +
+                     "\" is not allowed here. Allowed providers: " + joined(usable),
+                 "install the provider's plugin, or select another environment",
+                 {{"allowedProviders", usable}});
+}
+
+}  // namespace
+
+std::vector<DriverKind> drivers_for(AdapterType adapter) {
+  switch (adapter) {
+    case AdapterType::process:
+    case AdapterType::claude_local:
+    case AdapterType::codex_local: break;
+  }
+  // Every adapter of ours builds an argv, and every driver of ours runs one. `plugin` joins when
+  // plugins do.
+  return {DriverKind::local, DriverKind::ssh, DriverKind::sandbox};
+}
+
+Result<> check_selection(const Environment& environment, const std::vector<DriverKind>& allowed,
+                         const std::vector<ProviderFacts>& providers) {
+  if (environment.status == EnvironmentStatus::archived) {
+    return refused("Environment is archived.", "set its status to active, or select another one");
+  }
+  if (std::ranges::find(allowed, environment.driver) == allowed.end()) {
+    std::vector<std::string> names;
+    for (const DriverKind driver : allowed) names.emplace_back(name_of(driver));
+    return refused("Environment driver \"" + std::string{name_of(environment.driver)} +
+                       "\" is not allowed here. Allowed drivers: " + joined(names),
+                   "select an environment with an allowed driver", {{"allowedDrivers", names}});
+  }
+  if (environment.driver == DriverKind::sandbox) return check_provider(environment, providers);
+  return {};
+}
+
+Result<> check_fit(AdapterType adapter, const Environment& environment,
+                   const std::vector<ProviderFacts>& providers) {
+  Result<> fits = check_selection(environment, drivers_for(adapter), providers);
+  if (!fits) fits.error().code = Errc::unsupported_adapter_environment;
+  return fits;
+}
+
+EnvironmentChoice choose_environment(const EnvironmentWishes& wishes) {
+  if (wishes.run) return {wishes.run, ChoiceReason::run};
+  if (wishes.workspace) return {wishes.workspace, ChoiceReason::workspace};
+  if (wishes.agent_default) return {wishes.agent_default, ChoiceReason::agent_default};
+  if (wishes.company_default) return {wishes.company_default, ChoiceReason::company_default};
+  return {};
+}
+
+}  // namespace berth::core

@@ -1,0 +1,60 @@
+#include "store/companies.hpp"
+
+#include "store/leases.hpp"
+#include "store/paging.hpp"
+
+namespace berth::store {
+namespace {
+
+std::unexpected<Error> not_found() {
+  return fail(Errc::company_not_found, "Company not found",
+              "'berth company list' shows the companies that you can reach");
+}
+
+}  // namespace
+
+Result<> insert_company(Session& session, const core::Company& company) {
+  return insert(session, company);
+}
+
+Result<Page<core::Company>> list_companies(Session& session, const core::Reach& reach,
+                                           const PageRequest& page) {
+  Filter filter;
+  filter.equal_if("id", reach.sql());
+  return select_page(session, filter, &core::Company::created_at, page);
+}
+
+Result<Stored<core::Company>> find_company(Session& session, const core::Reach& reach,
+                                           const core::CompanyId& id) {
+  BERTH_TRY(auto found, select_one<core::Company>(session, "where id = $1 and ($2 = '' or id = $2)",
+                                                  id, reach.sql()));
+  if (!found) return not_found();
+  return *std::move(found);
+}
+
+Result<> update_company(Session& session, const Stored<core::Company>& company) {
+  BERTH_TRY(const bool moved, update(session, company));
+  if (moved) return {};
+  return fail(Errc::conflict, "Company " + company.value.name + " changed since it was read",
+              "read it again and repeat the change");
+}
+
+Result<> delete_company(Session& session, const core::CompanyId& id) {
+  static const std::string sql =
+      "delete from companies where id = $1 and not exists (select 1 from environment_leases "
+      "where company_id = $1 and status in (" +
+      unfinished_lease_states() + "))";
+  BERTH_TRY(const Rows gone, query(session, sql, id));
+  if (gone.changed == 1) return {};
+  BERTH_TRY(const auto company, find_company(session, core::Reach::everything(), id));
+  return fail(Errc::company_in_use,
+              "Company " + company.value.name + " has leases that are not finished",
+              "wait until its runs have ended and their sandboxes are gone, then repeat");
+}
+
+Result<std::int64_t> count_companies(Session& session) {
+  BERTH_TRY(const Rows rows, session.run("select count(*) from companies", {}));
+  return mapping_detail::to_integer(rows.rows.at(0).at(0), "companies", "count");
+}
+
+}  // namespace berth::store

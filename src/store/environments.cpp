@@ -1,0 +1,132 @@
+#include "store/environments.hpp"
+
+#include "store/constraint.hpp"
+#include "store/paging.hpp"
+
+namespace berth::store {
+namespace {
+
+// What stands against deleting the environment $1. A reusable lease holds its sandbox also after it
+// was released, until teardown ends it as expired.
+constexpr std::string_view reusable_lease = R"sql(
+  lease_policy in ('reuse_by_environment', 'reuse_by_execution_workspace')
+  and status in ('acquiring', 'active', 'releasing', 'retained', 'released')
+)sql";
+
+const std::string& deletable() {
+  static const std::string sql =
+      "exists (select 1 from environments where id = $1 and driver <> 'local')"
+      " and not exists (select 1 from companies where default_environment_id = $1)"
+      " and not exists (select 1 from environment_leases where environment_id = $1"
+      " and status = 'pending_cleanup')"
+      " and not exists (select 1 from environment_leases where environment_id = $1 and " +
+      std::string{reusable_lease} + ")";
+  return sql;
+}
+
+Error explain(Error error, const core::Environment& environment) {
+  if (violates(error, "environments_company_id_name")) {
+    return {Errc::environment_name_taken,
+            "An environment named \"" + environment.name + "\" already exists for this company.",
+            "choose another name"};
+  }
+  if (violates(error, "environments_company_id")) {
+    return {Errc::environment_local_exists, "A local environment already exists for this company.",
+            "use the one that exists"};
+  }
+  if (violates_reference(error)) return {Errc::company_not_found, "Company not found"};
+  return error;
+}
+
+}  // namespace
+
+Result<> insert_environment(Session& session, const core::Environment& environment) {
+  Result<> done = insert(session, environment);
+  if (!done) return std::unexpected(explain(std::move(done).error(), environment));
+  return {};
+}
+
+Result<Page<core::Environment>> list_environments(Session& session, const core::CompanyId& company,
+                                                  const EnvironmentFilter& filter,
+                                                  const PageRequest& page) {
+  Filter conditions;
+  conditions.equal("company_id", company)
+      .equal_if("driver", filter.driver)
+      .equal_if("status", filter.status);
+  return select_page(session, conditions, &core::Environment::updated_at, page);
+}
+
+Result<Stored<core::Environment>> find_environment(Session& session, const core::Reach& reach,
+                                                   const core::EnvironmentId& id) {
+  BERTH_TRY(auto found,
+            select_one<core::Environment>(session, "where id = $1 and ($2 = '' or company_id = $2)",
+                                          id, reach.sql()));
+  if (found) return *std::move(found);
+  return fail(Errc::environment_not_found, "Environment not found",
+              "'berth env list' shows the environments");
+}
+
+Result<std::optional<Stored<core::Environment>>> find_local_environment(
+    Session& session, const core::CompanyId& company) {
+  return select_one<core::Environment>(session, "where company_id = $1 and driver = 'local'",
+                                       company);
+}
+
+Result<> update_environment(Session& session, const Stored<core::Environment>& environment) {
+  const Result<bool> moved = update(session, environment);
+  if (!moved) return std::unexpected(explain(moved.error(), environment.value));
+  if (*moved) return {};
+  return fail(Errc::conflict,
+              "Environment " + environment.value.name + " changed since it was read",
+              "read it again and repeat the change");
+}
+
+Result<EnvironmentUse> environment_use(Session& session, const core::Environment& environment) {
+  // One statement, so that the numbers belong together.
+  static const std::string sql =
+      "select (select count(*) from environment_leases where environment_id = $1"
+      " and status = 'pending_cleanup'),"
+      " (select count(*) from environment_leases where environment_id = $1 and " +
+      std::string{reusable_lease} +
+      "), (select count(*) from environment_leases where environment_id = $1"
+      " and status in ('acquiring', 'active', 'releasing')),"
+      " (select count(*) from agents where default_environment_id = $1),"
+      " (select count(*) from company_secret_bindings where target_type = 'environment'"
+      " and target_id = $1),"
+      " (select count(*) from companies where default_environment_id = $1)";
+  BERTH_TRY(const Rows found, query(session, sql, environment.id));
+  EnvironmentUse use;
+  std::int64_t defaults = 0;
+  std::size_t at = 0;
+  for (std::int64_t* count : {&use.pending_cleanup_leases, &use.reusable_leases, &use.live_leases,
+                              &use.agent_defaults, &use.secret_bindings, &defaults}) {
+    BERTH_TRY(*count, mapping_detail::to_integer(found.rows.at(0).at(at++), "environments", "use"));
+  }
+  use.is_company_default = defaults > 0;
+  return use;
+}
+
+Result<bool> delete_environment(Session& session, const core::EnvironmentId& id) {
+  // Each step has the condition of the last, so that either all of them happen or none. The foreign
+  // keys would clear the selections too, but not count it as a change of those rows: whoever has
+  // read one would then write the dead id back.
+  static const std::vector<std::string> steps = {
+      "update agents set default_environment_id = null, version = version + 1"
+      " where default_environment_id = $1 and " +
+          deletable(),
+      "delete from company_secret_bindings where target_type = 'environment' and target_id = $1"
+      " and " +
+          deletable(),
+      "update environment_leases set environment_id = null, version = version + 1"
+      " where environment_id = $1 and " +
+          deletable(),
+      "delete from environments where id = $1 and " + deletable(),
+  };
+  Rows last;
+  for (const std::string& step : steps) {
+    BERTH_TRY(last, query(session, step, id));
+  }
+  return last.changed == 1;
+}
+
+}  // namespace berth::store

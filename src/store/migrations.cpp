@@ -1,0 +1,100 @@
+#include "store/migrations.hpp"
+
+#include "store/mapping.hpp"
+
+#include <array>
+
+// The .sql files stay plain SQL. Embedding is C23, which Clang also offers to C++.
+#pragma clang diagnostic ignored "-Wc23-extensions"
+
+namespace berth::store {
+namespace {
+
+constexpr char foundation[] = {
+#embed "migrations/0001_foundation.sql"
+};
+
+template <std::size_t N>
+constexpr std::string_view text_of(const char (&bytes)[N]) {
+  return {bytes, N};
+}
+
+constexpr std::array known_migrations{
+    Migration{1, "foundation", text_of(foundation)},
+};
+
+constexpr std::string_view record_table = R"sql(
+  create table if not exists schema_migrations (
+    number bigint not null primary key,
+    name text not null,
+    applied_at bigint not null
+  )
+)sql";
+
+bool is_blank(std::string_view sql) {
+  while (!sql.empty()) {
+    const std::string_view line = sql.substr(0, sql.find('\n'));
+    const std::size_t start = line.find_first_not_of(" \t");
+    if (start != std::string_view::npos && !line.substr(start).starts_with("--")) return false;
+    sql.remove_prefix(std::min(line.size() + 1, sql.size()));
+  }
+  return true;
+}
+
+std::vector<std::string_view> statements_of(std::string_view sql) {
+  std::vector<std::string_view> list;
+  while (!is_blank(sql)) {
+    const std::size_t end = sql.find(";\n");
+    list.push_back(sql.substr(0, end));
+    sql.remove_prefix(end == std::string_view::npos ? sql.size() : end + 2);
+  }
+  return list;
+}
+
+// PostgreSQL compares text by the rules of a language unless it is told otherwise. By bytes, both
+// engines order ids alike, and an upgrade of the C library cannot break an index.
+std::string spelled_for(EngineKind engine, std::string_view statement) {
+  std::string sql{statement};
+  if (engine == EngineKind::sqlite) return sql;
+  constexpr std::string_view type = " text";
+  constexpr std::string_view collation = " collate \"C\"";
+  for (std::size_t at = sql.find(type); at != std::string::npos; at = sql.find(type, at)) {
+    at += type.size();
+    const bool whole_word = at == sql.size() || std::string_view{" ,\n"}.contains(sql[at]);
+    if (whole_word) sql.insert(at, collation);
+  }
+  return sql;
+}
+
+}  // namespace
+
+std::span<const Migration> migrations() {
+  return known_migrations;
+}
+
+Result<bool> migrate_one(Session& session, EngineKind engine, std::span<const Migration> known,
+                         Time now, const std::string& database) {
+  BERTH_DO(session.run(record_table, {}));
+  BERTH_TRY(const Rows found,
+            session.run("select coalesce(max(number), 0) from schema_migrations", {}));
+  BERTH_TRY(const std::int64_t newest,
+            mapping_detail::to_integer(found.rows.at(0).at(0), "schema_migrations", "number"));
+  const auto count = static_cast<std::int64_t>(known.size());
+  if (newest > count) {
+    return fail(Errc::store_newer,
+                database + ": has schema " + std::to_string(newest) +
+                    ", and this program knows only " + std::to_string(count),
+                "run the version of berth that made it, or a newer one");
+  }
+  if (newest == count) return false;
+  const Migration& next = known[static_cast<std::size_t>(newest)];
+  for (const std::string_view statement : statements_of(next.sql)) {
+    BERTH_DO(session.run(spelled_for(engine, statement), {}));
+  }
+  BERTH_DO(query(session,
+                 "insert into schema_migrations (number, name, applied_at) values ($1, $2, $3)",
+                 next.number, next.name, now));
+  return true;
+}
+
+}  // namespace berth::store

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "base/time.hpp"
+#include "store/database.hpp"
+
+#include <span>
+#include <string_view>
+
+// How a database reaches the schema that this program knows: forward only, one step at a time.
+namespace berth::store {
+
+struct Migration {
+  std::int64_t number;
+  std::string_view name;
+  std::string_view sql;  // several statements, each ended by a semicolon at the end of a line
+};
+
+// What this program knows, in order, numbered from 1 without a gap.
+std::span<const Migration> migrations();
+
+// Applies the first migration that the database lacks and records it; false when it has them all.
+// store_newer when the database has one that is not known here. The transaction of `session` must
+// keep other servers out, and `database` names the database in sentences.
+Result<bool> migrate_one(Session& session, EngineKind engine, std::span<const Migration> known,
+                         Time now, const std::string& database);
+
+}  // namespace berth::store

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "store/database.hpp"
+
+#include <chrono>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace berth::store {
+
+struct SqliteKind {
+  using Raw = sqlite3*;
+  static Raw none() { return nullptr; }
+  static void dispose(Raw database) noexcept;
+};
+
+struct StatementKind {
+  using Raw = sqlite3_stmt*;
+  static Raw none() { return nullptr; }
+  static void dispose(Raw statement) noexcept;
+};
+
+// One connection to a SQLite file, for one thread at a time. Errors name the file.
+class SqliteConnection {
+ public:
+  // The file must exist; see sqlite_file.hpp.
+  static Result<SqliteConnection> open(const std::string& path);
+
+  // Parameters are $1, $2, ...: names to SQLite, whose own indexes follow their first appearance.
+  Result<Rows> run(std::string_view sql, std::span<const Value> parameters);
+  // The same for a statement without parameters whose rows nobody wants.
+  Result<> run(std::string_view sql);
+  void wait_for_locks(std::chrono::milliseconds length);
+  // False also when SQLite rolled back by itself, as it does when the disk is full.
+  bool in_transaction() const;
+
+ private:
+  struct Statement {
+    Owned<StatementKind> handle;
+    std::vector<int> places;  // of $1, $2, ...
+  };
+
+  SqliteConnection(Owned<SqliteKind> handle, std::string path)
+      : handle_(std::move(handle)), path_(std::move(path)) {}
+  Result<Statement*> prepare(std::string_view sql);
+  Result<> bind(const Statement& statement, std::span<const Value> parameters);
+  std::unexpected<Error> failure() const;
+
+  Owned<SqliteKind> handle_;  // first, so that the statements go before it
+  std::string path_;
+  std::unordered_map<std::string, Statement> statements_;
+};
+
+// What SQLite's last error on this connection means to an operator of the file at `path`.
+std::unexpected<Error> sqlite_failure(sqlite3* database, const std::string& path);
+
+}  // namespace berth::store
