@@ -54,8 +54,6 @@ BANS = (
         "log (base/log.hpp)"),
     Ban(r"\b(class|struct)\s+(\[\[\w+\]\]\s*)?\w*(Manager|Helper|Util|Utils|Impl|Data|Info)\b",
         r"$^", "a noun that says what it is"),
-    Ban(r"\bconst_cast\b|\bstd::shared_mutex\b|\brecursive_mutex\b", r"_test\.cpp$|^tests/",
-        "one owner that may change it"),
 )
 
 CODE_FOLDERS = ("src", "sdk", "plugins", "tests", "bench")
