@@ -52,9 +52,9 @@ Task<core::Token> Tokens::get(core::Call call, core::TokenId id) {
   co_return std::move(row.value);
 }
 
-Result<NewToken> Tokens::insert(store::Session& session, const core::Call& call, const Wish& wish) {
+Result<NewToken> Tokens::insert(store::Session& session, const core::Call& call, const Wish& wish,
+                                std::string key) {
   const Time now = means_.clock.now();
-  const std::string key = std::string{key_prefix} + random_base64url(means_.random, key_bytes);
   core::Token token{.id = core::TokenId::make(means_.random, now),
                     .company_id = wish.company_id,
                     .kind = wish.kind,
@@ -76,7 +76,7 @@ Result<NewToken> Tokens::insert(store::Session& session, const core::Call& call,
          token.id.str(),
          {{"name", token.name}, {"kind", name_of(token.kind)}, {"role", name_of(token.role)}}}));
   }
-  return NewToken{std::move(token), key};
+  return NewToken{std::move(token), std::move(key)};
 }
 
 Task<NewToken> Tokens::create(core::Call call, core::CompanyId company, CreateToken wanted) {
@@ -94,7 +94,7 @@ Task<NewToken> Tokens::create(core::Call call, core::CompanyId company, CreateTo
   const auto work = [&](store::Session& s) -> Result<NewToken> {
     BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
     if (wish.agent_id) BERTH_DO(store::find_agent(s, core::Reach::only(company), *wish.agent_id));
-    return insert(s, call, wish);
+    return insert(s, call, wish, make_key());
   };
   BERTH_CO_TRY(auto made, co_await write_once(means_, call, work));
   means_.feed.changed(company);
@@ -116,7 +116,7 @@ Task<NewToken> Tokens::create_instance_key(core::Call call, CreateToken wanted) 
                   core::Role::admin, std::nullopt,
                   wanted.name,       wanted.expires_at};
   co_return co_await write_once(means_, call,
-                                [&](store::Session& s) { return insert(s, call, wish); });
+                                [&](store::Session& s) { return insert(s, call, wish, make_key()); });
 }
 
 Task<core::Token> Tokens::revoke(core::Call call, core::TokenId id) {
@@ -165,15 +165,24 @@ Task<core::Caller> Tokens::identify(std::string key) {
                          .token_id = token->id};
 }
 
-Task<std::optional<NewToken>> Tokens::ensure_admin() {
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<std::optional<NewToken>> {
+std::string Tokens::make_key() {
+  return std::string{key_prefix} + random_base64url(means_.random, key_bytes);
+}
+
+Task<bool> Tokens::any() {
+  BERTH_CO_TRY(const std::int64_t count, co_await means_.store.read(store::count_tokens));
+  co_return count > 0;
+}
+
+Task<bool> Tokens::add_first_admin(std::string key) {
+  co_return co_await means_.store.write([&](store::Session& s) -> Result<bool> {
     BERTH_TRY(const std::int64_t count, store::count_tokens(s));
-    if (count > 0) return std::nullopt;
+    if (count > 0) return false;
     const core::Call system{.who = {.kind = core::CallerKind::local_operator}};
     const Wish wish{std::nullopt, core::TokenKind::operator_key, core::Role::admin,
                     std::nullopt, "first administrator",         std::nullopt};
-    BERTH_TRY(NewToken made, insert(s, system, wish));
-    return std::optional{std::move(made)};
+    BERTH_DO(insert(s, system, wish, key));
+    return true;
   });
 }
 

@@ -40,8 +40,11 @@ class Tokens {
   // Who holds this key. `unauthenticated` for an unknown, revoked or expired one.
   Task<core::Caller> identify(std::string key);
 
-  // Makes the first administrator's key when there is no key at all.
-  Task<std::optional<NewToken>> ensure_admin();
+  // The first administrator's key: made and kept safe by the caller before it becomes valid.
+  Task<bool> any();
+  std::string make_key();
+  // False when another server made a key meanwhile; then this one stays invalid.
+  Task<bool> add_first_admin(std::string key);
 
  private:
   struct Wish {
@@ -52,7 +55,8 @@ class Tokens {
     std::string name;
     std::optional<Time> expires_at;
   };
-  Result<NewToken> insert(store::Session& session, const core::Call& call, const Wish& wish);
+  Result<NewToken> insert(store::Session& session, const core::Call& call, const Wish& wish,
+                          std::string key);
 
   Means& means_;
 };

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <span>
 
 namespace berth::http {
 
@@ -14,30 +15,29 @@ struct Router::Node {
   std::array<const Route*, all<Verb>().size()> routes{};
   std::array<std::vector<std::string>, all<Verb>().size()> names;  // of the parameters on the way
 
-  bool ends() const {
-    return std::ranges::any_of(routes, [](auto* route) { return route; });
+  bool takes(const std::optional<Verb>& verb) const {
+    if (verb) return routes[static_cast<std::size_t>(*verb)] != nullptr;
+    return std::ranges::any_of(routes, [](const Route* route) { return route != nullptr; });
   }
 
-  // Literal first; where it leads nowhere, the parameter. `taken` are the segments that parameters
-  // matched.
-  const Node* walk(std::span<const std::string> segments,
+  // Literal first; where it leads nowhere, the parameter. No verb means any. `taken` are the
+  // segments that parameters matched.
+  const Node* walk(const std::optional<Verb>& verb, std::span<const std::string> segments,
                    std::vector<const std::string*>& taken) const {
-    if (segments.empty()) return ends() ? this : nullptr;
+    if (segments.empty()) return takes(verb) ? this : nullptr;
     const std::string& segment = segments.front();
     if (const auto literal = literals.find(segment); literal != literals.end()) {
-      if (const Node* found = literal->second->walk(segments.subspan(1), taken)) return found;
+      if (const Node* found = literal->second->walk(verb, segments.subspan(1), taken)) return found;
     }
     if (parameter == nullptr || segment.empty()) return nullptr;
     taken.push_back(&segment);
-    if (const Node* found = parameter->walk(segments.subspan(1), taken)) return found;
+    if (const Node* found = parameter->walk(verb, segments.subspan(1), taken)) return found;
     taken.pop_back();
     return nullptr;
   }
 };
 
 namespace {
-
-constexpr std::size_t segment_count_max = 32;
 
 std::vector<std::string_view> split(std::string_view path) {
   std::vector<std::string_view> parts;
@@ -63,6 +63,19 @@ std::vector<std::string> methods_of(std::span<const Route* const> routes) {
     if (verb == Verb::get) methods.emplace_back("HEAD");
   }
   return methods;
+}
+
+Error not_found() {
+  return Error{Errc::route_not_found, "no route has this path",
+               "the routes are listed in /api/openapi.json"};
+}
+
+Error not_allowed(std::span<const Route* const> routes) {
+  return Error{Errc::method_not_allowed,
+               "this path does not take the method of the request",
+               "use a method of the Allow header",
+               {},
+               {{"allow", methods_of(routes)}}};
 }
 
 }  // namespace
@@ -104,21 +117,12 @@ void Router::add(const Route& route) {
 Result<Match> Router::find(const std::optional<Verb>& verb,
                            const std::vector<std::string>& segments) const {
   std::vector<const std::string*> taken;
-  // The walk may try two ways at each segment; a limit on their number keeps it short.
-  const Node* node = segments.size() <= segment_count_max ? root_->walk(segments, taken) : nullptr;
+  const Node* node = verb ? root_->walk(verb, segments, taken) : nullptr;
   if (node == nullptr) {
-    return fail(Errc::route_not_found, "no route has this path",
-                "the routes are listed in /api/openapi.json");
+    const Node* other = root_->walk(std::nullopt, segments, taken);
+    return std::unexpected(other == nullptr ? not_found() : not_allowed(other->routes));
   }
-  const Route* route = verb ? node->routes[index_of(*verb)] : nullptr;
-  if (route == nullptr) {
-    return std::unexpected(Error{Errc::method_not_allowed,
-                                 "this path does not take the method of the request",
-                                 "use a method of the Allow header",
-                                 {},
-                                 {{"allow", methods_of(node->routes)}}});
-  }
-  Match match{.route = route};
+  Match match{.route = node->routes[index_of(*verb)]};
   const std::vector<std::string>& names = node->names[index_of(*verb)];
   for (std::size_t i = 0; i < names.size(); ++i) match.values.push_back({names[i], *taken[i]});
   return match;

@@ -1,0 +1,1 @@
+#include "contract/store_fixture.hpp"

@@ -1,0 +1,148 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "core/activity.hpp"
+#include "core/agent.hpp"
+#include "core/company.hpp"
+#include "core/environment.hpp"
+#include "core/lease.hpp"
+#include "core/secret.hpp"
+#include "core/token.hpp"
+#include "store/database.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <type_traits>
+
+namespace berth::store {
+
+// "" when there is no PostgreSQL to test with.
+std::string postgres_url();
+inline constexpr auto postgres_advice =
+    "PostgreSQL is not at hand: run the tests with 'tools/with-postgres CMD', or set BERTH_TEST_PG "
+    "to the URL of a database that they may write to";
+
+// A folder of the test's own.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A PostgreSQL schema of the test's own.
+class TemporarySchema {
+ public:
+  TemporarySchema();
+  TemporarySchema(const TemporarySchema&) = delete;
+  TemporarySchema& operator=(const TemporarySchema&) = delete;
+  ~TemporarySchema();
+  const std::string& url() const { return url_; }
+
+ private:
+  std::string name_;
+  std::string url_;
+};
+
+// Runs statements on a connection of its own, past the store; the first column of the first row.
+std::string run_on_postgres(const std::string& url, const std::string& sql);
+
+// A place for one database on either engine.
+class Place {
+ public:
+  explicit Place(EngineKind engine);
+  std::string url() const;
+
+ private:
+  std::unique_ptr<TemporaryFolder> folder_;
+  std::unique_ptr<TemporarySchema> schema_;
+};
+
+// transact(&write_now, database, [&](Session& s) { return find_agent(s, ...); })
+template <class Work>
+auto transact(Result<> (*run)(Database&, Database::Work), Database& database, Work work) {
+  using Answer = std::invoke_result_t<Work&, Session&>;
+  std::optional<Answer> answer;
+  Result<> done = run(database, [&](Session& session) -> Result<> {
+    answer.emplace(work(session));
+    if (!*answer) return std::unexpected(answer->error());
+    return {};
+  });
+  return done ? *std::move(answer) : Answer{std::unexpected(std::move(done).error())};
+}
+
+// One database on the engine of the parameter, fresh for each test, and rows to put into it.
+class StoreContract : public testing::TestWithParam<EngineKind> {
+ protected:
+  void SetUp() override;
+
+  template <class Work>
+  auto read(Work work) {
+    return transact(&read_now, *database_, std::move(work));
+  }
+  template <class Work>
+  auto write(Work work) {
+    return transact(&write_now, *database_, std::move(work));
+  }
+  // The first column of the first row, as a number.
+  std::int64_t number(const std::string& sql);
+
+  template <class Id>
+  Id fresh() {
+    return Id::make(random_, clock_.now());
+  }
+  Time now() const { return clock_.now(); }
+
+  core::Company company(const std::string& name = "Acme");
+  core::Agent agent(const core::CompanyId& company);
+  core::Environment environment(const core::CompanyId& company, const std::string& name);
+  core::Environment local_environment(const core::CompanyId& company);
+  core::Lease lease(const core::Environment& environment, core::LeaseState status);
+  core::SecretRecord secret(const core::CompanyId& company, const std::string& name);
+  core::SecretVersion version(const core::SecretId& secret, std::int64_t number);
+  core::SecretBinding binding(const core::SecretRecord& secret, core::SecretTarget type,
+                              const std::string& target, const std::string& path);
+  core::SecretAccessEvent access_event(const core::SecretRecord& secret);
+  core::Activity activity(const core::CompanyId& company, const std::string& entity);
+  core::Token token(std::optional<core::CompanyId> company);
+
+  // The same, put into the database.
+  core::Company given_company(const std::string& name = "Acme");
+  core::Environment given_environment(const core::CompanyId& company, const std::string& name);
+  core::SecretRecord given_secret(const core::CompanyId& company, const std::string& name);
+
+  FakeClock clock_;
+  SeededRandom random_{42};
+  std::unique_ptr<Place> place_;
+  std::unique_ptr<Database> database_;
+};
+
+inline std::string engine_name(const testing::TestParamInfo<EngineKind>& engine) {
+  return engine.param == EngineKind::sqlite ? "Sqlite" : "Postgres";
+}
+
+#define BERTH_ON_BOTH_ENGINES(Suite)       \
+  INSTANTIATE_TEST_SUITE_P(Engines, Suite, \
+                           testing::Values(EngineKind::sqlite, EngineKind::postgres), engine_name)
+
+// EXPECT_FAILS(write(...), Errc::conflict)
+#define EXPECT_FAILS(expression, errc)            \
+  if (const auto result = (expression); result)   \
+    ADD_FAILURE() << #expression << " succeeded"; \
+  else                                            \
+    EXPECT_EQ(name_of(result.error().code), name_of(errc)) << result.error().message
+
+#define EXPECT_WORKS(expression)                                               \
+  if (const auto result = (expression); !result)                               \
+  ADD_FAILURE() << #expression << ": " << name_of(result.error().code) << ": " \
+                << result.error().message
+
+}  // namespace berth::store

@@ -1,0 +1,159 @@
+#include "contract/store_fixture.hpp"
+#include "store/activity.hpp"
+#include "store/agents.hpp"
+#include "store/companies.hpp"
+#include "store/environments.hpp"
+#include "store/leases.hpp"
+#include "store/secrets.hpp"
+#include "store/tokens.hpp"
+
+#include <set>
+
+// Pages: that they are complete, and that an index serves them in order.
+namespace berth::store {
+namespace {
+
+using core::Reach;
+
+using Lists = StoreContract;
+BERTH_ON_BOTH_ENGINES(Lists);
+
+TEST_P(Lists, PagesOverEqualTimesMissAndRepeatNothing) {
+  const core::Company acme = given_company();
+  const core::Company other = given_company("Other");
+  std::set<std::string> made;
+  for (int i = 0; i < 23; ++i) {
+    if (i % 10 == 9) clock_.advance(std::chrono::milliseconds{1});
+    made.insert(given_environment(acme.id, "e" + std::to_string(i)).id.str());
+    given_environment(other.id, "e" + std::to_string(i));
+  }
+  std::set<std::string> seen;
+  PageRequest request{.limit = 5};
+  std::vector<std::size_t> sizes;
+  std::optional<core::PageKey> last;
+  do {
+    const auto page = read([&](Session& s) { return list_environments(s, acme.id, {}, request); });
+    ASSERT_TRUE(page) << page.error().message;
+    sizes.push_back(page->rows.size());
+    for (const Stored<core::Environment>& row : page->rows) {
+      EXPECT_TRUE(seen.insert(row.value.id.str()).second) << "twice: " << row.value.name;
+      const core::PageKey key{row.value.updated_at, row.value.id.str()};
+      if (last) EXPECT_GT(std::tie(last->at.ms, last->id), std::tie(key.at.ms, key.id));
+      last = key;
+    }
+    request.after = page->next;
+  } while (request.after);
+  EXPECT_EQ(seen, made);
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{5, 5, 5, 5, 3}));
+}
+
+TEST_P(Lists, APageThatEndsWithTheListHasNoNext) {
+  const core::Company acme = given_company();
+  for (int i = 0; i < 4; ++i) given_environment(acme.id, "e" + std::to_string(i));
+  const auto page = read([&](Session& s) { return list_environments(s, acme.id, {}, {4}); });
+  EXPECT_EQ(page->rows.size(), 4U);
+  EXPECT_FALSE(page->next);
+}
+
+// Asks the engine for its plan before it runs a statement.
+class ExplainingSession final : public Session {
+ public:
+  ExplainingSession(Session& inner, EngineKind engine) : inner_(inner), engine_(engine) {}
+
+  Result<Rows> run(std::string_view sql, std::span<const Value> parameters) override {
+    const std::string ask =
+        engine_ == EngineKind::sqlite ? "explain query plan " : "explain (costs off) ";
+    BERTH_TRY(const Rows plan, inner_.run(ask + std::string{sql}, parameters));
+    for (const std::vector<Value>& row : plan.rows)
+      plan_ += std::get<std::string>(row.back()) + "\n";
+    return inner_.run(sql, parameters);
+  }
+  const std::string& plan() const { return plan_; }
+
+ private:
+  Session& inner_;
+  EngineKind engine_;
+  std::string plan_;
+};
+
+class ListPlans : public StoreContract {
+ protected:
+  // Enough rows that reading them all would be the wrong plan on both engines.
+  void fill(const core::Company& acme, const core::Environment& box,
+            const core::SecretRecord& key) {
+    constexpr int rows = 3000;
+    EXPECT_WORKS(write([&](Session& s) -> Result<> {
+      for (int i = 0; i < rows; ++i) {
+        clock_.advance(std::chrono::milliseconds{1});
+        const std::string n = std::to_string(i);
+        BERTH_DO(insert_company(s, company("c" + n)));
+        BERTH_DO(insert_environment(s, environment(acme.id, "e" + n)));
+        BERTH_DO(insert_agent(s, agent(acme.id)));
+        BERTH_DO(insert_lease(s, lease(box, core::LeaseState::failed)));
+        BERTH_DO(insert_secret(s, secret(acme.id, "s" + n)));
+        BERTH_DO(insert_access_event(s, access_event(key)));
+        BERTH_DO(insert_activity(s, activity(acme.id, "entity")));
+        BERTH_DO(insert_token(s, token(acme.id), n));
+      }
+      return {};
+    }));
+    EXPECT_WORKS(write([&](Session& s) { return s.run("analyze", {}); }));
+  }
+
+  template <class List>
+  void expect_index(const char* name, List list) {
+    EXPECT_WORKS(read([&](Session& s) -> Result<> {
+      ExplainingSession session{s, GetParam()};
+      BERTH_DO(list(session));
+      const std::string& plan = session.plan();
+      EXPECT_FALSE(plan.contains("SCAN ") && !plan.contains("USING")) << name << ":\n" << plan;
+      EXPECT_FALSE(plan.contains("TEMP B-TREE")) << name << ":\n" << plan;
+      EXPECT_FALSE(plan.contains("Sort")) << name << ":\n" << plan;
+      EXPECT_FALSE(plan.contains("Seq Scan")) << name << ":\n" << plan;
+      return {};
+    }));
+  }
+};
+BERTH_ON_BOTH_ENGINES(ListPlans);
+
+TEST_P(ListPlans, EveryListIsReadFromAnIndexInItsOrder) {
+  const core::Company acme = given_company();
+  const core::Environment box = given_environment(acme.id, "box");
+  const core::SecretRecord key = given_secret(acme.id, "key");
+  fill(acme, box, key);
+  const PageRequest page{.limit = 50, .after = core::PageKey{now() + -1000, acme.id.str()}};
+  using core::DriverKind;
+  using core::EnvironmentStatus;
+
+  expect_index("companies",
+               [&](Session& s) { return list_companies(s, Reach::everything(), page); });
+  expect_index("agents", [&](Session& s) { return list_agents(s, acme.id, page); });
+  const std::vector<EnvironmentFilter> filters = {
+      {},
+      {.driver = DriverKind::ssh, .status = {}},
+      {.driver = {}, .status = EnvironmentStatus::active},
+      {.driver = DriverKind::ssh, .status = EnvironmentStatus::active},
+  };
+  for (const EnvironmentFilter& filter : filters) {
+    expect_index("environments",
+                 [&](Session& s) { return list_environments(s, acme.id, filter, page); });
+  }
+  expect_index("leases", [&](Session& s) { return list_leases(s, box.id, {}, page); });
+  expect_index("leases by state",
+               [&](Session& s) { return list_leases(s, box.id, core::LeaseState::failed, page); });
+  expect_index("secrets", [&](Session& s) { return list_secrets(s, acme.id, page); });
+  expect_index("events", [&](Session& s) { return list_access_events(s, key.id, page); });
+  for (const ActivityFilter& filter :
+       {ActivityFilter{},
+        ActivityFilter{.entity_type = "environment", .entity_id = "", .action = ""},
+        ActivityFilter{.entity_type = "environment", .entity_id = "entity", .action = ""},
+        ActivityFilter{.entity_type = "", .entity_id = "", .action = "environment.created"}}) {
+    expect_index("activity", [&](Session& s) { return list_activity(s, acme.id, filter, page); });
+  }
+  expect_index("tokens", [&](Session& s) { return list_tokens(s, Reach::everything(), page); });
+  expect_index("tokens of a company",
+               [&](Session& s) { return list_tokens(s, Reach::only(acme.id), page); });
+}
+
+}  // namespace
+}  // namespace berth::store
