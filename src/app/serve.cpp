@@ -100,7 +100,7 @@ class Program {
       : loop_(loop), work_(work), server_(server), home_(home) {}
 
   Result<> run(const http::ServerOptions& options, cli::Mode mode) {
-    tasks_.start("serve", life(options, mode));
+    life_.start("serve", life(options, mode));
     loop_.run();
     return std::move(outcome_);
   }
@@ -116,8 +116,8 @@ class Program {
     BERTH_CO_TRY(const unsigned short port, server_.listen());
     const std::string url = url_of(options, port);
     BERTH_CO_DO(home_.announce(url));
-    tasks_.start("accept", server_.accept());
-    tasks_.start("janitor", engine::keep_clean(work_.means, loop_.get_executor()));
+    background_.start("accept", server_.accept());
+    background_.start("janitor", engine::keep_clean(work_.means, loop_.get_executor()));
     std::printf("listening on %s\n", url.c_str());
     std::fflush(stdout);
     log::info("server.started", {{"url", url}, {"version", cli::version()}, {"mode", name_of(mode)}});
@@ -129,8 +129,8 @@ class Program {
     std::signal(SIGTERM, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
     const Result<> drained = co_await server_.drain(drain_grace);
+    BERTH_CO_DO(co_await background_.stop());
     home_.withdraw();
-    loop_.stop();
     co_return drained;
   }
 
@@ -138,7 +138,8 @@ class Program {
   engine::Engine& work_;
   http::Server& server_;
   const Home& home_;
-  TaskGroup tasks_{loop_.get_executor()};
+  TaskGroup life_{loop_.get_executor()};
+  TaskGroup background_{loop_.get_executor()};
   Result<> outcome_;
 };
 
