@@ -60,4 +60,15 @@ CreateEnvironment EngineContract::ssh(const std::string& name) const {
           .metadata = std::nullopt};
 }
 
+CreateSecret EngineContract::secret_named(const std::string& name) const {
+  return {.name = name,
+          .key = std::nullopt,
+          .provider = std::nullopt,
+          .managed_mode = std::nullopt,
+          .value = Secret{"the value of " + name},
+          .external_ref = std::nullopt,
+          .provider_metadata = std::nullopt,
+          .description = std::nullopt};
+}
+
 }  // namespace berth::engine

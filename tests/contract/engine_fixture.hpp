@@ -1,9 +1,9 @@
 #pragma once
 
+#include "base/task_group.hpp"
 #include "contract/store_fixture.hpp"
 #include "engine/engine.hpp"
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
 namespace berth::engine {
@@ -38,18 +38,23 @@ class EngineContract : public store::StoreContract {
   Result<T> run(Task<T> task) {
     std::optional<Result<T>> outcome;
     loop_.restart();
-    asio::co_spawn(loop_, std::move(task), [&](std::exception_ptr thrown, Result<T> result) {
-      ASSERT_FALSE(thrown);
-      outcome.emplace(std::move(result));
-    });
+    TaskGroup group{loop_.get_executor()};
+    group.start("test", keep(std::move(task), outcome));
     loop_.run();
     return *std::move(outcome);
+  }
+
+  template <class T>
+  static Task<> keep(Task<T> task, std::optional<Result<T>>& outcome) {
+    outcome.emplace(co_await std::move(task));
+    co_return Result<>{};
   }
 
   core::Call admin() const {
     return {.who = {.kind = core::CallerKind::local_operator, .role = core::Role::admin}};
   }
   CreateEnvironment ssh(const std::string& name) const;
+  CreateSecret secret_named(const std::string& name) const;
 
   asio::io_context loop_;
   std::unique_ptr<FailingDatabase> failing_;

@@ -93,8 +93,7 @@ TEST_P(Reading, ARotationIsSeenByTheNextReadAndAPinnedVersionIsNot) {
 }
 
 TEST_P(Reading, ARowMovedToAnotherSecretDoesNotOpen) {
-  CreateSecret wanted{.name = "other", .value = Secret{"other value"}};
-  const auto other = run(engine_->secrets.create(admin(), *company_, std::move(wanted)));
+  const auto other = run(engine_->secrets.create(admin(), *company_, secret_named("other")));
   EXPECT_WORKS(write([&](store::Session& s) {
     return store::query(s,
                         "update company_secret_versions set"
@@ -239,8 +238,7 @@ TEST_P(Failing, AServerWithAnotherMasterKeyRefusesToSeal) {
                                   random_);
   ASSERT_TRUE(other);
   Engine stranger{Means{*store_, *other, clock_, random_, *feed_}};
-  CreateSecret wanted{.name = "s", .value = Secret{"v"}};
-  const auto made = run(stranger.secrets.create(admin(), company->value.id, std::move(wanted)));
+  const auto made = run(stranger.secrets.create(admin(), company->value.id, secret_named("s")));
   EXPECT_EQ(made.error().code, Errc::master_key_missing);
   EXPECT_EQ(run(adopt_vault_key(stranger.means)).error().code, Errc::master_key_missing);
 }
