@@ -128,7 +128,8 @@ int run(const std::vector<std::string>& arguments, Console& console, const Serve
   CommandTree tree{flags};
   add_serve(tree, flags, serve, exit_code);
   add_all(tree);
-  tree.root().set_version_flag("--version", "berth " + std::string{version()});
+  tree.root().set_version_flag("--version", "berth " + std::string{version()},
+                               "print the version of this program");
   if (const auto ended = parse(tree, arguments, console, flags)) return *ended;
   const int code = run_chosen(tree, console, flags);
   return code != 0 ? code : exit_code;

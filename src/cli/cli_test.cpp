@@ -2,11 +2,14 @@
 
 #include "base/files.hpp"
 #include "cli/completion.hpp"
-#include "cli/loopback_test.hpp"
+
+#include "support/loopback_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
@@ -18,6 +21,9 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using tests::http_answer;
+using tests::LoopbackServer;
+using tests::SeenRequest;
 
 constexpr auto company = "0190aaaa-0000-7000-8000-000000000001";
 constexpr auto other_company = "0190aaaa-0000-7000-8000-000000000009";
@@ -125,6 +131,21 @@ TEST_F(CliTest, CreatesAnSshEnvironmentFromFlags) {
     "config":{"host":"h","username":"u","remoteWorkspacePath":"/p","privateKey":"PEM\n",
     "port":2222,"strictHostKeyChecking":false},"envVars":{"N":"1"}})")
                                                  .value());
+}
+
+TEST_F(CliTest, ARepeatedFlagTakesOneValueAndLeavesTheName) {
+  const std::string path = "POST /api/companies/" + std::string{company} + "/environments";
+  answers_[path] = http_answer(201, "{}");
+  ASSERT_EQ(run({"env", "create", "--driver", "local", "--var", "A=1", "--set", "x.y=2", "name"}),
+            0)
+      << err_.str();
+  EXPECT_EQ(parse_json(last().body).value(),
+            parse_json(R"({"name":"name","driver":"local","config":{"x":{"y":2}},
+                           "envVars":{"A":"1"}})")
+                .value());
+  EXPECT_EQ(run({"env", "create", "n", "--driver", "local", "--set", "novalue"}), 2);
+  EXPECT_EQ(run({"env", "create", "n", "--driver", "local", "--config", "[1]"}), 2);
+  EXPECT_EQ(run({"env", "create", "n", "--driver", "boat"}), 2);
 }
 
 TEST_F(CliTest, UpdatesTheVersionItReadAndExplainsAConflict) {
@@ -310,16 +331,25 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
 
 // Sourced in a real bash, asked as bash asks.
 std::string completed(const std::string& script, const std::string& words, int at) {
-  const std::string command = "bash -c 'source " + script + "; COMP_WORDS=(" + words +
-                              "); COMP_CWORD=" + std::to_string(at) +
-                              "; _berth; printf \"%s \" \"${COMPREPLY[@]}\"' 2>&1";
-  std::string text;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::array<char, 4096> chunk{};
-  while (const std::size_t got = std::fread(chunk.data(), 1, chunk.size(), pipe)) {
-    text.append(chunk.data(), got);
+  const std::string asks = "source " + script + "; COMP_WORDS=(" + words +
+                           "); COMP_CWORD=" + std::to_string(at) +
+                           "; _berth; printf '%s ' \"${COMPREPLY[@]}\"";
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::pipe(ends.data()), 0);
+  const Fd reading{ends[0]};
+  Fd writing{ends[1]};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(writing.get(), STDOUT_FILENO);
+    ::dup2(writing.get(), STDERR_FILENO);
+    ::execlp("bash", "bash", "--norc", "-c", asks.c_str(), nullptr);
+    ::_exit(127);
   }
-  ::pclose(pipe);
+  writing = Fd{};
+  const std::string text = read_fd(reading.get(), 65536, "bash").value();
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << text;
   return text;
 }
 

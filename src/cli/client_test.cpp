@@ -1,6 +1,6 @@
 #include "cli/client.hpp"
 
-#include "cli/loopback_test.hpp"
+#include "support/loopback_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,9 @@ namespace berth::cli {
 namespace {
 
 using testing::HasSubstr;
+using tests::http_answer;
+using tests::LoopbackServer;
+using tests::SeenRequest;
 
 Client client_of(const LoopbackServer& server, ClientLimits limits = {}) {
   return Client{parse_endpoint(server.url()).value(), Secret{"brt_token"}, limits};

@@ -6,16 +6,18 @@
 namespace berth::cli {
 namespace {
 
-constexpr auto root_footer = R"(
-Objects are named by their id, their name, or the start of their id.
+constexpr auto root_footer = R"(Objects are named by their id, their name, or the start of their id.
 A command prints a table on a terminal and JSON into a pipe or with --json.
 Secret values and tokens are read from files, pipes or a prompt, not from the command line.
 
 Exit codes:
-  0  done                     4  conflict: taken, in use or changed
-  1  failed                   5  not signed in, or not allowed
-  2  the command line is wrong  6  no server answers
+  0  done
+  1  failed
+  2  the command line is wrong
   3  no such object
+  4  conflict: taken, in use, ambiguous, or changed by somebody else
+  5  not signed in, or not allowed
+  6  no server answers
 
 Example: berth env list)";
 
@@ -43,7 +45,7 @@ CommandTree::CommandTree(GlobalFlags& flags)
       ->type_name("FILE");
   root_->add_option("--limit", flags.limit, "most rows to list")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}).description(""));
   root_->add_flag("--json", flags.json, "print JSON");
   root_->add_flag("--no-color", flags.no_color, "print no colours (or NO_COLOR)");
   root_->add_flag("-q,--quiet", flags.quiet, "print no remarks");
@@ -61,8 +63,7 @@ CLI::App& CommandTree::leaf(CLI::App& parent, const std::string& name, const std
                             const std::string& example, Action action, Needs needs) {
   CLI::App* app = parent.add_subcommand(name, says);
   app->fallthrough();  // flags of every command may stand behind it
-  app->footer("\nExample: " + example +
-              "\n'berth --help' lists the flags that every command takes.");
+  app->footer("Example: " + example + "\n'berth --help' lists the flags that every command takes.");
   app->callback([this, needs, action = std::move(action)] {
     chosen_ = action;
     needs_ = needs;

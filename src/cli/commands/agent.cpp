@@ -63,7 +63,9 @@ void add_fields(CLI::App& app, AgentOptions& options) {
   app.add_option("--role", options.role, "what it does")->type_name("TEXT");
   app.add_option("--title", options.title, "its title; '' clears it")->type_name("TEXT");
   app.add_option("--config", options.config, "config of its adapter")->type_name("JSON|@FILE");
-  app.add_option("--set", options.set, "one field of that config")->type_name("KEY=VALUE");
+  app.add_option("--set", options.set, "one field of that config")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--env", options.environment, "where it works; '' clears it")
       ->type_name("ENVIRONMENT");
 }

@@ -119,13 +119,16 @@ void add_fields(CLI::App& app, EnvironmentOptions& options) {
       ->type_name("TEXT");
   add_choice<core::EnvironmentStatus>(app, "--status", options.status, "archived: no new work");
   app.add_option("--config", options.config, "config of the driver")->type_name("JSON|@FILE");
-  app.add_option("--set", options.set, "one field of the config")->type_name("KEY=VALUE");
+  app.add_option("--set", options.set, "one field of the config")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--var", options.variables, "an environment variable of what runs there")
-      ->type_name("NAME=VALUE");
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--host", options.host, "ssh: the machine")->type_name("HOST");
   app.add_option("--port", options.port, "ssh: its port")
       ->type_name("PORT")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65535}));
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{65535}).description(""));
   app.add_option("--user", options.user, "ssh: the account")->type_name("USER");
   app.add_option("--path", options.path, "ssh: folder of the workspace there")->type_name("DIR");
   app.add_option("--key-file", options.key_file, "ssh: private key; it becomes a secret")

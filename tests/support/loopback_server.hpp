@@ -1,4 +1,6 @@
-#include "cli/loopback_test.hpp"
+#pragma once
+
+#include "base/owned.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -6,17 +8,56 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
 
-namespace berth::cli {
+namespace berth::tests {
 
-std::string SeenRequest::header(const std::string& name) const {
+// A request as the tests' server saw it.
+struct SeenRequest {
+  std::string line;  // "GET /api/health HTTP/1.1"
+  std::string head;
+  std::string body;
+
+  std::string header(const std::string& name) const;
+};
+
+// A real server on a real port of the loopback, as small as can be: one connection at a time, one
+// raw answer for each request.
+class LoopbackServer {
+ public:
+  using Answer = std::function<std::string(const SeenRequest&)>;
+  explicit LoopbackServer(Answer answer);
+  LoopbackServer(const LoopbackServer&) = delete;
+  LoopbackServer& operator=(const LoopbackServer&) = delete;
+  ~LoopbackServer();
+
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::vector<SeenRequest> seen() const;
+
+ private:
+  void serve();
+  void serve_one(int connection);
+
+  Answer answer_;
+  Fd listener_;
+  int port_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<SeenRequest> seen_;
+  std::jthread thread_;
+};
+
+inline std::string SeenRequest::header(const std::string& name) const {
   const std::size_t at = head.find("\r\n" + name + ": ");
   if (at == std::string::npos) return "";
   const std::size_t start = at + name.size() + 4;
   return head.substr(start, head.find("\r\n", start) - start);
 }
 
-LoopbackServer::LoopbackServer(Answer answer)
+inline LoopbackServer::LoopbackServer(Answer answer)
     : answer_(std::move(answer)), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -29,16 +70,16 @@ LoopbackServer::LoopbackServer(Answer answer)
   thread_ = std::jthread{[this] { serve(); }};
 }
 
-LoopbackServer::~LoopbackServer() {
+inline LoopbackServer::~LoopbackServer() {
   ::shutdown(listener_.get(), SHUT_RDWR);  // accept returns, and the thread ends
 }
 
-std::vector<SeenRequest> LoopbackServer::seen() const {
+inline std::vector<SeenRequest> LoopbackServer::seen() const {
   const std::lock_guard lock{mutex_};
   return seen_;
 }
 
-void LoopbackServer::serve() {
+inline void LoopbackServer::serve() {
   while (true) {
     const Fd connection{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
     if (!connection) return;
@@ -46,7 +87,7 @@ void LoopbackServer::serve() {
   }
 }
 
-void LoopbackServer::serve_one(int connection) {
+inline void LoopbackServer::serve_one(int connection) {
   std::string text;
   std::array<char, 4096> chunk{};
   std::size_t wanted = std::string::npos;
@@ -77,9 +118,10 @@ void LoopbackServer::serve_one(int connection) {
   }
 }
 
-std::string http_answer(int status, const std::string& body, const std::string& headers) {
+inline std::string http_answer(int status, const std::string& body,
+                               const std::string& headers = {}) {
   return "HTTP/1.1 " + std::to_string(status) + " X\r\n" + headers +
          "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
-}  // namespace berth::cli
+}  // namespace berth::tests
