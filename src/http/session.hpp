@@ -202,6 +202,10 @@ class Session final : public Connection {
     if (const auto* plain = std::get_if<PlainHandler>(&handler)) {
       co_return co_await respond_plain(*plain, match);
     }
+    if (reader_->head().method == Head::Method::head) {
+      const Error error{Errc::method_not_allowed, "a stream has no HEAD", "use GET"};
+      co_return co_await deliver_error(error, match.route);
+    }
     Result<core::Call> call = co_await guarded(dispatcher_.admit(request_, *match.route), request_);
     if (!call) co_return co_await deliver_error(call.error(), match.route);
     if (const auto* events = std::get_if<EventHandler>(&handler)) {
