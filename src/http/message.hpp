@@ -14,6 +14,7 @@
 // Requests and answers as the rest of the program sees them: whole, decoded, free of Beast.
 namespace berth::http {
 
+// NOLINTNEXTLINE(readability-identifier-naming): delete is a keyword
 BOOST_DEFINE_ENUM_CLASS(Verb, get, post, put, patch, delete_)
 
 // "GET", "DELETE": as the request line and the Allow header write it.

@@ -178,7 +178,7 @@ void RequestReader::on_header_impl(Errors& /*error*/) {}
 void RequestReader::on_body_init_impl(const boost::optional<std::uint64_t>& length,
                                       Errors& /*error*/) {
   // A promise costs nothing: memory follows the bytes that came.
-  constexpr std::uint64_t trusted_bytes = 16 * 1024;
+  constexpr std::uint64_t trusted_bytes = 16UL * 1024;
   if (length) request_.body.reserve(static_cast<std::size_t>(std::min(*length, trusted_bytes)));
   eager(true);
 }

@@ -31,7 +31,7 @@ Result<asio::ip::address> parse_host(std::string_view host) {
   if (host == "localhost") return asio::ip::address_v4::loopback();
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   error_code error;
-  const auto address = asio::ip::make_address(std::string{host}, error);
+  auto address = asio::ip::make_address(std::string{host}, error);
   if (!error) return address;
   return fail(Errc::listen_failed, "cannot listen on '" + std::string{host} + "': is no address",
               "give an IPv4 or IPv6 address, such as 127.0.0.1, or localhost");

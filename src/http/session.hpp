@@ -138,7 +138,7 @@ class Session final : public Connection {
 
   // Fails `cancelled` where there is nobody to answer.
   Task<> read_to(Stage wanted) {
-    const std::size_t read_bytes = wanted == Stage::done ? 16 * 1024 : 2 * 1024;
+    const std::size_t read_bytes = wanted == Stage::done ? 16UL * 1024 : 2UL * 1024;
     while (true) {
       if (inbox_.size() > 0) {
         const auto bytes = inbox_.cdata();
@@ -282,7 +282,7 @@ class Session final : public Connection {
   }
 
   asio::awaitable<Next> deliver(Response response, const Route* route, Persistence persistence) {
-    constexpr std::size_t joined_bytes_max = 16 * 1024;
+    constexpr std::size_t joined_bytes_max = 16UL * 1024;
     // From here on it is the client that others wait for.
     traffic_.waits(*this);
     phase_ = Phase::writing;
@@ -320,7 +320,7 @@ class Session final : public Connection {
 
   // A client that is still sending would lose our answer to a reset: it gets time to read it.
   asio::awaitable<void> linger() {
-    constexpr std::size_t dropped_bytes_max = 1024 * 1024;
+    constexpr std::size_t dropped_bytes_max = 1024UL * 1024;
     set_deadline_in(limits_.linger_timeout);
     boost::system::error_code gone;
     if constexpr (std::same_as<Stream, TcpSocket>) {

@@ -9,7 +9,7 @@
 namespace berth::http {
 namespace {
 
-constexpr std::size_t pem_bytes_max = 1024 * 1024;
+constexpr std::size_t pem_bytes_max = 1024UL * 1024;
 
 // Reading the file ourselves tells "not there" and "no PEM" apart, which OpenSSL does not.
 Result<std::string> read_pem(const std::string& path, const std::string& noun) {

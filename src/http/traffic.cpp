@@ -28,10 +28,10 @@ std::string random_prefix() {
 
 }  // namespace
 
-Traffic::Traffic(asio::any_io_executor executor, const Limits& limits, Observer& observer)
+Traffic::Traffic(const asio::any_io_executor& executor, const Limits& limits, Observer& observer)
     : limits_(limits),
       observer_(observer),
-      emptied_(std::move(executor), Moment::max()),
+      emptied_(executor, Moment::max()),
       id_prefix_(random_prefix()) {
   sweep(std::chrono::steady_clock::now());
 }

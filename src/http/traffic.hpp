@@ -46,7 +46,7 @@ class Connection : public boost::intrusive::list_base_hook<
 // all together, and the end. Deadlines cost one look per sweep instead of a timer per wait.
 class Traffic {
  public:
-  Traffic(asio::any_io_executor executor, const Limits& limits, Observer& observer);
+  Traffic(const asio::any_io_executor& executor, const Limits& limits, Observer& observer);
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
