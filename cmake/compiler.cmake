@@ -18,7 +18,8 @@ set(BERTH_SANITIZE "" CACHE STRING "sanitizers for every target: address,undefin
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
   -Woverloaded-virtual -Wimplicit-fallthrough -Werror -fdiagnostics-color=always
-  -Wno-gnu-zero-variadic-macro-arguments)
+  -Wno-gnu-zero-variadic-macro-arguments
+  -Wno-missing-braces) # the JSON mapper builds derived aggregates in one go
 add_link_options(-fuse-ld=lld-19)
 
 if(BERTH_SANITIZE)

@@ -65,5 +65,5 @@ function(berth_check_headers)
   target_link_libraries(berth_headers_alone PRIVATE berth_boost PkgConfig::sodium PkgConfig::tomlplusplus CLI11::CLI11
     prometheus-cpp::core SQLite::SQLite3 PostgreSQL::PostgreSQL)
   # Syntax only: the point is that it compiles, not what comes out.
-  target_compile_options(berth_headers_alone PRIVATE -O0 -fno-sanitize=all)
+  target_compile_options(berth_headers_alone PRIVATE -O0 -g0 -fno-sanitize=all)
 endfunction()

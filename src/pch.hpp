@@ -1,6 +1,7 @@
 #pragma once
 
-// What most files include anyway, parsed once. No file may rely on it: headers are checked to stand alone without it.
+// What most files include anyway, parsed once. No file may rely on it: headers are checked to stand
+// alone without it.
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>

@@ -25,6 +25,7 @@ namespace berth {
   X(conflict)                            \
   X(precondition_failed)                 \
   X(idempotency_key_reused)              \
+  X(request_timed_out)                   \
   X(too_many_connections)                \
   X(overloaded)                          \
   /* who a caller is */                  \

@@ -1,5 +1,7 @@
 #include "base/files.hpp"
 
+#include "base/random.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -27,17 +29,27 @@ Result<> write_and_sync(int fd, std::string_view text, const std::string& path) 
   return {};
 }
 
-// Threads share a process id, and one writer must never unlink or publish the draft of another.
-std::string draft_of(const std::string& path) {
-  return path + ".new." + std::to_string(::gettid());
-}
-
 // A new name is durable only when its directory is.
 Result<> sync_directory(const std::string& path) {
   const Fd directory{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (!directory) return io_failure("open", path, errno);
   if (::fsync(directory.get()) != 0) return io_failure("fsync", path, errno);
   return {};
+}
+
+// Writes the whole text under a name of its own, which the caller links or renames into place, so
+// that nobody ever reads a half-written file. Two writers of one path, in one process or in two,
+// never share a draft.
+Result<std::string> write_draft(const std::string& path, std::string_view text, mode_t mode) {
+  SystemRandom random;
+  std::string draft = path + ".new." + random_base64url(random, 12);
+  const Fd file{::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)};
+  if (!file) return io_failure("create", path, errno);
+  if (Result<> done = write_and_sync(file.get(), text, path); !done) {
+    ::unlink(draft.c_str());
+    return std::unexpected(std::move(done).error());
+  }
+  return draft;
 }
 
 }  // namespace
@@ -77,14 +89,9 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
 }
 
 Result<> create_file(const std::string& path, std::string_view text, mode_t mode) {
-  // Written whole under another name and linked into place, so that nobody ever reads a
-  // half-written file.
-  const std::string draft = draft_of(path);
-  ::unlink(draft.c_str());
-  const Fd file{::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)};
-  if (!file) return io_failure("create", draft, errno);
-  Result<> done = write_and_sync(file.get(), text, draft);
-  if (done && ::link(draft.c_str(), path.c_str()) != 0) {
+  BERTH_TRY(const std::string draft, write_draft(path, text, mode));
+  Result<> done;
+  if (::link(draft.c_str(), path.c_str()) != 0) {
     done = errno == EEXIST ? Result<>{fail(Errc::conflict, path + ": exists already")}
                            : Result<>{io_failure("create", path, errno)};
   }
@@ -94,15 +101,12 @@ Result<> create_file(const std::string& path, std::string_view text, mode_t mode
 }
 
 Result<> replace_file(const std::string& path, std::string_view text, mode_t mode) {
-  const std::string draft = draft_of(path);
-  ::unlink(draft.c_str());
-  const Fd file{::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)};
-  if (!file) return io_failure("create", draft, errno);
-  Result<> done = write_and_sync(file.get(), text, draft);
-  if (done && std::rename(draft.c_str(), path.c_str()) != 0)
-    done = io_failure("rename", draft, errno);
-  if (!done) ::unlink(draft.c_str());
-  BERTH_DO(std::move(done));
+  BERTH_TRY(const std::string draft, write_draft(path, text, mode));
+  if (std::rename(draft.c_str(), path.c_str()) != 0) {
+    const auto failure = io_failure("replace", path, errno);
+    ::unlink(draft.c_str());
+    return failure;
+  }
   return sync_directory(parent_of(path));
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/random.hpp"
 #include "base/result.hpp"
+#include "base/text.hpp"
 
 #include <compare>
 #include <functional>
@@ -19,8 +20,7 @@ class Id {
  public:
   static Result<Id> parse(std::string_view text) {
     if (is_uuid(text)) return Id{std::string{text}};
-    return fail(Errc::validation_failed,
-                "'" + std::string{text.substr(0, 64)} + "' is no " + Tag::noun + " id",
+    return fail(Errc::validation_failed, in_quotes(text) + " is no " + Tag::noun + " id",
                 "an id is a UUID, as the list of the objects shows it");
   }
   static Id make(Random& random, Time now) { return Id{make_uuid(random, now)}; }

@@ -14,7 +14,7 @@ constexpr std::size_t depth_max = 48;
 
 std::string escaped(std::string_view key) {
   std::string out;
-  for (const char c : key.substr(0, 128)) {
+  for (const char c : clipped(key, 128)) {
     if (c == '~') {
       out += "~0";
     } else if (c == '/') {
@@ -35,17 +35,20 @@ std::string JsonAt::pointer() const {
 }
 
 void JsonIssues::add(const JsonAt& at, std::string message) {
-  if (list_.size() < issue_count_max) list_.push_back({at.pointer(), std::move(message)});
+  if (list_.size() < issue_count_max) list_.push_back({prefix_ + at.pointer(), std::move(message)});
 }
 
-Error JsonIssues::to_error() && {
-  if (list_.empty()) return Error{Errc::validation_failed, "the value does not fit"};
-  const Issue& first = list_.front();
+Error JsonIssues::to_error(Errc code) && {
+  if (list_.empty()) return Error{code, "the value does not fit"};
+  const auto& [path, wrong] = list_.front();
+  const bool is_sentence = !wrong.empty() && wrong.front() >= 'A' && wrong.front() <= 'Z';
   std::string message =
-      (first.path.empty() ? std::string{"the body"} : first.path) + " " + first.message;
-  if (list_.size() > 1) message += " (and " + std::to_string(list_.size() - 1) + " more)";
-  return Error{Errc::validation_failed, std::move(message),
-               "correct the named fields and send it again", std::move(list_)};
+      is_sentence ? wrong : (path.empty() ? std::string{"the body"} : path) + " " + wrong;
+  if (!is_sentence && list_.size() > 1) {
+    message += " (and " + std::to_string(list_.size() - 1) + " more)";
+  }
+  return Error{code, std::move(message), "correct the named fields and send it again",
+               std::move(list_)};
 }
 
 Result<bj::value> parse_json(std::string_view text) {
@@ -53,8 +56,7 @@ Result<bj::value> parse_json(std::string_view text) {
   options.max_depth = depth_max;
   bj::stream_parser parser{{}, options};
   boost::system::error_code error;
-  const std::size_t read = parser.write_some(text.data(), text.size(), error);
-  if (!error && read < text.size()) error = bj::error::extra_data;
+  const std::size_t read = parser.write(text.data(), text.size(), error);
   if (!error) parser.finish(error);
   if (!error) return parser.release();
   return fail(Errc::bad_request,
@@ -75,7 +77,8 @@ std::optional<bool> decode_bool(const bj::value& in, const JsonAt& at, JsonIssue
 }
 
 std::optional<double> decode_double(const bj::value& in, const JsonAt& at, JsonIssues& issues) {
-  if (in.is_number()) return in.to_number<double>();
+  // 1e999 is a number in JSON and none in a double.
+  if (in.is_number() && std::isfinite(in.to_number<double>())) return in.to_number<double>();
   issues.add(at, "is no number");
   return std::nullopt;
 }

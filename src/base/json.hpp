@@ -4,6 +4,7 @@
 #include "base/names.hpp"
 #include "base/result.hpp"
 #include "base/secret.hpp"
+#include "base/text.hpp"
 #include "base/time.hpp"
 
 #include <boost/describe/class.hpp>
@@ -53,10 +54,10 @@ template <class T>
 concept DescribedStruct = std::is_class_v<T> && boost::describe::has_describe_members<T>::value;
 
 template <class T>
-using MembersOf = boost::mp11::mp_rename<
-    boost::describe::describe_members<
-        T, boost::describe::mod_public | boost::describe::mod_inherited>,
-    boost::mp11::mp_list>;
+using MembersOf =
+    boost::mp11::mp_rename<boost::describe::describe_members<T, boost::describe::mod_public |
+                                                                    boost::describe::mod_inherited>,
+                           boost::mp11::mp_list>;
 
 namespace json_detail {
 
@@ -130,15 +131,19 @@ class JsonAt {
 // Collects every wrong field of one document, up to a limit.
 class JsonIssues {
  public:
-  explicit JsonIssues(UnknownKeys unknown = UnknownKeys::refuse) : unknown_(unknown) {}
+  // `prefix` is the JSON pointer of the decoded value where it is a part of a larger document.
+  explicit JsonIssues(UnknownKeys unknown = UnknownKeys::refuse, std::string prefix = {})
+      : unknown_(unknown), prefix_(std::move(prefix)) {}
   void add(const JsonAt& at, std::string message);
   bool refuses_unknown() const { return unknown_ == UnknownKeys::refuse; }
   const std::vector<Issue>& list() const { return list_; }
-  // One error that names the first wrong field and lists all of them.
-  Error to_error() &&;
+  // One error that names the first wrong field and lists all of them. An issue that is a sentence
+  // of its own, with a capital letter first, stands as it is.
+  Error to_error(Errc code = Errc::validation_failed) &&;
 
  private:
   UnknownKeys unknown_;
+  std::string prefix_;
   std::vector<Issue> list_;
 };
 
@@ -217,9 +222,7 @@ std::optional<T> decode_enum(const bj::value& in, const JsonAt& at, JsonIssues& 
   const auto text = decode_string(in, at, issues);
   if (!text) return std::nullopt;
   std::optional<T> value = parse_name<T>(*text);
-  if (!value)
-    issues.add(at,
-               "is '" + std::string{text->substr(0, 64)} + "', expected one of " + names_of<T>());
+  if (!value) issues.add(at, "is " + in_quotes(*text) + ", expected one of " + names_of<T>());
   return value;
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
+#include "base/assert.hpp"
 #include "base/json.hpp"
 
-#include <set>
+#include <cctype>
 
 namespace berth {
 
@@ -25,16 +26,23 @@ class SchemaBook {
 
   std::string prefix_;
   bj::object components_;
+  std::map<std::string, std::string_view> types_;  // which type stands under a name
 };
 
 namespace json_detail {
 
-// The unqualified name of a type, as the compiler spells it.
+// A type as the compiler spells it, with its namespaces.
 template <class T>
-std::string type_name() {
+std::string_view full_type_name() {
   const std::string_view whole = __PRETTY_FUNCTION__;
   const std::size_t from = whole.find("T = ") + 4;
-  std::string_view name = whole.substr(from, whole.rfind(']') - from);
+  return whole.substr(from, whole.rfind(']') - from);
+}
+
+// The unqualified name of a type.
+template <class T>
+std::string type_name() {
+  std::string_view name = full_type_name<T>();
   const std::size_t angle = name.find('<');
   const std::size_t colon = name.substr(0, angle).rfind("::");
   if (colon != std::string_view::npos) name = name.substr(colon + 2);
@@ -92,6 +100,8 @@ bj::object SchemaBook::schema() {
   } else {
     static_assert(DescribedStruct<T>, "describe the struct with BOOST_DESCRIBE_STRUCT");
     const std::string name = type_name<T>();
+    const std::string_view type = types_.emplace(name, full_type_name<T>()).first->second;
+    BERTH_ASSERT(type == full_type_name<T>());  // two types of one name: rename one of them
     if (!components_.contains(name)) {
       components_[name] =
           nullptr;  // stands in while its own members are written, so that recursion ends

@@ -3,6 +3,7 @@
 #include "base/id.hpp"
 #include "base/result.hpp"
 #include "base/secret.hpp"
+#include "base/text.hpp"
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
@@ -24,7 +25,7 @@ enum class Format { text, json };
 // compile.
 class Value {
  public:
-  Value(std::string_view text) : json_(boost::json::string(text)) {}
+  Value(std::string_view text) : json_(boost::json::string(as_utf8(text))) {}
   Value(const std::string& text) : Value(std::string_view{text}) {}
   Value(const char* text) : Value(std::string_view{text}) {}
   Value(bool flag) : json_(flag) {}

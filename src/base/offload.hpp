@@ -9,29 +9,43 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <exception>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace berth {
 
-// Runs blocking work on the pool and comes back to the caller's thread with its answer. It cannot
-// be cancelled: what the work refers to stays alive because the caller is still here.
+// Runs blocking work on the pool and comes back to the caller's thread with its answer, or with
+// what it threw. It cannot be cancelled: what the work refers to stays alive because the caller is
+// still here.
 template <class Work>
 auto offload(asio::thread_pool& pool, Work work) -> asio::awaitable<std::invoke_result_t<Work&>> {
-  using Answer = std::invoke_result_t<Work&>;
-  return asio::async_initiate<const asio::use_awaitable_t<>, void(Answer)>(
+  // An optional, because an answer need not have a default for the case that the work throws.
+  using Answer = std::optional<std::invoke_result_t<Work&>>;
+  Answer answer = co_await asio::async_initiate<const asio::use_awaitable_t<>,
+                                                void(std::exception_ptr, Answer)>(
       [&pool](auto handler, Work job) {
         auto home = asio::get_associated_executor(handler);
         auto keep_alive = asio::make_work_guard(home);
         asio::post(pool, [handler = std::move(handler), job = std::move(job), home,
                           keep_alive = std::move(keep_alive)]() mutable {
-          Answer answer = job();
-          asio::post(home, [handler = std::move(handler), answer = std::move(answer)]() mutable {
-            handler(std::move(answer));
+          std::exception_ptr thrown;
+          Answer made;
+          // Left alone, an exception would end the pool's thread and with it the process.
+          try {
+            made.emplace(job());
+          } catch (...) {
+            thrown = std::current_exception();
+          }
+          asio::post(home, [handler = std::move(handler), thrown = std::move(thrown),
+                            made = std::move(made)]() mutable {
+            handler(std::move(thrown), std::move(made));
           });
         });
       },
       asio::use_awaitable, std::move(work));
+  co_return *std::move(answer);
 }
 
 }  // namespace berth

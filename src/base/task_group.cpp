@@ -6,11 +6,31 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
 
 namespace berth {
+
+namespace {
+
+void report(const std::string& name, const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const boost::system::system_error& error) {
+    // How Asio leaves a coroutine that awaits after it was cancelled: it did as it was told.
+    if (error.code() == asio::error::operation_aborted) return;
+    log::error("task.threw", {{"task", name}, {"what", error.what()}});
+  } catch (const std::exception& error) {
+    log::error("task.threw", {{"task", name}, {"what", error.what()}});
+  } catch (...) {
+    log::error("task.threw", {{"task", name}, {"what", "no std::exception"}});
+  }
+}
+
+}  // namespace
 
 TaskGroup::TaskGroup(asio::any_io_executor executor)
     : executor_(std::move(executor)),
@@ -24,6 +44,7 @@ void TaskGroup::start(std::string name, Task<> task) {
   running_.emplace_back();
   const auto place = std::prev(running_.end());
   place->name = std::move(name);
+  asio::cancellation_signal* const signal = &place->cancel;
   // A default std::expected is a success, so the exception is looked at first.
   asio::co_spawn(
       executor_, std::move(task),
@@ -31,36 +52,39 @@ void TaskGroup::start(std::string name, Task<> task) {
           place->cancel.slot(), [this, place](std::exception_ptr thrown, const Result<>& result) {
             ended(place, std::move(thrown), result);
           }));
+  // Here the task may have ended already, so its place is not looked at any more. A group that is
+  // being stopped stops its late comers too, or stop() would wait for them without having asked.
+  if (stopping_) cancel(signal);
 }
 
 void TaskGroup::ended(std::list<Running>::iterator task, std::exception_ptr thrown,
                       const Result<>& result) {
   if (thrown) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const std::exception& error) {
-      log::error("task.threw", {{"task", task->name}, {"what", error.what()}});
-    }
+    report(task->name, thrown);
   } else if (!result && result.error().code != Errc::cancelled) {
     log::error(
         "task.failed",
         {{"task", task->name}, {"code", result.error().code}, {"error", result.error().message}});
   }
   running_.erase(task);
-  if (running_.empty()) all_ended_.cancel();
+  if (!running_.empty()) return;
+  stopping_ = false;
+  all_ended_.cancel();
+}
+
+void TaskGroup::cancel(asio::cancellation_signal* signal) {
+  // Posted, so that a task that was started just now has reached its first wait; by then it may
+  // also have ended and taken its signal with it.
+  asio::post(executor_, [this, signal] {
+    for (Running& task : running_) {
+      if (&task.cancel == signal) return task.cancel.emit(asio::cancellation_type::terminal);
+    }
+  });
 }
 
 Task<> TaskGroup::stop() {
-  // A task that ends at once erases itself, so the list is walked over a copy of its places.
-  std::vector<asio::cancellation_signal*> signals;
-  for (Running& task : running_) signals.push_back(&task.cancel);
-  for (asio::cancellation_signal* signal : signals) {
-    asio::post(executor_, [this, signal] {
-      for (Running& task : running_) {
-        if (&task.cancel == signal) return task.cancel.emit(asio::cancellation_type::terminal);
-      }
-    });
-  }
+  stopping_ = !running_.empty();
+  for (Running& task : running_) cancel(&task.cancel);
   while (!running_.empty()) {
     co_await all_ended_.async_wait(asio::as_tuple(asio::use_awaitable));
   }

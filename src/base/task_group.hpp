@@ -23,7 +23,8 @@ class TaskGroup {
 
   // An error or an exception that reaches the end of the task is logged under its name.
   void start(std::string name, Task<> task);
-  // Asks every task to end and waits until all have.
+  // Asks every task to end, also those that start meanwhile, and waits until all have. Not for a
+  // task of the group itself.
   Task<> stop();
   std::size_t size() const { return running_.size(); }
 
@@ -34,8 +35,11 @@ class TaskGroup {
   };
   void ended(std::list<Running>::iterator task, std::exception_ptr thrown, const Result<>& result);
 
+  void cancel(asio::cancellation_signal* signal);
+
   asio::any_io_executor executor_;
   std::list<Running> running_;
+  bool stopping_ = false;
   asio::steady_timer all_ended_;  // expires never; cancelled when the last task ends
 };
 

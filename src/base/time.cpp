@@ -1,7 +1,9 @@
 #include "base/time.hpp"
 
+#include "base/text.hpp"
+
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 
@@ -9,9 +11,12 @@ namespace berth {
 namespace {
 
 constexpr std::int64_t ms_per_day = 86'400'000;
+// What four digits of a year can say.
+constexpr std::int64_t first_ms = -62'167'219'200'000;  // 0000-01-01T00:00:00.000Z
+constexpr std::int64_t last_ms = 253'402'300'799'999;   // 9999-12-31T23:59:59.999Z
 
 std::unexpected<Error> no_time(std::string_view text) {
-  return fail(Errc::validation_failed, "'" + std::string{text} + "' is no time",
+  return fail(Errc::validation_failed, in_quotes(text) + " is no time",
               "write it as 2026-11-15T02:36:53.464Z");
 }
 
@@ -19,7 +24,8 @@ std::unexpected<Error> no_time(std::string_view text) {
 
 std::string to_iso8601(Time at) {
   using std::chrono::floor;
-  const std::chrono::sys_time<std::chrono::milliseconds> point{std::chrono::milliseconds{at.ms}};
+  const std::chrono::sys_time<std::chrono::milliseconds> point{
+      std::chrono::milliseconds{std::clamp(at.ms, first_ms, last_ms)}};
   const auto day = floor<std::chrono::days>(point);
   const std::chrono::year_month_day date{day};
   const auto rest = static_cast<int>((point - day).count());
@@ -35,10 +41,11 @@ std::string to_iso8601(Time at) {
 Result<Time> parse_iso8601(std::string_view text) {
   const auto digits = [&](std::size_t at, std::size_t count) -> int {
     int value = 0;
-    if (at + count > text.size()) return -1;
-    const char* end = text.data() + at + count;
-    const auto [stop, error] = std::from_chars(text.data() + at, end, value);
-    return error == std::errc{} && stop == end && value >= 0 ? value : -1;
+    for (const char c : text.substr(at, count)) {
+      if (c < '0' || c > '9') return -1;
+      value = value * 10 + (c - '0');
+    }
+    return value;
   };
   const auto is = [&](std::size_t at, char wanted) {
     return at < text.size() && text[at] == wanted;

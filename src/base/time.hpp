@@ -19,6 +19,7 @@ struct Time {
   friend std::int64_t operator-(Time a, Time b) { return a.ms - b.ms; }
 };
 
+// A moment outside of the years 0000 to 9999 is written as the nearest one inside.
 std::string to_iso8601(Time at);
 Result<Time> parse_iso8601(std::string_view text);
 

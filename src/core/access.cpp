@@ -3,8 +3,8 @@
 namespace berth::core {
 namespace {
 
-// A caller that belongs to nobody reaches nothing: no company has this id.
-constexpr auto no_company = "00000000-0000-0000-0000-000000000000";
+// A caller that belongs to nobody reaches nothing: this is no UUID, so no company has this id.
+constexpr auto no_company = "none";
 
 bool operator_permits(Role role, bool instance_wide, Permission needed) {
   switch (needed) {
@@ -74,6 +74,9 @@ std::string Caller::actor_id() const {
 }
 
 Reach Reach::of(const Caller& caller) {
+  if (!permits(caller.kind, caller.role, !caller.company_id, Permission::company_read)) {
+    return Reach{no_company};
+  }
   if (caller.company_id) return only(*caller.company_id);
   return caller.is_instance_admin() ? everything() : Reach{no_company};
 }

@@ -25,10 +25,21 @@ constexpr Field agent_fields[] = {{"model", Shape::text},
                                   {"dangerouslySkipPermissions", Shape::flag},
                                   {"dangerouslyBypassApprovalsAndSandbox", Shape::flag}};
 
+constexpr double number_max = 1e9;
+
+// Text that can stand in an argv, where NUL is the end.
+bool is_text(const bj::value& value) {
+  return value.is_string() && value.get_string().find('\0') == bj::string::npos;
+}
+
 bool is_text_list(const bj::value& value) {
-  return value.is_array() && std::ranges::all_of(value.get_array(), [](const bj::value& item) {
-           return item.is_string();
-         });
+  return value.is_array() && std::ranges::all_of(value.get_array(), is_text);
+}
+
+bool is_amount(const bj::value& value) {
+  if (!value.is_number()) return false;
+  const auto number = value.to_number<double>();
+  return number >= 0 && number <= number_max;
 }
 
 void check(const bj::object& config, std::span<const Field> fields, const JsonAt& at,
@@ -39,14 +50,13 @@ void check(const bj::object& config, std::span<const Field> fields, const JsonAt
     const JsonAt here{at, field.key};
     switch (field.shape) {
       case Shape::text:
-        if (!value->is_string()) issues.add(here, "is no string");
+        if (!is_text(*value)) issues.add(here, "is no string without NUL");
         break;
       case Shape::text_list:
-        if (!is_text_list(*value)) issues.add(here, "is no list of strings");
+        if (!is_text_list(*value)) issues.add(here, "is no list of strings without NUL");
         break;
       case Shape::number:
-        if (!value->is_number() || value->to_number<double>() < 0)
-          issues.add(here, "is no number from 0");
+        if (!is_amount(*value)) issues.add(here, "is no number from 0 to 1000000000");
         break;
       case Shape::flag:
         if (!value->is_bool()) issues.add(here, "is no boolean");
@@ -60,7 +70,8 @@ void check(const bj::object& config, std::span<const Field> fields, const JsonAt
 
 bool blank(const bj::value* value) {
   if (value == nullptr || !value->is_string()) return true;
-  return std::ranges::all_of(value->get_string(), [](char c) { return c == ' ' || c == '\t'; });
+  return std::ranges::all_of(value->get_string(),
+                             [](char c) { return std::string_view{" \t\r\n\v\f"}.contains(c); });
 }
 
 }  // namespace
@@ -77,9 +88,7 @@ Result<AdapterConfigForStore> normalize_adapter_config(AdapterType adapter,
     issues.add(JsonAt{at, "command"}, "is required: the program that the agent runs");
   }
   if (!issues.list().empty()) {
-    Error error = std::move(issues).to_error();
-    error.code = Errc::unprocessable;
-    return std::unexpected(std::move(error));
+    return std::unexpected(std::move(issues).to_error(Errc::unprocessable));
   }
   AdapterConfigForStore out{.config = config, .refs = {}};
   if (const bj::value* env = config.if_contains("env"); env != nullptr && env->is_object()) {

@@ -9,7 +9,7 @@ constexpr std::string_view removed_key = "streamAgentSessionOutput";
 constexpr std::int64_t timeout_ms_max = 86'400'000;
 
 std::string trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n";
+  constexpr std::string_view blanks = " \t\r\n\v\f";
   const std::size_t first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) return {};
   return std::string{text.substr(first, text.find_last_not_of(blanks) - first + 1)};
@@ -57,18 +57,14 @@ class Reader {
   std::optional<std::int64_t> integer(std::string_view key, std::int64_t low, std::int64_t high) {
     const bj::value* value = given(key);
     if (value == nullptr) return std::nullopt;
-    std::int64_t number = 0;
-    bool fits = false;
-    if (value->is_string()) {
-      const std::string text = trimmed(value->get_string());
-      const char* end = text.data() + text.size();
-      const auto [stop, error] = std::from_chars(text.data(), end, number);
-      fits = !text.empty() && error == std::errc{} && stop == end;
-    } else if (value->is_int64()) {
-      number = value->get_int64();
-      fits = true;
+    if (!value->is_string()) {
+      return json_detail::decode_integer(*value, low, high, JsonAt{config_, key}, issues_);
     }
-    if (fits && number >= low && number <= high) return number;
+    std::int64_t number = 0;
+    const std::string text = trimmed(value->get_string());
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc{} && stop == end && number >= low && number <= high) return number;
     wrong(key, "is no integer from " + std::to_string(low) + " to " + std::to_string(high));
     return std::nullopt;
   }
@@ -97,11 +93,7 @@ class Reader {
   // The first issue is the sentence; all of them are listed.
   Result<> finish() && {
     if (issues_.list().empty()) return {};
-    Error error = std::move(issues_).to_error();
-    error.code = Errc::unprocessable;
-    error.message = error.issues.front().message.starts_with("is ") ? error.message
-                                                                    : error.issues.front().message;
-    return std::unexpected(std::move(error));
+    return std::unexpected(std::move(issues_).to_error(Errc::unprocessable));
   }
 
  private:
@@ -113,6 +105,11 @@ class Reader {
 
 bj::value or_null(const std::optional<std::string>& text) {
   return text ? bj::value(bj::string(*text)) : bj::value(nullptr);
+}
+
+// What ends or splits a word on its way through ssh's arguments and config files.
+bool holds_control(std::string_view text) {
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 Result<ConfigForStore> normalize_ssh(const bj::object& in) {
@@ -129,6 +126,16 @@ Result<ConfigForStore> normalize_ssh(const bj::object& in) {
   // ssh takes what starts with '-' for an option, also where a host or user should stand.
   if (host.starts_with('-')) read.wrong("host", "SSH host must not start with '-'.");
   if (username.starts_with('-')) read.wrong("username", "SSH username must not start with '-'.");
+  if (holds_control(host) || host.contains(' ')) {
+    read.wrong("host", "SSH host must not hold blanks or control characters.");
+  }
+  if (holds_control(username) || username.contains(' ')) {
+    read.wrong("username", "SSH username must not hold blanks or control characters.");
+  }
+  if (holds_control(path)) {
+    read.wrong("remoteWorkspacePath",
+               "SSH remote workspace path must not hold control characters.");
+  }
   const std::int64_t port = read.integer("port", 1, 65535).value_or(22);
   const auto key = read.text("privateKey");
   const auto ref = read.secret_ref("privateKeySecretRef");
@@ -181,6 +188,7 @@ Result<ConfigForStore> normalize_plugin(const bj::object& in) {
 Result<bj::object> normalize_fake(const bj::object& in) {
   Reader read{in};
   read.only({"provider", "image", "reuseLease", "streamRunLogs", "archiveOnRelease"});
+  read.text("provider");  // a number there is no name of a provider, not even of the default one
   std::string image = "ubuntu:24.04";
   if (read.find("image") != nullptr) {
     image = read.required("image", "Fake sandbox environments require an image.");
@@ -210,6 +218,11 @@ Result<bj::object> normalize_provider(const bj::object& in, const std::string& p
   read.flag("archiveOnRelease");
   BERTH_DO(std::move(read).finish());
   bj::object out = in;
+  for (const std::string_view ours : {"timeoutMs", "streamRunLogs", "archiveOnRelease"}) {
+    if (const bj::value* value = out.if_contains(ours); value != nullptr && value->is_null()) {
+      out.erase(ours);  // null says what absence says; the stored shape has one spelling
+    }
+  }
   out["provider"] = provider;
   out["reuseLease"] = reuse;
   if (timeout_ms) out["timeoutMs"] = *timeout_ms;

@@ -40,6 +40,7 @@ constexpr Step<L, LE> lease_table[] = {
     {L::releasing, LE::teardown_failed, L::pending_cleanup},
     {L::retained, LE::release_begun, L::releasing},
     {L::retained, LE::teardown_failed, L::pending_cleanup},
+    {L::pending_cleanup, LE::teardown_failed, L::pending_cleanup},  // tried again, and counted
     {L::pending_cleanup, LE::cleaned_up, L::expired},
 };
 
@@ -49,6 +50,7 @@ constexpr Step<S, SE> sandbox_table[] = {
     {S::creating, SE::created, S::leased},   // a sandbox is made for a lease, or
     {S::creating, SE::given_back, S::idle},  // for the warm pool
     {S::creating, SE::destroy_begun, S::destroying},
+    {S::creating, SE::vanished, S::lost},  // recovery asks for its key and the provider has none
     {S::idle, SE::claimed, S::leased},
     {S::idle, SE::destroy_begun, S::destroying},
     {S::idle, SE::vanished, S::lost},

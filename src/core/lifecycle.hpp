@@ -24,8 +24,8 @@ BOOST_DEFINE_ENUM_CLASS(RunEvent, claimed, started, setup_failed, exited_zero, e
 
 BOOST_DEFINE_ENUM_CLASS(LeaseState, acquiring, active, releasing, retained, pending_cleanup,
                         released, expired, failed)
-// How a lease moves. `release_*` carry the end of the run (see end_of); `teardown_failed` hands the
-// lease to the sweeper.
+// How a lease moves. `release_*` carry the end of the run (see release_event); `teardown_failed`
+// hands the lease to the sweeper.
 BOOST_DEFINE_ENUM_CLASS(LeaseEvent, acquired, acquire_failed, release_begun, retain,
                         release_succeeded, release_expired, release_failed, teardown_failed,
                         cleaned_up)

@@ -98,7 +98,7 @@ BOOST_DESCRIBE_STRUCT(SecretAccessEvent, (),
                        error_code, created_at))
 
 // "DB password (prod)" becomes "db-password-prod": lower case, runs of other characters to one '-',
-// at most 120.
+// at most 120. Empty when the name has none of a-z, 0-9 and '_'.
 std::string secret_key_of(std::string_view name);
 
 }  // namespace berth::core

@@ -11,7 +11,6 @@
 #include <array>
 #include <mutex>
 #include <set>
-#include <shared_mutex>
 
 namespace berth::vault {
 namespace {
@@ -67,8 +66,8 @@ void wipe(std::optional<std::string>& text) {
   text.reset();
 }
 
-Result<KeyRing> keys_of_environment(const KeySource& source) {
-  BERTH_TRY(KeyPtr current, parse_key(*source.key, current_name));
+Result<KeyRing> keys_of_environment(const std::string& key, const KeySource& source) {
+  BERTH_TRY(KeyPtr current, parse_key(key, current_name));
   KeyRing ring{std::move(current)};
   if (!source.previous_key) return ring;
   BERTH_TRY(KeyPtr previous, parse_key(*source.previous_key, previous_name));
@@ -77,7 +76,7 @@ Result<KeyRing> keys_of_environment(const KeySource& source) {
 }
 
 Result<KeyRing> load(const KeySource& source, Random& random) {
-  if (source.key) return keys_of_environment(source);
+  if (source.key) return keys_of_environment(*source.key, source);
   if (source.previous_key) {
     return fail(
         Errc::master_key_invalid,
@@ -105,13 +104,13 @@ struct Vault::Keys {
       : from_environment(in_environment), file(std::move(path)), random(source_of_random) {}
 
   std::shared_ptr<const KeyRing> ring() const {
-    const std::shared_lock lock{mutex};
+    const std::lock_guard lock{mutex};
     return current;
   }
 
   void use(KeyRing keys) {
     auto next = std::make_shared<const KeyRing>(std::move(keys));
-    const std::unique_lock lock{mutex};
+    const std::lock_guard lock{mutex};
     current_id = &*ids.insert(next->front()->id).first;
     current = std::move(next);
   }
@@ -121,7 +120,7 @@ struct Vault::Keys {
   Random& random;
   std::mutex rotation;  // one rotation at a time in this process; the file lock is for the others
 
-  mutable std::shared_mutex mutex;
+  mutable std::mutex mutex;
   std::shared_ptr<const KeyRing> current;
   std::set<std::string> ids;  // of every key that was ever current: their addresses are given out
   const std::string* current_id = nullptr;
@@ -184,7 +183,7 @@ std::string Vault::fingerprint(std::string_view value) const {
 }
 
 const std::string& Vault::current_key_id() const {
-  const std::shared_lock lock{keys_->mutex};
+  const std::lock_guard lock{keys_->mutex};
   return *keys_->current_id;
 }
 
@@ -194,7 +193,7 @@ bool Vault::has_key(const std::string& key_id) const {
 }
 
 Result<> Vault::begin_rotation() {
-  const std::unique_lock one_at_a_time{keys_->rotation};
+  const std::lock_guard one_at_a_time{keys_->rotation};
   if (keys_->from_environment) {
     if (keys_->ring()->size() > 1) return {};
     return fail(Errc::master_key_missing,
@@ -215,7 +214,7 @@ Result<> Vault::begin_rotation() {
 }
 
 Result<> Vault::finish_rotation() {
-  const std::unique_lock one_at_a_time{keys_->rotation};
+  const std::lock_guard one_at_a_time{keys_->rotation};
   if (keys_->from_environment) {
     log::info("vault.previous_key_unneeded", {{"variable", previous_name}});
     return {};
@@ -236,7 +235,7 @@ Result<> Vault::finish_rotation() {
 
 Result<> Vault::reload() {
   if (keys_->from_environment) return {};
-  const std::unique_lock one_at_a_time{keys_->rotation};
+  const std::lock_guard one_at_a_time{keys_->rotation};
   BERTH_TRY(KeyRing ring, read_key_file(keys_->file));
   keys_->use(std::move(ring));
   return {};

@@ -1,0 +1,6 @@
+#include "app/serve.hpp"
+#include "cli/cli.hpp"
+
+int main(int argc, char** argv) {
+  return berth::cli::run(argc, argv, berth::app::serve);
+}

@@ -1,0 +1,94 @@
+#include "app/metrics.hpp"
+
+#include "base/files.hpp"
+
+#include <prometheus/text_serializer.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+
+namespace berth::app {
+namespace {
+
+const prometheus::Histogram::BucketBoundaries seconds_buckets{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                                              0.05,   0.1,   0.25,   0.5,   1,    5};
+
+double resident_bytes() {
+  const auto text = read_file("/proc/self/statm", 256);
+  if (!text) return 0;
+  const std::size_t space = text->find(' ');
+  const double pages = std::strtod(text->c_str() + space + 1, nullptr);
+  return pages * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+Metrics::Metrics(const std::string& version, const std::string& database)
+    : requests_(prometheus::BuildCounter()
+                    .Name("berth_http_requests_total")
+                    .Help("Requests answered")
+                    .Register(registry_)),
+      seconds_(prometheus::BuildHistogram()
+                   .Name("berth_http_request_seconds")
+                   .Help("Time from the whole request to the whole answer")
+                   .Register(registry_)),
+      connections_(prometheus::BuildGauge()
+                       .Name("berth_http_connections")
+                       .Help("Open connections")
+                       .Register(registry_)
+                       .Add({})),
+      uptime_(prometheus::BuildGauge()
+                  .Name("berth_uptime_seconds")
+                  .Help("Time since the server started")
+                  .Register(registry_)
+                  .Add({})),
+      memory_(prometheus::BuildGauge()
+                  .Name("process_resident_memory_bytes")
+                  .Help("Resident memory")
+                  .Register(registry_)
+                  .Add({})) {
+  prometheus::BuildGauge()
+      .Name("berth_info")
+      .Help("Always 1; the labels say what runs")
+      .Register(registry_)
+      .Add({{"version", version}, {"database", database}})
+      .Set(1);
+}
+
+std::size_t Metrics::KeyHash::operator()(const Key& key) const {
+  const std::size_t route = std::hash<const void*>{}(key.route);
+  return route ^ (std::hash<const void*>{}(key.verb) << 1) ^ (std::size_t{key.status} << 17);
+}
+
+Metrics::Series& Metrics::series(const Key& key, std::string_view route, std::string_view verb) {
+  const auto found = known_.find(key);
+  if (found != known_.end()) return found->second;
+  const std::map<std::string, std::string> labels{
+      {"route", route.empty() ? "none" : std::string{route}},
+      {"verb", std::string{verb}},
+      {"status", std::to_string(key.status)}};
+  const Series made{&requests_.Add(labels), &seconds_.Add(labels, seconds_buckets)};
+  return known_.emplace(key, made).first->second;
+}
+
+void Metrics::request_finished(std::string_view route, std::string_view verb, unsigned status,
+                               std::chrono::nanoseconds took) {
+  const Key key{route.empty() ? nullptr : route.data(), verb.data(), status};
+  const Series& counted = series(key, route, verb);
+  counted.count->Increment();
+  counted.seconds->Observe(std::chrono::duration<double>(took).count());
+}
+
+void Metrics::connections_changed(std::size_t open) {
+  connections_.Set(static_cast<double>(open));
+}
+
+std::string Metrics::text() {
+  const auto up = std::chrono::steady_clock::now() - started_;
+  uptime_.Set(std::chrono::duration<double>(up).count());
+  memory_.Set(resident_bytes());
+  return prometheus::TextSerializer{}.Serialize(registry_.Collect());
+}
+
+}  // namespace berth::app

@@ -1,0 +1,65 @@
+#include "base/text.hpp"
+
+namespace berth {
+namespace {
+
+constexpr std::size_t quote_bytes_max = 64;
+
+// The length that a first byte announces; 0 for bytes that start no character.
+std::size_t announced_length(unsigned first) {
+  if (first < 0x80) return 1;
+  if (first < 0xc2) return 0;
+  if (first < 0xe0) return 2;
+  if (first < 0xf0) return 3;
+  return first < 0xf5 ? 4 : 0;
+}
+
+// The length of the character at the start of the text; 0 when there is none.
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const std::size_t length = announced_length(byte(0));
+  if (length < 2) return length;
+  if (text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // The second byte tells overlong forms, surrogates and what lies past U+10FFFF.
+  const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
+  const bool surrogate = byte(0) == 0xed && byte(1) >= 0xa0;
+  const bool too_high = byte(0) == 0xf4 && byte(1) >= 0x90;
+  return overlong || surrogate || too_high ? 0 : length;
+}
+
+}  // namespace
+
+std::string_view clipped(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t end = bytes_max;
+  // A character has at most three bytes after its first; more of them is no text anyway.
+  for (int back = 0; back < 3 && end > 0; ++back) {
+    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80) break;
+    --end;
+  }
+  return text.substr(0, end);
+}
+
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    if (length == 0) {
+      out += '?';
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
+std::string in_quotes(std::string_view text) {
+  return "'" + as_utf8(clipped(text, quote_bytes_max)) + "'";
+}
+
+}  // namespace berth

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+// Text from outside on its way into a sentence, a JSON pointer or the log.
+namespace berth {
+
+// The longest start of the text that fits and does not end inside a character.
+std::string_view clipped(std::string_view text, std::size_t bytes_max);
+// The text with '?' for every byte that is no part of a UTF-8 character.
+std::string as_utf8(std::string_view text);
+// "'staging'": what somebody wrote, short enough and clean enough to be quoted back to them.
+std::string in_quotes(std::string_view text);
+
+}  // namespace berth

@@ -1,0 +1,56 @@
+#include "base/text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace berth {
+namespace {
+
+TEST(Clipped, KeepsTextThatFits) {
+  EXPECT_EQ(clipped("", 0), "");
+  EXPECT_EQ(clipped("abc", 3), "abc");
+}
+
+TEST(Clipped, NeverEndsInsideACharacter) {
+  // One, two, three and four bytes: 1 + 2 + 3 + 4 = 10.
+  const std::string text = "a\u00e4\u20ac\U0001f600";
+  const std::size_t lengths[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
+  for (std::size_t max = 0; max <= text.size(); ++max) {
+    EXPECT_EQ(clipped(text, max).size(), lengths[max]) << "at most " << max;
+  }
+}
+
+TEST(Clipped, IsNearItsLimitAlsoForBytesThatAreNoText) {
+  EXPECT_GE(clipped(std::string(100, '\x80'), 64).size(), 61U);
+}
+
+TEST(AsUtf8, KeepsEveryCharacter) {
+  const std::string text = "a\n\u00e4\u07ff\u0800\u20ac\ud7ff\ue000\uffff\U00010000\U0010ffff";
+  EXPECT_EQ(as_utf8(text), text);
+}
+
+TEST(AsUtf8, WritesAQuestionMarkForEachByteThatIsNoText) {
+  struct Case {
+    std::string_view what, in, out;
+  };
+  const Case cases[] = {
+      {"lone continuation", "a\x80z", "a?z"},
+      {"lone start", "a\xc3z", "a?z"},
+      {"cut off at the end", "a\xe2\x82", "a??"},
+      {"overlong slash", "\xc0\xaf", "??"},
+      {"overlong of three", "\xe0\x80\xaf", "???"},
+      {"overlong of four", "\xf0\x80\x80\xaf", "????"},
+      {"surrogate", "\xed\xa0\x80", "???"},
+      {"past the last character", "\xf4\x90\x80\x80", "????"},
+      {"no first byte", "\xff\xfe", "??"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(as_utf8(c.in), c.out) << c.what;
+}
+
+TEST(InQuotes, IsShortAndClean) {
+  EXPECT_EQ(in_quotes("staging"), "'staging'");
+  EXPECT_EQ(in_quotes("\xff"), "'?'");
+  EXPECT_EQ(in_quotes(std::string(1000, 'x')), "'" + std::string(64, 'x') + "'");
+}
+
+}  // namespace
+}  // namespace berth

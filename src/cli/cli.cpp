@@ -1,0 +1,145 @@
+#include "cli/cli.hpp"
+
+#include "base/clock.hpp"
+#include "cli/failure.hpp"
+#include "cli/tree.hpp"
+#include "cli/version.hpp"
+
+#include <CLI/Error.hpp>
+
+#include <csignal>
+#include <ostream>
+
+namespace berth::cli {
+namespace {
+
+// `serve` takes every setting as a flag; their names come from the described struct.
+void add_serve(CommandTree& tree, GlobalFlags& flags, const ServeCommand& serve, int& exit_code) {
+  CLI::App& app = tree.leaf(tree.root(), "serve", "run the server",
+                            "berth serve --home /srv/berth --listen 127.0.0.1:3100",
+                            [&serve, &exit_code](Session& session) -> Result<> {
+                              exit_code = serve(std::move(session.config()));
+                              return {};
+                            });
+  boost::mp11::mp_for_each<MembersOf<Settings>>([&](auto member) {
+    const std::string name = member.name;
+    if (name == "home") return;  // a flag of every command
+    const auto keep = [&flags, name](const std::string& text) { flags.settings[name] = text; };
+    app.add_option_function<std::string>(flag_of(name), keep, std::string{explain(name)})
+        ->type_name("VALUE");
+  });
+}
+
+void add_all(CommandTree& tree) {
+  add_status_commands(tree);
+  add_company_commands(tree);
+  add_agent_commands(tree);
+  add_environment_commands(tree);
+  add_secret_commands(tree);
+  add_token_commands(tree);
+  add_activity_commands(tree);
+  add_settings_commands(tree);
+  add_config_commands(tree);
+  add_doctor_commands(tree);
+  add_completion_commands(tree);
+}
+
+bool wants_colour(const Console& console, const GlobalFlags& flags, bool is_terminal) {
+  const auto no_color = console.variables.find("NO_COLOR");
+  const bool refused = no_color != console.variables.end() && !no_color->second.empty();
+  return is_terminal && !flags.no_color && !refused;
+}
+
+int report(Console& console, const GlobalFlags& flags, const Error& error) {
+  if (flags.json) {
+    console.err << error_json(error);
+  } else {
+    console.err << error_text(error, wants_colour(console, flags, console.err_is_terminal));
+  }
+  return static_cast<int>(exit_code_of(error.code));
+}
+
+// The command that the words so far lead to: it is the one whose help would have helped.
+std::string deepest(const CLI::App& root) {
+  std::string path = root.get_name();
+  const CLI::App* at = &root;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  return path;
+}
+
+// CLI11 reports by throwing; here that becomes an exit code. Nothing: the parse succeeded.
+std::optional<int> parse(CommandTree& tree, std::vector<std::string> arguments, Console& console,
+                         const GlobalFlags& flags) {
+  try {
+    std::ranges::reverse(arguments);  // CLI11 takes them from the back
+    tree.root().parse(std::move(arguments));
+    return std::nullopt;
+  } catch (const CLI::Success& success) {
+    return tree.root().exit(success, console.out, console.err);
+  } catch (const CLI::ParseError& error) {
+    return report(console, flags,
+                  {.code = Errc::bad_request,
+                   .message = error.what(),
+                   .remedy = "see '" + deepest(tree.root()) + " --help'"});
+  }
+}
+
+ConfigInput config_input(const Console& console, const GlobalFlags& flags) {
+  ConfigInput input;
+  input.flags = flags.settings;
+  if (!flags.config_file.empty()) input.file = flags.config_file;
+  input.variables = console.variables;
+  input.user = console.user;
+  input.on_terminal = console.err_is_terminal;  // where the log goes
+  return input;
+}
+
+int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
+  Result<Config> config = load_config(config_input(console, flags));
+  if (!config) {
+    if (tree.needs() == Needs::configuration) return report(console, flags, config.error());
+    flags.config_error = std::move(config).error();
+    config = Config{};
+  }
+  if (!flags.quiet && !flags.json) {
+    for (const std::string& warning : config->warnings)
+      console.err << "warning: " << warning << "\n";
+  }
+  const bool json = flags.json || !console.out_is_terminal;
+  const Printer printer{console,
+                        {.look = json ? Look::json : Look::people,
+                         .colour = wants_colour(console, flags, console.out_is_terminal),
+                         .quiet = flags.quiet,
+                         .now = SystemClock{}.now()}};
+  Session session{console, flags, *std::move(config), printer};
+  const Result<> done = tree.chosen()(session);
+  console.out.flush();
+  return done ? 0 : report(console, flags, done.error());
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& arguments, Console& console, const ServeCommand& serve) {
+  GlobalFlags flags;
+  int exit_code = 0;
+  CommandTree tree{flags};
+  add_serve(tree, flags, serve, exit_code);
+  add_all(tree);
+  tree.root().set_version_flag("--version", "berth " + std::string{version()},
+                               "print the version of this program");
+  if (const auto ended = parse(tree, arguments, console, flags)) return *ended;
+  const int code = run_chosen(tree, console, flags);
+  return code != 0 ? code : exit_code;
+}
+
+int run(int argc, char** argv, const ServeCommand& serve) {
+  // A reader that goes away must end in an error we can report, not in a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  Console console = Console::of_process();
+  return run(std::vector<std::string>(argv + 1, argv + argc), console, serve);
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "cli/config.hpp"
+#include "cli/console.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace berth::cli {
+
+// What `berth serve` does, given by whoever can: this folder knows only the client side.
+using ServeCommand = std::function<int(Config)>;
+
+// The whole command line of the program. Returns the exit code.
+int run(int argc, char** argv, const ServeCommand& serve);
+// The same with another console, for tests. `arguments` are without the program's name.
+int run(const std::vector<std::string>& arguments, Console& console, const ServeCommand& serve);
+
+}  // namespace berth::cli

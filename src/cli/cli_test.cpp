@@ -1,0 +1,370 @@
+#include "cli/cli.hpp"
+
+#include "base/files.hpp"
+#include "cli/completion.hpp"
+
+#include "support/loopback_server.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+namespace berth::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using tests::http_answer;
+using tests::LoopbackServer;
+using tests::SeenRequest;
+
+constexpr auto company = "0190aaaa-0000-7000-8000-000000000001";
+constexpr auto other_company = "0190aaaa-0000-7000-8000-000000000009";
+constexpr auto environment = "0190bbbb-0000-7000-8000-000000000002";
+
+// The program as a shell sees it, against a server with one company and one environment.
+class CliTest : public testing::Test {
+ protected:
+  CliTest() {
+    std::string name = testing::TempDir() + "cli_XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    console_.user = 1000;
+    console_.variables = {{"HOME", folder_}, {"BERTH_HOME", folder_}, {"BERTH_URL", server_.url()}};
+    answers_["GET /api/companies"] =
+        http_answer(200, R"([{"id":")" + std::string{company} + R"(","name":"Acme"}])");
+    answers_["GET /api/companies/" + std::string{company} + "/environments"] = http_answer(
+        200, R"([{"id":")" + std::string{environment} +
+                 R"(","name":"Local","driver":"local","status":"active","description":null}])");
+    answers_["GET /api/environments/" + std::string{environment}] = http_answer(
+        200, R"({"id":")" + std::string{environment} + R"(","name":"Local","envVars":{"A":"1"}})",
+        "ETag: \"3\"\r\n");
+  }
+  ~CliTest() override { std::filesystem::remove_all(folder_); }
+
+  int run(std::vector<std::string> arguments) {
+    out_.str("");
+    err_.str("");
+    return cli::run(arguments, console_, [this](Config config) {
+      served_ = std::move(config.settings);
+      return 42;
+    });
+  }
+  std::string answer(const SeenRequest& request) {
+    const std::size_t target = request.line.find(' ') + 1;
+    const std::string key = request.line.substr(0, request.line.find_first_of("? ", target));
+    const auto found = answers_.find(key);
+    if (found != answers_.end()) return found->second;
+    return http_answer(404, R"({"error":"nothing at )" + key + R"(","code":"route_not_found"})");
+  }
+  SeenRequest last() const { return server_.seen().back(); }
+
+  std::string folder_;
+  std::map<std::string, std::string> answers_;
+  LoopbackServer server_{[this](const SeenRequest& request) { return answer(request); }};
+  std::ostringstream out_;
+  std::ostringstream err_;
+  Console console_{.out = out_, .err = err_, .in = -1};
+  std::optional<Settings> served_;
+};
+
+TEST_F(CliTest, PrintsATableOnATerminalAndJsonIntoAPipe) {
+  console_.out_is_terminal = true;
+  ASSERT_EQ(run({"env", "list", "--no-color"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("DRIVER  STATUS  DESCRIPTION"));
+  EXPECT_THAT(out_.str(), HasSubstr("Local  local   active  -"));
+  console_.out_is_terminal = false;
+  ASSERT_EQ(run({"env", "list"}), 0);
+  EXPECT_EQ(parse_json(out_.str()).value().at(0).at("name").as_string(), "Local");
+  console_.out_is_terminal = true;
+  ASSERT_EQ(run({"--json", "env", "list"}), 0);
+  EXPECT_TRUE(parse_json(out_.str()));
+}
+
+TEST_F(CliTest, ColourNeedsATerminalThatDidNotRefuse) {
+  console_.out_is_terminal = true;
+  run({"env", "list"});
+  EXPECT_THAT(out_.str(), HasSubstr("\x1b["));
+  console_.variables["NO_COLOR"] = "1";
+  run({"env", "list"});
+  EXPECT_THAT(out_.str(), Not(HasSubstr("\x1b[")));
+}
+
+TEST_F(CliTest, FindsAnObjectByNameAndByTheStartOfItsId) {
+  EXPECT_EQ(run({"env", "get", "Local"}), 0) << err_.str();
+  EXPECT_EQ(run({"env", "get", "0190bbbb"}), 0) << err_.str();
+  EXPECT_EQ(run({"env", "get", environment}), 0) << err_.str();
+  EXPECT_EQ(run({"env", "get", "nowhere"}), 3);
+  EXPECT_THAT(err_.str(), HasSubstr("error: no environment is called 'nowhere'"));
+  EXPECT_THAT(err_.str(), HasSubstr("  code: environment_not_found"));
+  EXPECT_THAT(err_.str(), HasSubstr("  fix: 'berth env list' shows them all"));
+}
+
+TEST_F(CliTest, SeveralCompaniesMustBeChosenFrom) {
+  answers_["GET /api/companies"] =
+      http_answer(200, R"([{"id":")" + std::string{company} + R"(","name":"Acme"},{"id":")" +
+                           std::string{other_company} + R"(","name":"Umbrella"}])");
+  EXPECT_EQ(run({"env", "list"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("Umbrella"));
+  EXPECT_EQ(run({"env", "list", "--company", "Acme"}), 0) << err_.str();
+  console_.variables["BERTH_COMPANY"] = "Acme";
+  EXPECT_EQ(run({"env", "list"}), 0) << err_.str();
+}
+
+TEST_F(CliTest, CreatesAnSshEnvironmentFromFlags) {
+  const std::string key = folder_ + "/key";
+  ASSERT_TRUE(replace_file(key, "PEM\n", 0600));
+  const std::string path = "POST /api/companies/" + std::string{company} + "/environments";
+  answers_[path] = http_answer(201, "{}");
+  ASSERT_EQ(run({"env", "create", "b", "--driver", "ssh", "--host", "h", "--user", "u", "--path",
+                 "/p", "--key-file", key, "--set", "port=2222", "--set",
+                 "strictHostKeyChecking=false", "--var", "N=1"}),
+            0)
+      << err_.str();
+  EXPECT_EQ(parse_json(last().body).value(), parse_json(R"({"name":"b","driver":"ssh",
+    "config":{"host":"h","username":"u","remoteWorkspacePath":"/p","privateKey":"PEM\n",
+    "port":2222,"strictHostKeyChecking":false},"envVars":{"N":"1"}})")
+                                                 .value());
+}
+
+TEST_F(CliTest, ARepeatedFlagTakesOneValueAndLeavesTheName) {
+  const std::string path = "POST /api/companies/" + std::string{company} + "/environments";
+  answers_[path] = http_answer(201, "{}");
+  ASSERT_EQ(run({"env", "create", "--driver", "local", "--var", "A=1", "--set", "x.y=2", "name"}),
+            0)
+      << err_.str();
+  EXPECT_EQ(parse_json(last().body).value(),
+            parse_json(R"({"name":"name","driver":"local","config":{"x":{"y":2}},
+                           "envVars":{"A":"1"}})")
+                .value());
+  EXPECT_EQ(run({"env", "create", "n", "--driver", "local", "--set", "novalue"}), 2);
+  EXPECT_EQ(run({"env", "create", "n", "--driver", "local", "--config", "[1]"}), 2);
+  EXPECT_EQ(run({"env", "create", "n", "--driver", "boat"}), 2);
+}
+
+TEST_F(CliTest, UpdatesTheVersionItReadAndExplainsAConflict) {
+  const std::string path = "PATCH /api/environments/" + std::string{environment};
+  answers_[path] = http_answer(200, "{}");
+  ASSERT_EQ(run({"env", "update", "Local", "--var", "B=2"}), 0) << err_.str();
+  EXPECT_EQ(last().header("If-Match"), "\"3\"");
+  EXPECT_EQ(last().body, R"({"envVars":{"A":"1","B":"2"}})");
+  answers_[path] = http_answer(412, R"({"error":"stale","code":"precondition_failed"})");
+  EXPECT_EQ(run({"env", "update", "Local", "--name", "x"}), 4);
+  EXPECT_THAT(err_.str(), HasSubstr("somebody changed it since it was read"));
+  EXPECT_THAT(err_.str(), HasSubstr("berth env get"));
+}
+
+TEST_F(CliTest, ASecretComesFromAPipeOrAFileAndNeverFromTheCommandLine) {
+  const std::string path = "POST /api/companies/" + std::string{company} + "/secrets";
+  answers_[path] = http_answer(201, "{}");
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const Fd reading{ends[0]};
+  {
+    const Fd writing{ends[1]};
+    ASSERT_EQ(::write(writing.get(), "hunter2\n", 8), 8);
+  }
+  console_.in = reading.get();
+  ASSERT_EQ(run({"secret", "create", "db"}), 0) << err_.str();
+  EXPECT_EQ(last().body, R"({"name":"db","value":"hunter2"})");
+
+  ASSERT_TRUE(replace_file(folder_ + "/pem", "two\nlines\n", 0600));
+  ASSERT_EQ(run({"secret", "create", "pem", "--value-file", folder_ + "/pem"}), 0) << err_.str();
+  EXPECT_EQ(last().body, R"({"name":"pem","value":"two\nlines\n"})");
+
+  EXPECT_EQ(run({"secret", "create", "db", "hunter2"}), 2);
+  EXPECT_EQ(run({"secret", "create", "db", "--value", "hunter2"}), 2);
+}
+
+TEST_F(CliTest, DestroysNothingWithoutAYes) {
+  const std::string path = "DELETE /api/environments/" + std::string{environment};
+  answers_[path] = http_answer(200, "{}");
+  EXPECT_EQ(run({"env", "delete", "Local"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("--yes"));
+  EXPECT_THAT(last().line, HasSubstr("GET "));
+  EXPECT_EQ(run({"env", "delete", "Local", "--yes"}), 0) << err_.str();
+  EXPECT_THAT(last().line, HasSubstr(path));
+}
+
+TEST_F(CliTest, ATokenIsShownOnceAndItsRevocationHasTwoNames) {
+  const std::string path = "POST /api/companies/" + std::string{company} + "/tokens";
+  answers_[path] = http_answer(201, R"({"token":{"id":"x"},"key":"brt_abc"})");
+  console_.out_is_terminal = true;
+  ASSERT_EQ(run({"token", "create", "laptop", "--role", "viewer"}), 0) << err_.str();
+  EXPECT_EQ(out_.str(), "brt_abc\n");
+  EXPECT_EQ(last().body, R"({"name":"laptop","role":"viewer","kind":"operator_key"})");
+  EXPECT_EQ(run({"token", "create", "laptop", "--role", "king"}), 2);
+  answers_["DELETE /api/tokens/" + std::string{environment}] = http_answer(200, "{}");
+  EXPECT_EQ(run({"token", "delete", environment, "--yes"}), 0) << err_.str();
+  EXPECT_EQ(run({"token", "revoke", environment, "--yes"}), 0) << err_.str();
+}
+
+TEST_F(CliTest, TheExitCodeTellsWhatWentWrong) {
+  answers_["GET /api/companies"] = http_answer(401, R"({"error":"who","code":"unauthenticated"})");
+  EXPECT_EQ(run({"env", "list"}), 5);
+  answers_["GET /api/companies"] = http_answer(500, R"({"error":"oh","code":"bug"})");
+  EXPECT_EQ(run({"env", "list"}), 1);
+  console_.variables["BERTH_URL"] = "http://127.0.0.1:1";
+  EXPECT_EQ(run({"env", "list"}), 6);
+  EXPECT_EQ(run({"env", "lisst"}), 2);
+  EXPECT_EQ(run({"env"}), 2);
+  EXPECT_EQ(run({}), 2);
+  EXPECT_EQ(run({"--help"}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("Exit codes:"));
+}
+
+TEST_F(CliTest, ErrorsAreJsonForPrograms) {
+  console_.variables["BERTH_URL"] = "http://127.0.0.1:1";
+  EXPECT_EQ(run({"env", "list", "--json"}), 6);
+  const bj::value error = parse_json(err_.str()).value();
+  EXPECT_EQ(error.at("code").as_string(), "server_unreachable");
+  EXPECT_THAT(std::string{error.at("remedy").as_string()}, HasSubstr("berth serve"));
+}
+
+TEST_F(CliTest, TheServerAndTheTokenAreFoundInTheHomeFolder) {
+  console_.variables.erase("BERTH_URL");
+  ASSERT_TRUE(replace_file(folder_ + "/server.json",
+                           R"({"url":")" + server_.url() + R"(","pid":1})", 0600));
+  ASSERT_TRUE(replace_file(folder_ + "/admin.token", "brt_admin\n", 0600));
+  ASSERT_EQ(run({"env", "list"}), 0) << err_.str();
+  EXPECT_EQ(last().header("Authorization"), "Bearer brt_admin");
+  console_.variables["BERTH_TOKEN"] = "brt_mine";
+  ASSERT_EQ(run({"env", "list"}), 0);
+  EXPECT_EQ(last().header("Authorization"), "Bearer brt_mine");
+  ASSERT_TRUE(replace_file(folder_ + "/server.json", "{", 0600));
+  EXPECT_EQ(run({"env", "list"}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("server.json"));
+}
+
+TEST_F(CliTest, ServeGetsTheSettingsAndItsExitCodeIsOurs) {
+  EXPECT_EQ(run({"serve", "--listen", "127.0.0.1:0", "--log-level", "debug"}), 42) << err_.str();
+  EXPECT_EQ(served_->listen, "127.0.0.1:0");
+  EXPECT_EQ(served_->home, folder_);
+  EXPECT_EQ(served_->log_level, LogLevel::debug);
+  EXPECT_EQ(run({"serve", "--listen", "x"}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("--listen: listen: 'x' is no host and port"));
+}
+
+TEST_F(CliTest, AWrongFileStopsEveryCommandButTheOnesThatHelp) {
+  ASSERT_TRUE(replace_file(folder_ + "/berth.toml", "lisen = 1", 0600));
+  EXPECT_EQ(run({"env", "list"}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("berth.toml:1:1"));
+  EXPECT_EQ(run({"version"}), 0);
+  EXPECT_EQ(run({"doctor", "--json"}), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("berth.toml:1:1"));
+}
+
+TEST_F(CliTest, ConfigShowSaysWhereEachValueComesFrom) {
+  console_.out_is_terminal = true;
+  console_.variables["BERTH_MODE"] = "authenticated";
+  ASSERT_EQ(run({"config", "show", "--no-color"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), testing::ContainsRegex("mode +authenticated +BERTH_MODE"));
+  EXPECT_THAT(out_.str(), testing::ContainsRegex("listen +127.0.0.1:3100 +default"));
+}
+
+TEST_F(CliTest, ActivityIsFollowedLineByLine) {
+  answers_["GET /api/companies/" + std::string{company} + "/activity/stream"] =
+      "HTTP/1.1 200 OK\r\n\r\ndata: {\"action\":\"environment.created\"}\n\n";
+  EXPECT_EQ(run({"activity", "list", "-f"}), 0) << err_.str();
+  EXPECT_EQ(out_.str(), "{\"action\":\"environment.created\"}\n");
+}
+
+TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"serve"},
+                                             {"status"},
+                                             {"doctor"},
+                                             {"version"},
+                                             {"config", "show"},
+                                             {"company", "list"},
+                                             {"company", "get"},
+                                             {"company", "create"},
+                                             {"company", "update"},
+                                             {"company", "delete"},
+                                             {"agent", "list"},
+                                             {"agent", "get"},
+                                             {"agent", "create"},
+                                             {"agent", "update"},
+                                             {"agent", "delete"},
+                                             {"env", "list"},
+                                             {"env", "get"},
+                                             {"env", "create"},
+                                             {"env", "update"},
+                                             {"env", "delete"},
+                                             {"env", "blast-radius"},
+                                             {"env", "secret-refs"},
+                                             {"env", "capabilities"},
+                                             {"env", "leases"},
+                                             {"secret", "list"},
+                                             {"secret", "get"},
+                                             {"secret", "create"},
+                                             {"secret", "update"},
+                                             {"secret", "delete"},
+                                             {"secret", "rotate"},
+                                             {"secret", "usage"},
+                                             {"secret", "events"},
+                                             {"secret", "versions"},
+                                             {"secret", "disable"},
+                                             {"secret", "enable"},
+                                             {"secret", "rekey"},
+                                             {"token", "list"},
+                                             {"token", "get"},
+                                             {"token", "create"},
+                                             {"token", "revoke"},
+                                             {"activity", "list"},
+                                             {"settings", "get"},
+                                             {"settings", "set"},
+                                             {"completion", "bash"},
+                                             {"completion", "zsh"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.emplace_back("--help");
+    EXPECT_EQ(run(arguments), 0) << command.front();
+    EXPECT_THAT(out_.str(), HasSubstr("Example: ")) << command.front() << command.back();
+  }
+}
+
+// Sourced in a real bash, asked as bash asks.
+std::string completed(const std::string& script, const std::string& words, int at) {
+  const std::string asks = "source " + script + "; COMP_WORDS=(" + words +
+                           "); COMP_CWORD=" + std::to_string(at) +
+                           "; _berth; printf '%s ' \"${COMPREPLY[@]}\"";
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::pipe(ends.data()), 0);
+  const Fd reading{ends[0]};
+  Fd writing{ends[1]};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(writing.get(), STDOUT_FILENO);
+    ::dup2(writing.get(), STDERR_FILENO);
+    ::execlp("bash", "bash", "--norc", "-c", asks.c_str(), nullptr);
+    ::_exit(127);
+  }
+  writing = Fd{};
+  const std::string text = read_fd(reading.get(), 65536, "bash").value();
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << text;
+  return text;
+}
+
+TEST_F(CliTest, BashCompletesCommandsFlagsAndChoices) {
+  ASSERT_EQ(run({"completion", "bash"}), 0);
+  const std::string script = folder_ + "/completion.bash";
+  ASSERT_TRUE(replace_file(script, out_.str(), 0600));
+  EXPECT_THAT(completed(script, "berth e", 1), testing::Eq("env "));
+  EXPECT_THAT(completed(script, "berth env cr", 2), testing::Eq("create "));
+  EXPECT_THAT(completed(script, "berth env create --dr", 3), testing::Eq("--driver "));
+  EXPECT_THAT(completed(script, "berth env create --driver s", 4), testing::Eq("ssh sandbox "));
+  EXPECT_THAT(completed(script, "berth --company env secret ro", 4), testing::Eq("rotate "));
+  EXPECT_THAT(completed(script, "berth serve --lis", 2), testing::Eq("--listen "));
+  EXPECT_THAT(completed(script, "berth env list --js", 3), testing::Eq("--json "));
+}
+
+}  // namespace
+}  // namespace berth::cli

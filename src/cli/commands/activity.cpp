@@ -1,0 +1,58 @@
+#include "cli/commands/common.hpp"
+
+#include <ostream>
+
+namespace berth::cli {
+namespace {
+
+const std::vector<Column>& columns() {
+  static const std::vector<Column> list = {{"WHEN", "createdAt", Shown::moment},
+                                           {"WHO", "actorId"},
+                                           {"ACTION", "action"},
+                                           {"OBJECT", "entityType"},
+                                           {"ID", "entityId"}};
+  return list;
+}
+
+// One line an event, as it happens: programs get JSON lines, people the moment and the deed.
+void print_event(Session& session, const Event& event) {
+  const Result<bj::value> row = parse_json(event.data);
+  if (!row) return;
+  std::ostream& out = session.console().out;
+  if (session.printer().look() == Look::json) {
+    out << event.data << "\n" << std::flush;
+    return;
+  }
+  out << printable(text_of(*row, "createdAt")) << "  " << printable(text_of(*row, "action")) << "  "
+      << printable(text_of(*row, "entityId")) << "  by " << printable(text_of(*row, "actorId"))
+      << "\n"
+      << std::flush;
+}
+
+Result<> list(Session& session, bool follow) {
+  BERTH_TRY(const std::string path, session.company_path("activity"));
+  if (!follow) {
+    BERTH_TRY(const bj::array rows, session.list(path));
+    session.printer().list(rows, columns());
+    return {};
+  }
+  BERTH_TRY(const Client* server, session.client());
+  session.printer().note("waiting for what happens; Ctrl-C ends");
+  return server->follow(path + "/stream", [&session](const Event& event) {
+    print_event(session, event);
+    return session.console().out.good();
+  });
+}
+
+}  // namespace
+
+void add_activity_commands(CommandTree& tree) {
+  CLI::App& group = tree.group("activity", "activity: who did what");
+  const auto follow = std::make_shared<bool>(false);
+  CLI::App& app =
+      tree.leaf(group, "list", "list what happened, newest first", "berth activity list --follow",
+                [follow](Session& session) { return list(session, *follow); });
+  app.add_flag("-f,--follow", *follow, "go on as it happens");
+}
+
+}  // namespace berth::cli

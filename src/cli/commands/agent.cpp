@@ -1,0 +1,103 @@
+#include "cli/commands/common.hpp"
+#include "core/enums.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct AgentOptions {
+  std::string named;
+  std::string name;
+  std::string role;
+  std::optional<std::string> title;
+  std::string adapter;
+  std::string status;
+  std::string config;
+  std::vector<std::string> set;
+  std::optional<std::string> environment;
+};
+
+Result<bj::object> body_of(Session& session, const AgentOptions& options) {
+  bj::object body;
+  set_text(body, "name", options.name);
+  set_text(body, "role", options.role);
+  set_nullable(body, "title", options.title);
+  set_text(body, "adapterType", options.adapter);
+  set_text(body, "status", options.status);
+  if (!options.config.empty() || !options.set.empty()) {
+    bj::object config;
+    if (!options.config.empty()) {
+      BERTH_TRY(config, read_object(options.config, "--config"));
+    }
+    BERTH_DO(lay_over(config, options.set, "--set"));
+    body["adapterConfig"] = std::move(config);
+  }
+  if (options.environment) {
+    body["defaultEnvironmentId"] = nullptr;
+    if (!options.environment->empty()) {
+      BERTH_TRY(body["defaultEnvironmentId"],
+                session.find_id(environment_kind(), *options.environment));
+    }
+  }
+  return body;
+}
+
+Result<> create(Session& session, const AgentOptions& options) {
+  BERTH_TRY(const std::string path, session.company_path("agents"));
+  BERTH_TRY(const bj::object body, body_of(session, options));
+  BERTH_TRY(const bj::value made, session.send({.method = "POST", .path = path, .body = body}));
+  session.printer().object(made);
+  return {};
+}
+
+Result<> update(Session& session, const AgentOptions& options) {
+  BERTH_TRY(const std::string id, session.find_id(agent_kind(), options.named));
+  BERTH_TRY(const bj::object body, body_of(session, options));
+  if (body.empty()) return fail(Errc::bad_request, "nothing to change was given");
+  BERTH_TRY(const bj::value changed,
+            session.send({.method = "PATCH", .path = "/api/agents/" + id, .body = body}));
+  session.printer().object(changed);
+  return {};
+}
+
+void add_fields(CLI::App& app, AgentOptions& options) {
+  app.add_option("--role", options.role, "what it does")->type_name("TEXT");
+  app.add_option("--title", options.title, "its title; '' clears it")->type_name("TEXT");
+  app.add_option("--config", options.config, "config of its adapter")->type_name("JSON|@FILE");
+  app.add_option("--set", options.set, "one field of that config")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--env", options.environment, "where it works; '' clears it")
+      ->type_name("ENVIRONMENT");
+}
+
+}  // namespace
+
+void add_agent_commands(CommandTree& tree) {
+  CLI::App& group = tree.group("agent", "agents: who works");
+  add_list(tree, group, agent_kind());
+  add_get(tree, group, agent_kind(), "berth agent get builder");
+
+  const auto made = std::make_shared<AgentOptions>();
+  CLI::App& creates = tree.leaf(
+      group, "create", "make an agent",
+      "berth agent create builder --adapter process --set command=/usr/bin/make --env Local",
+      [made](Session& session) { return create(session, *made); });
+  creates.add_option("name", made->name, "its name")->required();
+  made->adapter = name_of(core::AdapterType::process);
+  add_choice<core::AdapterType>(creates, "--adapter", made->adapter, "how it is started")
+      ->capture_default_str();
+  add_fields(creates, *made);
+
+  const auto changed = std::make_shared<AgentOptions>();
+  CLI::App& updates =
+      tree.leaf(group, "update", "change an agent", "berth agent update builder --env Local",
+                [changed](Session& session) { return update(session, *changed); });
+  updates.add_option("agent", changed->named, "its id, name or the start of its id")->required();
+  updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
+  add_choice<core::AdapterType>(updates, "--adapter", changed->adapter, "how it is started");
+  add_choice<core::AgentStatus>(updates, "--status", changed->status, "what it may do");
+  add_fields(updates, *changed);
+  add_delete(tree, group, agent_kind(), "berth agent delete builder --yes");
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,111 @@
+#include "cli/commands/common.hpp"
+
+#include "base/files.hpp"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::size_t file_bytes_max = 1 << 20;
+
+std::string group_name(const Kind& kind) {
+  return kind.noun == "environment" ? "env" : kind.noun;
+}
+
+}  // namespace
+
+void add_list(CommandTree& tree, CLI::App& group, const Kind& kind) {
+  const std::string example = "berth " + group_name(kind) + " list";
+  tree.leaf(group, "list", "list them, newest first", example,
+            [&kind](Session& session) -> Result<> {
+              std::string path = "/api/companies";
+              if (&kind != &company_kind()) {
+                BERTH_TRY(path, session.company_path(kind.path));
+              }
+              BERTH_TRY(const bj::array rows, session.list(path));
+              session.printer().list(rows, kind.columns);
+              return {};
+            });
+}
+
+void add_get(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example) {
+  const auto named = std::make_shared<std::string>();
+  CLI::App& app =
+      tree.leaf(group, "get", "show one", example, [&kind, named](Session& session) -> Result<> {
+        BERTH_TRY(const bj::value object, session.find(kind, *named));
+        session.printer().object(object);
+        return {};
+      });
+  app.add_option(kind.noun, *named, "its id, name or the start of its id")->required();
+}
+
+void add_delete(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example) {
+  const auto named = std::make_shared<std::string>();
+  CLI::App& app = tree.leaf(
+      group, "delete", "delete one", example, [&kind, named](Session& session) -> Result<> {
+        BERTH_TRY(const bj::value object, session.find(kind, *named));
+        const std::string name = kind.noun + " '" + text_of(object, "name") + "'";
+        BERTH_DO(confirm(session.console(), "Delete the " + name + "?", session.flags().yes));
+        const std::string path = "/api/" + kind.path + "/" + text_of(object, "id");
+        BERTH_TRY(const bj::value gone, session.send({.method = "DELETE", .path = path}));
+        if (session.printer().look() == Look::json) session.printer().object(gone);
+        session.printer().note("deleted the " + name);
+        return {};
+      });
+  app.add_option(kind.noun, *named, "its id, name or the start of its id")->required();
+}
+
+Result<bj::object> read_object(const std::string& text, const std::string& flag) {
+  std::string json = text;
+  if (text.starts_with('@')) {
+    BERTH_TRY(json, text == "@-" ? read_fd(0, file_bytes_max, "standard input")
+                                 : read_file(text.substr(1), file_bytes_max));
+  }
+  const Result<bj::value> value = parse_json(json);
+  if (!value) {
+    return fail(Errc::bad_request, flag + ": " + value.error().message,
+                "give a JSON object, or @FILE that holds one");
+  }
+  if (!value->is_object()) {
+    return fail(Errc::bad_request, flag + ": is no JSON object",
+                "give a JSON object, or @FILE that holds one");
+  }
+  return value->get_object();
+}
+
+Result<> lay_over(bj::object& object, const std::vector<std::string>& pairs,
+                  const std::string& flag) {
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return fail(Errc::bad_request, flag + " '" + pair + "': has no '='",
+                  "write it as " + flag + " key=value");
+    }
+    bj::object* at = &object;
+    std::string_view path{pair.data(), equals};
+    for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+      bj::value& inner = (*at)[path.substr(0, dot)];
+      if (inner.is_null()) inner.emplace_object();
+      if (!inner.is_object()) {
+        return fail(Errc::bad_request, flag + " '" + pair + "': '" +
+                                           std::string{path.substr(0, dot)} + "' is no object");
+      }
+      at = &inner.get_object();
+      path.remove_prefix(dot + 1);
+    }
+    const std::string text = pair.substr(equals + 1);
+    Result<bj::value> value = parse_json(text);
+    (*at)[path] = value ? *std::move(value) : bj::value(bj::string(text));
+  }
+  return {};
+}
+
+void set_text(bj::object& body, const char* key, const std::string& text) {
+  if (!text.empty()) body[key] = text;
+}
+
+void set_nullable(bj::object& body, const char* key, const std::optional<std::string>& text) {
+  if (!text) return;
+  body[key] = text->empty() ? bj::value(nullptr) : bj::value(bj::string(*text));
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,23 @@
+#include "cli/tree.hpp"
+
+namespace berth::cli {
+namespace {
+
+Result<> show_config(Session& session) {
+  const std::vector<ShownSetting> settings = show(session.config());
+  session.printer().list(encode(settings).get_array(),
+                         {{"NAME", "name"}, {"VALUE", "value"}, {"FROM", "source"}});
+  const auto& file = session.config().file;
+  session.printer().note(file ? "read " + *file : "no configuration file was found");
+  return {};
+}
+
+}  // namespace
+
+void add_config_commands(CommandTree& tree) {
+  CLI::App& group = tree.group("config", "the configuration of this program");
+  tree.leaf(group, "show", "show each setting and where its value comes from", "berth config show",
+            show_config);
+}
+
+}  // namespace berth::cli

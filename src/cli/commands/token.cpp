@@ -1,0 +1,134 @@
+#include "cli/commands/common.hpp"
+#include "core/enums.hpp"
+
+#include <charconv>
+
+namespace berth::cli {
+namespace {
+
+struct TokenOptions {
+  std::string named;
+  std::string name;
+  std::string role{name_of(core::Role::operator_)};
+  std::string agent;
+  std::string expires;
+  bool instance = false;
+};
+
+// "30d", "12h" from now, or a moment in ISO 8601.
+Result<std::string> moment_of(const std::string& text, Time now) {
+  std::int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto [unit, error] = std::from_chars(text.data(), end, count);
+  if (error == std::errc{} && unit + 1 == end && count > 0 && count < 100'000) {
+    const std::int64_t ms = *unit == 'd' ? 86'400'000 : *unit == 'h' ? 3'600'000 : 0;
+    if (ms != 0) return to_iso8601(now + count * ms);
+  }
+  if (const auto at = parse_iso8601(text)) return to_iso8601(*at);
+  return fail(Errc::bad_request, "--expires '" + text + "': is neither a time nor a span",
+              "write it as 30d, 12h or 2027-01-31T00:00:00.000Z");
+}
+
+Result<std::string> path_of(Session& session, const TokenOptions& options) {
+  if (options.instance) return "/api/tokens";
+  return session.company_path("tokens");
+}
+
+Result<> list(Session& session, const TokenOptions& options) {
+  BERTH_TRY(const std::string path, path_of(session, options));
+  BERTH_TRY(const bj::array rows, session.list(path));
+  session.printer().list(rows, token_kind().columns);
+  return {};
+}
+
+Result<bj::value> find(Session& session, const TokenOptions& options) {
+  BERTH_TRY(const std::string path, path_of(session, options));
+  BERTH_TRY(const Client* server, session.client());
+  BERTH_TRY(const bj::array rows, server->list(path, 10'000));
+  return choose(rows, options.named, token_kind());
+}
+
+Result<> create(Session& session, const TokenOptions& options) {
+  BERTH_TRY(const std::string path, path_of(session, options));
+  bj::object body{{"name", options.name}, {"role", options.role}};
+  const auto kind =
+      options.agent.empty() ? core::TokenKind::operator_key : core::TokenKind::agent_key;
+  body["kind"] = bj::string(name_of(kind));
+  if (!options.agent.empty()) {
+    BERTH_TRY(body["agentId"], session.find_id(agent_kind(), options.agent));
+  }
+  if (!options.expires.empty()) {
+    BERTH_TRY(body["expiresAt"], moment_of(options.expires, session.printer().now()));
+  }
+  BERTH_TRY(const bj::value made,
+            session.send({.method = "POST", .path = path, .body = std::move(body)}));
+  if (session.printer().look() == Look::json) {
+    session.printer().object(made);
+    return {};
+  }
+  session.printer().note("this key is shown once; keep it where only you can read it:");
+  session.printer().text(text_of(made, "key") + "\n");
+  return {};
+}
+
+Result<> revoke(Session& session, const TokenOptions& options) {
+  std::string id = options.named;
+  std::string name = id;
+  if (!is_uuid(id)) {
+    BERTH_TRY(const bj::value token, find(session, options));
+    id = text_of(token, "id");
+    name = text_of(token, "name");
+  }
+  BERTH_DO(confirm(session.console(), "Revoke the token '" + name + "'?", session.flags().yes));
+  BERTH_TRY(const bj::value gone, session.send({.method = "DELETE", .path = "/api/tokens/" + id}));
+  if (session.printer().look() == Look::json) session.printer().object(gone);
+  session.printer().note("revoked the token '" + name + "'");
+  return {};
+}
+
+void add_scope(CLI::App& app, TokenOptions& options) {
+  app.add_flag("--instance", options.instance, "keys of the whole server, not of a company");
+}
+
+CLI::App& add_named(CommandTree& tree, CLI::App& group, const std::string& name,
+                    const std::string& says, Result<> (*act)(Session&, const TokenOptions&)) {
+  const auto options = std::make_shared<TokenOptions>();
+  CLI::App& app = tree.leaf(group, name, says, "berth token " + name + " laptop",
+                            [options, act](Session& session) { return act(session, *options); });
+  app.add_option("token", options->named, "its id, name or the start of its id")->required();
+  add_scope(app, *options);
+  return app;
+}
+
+}  // namespace
+
+void add_token_commands(CommandTree& tree) {
+  CLI::App& group = tree.group("token", "tokens: keys for people and agents");
+  const auto listed = std::make_shared<TokenOptions>();
+  CLI::App& lists = tree.leaf(group, "list", "list them, newest first", "berth token list",
+                              [listed](Session& session) { return list(session, *listed); });
+  add_scope(lists, *listed);
+
+  add_named(tree, group, "get", "show one",
+            [](Session& session, const TokenOptions& options) -> Result<> {
+              BERTH_TRY(const bj::value token, find(session, options));
+              session.printer().object(token);
+              return {};
+            });
+
+  const auto made = std::make_shared<TokenOptions>();
+  CLI::App& creates = tree.leaf(group, "create", "make a key; it is shown once",
+                                "berth token create laptop --role operator --expires 90d",
+                                [made](Session& session) { return create(session, *made); });
+  creates.add_option("name", made->name, "its name")->required();
+  add_choice<core::Role>(creates, "--role", made->role, "what it may do")->capture_default_str();
+  creates.add_option("--agent", made->agent, "a key for this agent, not for a person")
+      ->type_name("AGENT");
+  creates.add_option("--expires", made->expires, "when it stops working")->type_name("30d|TIME");
+  add_scope(creates, *made);
+
+  CLI::App& revokes = add_named(tree, group, "revoke", "make a key useless", revoke);
+  revokes.alias("delete");
+}
+
+}  // namespace berth::cli

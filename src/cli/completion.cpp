@@ -1,0 +1,194 @@
+#include "cli/completion.hpp"
+
+#include "cli/tree.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace berth::cli {
+namespace {
+
+// What may stand at one place of the command line.
+struct Word {
+  std::string text;
+  std::string says;
+};
+struct Place {
+  std::string path;  // " env create"
+  std::vector<Word> commands;
+  std::vector<Word> flags;
+  std::vector<std::string> value_flags;                     // flags that take the next word
+  std::map<std::string, std::vector<std::string>> choices;  // flag to its closed set of values
+};
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::size_t start = 0;
+  for (std::size_t end = text.find(at); end != std::string::npos; end = text.find(at, start)) {
+    parts.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  parts.push_back(text.substr(start));
+  return parts;
+}
+
+// A closed set is written "local|ssh" in lower case; "JSON|@FILE" only describes.
+bool is_closed_set(const std::string& type) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '|'; };
+  return type.find('|') != std::string::npos && std::ranges::all_of(type, plain);
+}
+
+void add_flags(const CLI::App& app, Place& place) {
+  for (const CLI::Option* option : app.get_options()) {
+    std::vector<std::string> names;
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    for (const std::string& name : names) {
+      place.flags.push_back({name, option->get_description()});
+      if (option->get_items_expected_max() == 0) continue;
+      place.value_flags.push_back(name);
+      const std::string type = option->get_type_name();
+      if (is_closed_set(type)) place.choices[name] = split(type, '|');
+    }
+  }
+}
+
+void collect(const CLI::App& app, const CLI::App& root, const std::string& path,
+             std::vector<Place>& places) {
+  Place place;
+  place.path = path;
+  add_flags(app, place);
+  if (&app != &root) add_flags(root, place);
+  std::vector<const CLI::App*> children = app.get_subcommands([](const CLI::App*) { return true; });
+  for (const CLI::App* child : children) {
+    place.commands.push_back({child->get_name(), child->get_description()});
+  }
+  places.push_back(std::move(place));
+  for (const CLI::App* child : children) {
+    collect(*child, root, path + " " + child->get_name(), places);
+  }
+}
+
+std::vector<Place> places_of(const CLI::App& root) {
+  std::vector<Place> places;
+  collect(root, root, "", places);
+  return places;
+}
+
+template <class List, class Text>
+std::string joined(const List& list, Text text, const std::string& joint) {
+  std::string out;
+  for (const auto& item : list) out += (out.empty() ? "" : joint) + text(item);
+  return out;
+}
+
+std::string same(const std::string& text) {
+  return text;
+}
+
+// 'quoted' for a shell, also when the text has quotes in it.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string{"'\\''"} : std::string{c};
+  return out + "'";
+}
+
+// Both shells find the place alike: words that are commands of the place so far lead on, flags and
+// their values are stepped over.
+std::string path_cases(const std::vector<Place>& places) {
+  std::string out;
+  for (const Place& place : places) {
+    for (const Word& command : place.commands) {
+      out += "      " + quoted(place.path + " " + command.text) + ") path=\"$path $word\" ;;\n";
+    }
+  }
+  return out;
+}
+
+std::string value_flag_pattern(const std::vector<Place>& places) {
+  std::vector<std::string> flags;
+  for (const Place& place : places) {
+    flags.insert(flags.end(), place.value_flags.begin(), place.value_flags.end());
+  }
+  std::ranges::sort(flags);
+  flags.erase(std::ranges::unique(flags).begin(), flags.end());
+  return joined(flags, same, "|");
+}
+
+}  // namespace
+
+std::string bash_completion(const CLI::App& root) {
+  const std::vector<Place> places = places_of(root);
+  const auto text = [](const Word& word) { return word.text; };
+  std::string out = R"(# Completion of berth for bash. Use it with: source <(berth completion bash)
+_berth() {
+  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
+  local path="" word skip=0 at
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    word="${COMP_WORDS[at]}"
+    if ((skip)); then skip=0; continue; fi
+    case "$word" in
+)";
+  out += "      " + value_flag_pattern(places) + ") skip=1; continue ;;\n";
+  out += "    esac\n    case \"$path $word\" in\n" + path_cases(places);
+  out += "    esac\n  done\n  case \"$path:$prev\" in\n";
+  for (const Place& place : places) {
+    for (const auto& [flag, values] : place.choices) {
+      out += "    " + quoted(place.path + ":" + flag) + ") COMPREPLY=($(compgen -W " +
+             quoted(joined(values, same, " ")) + " -- \"$cur\")); return ;;\n";
+    }
+  }
+  out += "  esac\n  if ((skip)); then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n";
+  out += "  case \"$path\" in\n";
+  for (const Place& place : places) {
+    out += "    " + quoted(place.path) +
+           ")\n      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W " +
+           quoted(joined(place.flags, text, " ")) + " -- \"$cur\"))\n";
+    out += "      else COMPREPLY=($(compgen -W " + quoted(joined(place.commands, text, " ")) +
+           " -- \"$cur\")); fi ;;\n";
+  }
+  return out + "  esac\n}\ncomplete -o default -F _berth berth\n";
+}
+
+std::string zsh_completion(const CLI::App& root) {
+  const std::vector<Place> places = places_of(root);
+  const auto described = [](const Word& word) {
+    std::string says = word.says;
+    std::string name = word.text;
+    std::erase(says, ':');
+    return quoted(name + ":" + says);
+  };
+  std::string out = R"(#compdef berth
+# Completion of berth for zsh. Use it with: source <(berth completion zsh)
+_berth() {
+  local cur="${words[CURRENT]}" prev="${words[CURRENT-1]}"
+  local path="" word skip=0 at
+  local -a found
+  for ((at = 2; at < CURRENT; at++)); do
+    word="${words[at]}"
+    if ((skip)); then skip=0; continue; fi
+    case "$word" in
+)";
+  out += "      " + value_flag_pattern(places) + ") skip=1; continue ;;\n";
+  out += "    esac\n    case \"$path $word\" in\n" + path_cases(places);
+  out += "    esac\n  done\n  case \"$path:$prev\" in\n";
+  for (const Place& place : places) {
+    for (const auto& [flag, values] : place.choices) {
+      out += "    " + quoted(place.path + ":" + flag) + ") compadd -- " +
+             joined(values, quoted, " ") + "; return ;;\n";
+    }
+  }
+  out += "  esac\n  if ((skip)); then _files; return; fi\n  case \"$path\" in\n";
+  for (const Place& place : places) {
+    out += "    " + quoted(place.path) + ")\n      if [[ $cur == -* ]]; then found=(" +
+           joined(place.flags, described, " ") + ")\n";
+    out += "      else found=(" + joined(place.commands, described, " ") + "); fi ;;\n";
+  }
+  return out +
+         "  esac\n  _describe 'berth' found\n}\n"
+         "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _berth \"$@\"; "
+         "else compdef _berth berth; fi\n";
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "base/secret.hpp"
+#include "cli/config.hpp"
+
+#include <iosfwd>
+#include <string>
+
+namespace berth::cli {
+
+// Where a command speaks and listens. A test gives it strings and pipes.
+struct Console {
+  std::ostream& out;
+  std::ostream& err;
+  int in = 0;
+  bool in_is_terminal = false;
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  int columns = 80;
+  Variables variables = {};
+  uid_t user = 0;
+
+  // The console of this process.
+  static Console of_process();
+};
+
+// A question on a terminal; anything but "y" or "yes" is no.
+Result<> confirm(Console& console, const std::string& question, bool already_said_yes);
+// A secret value from a file ("-" is standard input), from standard input, or typed without echo;
+// never from the command line, which other users can read. One line loses its line end; a value of
+// several lines, such as a private key, stays as it is.
+Result<Secret> read_secret(Console& console, const std::string& file, const std::string& prompt);
+
+}  // namespace berth::cli

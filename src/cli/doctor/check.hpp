@@ -1,0 +1,59 @@
+#pragma once
+
+#include "cli/config.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::cli::doctor {
+
+// `note` is a fact that is neither good nor bad; `warn` limits what Berth can do; `fail` stops it.
+BOOST_DEFINE_ENUM_CLASS(Verdict, ok, note, warn, fail)
+
+struct Finding {
+  std::string check;
+  Verdict verdict = Verdict::ok;
+  std::string says;
+  std::string remedy = {};  // a command where there is one
+};
+BOOST_DESCRIBE_STRUCT(Finding, (), (check, verdict, says, remedy))
+
+// What the checks look at.
+struct Machine {
+  Settings settings;
+  std::optional<Error> config_error = {};
+  std::string server_url;
+};
+
+// The whole examination, in the order in which it is shown. It changes nothing.
+std::vector<Finding> examine(const Machine& machine);
+
+// system.cpp: the kernel and its limits.
+Finding check_system();
+Finding check_kernel();
+Finding check_open_files();
+Finding check_clock();
+
+// isolation.cpp: what sandboxes need.
+Finding check_user_namespaces();
+Finding check_overlayfs();
+Finding check_cgroups();
+Finding check_landlock();
+Finding check_seccomp();
+Finding check_kvm();
+
+// tools.cpp: programs that Berth calls.
+Finding check_ssh();
+Finding check_git();
+Finding check_node();
+
+// server.cpp: the server's own files and address.
+Finding check_configuration(const Machine& machine);
+Finding check_home(const Machine& machine);
+Finding check_master_key(const Machine& machine);
+Finding check_database(const Machine& machine);
+Finding check_listen(const Machine& machine);
+Finding check_tls(const Machine& machine);
+
+}  // namespace berth::cli::doctor

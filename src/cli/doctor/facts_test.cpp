@@ -1,0 +1,152 @@
+#include "cli/doctor/facts.hpp"
+
+#include "cli/doctor/check.hpp"
+
+#include "base/files.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+namespace berth::cli::doctor {
+namespace {
+
+TEST(VersionIn, FindsTheFirstVersionInWhatToolsPrint) {
+  EXPECT_EQ(version_in("6.1.0-18-amd64"), (Version{6, 1}));
+  EXPECT_EQ(version_in("OpenSSH_9.2p1 Debian-2+deb12u3, OpenSSL 3.0.11"), (Version{9, 2}));
+  EXPECT_EQ(version_in("git version 2.39.5"), (Version{2, 39}));
+  EXPECT_EQ(version_in("v18.19.0"), (Version{18, 19}));
+  EXPECT_EQ(version_in("build 7 of 10.2"), (Version{10, 2}));
+  EXPECT_EQ(version_in("none"), std::nullopt);
+  EXPECT_EQ(version_in("7"), std::nullopt);
+  EXPECT_EQ(version_in("7."), std::nullopt);
+  EXPECT_EQ(version_in(""), std::nullopt);
+  EXPECT_LT((Version{5, 13}), (Version{5, 14}));
+}
+
+constexpr auto unified = "proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n";
+constexpr auto legacy = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n";
+constexpr auto both =
+    "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+
+TEST(CgroupsIn, TellsTheHierarchiesApart) {
+  EXPECT_EQ(cgroups_in(unified), Cgroups::v2);
+  EXPECT_EQ(cgroups_in(legacy), Cgroups::v1);
+  EXPECT_EQ(cgroups_in(both), Cgroups::hybrid);
+  EXPECT_EQ(cgroups_in("cgroup2 /cgroup tmpfs rw 0 0\n"), Cgroups::none);
+  EXPECT_EQ(cgroups_in(""), Cgroups::none);
+  EXPECT_EQ(cgroup2_mount(both), "/sys/fs/cgroup/unified");
+  EXPECT_EQ(cgroup2_mount(legacy), std::nullopt);
+}
+
+TEST(CgroupPath, IsTheLineOfTheSecondVersion) {
+  EXPECT_EQ(cgroup2_path("2:cpu:/a\n0::/user.slice/b\n"), "/user.slice/b");
+  EXPECT_EQ(cgroup2_path("2:cpu:/a\n"), std::nullopt);
+}
+
+TEST(OsRelease, GivesValuesWithoutQuotes) {
+  const auto* text = "NAME=Debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n";
+  EXPECT_EQ(os_release_value(text, "PRETTY_NAME"), "Debian GNU/Linux 12");
+  EXPECT_EQ(os_release_value(text, "NAME"), "Debian");
+  EXPECT_EQ(os_release_value(text, "ID"), "");
+}
+
+TEST(BytesText, PicksTheUnit) {
+  EXPECT_EQ(bytes_text(12), "12 B");
+  EXPECT_EQ(bytes_text(1536), "1.5 KiB");
+  EXPECT_EQ(bytes_text(5ULL << 30), "5.0 GiB");
+}
+
+class ServerChecks : public testing::Test {
+ protected:
+  ServerChecks() {
+    std::string name = testing::TempDir() + "doctor_XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    machine_.settings.home = folder_;
+    machine_.settings.master_key_file = folder_ + "/master.key";
+    machine_.settings.database = "sqlite:" + folder_ + "/berth.db";
+    machine_.server_url = "http://127.0.0.1:1";
+  }
+  ~ServerChecks() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, std::string_view text, mode_t mode) {
+    ASSERT_TRUE(replace_file(folder_ + "/" + name, text, mode));
+    ASSERT_EQ(::chmod((folder_ + "/" + name).c_str(), mode), 0);
+  }
+
+  std::string folder_;
+  Machine machine_;
+};
+
+TEST_F(ServerChecks, AKeyFileThatOthersCanReadFailsWithTheCommandThatMendsIt) {
+  EXPECT_EQ(check_master_key(machine_).verdict, Verdict::note);
+  write("master.key", "x", 0600);
+  EXPECT_EQ(check_master_key(machine_).verdict, Verdict::ok);
+  write("master.key", "x", 0640);
+  EXPECT_EQ(check_master_key(machine_).verdict, Verdict::fail);
+  EXPECT_EQ(check_master_key(machine_).remedy, "chmod 600 " + folder_ + "/master.key");
+}
+
+TEST_F(ServerChecks, AFileThatIsNoDatabaseFails) {
+  EXPECT_EQ(check_database(machine_).verdict, Verdict::note);
+  write("berth.db", "SQLite format 3 and so on", 0600);
+  EXPECT_EQ(check_database(machine_).verdict, Verdict::ok);
+  write("berth.db", "something else", 0600);
+  EXPECT_EQ(check_database(machine_).verdict, Verdict::fail);
+}
+
+TEST_F(ServerChecks, AHomeThatWouldHaveToBeMadeBelowAFileFails) {
+  EXPECT_EQ(check_home(machine_).verdict, Verdict::ok);
+  machine_.settings.home = folder_ + "/deeper/still";
+  EXPECT_EQ(check_home(machine_).verdict, Verdict::ok);
+  write("file", "", 0600);
+  machine_.settings.home = folder_ + "/file";
+  EXPECT_EQ(check_home(machine_).verdict, Verdict::fail);
+}
+
+TEST_F(ServerChecks, APortThatSomethingElseHoldsFails) {
+  const Fd holder{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(holder.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(holder.get(), 1), 0);
+  socklen_t size = sizeof address;
+  ::getsockname(holder.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  machine_.settings.listen = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  EXPECT_EQ(check_listen(machine_).verdict, Verdict::fail);
+  machine_.settings.listen = "127.0.0.1:0";
+  EXPECT_EQ(check_listen(machine_).verdict, Verdict::note);
+}
+
+TEST_F(ServerChecks, ATlsFileThatIsNoPemFails) {
+  EXPECT_EQ(check_tls(machine_).verdict, Verdict::note);
+  machine_.settings.tls_cert = folder_ + "/cert.pem";
+  machine_.settings.tls_key = folder_ + "/key.pem";
+  EXPECT_EQ(check_tls(machine_).verdict, Verdict::fail);
+  write("cert.pem", "-----BEGIN CERTIFICATE-----", 0644);
+  write("key.pem", "der", 0600);
+  EXPECT_EQ(check_tls(machine_).verdict, Verdict::fail);
+  write("key.pem", "-----BEGIN PRIVATE KEY-----", 0600);
+  EXPECT_EQ(check_tls(machine_).verdict, Verdict::ok);
+  write("key.pem", "-----BEGIN PRIVATE KEY-----", 0644);
+  EXPECT_EQ(check_tls(machine_).verdict, Verdict::warn);
+}
+
+TEST_F(ServerChecks, TheWholeExaminationEndsAndEveryFailureHasARemedy) {
+  machine_.settings.listen = "127.0.0.1:0";
+  const std::vector<Finding> findings = examine(machine_);
+  EXPECT_GE(findings.size(), 19u);
+  for (const Finding& finding : findings) {
+    EXPECT_FALSE(finding.says.empty()) << finding.check;
+    if (finding.verdict == Verdict::fail || finding.verdict == Verdict::warn) {
+      EXPECT_FALSE(finding.remedy.empty()) << finding.check;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth::cli::doctor

@@ -1,0 +1,126 @@
+#include "cli/objects.hpp"
+
+#include <algorithm>
+
+namespace berth::cli {
+namespace {
+
+template <class Fits>
+std::vector<const bj::value*> those(const bj::array& objects, Fits fits) {
+  std::vector<const bj::value*> found;
+  for (const bj::value& object : objects) {
+    if (fits(object)) found.push_back(&object);
+  }
+  return found;
+}
+
+constexpr std::size_t listed_max = 20;
+
+std::unexpected<Error> ambiguous(const std::vector<const bj::value*>& found, std::string_view named,
+                                 const Kind& kind) {
+  Error error{.code = Errc::conflict,
+              .message = "'" + std::string{named} + "' fits " + std::to_string(found.size()) +
+                         " objects of the kind " + kind.noun,
+              .remedy = "name one by its id"};
+  std::vector<std::string>& candidates = error.facts["candidates"];
+  for (const bj::value* object : found) {
+    if (candidates.size() == listed_max) break;
+    candidates.push_back(text_of(*object, "id") + "  " + text_of(*object, "name"));
+  }
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace
+
+std::string text_of(const bj::value& object, std::string_view key) {
+  if (!object.is_object()) return {};
+  const bj::value* found = object.get_object().if_contains(key);
+  return found != nullptr && found->is_string() ? std::string{found->get_string()} : "";
+}
+
+Result<bj::value> choose(const bj::array& objects, std::string_view named, const Kind& kind) {
+  const auto has = [&](std::string_view key) {
+    return those(objects, [&](const bj::value& object) {
+      return !named.empty() && text_of(object, key) == named;
+    });
+  };
+  const auto starts = [&](const bj::value& object) {
+    return !named.empty() && text_of(object, "id").starts_with(named);
+  };
+  for (const auto& found : {has("id"), has("name"), has("key"), those(objects, starts)}) {
+    if (found.size() == 1) return *found.front();
+    if (found.size() > 1) return ambiguous(found, named, kind);
+  }
+  return fail(kind.missing, "no " + kind.noun + " is called '" + std::string{named} + "'",
+              "'berth " + (kind.noun == "environment" ? std::string{"env"} : kind.noun) +
+                  " list' shows them all");
+}
+
+const Kind& company_kind() {
+  static const Kind kind{.noun = "company",
+                         .path = "companies",
+                         .missing = Errc::company_not_found,
+                         .columns = {{"ID", "id"},
+                                     {"NAME", "name"},
+                                     {"STATUS", "status", Shown::state},
+                                     {"DESCRIPTION", "description"},
+                                     {"CREATED", "createdAt", Shown::moment}}};
+  return kind;
+}
+
+const Kind& agent_kind() {
+  static const Kind kind{.noun = "agent",
+                         .path = "agents",
+                         .missing = Errc::agent_not_found,
+                         .columns = {{"ID", "id"},
+                                     {"NAME", "name"},
+                                     {"ADAPTER", "adapterType"},
+                                     {"STATUS", "status", Shown::state},
+                                     {"ENVIRONMENT", "defaultEnvironmentId"},
+                                     {"UPDATED", "updatedAt", Shown::moment}}};
+  return kind;
+}
+
+const Kind& environment_kind() {
+  static const Kind kind{.noun = "environment",
+                         .path = "environments",
+                         .missing = Errc::environment_not_found,
+                         .columns = {{"ID", "id"},
+                                     {"NAME", "name"},
+                                     {"DRIVER", "driver"},
+                                     {"STATUS", "status", Shown::state},
+                                     {"DESCRIPTION", "description"},
+                                     {"UPDATED", "updatedAt", Shown::moment}}};
+  return kind;
+}
+
+const Kind& secret_kind() {
+  static const Kind kind{.noun = "secret",
+                         .path = "secrets",
+                         .missing = Errc::secret_not_found,
+                         .columns = {{"ID", "id"},
+                                     {"NAME", "name"},
+                                     {"KEY", "key"},
+                                     {"STATUS", "status", Shown::state},
+                                     {"VERSION", "latestVersion"},
+                                     {"USED BY", "referenceCount"},
+                                     {"ROTATED", "lastRotatedAt", Shown::moment}}};
+  return kind;
+}
+
+const Kind& token_kind() {
+  static const Kind kind{.noun = "token",
+                         .path = "tokens",
+                         .missing = Errc::token_not_found,
+                         .columns = {{"ID", "id"},
+                                     {"NAME", "name"},
+                                     {"KIND", "kind"},
+                                     {"ROLE", "role"},
+                                     {"HINT", "hint"},
+                                     {"LAST USED", "lastUsedAt", Shown::moment},
+                                     {"EXPIRES", "expiresAt", Shown::moment},
+                                     {"REVOKED", "revokedAt", Shown::moment}}};
+  return kind;
+}
+
+}  // namespace berth::cli

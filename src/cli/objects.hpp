@@ -1,0 +1,33 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+#include "cli/printer.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::cli {
+
+// A kind of object that the API serves, as the commands for it need to know it.
+struct Kind {
+  std::string noun;  // "environment"
+  std::string path;  // "environments": /api/companies/C/environments and /api/environments/ID
+  Errc missing = Errc::route_not_found;
+  std::vector<Column> columns = {};
+};
+
+const Kind& company_kind();
+const Kind& agent_kind();
+const Kind& environment_kind();
+const Kind& secret_kind();
+const Kind& token_kind();
+
+std::string text_of(const bj::value& object, std::string_view key);
+
+// Finds the one object that a person named: by its id, by its name or key, or by the start of its
+// id. A name wins over the start of an id. Several that fit are an error that lists them.
+Result<bj::value> choose(const bj::array& objects, std::string_view named, const Kind& kind);
+
+}  // namespace berth::cli

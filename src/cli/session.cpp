@@ -1,0 +1,144 @@
+#include "cli/session.hpp"
+
+#include "base/files.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace berth::cli {
+namespace {
+
+constexpr std::string_view default_url = "http://127.0.0.1:3100";
+constexpr std::size_t small_file_bytes = 65536;
+constexpr std::int64_t named_max = 10'000;  // rows to look through for a name
+
+// What a running server leaves in its home folder.
+struct ServerNote {
+  std::string url;
+  std::optional<std::int64_t> pid;
+};
+BOOST_DESCRIBE_STRUCT(ServerNote, (), (url, pid))
+
+std::string variable(const Variables& variables, const char* name) {
+  const auto found = variables.find(name);
+  return found == variables.end() ? "" : found->second;
+}
+
+}  // namespace
+
+Result<Discovered> discover_server(const GlobalFlags& flags, const Variables& variables,
+                                   const std::string& home) {
+  if (!flags.url.empty()) return Discovered{flags.url, "--url"};
+  if (std::string url = variable(variables, "BERTH_URL"); !url.empty()) {
+    return Discovered{std::move(url), "BERTH_URL"};
+  }
+  const std::string path = home + "/server.json";
+  if (::access(path.c_str(), R_OK) != 0) return Discovered{std::string{default_url}, "default"};
+  BERTH_TRY(const std::string text, read_file(path, small_file_bytes));
+  const Result<ServerNote> note = decode_text<ServerNote>(text, UnknownKeys::ignore);
+  if (!note) {
+    return fail(Errc::config_invalid, path + ": " + note.error().message,
+                "remove the file; the server writes it anew when it starts");
+  }
+  return Discovered{note->url, path};
+}
+
+Result<std::optional<Secret>> discover_token(const GlobalFlags& flags, const Variables& variables,
+                                             const std::string& home) {
+  if (!flags.token.empty()) return Secret{flags.token};
+  if (const std::string token = variable(variables, "BERTH_TOKEN"); !token.empty()) {
+    return Secret{token};
+  }
+  const std::string path = home + "/admin.token";
+  if (::access(path.c_str(), R_OK) != 0) return std::nullopt;
+  BERTH_TRY(std::string text, read_file(path, small_file_bytes));
+  const std::size_t end = text.find_last_not_of(" \r\n\t");
+  Secret token{std::string_view{text}.substr(0, end == std::string::npos ? 0 : end + 1)};
+  ::explicit_bzero(text.data(), text.size());
+  if (token.empty()) return std::nullopt;
+  return token;
+}
+
+Session::Session(Console& console, GlobalFlags flags, Config config, Printer printer)
+    : console_(console), flags_(std::move(flags)), config_(std::move(config)), printer_(printer) {}
+
+Result<const Client*> Session::client() {
+  if (client_ != nullptr) return client_.get();
+  const std::string& home = config_.settings.home;
+  BERTH_TRY(const Discovered at, discover_server(flags_, console_.variables, home));
+  BERTH_TRY(Endpoint endpoint, parse_endpoint(at.url));
+  BERTH_TRY(std::optional<Secret> token, discover_token(flags_, console_.variables, home));
+  if (token && token->reveal().find_first_of("\r\n \t") != std::string_view::npos) {
+    return fail(Errc::bad_request, "the token has white space in it",
+                "give it exactly as 'berth token create' showed it");
+  }
+  client_ = std::make_unique<Client>(std::move(endpoint), std::move(token));
+  return client_.get();
+}
+
+Result<bj::value> Session::send(const Request& request) {
+  BERTH_TRY(const Client* server, client());
+  BERTH_TRY(Answer answer, server->send(request));
+  return std::move(answer.body);
+}
+
+Result<bj::value> Session::get(const std::string& path) {
+  return send({.path = path});
+}
+
+Result<bj::array> Session::list(const std::string& path) {
+  BERTH_TRY(const Client* server, client());
+  return server->list(path, flags_.limit);
+}
+
+Result<std::string> Session::company_id() {
+  if (company_id_) return *company_id_;
+  std::string named = flags_.company;
+  if (named.empty()) named = variable(console_.variables, "BERTH_COMPANY");
+  if (is_uuid(named)) return *(company_id_ = named);
+  BERTH_TRY(const Client* server, client());
+  BERTH_TRY(const bj::array companies, server->list("/api/companies", named_max));
+  if (!named.empty()) {
+    BERTH_TRY(const bj::value company, choose(companies, named, company_kind()));
+    return *(company_id_ = text_of(company, "id"));
+  }
+  if (companies.size() == 1) return *(company_id_ = text_of(companies.front(), "id"));
+  if (companies.empty()) {
+    return fail(Errc::company_not_found, "the server has no company yet",
+                "make one with 'berth company create NAME'");
+  }
+  Error error{.code = Errc::bad_request,
+              .message = "the server has several companies, and none was named",
+              .remedy = "name one with --company or BERTH_COMPANY"};
+  for (const bj::value& company : companies) {
+    error.facts["companies"].push_back(text_of(company, "id") + "  " + text_of(company, "name"));
+  }
+  return std::unexpected(std::move(error));
+}
+
+Result<std::string> Session::company_path(std::string_view rest) {
+  BERTH_TRY(const std::string id, company_id());
+  return "/api/companies/" + id + "/" + std::string{rest};
+}
+
+Result<bj::value> Session::find(const Kind& kind, const std::string& named) {
+  // Tokens have no page of their own; every other object is found by its id at once.
+  if (is_uuid(named) && kind.path != "tokens") return get("/api/" + kind.path + "/" + named);
+  BERTH_TRY(const Client* server, client());
+  std::string path = "/api/companies";
+  if (&kind != &company_kind()) {
+    BERTH_TRY(path, company_path(kind.path));
+  }
+  BERTH_TRY(const bj::array objects, server->list(path, named_max));
+  return choose(objects, named, kind);
+}
+
+Result<std::string> Session::find_id(const Kind& kind, const std::string& named) {
+  if (is_uuid(named)) return named;
+  BERTH_TRY(const bj::value object, find(kind, named));
+  return text_of(object, "id");
+}
+
+}  // namespace berth::cli

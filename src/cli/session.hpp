@@ -1,0 +1,74 @@
+#pragma once
+
+#include "cli/client.hpp"
+#include "cli/config.hpp"
+#include "cli/console.hpp"
+#include "cli/objects.hpp"
+#include "cli/printer.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace berth::cli {
+
+// The flags that every command takes.
+struct GlobalFlags {
+  std::string url;
+  std::string token;
+  std::string company;
+  std::string config_file;
+  std::map<std::string, std::string> settings;  // --home of any command, and all flags of serve
+  std::optional<Error> config_error;            // for commands that work without configuration
+  bool json = false;
+  bool no_color = false;
+  bool quiet = false;
+  bool yes = false;
+  std::int64_t limit = 100;
+};
+
+// What a command works with: the server it talks to, the company it means and the way it prints.
+class Session {
+ public:
+  Session(Console& console, GlobalFlags flags, Config config, Printer printer);
+
+  // Finds the server once: --url, BERTH_URL, server.json in the home folder, the default.
+  Result<const Client*> client();
+  // The company that was named, or the only one there is.
+  Result<std::string> company_id();
+  // "/api/companies/ID" with more behind it.
+  Result<std::string> company_path(std::string_view rest);
+
+  Result<bj::value> get(const std::string& path);
+  Result<bj::value> send(const Request& request);
+  Result<bj::array> list(const std::string& path);
+  // An object that a person named: the whole object, as its list shows it or as its id finds it.
+  Result<bj::value> find(const Kind& kind, const std::string& named);
+  Result<std::string> find_id(const Kind& kind, const std::string& named);
+
+  const Printer& printer() const { return printer_; }
+  Console& console() { return console_; }
+  const GlobalFlags& flags() const { return flags_; }
+  Config& config() { return config_; }
+
+ private:
+  Console& console_;
+  GlobalFlags flags_;
+  Config config_;
+  Printer printer_;
+  std::unique_ptr<Client> client_;
+  std::optional<std::string> company_id_;
+};
+
+struct Discovered {
+  std::string url;
+  std::string source;
+};
+// Where the server is, by the rules above, without asking it.
+Result<Discovered> discover_server(const GlobalFlags& flags, const Variables& variables,
+                                   const std::string& home);
+// The token to use, if any: --token, BERTH_TOKEN, admin.token in the home folder.
+Result<std::optional<Secret>> discover_token(const GlobalFlags& flags, const Variables& variables,
+                                             const std::string& home);
+
+}  // namespace berth::cli

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "base/names.hpp"
+#include "cli/session.hpp"
+
+#include <CLI/App.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace berth::cli {
+
+using Action = std::function<Result<>(Session&)>;
+
+// Most commands refuse to guess when the configuration is wrong; some must work all the same.
+enum class Needs { configuration, nothing };
+
+// The command line as a tree. A leaf carries the action it stands for; parsing chooses one and runs
+// nothing.
+class CommandTree {
+ public:
+  explicit CommandTree(GlobalFlags& flags);
+
+  CLI::App& root() { return *root_; }
+  const CLI::App& root() const { return *root_; }
+  CLI::App& group(const std::string& name, const std::string& says);
+  // The flags of a leaf are bound to `options`, which its action reads after parsing.
+  CLI::App& leaf(CLI::App& parent, const std::string& name, const std::string& says,
+                 const std::string& example, Action action, Needs needs = Needs::configuration);
+  // Nothing before a parse has succeeded.
+  const Action& chosen() const { return chosen_; }
+  Needs needs() const { return needs_; }
+
+ private:
+  std::unique_ptr<CLI::App> root_;
+  Action chosen_;
+  Needs needs_ = Needs::configuration;
+};
+
+// An option with a closed set of values, all of them in the help and in the completion.
+template <DescribedEnum E>
+CLI::Option* add_choice(CLI::App& app, const std::string& flag, std::string& target,
+                        const std::string& says) {
+  std::string names;
+  for (const E value : all<E>()) names += (names.empty() ? "" : "|") + std::string{name_of(value)};
+  const auto check = [](const std::string& given) {
+    return parse_name<E>(given) ? std::string{} : "'" + given + "' is not one of " + names_of<E>();
+  };
+  return app.add_option(flag, target, says)->type_name(names)->check(check);
+}
+
+// Each group of commands is in a file of its own under commands/.
+void add_status_commands(CommandTree& tree);
+void add_company_commands(CommandTree& tree);
+void add_agent_commands(CommandTree& tree);
+void add_environment_commands(CommandTree& tree);
+void add_secret_commands(CommandTree& tree);
+void add_token_commands(CommandTree& tree);
+void add_activity_commands(CommandTree& tree);
+void add_settings_commands(CommandTree& tree);
+void add_config_commands(CommandTree& tree);
+void add_completion_commands(CommandTree& tree);
+void add_doctor_commands(CommandTree& tree);
+
+}  // namespace berth::cli

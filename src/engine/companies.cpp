@@ -1,0 +1,120 @@
+#include "engine/companies.hpp"
+
+#include "core/environment.hpp"
+#include "engine/checks.hpp"
+#include "engine/journal.hpp"
+#include "engine/listing.hpp"
+#include "engine/once.hpp"
+#include "store/companies.hpp"
+#include "store/environments.hpp"
+
+namespace berth::engine {
+namespace {
+
+core::Environment local_environment(const Means& means, const core::CompanyId& company) {
+  const Time now = means.clock.now();
+  return {.id = core::EnvironmentId::make(means.random, now),
+          .company_id = company,
+          .name = std::string{core::local_environment_name},
+          .description = "Default execution environment: runs on this machine.",
+          .driver = core::DriverKind::local,
+          .status = core::EnvironmentStatus::active,
+          .config = {},
+          .env_vars = {},
+          .metadata = bj::object{{"managedByBerth", true}},
+          .created_at = now,
+          .updated_at = now};
+}
+
+}  // namespace
+
+Task<core::Listing<core::Company>> Companies::list(core::Call call, core::PageRequest page) {
+  BERTH_CO_TRY(auto rows, co_await means_.store.read([&](store::Session& s) {
+    return store::list_companies(s, core::Reach::of(call.who), page);
+  }));
+  co_return to_listing(std::move(rows));
+}
+
+Task<core::Stored<core::Company>> Companies::get(core::Call call, core::CompanyId id) {
+  co_return co_await means_.store.read(
+      [&](store::Session& s) { return store::find_company(s, core::Reach::of(call.who), id); });
+}
+
+Result<core::Stored<core::Company>> Companies::insert(store::Session& session,
+                                                      const core::Call& call,
+                                                      const CreateCompany& wanted) {
+  const Time now = means_.clock.now();
+  core::Company company{.id = core::CompanyId::make(means_.random, now),
+                        .name = wanted.name,
+                        .description = wanted.description,
+                        .status = core::CompanyStatus::active,
+                        .default_environment_id = std::nullopt,
+                        .created_at = now,
+                        .updated_at = now};
+  BERTH_DO(store::insert_company(session, company));
+  BERTH_DO(store::insert_environment(session, local_environment(means_, company.id)));
+  BERTH_DO(record(
+      session, means_, call,
+      {company.id, "company.created", "company", company.id.str(), {{"name", company.name}}}));
+  return core::Stored<core::Company>{std::move(company), 1};
+}
+
+Task<core::Stored<core::Company>> Companies::create(core::Call call, CreateCompany wanted) {
+  BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
+  co_return co_await write_once(means_, call,
+                                [&](store::Session& s) { return insert(s, call, wanted); });
+}
+
+Task<core::Stored<core::Company>> Companies::update(core::Call call, core::CompanyId id,
+                                                    UpdateCompany change) {
+  BERTH_CO_DO(not_null(change.name, "/name"));
+  BERTH_CO_DO(not_null(change.status, "/status"));
+  if (change.name.value) {
+    BERTH_CO_TRY(change.name.value, checked_name(*change.name.value, "/name"));
+  }
+  const std::vector<core::ProviderFacts> providers = catalog_.facts();
+  const auto work = [&](store::Session& s) -> Result<core::Stored<core::Company>> {
+    BERTH_TRY(auto row, store::find_company(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_version(call, row.version));
+    core::Company& company = row.value;
+    if (const auto& wish = change.default_environment_id.value) {
+      BERTH_DO(check_default_environment(
+          s, id, *wish, {core::DriverKind::local, core::DriverKind::ssh, core::DriverKind::sandbox},
+          providers));
+    }
+    company.name = change.name.or_else(company.name);
+    company.description = change.description.or_keep(company.description);
+    company.status = change.status.or_else(company.status);
+    company.default_environment_id =
+        change.default_environment_id.or_keep(company.default_environment_id);
+    company.updated_at = means_.clock.now();
+    BERTH_DO(store::update_company(s, row));
+    BERTH_DO(record(s, means_, call,
+                    {id, "company.updated", "company", id.str(), changed_fields(change)}));
+    ++row.version;
+    return row;
+  };
+  BERTH_CO_TRY(auto row, co_await means_.store.write(work));
+  means_.feed.changed(id);
+  co_return row;
+}
+
+Task<core::Company> Companies::remove(core::Call call, core::CompanyId id) {
+  co_return co_await means_.store.write([&](store::Session& s) -> Result<core::Company> {
+    BERTH_TRY(auto row, store::find_company(s, core::Reach::of(call.who), id));
+    BERTH_DO(store::delete_company(s, id));
+    return std::move(row.value);
+  });
+}
+
+Task<> Companies::ensure_one() {
+  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+    BERTH_TRY(const std::int64_t count, store::count_companies(s));
+    if (count > 0) return {};
+    const core::Call system{.who = {.kind = core::CallerKind::local_operator}};
+    BERTH_DO(insert(s, system, {.name = "Default", .description = std::nullopt}));
+    return {};
+  });
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "core/environment.hpp"
+#include "core/environment_config.hpp"
+#include "engine/means.hpp"
+#include "engine/secrets.hpp"
+
+// The secrets of an environment: those its config names, and those that were made for its fields.
+namespace berth::engine {
+
+// Turns every raw value in the config into a secret that the environment owns, and puts the
+// references in.
+Result<> store_config_values(store::Session& session, Means& means, const core::Call& call,
+                             const core::Environment& environment, core::ConfigForStore& config);
+
+// Which part of a target's bindings a save replaces.
+enum class BindingPart { config, env_vars };
+
+// Writes the bindings of one part, all or none. secret_missing (422) when a reference names no
+// secret of the company.
+Result<> bind_refs(store::Session& session, const Means& means, const core::CompanyId& company,
+                   core::SecretTarget target, const std::string& target_id, BindingPart part,
+                   const std::vector<core::BoundRef>& refs);
+
+// Removes the secrets that were made for this environment and that nothing names any more. One that
+// somebody else has bound meanwhile is kept and owned by nobody.
+Result<> drop_unused_owned(store::Session& session, Means& means, const core::Call& call,
+                           const core::EnvironmentId& environment);
+
+}  // namespace berth::engine

@@ -1,0 +1,136 @@
+#pragma once
+
+#include "core/call.hpp"
+#include "core/environment.hpp"
+#include "core/environment_config.hpp"
+#include "core/lease.hpp"
+#include "core/page.hpp"
+#include "engine/catalog.hpp"
+#include "engine/means.hpp"
+#include "store/environments.hpp"
+
+namespace berth::engine {
+
+struct CreateEnvironment {
+  std::string name;
+  std::optional<std::string> description;
+  core::DriverKind driver;
+  std::optional<core::EnvironmentStatus> status;
+  std::optional<bj::object> config;
+  std::optional<bj::object> env_vars;
+  std::optional<bj::object> metadata;
+};
+BOOST_DESCRIBE_STRUCT(CreateEnvironment, (),
+                      (name, description, driver, status, config, env_vars, metadata))
+
+struct UpdateEnvironment {
+  Patch<std::string> name;
+  Patch<std::string> description;
+  Patch<core::DriverKind> driver;
+  Patch<core::EnvironmentStatus> status;
+  Patch<bj::object> config;
+  Patch<bj::object> env_vars;
+  Patch<bj::object> metadata;
+};
+BOOST_DESCRIBE_STRUCT(UpdateEnvironment, (),
+                      (name, description, driver, status, config, env_vars, metadata))
+
+// An environment as a caller sees it: without config, variables and metadata for those who may only
+// look.
+struct EnvironmentView : core::Environment {
+  bool config_redacted = false;
+  bool metadata_redacted = false;
+};
+BOOST_DESCRIBE_STRUCT(EnvironmentView, (core::Environment), (config_redacted, metadata_redacted))
+
+struct SecretRefView {
+  std::string config_path;
+  core::SecretId secret_id;
+  std::string name;
+  core::SecretStatus status;
+  core::CompanyId company_id;
+  std::string company_name;
+};
+BOOST_DESCRIBE_STRUCT(SecretRefView, (),
+                      (config_path, secret_id, name, status, company_id, company_name))
+
+struct SecretRefs {
+  std::vector<SecretRefView> refs;
+};
+BOOST_DESCRIBE_STRUCT(SecretRefs, (), (refs))
+
+struct StaticReferences {
+  bool is_managed_local = false;
+  bool is_instance_default =
+      false;  // the wire's name; it is the default of the environment's company
+  std::int64_t agent_default_count = 0;
+  std::int64_t execution_workspace_selection_count = 0;
+  std::int64_t issue_selection_count = 0;
+  std::int64_t project_selection_count = 0;
+  std::int64_t secret_binding_count = 0;
+};
+BOOST_DESCRIBE_STRUCT(StaticReferences, (),
+                      (is_managed_local, is_instance_default, agent_default_count,
+                       execution_workspace_selection_count, issue_selection_count,
+                       project_selection_count, secret_binding_count))
+
+struct RuntimeUse {
+  std::int64_t active_lease_count = 0;
+  std::int64_t active_custom_image_setup_session_count = 0;
+  bool has_active_runtime_use = false;
+};
+BOOST_DESCRIBE_STRUCT(RuntimeUse, (),
+                      (active_lease_count, active_custom_image_setup_session_count,
+                       has_active_runtime_use))
+
+// What deleting an environment would break, and what forbids it.
+struct BlastRadius {
+  core::EnvironmentId environment_id;
+  bool can_delete = false;
+  std::vector<core::DeleteBlocked> delete_blocked_reasons;
+  std::int64_t pending_cleanup_lease_count = 0;
+  std::int64_t reusable_sandbox_lease_count = 0;
+  StaticReferences static_references;
+  RuntimeUse active_runtime_use;
+};
+BOOST_DESCRIBE_STRUCT(BlastRadius, (),
+                      (environment_id, can_delete, delete_blocked_reasons,
+                       pending_cleanup_lease_count, reusable_sandbox_lease_count, static_references,
+                       active_runtime_use))
+
+class Environments {
+ public:
+  Environments(Means& means, const Catalog& catalog) : means_(means), catalog_(catalog) {}
+
+  Task<core::Listing<EnvironmentView>> list(core::Call call, core::CompanyId company,
+                                            store::EnvironmentFilter filter,
+                                            core::PageRequest page);
+  Task<Capabilities> capabilities(core::Call call, core::CompanyId company);
+  Task<core::Stored<EnvironmentView>> get(core::Call call, core::EnvironmentId id);
+  // The environment, the secrets it brought, its bindings and the activity are one transaction.
+  Task<core::Stored<EnvironmentView>> create(core::Call call, core::CompanyId company,
+                                             CreateEnvironment wanted);
+  Task<core::Stored<EnvironmentView>> update(core::Call call, core::EnvironmentId id,
+                                             UpdateEnvironment change);
+  Task<EnvironmentView> remove(core::Call call, core::EnvironmentId id);
+  Task<BlastRadius> blast_radius(core::Call call, core::EnvironmentId id);
+  Task<SecretRefs> secret_refs(core::Call call, core::EnvironmentId id);
+  Task<core::Listing<core::Lease>> leases(core::Call call, core::EnvironmentId id,
+                                          std::optional<core::LeaseState> status,
+                                          core::PageRequest page);
+  Task<core::Lease> lease(core::Call call, core::LeaseId id);
+
+ private:
+  Result<core::Stored<EnvironmentView>> insert(store::Session& session, const core::Call& call,
+                                               const core::CompanyId& company,
+                                               const CreateEnvironment& wanted);
+  Result<core::Stored<EnvironmentView>> change(store::Session& session, const core::Call& call,
+                                               const core::EnvironmentId& id,
+                                               const UpdateEnvironment& change);
+  Result<> check_provider(core::DriverKind driver, const bj::object& config) const;
+
+  Means& means_;
+  const Catalog& catalog_;
+};
+
+}  // namespace berth::engine

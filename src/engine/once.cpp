@@ -1,0 +1,36 @@
+#include "engine/once.hpp"
+
+namespace berth::engine::once_detail {
+namespace {
+
+std::string context_of(const core::Call& call) {
+  return "answer:" + call.who.actor_id() + ":" + call.once->key;
+}
+
+}  // namespace
+
+Result<std::optional<Secret>> find(store::Session& session, Means& means, const core::Call& call) {
+  BERTH_TRY(const auto kept, store::find_answer(session, call.who.actor_id(), call.once->key));
+  if (!kept) return std::nullopt;
+  if (kept->fingerprint != call.once->fingerprint) {
+    return fail(Errc::idempotency_key_reused,
+                "Idempotency-Key '" + call.once->key + "' was used for another request",
+                "use a new key for a new request");
+  }
+  const std::size_t colon = kept->answer.find(':');
+  const vault::Sealed sealed{kept->answer.substr(0, colon), kept->answer.substr(colon + 1)};
+  BERTH_TRY(Secret answer, means.vault.unseal(sealed, context_of(call)));
+  return std::optional{std::move(answer)};
+}
+
+Result<> keep(store::Session& session, Means& means, const core::Call& call,
+              const std::string& answer) {
+  const vault::Sealed sealed = means.vault.seal(answer, context_of(call));
+  return store::keep_answer(session, {.caller = call.who.actor_id(),
+                                      .key = call.once->key,
+                                      .fingerprint = call.once->fingerprint,
+                                      .answer = sealed.key_id + ":" + sealed.text,
+                                      .created_at = means.clock.now()});
+}
+
+}  // namespace berth::engine::once_detail

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "core/call.hpp"
+#include "engine/means.hpp"
+#include "store/idempotency.hpp"
+
+namespace berth::engine {
+
+namespace once_detail {
+
+// The sealed answer that was given before to this key, if there is one; idempotency_key_reused when
+// the request differs.
+Result<std::optional<Secret>> find(store::Session& session, Means& means, const core::Call& call);
+Result<> keep(store::Session& session, Means& means, const core::Call& call,
+              const std::string& answer);
+
+template <class T>
+inline constexpr bool is_stored = false;
+template <class T>
+inline constexpr bool is_stored<core::Stored<T>> = true;
+
+template <class Answer>
+std::string to_text(const Answer& answer) {
+  if constexpr (is_stored<Answer>) {
+    return encode_text(bj::object{{"value", encode(answer.value)}, {"version", answer.version}});
+  } else {
+    return encode_text(answer);
+  }
+}
+
+template <class Answer>
+Result<Answer> from_text(std::string_view text) {
+  if constexpr (is_stored<Answer>) {
+    BERTH_TRY(const bj::value kept, parse_json(text));
+    BERTH_TRY(auto value, decode<decltype(Answer::value)>(kept.at("value"), UnknownKeys::ignore));
+    return Answer{std::move(value), kept.at("version").to_number<std::int64_t>()};
+  } else {
+    return decode_text<Answer>(text, UnknownKeys::ignore);
+  }
+}
+
+}  // namespace once_detail
+
+// Runs a use case in one transaction. With an Idempotency-Key, the answer is kept in that same
+// transaction, so that a repeat gets the same answer and nothing happens twice, also when the
+// server died before it could reply.
+template <class Work>
+auto write_once(Means& means, const core::Call& call, Work work)
+    -> asio::awaitable<std::invoke_result_t<Work&, store::Session&>> {
+  using Outcome = std::invoke_result_t<Work&, store::Session&>;
+  using Answer = typename Outcome::value_type;
+  const auto attempt = [&](store::Session& session) -> Outcome {
+    if (!call.once) return work(session);
+    BERTH_TRY(const std::optional<Secret> kept, once_detail::find(session, means, call));
+    if (kept) return once_detail::from_text<Answer>(kept->reveal());
+    BERTH_TRY(Answer answer, work(session));
+    BERTH_DO(once_detail::keep(session, means, call, once_detail::to_text(answer)));
+    return answer;
+  };
+  Outcome outcome = co_await means.store.write(attempt);
+  // A twin with the same key was faster and is committed by now: the second attempt finds its
+  // answer.
+  if (!outcome && call.once && outcome.error().code == Errc::conflict) {
+    outcome = co_await means.store.write(attempt);
+  }
+  co_return outcome;
+}
+
+}  // namespace berth::engine

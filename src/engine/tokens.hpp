@@ -1,0 +1,64 @@
+#pragma once
+
+#include "core/call.hpp"
+#include "core/page.hpp"
+#include "core/token.hpp"
+#include "engine/means.hpp"
+
+namespace berth::engine {
+
+struct CreateToken {
+  std::string name;
+  std::optional<core::TokenKind> kind;
+  std::optional<core::Role> role;
+  std::optional<core::AgentId> agent_id;
+  std::optional<Time> expires_at;
+};
+BOOST_DESCRIBE_STRUCT(CreateToken, (), (name, kind, role, agent_id, expires_at))
+
+// The only answer that ever holds a key.
+struct NewToken {
+  core::Token token;
+  std::string key;
+};
+BOOST_DESCRIBE_STRUCT(NewToken, (), (token, key))
+
+// Bearer keys. The store holds their hashes.
+class Tokens {
+ public:
+  explicit Tokens(Means& means) : means_(means) {}
+
+  Task<core::Listing<core::Token>> list(core::Call call, core::CompanyId company,
+                                        core::PageRequest page);
+  Task<core::Listing<core::Token>> list_all(core::Call call, core::PageRequest page);
+  Task<core::Token> get(core::Call call, core::TokenId id);
+  Task<NewToken> create(core::Call call, core::CompanyId company, CreateToken wanted);
+  // The key of an instance administrator, good for every company.
+  Task<NewToken> create_instance_key(core::Call call, CreateToken wanted);
+  Task<core::Token> revoke(core::Call call, core::TokenId id);
+
+  // Who holds this key. `unauthenticated` for an unknown, revoked or expired one.
+  Task<core::Caller> identify(std::string key);
+
+  // The first administrator's key: made and kept safe by the caller before it becomes valid.
+  Task<bool> any();
+  std::string make_key();
+  // False when another server made a key meanwhile; then this one stays invalid.
+  Task<bool> add_first_admin(std::string key);
+
+ private:
+  struct Wish {
+    std::optional<core::CompanyId> company_id;
+    core::TokenKind kind;
+    core::Role role;
+    std::optional<core::AgentId> agent_id;
+    std::string name;
+    std::optional<Time> expires_at;
+  };
+  Result<NewToken> insert(store::Session& session, const core::Call& call, const Wish& wish,
+                          std::string key);
+
+  Means& means_;
+};
+
+}  // namespace berth::engine

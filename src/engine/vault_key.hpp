@@ -1,0 +1,19 @@
+#pragma once
+
+#include "engine/means.hpp"
+
+namespace berth::engine {
+
+// The database remembers which master key seals new values, so that a server with another key file
+// notices before it seals something that the others cannot open.
+
+// At start: writes the key's id into a new database, or checks that the vault holds the key that
+// the database names.
+Task<> adopt_vault_key(Means& means);
+// In a transaction that seals a value: the vault's current key is still the one that everybody
+// uses.
+Result<> expect_vault_key(store::Session& session, Means& means);
+// In a rotation, once the new key is durable: from here on everybody seals with it.
+Task<> announce_vault_key(Means& means);
+
+}  // namespace berth::engine

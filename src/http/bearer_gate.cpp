@@ -1,0 +1,73 @@
+#include "http/bearer_gate.hpp"
+
+namespace berth::http {
+namespace {
+
+constexpr std::string_view bearer = "bearer ";
+
+bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
+  return text.size() >= prefix.size() && equal_ignoring_case(text.substr(0, prefix.size()), prefix);
+}
+
+}  // namespace
+
+std::string_view host_name(std::string_view authority) {
+  if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);
+  return authority.substr(0, authority.find(':'));
+}
+
+BearerGate::BearerGate(GateOptions options, engine::Tokens& tokens)
+    : options_(std::move(options)), tokens_(tokens) {
+  for (const char* loopback : {"localhost", "127.0.0.1", "::1"})
+    options_.hosts.emplace_back(loopback);
+}
+
+bool BearerGate::is_ours(std::string_view host) const {
+  return std::ranges::any_of(
+      options_.hosts, [&](const std::string& ours) { return equal_ignoring_case(ours, host); });
+}
+
+Result<> BearerGate::check_host(const Request& request) const {
+  const auto host = request.headers.find("host");
+  if (host && is_ours(host_name(*host))) return {};
+  // A key cannot be sent by a foreign page, so in `authenticated` the name matters only for callers
+  // without one.
+  if (options_.mode == TrustMode::authenticated) return {};
+  return fail(Errc::untrusted_host,
+              "this server is not known as '" + std::string{host.value_or("")} + "'",
+              "call it as localhost or 127.0.0.1, or add the name to allowed_hosts");
+}
+
+Result<> BearerGate::check_origin(const Request& request) const {
+  const auto origin = request.headers.find("origin");
+  if (!origin) return {};
+  const std::size_t scheme = origin->find("://");
+  const std::string_view authority =
+      scheme == std::string_view::npos ? std::string_view{} : origin->substr(scheme + 3);
+  // The same name and port as the request itself: our own page.
+  const auto host = request.headers.find("host");
+  if (!authority.empty() && host && equal_ignoring_case(authority, *host) &&
+      is_ours(host_name(*host))) {
+    return {};
+  }
+  return fail(Errc::untrusted_origin,
+              "requests from the origin '" + std::string{*origin} + "' are not accepted",
+              "open the page from this server's own address, or add its name to allowed_hosts");
+}
+
+Task<core::Caller> BearerGate::identify(const Request& request) {
+  BERTH_CO_DO(check_host(request));
+  BERTH_CO_DO(check_origin(request));
+  const auto authorization = request.headers.find("authorization");
+  if (authorization) {
+    if (!starts_with_ignoring_case(*authorization, bearer)) {
+      co_return fail(Errc::unauthenticated, "the Authorization header is no bearer token",
+                     "send 'Authorization: Bearer TOKEN'");
+    }
+    co_return co_await tokens_.identify(std::string{authorization->substr(bearer.size())});
+  }
+  if (options_.mode == TrustMode::authenticated) co_return core::Caller{};
+  co_return core::Caller{.kind = core::CallerKind::local_operator, .role = core::Role::admin};
+}
+
+}  // namespace berth::http

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "engine/tokens.hpp"
+#include "http/gate.hpp"
+
+#include <string>
+#include <vector>
+
+namespace berth::http {
+
+BOOST_DEFINE_ENUM_CLASS(TrustMode, local_trusted, authenticated)
+
+struct GateOptions {
+  TrustMode mode = TrustMode::local_trusted;
+  std::vector<std::string> hosts;  // names, without port, that a Host header may carry
+};
+
+// Decides who is calling. In `local_trusted` a caller without a key is the operator at this
+// machine, so two things must not pass for one: a page of another site in the operator's browser
+// (Origin), and a foreign name that resolves to loopback (Host). Both are checked in every mode.
+class BearerGate final : public Gate {
+ public:
+  BearerGate(GateOptions options, engine::Tokens& tokens);
+  Task<core::Caller> identify(const Request& request) override;
+
+ private:
+  Result<> check_host(const Request& request) const;
+  Result<> check_origin(const Request& request) const;
+  bool is_ours(std::string_view host) const;
+
+  GateOptions options_;
+  engine::Tokens& tokens_;
+};
+
+// "localhost:3100" is localhost, "[::1]:3100" is ::1.
+std::string_view host_name(std::string_view authority);
+
+}  // namespace berth::http

@@ -1,0 +1,63 @@
+#include "http/dispatcher.hpp"
+
+#include "base/log.hpp"
+#include "http/target.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+
+namespace berth::http {
+namespace {
+
+std::unexpected<Error> thrown(const Request& request, std::string_view what) {
+  log::error("http.handler_threw",
+             {{"request", request.request_id}, {"path", request.path}, {"what", what}});
+  return fail(Errc::bug, "the server failed on request " + request.request_id,
+              "look for this request in the server's log");
+}
+
+}  // namespace
+
+template <class T>
+Task<T> guarded(Task<T> task, const Request& request) {
+  try {
+    co_return co_await std::move(task);
+  } catch (const boost::system::system_error& error) {
+    if (error.code() == asio::error::operation_aborted) {
+      co_return fail(Errc::cancelled, "request " + request.request_id + " was cancelled");
+    }
+    co_return thrown(request, error.what());
+  } catch (const std::exception& error) {
+    co_return thrown(request, error.what());
+  } catch (...) {
+    co_return thrown(request, "something that is no exception");
+  }
+}
+
+template Task<> guarded<void>(Task<> task, const Request& request);
+template Task<Response> guarded<Response>(Task<Response> task, const Request& request);
+template Task<core::Call> guarded<core::Call>(Task<core::Call> task, const Request& request);
+
+Result<Match> Dispatcher::route(const Head& head, Request& request) const {
+  const std::string_view host = request.headers.find("host").value_or("");
+  BERTH_TRY(Target target, parse_target(head.target, host));
+  request.path = std::move(target.path);
+  request.query = std::move(target.query);
+  const bool known = head.method != Head::Method::other;
+  return router_.find(known ? std::optional{request.verb} : std::nullopt, target.segments);
+}
+
+Task<core::Call> Dispatcher::admit(const Request& request, const Route& route) {
+  BERTH_CO_TRY(core::Caller caller, co_await gate_.identify(request));
+  BERTH_CO_DO(core::authorize(caller, route.needs));
+  co_return make_call(std::move(caller), request);
+}
+
+Task<Response> Dispatcher::answer(const PlainHandler& handler, const Request& request,
+                                  const Match& match) {
+  BERTH_CO_TRY(core::Call call, co_await admit(request, *match.route));
+  co_return co_await handler(std::move(call), request, match.values);
+}
+
+}  // namespace berth::http

@@ -1,0 +1,257 @@
+#pragma once
+
+#include "base/assert.hpp"
+#include "base/json_schema.hpp"
+#include "core/page.hpp"
+#include "http/parameters.hpp"
+#include "http/route.hpp"
+
+// Typed routes: a handler receives decoded values and returns one; it sees neither header nor
+// status.
+namespace berth::http {
+
+// No path values, no query, no body.
+struct None {};
+BOOST_DESCRIBE_STRUCT(None, (), ())
+
+template <class Path, class Query, class Body>
+struct Input {
+  Path path;
+  Query query;
+  Body body;
+};
+
+// Answer is a described struct, a vector or a JSON value; core::Stored<T> (T and its ETag);
+// core::Listing<T> (an array and its Link header); NoContent; or a Response, sent as it is.
+template <class Path, class Query, class Body, class Answer>
+struct Endpoint {
+  Verb verb = Verb::get;
+  std::string path;
+  core::Permission needs = core::Permission::instance_admin;
+  std::string tag;
+  std::string says;  // one sentence for the reader of the OpenAPI document
+  unsigned status = 200;
+  std::optional<std::size_t> body_bytes_max = {};
+  std::function<Task<Answer>(core::Call, Input<Path, Query, Body>)> call;
+
+  operator Route() const;
+};
+
+// Server-sent events. `call` ends the stream by returning, and is cancelled when the client goes.
+template <class Path, class Query>
+struct EventStream {
+  std::string path;
+  core::Permission needs = core::Permission::instance_admin;
+  std::string tag;
+  std::string says;
+  std::function<Task<>(core::Call, Input<Path, Query, None>,
+                       std::optional<std::string> last_event_id, EventSink&)>
+      call;
+
+  operator Route() const;
+};
+
+// A WebSocket. When `call` returns, the socket is closed.
+template <class Path, class Query>
+struct SocketEndpoint {
+  std::string path;
+  core::Permission needs = core::Permission::instance_admin;
+  std::string tag;
+  std::string says;
+  std::function<Task<>(core::Call, Input<Path, Query, None>, Socket&)> call;
+
+  operator Route() const;
+};
+
+namespace endpoint_detail {
+
+// The body of a request, refused unless it is JSON and says so. An empty body is an empty object.
+Result<bj::value> json_body(const Request& request);
+// "/api/x?status=active&after=CURSOR" in the form of a Link header.
+std::string next_link(const Request& request, std::string_view cursor);
+// Every {name} of the path is a member of the path type and the other way round.
+bool names_fit(std::string_view path, const std::vector<std::string_view>& members);
+
+template <class T, class... M>
+std::vector<std::string_view> names_of_members(boost::mp11::mp_list<M...> /*members*/) {
+  return {wire_name<M>()...};
+}
+
+template <class Path, class Query, class Body>
+Result<Input<Path, Query, Body>> decode_input(const Request& request, const PathValues& values) {
+  BERTH_TRY(Path path, decode_path<Path>(values));
+  BERTH_TRY(Query query, decode_query<Query>(request.query));
+  BERTH_TRY(const bj::value json, json_body(request));
+  BERTH_TRY(Body body, decode<Body>(json));
+  return Input<Path, Query, Body>{std::move(path), std::move(query), std::move(body)};
+}
+
+template <class T>
+Response to_response(const Request& request, unsigned status, T answer) {
+  if constexpr (std::same_as<T, Response>) {
+    return answer;
+  } else if constexpr (std::same_as<T, NoContent>) {
+    return Response{.status = 204, .content_type = {}};
+  } else if constexpr (json_detail::is_a<T, core::Stored>) {
+    Response response = json_response(status, encode(answer.value));
+    response.headers.emplace_back("ETag", "\"" + std::to_string(answer.version) + "\"");
+    return response;
+  } else if constexpr (json_detail::is_a<T, core::Listing>) {
+    Response response = json_response(status, encode(answer.rows));
+    if (answer.next) response.headers.emplace_back("Link", next_link(request, *answer.next));
+    return response;
+  } else {
+    return json_response(status, encode(answer));
+  }
+}
+
+template <class Path, class Query, class Body, class Answer>
+Task<Response> run_endpoint(const Endpoint<Path, Query, Body, Answer>& endpoint, core::Call call,
+                            const Request& request, const PathValues& values) {
+  auto input = decode_input<Path, Query, Body>(request, values);
+  if (!input) co_return std::unexpected(std::move(input).error());
+  auto answer = co_await endpoint.call(std::move(call), *std::move(input));
+  if (!answer) co_return std::unexpected(std::move(answer).error());
+  co_return to_response(request, endpoint.status, *std::move(answer));
+}
+
+template <class Path, class Query>
+Task<> run_events(const EventStream<Path, Query>& stream, core::Call call, const Request& request,
+                  const PathValues& values, EventSink& sink) {
+  auto input = decode_input<Path, Query, None>(request, values);
+  if (!input) co_return std::unexpected(std::move(input).error());
+  auto last_event_id = request.header("last-event-id");
+  co_return co_await stream.call(std::move(call), *std::move(input), std::move(last_event_id),
+                                 sink);
+}
+
+template <class Path, class Query>
+Task<> run_socket(const SocketEndpoint<Path, Query>& endpoint, core::Call call,
+                  const Request& request, const PathValues& values, Socket& socket) {
+  auto input = decode_input<Path, Query, None>(request, values);
+  if (!input) co_return std::unexpected(std::move(input).error());
+  co_return co_await endpoint.call(std::move(call), *std::move(input), socket);
+}
+
+template <class T, class... M>
+void add_parameters(Shape& shape, SchemaBook& book, Shape::In in,
+                    boost::mp11::mp_list<M...> /*members*/) {
+  const auto add = [&]<class Member>(Member /*member*/) {
+    using Field = json_detail::FieldOf<T, Member>;
+    using Bare = parameters_detail::Bare<Field>;
+    const bool optional = json_detail::is_a<Field, std::optional>;
+    shape.parameters.push_back({.name = std::string{wire_name<Member>()},
+                                .in = in,
+                                .need = optional ? Shape::Need::optional : Shape::Need::required,
+                                .schema = book.schema<Bare>()});
+  };
+  (add(M{}), ...);
+}
+
+template <class Path, class Query>
+Shape describe_parameters(SchemaBook& book) {
+  Shape shape;
+  add_parameters<Path>(shape, book, Shape::In::path, MembersOf<Path>{});
+  add_parameters<Query>(shape, book, Shape::In::query, MembersOf<Query>{});
+  return shape;
+}
+
+template <class Answer>
+void describe_answer(Shape& shape, SchemaBook& book) {
+  if constexpr (std::same_as<Answer, Response> || std::same_as<Answer, NoContent>) {
+    shape.answer_type.clear();
+  } else if constexpr (json_detail::is_a<Answer, core::Stored>) {
+    shape.answer = book.schema<decltype(Answer::value)>();
+    shape.answer_headers = {"ETag"};
+  } else if constexpr (json_detail::is_a<Answer, core::Listing>) {
+    shape.answer = book.schema<decltype(Answer::rows)>();
+    shape.answer_headers = {"Link"};
+  } else {
+    shape.answer = book.schema<Answer>();
+  }
+}
+
+template <class Path, class Query, class Body, class Answer>
+Shape describe_endpoint(SchemaBook& book) {
+  Shape shape = describe_parameters<Path, Query>(book);
+  if constexpr (!std::same_as<Body, None>) shape.body = book.schema<Body>();
+  describe_answer<Answer>(shape, book);
+  return shape;
+}
+
+template <class Path, class Query>
+Shape describe_stream(SchemaBook& book, std::string answer_type) {
+  Shape shape = describe_parameters<Path, Query>(book);
+  shape.answer_type = std::move(answer_type);
+  return shape;
+}
+
+template <class Path>
+bool fits(std::string_view path) {
+  return names_fit(path, names_of_members<Path>(MembersOf<Path>{}));
+}
+
+}  // namespace endpoint_detail
+
+template <class Path, class Query, class Body, class Answer>
+Endpoint<Path, Query, Body, Answer>::operator Route() const {
+  BERTH_ASSERT(endpoint_detail::fits<Path>(path));
+  BERTH_ASSERT(call != nullptr);
+  // The handler owns the endpoint that its coroutines refer to, and the server owns the handler.
+  auto handler = [endpoint = *this](core::Call who, const Request& request,
+                                    const PathValues& values) {
+    return endpoint_detail::run_endpoint(endpoint, std::move(who), request, values);
+  };
+  return Route{.verb = verb,
+               .path = path,
+               .needs = needs,
+               .tag = tag,
+               .says = says,
+               .status = std::same_as<Answer, NoContent> ? 204 : status,
+               .body_bytes_max = body_bytes_max,
+               .handler = PlainHandler{std::move(handler)},
+               .describe = endpoint_detail::describe_endpoint<Path, Query, Body, Answer>};
+}
+
+template <class Path, class Query>
+EventStream<Path, Query>::operator Route() const {
+  BERTH_ASSERT(endpoint_detail::fits<Path>(path));
+  BERTH_ASSERT(call != nullptr);
+  auto handler = [stream = *this](core::Call who, const Request& request, const PathValues& values,
+                                  EventSink& sink) {
+    return endpoint_detail::run_events(stream, std::move(who), request, values, sink);
+  };
+  auto describe = [](SchemaBook& book) {
+    return endpoint_detail::describe_stream<Path, Query>(book, "text/event-stream");
+  };
+  return Route{.verb = Verb::get,
+               .path = path,
+               .needs = needs,
+               .tag = tag,
+               .says = says,
+               .handler = EventHandler{std::move(handler)},
+               .describe = describe};
+}
+
+template <class Path, class Query>
+SocketEndpoint<Path, Query>::operator Route() const {
+  BERTH_ASSERT(endpoint_detail::fits<Path>(path));
+  BERTH_ASSERT(call != nullptr);
+  auto handler = [endpoint = *this](core::Call who, const Request& request,
+                                    const PathValues& values, Socket& socket) {
+    return endpoint_detail::run_socket(endpoint, std::move(who), request, values, socket);
+  };
+  auto describe = [](SchemaBook& book) {
+    return endpoint_detail::describe_stream<Path, Query>(book, "");
+  };
+  return Route{.verb = Verb::get,
+               .path = path,
+               .needs = needs,
+               .tag = tag,
+               .says = says,
+               .status = 101,
+               .handler = SocketHandler{std::move(handler)},
+               .describe = describe};
+}
+
+}  // namespace berth::http

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "base/task.hpp"
+#include "core/access.hpp"
+#include "http/message.hpp"
+
+#include <chrono>
+#include <string_view>
+
+namespace berth::http {
+
+// Who is calling. Asked before every handler, also of open routes, since a foreign Host or Origin
+// is refused there too.
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  // Fails unauthenticated, untrusted_host or untrusted_origin.
+  virtual Task<core::Caller> identify(const Request& request) = 0;
+};
+
+// What the server tells whoever counts. Called on the server's thread, so it must be quick.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // `route` is the pattern of the route, empty when none matched; `verb` is "get" ... "delete", or
+  // "other".
+  virtual void request_finished(std::string_view route, std::string_view verb, unsigned status,
+                                std::chrono::nanoseconds took) = 0;
+  virtual void connections_changed(std::size_t open) = 0;
+};
+
+}  // namespace berth::http

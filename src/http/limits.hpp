@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace berth::http {
+
+// What one client may cost. Every number is a promise to all the other clients.
+struct Limits {
+  std::size_t header_bytes_max = 16 * 1024;
+  std::size_t body_bytes_max = 1024 * 1024;              // a Route may set its own
+  std::size_t buffered_bytes_max = 256UL * 1024 * 1024;  // bodies of all connections together
+  std::size_t socket_message_bytes_max = 1024 * 1024;
+  std::size_t connections_max = 16384;
+  std::size_t requests_in_flight_max = 1024;  // requests whose handler is at work
+
+  std::chrono::milliseconds header_timeout{10'000};  // for the whole header, however it trickles
+  std::chrono::milliseconds body_timeout{30'000};    // for the whole body
+  std::chrono::milliseconds write_timeout{30'000};   // for one answer or one event
+  std::chrono::milliseconds idle_timeout{75'000};    // between two requests
+  std::chrono::milliseconds linger_timeout{2'000};   // for a client to read a refusal
+  std::chrono::milliseconds sweep_interval{250};     // how late a deadline may be noticed
+  std::chrono::milliseconds keep_alive_interval{15'000};  // of silent event streams
+};
+
+}  // namespace berth::http

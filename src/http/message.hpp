@@ -1,0 +1,82 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// Requests and answers as the rest of the program sees them: whole, decoded, free of Beast.
+namespace berth::http {
+
+BOOST_DEFINE_ENUM_CLASS(Verb, get, post, put, patch, delete_)
+
+// "GET", "DELETE": as the request line and the Allow header write it.
+std::string method_of(Verb verb);
+
+// The header fields of one request in one block of text, so that a reused request allocates
+// nothing.
+class Headers {
+ public:
+  void add(std::string_view name, std::string_view value);
+  // The first field of that name, whatever its case. The view lives until the next add or clear.
+  std::optional<std::string_view> find(std::string_view name) const;
+  std::size_t count(std::string_view name) const;
+  std::size_t size() const { return entries_.size(); }
+  void clear();
+
+ private:
+  struct Entry {
+    std::uint32_t at;
+    std::uint32_t name_size;
+    std::uint32_t value_size;
+  };
+  std::string_view name(const Entry& entry) const;
+  std::string_view value(const Entry& entry) const;
+
+  std::string text_;
+  std::vector<Entry> entries_;
+};
+
+// A whole request, body included.
+struct Request {
+  Verb verb = Verb::get;
+  std::string path;                          // as sent: still percent-encoded, without the query
+  std::map<std::string, std::string> query;  // percent-decoded; each name occurs once
+  std::string body;
+  std::string content_type;  // the media type in lower case, without its parameters
+  Headers headers;
+  std::string remote_address;
+  std::string request_id;
+
+  std::optional<std::string> header(std::string_view name) const;
+};
+
+struct Response {
+  unsigned status = 200;
+  std::string content_type = "application/json";
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+
+  std::optional<std::string> header(std::string_view name) const;
+};
+
+// An answer without a body: 204.
+struct NoContent {};
+
+Response json_response(unsigned status, const bj::value& body);
+
+// The one switch from a cause to a status.
+unsigned status_of(Errc code);
+// {"error", "code", "remedy"?, "details"?}, where details holds the wrong fields as "issues" and
+// every fact under its own name.
+Response error_response(const Error& error);
+
+bool equal_ignoring_case(std::string_view a, std::string_view b);
+
+}  // namespace berth::http

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "http/route.hpp"
+
+namespace berth::http {
+
+struct ApiTitle {
+  std::string title;
+  std::string version;
+  std::string description = {};
+};
+
+// The OpenAPI 3.1 document of a route table. The order is that of the table, so the same table
+// gives the same text.
+bj::object openapi_document(const std::vector<Route>& routes, const ApiTitle& title);
+
+}  // namespace berth::http

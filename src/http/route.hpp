@@ -1,0 +1,111 @@
+#pragma once
+
+#include "base/task.hpp"
+#include "core/access.hpp"
+#include "core/call.hpp"
+#include "http/message.hpp"
+
+#include <functional>
+#include <variant>
+
+namespace berth {
+class SchemaBook;
+}
+
+namespace berth::http {
+
+// One server-sent event. A multi-line `data` stays one event.
+struct Event {
+  std::string id = {};
+  std::string name = {};
+  std::string data = {};
+};
+
+// Where an event stream writes. The answer's head leaves with the first event, so a handler that
+// fails before it is answered with a plain error.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  // Suspends while the client reads slowly; fails `cancelled` once the client is gone.
+  virtual Task<> send(Event event) = 0;
+  virtual bool open() const = 0;
+};
+
+struct Message {
+  enum class Kind { text, binary };
+
+  Kind kind = Kind::text;
+  std::string bytes = {};
+};
+
+// The close codes of RFC 6455 that a handler has a use for.
+enum class CloseCode : unsigned short {
+  normal = 1000,
+  going_away = 1001,
+  policy_error = 1008,
+  internal_error = 1011,
+};
+
+// A WebSocket. The upgrade is answered with the first receive or send, so a handler that fails
+// before it is answered with a plain error. One receive and any number of sends may be under way;
+// pings are answered, and a closed peer is noticed, while a receive is.
+class Socket {
+ public:
+  virtual ~Socket() = default;
+  // Nothing once the peer has closed.
+  virtual Task<std::optional<Message>> receive() = 0;
+  // Sends wait for one another; fails `cancelled` once the peer is gone.
+  virtual Task<> send(Message message) = 0;
+  virtual Task<> close(CloseCode code, std::string reason) = 0;
+};
+
+// One {name} of a route's path and the decoded text that stood there.
+struct PathValue {
+  std::string_view name;
+  std::string text;
+};
+using PathValues = std::vector<PathValue>;
+
+// The wire name of a {name}, which a table may spell like the member: `company_id` is `companyId`.
+std::string parameter_name(std::string_view placeholder);
+
+// The caller of a handler keeps the request, the values and the sink alive until it has ended.
+using PlainHandler = std::function<Task<Response>(core::Call, const Request&, const PathValues&)>;
+using EventHandler =
+    std::function<Task<>(core::Call, const Request&, const PathValues&, EventSink&)>;
+using SocketHandler = std::function<Task<>(core::Call, const Request&, const PathValues&, Socket&)>;
+using Handler = std::variant<PlainHandler, EventHandler, SocketHandler>;
+
+// What a route takes and gives, as JSON Schema, for the OpenAPI document.
+struct Shape {
+  enum class In { path, query };
+  enum class Need { required, optional };
+  struct Parameter {
+    std::string name;
+    In in;
+    Need need;
+    bj::object schema;
+  };
+
+  std::vector<Parameter> parameters = {};
+  std::optional<bj::object> body = {};
+  std::optional<bj::object> answer = {};
+  std::string answer_type = "application/json";
+  std::vector<std::string> answer_headers = {};
+};
+
+// One line of the route table: dispatch, permission, decoding and documentation. Made from an
+// Endpoint, an EventStream or a SocketEndpoint.
+struct Route {
+  Verb verb = Verb::get;
+  std::string path;  // "/api/companies/{company}"
+  core::Permission needs = core::Permission::instance_admin;
+  std::string tag;
+  std::string says;
+  unsigned status = 200;
+  std::optional<std::size_t> body_bytes_max = {};  // instead of Limits::body_bytes_max
+  Handler handler;
+  std::function<Shape(SchemaBook&)> describe;
+};
+
+}  // namespace berth::http

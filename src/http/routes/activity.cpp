@@ -1,0 +1,76 @@
+#include "http/routes/inputs.hpp"
+#include "http/routes/routes.hpp"
+
+namespace berth::http {
+namespace {
+
+struct ActivityQuery {
+  std::optional<std::string> entity_type;
+  std::optional<std::string> entity_id;
+  std::optional<std::string> action;
+  std::optional<std::int64_t> limit;
+  std::optional<std::string> after;
+};
+BOOST_DESCRIBE_STRUCT(ActivityQuery, (), (entity_type, entity_id, action, limit, after))
+
+// Sends every entry after `last`, in order, as long as somebody listens. A client that comes back
+// says where it was.
+Task<> stream(engine::Activities& activities, core::Call call, core::CompanyId company,
+              std::optional<std::string> last_event_id, EventSink& sink) {
+  std::optional<core::EventId> last;
+  if (last_event_id) {
+    BERTH_CO_TRY(last, core::EventId::parse(*last_event_id));
+  } else {
+    BERTH_CO_TRY(last, co_await activities.newest(call, company));
+    // Says "you are connected" at once, and from where a later visit goes on.
+    Event hello{.id = last ? last->str() : "", .name = "ready", .data = "{}"};
+    BERTH_CO_DO(co_await sink.send(std::move(hello)));
+  }
+  while (sink.open()) {
+    BERTH_CO_TRY(const auto entries, co_await activities.after(call, company, last));
+    for (const core::Activity& entry : entries) {
+      Event event{.id = entry.id.str(), .name = "activity", .data = encode_text(entry)};
+      BERTH_CO_DO(co_await sink.send(std::move(event)));
+      last = entry.id;
+    }
+  }
+  co_return Result<>{};
+}
+
+}  // namespace
+
+std::vector<Route> activity_routes(engine::Engine& work) {
+  using core::Permission;
+  engine::Activities& activities = work.activities;
+  return {
+      Endpoint<CompanyPath, ActivityQuery, None, core::Listing<core::Activity>>{
+          .verb = Verb::get,
+          .path = "/api/companies/{company}/activity",
+          .needs = Permission::company_read,
+          .tag = "activity",
+          .says = "List who did what, newest first",
+          .call =
+              [&activities](core::Call call, auto in) {
+                const store::ActivityFilter filter{in.query.entity_type.value_or(""),
+                                                   in.query.entity_id.value_or(""),
+                                                   in.query.action.value_or("")};
+                return with_page(in.query, [&activities, call, filter,
+                                            company = in.path.company](core::PageRequest page) {
+                  return activities.list(call, company, filter, std::move(page));
+                });
+              }},
+      EventStream<CompanyPath, None>{
+          .path = "/api/companies/{company}/activity/stream",
+          .needs = Permission::company_read,
+          .tag = "activity",
+          .says = "Follow the activity of a company; Last-Event-ID resumes",
+          .call =
+              [&activities](core::Call call, auto in, std::optional<std::string> last_event_id,
+                            EventSink& sink) {
+                return stream(activities, std::move(call), in.path.company,
+                              std::move(last_event_id), sink);
+              }},
+  };
+}
+
+}  // namespace berth::http

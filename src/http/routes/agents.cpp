@@ -1,0 +1,77 @@
+#include "http/routes/inputs.hpp"
+#include "http/routes/routes.hpp"
+
+namespace berth::http {
+namespace {
+
+struct AgentPath {
+  core::AgentId agent;
+};
+BOOST_DESCRIBE_STRUCT(AgentPath, (), (agent))
+
+}  // namespace
+
+std::vector<Route> agent_routes(engine::Engine& work) {
+  using core::Agent;
+  using core::Permission;
+  engine::Agents& agents = work.agents;
+  return {
+      Endpoint<CompanyPath, PageQuery, None, core::Listing<Agent>>{
+          .verb = Verb::get,
+          .path = "/api/companies/{company}/agents",
+          .needs = Permission::company_read,
+          .tag = "agents",
+          .says = "List the agents of a company",
+          .call =
+              [&agents](core::Call call, auto in) {
+                return with_page(
+                    in.query, [&agents, call, company = in.path.company](core::PageRequest page) {
+                      return agents.list(call, company, std::move(page));
+                    });
+              }},
+      Endpoint<CompanyPath, None, engine::CreateAgent, core::Stored<Agent>>{
+          .verb = Verb::post,
+          .path = "/api/companies/{company}/agents",
+          .needs = Permission::company_operate,
+          .tag = "agents",
+          .says = "Create an agent",
+          .status = 201,
+          .call =
+              [&agents](core::Call call, auto in) {
+                return agents.create(call, in.path.company, std::move(in.body));
+              }},
+      Endpoint<None, None, None, core::Stored<Agent>>{
+          .verb = Verb::get,
+          .path = "/api/agents/me",
+          .needs = Permission::agent_self,
+          .tag = "agents",
+          .says = "Read the agent whose key the caller holds",
+          .call = [&agents](core::Call call, auto /*in*/) { return agents.self(call); }},
+      Endpoint<AgentPath, None, None, core::Stored<Agent>>{
+          .verb = Verb::get,
+          .path = "/api/agents/{agent}",
+          .needs = Permission::company_read,
+          .tag = "agents",
+          .says = "Read an agent",
+          .call = [&agents](core::Call call, auto in) { return agents.get(call, in.path.agent); }},
+      Endpoint<AgentPath, None, engine::UpdateAgent, core::Stored<Agent>>{
+          .verb = Verb::patch,
+          .path = "/api/agents/{agent}",
+          .needs = Permission::company_operate,
+          .tag = "agents",
+          .says = "Change an agent",
+          .call = [&agents](
+                      core::Call call,
+                      auto in) { return agents.update(call, in.path.agent, std::move(in.body)); }},
+      Endpoint<AgentPath, None, None, Agent>{
+          .verb = Verb::delete_,
+          .path = "/api/agents/{agent}",
+          .needs = Permission::company_operate,
+          .tag = "agents",
+          .says = "Delete an agent and revoke its keys",
+          .call = [&agents](core::Call call,
+                            auto in) { return agents.remove(call, in.path.agent); }},
+  };
+}
+
+}  // namespace berth::http

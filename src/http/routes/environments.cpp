@@ -1,0 +1,161 @@
+#include "http/routes/inputs.hpp"
+#include "http/routes/routes.hpp"
+
+namespace berth::http {
+namespace {
+
+struct EnvironmentPath {
+  core::EnvironmentId environment;
+};
+BOOST_DESCRIBE_STRUCT(EnvironmentPath, (), (environment))
+
+struct LeasePath {
+  core::LeaseId lease;
+};
+BOOST_DESCRIBE_STRUCT(LeasePath, (), (lease))
+
+struct EnvironmentQuery {
+  std::optional<core::EnvironmentStatus> status;
+  std::optional<core::DriverKind> driver;
+  std::optional<std::int64_t> limit;
+  std::optional<std::string> after;
+};
+BOOST_DESCRIBE_STRUCT(EnvironmentQuery, (), (status, driver, limit, after))
+
+struct LeaseQuery {
+  std::optional<core::LeaseState> status;
+  std::optional<std::int64_t> limit;
+  std::optional<std::string> after;
+};
+BOOST_DESCRIBE_STRUCT(LeaseQuery, (), (status, limit, after))
+
+std::vector<Route> company_environment_routes(engine::Environments& environments) {
+  using core::Permission;
+  using engine::EnvironmentView;
+  return {
+      Endpoint<CompanyPath, EnvironmentQuery, None, core::Listing<EnvironmentView>>{
+          .verb = Verb::get,
+          .path = "/api/companies/{company}/environments",
+          .needs = Permission::company_read,
+          .tag = "environments",
+          .says = "List the environments of a company, most recently changed first",
+          .call =
+              [&environments](core::Call call, auto in) {
+                const store::EnvironmentFilter filter{in.query.driver, in.query.status};
+                return with_page(in.query, [&environments, call, filter,
+                                            company = in.path.company](core::PageRequest page) {
+                  return environments.list(call, company, filter, std::move(page));
+                });
+              }},
+      Endpoint<CompanyPath, None, engine::CreateEnvironment, core::Stored<EnvironmentView>>{
+          .verb = Verb::post,
+          .path = "/api/companies/{company}/environments",
+          .needs = Permission::company_operate,
+          .tag = "environments",
+          .says = "Create an environment; secrets in its config are sealed and bound with it",
+          .status = 201,
+          .call =
+              [&environments](core::Call call, auto in) {
+                return environments.create(call, in.path.company, std::move(in.body));
+              }},
+      Endpoint<CompanyPath, None, None, engine::Capabilities>{
+          .verb = Verb::get,
+          .path = "/api/companies/{company}/environments/capabilities",
+          .needs = Permission::company_read,
+          .tag = "environments",
+          .says = "Say which adapters, drivers and sandbox providers this server supports",
+          .call = [&environments](
+                      core::Call call,
+                      auto in) { return environments.capabilities(call, in.path.company); }},
+  };
+}
+
+std::vector<Route> single_environment_routes(engine::Environments& environments) {
+  using core::Permission;
+  using engine::EnvironmentView;
+  return {
+      Endpoint<EnvironmentPath, None, None, core::Stored<EnvironmentView>>{
+          .verb = Verb::get,
+          .path = "/api/environments/{environment}",
+          .needs = Permission::company_read,
+          .tag = "environments",
+          .says = "Read an environment",
+          .call = [&environments](core::Call call,
+                                  auto in) { return environments.get(call, in.path.environment); }},
+      Endpoint<EnvironmentPath, None, engine::UpdateEnvironment, core::Stored<EnvironmentView>>{
+          .verb = Verb::patch,
+          .path = "/api/environments/{environment}",
+          .needs = Permission::company_operate,
+          .tag = "environments",
+          .says = "Change an environment; with If-Match only the version that was read",
+          .call =
+              [&environments](core::Call call, auto in) {
+                return environments.update(call, in.path.environment, std::move(in.body));
+              }},
+      Endpoint<EnvironmentPath, None, None, EnvironmentView>{
+          .verb = Verb::delete_,
+          .path = "/api/environments/{environment}",
+          .needs = Permission::company_operate,
+          .tag = "environments",
+          .says = "Delete an environment that nothing blocks; answers what was removed",
+          .call = [&environments](
+                      core::Call call,
+                      auto in) { return environments.remove(call, in.path.environment); }},
+      Endpoint<EnvironmentPath, None, None, engine::BlastRadius>{
+          .verb = Verb::get,
+          .path = "/api/environments/{environment}/delete-blast-radius",
+          .needs = Permission::company_operate,
+          .tag = "environments",
+          .says = "Say what deleting an environment would break and what forbids it",
+          .call = [&environments](
+                      core::Call call,
+                      auto in) { return environments.blast_radius(call, in.path.environment); }},
+      Endpoint<EnvironmentPath, None, None, engine::SecretRefs>{
+          .verb = Verb::get,
+          .path = "/api/environments/{environment}/secret-refs",
+          .needs = Permission::company_operate,
+          .tag = "environments",
+          .says = "List the secrets that an environment names, without their values",
+          .call = [&environments](
+                      core::Call call,
+                      auto in) { return environments.secret_refs(call, in.path.environment); }},
+  };
+}
+
+std::vector<Route> lease_routes(engine::Environments& environments) {
+  using core::Permission;
+  return {
+      Endpoint<EnvironmentPath, LeaseQuery, None, core::Listing<core::Lease>>{
+          .verb = Verb::get,
+          .path = "/api/environments/{environment}/leases",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "List the leases of an environment, most recently used first",
+          .call =
+              [&environments](core::Call call, auto in) {
+                return with_page(in.query, [&environments, call, id = in.path.environment,
+                                            status = in.query.status](core::PageRequest page) {
+                  return environments.leases(call, id, status, std::move(page));
+                });
+              }},
+      Endpoint<LeasePath, None, None, core::Lease>{
+          .verb = Verb::get,
+          .path = "/api/environment-leases/{lease}",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Read a lease",
+          .call = [&environments](core::Call call,
+                                  auto in) { return environments.lease(call, in.path.lease); }},
+  };
+}
+
+}  // namespace
+
+std::vector<Route> environment_routes(engine::Engine& work) {
+  std::vector<Route> all = company_environment_routes(work.environments);
+  for (Route& route : single_environment_routes(work.environments)) all.push_back(std::move(route));
+  for (Route& route : lease_routes(work.environments)) all.push_back(std::move(route));
+  return all;
+}
+
+}  // namespace berth::http

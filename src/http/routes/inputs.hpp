@@ -1,0 +1,27 @@
+#pragma once
+
+#include "core/page.hpp"
+#include "http/endpoint.hpp"
+
+// Path and query values that several tables share.
+namespace berth::http {
+
+struct CompanyPath {
+  core::CompanyId company;
+};
+BOOST_DESCRIBE_STRUCT(CompanyPath, (), (company))
+
+struct PageQuery {
+  std::optional<std::int64_t> limit;
+  std::optional<std::string> after;
+};
+BOOST_DESCRIBE_STRUCT(PageQuery, (), (limit, after))
+
+// Reads `limit` and `after` of a query and calls the use case with the page they ask for.
+template <class Query, class Call>
+auto with_page(Query query, Call call) -> std::invoke_result_t<Call&, core::PageRequest> {
+  BERTH_CO_TRY(core::PageRequest page, core::parse_page(query.limit, query.after));
+  co_return co_await call(std::move(page));
+}
+
+}  // namespace berth::http

@@ -1,0 +1,77 @@
+#include "http/routes/inputs.hpp"
+#include "http/routes/routes.hpp"
+#include "store/mapping.hpp"
+
+namespace berth::http {
+namespace {
+
+struct Health {
+  std::string status;
+  std::string version;
+  std::string deployment_mode;
+  std::string database;
+  Time started_at;
+};
+BOOST_DESCRIBE_STRUCT(Health, (), (status, version, deployment_mode, database, started_at))
+
+struct Readiness {
+  std::string status;
+  std::string store;
+  std::optional<std::string> error;
+};
+BOOST_DESCRIBE_STRUCT(Readiness, (), (status, store, error))
+
+Task<Response> constant(Response answer) {
+  co_return answer;
+}
+
+// Asks the store something small: ready means that a request would find it.
+Task<Response> readiness(engine::Engine& work) {
+  const Result<> answered = co_await work.means.store.read([](store::Session& s) -> Result<> {
+    BERTH_DO(store::query(s, "select count(*) from schema_migrations"));
+    return {};
+  });
+  const Readiness ready{.status = answered ? "ready" : "unavailable",
+                        .store = answered ? "ok" : std::string{name_of(answered.error().code)},
+                        .error = answered ? std::nullopt : std::optional{answered.error().message}};
+  co_return json_response(answered ? 200 : 503, encode(ready));
+}
+
+}  // namespace
+
+std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
+                                 std::function<std::string()> metrics) {
+  using core::Permission;
+  const Response health = json_response(
+      200, encode(Health{"ok", facts.version, facts.mode, facts.database, facts.started_at}));
+  return {
+      Endpoint<None, None, None, Response>{
+          .verb = Verb::get,
+          .path = "/api/health",
+          .needs = Permission::open,
+          .tag = "system",
+          .says = "Say that the process answers; touches nothing",
+          .call = [health](core::Call /*call*/, auto /*in*/) { return constant(health); }},
+      Endpoint<None, None, None, Response>{
+          .verb = Verb::get,
+          .path = "/api/health/ready",
+          .needs = Permission::open,
+          .tag = "system",
+          .says = "Say whether the store answers: 200 or 503",
+          .call = [&work](core::Call /*call*/, auto /*in*/) { return readiness(work); }},
+      Endpoint<None, None, None, Response>{
+          .verb = Verb::get,
+          .path = "/metrics",
+          .needs = Permission::signed_in,
+          .tag = "system",
+          .says = "Metrics in the text format of Prometheus",
+          .call =
+              [metrics = std::move(metrics)](core::Call /*call*/, auto /*in*/) {
+                return constant({.status = 200,
+                                 .content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                 .body = metrics()});
+              }},
+  };
+}
+
+}  // namespace berth::http

@@ -1,0 +1,366 @@
+#pragma once
+
+#include "base/log.hpp"
+#include "base/names.hpp"
+#include "http/event_writer.hpp"
+#include "http/serve.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+
+#include <array>
+#include <concepts>
+
+namespace berth::http {
+
+// One client from its first byte to its last, over a plain or a TLS stream. Only this coroutine
+// uses the stream; the sweep, an eviction or a drain wakes it by cancelling or closing the socket.
+template <class Stream>
+class Session final : public Connection {
+ public:
+  Session(Stream stream, Dispatcher& dispatcher, Traffic& traffic)
+      : stream_(std::move(stream)),
+        dispatcher_(dispatcher),
+        traffic_(traffic),
+        limits_(traffic.limits()),
+        drained_(stream_.get_executor()) {
+    boost::system::error_code gone;
+    const auto peer = stream_.lowest_layer().remote_endpoint(gone);
+    if (!gone) request_.remote_address = peer.address().to_string();
+    traffic_.enter(*this);
+  }
+  ~Session() override {
+    traffic_.remove_buffered(buffered_bytes_);
+    traffic_.leave(*this);
+  }
+
+  Task<> run() {
+    set_deadline_in(limits_.header_timeout);
+    if constexpr (std::same_as<Stream, TlsStream>) {
+      const auto [error] = co_await stream_.async_handshake(asio::ssl::stream_base::server,
+                                                            asio::as_tuple(asio::use_awaitable));
+      if (error) co_return Result<>{};  // a port scanner or a client that distrusts us
+      set_deadline_in(limits_.header_timeout);
+    }
+    Next next = co_await exchange();
+    while (next == Next::request) {
+      set_deadline_in(inbox_.size() > 0 ? limits_.header_timeout : limits_.idle_timeout);
+      next = co_await exchange();
+    }
+    if (next == Next::linger) co_await linger();
+    if constexpr (std::same_as<Stream, TlsStream>) {
+      set_deadline_in(limits_.linger_timeout);
+      co_await stream_.async_shutdown(asio::as_tuple(asio::use_awaitable));
+    }
+    co_return Result<>{};
+  }
+
+  void expire() override {
+    clear_deadline();
+    timed_out_ = phase_ == Phase::reading;
+    boost::system::error_code ignored;
+    if (timed_out_) {
+      stream_.lowest_layer().cancel(ignored);  // the read ends, and the client gets a 408
+    } else {
+      abort();
+    }
+  }
+
+  void abort() override {
+    boost::system::error_code ignored;
+    stream_.lowest_layer().close(ignored);
+    drained_.cancel();
+  }
+
+  void drain() override {
+    if (phase_ == Phase::idle) abort();
+    drained_.cancel();
+  }
+
+ private:
+  using Stage = RequestReader::Stage;
+  // Idle: not a byte of the next request has come.
+  enum class Phase { idle, reading, working, writing };
+  enum class Next { request, close, linger };
+
+  asio::awaitable<Next> exchange() {
+    begin();
+    if (Result<> got = co_await read_to(Stage::body); !got) {
+      co_return co_await refuse(std::move(got).error(), nullptr);
+    }
+    began_ = std::chrono::steady_clock::now();
+    name_request();
+    Result<Match> match = dispatcher_.route(reader_->head(), request_);
+    if (!match) co_return co_await refuse(std::move(match).error(), nullptr);
+    const Route& route = *match->route;
+    if (reader_->stage() == Stage::body) {
+      if (Result<> got = co_await read_body(route); !got) {
+        co_return co_await refuse(std::move(got).error(), &route);
+      }
+    }
+    traffic_.works(*this);
+    phase_ = Phase::working;
+    clear_deadline();
+    co_return co_await respond(*match);
+  }
+
+  void begin() {
+    traffic_.waits(*this);
+    traffic_.remove_buffered(std::exchange(buffered_bytes_, 0));
+    constexpr std::size_t kept_bytes_max = 4096;
+    if (request_.body.capacity() > kept_bytes_max) request_.body = {};
+    if (out_.capacity() > kept_bytes_max) out_ = {};
+    if (inbox_.size() == 0 && inbox_.capacity() > kept_bytes_max) inbox_.shrink_to_fit();
+    reader_.emplace(request_, limits_);
+    phase_ = inbox_.size() > 0 ? Phase::reading : Phase::idle;
+    began_ = {};
+  }
+
+  void name_request() {
+    const auto given = request_.headers.find("x-request-id");
+    request_.request_id =
+        given && is_request_id(*given) ? std::string{*given} : traffic_.next_request_id();
+  }
+
+  Task<> read_body(const Route& route) {
+    BERTH_CO_DO(reader_->limit_body(dispatcher_.body_bytes_max(route)));
+    set_deadline_in(limits_.body_timeout);
+    if (reader_->expects_continue() && inbox_.size() == 0) {
+      const auto [error, size] = co_await asio::async_write(stream_, asio::buffer(continue_head),
+                                                            asio::as_tuple(asio::use_awaitable));
+      if (error) co_return fail(Errc::cancelled, "the client is gone");
+    }
+    co_return co_await read_to(Stage::done);
+  }
+
+  // Fails `cancelled` where there is nobody to answer.
+  Task<> read_to(Stage wanted) {
+    const std::size_t read_bytes = wanted == Stage::done ? 16 * 1024 : 2 * 1024;
+    while (true) {
+      if (inbox_.size() > 0) {
+        const auto bytes = inbox_.cdata();
+        const std::string_view text{static_cast<const char*>(bytes.data()), bytes.size()};
+        BERTH_CO_TRY(const std::size_t used, reader_->feed(text));
+        inbox_.consume(used);
+        BERTH_CO_DO(count_body());
+        if (reader_->stage() >= wanted) co_return Result<>{};
+      }
+      const auto [error, size] = co_await stream_.async_read_some(
+          inbox_.prepare(read_bytes), asio::as_tuple(asio::use_awaitable));
+      if (error) co_return std::unexpected(interrupted(error));
+      inbox_.commit(size);
+      if (phase_ == Phase::idle) begin_reading();
+    }
+  }
+
+  void begin_reading() {
+    phase_ = Phase::reading;
+    // The first request of a connection is timed from the start of the connection.
+    if (std::exchange(is_first_, false)) return;
+    set_deadline_in(limits_.header_timeout);
+  }
+
+  Error interrupted(const boost::system::error_code& error) {
+    if (std::exchange(timed_out_, false)) {
+      return Error{Errc::request_timed_out, "the request did not arrive in time",
+                   "send the request without pauses"};
+    }
+    const bool half_sent = phase_ == Phase::reading;
+    if (half_sent && error == asio::error::eof) {
+      return Error{Errc::bad_request, "the request ends in the middle"};
+    }
+    return Error{Errc::cancelled, "the client is gone"};
+  }
+
+  Result<> count_body() {
+    const std::size_t more = request_.body.size() - buffered_bytes_;
+    if (!traffic_.add_buffered(more)) {
+      return fail(Errc::overloaded, "the server holds too many request bodies",
+                  "send the request again a little later");
+    }
+    buffered_bytes_ += more;
+    return {};
+  }
+
+  // Answers a request that gets no handler. Unless it was read to its end, what follows it on the
+  // connection cannot be trusted to be a request.
+  asio::awaitable<Next> refuse(Error error, const Route* route) {
+    if (error.code == Errc::cancelled) co_return Next::close;
+    if (request_.request_id.empty()) request_.request_id = traffic_.next_request_id();
+    const bool whole = reader_->stage() == Stage::done && began_ != Moment{};
+    if (whole) co_return co_await deliver_error(error, route);
+    co_await deliver(error_response(error), route, Persistence::close);
+    co_return Next::linger;
+  }
+
+  asio::awaitable<Next> respond(const Match& match) {
+    const Handler& handler = match.route->handler;
+    if (const auto* plain = std::get_if<PlainHandler>(&handler)) {
+      co_return co_await respond_plain(*plain, match);
+    }
+    Result<core::Call> call = co_await guarded(dispatcher_.admit(request_, *match.route), request_);
+    if (!call) co_return co_await deliver_error(call.error(), match.route);
+    if (const auto* events = std::get_if<EventHandler>(&handler)) {
+      co_return co_await respond_events(*events, *std::move(call), match);
+    }
+    co_return co_await respond_socket(std::get<SocketHandler>(handler), *std::move(call), match);
+  }
+
+  asio::awaitable<Next> respond_plain(const PlainHandler& handler, const Match& match) {
+    if (!traffic_.begin_request()) {
+      const Error error{Errc::overloaded, "the server is busy with too many requests",
+                        "send the request again a little later"};
+      co_return co_await deliver_error(error, match.route);
+    }
+    Result<Response> answer =
+        co_await guarded(dispatcher_.answer(handler, request_, match), request_);
+    traffic_.end_request();
+    if (!answer) co_return co_await deliver_error(answer.error(), match.route);
+    co_return co_await deliver(*std::move(answer), match.route, persistence());
+  }
+
+  // The handler, the watch on the client and the pulse run side by side; whichever ends first ends
+  // the others.
+  asio::awaitable<Next> respond_events(const EventHandler& handler, core::Call call,
+                                       const Match& match) {
+    using namespace asio::experimental::awaitable_operators;
+    EventWriter<Stream> sink{stream_, *this, traffic_, delivery(Persistence::close)};
+    Task<> events = handler(std::move(call), request_, match.values, sink);
+    const auto ended =
+        co_await (guarded(std::move(events), request_) || sink.watch() || sink.pulse(drained_));
+    const auto* handled = std::get_if<0>(&ended);
+    const bool failed = handled != nullptr && !*handled && sink.open();
+    if (failed && !sink.started()) co_return co_await deliver_error(handled->error(), match.route);
+    if (failed) {
+      Event last{.name = "error", .data = error_response(handled->error()).body};
+      co_await sink.send(std::move(last));
+    }
+    finish(match.route, 200);
+    co_return Next::close;
+  }
+
+  asio::awaitable<Next> respond_socket(const SocketHandler& handler, core::Call call,
+                                       const Match& match) {
+    drained_.expires_at(Moment::max());
+    Upgrade upgrade{
+        .handler = handler, .request = request_, .values = match.values, .call = std::move(call)};
+    Result<> served = Result<>{};
+    if (inbox_.size() > 0) {
+      served = fail(Errc::bad_request, "the client sent frames before the upgrade was answered");
+    } else {
+      served = co_await serve_socket(stream_, std::move(upgrade), traffic_, drained_);
+    }
+    if (!served) co_return co_await deliver_error(served.error(), match.route);
+    finish(match.route, 101);
+    co_return Next::close;
+  }
+
+  asio::awaitable<Next> deliver_error(const Error& error, const Route* route) {
+    Response response = error_response(error);
+    if (response.status >= 500) {
+      log::warn("http.request_failed",
+                {{"request", request_.request_id}, {"code", error.code}, {"error", error.message}});
+    }
+    co_return co_await deliver(std::move(response), route, persistence());
+  }
+
+  asio::awaitable<Next> deliver(Response response, const Route* route, Persistence persistence) {
+    constexpr std::size_t joined_bytes_max = 16 * 1024;
+    // From here on it is the client that others wait for.
+    traffic_.waits(*this);
+    phase_ = Phase::writing;
+    set_deadline_in(limits_.write_timeout);
+    out_.clear();
+    append_head(out_, response, delivery(persistence));
+    if (reader_->stage() != Stage::head && reader_->head().method == Head::Method::head) {
+      response.body.clear();
+    }
+    const bool joined = response.body.size() <= joined_bytes_max;
+    if (joined) out_ += std::exchange(response.body, {});
+    const std::array buffers{asio::buffer(out_), asio::buffer(response.body)};
+    const auto [error, size] =
+        co_await asio::async_write(stream_, buffers, asio::as_tuple(asio::use_awaitable));
+    finish(route, response.status);
+    const bool again = !error && persistence == Persistence::keep_alive;
+    co_return again ? Next::request : Next::close;
+  }
+
+  void finish(const Route* route, unsigned status) {
+    const bool known =
+        reader_->stage() != Stage::head && reader_->head().method != Head::Method::other;
+    const auto took = began_ == Moment{} ? std::chrono::nanoseconds{0}
+                                         : std::chrono::steady_clock::now() - began_;
+    traffic_.observer().request_finished(route != nullptr ? std::string_view{route->path} : "",
+                                         known ? name_of(request_.verb) : "other", status, took);
+    if (!log::enabled(log::Level::debug)) return;
+    log::debug("http.request", {{"request", request_.request_id},
+                                {"verb", name_of(request_.verb)},
+                                {"path", request_.path},
+                                {"status", status},
+                                {"us", took.count() / 1000}});
+  }
+
+  // A client that is still sending would lose our answer to a reset: it gets time to read it.
+  asio::awaitable<void> linger() {
+    constexpr std::size_t dropped_bytes_max = 1024 * 1024;
+    set_deadline_in(limits_.linger_timeout);
+    boost::system::error_code gone;
+    if constexpr (std::same_as<Stream, TcpSocket>) {
+      stream_.shutdown(TcpSocket::shutdown_send, gone);
+    }
+    std::array<char, 1024> scratch{};
+    for (std::size_t dropped = 0; !gone && dropped < dropped_bytes_max;) {
+      const auto [error, size] = co_await stream_.async_read_some(
+          asio::buffer(scratch), asio::as_tuple(asio::use_awaitable));
+      gone = error;
+      dropped += size;
+    }
+  }
+
+  Persistence persistence() const {
+    const bool keep = reader_->keeps_alive() && !traffic_.draining();
+    return keep ? Persistence::keep_alive : Persistence::close;
+  }
+
+  Delivery delivery(Persistence persistence) const {
+    return Delivery{.version = reader_->head().version,
+                    .persistence = persistence,
+                    .path = request_.path,
+                    .request_id = request_.request_id,
+                    .date = traffic_.date()};
+  }
+
+  Stream stream_;
+  Dispatcher& dispatcher_;
+  Traffic& traffic_;
+  const Limits& limits_;
+  DrainSignal drained_;
+  Request request_;  // reused, so that its strings keep their room
+  std::optional<RequestReader> reader_;
+  boost::beast::flat_buffer inbox_;
+  std::string out_;
+  Phase phase_ = Phase::idle;
+  bool is_first_ = true;
+  bool timed_out_ = false;
+  std::size_t buffered_bytes_ = 0;
+  Moment began_ = {};  // when the head was complete
+};
+
+// What the end of a session looks like to its task: nothing that a client does is an error of ours.
+template <class Stream>
+Task<> run_session(Stream stream, Dispatcher& dispatcher, Traffic& traffic) {
+  try {
+    Session<Stream> session{std::move(stream), dispatcher, traffic};
+    co_return co_await session.run();
+  } catch (const boost::system::system_error& error) {
+    if (error.code() == asio::error::operation_aborted) co_return Result<>{};
+    co_return fail(Errc::bug, std::string{"http session: "} + error.what());
+  } catch (const std::exception& error) {
+    co_return fail(Errc::bug, std::string{"http session: "} + error.what());
+  }
+}
+
+}  // namespace berth::http

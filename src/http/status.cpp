@@ -1,0 +1,111 @@
+#include "http/message.hpp"
+
+namespace berth::http {
+namespace {
+
+bj::object details_of(const Error& error) {
+  bj::object details;
+  if (!error.issues.empty()) {
+    bj::array issues;
+    for (const Issue& issue : error.issues) {
+      issues.push_back({{"path", issue.path}, {"message", issue.message}});
+    }
+    details["issues"] = std::move(issues);
+  }
+  for (const auto& [name, values] : error.facts) details[name] = encode(values);
+  return details;
+}
+
+std::string joined(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
+  return text;
+}
+
+}  // namespace
+
+unsigned status_of(Errc code) {
+  switch (code) {
+    case Errc::bad_request:
+    case Errc::validation_failed: return 400;
+    case Errc::unauthenticated: return 401;
+    case Errc::forbidden:
+    case Errc::untrusted_origin:
+    case Errc::untrusted_host: return 403;
+    case Errc::route_not_found:
+    case Errc::company_not_found:
+    case Errc::agent_not_found:
+    case Errc::environment_not_found:
+    case Errc::lease_not_found:
+    case Errc::run_not_found:
+    case Errc::token_not_found:
+    case Errc::secret_not_found: return 404;
+    case Errc::method_not_allowed: return 405;
+    case Errc::request_timed_out: return 408;
+    case Errc::conflict:
+    case Errc::secret_version_stale:
+    case Errc::company_in_use:
+    case Errc::company_name_taken:
+    case Errc::environment_name_taken:
+    case Errc::environment_local_exists:
+    case Errc::environment_delete_blocked:
+    case Errc::environment_pending_sandbox_cleanup:
+    case Errc::secret_name_taken:
+    case Errc::secret_key_taken:
+    case Errc::store_constraint: return 409;
+    case Errc::precondition_failed: return 412;
+    case Errc::body_too_large: return 413;
+    case Errc::unsupported_media_type: return 415;
+    case Errc::unprocessable:
+    case Errc::idempotency_key_reused:
+    case Errc::environment_inactive:
+    case Errc::unsupported_environment:
+    case Errc::unsupported_adapter_environment:
+    case Errc::provider_unavailable:
+    case Errc::secret_inactive:
+    case Errc::secret_missing:
+    case Errc::secret_version_missing:
+    case Errc::secret_version_inactive:
+    case Errc::binding_missing: return 422;
+    case Errc::header_too_large: return 431;
+    case Errc::bug:
+    case Errc::io_failed:
+    case Errc::master_key_invalid:
+    case Errc::master_key_missing:
+    case Errc::master_key_exposed:
+    case Errc::unseal_failed:
+    case Errc::store_corrupt:
+    case Errc::store_newer:
+    case Errc::store_failed:
+    case Errc::config_invalid:
+    case Errc::listen_failed: return 500;
+    case Errc::server_unreachable: return 502;
+    case Errc::cancelled:
+    case Errc::too_many_connections:
+    case Errc::overloaded:
+    case Errc::store_unreachable:
+    case Errc::store_locked:
+    case Errc::store_read_only: return 503;
+    case Errc::timed_out: return 504;
+    case Errc::store_full: return 507;
+  }
+  return 500;
+}
+
+Response error_response(const Error& error) {
+  bj::object body{{"error", error.message}, {"code", name_of(error.code)}};
+  if (!error.remedy.empty()) body["remedy"] = error.remedy;
+  bj::object details = details_of(error);
+  if (!details.empty()) body["details"] = std::move(details);
+
+  Response response = json_response(status_of(error.code), body);
+  const auto allow = error.facts.find("allow");
+  if (error.code == Errc::method_not_allowed && allow != error.facts.end()) {
+    response.headers.emplace_back("Allow", joined(allow->second));
+  }
+  if (response.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (response.status == 503) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+}  // namespace berth::http

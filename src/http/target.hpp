@@ -1,0 +1,28 @@
+#pragma once
+
+#include "base/result.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::http {
+
+// "%2Fa%20b" into "/a b". Fails on a broken escape and on NUL.
+Result<std::string> percent_decoded(std::string_view text);
+// The other way round: everything but letters, digits and "-._~" is escaped.
+std::string percent_encoded(std::string_view text);
+
+// The target of a request line, taken apart.
+struct Target {
+  std::string path;                   // as sent
+  std::vector<std::string> segments;  // decoded: "/a/b%20c" is {"a", "b c"}
+  std::map<std::string, std::string> query;
+};
+
+// Takes "/path?query" and "http://authority/path?query"; the authority must be `host`, since the
+// gate looks at the Host header only. Fails bad_request.
+Result<Target> parse_target(std::string_view text, std::string_view host);
+
+}  // namespace berth::http

@@ -1,0 +1,51 @@
+"""What a newcomer meets."""
+
+import stat
+
+from support import BerthTest, ssh_environment
+
+
+class FirstStart(BerthTest):
+    def test_a_new_home_has_one_company_and_its_local_environment(self):
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                server = self.serve(home=self.folder / engine, **variables)
+                companies = server.get("/api/companies").json
+                self.assertEqual(len(companies), 1)
+                path = f"/api/companies/{companies[0]['id']}/environments"
+                rows = [(row["name"], row["driver"]) for row in server.get(path).json]
+                self.assertEqual(rows, [("Local", "local")])
+
+    def test_a_second_start_finds_what_the_first_one_made(self):
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                home = self.folder / engine
+                server = self.serve(home=home, **variables)
+                company = server.company()
+                path = f"/api/companies/{company}/environments"
+                self.assertEqual(server.post(path, ssh_environment("builder")).status, 201)
+                self.assertEqual(server.stop(), 0)
+                again = self.serve(home=home, **variables)
+                self.assertEqual(again.company(), company)
+                names = {row["name"] for row in again.get(path).json}
+                self.assertEqual(names, {"Local", "builder"})
+
+    def test_the_health_routes_answer(self):
+        server = self.serve()
+        self.assertEqual(server.get("/api/health").json["status"], "ok")
+        self.assertEqual(server.get("/api/health/ready").status, 200)
+        self.assertEqual(server.get("/api/openapi.json").json["openapi"][:3], "3.1")
+        self.assertIn("# TYPE", server.get("/metrics").text)
+
+    def test_nobody_else_can_read_the_home(self):
+        self.serve()
+        self.assertEqual(stat.S_IMODE(self.home.stat().st_mode) & 0o077, 0)
+        self.assertEqual(stat.S_IMODE((self.home / "master.key").stat().st_mode), 0o600)
+
+    def test_the_client_finds_the_server_and_the_company(self):
+        server = self.serve()
+        url = {"BERTH_URL": f"http://127.0.0.1:{server.port}"}
+        self.assertEqual(self.run_berth("status", **url).returncode, 0)
+        shown = self.run_berth("env", "list", "--json", **url)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn('"Local"', shown.stdout)

@@ -1,0 +1,150 @@
+"""A berth server of one's own, and the ways to talk to it from outside."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+import uuid
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BERTH = os.environ.get("BERTH", str(ROOT / "build" / "release" / "berth"))
+POSTGRES = os.environ.get("BERTH_TEST_PG")
+ANSWER_LIMIT_S = 20
+STOP_LIMIT_S = 30
+
+
+def clean_environment(**more):
+    """Nothing of the caller's settings reaches a program under test."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BERTH_")}
+    return {**kept, **more}
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.text = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.text)
+
+
+class Server:
+    """`berth serve` on a free port. stop() asks it to end, kill() does not ask."""
+
+    def __init__(self, home, *flags, **variables):
+        self.home = Path(home)
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [BERTH, "serve", "--home", str(home), "--listen", "127.0.0.1:0", *flags],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True,
+            env=clean_environment(**variables))
+        line = self.process.stdout.readline()
+        found = re.fullmatch(r"listening on (https?)://([^\s]+):(\d+)\n", line)
+        if not found:
+            self.kill()
+            raise AssertionError(f"the first line was {line!r}; the log says:\n{self.said()}")
+        self.port = int(found.group(3))
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def request(self, verb, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_LIMIT_S)
+        with contextlib.closing(connection):
+            sent = dict(headers or {})
+            if body is not None:
+                body = body if isinstance(body, (str, bytes)) else json.dumps(body)
+                sent.setdefault("Content-Type", "application/json")
+            connection.request(verb, path, body=body, headers=sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read().decode())
+
+    def get(self, path, **headers):
+        return self.request("GET", path, headers=headers)
+
+    def post(self, path, body, headers=None):
+        return self.request("POST", path, body, headers)
+
+    @contextlib.contextmanager
+    def events(self, path, last=None):
+        """The server-sent events of a stream, as dictionaries."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_LIMIT_S)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers={"Last-Event-ID": last} if last else {})
+            answer = connection.getresponse()
+            assert answer.status == 200, answer.read()
+            yield read_events(answer)
+
+    def company(self):
+        return self.get("/api/companies").json[0]["id"]
+
+    def stop(self):
+        """Ends it with SIGTERM and returns its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(STOP_LIMIT_S)
+        self.process.stdout.close()
+        return status
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+
+def read_events(lines):
+    event = {}
+    for line in lines:
+        field, _, value = line.decode().rstrip("\n").partition(":")
+        if field:
+            event[field] = value.removeprefix(" ")
+        elif event:
+            yield event
+            event = {}
+
+
+class BerthTest(unittest.TestCase):
+    """Every test has a folder of its own, and no server outlives its test."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="berth-e2e-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.home = self.folder / "home"
+
+    def serve(self, *flags, home=None, **variables):
+        server = Server(home or self.home, *flags, **variables)
+        self.addCleanup(server.kill)
+        return server
+
+    def run_berth(self, *words, stdin=None, **variables):
+        return subprocess.run([BERTH, *map(str, words)], input=stdin, capture_output=True, text=True,
+                              env=clean_environment(**variables), timeout=ANSWER_LIMIT_S, check=False)
+
+    def engines(self):
+        """The settings of each database engine that can be used here."""
+        yield "sqlite", {}
+        if POSTGRES:
+            yield "postgres", {"BERTH_DATABASE_URL": fresh_postgres()}
+
+
+def fresh_postgres():
+    """The URL of a new, empty database on the test server."""
+    name = "e2e_" + uuid.uuid4().hex[:12]
+    subprocess.run(["psql", "-q", "-d", POSTGRES, "-c", f"create database {name}"], check=True,
+                   capture_output=True)
+    head, _, query = POSTGRES.partition("?")
+    scheme, _, rest = head.partition("://")
+    return f"{scheme}://{rest.split('/')[0]}/{name}" + (f"?{query}" if query else "")
+
+
+def ssh_environment(name):
+    return {"name": name, "driver": "ssh",
+            "config": {"host": "10.0.0.1", "username": "work", "remoteWorkspacePath": "/srv/work"}}

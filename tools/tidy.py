@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""The house rules that a compiler does not know. Prints FILE:LINE: problem, one a line.
+
+Each rule is a function over the tree that yields problems. The layer table and the list of banned
+things are data, at the top, because those are what changes.
+"""
+
+import re
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Who may include whom: ARCHITECTURE.md, "Folders". A folder always sees itself.
+DOMAIN = ("base", "core")
+LAYERS = {
+    "src/base": (),
+    "src/core": ("base",),
+    "src/store": DOMAIN,
+    "src/vault": DOMAIN,
+    "src/keeper": ("base",),
+    "src/providers": (*DOMAIN, "keeper"),
+    "src/plugins": (*DOMAIN, "providers"),
+    "src/drivers": (*DOMAIN, "keeper", "providers", "plugins"),
+    "src/workspaces": DOMAIN,
+    "src/egress": DOMAIN,
+    "src/engine": (*DOMAIN, "store", "vault", "providers", "plugins", "drivers", "workspaces",
+                   "egress"),
+    "src/http": (*DOMAIN, "engine"),
+    "src/e2b": (*DOMAIN, "engine"),
+    "src/cli": (*DOMAIN, "keeper"),
+    "src/app": None,  # sees everything
+    "sdk/cpp": ("base",),
+    "plugins": ("base", "sdk"),
+}
+
+# What is not written here, where it is allowed all the same, and what to write instead.
+Ban = namedtuple("Ban", "pattern allowed instead")
+NOWHERE = r"$^"
+TESTS = r"_test\.[ch]pp$|^tests/|^bench/"
+BANS = (
+    Ban(r"\basio::detached\b", NOWHERE, "TaskGroup::start, so that the task has an owner and an end"),
+    Ban(r"\bco_spawn\b", r"^src/base/task_group\.|" + TESTS, "TaskGroup::start"),
+    Ban(r"\bstd::j?thread\b", r"^src/(base|store|app)/|" + TESTS,
+        "offload (base/offload.hpp): logic stays on the loop"),
+    Ban(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", NOWHERE, "a Result that says what happened"),
+    Ban(r"\busing\s+namespace\s+std\b(?!::\w*literals)", NOWHERE, "the names themselves"),
+    Ban(r"\b(sleep_for|usleep|nanosleep)\b", r"^bench/", "a wait for the event itself, or a Clock"),
+    Ban(r"\b(throw|try)\b", r"^(?!src/core/)|" + TESTS, "Result: core neither throws nor catches"),
+    Ban(r"\b(std::)?getenv\b", r"^src/(app|cli)/|" + TESTS,
+        "a value of the configuration, given by app/"),
+    Ban(r"\b(std::)?(system|popen|rand|srand|gets|strcpy|sprintf)\s*\(", TESTS,
+        "a typed call of base/"),
+    Ban(r"\bstd::c(out|err|log)\b", r"^src/(app|cli)/|" + TESTS,
+        "log (base/log.hpp)"),
+    Ban(r"\b(class|struct)\s+(\[\[\w+\]\]\s*)?\w*(Manager|Helper|Util|Utils|Impl|Data|Info)\b",
+        NOWHERE, "a noun that says what it is"),
+)
+
+CODE_FOLDERS = ("src", "sdk", "plugins", "tests", "bench")
+LINE_MAX = 100
+LINE_MAX_PROSE = 120  # comments and raw strings
+FILE_LINES_MAX = 600
+README_LINES_MAX = 30
+ARCHITECTURE_LINES_MAX = 300
+NO_LAYER = ("src/boost",)  # compiled-once library sources
+
+Source = namedtuple("Source", "path name text lines code")
+
+
+def masked(text):
+    """The text with comments, strings and characters blanked, so that rules see code only."""
+    token = re.compile(
+        r'//[^\n]*|/\*.*?\*/|R"([^\s()\\]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"'
+        r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'", re.S)
+    return token.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+
+
+def sources(root):
+    found = []
+    for folder in CODE_FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".cpp", ".hpp") and path.is_file():
+                text = path.read_text(encoding="utf-8")
+                found.append(Source(path, path.relative_to(root).as_posix(), text,
+                                    text.splitlines(), masked(text)))
+    return found
+
+
+def documents(root):
+    found = [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "src").glob("*/README.md")]
+    return sorted(found)
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def layer_of(name):
+    return next((layer for layer in LAYERS if name.startswith(layer + "/")), None)
+
+
+def layers(root, code):
+    """includes point down"""
+    folders = {layer.split("/")[1] for layer in LAYERS if layer.startswith("src/")} | {"sdk"}
+    for source in code:
+        layer = layer_of(source.name)
+        if layer is None:
+            if source.name.startswith("src/") and source.name.count("/") > 1 and \
+                    not source.name.startswith(NO_LAYER):
+                yield f"{source.name}:1: this folder is not in the layer table of tools/tidy.py"
+            continue
+        allowed = LAYERS[layer]
+        for number, line in enumerate(source.lines, 1):
+            include = re.match(r'\s*#\s*include\s*"([^"/]+)/', line)
+            if not include or allowed is None:
+                continue
+            seen = include.group(1)
+            if seen in folders and seen not in allowed and seen != layer.split("/")[-1]:
+                yield (f"{source.name}:{number}: {layer} may not see {seen}/ "
+                       f"(it sees {', '.join(allowed) or 'nothing'}); pass a value or an interface")
+
+
+def banned(root, code):
+    """nothing banned is used"""
+    for source in code:
+        for ban in BANS:
+            if re.search(ban.allowed, source.name):
+                continue
+            for found in re.finditer(ban.pattern, source.code):
+                line = line_of(source.code, found.start())
+                yield f"{source.name}:{line}: '{found.group().strip()}' is banned; use {ban.instead}"
+
+
+def remarks(root, code):
+    """NOLINT has a reason and TODO a kind"""
+    for source in code:
+        for number, line in enumerate(source.lines, 1):
+            if "NOLINT" in line and not re.search(r"NOLINT(NEXTLINE|BEGIN)?\([\w.,-]+\): \w", line) \
+                    and "NOLINTEND" not in line:
+                yield f"{source.name}:{number}: write NOLINT(check): and the reason"
+            if re.search(r"\b(TODO|FIXME|XXX)\b", line) and not re.search(r"TODO\(\w+\): \w", line):
+                yield f"{source.name}:{number}: write TODO(kind): and a sentence"
+
+
+def shape(root, code):
+    """lines and files keep their limits"""
+    for source in code:
+        if len(source.lines) > FILE_LINES_MAX:
+            yield (f"{source.name}:{FILE_LINES_MAX}: {len(source.lines)} lines; a file has at most "
+                   f"{FILE_LINES_MAX}")
+        blank = source.code.splitlines()
+        for number, line in enumerate(source.lines, 1):
+            # What masking shortened ends in prose or a string that the formatter cannot break.
+            prose = len(blank[number - 1].rstrip()) <= LINE_MAX
+            if len(line) > (LINE_MAX_PROSE if prose else LINE_MAX):
+                yield f"{source.name}:{number}: {len(line)} columns; the limit is {LINE_MAX}"
+            if line != line.rstrip():
+                yield f"{source.name}:{number}: space at the end of the line"
+        if source.text and not source.text.endswith("\n"):
+            yield f"{source.name}:{len(source.lines)}: no newline at the end"
+
+
+def headers(root, code):
+    """headers start with #pragma once and sources with their own header"""
+    names = {source.name for source in code}
+    for source in code:
+        if source.name.endswith(".hpp"):
+            if not source.text.startswith("#pragma once\n"):
+                yield f"{source.name}:1: the first line is #pragma once"
+            continue
+        own = re.sub(r"(_test|_fuzz)?\.cpp$", ".hpp", source.name)
+        if own not in names or not own.startswith("src/"):
+            continue
+        first = re.search(r'^#include ["<]([^">]+)[">]', source.text, re.M)
+        if not first or "src/" + first.group(1) != own:
+            yield f"{source.name}:1: the first include is \"{own[len('src/'):]}\""
+
+
+def folders(root, code):
+    """each folder of src/ has a README of at most 30 lines"""
+    for folder in sorted(path for path in (root / "src").iterdir() if path.is_dir()):
+        name = folder.relative_to(root).as_posix()
+        if name in NO_LAYER:
+            continue
+        readme = folder / "README.md"
+        if not readme.exists():
+            yield f"{name}: write {name}/README.md: purpose, main types, what may not be done here"
+        elif len(readme.read_text(encoding="utf-8").splitlines()) > README_LINES_MAX:
+            yield f"{name}/README.md:{README_LINES_MAX}: at most {README_LINES_MAX} lines"
+
+
+def prose(root, code):
+    """documents have one title and links that lead somewhere"""
+    for path in documents(root):
+        name = path.relative_to(root).as_posix()
+        text = path.read_text(encoding="utf-8")
+        plain = re.sub(r"^```.*?^```", lambda found: "\n" * found.group().count("\n"), text,
+                       flags=re.S | re.M)
+        titles = re.findall(r"^# ", plain, re.M)
+        if len(titles) != 1 or not text.startswith("# "):
+            yield f"{name}:1: a document starts with its one title"
+        for link in re.finditer(r"\]\(([^)#\s]+)[^)]*\)", plain):
+            target = link.group(1)
+            if not re.match(r"[a-z]+:", target) and not (path.parent / target).exists():
+                yield f"{name}:{line_of(plain, link.start())}: {target} does not exist"
+    architecture = root / "ARCHITECTURE.md"
+    if architecture.exists():
+        length = len(architecture.read_text(encoding="utf-8").splitlines())
+        if length > ARCHITECTURE_LINES_MAX:
+            yield f"ARCHITECTURE.md:{length}: at most {ARCHITECTURE_LINES_MAX} lines"
+
+
+RULES = (layers, banned, remarks, shape, headers, folders, prose)
+
+
+def problems(root=ROOT):
+    """Yields (rule, what it promises, list of problems)."""
+    code = sources(root)
+    for rule in RULES:
+        yield rule.__name__, rule.__doc__, list(rule(root, code))
+
+
+def main():
+    status = 0
+    for _, _, found in problems():
+        for problem in found:
+            print(problem)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

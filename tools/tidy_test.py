@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Every rule of tidy.py can fail: a small tree that breaks each one, and a tree that breaks none."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import tidy
+
+
+def broken(files):
+    """The names of the rules that a tree with these files breaks."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "src").mkdir()
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return {rule for rule, _, found in tidy.problems(root) if found}
+
+
+README = {"src/core/README.md": "# core\n"}
+
+
+class Rules(unittest.TestCase):
+    def breaks(self, rule, name, text):
+        self.assertEqual(broken({**README, name: text}), {rule}, f"{name}: {text[:80]!r}")
+
+    def keeps(self, name, text):
+        self.assertEqual(broken({**README, name: text}), set(), f"{name}: {text[:80]!r}")
+
+    def test_an_include_upwards_is_refused(self):
+        self.breaks("layers", "src/core/a.cpp", '#include "store/store.hpp"\n')
+        self.keeps("src/core/a.cpp", '#include "base/result.hpp"\n#include "core/b.hpp"\n')
+
+    def test_a_folder_outside_the_table_is_refused(self):
+        self.assertEqual(broken({"src/misc/a.cpp": "", "src/misc/README.md": "# misc\n"}), {"layers"})
+
+    def test_banned_words_are_refused_in_code_and_allowed_in_prose(self):
+        for text in ("asio::detached", "using namespace std;", "std::thread t;", "catch (...) {}",
+                     "try {", "std::getenv(name)", "struct RunData {", "co_spawn(ex, f)",
+                     "sleep_for(1s)", "system(text)"):
+            self.breaks("banned", "src/core/a.cpp", text + "\n")
+            self.keeps("src/core/a.cpp", f'// {text}\nconst char* a = "{text}";\n')
+        self.keeps("src/core/a.cpp", "using namespace std::chrono_literals;\n")
+
+    def test_nolint_needs_a_reason_and_todo_a_kind(self):
+        self.breaks("remarks", "src/core/a.cpp", "int a;  // NOLINT\n")
+        self.breaks("remarks", "src/core/a.cpp", "// TODO: later\n")
+        self.keeps("src/core/a.cpp", "int a;  // NOLINT(misc-x): the C interface wants it\n")
+        self.keeps("src/core/a.cpp", "// TODO(scale): Read by offset.\n")
+
+    def test_long_lines_and_long_files_are_refused(self):
+        self.breaks("shape", "src/core/a.cpp", "int " + "a" * 100 + ";\n")
+        self.breaks("shape", "src/core/a.cpp", "// " + "a" * 120 + "\n")
+        self.keeps("src/core/a.cpp", "// " + "a" * 110 + "\n")
+        self.breaks("shape", "src/core/a.cpp", "\n" * 601)
+        self.breaks("shape", "src/core/a.cpp", "int a; \n")
+
+    def test_headers_and_first_includes_are_checked(self):
+        self.breaks("headers", "src/core/a.hpp", "// words\n#pragma once\n")
+        files = {**README, "src/core/a.hpp": "#pragma once\n"}
+        late = '#include <map>\n#include "core/a.hpp"\n'
+        self.assertEqual(broken({**files, "src/core/a.cpp": late}), {"headers"})
+        self.assertEqual(broken({**files, "src/core/a_test.cpp": '#include "core/a.hpp"\n'}), set())
+
+    def test_a_folder_without_a_short_readme_is_refused(self):
+        self.assertEqual(broken({"src/core/a.cpp": ""}), {"folders"})
+        self.assertEqual(broken({"src/core/README.md": "# core\n" + "\n" * 30}), {"folders"})
+
+    def test_documents_have_one_title_and_living_links(self):
+        self.breaks("prose", "docs/a.md", "no title\n")
+        self.breaks("prose", "docs/a.md", "# one\n# two\n")
+        self.breaks("prose", "docs/a.md", "# a\n[gone](b.md)\n")
+        self.keeps("docs/a.md", "# a\n```\n# a comment\n```\n[core](../src/core/README.md#x)\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
