@@ -97,20 +97,37 @@ std::vector<Route> routes() {
                                                        .says = "Make a thing",
                                                        .status = 201,
                                                        .call = create},
-      Endpoint<None, None, None, core::Stored<Seen>>{
-          .verb = Verb::patch, .path = "/api/thing", .needs = Permission::open, .call = change},
-      Endpoint<None, ThingQuery, None, core::Listing<std::int64_t>>{
-          .path = "/api/things", .needs = Permission::open, .call = list},
-      Endpoint<None, None, None, NoContent>{
-          .verb = Verb::delete_, .path = "/api/thing", .needs = Permission::open, .call = drop},
-      Endpoint<None, None, None, bj::value>{
-          .path = "/api/busy", .needs = Permission::open, .call = refuse},
-      Endpoint<None, None, None, NoContent>{
-          .path = "/api/self", .needs = Permission::agent_self, .call = drop},
+      Endpoint<None, None, None, core::Stored<Seen>>{.verb = Verb::patch,
+                                                     .path = "/api/thing",
+                                                     .needs = Permission::open,
+                                                     .tag = "test",
+                                                     .says = "Test",
+                                                     .call = change},
+      Endpoint<None, ThingQuery, None, core::Listing<std::int64_t>>{.path = "/api/things",
+                                                                    .needs = Permission::open,
+                                                                    .tag = "test",
+                                                                    .says = "Test",
+                                                                    .call = list},
+      Endpoint<None, None, None, NoContent>{.verb = Verb::delete_,
+                                            .path = "/api/thing",
+                                            .needs = Permission::open,
+                                            .tag = "test",
+                                            .says = "Test",
+                                            .call = drop},
+      Endpoint<None, None, None, bj::value>{.path = "/api/busy",
+                                            .needs = Permission::open,
+                                            .tag = "test",
+                                            .says = "Test",
+                                            .call = refuse},
+      Endpoint<None, None, None, NoContent>{.path = "/api/self",
+                                            .needs = Permission::agent_self,
+                                            .tag = "test",
+                                            .says = "Test",
+                                            .call = drop},
   };
 }
 
-constexpr std::string_view company = "0190b2a4-0000-7000-8000-000000000001";
+constexpr const char* company = "0190b2a4-0000-7000-8000-000000000001";
 const std::string thing = "POST /api/" + std::string{company} + "/things/5";
 
 class EndpointTest : public testing::Test {

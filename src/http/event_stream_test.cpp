@@ -19,8 +19,11 @@ using NoInput = Input<None, None, None>;
 Route stream(
     std::string path,
     std::function<Task<>(core::Call, NoInput, std::optional<std::string>, EventSink&)> call) {
-  return EventStream<None, None>{
-      .path = std::move(path), .needs = core::Permission::open, .call = std::move(call)};
+  return EventStream<None, None>{.path = std::move(path),
+                                 .needs = core::Permission::open,
+                                 .tag = "test",
+                                 .says = "Test",
+                                 .call = std::move(call)};
 }
 
 Task<> count(core::Call /*call*/, NoInput /*input*/, std::optional<std::string> last,

@@ -51,7 +51,10 @@ class EventWriter final : public EventSink {
     while (open_) {
       const auto [error, size] = co_await stream_.async_read_some(
           asio::buffer(scratch), asio::as_tuple(asio::use_awaitable));
-      if (error) open_ = false;
+      if (!error) continue;
+      // A read that is only called off, because the handler has ended, leaves the stream open.
+      open_ = error == asio::error::operation_aborted && stream_.lowest_layer().is_open();
+      break;
     }
     co_return Result<>{};
   }

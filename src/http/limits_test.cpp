@@ -25,26 +25,30 @@ class Door {
     return Endpoint<None, None, None, bj::value>{
         .path = std::move(path),
         .needs = core::Permission::open,
+        .tag = "test",
+        .says = "Test",
         .call = [this](core::Call, Input<None, None, None>) { return wait(); }};
   }
   void until_somebody_waits() { arrived_.get_future().wait(); }
   void let_go(TestServer& server) {
     asio::post(server.loop(), [this] {
       open_ = true;
-      if (bell_) bell_->cancel();
+      bell_->cancel();
     });
   }
 
  private:
   Task<bj::value> wait() {
-    bell_.emplace(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
+    asio::steady_timer bell{co_await asio::this_coro::executor,
+                            asio::steady_timer::time_point::max()};
+    bell_ = &bell;
     arrived_.set_value();
-    while (!open_) co_await bell_->async_wait(asio::as_tuple(asio::use_awaitable));
+    while (!open_) co_await bell.async_wait(asio::as_tuple(asio::use_awaitable));
     co_return bj::value("done");
   }
 
   std::promise<void> arrived_;
-  std::optional<asio::steady_timer> bell_;
+  asio::steady_timer* bell_ = nullptr;  // of the handler that waits
   bool open_ = false;
 };
 
@@ -53,8 +57,11 @@ Task<bj::value> hello(core::Call /*call*/, Input<None, None, bj::value> /*input*
 }
 
 std::vector<Route> with_hello(std::vector<Route> routes = {}) {
-  routes.push_back(Endpoint<None, None, bj::value, bj::value>{
-      .path = "/hello", .needs = core::Permission::open, .call = hello});
+  routes.push_back(Endpoint<None, None, bj::value, bj::value>{.path = "/hello",
+                                                              .needs = core::Permission::open,
+                                                              .tag = "test",
+                                                              .says = "Test",
+                                                              .call = hello});
   return routes;
 }
 

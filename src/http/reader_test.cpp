@@ -70,14 +70,13 @@ TEST(Reader, RefusesWhatTwoParsersCouldReadDifferently) {
       "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
       "GET / HTTP/1.1\r\n\r\n",
-      "GET / HTTP/1.1\nHost: h\n\n",
       "GET / HTTP/2.0\r\nHost: h\r\n\r\n",
       "GET  / HTTP/1.1\r\nHost: h\r\n\r\n",
       "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: h\r\nBad Name: x\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: h\r\nX: a\x01b\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: h\r\n: empty\r\n\r\n",
-      std::string{"GET / HTTP/1.1\r\nHost: h\0h\r\n\r\n", 28},
+      std::string{"GET / HTTP/1.1\r\nHost: h\0h\r\n\r\n", 29},
       "\x16\x03\x01\x02 is TLS, no HTTP\r\n\r\n",
   };
   for (const std::string& attempt : attempts) {
@@ -87,6 +86,19 @@ TEST(Reader, RefusesWhatTwoParsersCouldReadDifferently) {
       EXPECT_EQ(name_of(request.error().code), "bad_request") << attempt;
     }
   }
+}
+
+TEST(Reader, BareLineFeedsEndNoLine) {
+  EXPECT_FALSE(read("GET / HTTP/1.1\nHost: h\n\n", Pieces::whole));
+  EXPECT_FALSE(read("GET / HTTP/1.1\nHost: h\n\n", Pieces::bytes));
+  EXPECT_FALSE(read("GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", Pieces::whole));
+}
+
+TEST(Reader, AnEmptyChunkedBodyMayComeInAnyPieces) {
+  const std::string text =
+      "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n";
+  EXPECT_TRUE(read(text, Pieces::whole));
+  EXPECT_TRUE(read(text, Pieces::bytes));
 }
 
 TEST(Reader, LimitsHeaderBodyAndChunkHeaders) {

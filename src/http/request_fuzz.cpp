@@ -47,13 +47,19 @@ Task<core::Listing<std::int64_t>> list(core::Call /*call*/,
 }
 
 std::vector<Route> routes() {
-  return {Endpoint<FuzzPath, FuzzQuery, FuzzBody, core::Stored<FuzzBody>>{
-              .verb = Verb::post,
-              .path = "/a/{company_id}/{number}",
-              .needs = core::Permission::open,
-              .call = keep},
-          Endpoint<None, FuzzQuery, None, core::Listing<std::int64_t>>{
-              .path = "/b", .needs = core::Permission::open, .call = list}};
+  return {
+      Endpoint<FuzzPath, FuzzQuery, FuzzBody, core::Stored<FuzzBody>>{
+          .verb = Verb::post,
+          .path = "/a/{company_id}/{number}",
+          .needs = core::Permission::open,
+          .tag = "test",
+          .says = "Test",
+          .call = keep},
+      Endpoint<None, FuzzQuery, None, core::Listing<std::int64_t>>{.path = "/b",
+                                                                   .needs = core::Permission::open,
+                                                                   .tag = "test",
+                                                                   .says = "Test",
+                                                                   .call = list}};
 }
 
 class OpenGate final : public Gate {

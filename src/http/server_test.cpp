@@ -40,17 +40,27 @@ Task<Response> large(core::Call /*call*/, Input<None, None, None> /*input*/) {
 std::vector<Route> routes() {
   constexpr auto open = core::Permission::open;
   return {
-      Endpoint<None, None, None, bj::value>{.path = "/api/hello", .needs = open, .call = hello},
-      Endpoint<None, None, bj::value, bj::value>{
-          .verb = Verb::post, .path = "/api/echo", .needs = open, .call = echo},
+      Endpoint<None, None, None, bj::value>{
+          .path = "/api/hello", .needs = open, .tag = "test", .says = "Test", .call = hello},
+      Endpoint<None, None, bj::value, bj::value>{.verb = Verb::post,
+                                                 .path = "/api/echo",
+                                                 .needs = open,
+                                                 .tag = "test",
+                                                 .says = "Test",
+                                                 .call = echo},
       Endpoint<None, None, bj::value, bj::value>{.verb = Verb::put,
                                                  .path = "/api/echo",
                                                  .needs = open,
+                                                 .tag = "test",
+                                                 .says = "Test",
                                                  .body_bytes_max = 4000,
                                                  .call = echo},
-      Endpoint<None, None, None, bj::value>{.path = "/api/broken", .needs = open, .call = broken},
-      Endpoint<None, None, None, Response>{.path = "/page", .needs = open, .call = page},
-      Endpoint<None, None, None, Response>{.path = "/large", .needs = open, .call = large},
+      Endpoint<None, None, None, bj::value>{
+          .path = "/api/broken", .needs = open, .tag = "test", .says = "Test", .call = broken},
+      Endpoint<None, None, None, Response>{
+          .path = "/page", .needs = open, .tag = "test", .says = "Test", .call = page},
+      Endpoint<None, None, None, Response>{
+          .path = "/large", .needs = open, .tag = "test", .says = "Test", .call = large},
   };
 }
 

@@ -35,10 +35,14 @@ Task<> leaves(core::Call /*call*/, NoInput /*input*/, Socket& socket) {
 std::vector<Route> routes() {
   constexpr auto open = core::Permission::open;
   return {
-      SocketEndpoint<None, None>{.path = "/echo", .needs = open, .call = echo},
-      SocketEndpoint<None, None>{.path = "/refuse", .needs = open, .call = refuse},
-      SocketEndpoint<None, None>{.path = "/fails", .needs = open, .call = fails_late},
-      SocketEndpoint<None, None>{.path = "/leaves", .needs = open, .call = leaves},
+      SocketEndpoint<None, None>{
+          .path = "/echo", .needs = open, .tag = "test", .says = "Test", .call = echo},
+      SocketEndpoint<None, None>{
+          .path = "/refuse", .needs = open, .tag = "test", .says = "Test", .call = refuse},
+      SocketEndpoint<None, None>{
+          .path = "/fails", .needs = open, .tag = "test", .says = "Test", .call = fails_late},
+      SocketEndpoint<None, None>{
+          .path = "/leaves", .needs = open, .tag = "test", .says = "Test", .call = leaves},
   };
 }
 
@@ -107,11 +111,11 @@ class SocketTest : public testing::Test {
   std::string head_;
 };
 
-TEST_F(SocketTest, TheUpgradeIsAnsweredAsTheStandardSaysAndWithoutAServerName) {
+TEST_F(SocketTest, TheUpgradeIsAnsweredAsTheStandardSaysAndWithoutAVersion) {
   open("/echo");
   EXPECT_TRUE(head_.contains("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n")) << head_;
   EXPECT_TRUE(head_.contains("X-Request-Id: ")) << head_;
-  EXPECT_FALSE(head_.contains("Server:")) << head_;
+  EXPECT_FALSE(head_.contains("Beast")) << head_;
 }
 
 TEST_F(SocketTest, MessagesComeBackWithTheirKind) {
@@ -184,6 +188,8 @@ TEST_F(SocketTest, ADrainingServerSaysThatItGoesAway) {
   server_.begin_drain(milliseconds{10'000});
   EXPECT_EQ(close_code(read_frame(client)), 1001);
   client.send(frame(close_frame, "\x03\xe9"));
+  EXPECT_EQ(read_frame(client).opcode, -1);
+  client.close();
   server_.join();
 }
 

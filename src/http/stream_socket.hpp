@@ -86,7 +86,7 @@ class StreamSocket final : public Socket {
     }
     socket_.set_option(websocket::stream_base::decorator([id = request_.request_id](auto& answer) {
       if constexpr (std::remove_cvref_t<decltype(answer)>::is_request::value) return;
-      answer.erase(boost::beast::http::field::server);
+      answer.set(boost::beast::http::field::server, "berth");  // Beast would add its version
       answer.set("X-Request-Id", id);
       answer.set("X-Content-Type-Options", "nosniff");
       answer.set("Referrer-Policy", "no-referrer");

@@ -83,8 +83,10 @@ Task<> tick(core::Call /*call*/, Input<None, None, None> /*input*/,
 
 std::vector<Route> routes() {
   constexpr auto open = core::Permission::open;
-  return {Endpoint<None, None, None, bj::value>{.path = "/hello", .needs = open, .call = hello},
-          EventStream<None, None>{.path = "/events", .needs = open, .call = tick}};
+  return {Endpoint<None, None, None, bj::value>{
+              .path = "/hello", .needs = open, .tag = "test", .says = "Test", .call = hello},
+          EventStream<None, None>{
+              .path = "/events", .needs = open, .tag = "test", .says = "Test", .call = tick}};
 }
 
 class TlsTest : public testing::Test {
