@@ -4,12 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <barrier>
+#include <csignal>
 #include <filesystem>
 #include <set>
 #include <thread>
@@ -353,23 +355,21 @@ TEST_F(VaultTest, ACrashBetweenBeginAndFinishLosesNothing) {
   EXPECT_TRUE(again.unseal(sealed[1], context));
 }
 
-TEST_F(VaultTest, AFileThatCannotBeReplacedLeavesTheVaultAsItWas) {
-  if (::geteuid() == 0) {
-    // Root writes anywhere; a directory in the draft's place stops even root.
-    Vault vault = open_file();
-    const std::string id = vault.current_key_id();
-    ASSERT_TRUE(std::filesystem::create_directory(file() + ".new." + std::to_string(::gettid())));
-    EXPECT_FALSE(vault.begin_rotation());
-    EXPECT_EQ(vault.current_key_id(), id);
-    EXPECT_EQ(open_file().current_key_id(), id);
-  } else {
-    Vault vault = open_file();
-    const std::string id = vault.current_key_id();
-    ASSERT_EQ(::chmod(folder_.c_str(), 0500), 0);
-    EXPECT_FALSE(vault.begin_rotation());
-    ASSERT_EQ(::chmod(folder_.c_str(), 0700), 0);
-    EXPECT_EQ(vault.current_key_id(), id);
-  }
+TEST_F(VaultTest, AFileThatCannotBeWrittenLeavesTheVaultAsItWas) {
+  Vault vault = open_file();
+  const std::string id = vault.current_key_id();
+  // Like a full disk, also for root: no file of this process may grow.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit nothing{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &nothing), 0);
+  const Result<> begun = vault.begin_rotation();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_FALSE(begun);
+  EXPECT_EQ(vault.current_key_id(), id);
+  EXPECT_EQ(open_file().current_key_id(), id);
 }
 
 TEST_F(VaultTest, AnotherProcessSeesTheRotationAfterReload) {
