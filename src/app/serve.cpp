@@ -33,7 +33,9 @@ Result<cli::HostPort> checked_listen(const cli::Settings& settings) {
   BERTH_TRY(cli::HostPort listen, cli::parse_listen(settings.listen));
   if (settings.mode == cli::Mode::local_trusted && !is_loopback(listen.host)) {
     return fail(Errc::config_invalid,
-                "mode local_trusted asks nobody for a key, so it must not listen on " + listen.host,
+                "mode local_trusted asks nobody for a key, so it listens on a loopback address "
+                "only, not on " +
+                    listen.host,
                 "listen on 127.0.0.1, or use --mode authenticated");
   }
   return listen;
@@ -72,7 +74,8 @@ Result<vault::Vault> open_vault(const cli::Config& config, store::Database& data
                             random);
 }
 
-// What a first start leaves behind: a company with its Local environment, and in `authenticated` a key to get in with.
+// What a first start leaves behind: a company with its Local environment, and in `authenticated` a
+// key to get in with.
 Task<> prepare(engine::Engine& work, const Home& home, cli::Mode mode) {
   BERTH_CO_DO(co_await engine::adopt_vault_key(work.means));
   BERTH_CO_DO(co_await work.companies.ensure_one());
@@ -120,7 +123,8 @@ class Program {
     background_.start("janitor", engine::keep_clean(work_.means, loop_.get_executor()));
     std::printf("listening on %s\n", url.c_str());
     std::fflush(stdout);
-    log::info("server.started", {{"url", url}, {"version", cli::version()}, {"mode", name_of(mode)}});
+    log::info("server.started",
+              {{"url", url}, {"version", cli::version()}, {"mode", name_of(mode)}});
 
     asio::signal_set signals{loop_, SIGTERM, SIGINT};
     const auto [error, signal] = co_await signals.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -147,9 +151,10 @@ Result<> try_serve(const cli::Config& config) {
   const cli::Settings& settings = config.settings;
   BERTH_TRY(const cli::HostPort listen, checked_listen(settings));
   BERTH_TRY(const Home home, Home::open(settings.home));
-  BERTH_TRY(const auto database,
-            store::open_database({.url = settings.database,
-                                  .readers = static_cast<unsigned>(settings.database_connections)}));
+  BERTH_TRY(
+      const auto database,
+      store::open_database({.url = settings.database,
+                            .readers = static_cast<unsigned>(settings.database_connections)}));
   SystemClock clock;
   SystemRandom random;
   BERTH_TRY(vault::Vault vault, open_vault(config, *database, random));

@@ -59,7 +59,8 @@ class AnswerReader {
       if (error == http::error::need_more) break;
       if (error) return no_berth(server_, error.message());
     }
-    if (pending_.size() > 2 * header_bytes_max) return no_berth(server_, "its lines never end");
+    if (pending_.size() > std::size_t{2} * header_bytes_max)
+      return no_berth(server_, "its lines never end");
     return {};
   }
 

@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
-#include <numeric>
 
 #include <unistd.h>
 
@@ -82,7 +81,7 @@ Result<> check_type(std::string_view setting, const GivenValue& given) {
   if (given.written == Written::untyped || given.written == wanted) return {};
   return wrong(given.source, setting, "has the wrong type",
                number ? "write a whole number without quotes"
-               : list ? "write a list: [\"one\", \"two\"]"
+               : list ? R"(write a list: ["one", "two"])"
                       : "write text in quotes");
 }
 
@@ -168,7 +167,7 @@ std::string default_home(const ConfigInput& input) {
 // The file that counts: the one that was named, else the one in the home folder, else the system's.
 Result<std::optional<std::string>> find_file(const ConfigInput& input, const std::string& home) {
   if (input.file) return input.file;
-  if (const auto named = variable(input.variables, "BERTH_CONFIG")) return named;
+  if (auto named = variable(input.variables, "BERTH_CONFIG")) return named;
   for (const std::string& path : {home + "/berth.toml", input.system_file}) {
     if (::access(path.c_str(), F_OK) == 0) return path;
     // A folder that may not be entered hides a file that may matter; its owner uses it, not we.
@@ -263,7 +262,7 @@ std::string closest(std::string_view text, const std::vector<std::string>& known
   std::size_t best_distance = std::max<std::size_t>(2, text.size() / 4) + 1;
   for (const std::string& candidate : known) {
     std::vector<std::size_t> row(candidate.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
     for (std::size_t i = 0; i < text.size(); ++i) {
       std::size_t diagonal = std::exchange(row[0], i + 1);
       for (std::size_t j = 0; j < candidate.size(); ++j) {

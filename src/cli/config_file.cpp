@@ -23,7 +23,7 @@ Result<std::string> text_of_list(const toml::array& list, const std::string& at)
     const auto word = item.value_exact<std::string>();
     if (!word || word->find(',') != std::string::npos) {
       return fail(Errc::config_invalid, at + ": holds something else than plain strings",
-                  "write it as [\"one\", \"two\"]");
+                  R"(write it as ["one", "two"])");
     }
     text += (text.empty() ? "" : ",") + *word;
   }

@@ -78,7 +78,7 @@ Result<const Client*> Session::client() {
   return client_.get();
 }
 
-Result<bj::value> Session::send(Request request) {
+Result<bj::value> Session::send(const Request& request) {
   BERTH_TRY(const Client* server, client());
   BERTH_TRY(Answer answer, server->send(request));
   return std::move(answer.body);
@@ -132,8 +132,7 @@ Result<bj::value> Session::find(const Kind& kind, const std::string& named) {
     BERTH_TRY(path, company_path(kind.path));
   }
   BERTH_TRY(const bj::array objects, server->list(path, named_max));
-  BERTH_TRY(const bj::value object, choose(objects, named, kind));
-  return object;
+  return choose(objects, named, kind);
 }
 
 Result<std::string> Session::find_id(const Kind& kind, const std::string& named) {

@@ -40,7 +40,7 @@ class Session {
   Result<std::string> company_path(std::string_view rest);
 
   Result<bj::value> get(const std::string& path);
-  Result<bj::value> send(Request request);
+  Result<bj::value> send(const Request& request);
   Result<bj::array> list(const std::string& path);
   // An object that a person named: the whole object, as its list shows it or as its id finds it.
   Result<bj::value> find(const Kind& kind, const std::string& named);

@@ -67,7 +67,8 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-std::unexpected<Error> bad_line(const std::string& path, std::size_t number, std::string what) {
+std::unexpected<Error> bad_line(const std::string& path, std::size_t number,
+                                const std::string& what) {
   return fail(Errc::master_key_invalid,
               "master key file " + path + ", line " + std::to_string(number) + ": " + what,
               "restore the file from its backup; a line is 'berth-key-v1 KEY_ID BASE64'");

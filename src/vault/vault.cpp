@@ -66,8 +66,8 @@ void wipe(std::optional<std::string>& text) {
   text.reset();
 }
 
-Result<KeyRing> keys_of_environment(const KeySource& source) {
-  BERTH_TRY(KeyPtr current, parse_key(*source.key, current_name));
+Result<KeyRing> keys_of_environment(const std::string& key, const KeySource& source) {
+  BERTH_TRY(KeyPtr current, parse_key(key, current_name));
   KeyRing ring{std::move(current)};
   if (!source.previous_key) return ring;
   BERTH_TRY(KeyPtr previous, parse_key(*source.previous_key, previous_name));
@@ -76,7 +76,7 @@ Result<KeyRing> keys_of_environment(const KeySource& source) {
 }
 
 Result<KeyRing> load(const KeySource& source, Random& random) {
-  if (source.key) return keys_of_environment(source);
+  if (source.key) return keys_of_environment(*source.key, source);
   if (source.previous_key) {
     return fail(
         Errc::master_key_invalid,
