@@ -20,7 +20,10 @@ def code_files():
 def static_checks(tally):
     """Format and house rules: seconds, and no build."""
     heading("static checks")
-    counted(tally, "format", [CLANG_FORMAT, "--dry-run", "-Werror", *code_files()])
+    status, output, seconds = run("format", [CLANG_FORMAT, "--dry-run", "-Werror", *code_files()])
+    files = sorted({line.split(":")[0] for line in output.splitlines() if ": error:" in line})
+    problem = "\n".join([*files, "make format mends it"]) if files else output
+    result(tally, "format", None if status == 0 else problem, seconds)
     for name, promise, found in tidy.problems():
         result(tally, f"{name}: {promise}", "\n".join(found) if found else None)
     counted(tally, "tidy-self-test", [sys.executable, ROOT / "tools" / "tidy_test.py"])

@@ -37,23 +37,25 @@ LAYERS = {
 
 # What is not written here, where it is allowed all the same, and what to write instead.
 Ban = namedtuple("Ban", "pattern allowed instead")
+NOWHERE = r"$^"
+TESTS = r"_test\.[ch]pp$|^tests/|^bench/"
 BANS = (
-    Ban(r"\basio::detached\b", r"$^", "TaskGroup::start, so that the task has an owner and an end"),
-    Ban(r"\bco_spawn\b", r"^src/base/task_group\.|_test\.cpp$|^tests/|^bench/", "TaskGroup::start"),
-    Ban(r"\bstd::j?thread\b", r"^src/(base|store|app)/|_test\.cpp$|^tests/|^bench/",
+    Ban(r"\basio::detached\b", NOWHERE, "TaskGroup::start, so that the task has an owner and an end"),
+    Ban(r"\bco_spawn\b", r"^src/base/task_group\.|" + TESTS, "TaskGroup::start"),
+    Ban(r"\bstd::j?thread\b", r"^src/(base|store|app)/|" + TESTS,
         "offload (base/offload.hpp): logic stays on the loop"),
-    Ban(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", r"$^", "a Result that says what happened"),
-    Ban(r"\busing\s+namespace\s+std\b(?!::\w*literals)", r"$^", "the names themselves"),
+    Ban(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", NOWHERE, "a Result that says what happened"),
+    Ban(r"\busing\s+namespace\s+std\b(?!::\w*literals)", NOWHERE, "the names themselves"),
     Ban(r"\b(sleep_for|usleep|nanosleep)\b", r"^bench/", "a wait for the event itself, or a Clock"),
-    Ban(r"\b(throw|try)\b", r"^(?!src/core/)|_test\.cpp$", "Result: core neither throws nor catches"),
-    Ban(r"\b(std::)?getenv\b", r"^src/(app|cli)/|_test\.cpp$|^tests/|^bench/",
+    Ban(r"\b(throw|try)\b", r"^(?!src/core/)|" + TESTS, "Result: core neither throws nor catches"),
+    Ban(r"\b(std::)?getenv\b", r"^src/(app|cli)/|" + TESTS,
         "a value of the configuration, given by app/"),
-    Ban(r"\b(std::)?(system|popen|rand|srand|gets|strcpy|sprintf)\s*\(", r"^bench/",
+    Ban(r"\b(std::)?(system|popen|rand|srand|gets|strcpy|sprintf)\s*\(", TESTS,
         "a typed call of base/"),
-    Ban(r"\bstd::c(out|err|log)\b", r"^src/(app|cli)/|_test\.cpp$|^tests/|^bench/",
+    Ban(r"\bstd::c(out|err|log)\b", r"^src/(app|cli)/|" + TESTS,
         "log (base/log.hpp)"),
     Ban(r"\b(class|struct)\s+(\[\[\w+\]\]\s*)?\w*(Manager|Helper|Util|Utils|Impl|Data|Info)\b",
-        r"$^", "a noun that says what it is"),
+        NOWHERE, "a noun that says what it is"),
 )
 
 CODE_FOLDERS = ("src", "sdk", "plugins", "tests", "bench")

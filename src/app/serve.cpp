@@ -33,7 +33,9 @@ Result<cli::HostPort> checked_listen(const cli::Settings& settings) {
   BERTH_TRY(cli::HostPort listen, cli::parse_listen(settings.listen));
   if (settings.mode == cli::Mode::local_trusted && !is_loopback(listen.host)) {
     return fail(Errc::config_invalid,
-                "mode local_trusted asks nobody for a key, so it must not listen on " + listen.host,
+                "mode local_trusted asks nobody for a key, so it listens on a loopback address "
+                "only, not on " +
+                    listen.host,
                 "listen on 127.0.0.1, or use --mode authenticated");
   }
   return listen;
@@ -72,7 +74,8 @@ Result<vault::Vault> open_vault(const cli::Config& config, store::Database& data
                             random);
 }
 
-// What a first start leaves behind: a company with its Local environment, and in `authenticated` a key to get in with.
+// What a first start leaves behind: a company with its Local environment, and in `authenticated` a
+// key to get in with.
 Task<> prepare(engine::Engine& work, const Home& home, cli::Mode mode) {
   BERTH_CO_DO(co_await engine::adopt_vault_key(work.means));
   BERTH_CO_DO(co_await work.companies.ensure_one());
@@ -100,7 +103,7 @@ class Program {
       : loop_(loop), work_(work), server_(server), home_(home) {}
 
   Result<> run(const http::ServerOptions& options, cli::Mode mode) {
-    tasks_.start("serve", life(options, mode));
+    life_.start("serve", life(options, mode));
     loop_.run();
     return std::move(outcome_);
   }
@@ -116,11 +119,12 @@ class Program {
     BERTH_CO_TRY(const unsigned short port, server_.listen());
     const std::string url = url_of(options, port);
     BERTH_CO_DO(home_.announce(url));
-    tasks_.start("accept", server_.accept());
-    tasks_.start("janitor", engine::keep_clean(work_.means, loop_.get_executor()));
+    background_.start("accept", server_.accept());
+    background_.start("janitor", engine::keep_clean(work_.means, loop_.get_executor()));
     std::printf("listening on %s\n", url.c_str());
     std::fflush(stdout);
-    log::info("server.started", {{"url", url}, {"version", cli::version()}, {"mode", name_of(mode)}});
+    log::info("server.started",
+              {{"url", url}, {"version", cli::version()}, {"mode", name_of(mode)}});
 
     asio::signal_set signals{loop_, SIGTERM, SIGINT};
     const auto [error, signal] = co_await signals.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -129,8 +133,8 @@ class Program {
     std::signal(SIGTERM, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
     const Result<> drained = co_await server_.drain(drain_grace);
+    BERTH_CO_DO(co_await background_.stop());
     home_.withdraw();
-    loop_.stop();
     co_return drained;
   }
 
@@ -138,7 +142,8 @@ class Program {
   engine::Engine& work_;
   http::Server& server_;
   const Home& home_;
-  TaskGroup tasks_{loop_.get_executor()};
+  TaskGroup life_{loop_.get_executor()};
+  TaskGroup background_{loop_.get_executor()};
   Result<> outcome_;
 };
 
@@ -146,9 +151,10 @@ Result<> try_serve(const cli::Config& config) {
   const cli::Settings& settings = config.settings;
   BERTH_TRY(const cli::HostPort listen, checked_listen(settings));
   BERTH_TRY(const Home home, Home::open(settings.home));
-  BERTH_TRY(const auto database,
-            store::open_database({.url = settings.database,
-                                  .readers = static_cast<unsigned>(settings.database_connections)}));
+  BERTH_TRY(
+      const auto database,
+      store::open_database({.url = settings.database,
+                            .readers = static_cast<unsigned>(settings.database_connections)}));
   SystemClock clock;
   SystemRandom random;
   BERTH_TRY(vault::Vault vault, open_vault(config, *database, random));

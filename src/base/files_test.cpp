@@ -1,5 +1,7 @@
 #include "base/files.hpp"
 
+#include "support/full_disk.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -133,6 +135,22 @@ TEST_F(FilesTest, AFailedReplaceKeepsWhatWasThere) {
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Errc::io_failed);
   EXPECT_THAT(done.error().message, HasSubstr("replace " + at("key") + ": "));
+  EXPECT_EQ(names(), std::vector<std::string>{"key"});
+}
+
+TEST_F(FilesTest, OnAFullDiskTheOldTextStaysAndNothingIsLeftBehind) {
+  ASSERT_TRUE(create_file(at("key"), "old", 0600));
+  Result<> created;
+  Result<> replaced;
+  {
+    const tests::FullDisk full;
+    created = create_file(at("other"), "new", 0600);
+    replaced = replace_file(at("key"), "new", 0600);
+  }
+  ASSERT_FALSE(created || replaced);
+  EXPECT_EQ(created.error().message, "write " + at("other") + ": File too large");
+  EXPECT_EQ(replaced.error().message, "write " + at("key") + ": File too large");
+  EXPECT_EQ(read_file(at("key"), 10), "old");
   EXPECT_EQ(names(), std::vector<std::string>{"key"});
 }
 

@@ -56,8 +56,7 @@ Result<bj::value> parse_json(std::string_view text) {
   options.max_depth = depth_max;
   bj::stream_parser parser{{}, options};
   boost::system::error_code error;
-  const std::size_t read = parser.write_some(text.data(), text.size(), error);
-  if (!error && read < text.size()) error = bj::error::extra_data;
+  const std::size_t read = parser.write(text.data(), text.size(), error);
   if (!error) parser.finish(error);
   if (!error) return parser.release();
   return fail(Errc::bad_request,

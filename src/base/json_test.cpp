@@ -374,7 +374,7 @@ TEST(JsonParse, StopsAtADepthThatNoConfigNeeds) {
 
 TEST(JsonParse, SaysWhereItStopped) {
   EXPECT_THAT(parse_json("[1, 2, x]").error().message, HasSubstr("near byte 7"));
-  EXPECT_THAT(parse_json("{} x").error().message, HasSubstr("near byte 3"));
+  EXPECT_THAT(parse_json("{} x").error().message, HasSubstr("extra data near byte 3"));
 }
 
 TEST(JsonDecode, KeepsTheOrderOfKeysInFreeObjects) {

@@ -47,7 +47,7 @@ TEST_F(OwnedTest, MovesItsResourceToTheNewHolder) {
   {
     Note first{"a"};
     const Note second{std::move(first)};
-    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move)
+    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): the point
     EXPECT_EQ(second.get(), "a");
     EXPECT_TRUE(NoteKind::disposed.empty());
   }

@@ -35,7 +35,7 @@ TEST(Secret, LeavesNothingBehindWhenMoved) {
   Secret first{"hunter2"};
   const char* bytes = first.reveal().data();
   const Secret second{std::move(first)};
-  EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): the point
   EXPECT_EQ(second.reveal().data(), bytes) << "a move must not copy the bytes";
 }
 

@@ -92,6 +92,8 @@ TEST(Time, RefusesTextThatIsNoTime) {
       "2026-11-15T02:36:53.-00Z",
       "2026-11-15T+2:36:53Z",
       "2026-11-15T 2:36:53Z",
+      "2026-11-15T2/:36:53Z",
+      "2026-1:-15T02:36:53Z",
       "2o26-11-15T02:36:53Z",
   };
   for (const std::string_view text : wrong) {

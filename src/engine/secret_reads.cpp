@@ -1,6 +1,8 @@
 // Reading values and changing the key that seals them: the two things that open the vault.
+#include "base/fault_point.hpp"
 #include "base/log.hpp"
 #include "engine/journal.hpp"
+#include "engine/once.hpp"
 #include "engine/secrets.hpp"
 #include "engine/vault_key.hpp"
 #include "store/idempotency.hpp"
@@ -143,32 +145,42 @@ Task<std::int64_t> Secrets::reseal_all() {
     };
     BERTH_CO_TRY(const std::int64_t count, co_await means_.store.write(save));
     resealed += count;
+    fault_point("rekey.batch");
   }
 }
 
 Task<Rekeyed> Secrets::rekey(core::Call call) {
+  if (call.once) {
+    BERTH_CO_TRY(const std::optional<Secret> kept,
+                 co_await means_.store.read(
+                     [&](store::Session& s) { return once_detail::find(s, means_, call); }));
+    if (kept) co_return once_detail::from_text<Rekeyed>(kept->reveal());
+  }
   // The new key is durable, beside all former ones, before anything is sealed with it.
   BERTH_CO_DO(means_.vault.begin_rotation());
   BERTH_CO_DO(co_await announce_vault_key(means_));
+  fault_point("rekey.begun");
   BERTH_CO_TRY(const std::int64_t resealed, co_await reseal_all());
-  const std::string current = means_.vault.current_key_id();
+  fault_point("rekey.resealed");
+  const Rekeyed done{means_.vault.current_key_id(), resealed};
   const auto last_look = [&](store::Session& s) -> Result<> {
     BERTH_TRY(const auto in_use, store::key_ids_in_use(s));
     for (const std::string& key_id : in_use) {
-      if (key_id == current) continue;
+      if (key_id == done.key_id) continue;
       return fail(Errc::conflict, "a value was sealed with key " + key_id + " during the rotation",
                   "run the rotation again");
     }
-    // Kept answers are sealed too; after a rotation a repeated request is a new one.
+    // Kept answers are sealed with the key that goes now; a request repeated after a rotation is a
+    // new one.
     BERTH_DO(
         store::forget_answers(s, means_.clock.now() + 1, std::numeric_limits<std::int32_t>::max()));
-    return {};
+    return call.once ? once_detail::keep(s, means_, call, encode_text(done)) : Result<>{};
   };
   BERTH_CO_DO(co_await means_.store.write(last_look));
   BERTH_CO_DO(means_.vault.finish_rotation());
   log::info("vault.rekeyed",
-            {{"key", current}, {"versions", resealed}, {"by", call.who.actor_id()}});
-  co_return Rekeyed{current, resealed};
+            {{"key", done.key_id}, {"versions", resealed}, {"by", call.who.actor_id()}});
+  co_return done;
 }
 
 }  // namespace berth::engine

@@ -1,12 +1,7 @@
 #include "http/call.hpp"
 
-#include "base/assert.hpp"
-#include "base/owned.hpp"
-#include "base/random.hpp"
+#include "base/digest.hpp"
 
-#include <openssl/evp.h>
-
-#include <array>
 #include <charconv>
 
 namespace berth::http {
@@ -27,44 +22,21 @@ bool is_visible(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
-struct DigestKind {
-  using Raw = EVP_MD_CTX*;
-  static Raw none() { return nullptr; }
-  static void dispose(Raw context) noexcept { EVP_MD_CTX_free(context); }
-};
-
-// SHA-256 over parts, each led by its length, so that no two lists of parts look alike.
-class Fingerprint {
- public:
-  Fingerprint() : digest_(EVP_MD_CTX_new()) {
-    BERTH_ASSERT(EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr) == 1);
-  }
-  void add(std::string_view part) {
-    const std::string size = std::to_string(part.size()) + ":";
-    BERTH_ASSERT(EVP_DigestUpdate(digest_.get(), size.data(), size.size()) == 1);
-    BERTH_ASSERT(EVP_DigestUpdate(digest_.get(), part.data(), part.size()) == 1);
-  }
-  std::string hex() {
-    std::array<unsigned char, 32> sum{};
-    BERTH_ASSERT(EVP_DigestFinal_ex(digest_.get(), sum.data(), nullptr) == 1);
-    return berth::hex(sum);
-  }
-
- private:
-  Owned<DigestKind> digest_;
-};
-
+// Each part is led by its length, so that no two requests look alike.
 std::string fingerprint_of(const Request& request) {
-  Fingerprint sum;
-  sum.add(name_of(request.verb));
-  sum.add(request.path);
-  sum.add(std::to_string(request.query.size()));
+  std::string whole;
+  const auto add = [&](std::string_view part) {
+    whole.append(std::to_string(part.size())).append(":").append(part);
+  };
+  add(name_of(request.verb));
+  add(request.path);
+  add(std::to_string(request.query.size()));
   for (const auto& [name, value] : request.query) {
-    sum.add(name);
-    sum.add(value);
+    add(name);
+    add(value);
   }
-  sum.add(request.body);
-  return sum.hex();
+  add(request.body);
+  return sha256_hex(whole);
 }
 
 Result<std::optional<core::OnceKey>> once_key(const Request& request) {

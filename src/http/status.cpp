@@ -43,6 +43,7 @@ unsigned status_of(Errc code) {
     case Errc::method_not_allowed: return 405;
     case Errc::request_timed_out: return 408;
     case Errc::conflict:
+    case Errc::secret_version_stale:
     case Errc::company_in_use:
     case Errc::company_name_taken:
     case Errc::environment_name_taken:
@@ -63,7 +64,6 @@ unsigned status_of(Errc code) {
     case Errc::provider_unavailable:
     case Errc::secret_inactive:
     case Errc::secret_missing:
-    case Errc::secret_version_stale:
     case Errc::secret_version_missing:
     case Errc::secret_version_inactive:
     case Errc::binding_missing: return 422;

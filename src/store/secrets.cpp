@@ -10,11 +10,13 @@ std::unexpected<Error> not_found() {
   return fail(Errc::secret_not_found, "Secret not found", "'berth secret list' shows the secrets");
 }
 
+Error name_taken(const core::SecretRecord& secret) {
+  return {Errc::secret_name_taken, "Secret already exists: " + secret.name,
+          "rotate the one that exists, or choose another name"};
+}
+
 Error explain(Error error, const core::SecretRecord& secret) {
-  if (violates(error, "company_secrets_company_id_name")) {
-    return {Errc::secret_name_taken, "Secret already exists: " + secret.name,
-            "rotate the one that exists, or choose another name"};
-  }
+  if (violates(error, "company_secrets_company_id_name")) return name_taken(secret);
   if (violates(error, "company_secrets_company_id_key")) {
     return {Errc::secret_key_taken, "Secret key already exists: " + secret.key,
             "choose another key"};
@@ -34,6 +36,15 @@ std::vector<T> values_of(std::vector<Stored<T>> rows) {
 }  // namespace
 
 Result<> insert_secret(Session& session, const core::SecretRecord& secret) {
+  // A repeated name repeats the key that is made from it: which index an engine meets first is its
+  // own affair, so the name is looked at first. The indexes still decide between two who come
+  // together.
+  BERTH_TRY(const Rows same_name,
+            query(session,
+                  "select id from company_secrets"
+                  " where company_id = $1 and name = $2 and deleted_at is null",
+                  secret.company_id, secret.name));
+  if (!same_name.rows.empty()) return std::unexpected(name_taken(secret));
   Result<> done = insert(session, secret);
   if (!done) return std::unexpected(explain(std::move(done).error(), secret));
   return {};

@@ -1,6 +1,7 @@
 #include "vault/vault.hpp"
 
 #include "base/files.hpp"
+#include "support/full_disk.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -355,19 +356,14 @@ TEST_F(VaultTest, ACrashBetweenBeginAndFinishLosesNothing) {
   EXPECT_TRUE(again.unseal(sealed[1], context));
 }
 
-TEST_F(VaultTest, AFileThatCannotBeWrittenLeavesTheVaultAsItWas) {
+TEST_F(VaultTest, AFileThatCannotBeReplacedLeavesTheVaultAsItWas) {
   Vault vault = open_file();
   const std::string id = vault.current_key_id();
-  // Like a full disk, also for root: no file of this process may grow.
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit nothing{.rlim_cur = 0, .rlim_max = before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &nothing), 0);
-  const Result<> begun = vault.begin_rotation();
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, SIG_DFL);
-  EXPECT_FALSE(begun);
+  const bool rotated = [&] {
+    const tests::FullDisk full;
+    return vault.begin_rotation().has_value();
+  }();
+  EXPECT_FALSE(rotated);
   EXPECT_EQ(vault.current_key_id(), id);
   EXPECT_EQ(open_file().current_key_id(), id);
 }

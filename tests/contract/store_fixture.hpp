@@ -129,9 +129,10 @@ inline std::string engine_name(const testing::TestParamInfo<EngineKind>& engine)
   return engine.param == EngineKind::sqlite ? "Sqlite" : "Postgres";
 }
 
-#define BERTH_ON_BOTH_ENGINES(Suite)       \
-  INSTANTIATE_TEST_SUITE_P(Engines, Suite, \
-                           testing::Values(EngineKind::sqlite, EngineKind::postgres), engine_name)
+#define BERTH_ON_BOTH_ENGINES(Suite)                                                           \
+  INSTANTIATE_TEST_SUITE_P(                                                                    \
+      Engines, Suite, testing::Values(store::EngineKind::sqlite, store::EngineKind::postgres), \
+      store::engine_name)
 
 // EXPECT_FAILS(write(...), Errc::conflict)
 #define EXPECT_FAILS(expression, errc)            \

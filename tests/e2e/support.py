@@ -72,6 +72,16 @@ class Server:
     def post(self, path, body, headers=None):
         return self.request("POST", path, body, headers)
 
+    @contextlib.contextmanager
+    def events(self, path, last=None):
+        """The server-sent events of a stream, as dictionaries."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_LIMIT_S)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers={"Last-Event-ID": last} if last else {})
+            answer = connection.getresponse()
+            assert answer.status == 200, answer.read()
+            yield read_events(answer)
+
     def company(self):
         return self.get("/api/companies").json[0]["id"]
 
@@ -87,6 +97,17 @@ class Server:
             self.process.kill()
             self.process.wait()
         self.process.stdout.close()
+
+
+def read_events(lines):
+    event = {}
+    for line in lines:
+        field, _, value = line.decode().rstrip("\n").partition(":")
+        if field:
+            event[field] = value.removeprefix(" ")
+        elif event:
+            yield event
+            event = {}
 
 
 class BerthTest(unittest.TestCase):

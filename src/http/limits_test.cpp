@@ -1,0 +1,219 @@
+#include "http/limits.hpp"
+
+#include "http/endpoint.hpp"
+#include "support/http.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <future>
+
+namespace berth::http {
+namespace {
+
+using http_test::Client;
+using http_test::json_request;
+using http_test::request;
+using http_test::TestServer;
+using std::chrono::milliseconds;
+
+// A handler that waits until the test lets it go.
+class Door {
+ public:
+  Route route(std::string path) {
+    return Endpoint<None, None, None, bj::value>{
+        .path = std::move(path),
+        .needs = core::Permission::open,
+        .call = [this](core::Call, Input<None, None, None>) { return wait(); }};
+  }
+  void until_somebody_waits() { arrived_.get_future().wait(); }
+  void let_go(TestServer& server) {
+    asio::post(server.loop(), [this] {
+      open_ = true;
+      if (bell_) bell_->cancel();
+    });
+  }
+
+ private:
+  Task<bj::value> wait() {
+    bell_.emplace(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
+    arrived_.set_value();
+    while (!open_) co_await bell_->async_wait(asio::as_tuple(asio::use_awaitable));
+    co_return bj::value("done");
+  }
+
+  std::promise<void> arrived_;
+  std::optional<asio::steady_timer> bell_;
+  bool open_ = false;
+};
+
+Task<bj::value> hello(core::Call /*call*/, Input<None, None, bj::value> /*input*/) {
+  co_return bj::value("hello");
+}
+
+std::vector<Route> with_hello(std::vector<Route> routes = {}) {
+  routes.push_back(Endpoint<None, None, bj::value, bj::value>{
+      .path = "/hello", .needs = core::Permission::open, .call = hello});
+  return routes;
+}
+
+// Long enough that nothing happens by accident, but for what a test sets.
+Limits quick() {
+  return Limits{.sweep_interval = milliseconds{10}};
+}
+
+TEST(Limits, AHeaderThatTricklesIsCutOffHoweverSteadyItComes) {
+  Limits limits = quick();
+  limits.header_timeout = milliseconds{300};
+  TestServer server{with_hello(), limits};
+  Client client{server.port()};
+  client.send("GET /hello HTTP/1.1\r\n");
+  std::thread trickle{[&] {
+    while (client.send("x")) std::this_thread::sleep_for(milliseconds{20});
+  }};
+  const auto answer = client.read_answer();
+  EXPECT_EQ(answer.status, 408);
+  EXPECT_EQ(answer.header("connection"), "close");
+  ::shutdown(client.fd(), SHUT_RDWR);
+  trickle.join();
+}
+
+TEST(Limits, ABodyThatDoesNotComeIs408) {
+  Limits limits = quick();
+  limits.body_timeout = milliseconds{50};
+  TestServer server{with_hello(), limits};
+  Client client{server.port()};
+  EXPECT_EQ(client.ask(request("GET /hello", "Content-Length: 10\r\n") + "12").status, 408);
+}
+
+TEST(Limits, AConnectionThatSaysNothingIsClosedWithoutAWord) {
+  Limits limits = quick();
+  limits.header_timeout = limits.idle_timeout = milliseconds{50};
+  TestServer server{with_hello(), limits};
+  Client silent{server.port()};
+  EXPECT_TRUE(silent.closed_by_server());
+  Client idle{server.port()};
+  EXPECT_EQ(idle.ask(request("GET /hello")).status, 200);
+  EXPECT_TRUE(idle.closed_by_server());
+}
+
+TEST(Limits, SlowClientsDoNotLockOthersOut) {
+  Limits limits = quick();
+  limits.connections_max = 500;
+  TestServer server{with_hello(), limits};
+  std::vector<Client> slow;
+  for (int i = 0; i < 600; ++i) {
+    slow.emplace_back(server.port());
+    slow.back().send("GET /hel");
+    if (i % 50 == 0) EXPECT_EQ(Client{server.port()}.ask(request("GET /hello")).status, 200) << i;
+  }
+  for (Client& client : slow) client.send("l");
+  EXPECT_EQ(Client{server.port()}.ask(request("GET /hello")).status, 200);
+  EXPECT_LE(server.observer.connections, 501U);
+}
+
+TEST(Limits, ANewcomerEvictsWhoeverHasWaitedLongestAndNobodyAtWork) {
+  Limits limits = quick();
+  limits.connections_max = 3;
+  Door door;
+  TestServer server{with_hello({door.route("/door")}), limits};
+  Client at_work{server.port()};
+  at_work.send(request("GET /door"));
+  door.until_somebody_waits();
+  Client oldest{server.port()};
+  EXPECT_EQ(oldest.ask(request("GET /hello")).status, 200);
+  Client newer{server.port()};
+  EXPECT_EQ(newer.ask(request("GET /hello")).status, 200);
+  Client newcomer{server.port()};
+  EXPECT_EQ(newcomer.ask(request("GET /hello")).status, 200);
+  EXPECT_TRUE(oldest.closed_by_server());
+  EXPECT_EQ(newer.ask(request("GET /hello")).status, 200);
+  door.let_go(server);
+  EXPECT_EQ(at_work.read_answer().body, "\"done\"");
+}
+
+TEST(Limits, TooManyRequestsInFlightAreToldToComeBack) {
+  Limits limits = quick();
+  limits.requests_in_flight_max = 1;
+  Door door;
+  TestServer server{with_hello({door.route("/door")}), limits};
+  Client first{server.port()};
+  first.send(request("GET /door"));
+  door.until_somebody_waits();
+  Client second{server.port()};
+  const auto refused = second.ask(request("GET /hello"));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.header("retry-after"), "1");
+  door.let_go(server);
+  EXPECT_EQ(first.read_answer().status, 200);
+  EXPECT_EQ(second.ask(request("GET /hello")).status, 200);
+}
+
+TEST(Limits, BodiesOfAllConnectionsTogetherAreLimited) {
+  Limits limits = quick();
+  limits.buffered_bytes_max = 1000;
+  TestServer server{with_hello(), limits};
+  Client holder{server.port()};
+  const std::string head = request("GET /hello",
+                                   "Content-Type: application/json\r\nContent-Length: 902\r\n"
+                                   "Expect: 100-continue\r\n");
+  holder.send(head);
+  holder.read_until("\r\n\r\n");
+  holder.send("\"" + std::string(800, 'x'));
+  // The holder's bytes may still be on their way, so the others ask until they have arrived.
+  int status = 200;
+  while (status == 200) {
+    Client other{server.port()};
+    status = other.ask(json_request("GET /hello", "\"" + std::string(500, 'x') + "\"")).status;
+  }
+  EXPECT_EQ(status, 503);
+  EXPECT_EQ(holder.ask(std::string(100, 'x') + "\"").status, 200);
+  EXPECT_EQ(Client{server.port()}
+                .ask(json_request("GET /hello", "\"" + std::string(900, 'x') + "\""))
+                .status,
+            200)
+      << "what was answered must not count any longer";
+}
+
+TEST(Drain, LetsARequestInFlightFinishAndClosesTheIdle) {
+  Door door;
+  TestServer server{with_hello({door.route("/door")}), quick()};
+  Client idle{server.port()};
+  EXPECT_EQ(idle.ask(request("GET /hello")).status, 200);
+  Client busy{server.port()};
+  busy.send(request("GET /door"));
+  door.until_somebody_waits();
+
+  server.begin_drain(milliseconds{10'000});
+  EXPECT_TRUE(idle.closed_by_server());
+  door.let_go(server);
+  const auto answer = busy.read_answer();
+  EXPECT_EQ(answer.body, "\"done\"");
+  EXPECT_EQ(answer.header("connection"), "close");
+  EXPECT_TRUE(busy.closed_by_server());
+  server.join();
+}
+
+TEST(Drain, EndsWhatOutlivesTheGracePeriod) {
+  Limits limits = quick();
+  TestServer server{with_hello(), limits};
+  Client half{server.port()};
+  EXPECT_EQ(half.ask(request("GET /hello")).status, 200);
+  half.send("GET /hello HTTP/1.1\r\n");
+  server.stop(milliseconds{50});
+  EXPECT_TRUE(half.closed_by_server());
+}
+
+TEST(Drain, CancelsAHandlerThatOutlivesTheGracePeriod) {
+  Door door;
+  TestServer server{{door.route("/door")}, quick()};
+  Client busy{server.port()};
+  busy.send(request("GET /door"));
+  door.until_somebody_waits();
+  server.stop(milliseconds{50});
+  EXPECT_TRUE(busy.closed_by_server());
+}
+
+}  // namespace
+}  // namespace berth::http

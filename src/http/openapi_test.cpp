@@ -1,0 +1,132 @@
+#include "http/openapi.hpp"
+
+#include "http/endpoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace berth::http {
+namespace {
+
+struct BoxPath {
+  core::CompanyId company_id;
+};
+BOOST_DESCRIBE_STRUCT(BoxPath, (), (company_id))
+
+struct BoxQuery {
+  std::optional<std::int64_t> limit;
+};
+BOOST_DESCRIBE_STRUCT(BoxQuery, (), (limit))
+
+struct Box {
+  std::string name;
+  std::optional<bool> is_open;
+};
+BOOST_DESCRIBE_STRUCT(Box, (), (name, is_open))
+
+std::vector<Route> routes() {
+  using core::Permission;
+  const std::string boxes = "/api/companies/{company_id}/boxes";
+  return {
+      Endpoint<BoxPath, BoxQuery, None, core::Listing<Box>>{
+          .path = boxes,
+          .needs = Permission::company_read,
+          .tag = "boxes",
+          .says = "List the boxes",
+          .call = [](auto, auto) -> Task<core::Listing<Box>> { co_return core::Listing<Box>{}; }},
+      Endpoint<BoxPath, None, Box, core::Stored<Box>>{
+          .verb = Verb::post,
+          .path = boxes,
+          .needs = Permission::company_operate,
+          .tag = "boxes",
+          .says = "Make a box",
+          .status = 201,
+          .call = [](auto, auto input) -> Task<core::Stored<Box>> {
+            co_return core::Stored<Box>{.value = input.body};
+          }},
+      EventStream<None, None>{
+          .path = "/api/events",
+          .needs = Permission::open,
+          .tag = "events",
+          .says = "Follow",
+          .call = [](auto, auto, auto, EventSink&) -> Task<> { co_return Result<>{}; }},
+      Endpoint<BoxPath, None, None, NoContent>{
+          .verb = Verb::delete_,
+          .path = "/api/companies/{companyId}",
+          .needs = Permission::instance_admin,
+          .tag = "companies",
+          .says = "Delete a company",
+          .call = [](auto, auto) -> Task<NoContent> { co_return NoContent{}; }},
+  };
+}
+
+const bj::object& at(const bj::object& document, std::string_view pointer) {
+  static bj::value copy;
+  copy = bj::value(document).at_pointer(pointer);
+  return copy.as_object();
+}
+
+class OpenApiTest : public testing::Test {
+ protected:
+  bj::object document_ = openapi_document(routes(), {.title = "Berth", .version = "1"});
+  static constexpr auto boxes = "/paths/~1api~1companies~1{companyId}~1boxes";
+};
+
+TEST_F(OpenApiTest, DescribesPathQueryBodyAndAnswer) {
+  EXPECT_EQ(document_.at("openapi"), "3.1.0");
+  EXPECT_EQ(bj::value(at(document_, std::string{boxes} + "/get")), *parse_json(R"({
+    "operationId": "getCompaniesByCompanyIdBoxes", "summary": "List the boxes", "tags": ["boxes"],
+    "x-berth-permission": "company_read",
+    "parameters": [
+      {"name":"companyId","in":"path","required":true,"schema":{"type":"string","format":"uuid"}},
+      {"name":"limit","in":"query","required":false,"schema":{"type":"integer"}}],
+    "responses": {
+      "200": {"description":"Success","headers":{"Link":{"schema":{"type":"string"}}},
+              "content":{"application/json":{"schema":
+                {"type":"array","items":{"$ref":"#/components/schemas/Box"}}}}},
+      "default": {"$ref":"#/components/responses/Error"}}})"));
+  const bj::object& post = at(document_, std::string{boxes} + "/post");
+  EXPECT_EQ(post.at("requestBody").at_pointer("/content/application~1json/schema/$ref"),
+            "#/components/schemas/Box");
+  EXPECT_TRUE(post.at("responses").as_object().contains("201"));
+  EXPECT_EQ(post.at("parameters").at(1).at("name"), "Idempotency-Key");
+}
+
+TEST_F(OpenApiTest, AnOpenRouteNeedsNoTokenAndAStreamSaysWhatItIs) {
+  const bj::object& events = at(document_, "/paths/~1api~1events/get");
+  EXPECT_TRUE(events.at("security").as_array().empty());
+  EXPECT_TRUE(
+      events.at("responses").at_pointer("/200/content").as_object().contains("text/event-stream"));
+  EXPECT_EQ(document_.at("security").at(0).as_object().begin()->key(), "bearer");
+}
+
+TEST_F(OpenApiTest, EveryReferenceLeadsSomewhere) {
+  const std::string text = encode_text(document_);
+  std::size_t found = 0;
+  for (std::size_t i = text.find("\"#/"); i != std::string::npos; i = text.find("\"#/", i + 1)) {
+    const std::string pointer = text.substr(i + 2, text.find('"', i + 1) - i - 2);
+    boost::system::error_code error;
+    EXPECT_NE(bj::value(document_).find_pointer(pointer, error), nullptr) << pointer;
+    ++found;
+  }
+  EXPECT_GE(found, 5U);
+}
+
+TEST_F(OpenApiTest, OperationIdsAreUniqueAndTheTextIsAlwaysTheSame) {
+  std::set<std::string> ids;
+  std::size_t count = 0;
+  for (const auto& path : document_.at("paths").as_object()) {
+    for (const auto& verb : path.value().as_object()) {
+      ids.emplace(verb.value().at("operationId").as_string());
+      ++count;
+    }
+  }
+  EXPECT_EQ(ids.size(), count);
+  EXPECT_EQ(count, 4U);
+  EXPECT_EQ(encode_text(openapi_document(routes(), {.title = "Berth", .version = "1"})),
+            encode_text(document_));
+}
+
+}  // namespace
+}  // namespace berth::http

@@ -1,0 +1,195 @@
+"""Every route with every kind of caller: nobody gets further than the table of permissions says."""
+
+import re
+
+from support import BerthTest, ssh_environment
+
+MISSING = "00000000-0000-4000-8000-000000000000"
+
+# What each caller may do, by the permission that a route needs.
+ALLOWED = {
+    "nobody": {"open"},
+    "viewer": {"open", "signed_in", "company_read"},
+    "operator": {"open", "signed_in", "company_read", "company_operate"},
+    "admin": {"open", "signed_in", "company_read", "company_operate", "company_admin"},
+    "agent": {"open", "signed_in", "company_read", "agent_self"},
+    "instance": {"open", "signed_in", "company_read", "company_operate", "company_admin",
+                 "instance_admin"},
+}
+
+
+class Tenancy(BerthTest):
+    def start(self, **variables):
+        server = self.serve("--mode", "authenticated", home=self.folder / str(len(variables)), **variables)
+        server.keys = {"instance": (server.home / "admin.token").read_text().strip(), "nobody": None}
+        return server
+
+    def call(self, server, who, verb, path, body=None):
+        key = server.keys[who]
+        return server.request(verb, path, body, {"Authorization": f"Bearer {key}"} if key else {})
+
+    def furnish(self, server, name):
+        """A company with one object of each kind, and a key of each role; the ids by path parameter."""
+        def made(path, body):
+            answer = self.call(server, "instance", "POST", path, body)
+            self.assertEqual(answer.status, 201, answer.text)
+            return answer.json
+
+        company = made("/api/companies", {"name": name})["id"]
+        home = f"/api/companies/{company}"
+        agent = made(f"{home}/agents", {"name": "a", "adapterType": "process",
+                                        "adapterConfig": {"command": "true"}})["id"]
+        environment = made(f"{home}/environments", ssh_environment("e"))["id"]
+        secret = made(f"{home}/secrets", {"name": "s", "value": "v"})["id"]
+        token = made(f"{home}/tokens", {"name": "spare"})["token"]["id"]
+        for role in ("viewer", "operator", "admin"):
+            server.keys[f"{role} of {name}"] = made(f"{home}/tokens", {"name": role, "role": role})["key"]
+        server.keys[f"agent of {name}"] = made(f"{home}/tokens", {
+            "name": "agent", "kind": "agent_key", "agentId": agent})["key"]
+        return {"company": company, "agent": agent, "environment": environment, "secret": secret,
+                "token": token, "lease": MISSING}
+
+    def routes(self, server):
+        for path, verbs in server.get("/api/openapi.json").json["paths"].items():
+            for verb, operation in verbs.items():
+                if not path.endswith("/stream"):
+                    yield verb.upper(), path, operation["x-berth-permission"]
+
+    BODIES = {
+        ("POST", "/api/companies"): {"name": "new"},
+        ("POST", "/api/companies/{company}/agents"): {"name": "n", "adapterType": "codex_local"},
+        ("POST", "/api/companies/{company}/secrets"): {"name": "n", "value": "v"},
+        ("POST", "/api/companies/{company}/tokens"): {"name": "n"},
+        ("POST", "/api/tokens"): {"name": "n"},
+        ("POST", "/api/secrets/{secret}/rotate"): {"value": "v2"},
+    }
+
+    def body(self, verb, path):
+        if (verb, path) == ("POST", "/api/companies/{company}/environments"):
+            return ssh_environment("n")
+        return self.BODIES.get((verb, path), {} if verb in ("POST", "PATCH") else None)
+
+    def filled(self, path, ids):
+        return re.sub(r"{(\w+)}", lambda match: ids[match.group(1)], path)
+
+    def test_no_caller_gets_further_than_its_role(self):
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                server = self.start(**variables)
+                ids = self.furnish(server, "red")
+                tried = 0
+                for verb, path, permission in self.routes(server):
+                    for who, allowed in ALLOWED.items():
+                        name = who if who in server.keys else f"{who} of red"
+                        if permission in allowed:
+                            continue
+                        answer = self.call(server, name, verb, self.filled(path, ids),
+                                           self.body(verb, path))
+                        wanted = 401 if who == "nobody" else 403
+                        self.assertEqual(answer.status, wanted, f"{who}: {verb} {path}: {answer.text}")
+                        tried += 1
+                self.assertGreater(tried, 100)
+
+    def test_a_foreign_object_cannot_be_told_from_a_missing_one(self):
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                server = self.start(**variables)
+                red, blue = self.furnish(server, "red"), self.furnish(server, "blue")
+                nothing = dict.fromkeys(red, MISSING)
+                for verb, path, permission in self.routes(server):
+                    if "{" not in path or permission in ("instance_admin", "agent_self"):
+                        continue
+                    for who in ("viewer", "operator", "admin", "agent"):
+                        if permission not in ALLOWED[who]:
+                            continue
+                        body = self.body(verb, path)
+                        foreign = self.call(server, f"{who} of blue", verb, self.filled(path, red), body)
+                        missing = self.call(server, f"{who} of blue", verb, self.filled(path, nothing),
+                                            body)
+                        self.assertEqual(foreign.status, 404, f"{who}: {verb} {path}: {foreign.text}")
+                        self.assertEqual(foreign.text.replace(red["company"], MISSING), missing.text)
+                # Nothing was touched, and the owner still sees it all.
+                for kind, path in (("environment", "environments"), ("secret", "secrets"),
+                                   ("agent", "agents"), ("token", "tokens")):
+                    mine = self.call(server, "admin of red", "GET", f"/api/{path}/{red[kind]}")
+                    self.assertEqual((mine.status, mine.json.get("revokedAt")), (200, None), path)
+                self.assertEqual(
+                    [c["name"] for c in self.call(server, "viewer of blue", "GET", "/api/companies").json],
+                    ["blue"])
+
+    def test_what_a_role_allows_it_can_do(self):
+        server = self.start()
+        ids = self.furnish(server, "red")
+        for verb, path, permission in self.routes(server):
+            if verb == "DELETE" or path == "/api/instance/rekey" or "{lease}" in path:
+                continue
+            for who in ("viewer", "operator", "admin", "agent", "instance"):
+                if permission not in ALLOWED[who]:
+                    continue
+                name = who if who in server.keys else f"{who} of red"
+                answer = self.call(server, name, verb, self.filled(path, ids), self.body(verb, path))
+                self.assertIn(answer.status, (200, 201, 409), f"{who}: {verb} {path}: {answer.text}")
+
+    def test_viewers_and_agents_see_no_config(self):
+        server = self.start()
+        ids = self.furnish(server, "red")
+        path = f"/api/environments/{ids['environment']}"
+        for who in ("viewer", "agent"):
+            seen = self.call(server, f"{who} of red", "GET", path).json
+            self.assertEqual((seen["config"], seen["envVars"], seen["metadata"]), ({}, {}, None))
+            self.assertEqual((seen["configRedacted"], seen["metadataRedacted"]), (True, True))
+            listed = self.call(server, f"{who} of red", "GET",
+                               f"/api/companies/{ids['company']}/environments").json
+            self.assertTrue(all(row["config"] == {} for row in listed))
+        seen = self.call(server, "operator of red", "GET", path).json
+        self.assertEqual((seen["config"]["host"], seen["configRedacted"]), ("10.0.0.1", False))
+
+    def test_a_revoked_or_expired_key_opens_nothing(self):
+        server = self.start()
+        ids = self.furnish(server, "red")
+        home = f"/api/companies/{ids['company']}"
+        self.assertEqual(self.call(server, "viewer of red", "GET", home).status, 200)
+        tokens = self.call(server, "admin of red", "GET", f"{home}/tokens").json
+        viewer = next(token for token in tokens if token["name"] == "viewer")
+        self.assertNotIn(server.keys["viewer of red"], str(tokens))
+        self.assertEqual(self.call(server, "admin of red", "DELETE",
+                                   f"/api/tokens/{viewer['id']}").status, 200)
+        refused = self.call(server, "viewer of red", "GET", home)
+        self.assertEqual((refused.status, refused.json["code"]), (401, "unauthenticated"))
+        server.keys["forged"] = "brt_" + "A" * 43
+        server.keys["odd"] = "x" * 5000
+        for who in ("forged", "odd"):
+            self.assertEqual(self.call(server, who, "GET", home).status, 401)
+        past = self.call(server, "admin of red", "POST", f"{home}/tokens",
+                         {"name": "p", "expiresAt": "2020-01-01T00:00:00.000Z"})
+        self.assertEqual(past.status, 400)
+
+    def test_the_key_of_a_deleted_agent_is_dead(self):
+        server = self.start()
+        ids = self.furnish(server, "red")
+        me = self.call(server, "agent of red", "GET", "/api/agents/me")
+        self.assertEqual((me.status, me.json["id"]), (200, ids["agent"]))
+        self.call(server, "operator of red", "DELETE", f"/api/agents/{ids['agent']}")
+        self.assertEqual(self.call(server, "agent of red", "GET", "/api/agents/me").status, 401)
+
+    def test_keys_are_stored_only_as_hashes(self):
+        server = self.start()
+        self.furnish(server, "red")
+        server.stop()
+        for file in server.home.rglob("berth.db*"):
+            content = file.read_bytes()
+            for key in server.keys.values():
+                if key:
+                    self.assertNotIn(key.encode(), content)
+
+    def test_the_first_key_is_for_the_owner_alone_and_made_once(self):
+        server = self.start()
+        file = server.home / "admin.token"
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        server.stop()
+        kept = file.read_text()
+        again = self.serve("--mode", "authenticated", home=server.home)
+        self.assertEqual(file.read_text(), kept)
+        answer = again.request("GET", "/api/companies", None,
+                               {"Authorization": f"Bearer {kept.strip()}"})
+        self.assertEqual(answer.status, 200)

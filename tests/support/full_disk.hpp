@@ -1,0 +1,31 @@
+#pragma once
+
+#include <sys/resource.h>
+
+#include <csignal>
+
+namespace berth::tests {
+
+// While it lives, no byte can be written to any file of this process: what a full disk looks like,
+// to root as well. Look at what happened after it is gone, because the output of the test may be a
+// file too.
+class FullDisk {
+ public:
+  FullDisk() : on_excess_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, on_excess_);
+  }
+
+ private:
+  void (*on_excess_)(int);
+  rlimit before_{};
+};
+
+}  // namespace berth::tests
