@@ -129,6 +129,7 @@ void Printer::list(const bj::array& rows, const std::vector<Column>& columns) co
     return;
   }
   std::vector<std::string> titles;
+  titles.reserve(columns.size());
   for (const Column& column : columns) titles.push_back(column.title);
   std::vector<std::vector<Cell>> cells;
   for (const bj::value& row : rows) {
