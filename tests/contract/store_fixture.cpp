@@ -14,7 +14,8 @@
 namespace berth::store {
 
 std::string postgres_url() {
-  const char* url = std::getenv("BERTH_TEST_PG");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  const char* url =
+      std::getenv("BERTH_TEST_PG");  // NOLINT(concurrency-mt-unsafe): nobody writes it
   return url == nullptr ? "" : url;
 }
 
