@@ -50,7 +50,7 @@ struct Outcome {
 
 Outcome ended_early(PgConnection& connection, Result<> result) {
   if (connection.lost()) return {Fate::reconnect, std::move(result)};
-  static_cast<void>(connection.command("rollback"));
+  [[maybe_unused]] const Result<> undone = connection.command("rollback");
   return {connection.take_repeat() ? Fate::again : Fate::done, std::move(result)};
 }
 
