@@ -1,5 +1,6 @@
-#include "base/assert.hpp"
 #include "base/json.hpp"
+
+#include "base/assert.hpp"
 
 #include <cstddef>
 #include <cstdint>

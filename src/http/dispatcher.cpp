@@ -1,6 +1,5 @@
 #include "http/dispatcher.hpp"
 
-#include "base/log.hpp"
 #include "http/target.hpp"
 
 #include <boost/asio/error.hpp>
@@ -8,17 +7,6 @@
 #include <boost/system/system_error.hpp>
 
 namespace berth::http {
-namespace {
-
-std::unexpected<Error> thrown(const Request& request, std::string_view what) {
-  log::error("http.handler_threw",
-             {{"request", request.request_id}, {"path", request.path}, {"what", what}});
-  return fail(Errc::bug, "the server failed on request " + request.request_id,
-              "look for this request in the server's log");
-}
-
-}  // namespace
-
 template <class T>
 Task<T> guarded(Task<T> task, const Request& request) {
   try {
@@ -27,11 +15,11 @@ Task<T> guarded(Task<T> task, const Request& request) {
     if (error.code() == asio::error::operation_aborted) {
       co_return fail(Errc::cancelled, "request " + request.request_id + " was cancelled");
     }
-    co_return thrown(request, error.what());
+    co_return fail(Errc::bug, error.what());
   } catch (const std::exception& error) {
-    co_return thrown(request, error.what());
+    co_return fail(Errc::bug, error.what());
   } catch (...) {
-    co_return thrown(request, "something that is no exception");
+    co_return fail(Errc::bug, "the handler threw something that is no exception");
   }
 }
 

@@ -31,8 +31,7 @@ class Dispatcher {
   const Limits& limits_;
 };
 
-// Runs a handler; what it throws is logged under the request's id and becomes Errc::bug, and a
-// cancelled wait becomes Errc::cancelled.
+// Runs a handler; what it throws becomes Errc::bug, and a cancelled wait becomes Errc::cancelled.
 template <class T>
 Task<T> guarded(Task<T> task, const Request& request);
 

@@ -7,6 +7,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <poll.h>
+
 #include <future>
 
 namespace berth::http {
@@ -76,14 +78,12 @@ TEST(Limits, AHeaderThatTricklesIsCutOffHoweverSteadyItComes) {
   TestServer server{with_hello(), limits};
   Client client{server.port()};
   client.send("GET /hello HTTP/1.1\r\n");
-  std::thread trickle{[&] {
-    while (client.send("x")) std::this_thread::sleep_for(milliseconds{20});
-  }};
+  // A byte every 20 ms, until there is something to read.
+  pollfd answered{.fd = client.fd(), .events = POLLIN, .revents = 0};
+  while (::poll(&answered, 1, 20) == 0) ASSERT_TRUE(client.send("x"));
   const auto answer = client.read_answer();
   EXPECT_EQ(answer.status, 408);
   EXPECT_EQ(answer.header("connection"), "close");
-  ::shutdown(client.fd(), SHUT_RDWR);
-  trickle.join();
 }
 
 TEST(Limits, ABodyThatDoesNotComeIs408) {

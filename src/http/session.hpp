@@ -150,7 +150,8 @@ class Session final : public Connection {
       }
       const auto [error, size] = co_await stream_.async_read_some(
           inbox_.prepare(read_bytes), asio::as_tuple(asio::use_awaitable));
-      if (error) co_return std::unexpected(interrupted(error));
+      // The sweep may find a connection overdue when its next bytes are already on the way here.
+      if (error || timed_out_) co_return std::unexpected(interrupted(error));
       inbox_.commit(size);
       if (phase_ == Phase::idle) begin_reading();
     }
@@ -201,6 +202,10 @@ class Session final : public Connection {
     if (const auto* plain = std::get_if<PlainHandler>(&handler)) {
       co_return co_await respond_plain(*plain, match);
     }
+    if (reader_->head().method == Head::Method::head) {
+      const Error error{Errc::method_not_allowed, "a stream has no HEAD", "use GET"};
+      co_return co_await deliver_error(error, match.route);
+    }
     Result<core::Call> call = co_await guarded(dispatcher_.admit(request_, *match.route), request_);
     if (!call) co_return co_await deliver_error(call.error(), match.route);
     if (const auto* events = std::get_if<EventHandler>(&handler)) {
@@ -235,7 +240,7 @@ class Session final : public Connection {
     const bool failed = handled != nullptr && !*handled && sink.open();
     if (failed && !sink.started()) co_return co_await deliver_error(handled->error(), match.route);
     if (failed) {
-      Event last{.name = "error", .data = error_response(handled->error()).body};
+      Event last{.name = "error", .data = error_response(shown(handled->error())).body};
       co_await sink.send(std::move(last));
     }
     finish(match.route, 200);
@@ -259,12 +264,21 @@ class Session final : public Connection {
   }
 
   asio::awaitable<Next> deliver_error(const Error& error, const Route* route) {
-    Response response = error_response(error);
-    if (response.status >= 500) {
-      log::warn("http.request_failed",
-                {{"request", request_.request_id}, {"code", error.code}, {"error", error.message}});
+    co_return co_await deliver(error_response(shown(error)), route, persistence());
+  }
+
+  // What a client gets to see. What is wrong with us goes to the log, and details of a bug only
+  // there.
+  Error shown(const Error& error) const {
+    if (status_of(error.code) >= 500 && error.code != Errc::overloaded) {
+      log::error("http.request_failed", {{"request", request_.request_id},
+                                         {"path", request_.path},
+                                         {"code", error.code},
+                                         {"error", error.message}});
     }
-    co_return co_await deliver(std::move(response), route, persistence());
+    if (error.code != Errc::bug) return error;
+    return Error{Errc::bug, "the server failed on request " + request_.request_id,
+                 "look for this request in the server's log"};
   }
 
   asio::awaitable<Next> deliver(Response response, const Route* route, Persistence persistence) {
@@ -284,7 +298,8 @@ class Session final : public Connection {
     const auto [error, size] =
         co_await asio::async_write(stream_, buffers, asio::as_tuple(asio::use_awaitable));
     finish(route, response.status);
-    const bool again = !error && persistence == Persistence::keep_alive;
+    // A drain that began during the write found nothing idle to close.
+    const bool again = !error && persistence == Persistence::keep_alive && !traffic_.draining();
     co_return again ? Next::request : Next::close;
   }
 
