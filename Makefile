@@ -2,6 +2,7 @@
 # it installs the Debian packages that are missing, builds what it needs, and can be repeated.
 BERTH_HOME ?= $(CURDIR)/build/home
 LISTEN ?= 127.0.0.1:3100
+FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test check bench fuzz format hooks clean
@@ -29,9 +30,9 @@ bench:  ## measure against the bounds of docs/bench.md, one line per number
 	@cmake --preset bench && cmake --build --preset bench
 	@tools/with-postgres bench/run
 
-fuzz:  ## run the fuzz targets (SECONDS_EACH=60)
+fuzz:  ## run the fuzz targets (FUZZ_SECONDS=60)
 	@tools/install test
-	@tools/test --only fuzz
+	@tools/test --only fuzz --fuzz-seconds $(FUZZ_SECONDS)
 
 format:  ## format every source file
 	@tools/install check

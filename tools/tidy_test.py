@@ -45,6 +45,10 @@ class Rules(unittest.TestCase):
             self.keeps("src/core/a.cpp", f'// {text}\nconst char* a = "{text}";\n')
         self.keeps("src/core/a.cpp", "using namespace std::chrono_literals;\n")
 
+    def test_a_banned_word_with_a_reason_is_allowed(self):
+        self.keeps("tests/a.cpp", "sleep_for(1s);  // allowed: the client is slow on purpose\n")
+        self.breaks("banned", "tests/a.cpp", "sleep_for(1s);  // allowed:\n")
+
     def test_nolint_needs_a_reason_and_todo_a_kind(self):
         self.breaks("remarks", "src/core/a.cpp", "int a;  // NOLINT\n")
         self.breaks("remarks", "src/core/a.cpp", "// TODO: later\n")
@@ -74,6 +78,16 @@ class Rules(unittest.TestCase):
         self.breaks("prose", "docs/a.md", "# one\n# two\n")
         self.breaks("prose", "docs/a.md", "# a\n[gone](b.md)\n")
         self.keeps("docs/a.md", "# a\n```\n# a comment\n```\n[core](../src/core/README.md#x)\n")
+
+    def test_a_promise_names_a_test_that_exists(self):
+        files = {**README, "src/core/a_test.cpp": "TEST(A, Holds) {}\n",
+                 "tests/e2e/b_test.py": "def test_it_holds(self):\n"}
+        for word, rules in (("`A.Holds`", set()), ("`A.*`", set()), ("`A.Ho...`", set()),
+                            ("`b_test.py: it_holds`", set()), ("`b_test.py`", set()),
+                            ("`A.Breaks`", {"promises"}), ("`A.Hold`", {"promises"}),
+                            ("`b_test.py: it`", {"promises"}), ("`c_test.py`", {"promises"})):
+            document = f"# Guarantees\n| promise | {word} |\n"
+            self.assertEqual(broken({**files, "docs/guarantees.md": document}), rules, word)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@
 namespace berth::app {
 namespace {
 
-const prometheus::Histogram::BucketBoundaries seconds_buckets{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
-                                                              0.05,   0.1,   0.25,   0.5,   1,    5};
+const prometheus::Histogram::BucketBoundaries seconds_buckets{
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5};
 
 double resident_bytes() {
   const auto text = read_file("/proc/self/statm", 256);

@@ -115,6 +115,8 @@ class Program {
   }
 
   Task<> serve_until_signal(http::ServerOptions options, cli::Mode mode) {
+    // Before anybody is told that the server is there, so that a signal never finds it unprepared.
+    asio::signal_set signals{loop_, SIGTERM, SIGINT};
     BERTH_CO_DO(co_await prepare(work_, home_, mode));
     BERTH_CO_TRY(const unsigned short port, server_.listen());
     const std::string url = url_of(options, port);
@@ -126,7 +128,6 @@ class Program {
     log::info("server.started",
               {{"url", url}, {"version", cli::version()}, {"mode", name_of(mode)}});
 
-    asio::signal_set signals{loop_, SIGTERM, SIGINT};
     const auto [error, signal] = co_await signals.async_wait(asio::as_tuple(asio::use_awaitable));
     log::info("server.stopping", {{"signal", error ? 0 : signal}});
     signals.clear();  // a second signal ends the process at once

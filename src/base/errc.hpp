@@ -26,7 +26,6 @@ namespace berth {
   X(precondition_failed)                 \
   X(idempotency_key_reused)              \
   X(request_timed_out)                   \
-  X(too_many_connections)                \
   X(overloaded)                          \
   /* who a caller is */                  \
   X(unauthenticated)                     \

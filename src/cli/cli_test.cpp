@@ -76,6 +76,7 @@ class CliTest : public testing::Test {
 
 TEST_F(CliTest, PrintsATableOnATerminalAndJsonIntoAPipe) {
   console_.out_is_terminal = true;
+  console_.columns = 120;
   ASSERT_EQ(run({"env", "list", "--no-color"}), 0) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("DRIVER  STATUS  DESCRIPTION"));
   EXPECT_THAT(out_.str(), HasSubstr("Local  local   active  -"));
@@ -85,6 +86,19 @@ TEST_F(CliTest, PrintsATableOnATerminalAndJsonIntoAPipe) {
   console_.out_is_terminal = true;
   ASSERT_EQ(run({"--json", "env", "list"}), 0);
   EXPECT_TRUE(parse_json(out_.str()));
+}
+
+TEST_F(CliTest, ANestedFieldIsSpreadOverLinesForPeople) {
+  console_.out_is_terminal = true;
+  ASSERT_EQ(run({"env", "get", environment, "--no-color"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("env vars  \n    {\n      \"A\": \"1\"\n    }\n"));
+}
+
+TEST_F(CliTest, AListWithoutPagesIsAskedForWithoutALimit) {
+  answers_["GET /api/secrets/" + std::string{environment} + "/versions"] =
+      http_answer(200, R"([{"number":1}])");
+  ASSERT_EQ(run({"secret", "versions", environment}), 0) << err_.str();
+  EXPECT_THAT(last().line, Not(HasSubstr("limit")));
 }
 
 TEST_F(CliTest, ColourNeedsATerminalThatDidNotRefuse) {

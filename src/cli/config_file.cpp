@@ -47,6 +47,15 @@ Result<GivenValue> value_of(const toml::node& node, const std::string& where,
               "put text in quotes; settings have no sections");
 }
 
+std::unexpected<Error> unknown(const std::string& where, const std::string& name,
+                               const std::vector<std::string>& known) {
+  const std::string near = closest(name, known);
+  std::string remedy = "'berth config show' lists all";
+  if (!near.empty()) remedy.insert(0, "did you mean '" + near + "'? ");
+  return fail(Errc::config_invalid, where + ": " + name + ": is not a known setting",
+              std::move(remedy));
+}
+
 // The library reports what it cannot read by throwing; here that becomes a value.
 Result<toml::table> parse(const std::string& text, const std::string& path) {
   try {
@@ -72,12 +81,7 @@ Result<std::map<std::string, GivenValue>> read_config_file(const std::string& pa
   for (const auto& [key, node] : table) {
     const std::string name{key.str()};
     const std::string where = place(path, key.source());
-    if (std::ranges::find(known, name) == known.end()) {
-      const std::string near = closest(name, known);
-      const std::string hint = near.empty() ? "" : "did you mean '" + near + "'? ";
-      return fail(Errc::config_invalid, where + ": " + name + ": is not a known setting",
-                  hint + "'berth config show' lists all");
-    }
+    if (std::ranges::find(known, name) == known.end()) return unknown(where, name, known);
     BERTH_TRY(values[name], value_of(node, where, name));
   }
   return values;

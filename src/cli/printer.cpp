@@ -83,6 +83,22 @@ Shown shown_for(std::string_view key) {
   return key == "status" || key == "outcome" ? Shown::state : Shown::plain;
 }
 
+// What would be one long line of JSON.
+bool is_nested(const bj::value& value) {
+  if (value.is_object()) return !value.get_object().empty();
+  return value.is_array() && !value.get_array().empty() && value.get_array().front().is_object();
+}
+
+std::string indented(const std::string& lines) {
+  std::string out;
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', at), lines.size());
+    out += "\n    " + printable(std::string_view{lines}.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string pretty(const bj::value& value) {
@@ -113,6 +129,7 @@ void Printer::list(const bj::array& rows, const std::vector<Column>& columns) co
     return;
   }
   std::vector<std::string> titles;
+  titles.reserve(columns.size());
   for (const Column& column : columns) titles.push_back(column.title);
   std::vector<std::vector<Cell>> cells;
   for (const bj::value& row : rows) {
@@ -123,7 +140,8 @@ void Printer::list(const bj::array& rows, const std::vector<Column>& columns) co
     }
   }
   const TableStyle style{.columns = static_cast<std::size_t>(console_.columns),
-                         .colour = options_.colour};
+                         .colour = options_.colour,
+                         .whole = titles.front() == "ID" ? 1U : 0U};
   console_.out << render_table(titles, cells, style);
 }
 
@@ -142,7 +160,8 @@ void Printer::object(const bj::value& value) const {
     if (shown_for(key) == Shown::moment && item.is_string()) {
       shown.text += " (" + std::string{item.get_string()} + ")";
     }
-    const std::string text = printable(shown.text);
+    std::string text = printable(shown.text);
+    if (is_nested(item)) text = indented(pretty(item));
     console_.out << (options_.colour ? painted(name, Paint::dim) : name)
                  << std::string(width - display_width(name) + 2, ' ')
                  << (options_.colour ? painted(text, shown.paint) : text) << "\n";

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <numeric>
+#include <span>
 
 namespace berth::cli {
 namespace {
@@ -64,16 +65,16 @@ std::size_t width_of(std::uint32_t point) {
   return in(two_wide, point) ? 2 : 1;
 }
 
-std::vector<std::size_t> fit(std::vector<std::size_t> widths, std::size_t columns) {
-  if (columns == 0) return widths;
+std::vector<std::size_t> fit(std::vector<std::size_t> widths, const TableStyle& style) {
+  if (style.columns == 0 || style.whole >= widths.size()) return widths;
   const auto total = [&] {
     return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) +
            gap * (widths.size() - 1);
   };
-  while (total() > columns) {
-    const auto widest = std::ranges::max_element(widths);
+  while (total() > style.columns) {
+    const auto widest = std::ranges::max_element(std::span{widths}.subspan(style.whole));
     if (*widest <= narrowest) break;
-    *widest -= std::min(*widest - narrowest, total() - columns);
+    *widest -= std::min(*widest - narrowest, total() - style.columns);
   }
   return widths;
 }
@@ -156,7 +157,7 @@ std::string render_table(const std::vector<std::string>& titles,
       widths[i] = std::max(widths[i], display_width(row[i].text));
     }
   }
-  widths = fit(std::move(widths), style.columns);
+  widths = fit(std::move(widths), style);
   std::string out;
   append_line(out, head, widths, style);
   for (const std::vector<Cell>& row : clean) append_line(out, row, widths, style);

@@ -27,6 +27,7 @@ std::string painted(std::string_view text, Paint paint);
 struct TableStyle {
   std::size_t columns = 80;  // of the terminal; 0 is no limit
   bool colour = false;
+  std::size_t whole = 0;  // leading columns that are never cut: an id is of use only whole
 };
 
 // Aligned columns under their titles. The widest column gives way when the terminal is too narrow.

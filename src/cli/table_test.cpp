@@ -42,6 +42,14 @@ TEST(RenderTable, NarrowsTheWidestColumnToFitTheTerminal) {
   EXPECT_EQ(text, "ID        TEXT\n12345678  " + std::string(19, 'x') + "…\n");
 }
 
+TEST(RenderTable, CutsNoColumnThatMustStayWhole) {
+  const std::string text =
+      render_table({"ID", "TEXT"}, {{{std::string(30, 'i')}, {std::string(20, 'x')}}},
+                   {.columns = 42, .whole = 1});
+  EXPECT_EQ(text, "ID" + std::string(30, ' ') + "TEXT\n" + std::string(30, 'i') + "  " +
+                      std::string(9, 'x') + "…\n");
+}
+
 TEST(RenderTable, PaintsOnlyWhenAskedTo) {
   const std::vector<std::vector<Cell>> rows = {{{"a", Paint::red}}};
   EXPECT_EQ(render_table({"T"}, rows, {}), "T\na\n");

@@ -18,6 +18,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Whether the store answers: asked by whoever decides to send requests here.
+  Task<> ready();
+
   Means means;
   Catalog catalog;
   Companies companies{means, catalog};

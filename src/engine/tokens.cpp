@@ -115,8 +115,8 @@ Task<NewToken> Tokens::create_instance_key(core::Call call, CreateToken wanted) 
   const Wish wish{std::nullopt,      core::TokenKind::operator_key,
                   core::Role::admin, std::nullopt,
                   wanted.name,       wanted.expires_at};
-  co_return co_await write_once(means_, call,
-                                [&](store::Session& s) { return insert(s, call, wish, make_key()); });
+  co_return co_await write_once(
+      means_, call, [&](store::Session& s) { return insert(s, call, wish, make_key()); });
 }
 
 Task<core::Token> Tokens::revoke(core::Call call, core::TokenId id) {

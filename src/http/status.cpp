@@ -81,7 +81,6 @@ unsigned status_of(Errc code) {
     case Errc::listen_failed: return 500;
     case Errc::server_unreachable: return 502;
     case Errc::cancelled:
-    case Errc::too_many_connections:
     case Errc::overloaded:
     case Errc::store_unreachable:
     case Errc::store_locked:

@@ -35,7 +35,8 @@ class SqliteAttempt final : public Attempt {
 // Undoing cannot fail in a way that matters: what is not committed is gone at the latest when the
 // connection is closed.
 void undo(SqliteConnection& connection, std::string_view sql) {
-  if (connection.in_transaction()) static_cast<void>(connection.run(sql));
+  if (!connection.in_transaction()) return;
+  [[maybe_unused]] const Result<> undone = connection.run(sql);
 }
 
 Result<> run_alone(SqliteConnection& connection, std::string_view begin, Database::Work& work) {

@@ -1,35 +1,6 @@
 #include "contract/engine_fixture.hpp"
 
 namespace berth::engine {
-namespace {
-
-class FailingSession final : public store::Session {
- public:
-  FailingSession(store::Session& real, int fail_at, int& statements)
-      : real_(real), fail_at_(fail_at), statements_(statements) {}
-
-  Result<store::Rows> run(std::string_view sql, std::span<const store::Value> values) override {
-    if (++statements_ == fail_at_) return fail(Errc::store_full, "the disk is full");
-    return real_.run(sql, values);
-  }
-
- private:
-  store::Session& real_;
-  int fail_at_;
-  int& statements_;
-};
-
-}  // namespace
-
-void FailingDatabase::write(Work work, Done done) {
-  Work watched = [this, work = std::move(work)](store::Session& session) mutable {
-    statements_ = 0;
-    FailingSession failing{session, fail_at_, statements_};
-    return work(failing);
-  };
-  real_.write(std::move(watched), std::move(done));
-}
-
 void EngineContract::SetUp() {
   StoreContract::SetUp();
   if (IsSkipped()) return;
@@ -41,7 +12,7 @@ void EngineContract::SetUp() {
                                   random_);
   ASSERT_TRUE(vault) << vault.error().message;
   vault_.emplace(*std::move(vault));
-  failing_ = std::make_unique<FailingDatabase>(*database_);
+  failing_ = std::make_unique<store::FailingDatabase>(*database_);
   store_ = std::make_unique<store::Store>(*failing_);
   feed_ = std::make_unique<Feed>(loop_.get_executor());
   engine_ = std::make_unique<Engine>(Means{*store_, *vault_, clock_, random_, *feed_});

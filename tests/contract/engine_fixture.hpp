@@ -3,30 +3,11 @@
 #include "base/task_group.hpp"
 #include "contract/store_fixture.hpp"
 #include "engine/engine.hpp"
+#include "store/failing.hpp"
 
 #include <boost/asio/io_context.hpp>
 
 namespace berth::engine {
-
-// Passes everything on, and fails the n-th statement of every write: what a use case leaves then is
-// what a broken disk would leave.
-class FailingDatabase final : public store::Database {
- public:
-  explicit FailingDatabase(store::Database& real) : real_(real) {}
-
-  store::EngineKind engine() const override { return real_.engine(); }
-  void read(Work work, Done done) override { real_.read(std::move(work), std::move(done)); }
-  void write(Work work, Done done) override;
-
-  void fail_at(int statement) { fail_at_ = statement; }
-  // How many statements the last write ran.
-  int statements() const { return statements_; }
-
- private:
-  store::Database& real_;
-  int fail_at_ = 0;
-  int statements_ = 0;
-};
 
 // The engine over a fresh database of the parameter's engine.
 class EngineContract : public store::StoreContract {
@@ -57,7 +38,7 @@ class EngineContract : public store::StoreContract {
   CreateSecret secret_named(const std::string& name) const;
 
   asio::io_context loop_;
-  std::unique_ptr<FailingDatabase> failing_;
+  std::unique_ptr<store::FailingDatabase> failing_;
   std::unique_ptr<store::Store> store_;
   std::optional<vault::Vault> vault_;
   std::unique_ptr<Feed> feed_;

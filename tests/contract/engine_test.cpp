@@ -194,7 +194,7 @@ TEST_P(Failing, AUseCaseThatBreaksAtAnyStatementLeavesNothing) {
     failing_->fail_at(walked + 1);
     const auto made = run(engine_->environments.create(call, id, ssh("e")));
     if (made) break;
-    EXPECT_EQ(made.error().code, Errc::store_full);
+    EXPECT_EQ(made.error().code, Errc::store_failed);
     EXPECT_EQ(everything(), before) << "after statement " << walked + 1;
     ++walked;
     ASSERT_LT(walked, 100);
@@ -220,6 +220,7 @@ TEST_P(Failing, AnUpdateThatBreaksAtAnyStatementChangesNothing) {
       EXPECT_NE(changed->value.config, made->value.config);
       return;
     }
+    failing_->fail_at(0);
     EXPECT_EQ(everything(), before) << "after statement " << statement;
     const auto now = run(engine_->environments.get(admin(), made->value.id));
     EXPECT_EQ(encode_text(now->value), encode_text(made->value)) << "after statement " << statement;

@@ -7,7 +7,6 @@
 #include "store/secrets.hpp"
 #include "store/settings.hpp"
 
-#include <condition_variable>
 #include <future>
 #include <latch>
 #include <thread>
@@ -141,11 +140,8 @@ class HeldWriter {
   HeldWriter(const HeldWriter&) = delete;
   HeldWriter& operator=(const HeldWriter&) = delete;
   ~HeldWriter() {
-    let_go();
+    go_.count_down();
     ended_.wait();
-  }
-  void let_go() {
-    if (!go_.try_wait()) go_.count_down();
   }
 
  private:
@@ -160,25 +156,20 @@ TEST_P(Transactions, OneFailingWorkAmongManyUndoesOnlyItself) {
   for (int i = 0; i < count; ++i) companies.push_back(company("c" + std::to_string(i)));
   std::vector<std::promise<Result<>>> ends(count);
   {
-    HeldWriter held{*database_};
+    const HeldWriter held{*database_};
     for (int i = 0; i < count; ++i) {
       database_->write(
           [&companies, i](Session& s) -> Result<> {
             BERTH_DO(insert_company(s, companies[i]));
-            if (i % 4 == 3) BERTH_DO(insert_company(s, companies[i - 1]));
-            return {};
+            return i % 4 == 3 ? insert_company(s, companies[i]) : Result<>{};
           },
           [&ends, i](Result<> result) { ends[i].set_value(std::move(result)); });
     }
-    // PostgreSQL's other connections may run the pair in either order; wait for each in turn there.
-    held.let_go();
   }
-  int kept = 0;
-  for (int i = 0; i < count; ++i) kept += ends[i].get_future().get() ? 1 : 0;
-  EXPECT_EQ(number("select count(*) from companies"), kept);
-  if (GetParam() == EngineKind::sqlite) {
-    EXPECT_EQ(kept, count * 3 / 4);
+  for (int i = 0; i < count; ++i) {
+    EXPECT_EQ(ends[i].get_future().get().has_value(), i % 4 != 3) << "job " << i;
   }
+  EXPECT_EQ(number("select count(*) from companies"), count * 3 / 4);
 }
 
 TEST_P(Transactions, WritersOnEightThreadsLoseNothing) {
@@ -319,7 +310,7 @@ TEST_P(Transactions, AWorkThatFailsAtAnyStatementLeavesNothing) {
     EXPECT_EQ(name_of(done.error().code), name_of(Errc::store_failed)) << "statement " << nth;
     EXPECT_EQ(rows(), 0) << "after statement " << nth;
   }
-  EXPECT_EQ(nth, 7);  // six statements, and once without a failure
+  EXPECT_GT(nth, 5) << "the walk ended before the use case did";
   EXPECT_EQ(rows(), 4);
 }
 

@@ -14,7 +14,8 @@
 namespace berth::store {
 
 std::string postgres_url() {
-  const char* url = std::getenv("BERTH_TEST_PG");  // NOLINT(concurrency-mt-unsafe)
+  const char* url =
+      std::getenv("BERTH_TEST_PG");  // NOLINT(concurrency-mt-unsafe): nobody writes it
   return url == nullptr ? "" : url;
 }
 
@@ -45,7 +46,8 @@ TemporarySchema::TemporarySchema() {
   static int made = 0;
   name_ = "berth_" + std::to_string(::getpid()) + "_" + std::to_string(++made);
   const std::string base = postgres_url();
-  url_ = base + (base.contains('?') ? "&" : "?") + "options=-csearch_path%3D" + name_;
+  url_ = base + (base.contains('?') ? "&" : "?") + "application_name=" + name_ +
+         "&options=-csearch_path%3D" + name_;
   run_on_postgres(base, "drop schema if exists " + name_ + " cascade; create schema " + name_);
 }
 

@@ -38,7 +38,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// A PostgreSQL schema of the test's own.
+// A PostgreSQL schema of the test's own; its connections bear its name as application_name.
 class TemporarySchema {
  public:
   TemporarySchema();
@@ -46,6 +46,7 @@ class TemporarySchema {
   TemporarySchema& operator=(const TemporarySchema&) = delete;
   ~TemporarySchema();
   const std::string& url() const { return url_; }
+  const std::string& name() const { return name_; }
 
  private:
   std::string name_;

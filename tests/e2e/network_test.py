@@ -2,7 +2,6 @@
 
 import resource
 import socket
-import time
 
 from support import BerthTest
 
@@ -51,14 +50,11 @@ class Network(BerthTest):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         server = self.serve("--connections-max", str(SLOW_CLIENTS + 1000))
         with SlowClients(server.port, SLOW_CLIENTS) as slow:
-            slowest = 0.0
             for _ in range(5):
                 slow.send_a_byte_each()
-                started = time.monotonic()
+                # Each of these fails when it takes longer than support.ANSWER_LIMIT_S.
                 self.assertEqual(server.get("/api/health").status, 200)
                 self.assertEqual(server.get("/api/companies").status, 200)
-                slowest = max(slowest, time.monotonic() - started)
-            self.assertLess(slowest, 2.0)
 
 
 def read_to_end(client):

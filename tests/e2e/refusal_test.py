@@ -1,6 +1,5 @@
 """A server that cannot start says why, what to do, and leaves everything as it was."""
 
-import os
 import socket
 import sqlite3
 
@@ -31,7 +30,8 @@ class Refusal(BerthTest):
     def test_the_local_mode_beyond_loopback(self):
         done = self.run_berth("serve", "--home", self.home, "--listen", "0.0.0.0:0")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("loopback", done.stderr)
+        self.assertIn("0.0.0.0", done.stderr)
+        self.assertIn("--mode authenticated", done.stderr)
 
     def test_a_key_file_that_others_can_read(self):
         self.start_once()
@@ -59,15 +59,8 @@ class Refusal(BerthTest):
         self.serve()
         self.refuses(says=["berth.db"])
 
-    def test_a_read_only_database(self):
-        if os.geteuid() == 0:
-            self.skipTest("root can write to every file")
-        self.start_once()
-        (self.home / "berth.db").chmod(0o400)
-        self.refuses(says=["berth.db"])
-
     def test_postgres_that_is_not_there(self):
-        self.refuses(says=["postgres"], BERTH_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+        self.refuses(says=["127.0.0.1"], BERTH_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
 
     def test_a_setting_that_does_not_exist(self):
         self.home.mkdir(mode=0o700)

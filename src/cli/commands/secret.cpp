@@ -92,17 +92,43 @@ void add_status_change(CommandTree& tree, CLI::App& group, const std::string& na
   add_name(app, *options);
 }
 
-void add_rows(CommandTree& tree, CLI::App& group, const std::string& name, const std::string& says,
-              const std::string& rest, std::vector<Column> columns) {
+void add_events(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<SecretOptions>();
-  CLI::App& app =
-      tree.leaf(group, name, says, "berth secret " + name + " db-password",
-                [options, rest, columns = std::move(columns)](Session& session) -> Result<> {
-                  BERTH_TRY(const std::string id, session.find_id(secret_kind(), options->named));
-                  BERTH_TRY(const bj::array rows, session.list("/api/secrets/" + id + rest));
-                  session.printer().list(rows, columns);
-                  return {};
-                });
+  CLI::App& app = tree.leaf(
+      group, "events", "who read it", "berth secret events db-password",
+      [options](Session& session) -> Result<> {
+        BERTH_TRY(const std::string id, session.find_id(secret_kind(), options->named));
+        BERTH_TRY(const bj::array rows, session.list("/api/secrets/" + id + "/access-events"));
+        session.printer().list(rows, {{"WHEN", "createdAt", Shown::moment},
+                                      {"OUTCOME", "outcome", Shown::state},
+                                      {"CONSUMER", "consumerType"},
+                                      {"ID", "consumerId"},
+                                      {"FIELD", "configPath"},
+                                      {"VERSION", "secretVersion"}});
+        return {};
+      });
+  add_name(app, *options);
+}
+
+Result<> versions(Session& session, const SecretOptions& options) {
+  BERTH_TRY(const std::string id, session.find_id(secret_kind(), options.named));
+  BERTH_TRY(const bj::value rows, session.get("/api/secrets/" + id + "/versions"));
+  if (!rows.is_array()) {
+    session.printer().object(rows);
+    return {};
+  }
+  session.printer().list(rows.get_array(), {{"VERSION", "number"},
+                                            {"STATUS", "status", Shown::state},
+                                            {"SEALED WITH", "keyId"},
+                                            {"CREATED", "createdAt", Shown::moment}});
+  return {};
+}
+
+void add_versions(CommandTree& tree, CLI::App& group) {
+  const auto options = std::make_shared<SecretOptions>();
+  CLI::App& app = tree.leaf(group, "versions", "its values, without the values",
+                            "berth secret versions db-password",
+                            [options](Session& session) { return versions(session, *options); });
   add_name(app, *options);
 }
 
@@ -175,18 +201,8 @@ void add_secret_commands(CommandTree& tree) {
   add_delete(tree, group, secret_kind(), "berth secret delete db-password --yes");
   add_rotation(tree, group);
   add_usage(tree, group);
-  add_rows(tree, group, "events", "who read it", "/access-events",
-           {{"WHEN", "createdAt", Shown::moment},
-            {"OUTCOME", "outcome", Shown::state},
-            {"CONSUMER", "consumerType"},
-            {"ID", "consumerId"},
-            {"FIELD", "configPath"},
-            {"VERSION", "secretVersion"}});
-  add_rows(tree, group, "versions", "its values, without the values", "/versions",
-           {{"VERSION", "number"},
-            {"STATUS", "status", Shown::state},
-            {"SEALED WITH", "keyId"},
-            {"CREATED", "createdAt", Shown::moment}});
+  add_events(tree, group);
+  add_versions(tree, group);
   add_status_change(tree, group, "disable", "let nobody read it", "disabled");
   add_status_change(tree, group, "enable", "let it be read again", "active");
   add_rekey(tree, group);

@@ -81,7 +81,12 @@ Finding check_sqlite(const std::string& path) {
   if (size > 0 && (!head || !head->starts_with("SQLite format 3"))) {
     return {"database", Verdict::fail, path + " is no SQLite database", "restore it from a backup"};
   }
-  return {"database", Verdict::ok, "SQLite, " + path + ", " + bytes_text(size)};
+  // What was written lately is still in the log beside it.
+  struct stat log{};
+  const auto log_size = ::stat((path + "-wal").c_str(), &log) == 0
+                            ? static_cast<unsigned long long>(log.st_size)
+                            : 0ULL;
+  return {"database", Verdict::ok, "SQLite, " + path + ", " + bytes_text(size + log_size)};
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
-#include "store/mapping.hpp"
 
 namespace berth::http {
 namespace {
@@ -25,12 +24,8 @@ Task<Response> constant(Response answer) {
   co_return answer;
 }
 
-// Asks the store something small: ready means that a request would find it.
 Task<Response> readiness(engine::Engine& work) {
-  const Result<> answered = co_await work.means.store.read([](store::Session& s) -> Result<> {
-    BERTH_DO(store::query(s, "select count(*) from schema_migrations"));
-    return {};
-  });
+  const Result<> answered = co_await work.ready();
   const Readiness ready{.status = answered ? "ready" : "unavailable",
                         .store = answered ? "ok" : std::string{name_of(answered.error().code)},
                         .error = answered ? std::nullopt : std::optional{answered.error().message}};
