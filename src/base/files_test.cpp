@@ -1,6 +1,7 @@
 #include "base/files.hpp"
 
 #include "support/full_disk.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,13 +21,6 @@ using testing::HasSubstr;
 
 class FilesTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "/berth_files_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string at(const std::string& name) const { return folder_ + "/" + name; }
   std::vector<std::string> names() const {
     std::vector<std::string> found;
@@ -40,7 +34,8 @@ class FilesTest : public testing::Test {
     return ::stat(path.c_str(), &found) == 0 ? found.st_mode & 07777 : 0;
   }
 
-  std::string folder_;
+  const tests::TemporaryFolder temporary_;
+  const std::string& folder_ = temporary_.path();
 };
 
 TEST_F(FilesTest, CreateWritesTheWholeTextWithItsMode) {

@@ -4,6 +4,7 @@
 #include "cli/completion.hpp"
 
 #include "support/loopback_server.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,8 +34,6 @@ constexpr auto environment = "0190bbbb-0000-7000-8000-000000000002";
 class CliTest : public testing::Test {
  protected:
   CliTest() {
-    std::string name = testing::TempDir() + "cli_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
     console_.user = 1000;
     console_.variables = {{"HOME", folder_}, {"BERTH_HOME", folder_}, {"BERTH_URL", server_.url()}};
     answers_["GET /api/companies"] =
@@ -46,7 +45,6 @@ class CliTest : public testing::Test {
         200, R"({"id":")" + std::string{environment} + R"(","name":"Local","envVars":{"A":"1"}})",
         "ETag: \"3\"\r\n");
   }
-  ~CliTest() override { std::filesystem::remove_all(folder_); }
 
   int run(std::vector<std::string> arguments) {
     out_.str("");
@@ -65,7 +63,8 @@ class CliTest : public testing::Test {
   }
   SeenRequest last() const { return server_.seen().back(); }
 
-  std::string folder_;
+  const tests::TemporaryFolder temporary_;
+  const std::string& folder_ = temporary_.path();
   std::map<std::string, std::string> answers_;
   LoopbackServer server_{[this](const SeenRequest& request) { return answer(request); }};
   std::ostringstream out_;

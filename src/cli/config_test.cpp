@@ -1,6 +1,7 @@
 #include "cli/config.hpp"
 
 #include "base/files.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,14 +17,10 @@ using testing::HasSubstr;
 class ConfigTest : public testing::Test {
  protected:
   ConfigTest() {
-    std::string name = testing::TempDir() + "config_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
     input_.user = 1000;
     input_.system_file = folder_ + "/etc.toml";
     input_.variables = {{"HOME", folder_}};
   }
-  ~ConfigTest() override { std::filesystem::remove_all(folder_); }
-
   std::string write(const std::string& name, const std::string& text) {
     const std::string path = folder_ + "/" + name;
     EXPECT_TRUE(make_directories(parent_of(path), 0700));
@@ -41,7 +38,8 @@ class ConfigTest : public testing::Test {
     return config ? Error{} : config.error();
   }
 
-  std::string folder_;
+  const tests::TemporaryFolder temporary_;
+  const std::string& folder_ = temporary_.path();
   ConfigInput input_;
 };
 

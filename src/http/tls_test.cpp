@@ -3,6 +3,7 @@
 #include "base/files.hpp"
 #include "http/endpoint.hpp"
 #include "support/http.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -29,20 +30,7 @@ using Certificate = Owned<OpenSslKind<X509, X509_free>>;
 using ClientContext = Owned<OpenSslKind<SSL_CTX, SSL_CTX_free>>;
 using ClientSession = Owned<OpenSslKind<SSL, SSL_free>>;
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "berth-tls-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using tests::TemporaryFolder;
 
 void write_pem(const std::string& path, auto write) {
   std::FILE* file = std::fopen(path.c_str(), "w");
@@ -52,7 +40,7 @@ void write_pem(const std::string& path, auto write) {
 }
 
 // A key and a certificate that it signs itself.
-Tls make_files(const Folder& folder, const std::string& name) {
+Tls make_files(const TemporaryFolder& folder, const std::string& name) {
   const Key key{EVP_EC_gen("P-256")};
   const Certificate certificate{X509_new()};
   X509* raw = certificate.get();
@@ -112,7 +100,7 @@ class TlsTest : public testing::Test {
     return all;
   }
 
-  Folder folder_;
+  TemporaryFolder folder_;
   Tls files_ = make_files(folder_, "server");
   ClientContext context_{SSL_CTX_new(TLS_client_method())};
 };

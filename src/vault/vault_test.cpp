@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 #include "support/full_disk.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,12 +25,6 @@ constexpr auto context = "secret:42:1";
 
 class VaultTest : public testing::Test {
  protected:
-  VaultTest() {
-    std::string name = testing::TempDir() + "vault_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~VaultTest() override { std::filesystem::remove_all(folder_); }
-
   std::string file() const { return folder_ + "/master.key"; }
   KeySource from_file() const { return {.file = file()}; }
   Vault open_file() { return Vault::open(from_file(), random_).value(); }
@@ -48,7 +43,8 @@ class VaultTest : public testing::Test {
   }
   std::string text() const { return read_file(file(), 65536).value(); }
 
-  std::string folder_;
+  const tests::TemporaryFolder temporary_;
+  const std::string& folder_ = temporary_.path();
   SystemRandom random_;
 };
 

@@ -19,16 +19,6 @@ std::string postgres_url() {
   return url == nullptr ? "" : url;
 }
 
-TemporaryFolder::TemporaryFolder()
-    : path_((std::filesystem::temp_directory_path() / "berth-store-XXXXXX").string()) {
-  BERTH_ASSERT(::mkdtemp(path_.data()) != nullptr);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::string run_on_postgres(const std::string& url, const std::string& sql) {
   PGconn* connection = PQconnectdb(url.c_str());
   PQsetNoticeReceiver(connection, [](void*, const PGresult*) {}, nullptr);

@@ -10,6 +10,7 @@
 #include "core/secret.hpp"
 #include "core/token.hpp"
 #include "store/database.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,18 +26,7 @@ inline constexpr auto postgres_advice =
     "PostgreSQL is not at hand: run the tests with 'tools/with-postgres CMD', or set BERTH_TEST_PG "
     "to the URL of a database that they may write to";
 
-// A folder of the test's own.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder();
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using tests::TemporaryFolder;
 
 // A PostgreSQL schema of the test's own; its connections bear its name as application_name.
 class TemporarySchema {

@@ -3,6 +3,7 @@
 #include "cli/doctor/check.hpp"
 
 #include "base/files.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,20 +65,18 @@ TEST(BytesText, PicksTheUnit) {
 class ServerChecks : public testing::Test {
  protected:
   ServerChecks() {
-    std::string name = testing::TempDir() + "doctor_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
     machine_.settings.home = folder_;
     machine_.settings.master_key_file = folder_ + "/master.key";
     machine_.settings.database = "sqlite:" + folder_ + "/berth.db";
     machine_.server_url = "http://127.0.0.1:1";
   }
-  ~ServerChecks() override { std::filesystem::remove_all(folder_); }
   void write(const std::string& name, std::string_view text, mode_t mode) {
     ASSERT_TRUE(replace_file(folder_ + "/" + name, text, mode));
     ASSERT_EQ(::chmod((folder_ + "/" + name).c_str(), mode), 0);
   }
 
-  std::string folder_;
+  const tests::TemporaryFolder temporary_;
+  const std::string& folder_ = temporary_.path();
   Machine machine_;
 };
 
