@@ -1,0 +1,1 @@
+#include "integration/keeper_fixture.hpp"
