@@ -20,6 +20,7 @@ namespace berth::keeper {
 namespace {
 
 constexpr int control_fd = 3;
+constexpr std::size_t write_bytes = std::size_t{256} << 10;
 constexpr std::size_t receive_bytes = std::size_t{256} << 10;
 
 struct SpawnActions {
@@ -181,8 +182,11 @@ Result<Ended> KeeperClient::run(const Exec& exec, Limit limit) {
   return answer_to<Ended>(ended, limit);
 }
 
-Result<> KeeperClient::write(const std::string& exec_id, std::string bytes) {
-  return ask(Write{.exec_id = exec_id, .bytes = std::move(bytes)});
+Result<> KeeperClient::write(const std::string& exec_id, const std::string& bytes) {
+  for (std::size_t at = 0; at < bytes.size(); at += write_bytes) {
+    BERTH_DO(ask(Write{.exec_id = exec_id, .bytes = bytes.substr(at, write_bytes)}));
+  }
+  return {};
 }
 
 Result<> KeeperClient::close_stdin(const std::string& exec_id) {

@@ -69,7 +69,8 @@ class KeeperClient {
   Result<Ended> wait(const std::string& exec_id, Limit limit = usual_limit);
   // exec and wait in one go: one round trip.
   Result<Ended> run(const Exec& exec, Limit limit = usual_limit);
-  Result<> write(const std::string& exec_id, std::string bytes);
+  // In pieces, each answered before the next: as fast as the command reads.
+  Result<> write(const std::string& exec_id, const std::string& bytes);
   Result<> close_stdin(const std::string& exec_id);
   Result<> signal(const std::string& exec_id, int number);
   Result<> resize(const std::string& exec_id, std::uint16_t rows, std::uint16_t columns);

@@ -78,9 +78,12 @@ Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exe
   }
   held->warden_ = *std::move(warden);
   held->ended_.started_us = wall_clock_us();
-  // What a command was given may be secret; only the path is needed again, to explain a failure.
+  // What a command was given may be secret; only its name and the path are needed
+  // again, to explain a failure.
   std::erase_if(held->exec_.environment,
                 [](const std::string& entry) { return !entry.starts_with("PATH="); });
+  held->exec_.argv.resize(1);
+  held->exec_.argv.shrink_to_fit();
   held->stdin_waiting_ = std::move(held->exec_.stdin_bytes);
   held->stdin_queued_ = held->stdin_waiting_.size();
   held->close_stdin_after_ = held->exec_.stdin_kind == Stdin::bytes;
@@ -111,7 +114,7 @@ Result<> HeldExec::open_terminal(ChildEnds& ends) {
   }
   const winsize size{.ws_row = exec_.rows, .ws_col = exec_.columns, .ws_xpixel = 0, .ws_ypixel = 0};
   ::ioctl(terminal_.get(), TIOCSWINSZ, &size);
-  for (Fd* end : {&ends.in, &ends.out, &ends.err}) {
+  for (Fd* end : {&ends.in, &ends.out, &ends.err, &terminal_peer_}) {
     *end = Fd{::ioctl(terminal_.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC)};
     if (!*end) return io_failure("open", "terminal", errno);
   }
@@ -395,6 +398,7 @@ void HeldExec::finish() {
   stdout_ = Fd{};
   stderr_ = Fd{};
   terminal_ = Fd{};
+  terminal_peer_ = Fd{};
   refuse_writes();
   warden_.channel = Fd{};
   record();

@@ -83,7 +83,8 @@ class HeldExec {
   Fd stdin_;
   Fd stdout_;
   Fd stderr_;
-  Fd terminal_;  // stdin and stdout at once, when there is one
+  Fd terminal_;       // stdin and stdout at once, when there is one
+  Fd terminal_peer_;  // held, so that a command that lets go of its terminal is not hung up
 
   Phase phase_ = Phase::starting;
   bool main_ended_ = false;

@@ -6,12 +6,14 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -42,9 +44,13 @@ std::vector<std::string> candidates_of(const Exec& exec) {
   return found;
 }
 
-// What the keeper ignores and blocks is its own affair.
+// What the keeper, or whoever started it, ignores and blocks is not the command's affair. The C
+// library does not let go of two signals that it uses itself, so the kernel is asked.
 void reset_signals() {
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  constexpr std::array<std::uint64_t, 4> defaults{};  // handler, flags, restorer, mask
+  for (int number = 1; number < NSIG; ++number) {
+    ::syscall(SYS_rt_sigaction, number, defaults.data(), nullptr, sizeof(std::uint64_t));
+  }
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

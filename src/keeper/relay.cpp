@@ -5,6 +5,7 @@
 #include "keeper/protocol.hpp"
 #include "keeper/state_folder.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,14 +20,6 @@ namespace {
 
 constexpr const char* own_program = "/proc/self/exe";
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
-
-Result<std::size_t> read_some(int fd, std::vector<char>& into) {
-  while (true) {
-    const ssize_t got = ::read(fd, into.data(), into.size());
-    if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR) return io_failure("read", "relay", errno);
-  }
-}
 
 Result<> write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -69,23 +62,55 @@ Result<std::string> first_frame() {
   }
 }
 
-// Blocks where the slower side is slow: the back-pressure of one is that of the other.
-Result<> relay(int keeper) {
-  std::vector<char> piece(piece_bytes);
-  std::array<pollfd, 2> wanted{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{keeper, POLLIN, 0}};
-  while (true) {
-    if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) {
-      return io_failure("poll", "relay", errno);
+// Bytes on their way in one direction. What was read is written before more is read, so the
+// back-pressure of one side is that of the other.
+class Direction {
+ public:
+  Direction(int from, int to) : from_(from), to_(to), buffer_(piece_bytes) {}
+
+  pollfd wanted() const {
+    return begin_ == end_ ? pollfd{from_, POLLIN, 0} : pollfd{to_, POLLOUT, 0};
+  }
+  // False when the source has ended.
+  Result<bool> move() {
+    if (begin_ != end_) {
+      const ssize_t wrote = ::write(to_, buffer_.data() + begin_, end_ - begin_);
+      if (wrote < 0 && errno != EINTR && errno != EAGAIN)
+        return io_failure("write", "relay", errno);
+      if (wrote > 0) begin_ += static_cast<std::size_t>(wrote);
+      return true;
     }
+    const ssize_t got = ::read(from_, buffer_.data(), buffer_.size());
+    if (got < 0 && errno != EINTR && errno != EAGAIN) return io_failure("read", "relay", errno);
+    begin_ = 0;
+    end_ = got > 0 ? static_cast<std::size_t>(got) : 0;
+    return got != 0;
+  }
+
+ private:
+  int from_;
+  int to_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+Result<> relay(int keeper) {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, keeper}) {
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+  }
+  Direction to_keeper{STDIN_FILENO, keeper};
+  Direction from_keeper{keeper, STDOUT_FILENO};
+  while (true) {
+    std::array<pollfd, 2> wanted{to_keeper.wanted(), from_keeper.wanted()};
+    if (::poll(wanted.data(), wanted.size(), -1) < 0) continue;
     if (wanted[1].revents != 0) {
-      BERTH_TRY(const std::size_t got, read_some(keeper, piece));
-      if (got == 0) return {};
-      BERTH_DO(write_all(STDOUT_FILENO, {piece.data(), got}));
+      BERTH_TRY(const bool more, from_keeper.move());
+      if (!more) return {};
     }
     if (wanted[0].revents != 0) {
-      BERTH_TRY(const std::size_t got, read_some(STDIN_FILENO, piece));
-      if (got == 0) return {};
-      BERTH_DO(write_all(keeper, {piece.data(), got}));
+      BERTH_TRY(const bool more, to_keeper.move());
+      if (!more) return {};
     }
   }
 }

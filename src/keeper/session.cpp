@@ -14,6 +14,8 @@ namespace berth::keeper {
 namespace {
 
 constexpr std::size_t attachments_max = 64;
+// How much one client is sent before the others, and the commands, have their turn.
+constexpr std::size_t turn_bytes = std::size_t{4} << 20;
 constexpr std::size_t read_bytes = std::size_t{64} << 10;
 
 }  // namespace
@@ -23,6 +25,7 @@ void Session::add_to(PollSet& turn) {
   // Who does not take the answers may not ask for more.
   if (out_.size() < limits::client_backlog_bytes) events |= POLLIN;
   if (!out_.empty()) events |= POLLOUT;
+  if (hungry_) turn.wake_by(boot_ms());
   turn.watch(socket_.get(), events, [this](short ready) {
     if (closed_) return;
     if ((ready & POLLOUT) != 0) flush();
@@ -94,16 +97,19 @@ Result<> Session::attach(std::uint64_t request, const Attach& what) {
 
 void Session::pump() {
   handle_frames();
+  std::size_t sent = 0;
   for (std::size_t i = 0; i < attachments_.size() && out_.empty() && !closed_; ++i) {
-    pump_one(attachments_[i]);
+    sent += pump_one(attachments_[i]);
   }
+  hungry_ = sent >= turn_bytes && out_.empty();
   // Whoever had a turn stands last in the next, so that one busy output does not hide the others.
   if (attachments_.size() > 1) std::ranges::rotate(attachments_, attachments_.begin() + 1);
   std::erase_if(attachments_, [](const Attachment& attachment) { return attachment.over; });
 }
 
-void Session::pump_one(Attachment& attachment) {
-  while (out_.empty() && !closed_) {
+std::size_t Session::pump_one(Attachment& attachment) {
+  std::size_t sent = 0;
+  while (out_.empty() && !closed_ && sent < turn_bytes) {
     // Asked before reading: what is written between the two is then read in the next turn.
     const bool live = host_.is_live(attachment.exec_id);
     const ssize_t got = ::pread(attachment.file.get(), scratch_.data(), scratch_.size(),
@@ -111,14 +117,16 @@ void Session::pump_one(Attachment& attachment) {
     if (got <= 0) {
       attachment.over = !live;
       if (!live) host_.answer_end({id_, attachment.request}, attachment.exec_id);
-      return;
+      break;
     }
     append_frame(out_, attachment.request,
                  Output{.offset = attachment.offset,
                         .bytes = std::string{scratch_.data(), static_cast<std::size_t>(got)}});
     attachment.offset += static_cast<std::uint64_t>(got);
+    sent += static_cast<std::size_t>(got);
     flush();
   }
+  return sent;
 }
 
 }  // namespace berth::keeper

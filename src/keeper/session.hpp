@@ -54,7 +54,7 @@ class Session {
   void receive();
   void handle_frames();
   void flush();
-  void pump_one(Attachment& attachment);
+  std::size_t pump_one(Attachment& attachment);
 
   std::uint64_t id_;
   Fd socket_;
@@ -64,6 +64,7 @@ class Session {
   std::string out_;
   std::vector<Attachment> attachments_;
   bool greeted_ = false;
+  bool hungry_ = false;  // has had its share of this turn, and there is more
   bool closed_ = false;
 };
 
