@@ -84,7 +84,8 @@ class KeeperClient {
   Result<std::optional<Ended>> attach(const std::string& exec_id, std::uint64_t offset,
                                       const Visit& visit, Limit limit = usual_limit);
 
-  // The parts, for who wants several requests under way.
+  // The parts, for who wants several requests under way. An answer that comes before the one that
+  // is waited for is dropped: use Connection where each of many matters.
   template <Described Message>
   std::uint64_t send(const Message& message) {
     return connection_.send(message);

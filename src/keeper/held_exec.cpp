@@ -412,7 +412,8 @@ void HeldExec::record() {
   ended_.bytes_over_limit = output_.counts().over_limit;
   ended_.bytes_lost = output_.counts().lost;
   ended_.output_end = output_.end();
-  const bool written = publish(exit_file(exec_.exec_id), to_text(ended_)).has_value();
+  const bool written =
+      shared_.folder_gone || publish(exit_file(exec_.exec_id), to_text(ended_)).has_value();
   record_again_at_ = written ? never : boot_ms() + record_again_ms;
   over_ = written && phase_ == Phase::gone;
   recorded_ = true;

@@ -22,8 +22,9 @@ class HeldExec {
   // What all execs of a keeper share; it outlives them.
   struct Shared {
     Mail& mail;
-    std::span<char> scratch;  // what is read from a pipe, on its way to the file
-    rlimit open_files;        // for the commands
+    std::span<char> scratch;   // what is read from a pipe, on its way to the file
+    rlimit open_files;         // for the commands
+    bool folder_gone = false;  // then nothing is written to it any more
   };
 
   // `exec_id_reused` when the id has been used in this folder.

@@ -140,6 +140,7 @@ void Keeper::look_at_folder() {
   }
   struct stat card{};
   if (::stat(card_file, &card) == 0 || stopping_) return;
+  shared_.folder_gone = true;
   end_all(Outcome::stopped, "the state folder was removed", 0);
 }
 
@@ -239,7 +240,8 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
 void Keeper::say_goodbye() {
   epitaph_.ended_us = wall_clock_us();
   epitaph_.left_behind = static_cast<std::uint32_t>(descendants_of(::getpid()).size());
-  const Result<> written = publish(ended_file, to_text(epitaph_));
+  Result<> written = fail(Errc::io_failed, "the state folder was removed");
+  if (!shared_.folder_gone) written = publish(ended_file, to_text(epitaph_));
   ::unlink(socket_file);
   for (const Address& to : want_goodbye_) {
     if (written) answer(*this, to, Done{});

@@ -171,7 +171,6 @@ TEST_F(KeeperOutput, ThatTheDiskRefusesIsCountedWhileTheCommandGoesOn) {
     const auto status = client().stats(exec.exec_id);
     return status && status->processes == 1 && output_of(exec.exec_id).out.size() > 100'000;
   }));
-  ASSERT_TRUE(client().write(exec.exec_id, ""));
   const rlimit room{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   ASSERT_EQ(::prlimit(keeper_pid(), RLIMIT_FSIZE, &room, nullptr), 0);
   ASSERT_TRUE(client().write(exec.exec_id, "\n"));
