@@ -311,18 +311,24 @@ void HeldExec::drain(Fd& from, Stream stream) {
 }
 
 void HeldExec::read_reports() {
+  bool reset = false;
   while (phase_ != Phase::gone) {
     Report report;
     const ssize_t got = ::recv(warden_.channel.get(), &report, sizeof report, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
+    // A warden that ended with an order unread resets the channel: that is said once, before the
+    // reports it had sent, which are still to be read.
+    if (got < 0 && errno == ECONNRESET && !std::exchange(reset, true)) continue;
+    if (got < 0 && errno == EAGAIN && !reset) return;
     if (got == sizeof report) {
       take(report);
       continue;
     }
-    ended_.outcome = Outcome::lost;
-    ended_.message = "the process that watched the command was killed";
-    ended_.ended_us = wall_clock_us();
+    if (!main_ended_) {
+      ended_.outcome = Outcome::lost;
+      ended_.message = "the process that watched the command was killed";
+      ended_.ended_us = wall_clock_us();
+    }
     finish();
     answer_starts();
   }
