@@ -47,6 +47,7 @@ namespace berth {
   X(unsupported_adapter_environment)     \
   X(provider_unavailable)                \
   X(lease_not_found)                     \
+  X(sandbox_not_found)                   \
   X(run_not_found)                       \
   X(token_not_found)                     \
   X(secret_not_found)                    \

@@ -37,6 +37,7 @@ unsigned status_of(Errc code) {
     case Errc::agent_not_found:
     case Errc::environment_not_found:
     case Errc::lease_not_found:
+    case Errc::sandbox_not_found:
     case Errc::run_not_found:
     case Errc::token_not_found:
     case Errc::secret_not_found:
