@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "build" / "bench" / "bench"
 BERTH = Path(os.environ.get("BERTH", ROOT / "build" / "bench" / "berth"))
+KEEPER = BERTH.with_name("berth-keeper")
 START_LIMIT_S = 20
 STOP_LIMIT_S = 20
 

@@ -1,10 +1,14 @@
 # berth_library(NAME DEPENDS ...): every .cpp of the calling folder but *_test.cpp and *_fuzz.cpp becomes the library
-# berth_NAME; every *_test.cpp becomes part of the test program NAME_test (label unit).
+# berth_NAME; every *_test.cpp becomes part of the test program NAME_test (label unit). EXCLUDE names a source that
+# belongs to a program instead.
 function(berth_library name)
-  cmake_parse_arguments(arg "NO_TESTS" "" "DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "NO_TESTS" "EXCLUDE" "DEPENDS;LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   file(GLOB_RECURSE nested CONFIGURE_DEPENDS */*.cpp)
   list(APPEND sources ${nested})
+  if(arg_EXCLUDE)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${arg_EXCLUDE})
+  endif()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   set(fuzzers ${sources})

@@ -47,6 +47,7 @@ namespace berth {
   X(unsupported_adapter_environment)     \
   X(provider_unavailable)                \
   X(lease_not_found)                     \
+  X(sandbox_not_found)                   \
   X(run_not_found)                       \
   X(token_not_found)                     \
   X(secret_not_found)                    \
@@ -58,6 +59,19 @@ namespace berth {
   X(secret_version_missing)              \
   X(secret_version_inactive)             \
   X(binding_missing)                     \
+  /* a command and who holds it */       \
+  X(command_not_found)                   \
+  X(command_not_executable)              \
+  X(command_too_large)                   \
+  X(command_start_failed)                \
+  X(working_directory_missing)           \
+  X(variable_name_invalid)               \
+  X(exec_not_found)                      \
+  X(exec_id_reused)                      \
+  X(keeper_unreachable)                  \
+  X(keeper_protocol)                     \
+  X(keeper_full)                         \
+  X(keeper_stopping)                     \
   /* the vault */                        \
   X(master_key_invalid)                  \
   X(master_key_missing)                  \

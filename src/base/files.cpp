@@ -2,9 +2,11 @@
 
 #include "base/random.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -12,6 +14,12 @@
 
 namespace berth {
 namespace {
+
+struct DirectoryKind {
+  using Raw = DIR*;
+  static Raw none() { return nullptr; }
+  static void dispose(DIR* directory) noexcept { ::closedir(directory); }
+};
 
 std::string describe(int error_number) {
   std::array<char, 128> text{};
@@ -121,6 +129,19 @@ Result<> make_directories(const std::string& path, mode_t mode) {
   if (::stat(path.c_str(), &found) != 0) return io_failure("stat", path, errno);
   if (!S_ISDIR(found.st_mode)) return fail(Errc::io_failed, path + ": is no directory");
   return {};
+}
+
+Result<std::vector<std::string>> names_in(const std::string& path) {
+  const Owned<DirectoryKind> directory{::opendir(path.c_str())};
+  if (!directory) return io_failure("open", path, errno);
+  std::vector<std::string> names;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this function's own
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace berth

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace berth {
 
@@ -22,6 +23,8 @@ Result<> create_file(const std::string& path, std::string_view text, mode_t mode
 // The file holds the old text or the new, never a part, also after a power cut.
 Result<> replace_file(const std::string& path, std::string_view text, mode_t mode);
 Result<> make_directories(const std::string& path, mode_t mode);
+// What a directory holds, in order of name.
+Result<std::vector<std::string>> names_in(const std::string& path);
 std::string parent_of(const std::string& path);
 
 }  // namespace berth

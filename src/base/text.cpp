@@ -1,5 +1,7 @@
 #include "base/text.hpp"
 
+#include <algorithm>
+
 namespace berth {
 namespace {
 
@@ -14,8 +16,10 @@ std::size_t announced_length(unsigned first) {
   return first < 0xf5 ? 4 : 0;
 }
 
-// The length of the character at the start of the text; 0 when there is none.
+}  // namespace
+
 std::size_t character_length(std::string_view text) {
+  if (text.empty()) return 0;
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const std::size_t length = announced_length(byte(0));
   if (length < 2) return length;
@@ -30,7 +34,22 @@ std::size_t character_length(std::string_view text) {
   return overlong || surrogate || too_high ? 0 : length;
 }
 
-}  // namespace
+std::size_t cut_character_length(std::string_view text) {
+  for (std::size_t length = 1; length <= std::min<std::size_t>(3, text.size()); ++length) {
+    const std::string_view tail = text.substr(text.size() - length);
+    const auto first = static_cast<unsigned char>(tail.front());
+    if ((first & 0xc0) == 0x80) continue;
+    if (announced_length(first) <= length) return 0;
+    // Some rest must make it a character: the second byte alone can rule that out.
+    for (const char fill : {'\x80', '\xbf'}) {
+      std::string whole{tail};
+      whole.resize(announced_length(first), fill);
+      if (character_length(whole) != 0) return length;
+    }
+    return 0;
+  }
+  return 0;
+}
 
 std::string_view clipped(std::string_view text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;

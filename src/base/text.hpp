@@ -7,6 +7,10 @@
 // Text from outside on its way into a sentence, a JSON pointer or the log.
 namespace berth {
 
+// The bytes of the UTF-8 character at the start of the text; 0 when none begins there or it is cut.
+std::size_t character_length(std::string_view text);
+// The bytes at the end of the text that begin a UTF-8 character whose rest is still to come.
+std::size_t cut_character_length(std::string_view text);
 // The longest start of the text that fits and does not end inside a character.
 std::string_view clipped(std::string_view text, std::size_t bytes_max);
 // The text with '?' for every byte that is no part of a UTF-8 character.

@@ -52,5 +52,21 @@ TEST(InQuotes, IsShortAndClean) {
   EXPECT_EQ(in_quotes(std::string(1000, 'x')), "'" + std::string(64, 'x') + "'");
 }
 
+TEST(Text, KnowsACharacterThatIsCutFromOneThatIsWrong) {
+  const std::string_view euro = "\xe2\x82\xac";
+  EXPECT_EQ(cut_character_length(euro), 0U);
+  EXPECT_EQ(cut_character_length(euro.substr(0, 2)), 2U);
+  EXPECT_EQ(cut_character_length("a\xe2"), 1U);
+  EXPECT_EQ(cut_character_length("\xf0\x9f\x98"), 3U);
+  EXPECT_EQ(cut_character_length("\xe0\x80"), 0U) << "overlong: no rest helps";
+  EXPECT_EQ(cut_character_length("\xed\xa0"), 0U) << "a surrogate";
+  EXPECT_EQ(cut_character_length("\xf4\x90"), 0U) << "past U+10FFFF";
+  EXPECT_EQ(cut_character_length("\xff"), 0U);
+  EXPECT_EQ(cut_character_length("\x82\xac"), 0U);
+  EXPECT_EQ(cut_character_length(""), 0U);
+  EXPECT_EQ(character_length(euro), 3U);
+  EXPECT_EQ(character_length(""), 0U);
+}
+
 }  // namespace
 }  // namespace berth

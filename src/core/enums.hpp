@@ -31,6 +31,13 @@ BOOST_DEFINE_ENUM_CLASS(SecretAccessOutcome, success, failure, missing, inactive
                         optional_omitted, provider_error)
 BOOST_DEFINE_ENUM_CLASS(SecretProjection, unclassified, class_3_static_lease)
 
+// Why a run was started, and by what.
+BOOST_DEFINE_ENUM_CLASS(InvocationSource, on_demand, timer, assignment, automation)
+BOOST_DEFINE_ENUM_CLASS(TriggerDetail, manual, ping, callback, system)
+BOOST_DEFINE_ENUM_CLASS(OutputStream, stdout_, stderr_)
+BOOST_DEFINE_ENUM_CLASS(EventStream, system, stdout_, stderr_)
+BOOST_DEFINE_ENUM_CLASS(EventLevel, debug, info, warn, error)
+
 BOOST_DEFINE_ENUM_CLASS(TemplateKind, snapshot, image, provider_template, unknown)
 BOOST_DEFINE_ENUM_CLASS(TemplateStatus, active, superseded, revoked, failed)
 BOOST_DEFINE_ENUM_CLASS(SetupSessionStatus, starting, waiting_for_user, capturing, promoted,

@@ -18,6 +18,8 @@ struct EventTag       { static constexpr auto noun = "event"; };
 struct TokenTag       { static constexpr auto noun = "token"; };
 struct WorkspaceTag   { static constexpr auto noun = "workspace"; };
 struct IssueTag       { static constexpr auto noun = "issue"; };
+struct NodeTag        { static constexpr auto noun = "node"; };
+struct PluginTag      { static constexpr auto noun = "plugin"; };
 // clang-format on
 
 using CompanyId = Id<CompanyTag>;
@@ -33,5 +35,7 @@ using EventId = Id<EventTag>;
 using TokenId = Id<TokenTag>;
 using WorkspaceId = Id<WorkspaceTag>;
 using IssueId = Id<IssueTag>;
+using NodeId = Id<NodeTag>;
+using PluginId = Id<PluginTag>;
 
 }  // namespace berth::core

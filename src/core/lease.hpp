@@ -36,4 +36,33 @@ BOOST_DESCRIBE_STRUCT(Lease, (),
                        acquired_at, last_used_at, expires_at, released_at, failure_reason,
                        cleanup_status, metadata, created_at, updated_at))
 
+// What teardown needs beside the lease's own columns, kept as it was at acquisition: neither the
+// environment nor the plugin of today is asked.
+struct Teardown {
+  std::optional<PluginId> plugin_id = {};
+  std::optional<std::string> plugin_version = {};
+  bj::object config = {};                        // secret ids, never values
+  std::optional<std::string> state_folder = {};  // of the keeper, below the node's folder of states
+
+  friend bool operator==(const Teardown&, const Teardown&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Teardown, (), (plugin_id, plugin_version, config, state_folder))
+
+// A lease as the store keeps it: what the API shows, and what only the engine needs to end it.
+struct LeaseRecord : Lease {
+  std::optional<SandboxId> sandbox_id = {};
+  std::optional<NodeId> node_id = {};  // the server that works with it
+  DriverKind driver = DriverKind::local;
+  Teardown teardown = {};
+  std::optional<LeaseEvent> release_event = {};  // how it is to end, once that is known
+  std::int64_t attempts = 0;                     // of teardown
+  std::optional<Time> next_attempt_at = {};      // when the sweeper looks; absent: not by itself
+  std::optional<Time> parked_at = {};            // given up on, until an operator decides
+  std::optional<NodeId> claimed_by = {};  // the sweeper that is at it, until the claim lapses
+  std::optional<Time> claimed_until = {};
+};
+BOOST_DESCRIBE_STRUCT(LeaseRecord, (Lease),
+                      (sandbox_id, node_id, driver, teardown, release_event, attempts,
+                       next_attempt_at, parked_at, claimed_by, claimed_until))
+
 }  // namespace berth::core

@@ -37,9 +37,11 @@ unsigned status_of(Errc code) {
     case Errc::agent_not_found:
     case Errc::environment_not_found:
     case Errc::lease_not_found:
+    case Errc::sandbox_not_found:
     case Errc::run_not_found:
     case Errc::token_not_found:
-    case Errc::secret_not_found: return 404;
+    case Errc::secret_not_found:
+    case Errc::exec_not_found: return 404;
     case Errc::method_not_allowed: return 405;
     case Errc::request_timed_out: return 408;
     case Errc::conflict:
@@ -52,7 +54,8 @@ unsigned status_of(Errc code) {
     case Errc::environment_pending_sandbox_cleanup:
     case Errc::secret_name_taken:
     case Errc::secret_key_taken:
-    case Errc::store_constraint: return 409;
+    case Errc::store_constraint:
+    case Errc::exec_id_reused: return 409;
     case Errc::precondition_failed: return 412;
     case Errc::body_too_large: return 413;
     case Errc::unsupported_media_type: return 415;
@@ -66,7 +69,13 @@ unsigned status_of(Errc code) {
     case Errc::secret_missing:
     case Errc::secret_version_missing:
     case Errc::secret_version_inactive:
-    case Errc::binding_missing: return 422;
+    case Errc::binding_missing:
+    case Errc::command_not_found:
+    case Errc::command_not_executable:
+    case Errc::command_too_large:
+    case Errc::command_start_failed:
+    case Errc::working_directory_missing:
+    case Errc::variable_name_invalid: return 422;
     case Errc::header_too_large: return 431;
     case Errc::bug:
     case Errc::io_failed:
@@ -78,10 +87,14 @@ unsigned status_of(Errc code) {
     case Errc::store_newer:
     case Errc::store_failed:
     case Errc::config_invalid:
-    case Errc::listen_failed: return 500;
-    case Errc::server_unreachable: return 502;
+    case Errc::listen_failed:
+    case Errc::keeper_protocol: return 500;
+    case Errc::server_unreachable:
+    case Errc::keeper_unreachable: return 502;
     case Errc::cancelled:
     case Errc::overloaded:
+    case Errc::keeper_full:
+    case Errc::keeper_stopping:
     case Errc::store_unreachable:
     case Errc::store_locked:
     case Errc::store_read_only: return 503;

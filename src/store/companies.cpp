@@ -1,6 +1,6 @@
 #include "store/companies.hpp"
 
-#include "store/leases.hpp"
+#include "store/moving.hpp"
 #include "store/paging.hpp"
 
 namespace berth::store {
@@ -40,16 +40,22 @@ Result<> update_company(Session& session, const Stored<core::Company>& company) 
 }
 
 Result<> delete_company(Session& session, const core::CompanyId& id) {
+  // The rows that cascade with the company are all that is known of what its runs still hold.
   static const std::string sql =
-      "delete from companies where id = $1 and not exists (select 1 from environment_leases "
-      "where company_id = $1 and status in (" +
-      unfinished_lease_states() + "))";
+      "delete from companies where id = $1 and not exists (select 1 from environment_leases"
+      " where company_id = $1 and status in (" +
+      unfinished_states<core::LeaseState>() +
+      ")) and not exists (select 1 from sandboxes where company_id = $1 and status in (" +
+      unfinished_states<core::SandboxState>() +
+      ")) and not exists (select 1 from heartbeat_runs where company_id = $1 and status in (" +
+      unfinished_states<core::RunState>() + "))";
   BERTH_TRY(const Rows gone, query(session, sql, id));
   if (gone.changed == 1) return {};
   BERTH_TRY(const auto company, find_company(session, core::Reach::everything(), id));
-  return fail(Errc::company_in_use,
-              "Company " + company.value.name + " has leases that are not finished",
-              "wait until its runs have ended and their sandboxes are gone, then repeat");
+  return fail(
+      Errc::company_in_use,
+      "Company " + company.value.name + " has runs, leases or sandboxes that are not finished",
+      "wait until its runs have ended and their sandboxes are gone, then repeat");
 }
 
 Result<std::int64_t> count_companies(Session& session) {

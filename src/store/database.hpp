@@ -32,6 +32,9 @@ class Session {
  public:
   virtual ~Session() = default;
   virtual Result<Rows> run(std::string_view sql, std::span<const Value> parameters) = 0;
+  // Ends a select whose rows the transaction is about to take for itself: rows that another one is
+  // taking are passed over, where there can be another one. In a read it is an error.
+  virtual std::string_view skip_locked() const = 0;
 };
 
 enum class EngineKind { sqlite, postgres };

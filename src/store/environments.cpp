@@ -120,6 +120,12 @@ Result<bool> delete_environment(Session& session, const core::EnvironmentId& id)
       "update environment_leases set environment_id = null, version = version + 1"
       " where environment_id = $1 and " +
           deletable(),
+      "update sandboxes set environment_id = null, version = version + 1"
+      " where environment_id = $1 and " +
+          deletable(),
+      "update heartbeat_runs set environment_id = null, version = version + 1"
+      " where environment_id = $1 and " +
+          deletable(),
       "delete from environments where id = $1 and " + deletable(),
   };
   Rows last;

@@ -14,6 +14,8 @@ class FailingSession final : public Session {
     return inner_.run(sql, parameters);
   }
 
+  std::string_view skip_locked() const override { return inner_.skip_locked(); }
+
   // A work that passes over a failure does not succeed, as in a real transaction.
   Result<> outcome(Result<> result) const { return result && failed_ ? failure() : result; }
 

@@ -180,10 +180,9 @@ Result<std::optional<Stored<T>>> select_one(Session& session, std::string_view t
   return std::move(list.front());
 }
 
-// Writes every field of a row that is still at the version that was read; false when somebody was
-// faster. The table's key must be the struct's first field.
+// "update ... set ... where id = $1 and version = $9" for a struct of eight fields.
 template <class T>
-Result<bool> update(Session& session, const Stored<T>& row) {
+const std::string& update_of() {
   static const std::string sql = [] {
     std::string text = "update " + std::string{table_of<T>} + " set ";
     std::size_t at = 0;
@@ -193,9 +192,16 @@ Result<bool> update(Session& session, const Stored<T>& row) {
     });
     return text + "version = version + 1 where id = $1 and version = $" + std::to_string(at + 1);
   }();
+  return sql;
+}
+
+// Writes every field of a row that is still at the version that was read; false when somebody was
+// faster. The table's key must be the struct's first field.
+template <class T>
+Result<bool> update(Session& session, const Stored<T>& row) {
   std::vector<Value> values = mapping_detail::values(row.value, MembersOf<T>{});
   values.emplace_back(row.version);
-  BERTH_TRY(const Rows changed, session.run(sql, values));
+  BERTH_TRY(const Rows changed, session.run(update_of<T>(), values));
   return changed.changed == 1;
 }
 

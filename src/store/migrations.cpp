@@ -14,6 +14,10 @@ constexpr char foundation[] = {
 #embed "migrations/0001_foundation.sql"
 };
 
+constexpr char runs[] = {
+#embed "migrations/0002_runs.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -21,6 +25,7 @@ constexpr std::string_view text_of(const char (&bytes)[N]) {
 
 constexpr std::array known_migrations{
     Migration{1, "foundation", text_of(foundation)},
+    Migration{2, "runs", text_of(runs)},
 };
 
 constexpr std::string_view record_table = R"sql(
@@ -53,9 +58,7 @@ std::vector<std::string_view> statements_of(std::string_view sql) {
 
 // PostgreSQL compares text by the rules of a language unless it is told otherwise. By bytes, both
 // engines order ids alike, and an upgrade of the C library cannot break an index.
-std::string spelled_for(EngineKind engine, std::string_view statement) {
-  std::string sql{statement};
-  if (engine == EngineKind::sqlite) return sql;
+std::string collated(std::string sql) {
   constexpr std::string_view type = " text";
   constexpr std::string_view collation = " collate \"C\"";
   for (std::size_t at = sql.find(type); at != std::string::npos; at = sql.find(type, at)) {
@@ -64,6 +67,19 @@ std::string spelled_for(EngineKind engine, std::string_view statement) {
     if (whole_word) sql.insert(at, collation);
   }
   return sql;
+}
+
+// SQLite counts a primary key by itself only under this type.
+std::string counted(std::string sql) {
+  constexpr std::string_view type = " bigserial ";
+  const std::size_t at = sql.find(type);
+  if (at != std::string::npos) sql.replace(at, type.size(), " integer ");
+  return sql;
+}
+
+std::string spelled_for(EngineKind engine, std::string_view statement) {
+  std::string sql{statement};
+  return engine == EngineKind::sqlite ? counted(std::move(sql)) : collated(std::move(sql));
 }
 
 }  // namespace

@@ -63,9 +63,10 @@ std::string_view name_of_member(Time T::* wanted, boost::mp11::mp_list<M...> /*m
 }  // namespace paging_detail
 
 // select_page(session, Filter{}.equal("company_id", company), &Agent::created_at, page): ordered by
-// that time and the id, descending.
-template <class T>
-Result<Page<T>> select_page(Session& session, const Filter& filter, Time T::* at,
+// that time and the id, descending. For a struct that inherits its time from another:
+// select_page<Lease, LeaseRecord>(...).
+template <class Owner, class T = Owner>
+Result<Page<T>> select_page(Session& session, const Filter& filter, Time Owner::* at,
                             const PageRequest& request) {
   const std::int64_t limit = std::clamp<std::int64_t>(request.limit, 1, core::page_limit_max);
   std::vector<Value> values = filter.values();
@@ -73,7 +74,7 @@ Result<Page<T>> select_page(Session& session, const Filter& filter, Time T::* at
   values.push_back(to_value(request.after ? request.after->id : std::string{}));
   values.push_back(to_value(limit + 1));  // one more says whether there is another page
   const std::string tail =
-      paging_detail::tail(filter, paging_detail::name_of_member(at, MembersOf<T>{}));
+      paging_detail::tail(filter, paging_detail::name_of_member(at, MembersOf<Owner>{}));
   Page<T> page;
   BERTH_TRY(page.rows, select_bound<T>(session, tail, values));
   if (static_cast<std::int64_t>(page.rows.size()) > limit) {

@@ -26,6 +26,7 @@ constexpr auto unlock_migrations = "select pg_advisory_unlock(477445140731306041
 class PgAttempt final : public Attempt {
  public:
   explicit PgAttempt(PgConnection& connection) : connection_(connection) {}
+  std::string_view skip_locked() const override { return " for update skip locked"; }
 
  private:
   Result<Rows> execute(std::string_view sql, std::span<const Value> parameters) override {

@@ -165,7 +165,9 @@ Result<bool> reseal_version(Session& session, const core::SecretVersion& reseale
 
 Result<std::vector<std::string>> key_ids_in_use(Session& session) {
   BERTH_TRY(const Rows found,
-            session.run("select distinct key_id from company_secret_versions order by key_id", {}));
+            session.run("select key_id from company_secret_versions"
+                        " union select key_id from heartbeat_run_inputs order by key_id",
+                        {}));
   std::vector<std::string> list;
   for (const std::vector<Value>& row : found.rows) {
     BERTH_TRY(std::string id,

@@ -23,6 +23,8 @@ constexpr auto lock_wait = 5s;
 class SqliteAttempt final : public Attempt {
  public:
   explicit SqliteAttempt(SqliteConnection& connection) : connection_(connection) {}
+  // There is one writer.
+  std::string_view skip_locked() const override { return ""; }
 
  private:
   Result<Rows> execute(std::string_view sql, std::span<const Value> parameters) override {

@@ -118,7 +118,7 @@ class Guards : public Reading {
     EXPECT_WORKS(write([&](store::Session& s) -> Result<> {
       BERTH_TRY(const auto found,
                 store::find_environment(s, core::Reach::everything(), *environment_));
-      core::Lease held = lease(found.value, state);
+      core::LeaseRecord held = lease(found.value, state);
       held.lease_policy = policy;
       return store::insert_lease(s, held);
     }));

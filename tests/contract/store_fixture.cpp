@@ -3,6 +3,8 @@
 #include "base/assert.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
+#include "store/nodes.hpp"
+#include "store/runs.hpp"
 #include "store/secrets.hpp"
 
 #include <libpq-fe.h>
@@ -115,25 +117,96 @@ core::Environment StoreContract::local_environment(const core::CompanyId& compan
   return local;
 }
 
-core::Lease StoreContract::lease(const core::Environment& environment, core::LeaseState status) {
-  return {.id = fresh<core::LeaseId>(),
-          .company_id = environment.company_id,
-          .environment_id = environment.id,
-          .execution_workspace_id = {},
-          .issue_id = {},
-          .heartbeat_run_id = {},
-          .status = status,
-          .provider = "fake",
-          .provider_lease_id = {},
-          .acquired_at = now(),
-          .last_used_at = now(),
-          .expires_at = {},
-          .released_at = {},
-          .failure_reason = {},
-          .cleanup_status = {},
-          .metadata = {},
+core::LeaseRecord StoreContract::lease(const core::Environment& environment,
+                                       core::LeaseState status) {
+  return {core::Lease{.id = fresh<core::LeaseId>(),
+                      .company_id = environment.company_id,
+                      .environment_id = environment.id,
+                      .execution_workspace_id = {},
+                      .issue_id = {},
+                      .heartbeat_run_id = {},
+                      .status = status,
+                      .provider = "fake",
+                      .provider_lease_id = {},
+                      .acquired_at = now(),
+                      .last_used_at = now(),
+                      .expires_at = {},
+                      .released_at = {},
+                      .failure_reason = {},
+                      .cleanup_status = {},
+                      .metadata = {},
+                      .created_at = now(),
+                      .updated_at = now()}};
+}
+
+core::Run StoreContract::run(const core::CompanyId& company) {
+  return {.id = fresh<core::RunId>(),
+          .company_id = company,
+          .agent_id = {},
+          .environment_id = {},
+          .lease_id = {},
+          .node_id = {},
+          .trigger_detail = {},
+          .command = {},
+          .environment_choice = {},
+          .phases = {},
+          .error = {},
+          .error_code = {},
+          .exit_code = {},
+          .signal = {},
+          .usage_json = {},
+          .result_json = {},
+          .session_id_before = {},
+          .session_id_after = {},
+          .log_sha256 = {},
+          .stdout_excerpt = {},
+          .stderr_excerpt = {},
+          .process_pid = {},
+          .process_group_id = {},
+          .process_started_at = {},
+          .last_output_at = {},
+          .retry_of_run_id = {},
+          .context_snapshot = {},
+          .cancel_requested_at = {},
+          .started_at = {},
+          .finished_at = {},
           .created_at = now(),
           .updated_at = now()};
+}
+
+core::Sandbox StoreContract::sandbox(const core::Environment& environment,
+                                     core::SandboxState status) {
+  return {.id = fresh<core::SandboxId>(),
+          .company_id = environment.company_id,
+          .environment_id = environment.id,
+          .agent_id = {},
+          .execution_workspace_id = {},
+          .lease_id = {},
+          .node_id = {},
+          .provider = "fake",
+          .plugin_id = {},
+          .plugin_version = {},
+          .config = {{"image", "debian"}},
+          .provider_lease_id = {},
+          .fingerprint = "print",
+          .status = status,
+          .metadata = {},
+          .failure_reason = {},
+          .next_attempt_at = {},
+          .parked_at = {},
+          .expires_at = {},
+          .last_used_at = now(),
+          .created_at = now(),
+          .updated_at = now()};
+}
+
+core::Node StoreContract::node() {
+  return {.id = fresh<core::NodeId>(),
+          .name = "alpha",
+          .version = "1.2.3",
+          .started_at = now(),
+          .heartbeat_at = now(),
+          .fenced_at = {}};
 }
 
 core::SecretRecord StoreContract::secret(const core::CompanyId& company, const std::string& name) {
@@ -231,6 +304,19 @@ core::Environment StoreContract::given_environment(const core::CompanyId& compan
                                                    const std::string& name) {
   core::Environment made = environment(company, name);
   EXPECT_WORKS(write([&](Session& s) { return insert_environment(s, made); }));
+  return made;
+}
+
+core::Run StoreContract::given_run(const core::CompanyId& company) {
+  clock_.advance(std::chrono::milliseconds{1});
+  core::Run made = run(company);
+  EXPECT_WORKS(write([&](Session& s) { return insert_run(s, made); }));
+  return made;
+}
+
+core::Node StoreContract::given_node() {
+  core::Node made = node();
+  EXPECT_WORKS(write([&](Session& s) { return register_node(s, made); }));
   return made;
 }
 

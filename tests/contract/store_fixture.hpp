@@ -7,6 +7,9 @@
 #include "core/company.hpp"
 #include "core/environment.hpp"
 #include "core/lease.hpp"
+#include "core/node.hpp"
+#include "core/run.hpp"
+#include "core/sandbox.hpp"
 #include "core/secret.hpp"
 #include "core/token.hpp"
 #include "store/database.hpp"
@@ -96,7 +99,10 @@ class StoreContract : public testing::TestWithParam<EngineKind> {
   core::Agent agent(const core::CompanyId& company);
   core::Environment environment(const core::CompanyId& company, const std::string& name);
   core::Environment local_environment(const core::CompanyId& company);
-  core::Lease lease(const core::Environment& environment, core::LeaseState status);
+  core::LeaseRecord lease(const core::Environment& environment, core::LeaseState status);
+  core::Run run(const core::CompanyId& company);
+  core::Sandbox sandbox(const core::Environment& environment, core::SandboxState status);
+  core::Node node();
   core::SecretRecord secret(const core::CompanyId& company, const std::string& name);
   core::SecretVersion version(const core::SecretId& secret, std::int64_t number);
   core::SecretBinding binding(const core::SecretRecord& secret, core::SecretTarget type,
@@ -108,6 +114,8 @@ class StoreContract : public testing::TestWithParam<EngineKind> {
   // The same, put into the database.
   core::Company given_company(const std::string& name = "Acme");
   core::Environment given_environment(const core::CompanyId& company, const std::string& name);
+  core::Run given_run(const core::CompanyId& company);
+  core::Node given_node();
   core::SecretRecord given_secret(const core::CompanyId& company, const std::string& name);
 
   FakeClock clock_;

@@ -4,6 +4,10 @@
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
+#include "store/nodes.hpp"
+#include "store/run_events.hpp"
+#include "store/runs.hpp"
+#include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
 #include "store/tokens.hpp"
 
@@ -68,6 +72,7 @@ class ExplainingSession final : public Session {
       plan_ += std::get<std::string>(row.back()) + "\n";
     return inner_.run(sql, parameters);
   }
+  std::string_view skip_locked() const override { return inner_.skip_locked(); }
   const std::string& plan() const { return plan_; }
 
  private:
@@ -153,6 +158,109 @@ TEST_P(ListPlans, EveryListIsReadFromAnIndexInItsOrder) {
   expect_index("tokens", [&](Session& s) { return list_tokens(s, Reach::everything(), page); });
   expect_index("tokens of a company",
                [&](Session& s) { return list_tokens(s, Reach::only(acme.id), page); });
+}
+
+// A long history, and little that waits or works.
+class WorkPlans : public ListPlans {
+ protected:
+  void fill(const core::Company& acme, const core::Environment& box, const core::Agent& ada) {
+    constexpr int rows = 3000;
+    EXPECT_WORKS(write([&](Session& s) -> Result<> {
+      for (int i = 0; i < rows; ++i) {
+        clock_.advance(std::chrono::milliseconds{1});
+        core::Run old = run(acme.id);
+        old.agent_id = ada.id;
+        old.environment_id = box.id;
+        old.status = i % 100 == 0 ? core::RunState::queued : core::RunState::succeeded;
+        BERTH_DO(insert_run(s, old));
+        core::LeaseRecord held = lease(box, core::LeaseState::released);
+        held.heartbeat_run_id = old.id;
+        held.sandbox_id = fresh<core::SandboxId>();
+        BERTH_DO(insert_lease(s, held));
+        core::Sandbox gone = sandbox(box, core::SandboxState::destroyed);
+        gone.fingerprint = std::to_string(i);
+        BERTH_DO(insert_sandbox(s, gone));
+        BERTH_DO(append_run_event(s, {.company_id = acme.id,
+                                      .run_id = old.id,
+                                      .agent_id = {},
+                                      .event_type = "lifecycle",
+                                      .message = "m",
+                                      .payload = {},
+                                      .created_at = now()}));
+      }
+      return {};
+    }));
+    EXPECT_WORKS(write([&](Session& s) { return s.run("analyze", {}); }));
+  }
+
+  // The plan names this index and reads no table from end to end.
+  template <class Query>
+  void expect_uses(const char* index, Query ask) {
+    EXPECT_WORKS(write([&](Session& s) -> Result<> {
+      ExplainingSession session{s, GetParam()};
+      BERTH_DO(ask(session));
+      const std::string& plan = session.plan();
+      EXPECT_TRUE(plan.contains(index)) << index << ":\n" << plan;
+      EXPECT_FALSE(plan.contains("Seq Scan")) << index << ":\n" << plan;
+      EXPECT_FALSE(plan.contains("SCAN ") && !plan.contains("USING")) << index << ":\n" << plan;
+      return {};
+    }));
+  }
+};
+BERTH_ON_BOTH_ENGINES(WorkPlans);
+
+TEST_P(WorkPlans, WhatWaitsOrWorksIsFoundPastAnyHistory) {
+  const core::Company acme = given_company();
+  const core::Environment box = given_environment(acme.id, "box");
+  const core::Agent ada = agent(acme.id);
+  EXPECT_WORKS(write([&](Session& s) { return insert_agent(s, ada); }));
+  const core::Node here = given_node();
+  fill(acme, box, ada);
+  core::Run last = run(acme.id);
+  last.agent_id = ada.id;
+  last.environment_id = box.id;
+  using core::WaitReason;
+
+  expect_uses("heartbeat_runs_queued", [&](Session& s) { return queued_runs(s, {}, 10); });
+  expect_uses("heartbeat_runs_queued_by_agent",
+              [&](Session& s) { return queue_position(s, last, WaitReason::agent_limit); });
+  expect_uses("heartbeat_runs_queued_by_environment",
+              [&](Session& s) { return queue_position(s, last, WaitReason::environment_limit); });
+  expect_uses("heartbeat_runs_queued",
+              [&](Session& s) { return claim_runs(s, here.id, {}, 1, now()); });
+  expect_uses("heartbeat_runs_working", [&](Session& s) { return count_working_runs(s); });
+  expect_uses("heartbeat_runs_working", [&](Session& s) { return runs_of_node(s, here.id, 10); });
+  expect_uses("heartbeat_run_events_run_id_seq",
+              [&](Session& s) { return run_events_after(s, last.id, 0, 10); });
+  expect_uses("heartbeat_run_events_run_id_seq",
+              [&](Session& s) { return newest_run_event(s, last.id); });
+  expect_uses("environment_leases_by_run", [&](Session& s) { return leases_of_run(s, last.id); });
+  expect_uses("environment_leases_due", [&](Session& s) { return due_leases(s, now(), 10); });
+  expect_uses("environment_leases_by_node",
+              [&](Session& s) { return leases_of_node(s, here.id, 10); });
+  expect_uses("environment_leases_sandbox_id",
+              [&](Session& s) { return live_lease_of(s, fresh<core::SandboxId>()); });
+  expect_uses("sandboxes_due", [&](Session& s) { return due_sandboxes(s, now(), 10); });
+  const SandboxClaim claim{acme.id, "7", fresh<core::LeaseId>(), here.id};
+  expect_uses("sandboxes_idle", [&](Session& s) { return claim_idle_sandbox(s, claim, now()); });
+
+  const PageRequest page{.limit = 50, .after = core::PageKey{now() + -1000, acme.id.str()}};
+  for (const RunFilter& filter :
+       {RunFilter{}, RunFilter{.status = core::RunState::succeeded}, RunFilter{.agent_id = ada.id},
+        RunFilter{.environment_id = box.id}}) {
+    expect_index("runs", [&](Session& s) { return list_runs(s, acme.id, filter, page); });
+  }
+  for (const LeaseFilter& filter :
+       {LeaseFilter{}, LeaseFilter{.status = core::LeaseState::released},
+        LeaseFilter{.environment_id = box.id}, LeaseFilter{.parked_only = true}}) {
+    expect_index("leases",
+                 [&](Session& s) { return list_company_leases(s, acme.id, filter, page); });
+  }
+  for (const SandboxFilter& filter :
+       {SandboxFilter{}, SandboxFilter{.status = core::SandboxState::destroyed},
+        SandboxFilter{.environment_id = box.id}}) {
+    expect_index("sandboxes", [&](Session& s) { return list_sandboxes(s, acme.id, filter, page); });
+  }
 }
 
 }  // namespace

@@ -260,7 +260,7 @@ TEST_P(Environments, DeletionClearsSelectionsAndBindingsAndKeepsLeases) {
   const core::SecretRecord key = given_secret(acme.id, "key");
   core::Agent ada = agent(acme.id);
   ada.default_environment_id = box.id;
-  const core::Lease held = lease(box, core::LeaseState::active);
+  const core::LeaseRecord held = lease(box, core::LeaseState::active);
   EXPECT_WORKS(write([&](Session& s) -> Result<> {
     BERTH_DO(insert_agent(s, ada));
     BERTH_DO(insert_lease(s, held));
@@ -293,9 +293,10 @@ TEST_P(Environments, WhatBlocksDeletionLeavesEverythingAsItWas) {
     const auto row = read([&](Session& s) { return find_agent(s, Reach::everything(), ada.id); });
     EXPECT_EQ(row->value.default_environment_id, box.id) << why;
   };
-  core::Lease reusable = lease(box, core::LeaseState::released);
+  core::LeaseRecord reusable = lease(box, core::LeaseState::released);
   reusable.lease_policy = core::LeasePolicy::reuse_by_environment;
-  for (const core::Lease& blocker : {lease(box, core::LeaseState::pending_cleanup), reusable}) {
+  for (const core::LeaseRecord& blocker :
+       {lease(box, core::LeaseState::pending_cleanup), reusable}) {
     EXPECT_WORKS(write([&](Session& s) { return insert_lease(s, blocker); }));
     expect_blocked("lease");
     EXPECT_WORKS(write([&](Session& s) { return s.run("delete from environment_leases", {}); }));
@@ -316,7 +317,7 @@ TEST_P(Environments, UseIsCounted) {
   const core::SecretRecord key = given_secret(acme.id, "key");
   core::Agent ada = agent(acme.id);
   ada.default_environment_id = box.id;
-  core::Lease reusable = lease(box, core::LeaseState::retained);
+  core::LeaseRecord reusable = lease(box, core::LeaseState::retained);
   reusable.lease_policy = core::LeasePolicy::reuse_by_execution_workspace;
   Stored<core::Company> with_default{acme, 1};
   with_default.value.default_environment_id = box.id;
@@ -345,7 +346,7 @@ TEST_P(Environments, UseIsCounted) {
 TEST_P(Leases, AreFoundWithinReachAndListedByState) {
   const core::Company acme = given_company();
   const core::Environment box = given_environment(acme.id, "box");
-  const core::Lease active = lease(box, core::LeaseState::active);
+  const core::LeaseRecord active = lease(box, core::LeaseState::active);
   EXPECT_WORKS(write([&](Session& s) -> Result<> {
     BERTH_DO(insert_lease(s, lease(box, core::LeaseState::failed)));
     return insert_lease(s, active);
@@ -365,7 +366,7 @@ TEST_P(Leases, AreFoundWithinReachAndListedByState) {
 
 TEST_P(Leases, OfAnEnvironmentThatIsGoneAreRefused) {
   const core::Company acme = given_company();
-  const core::Lease homeless =
+  const core::LeaseRecord homeless =
       lease(environment(acme.id, "never inserted"), core::LeaseState::acquiring);
   EXPECT_FAILS(write([&](Session& s) { return insert_lease(s, homeless); }),
                Errc::environment_not_found);

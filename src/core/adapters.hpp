@@ -1,0 +1,42 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "core/enums.hpp"
+
+// How each adapter starts its program. What the program then prints is read by agent_output.hpp.
+namespace berth::core {
+
+// What an adapter makes of an agent's config: a program, its arguments and what it reads.
+struct Invocation {
+  std::vector<std::string> argv;  // argv[0] is looked for in the PATH of the place where it runs
+  std::string stdin_text = {};
+  std::optional<std::string> cwd = {};
+  std::optional<std::int64_t> timeout_ms = {};  // absent: none
+  std::int64_t grace_ms = 15'000;
+
+  friend bool operator==(const Invocation&, const Invocation&) = default;
+};
+
+// What a run adds to the config of its agent.
+struct InvocationFacts {
+  bj::object prompt_facts = {};                    // {"agent": {"id", "name"}, "run": {"id"}, ...}
+  std::optional<std::string> prompt = {};          // in place of the template
+  std::optional<std::string> resume_session = {};  // of an earlier run of the same agent
+};
+
+inline constexpr std::size_t argument_bytes_max = 128UL * 1024 - 1;  // of Linux, for one argument
+inline constexpr std::size_t argv_bytes_max = 1024UL * 1024;
+
+// The prompt goes to stdin, where neither its length nor its text can break the command. The
+// config is one that normalize_adapter_config took; what is wrong all the same is `unprocessable`.
+Result<Invocation> build_invocation(AdapterType adapter, const bj::object& config,
+                                    const InvocationFacts& facts);
+
+// Fills {{agent.id}} from facts {"agent": {"id": ...}}; what is not there becomes empty. Filled
+// text is not looked at again, and braces that name nothing stay as they are.
+std::string render_template(std::string_view text, const bj::object& facts);
+
+// Whether a command fits into a process at all: a program, no NUL, no more than Linux takes.
+Result<> check_argv(const std::vector<std::string>& argv);
+
+}  // namespace berth::core

@@ -1,0 +1,135 @@
+#include "core/adapters.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::core {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+InvocationFacts facts() {
+  return {.prompt_facts = {{"agent", bj::object{{"id", "a-1"}, {"name", "Ada"}}},
+                           {"run", bj::object{{"id", "r-1"}, {"attempt", 2}}}}};
+}
+
+Invocation built(AdapterType adapter, const bj::object& config,
+                 const InvocationFacts& with = facts()) {
+  auto out = build_invocation(adapter, config, with);
+  EXPECT_TRUE(out) << out.error().message;
+  return out ? *std::move(out) : Invocation{.argv = {}};
+}
+
+TEST(ProcessAdapter, RunsTheCommandWithItsArgumentsAndNoInput) {
+  const Invocation out = built(AdapterType::process, {{"command", "make"},
+                                                      {"args", {"-j2", "a b", "$HOME; rm"}},
+                                                      {"cwd", "/src"},
+                                                      {"timeoutSec", 1.5},
+                                                      {"graceSec", 3}});
+  const Invocation expected{.argv = {"make", "-j2", "a b", "$HOME; rm"},
+                            .cwd = "/src",
+                            .timeout_ms = 1500,
+                            .grace_ms = 3000};
+  EXPECT_EQ(out, expected);
+}
+
+TEST(ProcessAdapter, HasNoTimeoutAndFifteenSecondsOfGraceUnlessTold) {
+  const Invocation out = built(AdapterType::process, {{"command", "true"}, {"timeoutSec", 0}});
+  EXPECT_EQ(out.timeout_ms, std::nullopt);
+  EXPECT_EQ(out.grace_ms, 15'000);
+  EXPECT_EQ(built(AdapterType::process, {{"command", "true"}, {"graceSec", 0}}).grace_ms, 1000);
+}
+
+TEST(ProcessAdapter, GivesItsTemplateOnStdinWhenItHasOne) {
+  EXPECT_EQ(built(AdapterType::process, {{"command", "cat"}, {"promptTemplate", "{{run.id}}\n"}})
+                .stdin_text,
+            "r-1\n");
+}
+
+TEST(ClaudeAdapter, BuildsItsCommandAndPutsThePromptOnStdin) {
+  const Invocation out = built(AdapterType::claude_local, {});
+  EXPECT_THAT(out.argv,
+              ElementsAre("claude", "--print", "-", "--output-format", "stream-json", "--verbose"));
+  EXPECT_THAT(out.stdin_text, HasSubstr("Ada"));
+  EXPECT_THAT(out.stdin_text, HasSubstr("a-1"));
+}
+
+TEST(ClaudeAdapter, PassesEachSetting) {
+  InvocationFacts with = facts();
+  with.resume_session = "s-9";
+  with.prompt = "do it";
+  const Invocation out = built(AdapterType::claude_local,
+                               {{"command", "/opt/claude"},
+                                {"model", "opus"},
+                                {"effort", "high"},
+                                {"maxTurnsPerRun", 7},
+                                {"dangerouslySkipPermissions", true},
+                                {"instructionsFilePath", "/AGENTS.md"},
+                                {"extraArgs", {"--add-dir", "/x"}}},
+                               with);
+  EXPECT_THAT(out.argv,
+              ElementsAre("/opt/claude", "--print", "-", "--output-format", "stream-json",
+                          "--verbose", "--resume", "s-9", "--dangerously-skip-permissions",
+                          "--model", "opus", "--effort", "high", "--max-turns", "7",
+                          "--append-system-prompt-file", "/AGENTS.md", "--add-dir", "/x"));
+  EXPECT_EQ(out.stdin_text, "do it");
+}
+
+TEST(CodexAdapter, BuildsItsCommandAndReadsThePromptFromStdin) {
+  const Invocation out = built(AdapterType::codex_local, {{"promptTemplate", "hello"}});
+  EXPECT_THAT(out.argv, ElementsAre("codex", "exec", "--json", "--skip-git-repo-check", "-"));
+  EXPECT_EQ(out.stdin_text, "hello");
+}
+
+TEST(CodexAdapter, PassesEachSetting) {
+  InvocationFacts with = facts();
+  with.resume_session = "t-1";
+  const Invocation out = built(AdapterType::codex_local,
+                               {{"model", "gpt-5"},
+                                {"modelReasoningEffort", "high"},
+                                {"search", true},
+                                {"dangerouslyBypassApprovalsAndSandbox", true},
+                                {"extraArgs", {"--color", "never"}}},
+                               with);
+  EXPECT_THAT(out.argv, ElementsAre("codex", "--search", "exec", "--json", "--skip-git-repo-check",
+                                    "--dangerously-bypass-approvals-and-sandbox", "--model",
+                                    "gpt-5", "-c", "model_reasoning_effort=\"high\"", "--color",
+                                    "never", "resume", "t-1", "-"));
+}
+
+TEST(Argv, IsRefusedWhenNoProcessCanTakeIt) {
+  const std::string nul{"a\0b", 3};
+  const std::vector<std::vector<std::string>> wrong{
+      {},
+      {""},
+      {"cat", nul},
+      {"cat", std::string(argument_bytes_max + 1, 'x')},
+      std::vector<std::string>(12, std::string(100'000, 'x'))};
+  for (const auto& argv : wrong) {
+    const auto out = check_argv(argv);
+    ASSERT_FALSE(out) << argv.size();
+    EXPECT_EQ(out.error().code, Errc::unprocessable);
+    EXPECT_FALSE(out.error().remedy.empty());
+  }
+  EXPECT_TRUE(check_argv({"cat", "", std::string(argument_bytes_max, 'x')}));
+  EXPECT_FALSE(build_invocation(AdapterType::process, {}, facts()));
+}
+
+TEST(PromptTemplate, FillsPathsAndLeavesTheRest) {
+  const bj::object with = facts().prompt_facts;
+  EXPECT_EQ(render_template("{{agent.id}}/{{ agent.name }}!", with), "a-1/Ada!");
+  EXPECT_EQ(render_template("{{run.attempt}} {{run}}", with), R"(2 {"id":"r-1","attempt":2})");
+  EXPECT_EQ(render_template("[{{agent.nothing}}{{nobody.id}}{{agent.id.deep}}]", with), "[]");
+  EXPECT_EQ(render_template("{{ {{agent.id}}", with), "{{ a-1");
+  EXPECT_EQ(render_template("{{{agent.id}}}", with), "{a-1}");
+  EXPECT_EQ(render_template("{{}} {{a b}} {{agent.id", with), "{{}} {{a b}} {{agent.id");
+  EXPECT_EQ(render_template("", with), "");
+}
+
+TEST(PromptTemplate, DoesNotLookAgainAtWhatItFilledIn) {
+  EXPECT_EQ(render_template("{{a}}", {{"a", "{{b}}"}, {"b", "no"}}), "{{b}}");
+}
+
+}  // namespace
+}  // namespace berth::core

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "core/agent.hpp"
+#include "core/environment.hpp"
+#include "core/run.hpp"
+
+#include <map>
+#include <span>
+
+// Which queued runs may start now. Asked whenever a run is queued or ends.
+namespace berth::core {
+
+inline constexpr std::int64_t agent_runs_default = 20;
+inline constexpr std::int64_t agent_runs_max = 50;
+
+// runtimeConfig.heartbeat.maxConcurrentRuns, brought into 1 to 50; 20 when it is no number.
+std::int64_t run_limit_of(const Agent& agent);
+// maxConcurrentRuns of the config or, for drivers that know no such field, of the metadata.
+// Nothing: no limit.
+std::optional<std::int64_t> run_limit_of(const Environment& environment);
+
+// A queued run, and what it needs a place in.
+struct QueuedRun {
+  RunId id;
+  std::optional<AgentId> agent_id = {};
+  std::optional<EnvironmentId> environment_id = {};
+};
+
+// How many run now and how many may. An agent or environment without an entry has no limit.
+struct RunCapacity {
+  struct Use {
+    std::int64_t running = 0;
+    std::optional<std::int64_t> limit = {};
+    bool is_paused = false;
+
+    bool is_full() const { return limit && running >= *limit; }
+  };
+
+  Use server = {};
+  std::map<AgentId, Use> agents = {};
+  std::map<EnvironmentId, Use> environments = {};
+};
+
+struct WaitingRun {
+  RunId id;
+  QueuePlace place;
+
+  friend bool operator==(const WaitingRun&, const WaitingRun&) = default;
+};
+
+struct Admission {
+  std::vector<RunId> start;
+  std::vector<WaitingRun> wait;
+};
+
+// Takes the queue in its order, oldest first. A run that must wait holds up only those that wait
+// for the same thing, and takes no place of what it has.
+Admission admit(std::span<const QueuedRun> queue, RunCapacity capacity);
+
+}  // namespace berth::core

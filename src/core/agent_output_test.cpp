@@ -1,0 +1,181 @@
+#include "core/agent_output.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::core {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using Kind = AgentEventKind;
+
+struct Read {
+  std::vector<AgentEvent> events;
+  AgentOutcome outcome;
+};
+
+Read read(AdapterType adapter, std::string_view text, std::size_t chunk_size = 1UL << 30) {
+  AgentOutput output{adapter};
+  Read out;
+  const auto keep = [&](std::vector<AgentEvent> events) {
+    std::ranges::move(events, std::back_inserter(out.events));
+  };
+  for (; !text.empty(); text.remove_prefix(std::min(chunk_size, text.size()))) {
+    keep(output.push(text.substr(0, chunk_size)));
+  }
+  keep(output.finish());
+  out.outcome = output.outcome();
+  return out;
+}
+
+std::vector<Kind> kinds(const Read& read) {
+  std::vector<Kind> out;
+  for (const AgentEvent& event : read.events) out.push_back(event.kind);
+  return out;
+}
+
+constexpr std::string_view claude_text =
+    R"({"type":"system","subtype":"init","session_id":"s-1","model":"opus","tools":["Bash"]})"
+    "\n"
+    R"({"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"},)"
+    R"({"type":"text","text":"I look."},)"
+    R"({"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}]},"session_id":"s-1"})"
+    "\r\n"
+    R"({"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1",)"
+    R"("content":"a.txt","is_error":false}]},"session_id":"s-1"})"
+    "\n\n"
+    R"({"type":"result","subtype":"success","is_error":false,"result":"Done.","num_turns":2,)"
+    R"("total_cost_usd":0.25,"session_id":"s-2","usage":{"input_tokens":10,)"
+    R"("cache_read_input_tokens":7,"output_tokens":3}})";
+
+TEST(ClaudeOutput, BecomesEvents) {
+  const Read out = read(AdapterType::claude_local, claude_text);
+  EXPECT_THAT(kinds(out), ElementsAre(Kind::session, Kind::thinking, Kind::assistant,
+                                      Kind::tool_call, Kind::tool_result, Kind::result));
+  EXPECT_EQ(out.events[2].message, "I look.");
+  EXPECT_EQ(out.events[3].message, "Bash");
+  EXPECT_EQ(out.events[3].payload.at("input").at("command"), "ls");
+  EXPECT_EQ(out.events[4].payload.at("content"), "a.txt");
+  EXPECT_EQ(out.outcome.session_id, "s-2");
+  EXPECT_EQ(out.outcome.model, "opus");
+  EXPECT_EQ(out.outcome.result, "Done.");
+  EXPECT_EQ(out.outcome.cost_usd, 0.25);
+  EXPECT_EQ(out.outcome.usage, (AgentUsage{10, 7, 3}));
+  EXPECT_EQ(out.outcome.error, std::nullopt);
+}
+
+TEST(ClaudeOutput, TellsAnErrorFromAResult) {
+  const Read out = read(AdapterType::claude_local,
+                        R"({"type":"result","subtype":"error_max_turns","is_error":true})");
+  EXPECT_THAT(kinds(out), ElementsAre(Kind::error));
+  EXPECT_EQ(out.events[0].level, EventLevel::error);
+  EXPECT_EQ(out.outcome.error, "error_max_turns");
+}
+
+constexpr std::string_view codex_text =
+    R"({"type":"thread.started","thread_id":"th-1"})"
+    "\n"
+    R"({"type":"turn.started"})"
+    "\n"
+    R"({"type":"item.started","item":{"id":"i0","type":"command_execution","command":"ls"}})"
+    "\n"
+    R"({"type":"item.completed","item":{"id":"i0","type":"command_execution","command":"ls",)"
+    R"("aggregated_output":"a.txt\n","exit_code":0}})"
+    "\n"
+    R"({"type":"item.completed","item":{"id":"i1","type":"reasoning","text":"hm"}})"
+    "\n"
+    R"({"type":"item.completed","item":{"id":"i2","type":"agent_message","text":"Done."}})"
+    "\n"
+    R"({"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":7,)"
+    R"("output_tokens":3}})"
+    "\n";
+
+TEST(CodexOutput, BecomesEvents) {
+  const Read out = read(AdapterType::codex_local, codex_text);
+  EXPECT_THAT(kinds(out), ElementsAre(Kind::session, Kind::raw, Kind::tool_call, Kind::tool_result,
+                                      Kind::thinking, Kind::assistant, Kind::result));
+  EXPECT_EQ(out.events[2].message, "ls");
+  EXPECT_EQ(out.events[3].payload.at("exitCode"), 0);
+  EXPECT_EQ(out.outcome.session_id, "th-1");
+  EXPECT_EQ(out.outcome.result, "Done.");
+  EXPECT_EQ(out.outcome.usage, (AgentUsage{10, 7, 3}));
+}
+
+TEST(CodexOutput, AddsUpTheUsageOfItsTurnsAndKeepsItsFailure) {
+  const std::string_view turn =
+      R"({"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":2}})";
+  const Read out = read(AdapterType::codex_local,
+                        std::string{turn} + "\n" + std::string{turn} + "\n" +
+                            R"({"type":"turn.failed","error":{"message":"no quota"}})");
+  EXPECT_EQ(out.outcome.usage, (AgentUsage{2, 0, 4}));
+  EXPECT_EQ(out.outcome.error, "no quota");
+  EXPECT_EQ(out.events.back().kind, Kind::error);
+}
+
+TEST(AgentOutput, IsTheSameForEveryChunkSize) {
+  for (const auto& [adapter, text] : {std::pair{AdapterType::claude_local, claude_text},
+                                      std::pair{AdapterType::codex_local, codex_text}}) {
+    const Read whole = read(adapter, text);
+    for (std::size_t size = 1; size < 200; ++size) {
+      ASSERT_EQ(read(adapter, text, size).events, whole.events) << size;
+    }
+  }
+}
+
+TEST(AgentOutput, KeepsWhatItDoesNotKnowAsRawOutput) {
+  for (const std::string_view line :
+       {"plain words", "{", "{\"type\":", "[1,2]", "{}", R"({"type":5})", R"({"type":"assistant"})",
+        R"({"type":"assistant","message":{"content":"text"}})", R"({"type":"item.completed"})",
+        R"({"type":"item.completed","item":[]})", R"({"type":"turn.failed","error":"x"})", "null",
+        "\x1b[31mred", "{\"a\":\"\xff\"}"}) {
+    for (const AdapterType adapter : {AdapterType::claude_local, AdapterType::codex_local}) {
+      const Read out = read(adapter, line);
+      EXPECT_THAT(kinds(out), ElementsAre(Kind::raw)) << line;
+      EXPECT_EQ(out.events[0].message, as_utf8(line));
+    }
+  }
+}
+
+TEST(AgentOutput, CutsALineWithoutEndAndReadsTheNextOne) {
+  AgentOutput output{AdapterType::codex_local};
+  const std::string part(600'000, 'x');
+  for (int i = 0; i < 5; ++i) ASSERT_THAT(output.push(part), IsEmpty());
+  const auto events = output.push("\n{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n");
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].kind, Kind::raw);
+  EXPECT_EQ(events[0].message.size(), event_text_bytes_max);
+  EXPECT_EQ(events[1].kind, Kind::session);
+}
+
+TEST(AgentOutput, DoesNotReadAnObjectOutOfALineThatWasCut) {
+  const std::string line =
+      R"({"type":"thread.started","thread_id":"t"})" + std::string(agent_line_bytes_max, ' ') + "x";
+  const Read out = read(AdapterType::codex_local, line);
+  EXPECT_THAT(kinds(out), ElementsAre(Kind::raw));
+  EXPECT_EQ(out.outcome.session_id, std::nullopt);
+}
+
+TEST(AgentOutput, BoundsWhatAnEventHolds) {
+  const std::string head =
+      R"({"type":"assistant","message":{"content":[{"type":"tool_use","name":"W","input":{"t":")";
+  const std::string line = head + std::string(200'000, 'y') + R"("}}]}})";
+  const Read out = read(AdapterType::claude_local, line);
+  ASSERT_THAT(kinds(out), ElementsAre(Kind::tool_call));
+  EXPECT_LE(encode_text(out.events[0].payload).size(), event_text_bytes_max * 2 + 256);
+}
+
+TEST(AgentOutput, OfAProcessIsNotLookedAt) {
+  EXPECT_THAT(read(AdapterType::process, claude_text).events, IsEmpty());
+}
+
+TEST(AgentOutput, TakesNoNonsenseForACount) {
+  const Read out =
+      read(AdapterType::codex_local,
+           R"({"type":"turn.completed","usage":{"input_tokens":-4,"output_tokens":1e300,)"
+           R"("cached_input_tokens":"9"}})");
+  EXPECT_EQ(out.outcome.usage, AgentUsage{});
+}
+
+}  // namespace
+}  // namespace berth::core

@@ -1,0 +1,157 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "core/enums.hpp"
+#include "core/ids.hpp"
+#include "core/lifecycle.hpp"
+#include "core/placement.hpp"
+
+// One execution, as the store keeps it and the API shows it (a `heartbeat run` on the wire).
+namespace berth::core {
+
+struct TerminalSize {
+  std::int64_t columns = 80;
+  std::int64_t rows = 24;
+
+  friend bool operator==(const TerminalSize&, const TerminalSize&) = default;
+};
+BOOST_DESCRIBE_STRUCT(TerminalSize, (), (columns, rows))
+
+// What is executed. Variables are shown by name; their values and the bytes of stdin are in
+// RunInput.
+struct RunCommand {
+  std::vector<std::string> argv = {};
+  std::optional<std::string> cwd = {};  // absent: the workspace of the lease
+  std::vector<std::string> env_names = {};
+  std::int64_t stdin_bytes = 0;
+  std::optional<std::int64_t> timeout_ms = {};  // absent: none
+  std::int64_t grace_ms = 15'000;               // from SIGTERM to SIGKILL
+  std::optional<TerminalSize> terminal = {};    // absent: pipes
+
+  friend bool operator==(const RunCommand&, const RunCommand&) = default;
+};
+BOOST_DESCRIBE_STRUCT(RunCommand, (),
+                      (argv, cwd, env_names, stdin_bytes, timeout_ms, grace_ms, terminal))
+
+// What a caller gave to a run and the API never shows. A row of its own, so that it goes when the
+// run is final.
+struct RunInput {
+  RunId run_id;
+  bj::object env = {};  // canonical bindings: plain values and secret ids
+  std::string stdin_text = {};
+};
+BOOST_DESCRIBE_STRUCT(RunInput, (), (run_id, env, stdin_text))
+
+// Where a run goes and why, in a word for programs and a sentence for people.
+struct ChosenEnvironment {
+  EnvironmentId environment_id;
+  ChoiceReason reason = ChoiceReason::local;
+  std::string explanation = {};
+
+  friend bool operator==(const ChosenEnvironment&, const ChosenEnvironment&) = default;
+};
+BOOST_DESCRIBE_STRUCT(ChosenEnvironment, (), (environment_id, reason, explanation))
+
+ChosenEnvironment explain_choice(const Environment& environment, ChoiceReason reason);
+
+BOOST_DEFINE_ENUM_CLASS(RunPhase, queued, acquire, realize, execute, sync_back, release)
+
+struct PhaseTimes {
+  RunPhase phase = RunPhase::queued;
+  Time started_at = {};
+  std::optional<Time> finished_at = {};
+
+  friend bool operator==(const PhaseTimes&, const PhaseTimes&) = default;
+};
+BOOST_DESCRIBE_STRUCT(PhaseTimes, (), (phase, started_at, finished_at))
+
+// Ends the phase that is open, if one is, and begins the next: the time line has no gaps. A phase
+// that is entered again, as after the restart of a server, keeps its first start.
+void enter_phase(std::vector<PhaseTimes>& phases, RunPhase next, Time now);
+void end_phases(std::vector<PhaseTimes>& phases, Time now);
+
+struct Run {
+  RunId id;
+  CompanyId company_id;
+  std::optional<AgentId> agent_id = {};  // absent: a command without an agent
+  std::optional<EnvironmentId> environment_id = {};
+  std::optional<LeaseId> lease_id = {};
+  std::optional<NodeId> node_id = {};  // the server that works on it; absent while it waits
+  InvocationSource invocation_source = InvocationSource::on_demand;
+  std::optional<TriggerDetail> trigger_detail = {};
+  RunState status = RunState::queued;
+  std::optional<RunCommand> command = {};  // absent until an agent's command has been built
+  std::optional<ChosenEnvironment> environment_choice = {};
+  std::vector<PhaseTimes> phases = {};
+  std::optional<std::string> error = {};
+  std::optional<std::string> error_code = {};
+  std::optional<std::int64_t> exit_code = {};
+  std::optional<std::string> signal = {};  // "SIGKILL"
+  std::optional<bj::object> usage_json = {};
+  std::optional<bj::object> result_json = {};
+  std::optional<std::string> session_id_before = {};
+  std::optional<std::string> session_id_after = {};
+  std::int64_t log_bytes = 0;
+  std::optional<std::string> log_sha256 = {};
+  std::optional<std::string> stdout_excerpt = {};
+  std::optional<std::string> stderr_excerpt = {};
+  std::optional<std::int64_t> process_pid = {};
+  std::optional<std::int64_t> process_group_id = {};
+  std::optional<Time> process_started_at = {};
+  std::optional<Time> last_output_at = {};
+  std::int64_t last_output_seq = 0;
+  std::optional<RunId> retry_of_run_id = {};
+  bj::object context_snapshot = {};
+  std::optional<Time> cancel_requested_at =
+      {};  // the intention; the status follows when the tree died
+  std::optional<Time> started_at = {};
+  std::optional<Time> finished_at = {};
+  Time created_at = {};
+  Time updated_at = {};
+};
+BOOST_DESCRIBE_STRUCT(Run, (),
+                      (id, company_id, agent_id, environment_id, lease_id, node_id,
+                       invocation_source, trigger_detail, status, command, environment_choice,
+                       phases, error, error_code, exit_code, signal, usage_json, result_json,
+                       session_id_before, session_id_after, log_bytes, log_sha256, stdout_excerpt,
+                       stderr_excerpt, process_pid, process_group_id, process_started_at,
+                       last_output_at, last_output_seq, retry_of_run_id, context_snapshot,
+                       cancel_requested_at, started_at, finished_at, created_at, updated_at))
+
+BOOST_DEFINE_ENUM_CLASS(WaitReason, agent_paused, agent_limit, environment_limit, server_limit)
+
+// Where a queued run stands and what it waits for.
+struct QueuePlace {
+  std::int64_t position = 1;  // among the runs that wait for the same thing; 1 starts next
+  WaitReason reason = WaitReason::server_limit;
+  std::string explanation = {};
+
+  friend bool operator==(const QueuePlace&, const QueuePlace&) = default;
+};
+BOOST_DESCRIBE_STRUCT(QueuePlace, (), (position, reason, explanation))
+
+// A run as one answer of the API: its row, and what only this moment knows.
+struct RunDetail : Run {
+  std::optional<QueuePlace> queue = {};
+};
+BOOST_DESCRIBE_STRUCT(RunDetail, (Run), (queue))
+
+// Something that happened to a run, in order of `seq`: the resume point of the event stream.
+struct RunEventRecord {
+  std::int64_t id = 0;
+  CompanyId company_id;
+  RunId run_id;
+  std::optional<AgentId> agent_id = {};
+  std::int64_t seq = 0;         // from 1, without gaps within a run
+  std::string event_type = {};  // "lifecycle", "adapter.invoke", "agent.tool_call", ...
+  EventStream stream = EventStream::system;
+  EventLevel level = EventLevel::info;
+  std::string message = {};
+  std::optional<bj::object> payload = {};
+  Time created_at = {};
+};
+BOOST_DESCRIBE_STRUCT(RunEventRecord, (),
+                      (id, company_id, run_id, agent_id, seq, event_type, stream, level, message,
+                       payload, created_at))
+
+}  // namespace berth::core

@@ -1,0 +1,111 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+#include "keeper/loop.hpp"
+#include "keeper/messages.hpp"
+#include "keeper/output.hpp"
+#include "keeper/warden.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace berth::keeper {
+
+// One exec from its start until its exit record is on disk. Belongs to the keeper's loop.
+class HeldExec {
+ public:
+  // What all execs of a keeper share; it outlives them.
+  struct Shared {
+    Mail& mail;
+    std::span<char> scratch;   // what is read from a pipe, on its way to the file
+    rlimit open_files;         // for the commands
+    bool folder_gone = false;  // then nothing is written to it any more
+  };
+
+  // `exec_id_reused` when the id has been used in this folder.
+  static Result<std::unique_ptr<HeldExec>> start(const Shared& shared, Exec exec);
+
+  // The request that started it, or the same request again.
+  void answer_when_started(Address to);
+  // With the exit record, when there is one.
+  void answer_when_ended(Address to);
+
+  void write(Address to, std::string bytes);
+  void close_stdin(Address to);
+  void send_signal(Address to, int number);
+  void resize(Address to, const Resize& size);
+  // Kills the tree: SIGTERM, SIGKILL after the grace. The first cause stays, the shortest grace
+  // counts.
+  void end(Outcome cause, std::uint64_t grace_ms);
+
+  void add_to(PollSet& turn);
+  void tick(BootMs now);
+
+  const Exec& exec() const { return exec_; }
+  std::uint64_t fingerprint() const { return ended_.fingerprint; }
+  std::uint64_t output_end() const { return output_.end(); }
+  Listed listed() const;
+  pid_t warden() const { return warden_.pid; }
+  // Nothing of it is left, and its exit record is on disk.
+  bool is_over() const { return over_; }
+  bool is_gone() const { return phase_ == Phase::gone; }
+  // Its warden was killed, so its processes are now children of the keeper.
+  bool left_orphans() const { return ended_.outcome == Outcome::lost; }
+
+ private:
+  enum class Phase : std::uint8_t { starting, running, terminating, killing, gone };
+
+  HeldExec(const Shared& shared, Exec exec, OutputWriter output);
+  Result<> open_pipes(ChildEnds& ends);
+  Result<> open_terminal(ChildEnds& ends);
+  void read_stream(Fd& from, Stream stream);
+  void drain(Fd& from, Stream stream);
+  void read_reports();
+  void take(const Report& report);
+  void answer_starts();
+  void enqueue(std::vector<Address>& line, Address to);
+  void flush_stdin();
+  void refuse_writes();
+  void order(Order order);
+  void take_status(const Report& report);
+  void finish();
+  void record();
+  int stdin_fd() const { return terminal_ ? terminal_.get() : stdin_.get(); }
+
+  const Shared& shared_;
+  Exec exec_;
+  OutputWriter output_;
+  Warden warden_;
+  Fd stdin_;
+  Fd stdout_;
+  Fd stderr_;
+  Fd terminal_;       // stdin and stdout at once, when there is one
+  Fd terminal_peer_;  // held, so that a command that lets go of its terminal is not hung up
+
+  Phase phase_ = Phase::starting;
+  bool main_ended_ = false;
+  bool recorded_ = false;
+  bool over_ = false;
+  BootMs deadline_ = never;
+  BootMs kill_at_ = never;
+  BootMs stuck_at_ = never;
+  BootMs record_again_at_ = never;
+  Outcome cause_ = Outcome::running;  // why it is being killed, if the command still ran then
+  Ended ended_;
+
+  std::string stdin_waiting_;
+  std::uint64_t stdin_written_ = 0;  // since the start, to know which writes are done
+  std::uint64_t stdin_queued_ = 0;
+  bool close_stdin_after_ = false;
+  std::vector<std::pair<std::uint64_t, Address>> writes_;  // done when that much was written
+
+  std::vector<Address> want_start_;
+  std::vector<Address> want_end_;
+};
+
+}  // namespace berth::keeper

@@ -1,0 +1,265 @@
+#include "keeper/keeper.hpp"
+
+#include "base/files.hpp"
+#include "keeper/process_tree.hpp"
+#include "keeper/text_record.hpp"
+#include "keeper/version.hpp"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+namespace berth::keeper {
+namespace {
+
+constexpr std::size_t scratch_bytes = std::size_t{256} << 10;
+constexpr std::uint64_t signal_grace_ms = 5000;
+constexpr BootMs orphan_pause_ms = 20;
+constexpr BootMs sync_pause_ms = 100;
+constexpr BootMs goodbye_limit_ms = 10'000;
+
+// The keeper's own descriptors are many; a command gets the limit that the keeper found.
+rlimit raise_open_files() {
+  rlimit found{};
+  ::getrlimit(RLIMIT_NOFILE, &found);
+  const rlimit raised{.rlim_cur = found.rlim_max, .rlim_max = found.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &raised);
+  return found;
+}
+
+bool is_our_user(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == ::geteuid() || peer.uid == 0;
+}
+
+void sync_path(const char* path) {
+  const Fd file{::open(path, O_RDONLY | O_CLOEXEC)};
+  if (file) ::fsync(file.get());
+}
+
+}  // namespace
+
+Keeper::Keeper(rlimit open_files)
+    : scratch_(scratch_bytes),
+      shared_{.mail = *this, .scratch = scratch_, .open_files = open_files},
+      deadline_(boot_ms() + static_cast<BootMs>(limits::first_deadline_ms)) {}
+
+Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first_client) {
+  if (::chdir(folder.c_str()) != 0) return io_failure("enter", folder, errno);
+  if (::access(card_file, F_OK) == 0) {
+    return fail(Errc::conflict, folder + ": is or was the folder of another keeper",
+                "give every keeper a folder of its own");
+  }
+  ::umask(077);
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return io_failure("subreaper", folder, errno);
+  // The commands run as the same user; they must not read this memory, which has had secrets in it.
+  ::prctl(PR_SET_DUMPABLE, 0);
+  for (const int ignored : {SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(ignored, SIG_IGN);
+  std::unique_ptr<Keeper> keeper{new Keeper{raise_open_files()}};
+
+  sigset_t taken;
+  ::sigemptyset(&taken);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT}) ::sigaddset(&taken, number);
+  ::sigprocmask(SIG_BLOCK, &taken, nullptr);
+  keeper->signals_ = Fd{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
+  if (!keeper->signals_) return io_failure("signalfd", folder, errno);
+
+  BERTH_DO(keeper->listen());
+  BERTH_TRY(Card card, card_of(::getpid()));
+  card.version = version();
+  BERTH_DO(publish(card_file, to_text(card)));
+  BERTH_DO(keeper->watch_folder());
+  if (first_client) keeper->add_client(std::move(first_client));
+  return keeper;
+}
+
+Result<> Keeper::listen() {
+  listener_ = Fd{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!listener_) return io_failure("socket", socket_file, errno);
+  // The socket is the claim: of two keepers in one folder the second cannot bind it. A name
+  // relative to the current directory fits into the address, however deep the folder is.
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  std::copy_n(socket_file, std::char_traits<char>::length(socket_file), address.sun_path);
+  if (::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    if (errno == EADDRINUSE) return fail(Errc::conflict, "the state folder has a keeper already");
+    return io_failure("bind", socket_file, errno);
+  }
+  if (::listen(listener_.get(), 16) != 0) return io_failure("listen", socket_file, errno);
+  return {};
+}
+
+Result<> Keeper::watch_folder() {
+  folder_changes_ = Fd{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
+  // Without inotify (its instances are limited per user) the folder is looked at now and then.
+  if (folder_changes_) {
+    ::inotify_add_watch(folder_changes_.get(), ".", IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF);
+  }
+  return {};
+}
+
+void Keeper::add_client(Fd socket) {
+  const std::uint64_t id = next_client_++;
+  sessions_.emplace(id, std::make_unique<Session>(id, std::move(socket), *this, scratch_));
+}
+
+void Keeper::accept() {
+  Fd socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+  if (!socket || sessions_.size() >= limits::clients || !is_our_user(socket.get())) return;
+  add_client(std::move(socket));
+}
+
+void Keeper::take_signals() {
+  signalfd_siginfo signal{};
+  while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+    if (signal.ssi_signo == SIGCHLD) continue;
+    end_all(Outcome::stopped, "signal " + std::to_string(signal.ssi_signo), signal_grace_ms);
+  }
+  int status = 0;
+  while (::waitpid(-1, &status, WNOHANG) > 0) {
+  }
+}
+
+void Keeper::look_at_folder() {
+  std::array<char, 4096> events{};
+  while (folder_changes_ && ::read(folder_changes_.get(), events.data(), events.size()) > 0) {
+  }
+  struct stat card{};
+  if (::stat(card_file, &card) == 0 || stopping_) return;
+  shared_.folder_gone = true;
+  end_all(Outcome::stopped, "the state folder was removed", 0);
+}
+
+void Keeper::run() {
+  BootMs give_up_at = never;
+  while (true) {
+    turn();
+    const bool all_gone =
+        std::ranges::all_of(execs_, [](const auto& entry) { return entry.second->is_gone(); });
+    if (!stopping_ || !all_gone) continue;
+    if (execs_.empty() && !has_orphans_) break;
+    // A record that the disk does not take, or a process that cannot die, is not waited for for
+    // ever.
+    if (give_up_at == never) give_up_at = boot_ms() + goodbye_limit_ms;
+    if (boot_ms() >= give_up_at) break;
+  }
+  say_goodbye();
+}
+
+void Keeper::turn() {
+  PollSet set;
+  set.watch(signals_.get(), POLLIN, [this](short) { take_signals(); });
+  set.watch(listener_.get(), POLLIN, [this](short) { accept(); });
+  if (folder_changes_) {
+    set.watch(folder_changes_.get(), POLLIN, [this](short) { look_at_folder(); });
+  }
+  set.wake_by(std::min(deadline_, sync_at_));
+  if (has_orphans_) set.wake_by(boot_ms() + orphan_pause_ms);
+  for (const auto& [id, exec] : execs_) exec->add_to(set);
+  for (const auto& [id, session] : sessions_) session->add_to(set);
+  set.run();
+
+  const BootMs now = boot_ms();
+  if (now >= deadline_) {
+    deadline_ = never;
+    end_all(Outcome::lapsed, "the keeper was not renewed in time", signal_grace_ms);
+  }
+  for (const auto& [id, exec] : execs_) exec->tick(now);
+  bury();
+  if (has_orphans_) kill_orphans();
+  if (now >= sync_at_) sync_records();
+  if (!folder_changes_) look_at_folder();
+  for (const auto& [id, session] : sessions_) session->pump();
+  std::erase_if(sessions_, [](const auto& entry) { return entry.second->is_closed(); });
+}
+
+// What is over lives on in its files only.
+void Keeper::bury() {
+  for (auto at = execs_.begin(); at != execs_.end();) {
+    if (!at->second->is_over()) {
+      ++at;
+      continue;
+    }
+    has_orphans_ = has_orphans_ || at->second->left_orphans();
+    unsynced_.push_back(at->first);
+    sync_at_ = boot_ms() + sync_pause_ms;
+    at = execs_.erase(at);
+  }
+}
+
+// A killed process loses nothing that it has written; only a power cut does. So the flush may wait
+// until nobody is waiting for it, and an exec does not cost one.
+void Keeper::sync_records() {
+  sync_at_ = never;
+  for (const std::string& exec_id : std::exchange(unsynced_, {})) {
+    sync_path(exit_file(exec_id).c_str());
+  }
+  sync_path(".");
+}
+
+// What a killed warden leaves becomes a child of the keeper.
+void Keeper::kill_orphans() {
+  const auto is_warden = [this](pid_t pid) {
+    return std::ranges::any_of(execs_,
+                               [pid](const auto& exec) { return exec.second->warden() == pid; });
+  };
+  has_orphans_ = false;
+  for (const pid_t pid : descendants_of(::getpid())) {
+    const auto stat = process_stat(pid);
+    if (!stat || stat->parent != ::getpid() || is_warden(pid)) continue;
+    has_orphans_ = true;
+    for (const pid_t below : descendants_of(pid)) ::kill(below, SIGKILL);
+    ::kill(pid, SIGKILL);
+  }
+  take_signals();
+}
+
+void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) {
+  if (!std::exchange(stopping_, true)) {
+    epitaph_.outcome = cause;
+    epitaph_.reason = std::move(reason);
+    has_orphans_ = true;  // to look once more, whatever is known
+  }
+  for (const auto& [id, exec] : execs_) exec->end(cause, grace_ms);
+}
+
+void Keeper::say_goodbye() {
+  epitaph_.ended_us = wall_clock_us();
+  epitaph_.left_behind = static_cast<std::uint32_t>(descendants_of(::getpid()).size());
+  Result<> written = fail(Errc::io_failed, "the state folder was removed");
+  if (!shared_.folder_gone) written = publish(ended_file, to_text(epitaph_));
+  ::unlink(socket_file);
+  for (const Address& to : want_goodbye_) {
+    if (written) answer(*this, to, Done{});
+    if (!written) refuse(to, written.error());
+  }
+  sync_records();
+  sync_path(ended_file);
+}
+
+void Keeper::deliver(std::uint64_t client, std::string frame) {
+  const auto found = sessions_.find(client);
+  if (found != sessions_.end() && !found->second->is_closed()) found->second->post(frame);
+}
+
+void Keeper::answer_end(Address to, const std::string& exec_id) {
+  const Result<Ended> ended = read_exit(".", exec_id);
+  if (ended) return answer(*this, to, *ended);
+  refuse(to, ended.error());
+}
+
+}  // namespace berth::keeper

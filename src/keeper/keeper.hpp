@@ -1,0 +1,84 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+#include "keeper/held_exec.hpp"
+#include "keeper/loop.hpp"
+#include "keeper/session.hpp"
+#include "keeper/state_folder.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace berth::keeper {
+
+// Holds execs, and answers clients until it is stopped, lapses or loses its folder. One thread, one
+// loop; the current directory is the state folder.
+class Keeper final : public Mail, public Session::Host {
+ public:
+  // Takes the folder over; `conflict` when it is or was another keeper's. The first client may be
+  // none.
+  static Result<std::unique_ptr<Keeper>> open(const std::string& folder, Fd first_client);
+
+  // Until nothing is left of it.
+  void run();
+
+  void deliver(std::uint64_t client, std::string frame) override;
+  void handle(Session& from, const Frame& frame) override;
+  bool is_live(const std::string& exec_id) const override { return execs_.contains(exec_id); }
+  void answer_end(Address to, const std::string& exec_id) override;
+
+ private:
+  explicit Keeper(rlimit open_files);
+  Result<> listen();
+  Result<> watch_folder();
+  void add_client(Fd socket);
+  void accept();
+  void take_signals();
+  void look_at_folder();
+  void turn();
+  void bury();
+  void sync_records();
+  void kill_orphans();
+  void end_all(Outcome cause, std::string reason, std::uint64_t grace_ms);
+  void say_goodbye();
+
+  template <class Message>
+  void act(Session& from, const Frame& frame);
+  void on(Address from, const Hello& hello);
+  void on(Address from, Exec exec);
+  void on(Address from, Write write);
+  void on(Address from, const CloseStdin& close);
+  void on(Address from, const Signal& signal);
+  void on(Address from, const Resize& resize);
+  void on(Address from, const Attach& attach);
+  void on(Address from, const Wait& wait);
+  void on(Address from, const Stats& stats);
+  void on(Address from, const Renew& renew);
+  void on(Address from, const Cancel& cancel);
+  void on(Address from, const Stop& stop);
+  void on(Address from, const List& list);
+  void refuse(Address to, const Error& error) { answer(*this, to, as_refused(error)); }
+  void answer_again(Address to, const Exec& exec);
+  HeldExec* live(Address to, const std::string& exec_id);
+
+  std::vector<char> scratch_;
+  HeldExec::Shared shared_;
+  Fd listener_;
+  Fd signals_;
+  Fd folder_changes_;
+  std::map<std::string, std::unique_ptr<HeldExec>> execs_;
+  std::map<std::uint64_t, std::unique_ptr<Session>> sessions_;
+  std::uint64_t next_client_ = 1;
+  BootMs deadline_ = never;
+  bool has_orphans_ = false;
+  std::vector<std::string> unsynced_;  // execs whose exit record is only in memory of the kernel
+  BootMs sync_at_ = never;
+  bool stopping_ = false;
+  Epitaph epitaph_;
+  std::vector<Address> want_goodbye_;
+};
+
+}  // namespace berth::keeper

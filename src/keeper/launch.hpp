@@ -1,0 +1,47 @@
+#pragma once
+
+#include "base/result.hpp"
+#include "keeper/messages.hpp"
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace berth::keeper {
+
+// Where and why a command could not be started.
+struct StartFailure {
+  Step step = Step::none;
+  int error_number = 0;
+};
+
+// A command made ready to be executed: what is left to do allocates nothing.
+class Launch {
+ public:
+  // The exec must outlive the launch, which points into its strings.
+  Launch(const Exec& exec, rlimit open_files);
+
+  // Makes the child of the calling process, with its stdin, stdout and stderr. Returns when the
+  // child runs the command or has failed to. The child dies with the calling process.
+  pid_t run(StartFailure& failure) const;
+
+ private:
+  // Runs in the child, in the memory of the parent; returns only when a step has failed.
+  StartFailure enter(pid_t parent) const;
+
+  const Exec& exec_;
+  rlimit open_files_;
+  std::vector<std::string> candidates_;
+  std::string cgroup_procs_;
+  std::vector<char*> argv_;
+  std::vector<char*> environment_;
+};
+
+// The failure in words, with what was looked for where.
+Error explain(const Exec& exec, const StartFailure& failure);
+// Where a command without a slash is looked for.
+std::string path_of(const Exec& exec);
+
+}  // namespace berth::keeper

@@ -1,0 +1,67 @@
+#include "keeper/keeper.hpp"
+#include "keeper/relay.hpp"
+#include "keeper/version.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using berth::Error;
+using berth::Fd;
+using berth::Result;
+
+constexpr int control_fd = 3;
+
+int say(const Error& error) {
+  std::fprintf(stderr, "berth-keeper: %s (%s)\n", error.message.c_str(),
+               std::string{name_of(error.code)}.c_str());
+  return 1;
+}
+
+// The connection to whoever started the keeper, if it gave one.
+Fd inherited_client() {
+  int kind = 0;
+  socklen_t size = sizeof kind;
+  if (::getsockopt(control_fd, SOL_SOCKET, SO_TYPE, &kind, &size) != 0 || kind != SOCK_STREAM) {
+    return {};
+  }
+  ::fcntl(control_fd, F_SETFD, FD_CLOEXEC);
+  return Fd{control_fd};
+}
+
+int hold(const std::string& folder) {
+  ::setsid();  // fails where the caller has already made the session
+  Fd client = inherited_client();
+  ::close_range(client ? control_fd + 1 : control_fd, ~0U, 0);
+  auto keeper = berth::keeper::Keeper::open(folder, std::move(client));
+  if (!keeper) return say(keeper.error());
+  (*keeper)->run();
+  return 0;
+}
+
+int serve_stdio(const std::string& root) {
+  const Result<> served = berth::keeper::serve_stdio(root);
+  return served ? 0 : say(served.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::span<char*> words{argv, static_cast<std::size_t>(argc)};
+  const std::string_view verb = words.size() > 1 ? words[1] : "";
+  if (verb == "hold" && words.size() == 3) return hold(words[2]);
+  if (verb == "serve-stdio" && words.size() == 3) return serve_stdio(words[2]);
+  if (verb == "version" && words.size() == 2) {
+    std::printf("%s\n", std::string{berth::keeper::version()}.c_str());
+    return 0;
+  }
+  std::fprintf(stderr, "usage: berth-keeper hold FOLDER | serve-stdio ROOT | version\n");
+  return 2;
+}

@@ -1,0 +1,95 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+// The output of one exec: an append-only file of records, each with its stream and its time, in the
+// order in which they arrived. A record is addressed by the offset of its first byte.
+namespace berth::keeper {
+
+enum class Stream : std::uint8_t { out, err, note, count_ };
+
+inline constexpr std::size_t record_header_bytes = 16;
+inline constexpr std::size_t record_bytes_max = std::size_t{1} << 20;  // of content
+
+struct RecordHeader {
+  std::uint32_t size = 0;  // of the content that follows
+  Stream stream = Stream::out;
+  std::int64_t time_us = 0;  // since 1970
+};
+using RecordHeaderBytes = std::array<char, record_header_bytes>;
+RecordHeaderBytes encode_header(const RecordHeader& header);
+// Nothing when the bytes are no header of ours.
+std::optional<RecordHeader> decode_header(std::string_view bytes);
+
+struct Record {
+  std::uint64_t offset = 0;
+  std::uint64_t next_offset = 0;
+  Stream stream = Stream::out;
+  std::int64_t time_us = 0;
+  std::string bytes = {};
+};
+
+// What became of the bytes of one exec.
+struct OutputCounts {
+  std::uint64_t out = 0;  // what the command wrote to stdout, kept or not
+  std::uint64_t err = 0;
+  std::uint64_t over_limit = 0;  // not kept because of the limit
+  std::uint64_t lost = 0;        // not kept because the disk refused them
+};
+
+// Never fails its caller: what cannot be kept is counted, and said in a note as soon as a note can
+// be written.
+class OutputWriter {
+ public:
+  // Creates the file; of two who try the same name one wins.
+  static Result<OutputWriter> create(const std::string& path, std::uint64_t bytes_max);
+
+  void append(Stream stream, std::string_view bytes, std::int64_t time_us);
+  // Says what is still unsaid about lost bytes, where the disk lets it.
+  void finish(std::int64_t time_us);
+
+  std::uint64_t end() const { return end_; }
+  const OutputCounts& counts() const { return counts_; }
+  int fd() const { return file_.get(); }
+
+ private:
+  OutputWriter(Fd file, std::uint64_t bytes_max) : file_(std::move(file)), room_(bytes_max) {}
+  bool write_record(Stream stream, std::string_view bytes, std::int64_t time_us);
+  void note(std::string_view text, std::int64_t time_us);
+  bool say_losses(std::int64_t time_us);
+
+  Fd file_;
+  std::uint64_t end_ = 0;
+  std::uint64_t room_;  // how much of stdout and stderr may still be kept
+  bool cut_said_ = false;
+  std::uint64_t lost_unsaid_ = 0;
+  int lost_errno_ = 0;
+  OutputCounts counts_;
+};
+
+// Reads the file of a keeper that may still be writing it, or that died while it was.
+class OutputReader {
+ public:
+  static Result<OutputReader> open(const std::string& path, std::uint64_t offset = 0);
+
+  // The next whole record; nothing at the end, or where the last record is not whole (yet). An
+  // offset that is no record's start, or a damaged file, is an error.
+  Result<std::optional<Record>> next();
+  std::uint64_t offset() const { return offset_; }
+
+ private:
+  OutputReader(Fd file, std::uint64_t offset) : file_(std::move(file)), offset_(offset) {}
+
+  Fd file_;
+  std::uint64_t offset_;
+};
+
+}  // namespace berth::keeper

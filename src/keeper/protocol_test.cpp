@@ -1,0 +1,107 @@
+#include "keeper/protocol.hpp"
+
+#include <gtest/gtest.h>
+
+namespace berth::keeper {
+namespace {
+
+Exec some_exec() {
+  return {.exec_id = "a-1",
+          .argv = {"sh", "-c", "true"},
+          .environment = {"A=1"},
+          .cwd = "/tmp",
+          .stdin_kind = Stdin::bytes,
+          .stdin_bytes = std::string("\0\xff", 2),
+          .deadline_ms = 7,
+          .leftovers = Leftovers::linger};
+}
+
+TEST(Frames, ComeBackAsTheyWereHoweverTheyAreCut) {
+  std::string bytes;
+  append_frame(bytes, 1, some_exec());
+  append_frame(bytes, 2, List{});
+  append_frame(bytes, 3, Wait{.exec_id = "a-1"});
+  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+    FrameReader reader;
+    std::vector<std::uint64_t> seen;
+    for (std::size_t at = 0; at < bytes.size(); at += piece) {
+      reader.feed(std::string_view{bytes}.substr(at, piece));
+      while (true) {
+        const auto frame = reader.next();
+        ASSERT_TRUE(frame);
+        if (!*frame) break;
+        seen.push_back((*frame)->request);
+        if ((*frame)->verb != Verb::exec) continue;
+        const Result<Exec> exec = decode<Exec>(**frame);
+        ASSERT_TRUE(exec);
+        EXPECT_EQ(fingerprint(*exec), fingerprint(some_exec()));
+      }
+    }
+    EXPECT_EQ(seen, (std::vector<std::uint64_t>{1, 2, 3})) << "in pieces of " << piece;
+  }
+}
+
+TEST(Frames, ThatAreTooLongOrOfNoVerbAreRefusedBeforeTheyAreWhole) {
+  const auto refused = [](std::uint32_t length, std::uint8_t verb) {
+    std::string bytes;
+    WireWriter writer{bytes};
+    writer.put(length);
+    writer.put(verb);
+    FrameReader reader;
+    reader.feed(bytes);
+    const auto frame = reader.next();
+    return !frame && frame.error().code == Errc::keeper_protocol;
+  };
+  EXPECT_TRUE(refused(limits::frame_bytes + 1, static_cast<std::uint8_t>(Verb::wait)));
+  EXPECT_FALSE(refused(limits::frame_bytes + 1, static_cast<std::uint8_t>(Verb::exec)));
+  EXPECT_TRUE(refused(limits::exec_frame_bytes + 1, static_cast<std::uint8_t>(Verb::exec)));
+  EXPECT_TRUE(refused(3, static_cast<std::uint8_t>(Verb::wait)));
+  EXPECT_TRUE(refused(20, static_cast<std::uint8_t>(Verb::count_)));
+  EXPECT_TRUE(refused(20, 0));
+}
+
+TEST(Messages, CutAnywhereOrWithABytesTooManyAreRefused) {
+  std::string bytes;
+  WireWriter{bytes}.put(some_exec());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const Frame cut{.verb = Verb::exec, .message = std::string_view{bytes}.substr(0, size)};
+    EXPECT_FALSE(decode<Exec>(cut)) << "after " << size << " bytes";
+  }
+  bytes += '\0';
+  EXPECT_FALSE(decode<Exec>(Frame{.verb = Verb::exec, .message = bytes}));
+}
+
+TEST(Messages, ThatClaimMoreItemsThanTheyHaveAreRefusedWithoutRoomForThem) {
+  std::string bytes;
+  WireWriter writer{bytes};
+  writer.put(std::string_view{"id"});
+  writer.put(std::uint32_t{0xffffffff});  // arguments
+  EXPECT_FALSE(decode<Exec>(Frame{.verb = Verb::exec, .message = bytes}));
+}
+
+TEST(Fingerprint, DiffersWhenAnyFieldDoes) {
+  Exec other = some_exec();
+  other.environment = {"A=2"};
+  EXPECT_NE(fingerprint(other), fingerprint(some_exec()));
+  other = some_exec();
+  other.argv = {"sh", "-ct", "rue"};  // the same bytes, cut elsewhere
+  EXPECT_NE(fingerprint(other), fingerprint(some_exec()));
+}
+
+TEST(ExecId, IsAPartOfAFileNameThatStaysOne) {
+  for (const char* good : {"a", "A-1_b.c", "0190a5e2-7b7e-7cc1-8d05-0123456789ab"}) {
+    EXPECT_TRUE(is_exec_id(good)) << good;
+  }
+  for (const char* bad : {"", ".", "..", ".a", "a/b", "a b", "a\n", "ä"}) {
+    EXPECT_FALSE(is_exec_id(bad)) << bad;
+  }
+  EXPECT_FALSE(is_exec_id(std::string(65, 'a')));
+}
+
+TEST(Refusals, KeepTheirCodeOnTheWire) {
+  const Error error{Errc::command_not_found, "no ls", "install it"};
+  EXPECT_EQ(as_error(as_refused(error)), error);
+}
+
+}  // namespace
+}  // namespace berth::keeper

@@ -1,0 +1,120 @@
+#include "keeper/state_folder.hpp"
+
+#include "base/files.hpp"
+#include "keeper/process_tree.hpp"
+#include "keeper/text_record.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <string_view>
+
+namespace berth::keeper {
+namespace {
+
+constexpr std::string_view output_prefix = "exec-";
+constexpr std::string_view output_suffix = ".out";
+
+Result<std::string> boot_id() {
+  BERTH_TRY(std::string text, read_file("/proc/sys/kernel/random/boot_id", 64));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+bool runs(const Card& card) {
+  const Result<Card> now = card_of(card.pid);
+  return now && now->start_ticks == card.start_ticks && now->boot_id == card.boot_id;
+}
+
+}  // namespace
+
+std::string output_file(const std::string& exec_id) {
+  return std::string{output_prefix} + exec_id + std::string{output_suffix};
+}
+
+std::string exit_file(const std::string& exec_id) {
+  return std::string{output_prefix} + exec_id + ".exit";
+}
+
+std::string draft_of(const std::string& path) {
+  return path + ".new";
+}
+
+Result<> publish(const std::string& path, std::string_view text) {
+  const std::string draft = draft_of(path);
+  {
+    const Fd file{::open(draft.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
+    if (!file) return io_failure("create", path, errno);
+    const ssize_t wrote = ::pwrite(file.get(), text.data(), text.size(), 0);
+    if (wrote != static_cast<ssize_t>(text.size()) || ::ftruncate(file.get(), wrote) != 0) {
+      return io_failure("write", path, wrote < 0 ? errno : ENOSPC);
+    }
+  }
+  if (std::rename(draft.c_str(), path.c_str()) != 0) return io_failure("replace", path, errno);
+  return {};
+}
+
+std::int64_t wall_clock_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
+}
+
+Result<Card> card_of(pid_t pid) {
+  const std::optional<ProcessStat> stat = process_stat(pid);
+  if (!stat || stat->state == 'Z') {
+    return fail(Errc::keeper_unreachable, "process " + std::to_string(pid) + " does not run");
+  }
+  BERTH_TRY(std::string boot, boot_id());
+  return Card{.pid = pid,
+              .start_ticks = stat->start_ticks,
+              .boot_id = std::move(boot),
+              .version = {},
+              .created_us = wall_clock_us()};
+}
+
+Result<FoundKeeper> look_at_keeper(const std::string& folder) {
+  FoundKeeper found{.id = folder.substr(folder.rfind('/') + 1), .folder = folder};
+  BERTH_TRY(const std::vector<std::string> names, names_in(folder));
+  for (const std::string_view name : names) {
+    if (name.starts_with(output_prefix) && name.ends_with(output_suffix)) {
+      const std::size_t id_bytes = name.size() - output_prefix.size() - output_suffix.size();
+      found.execs.emplace_back(name.substr(output_prefix.size(), id_bytes));
+    }
+  }
+  BERTH_TRY(const std::string card, read_file(folder + "/" + card_file, state_file_bytes_max));
+  BERTH_TRY(found.card, from_text<Card>(card, card_file));
+  if (const auto text = read_file(folder + "/" + ended_file, state_file_bytes_max)) {
+    BERTH_TRY(found.epitaph, from_text<Epitaph>(*text, ended_file));
+    found.life = Life::ended;
+  } else {
+    found.life = runs(found.card) ? Life::alive : Life::dead;
+  }
+  return found;
+}
+
+Result<std::vector<FoundKeeper>> find_keepers(const std::string& root) {
+  BERTH_TRY(const std::vector<std::string> names, names_in(root));
+  std::vector<FoundKeeper> found;
+  for (const std::string& name : names) {
+    Result<FoundKeeper> keeper = look_at_keeper(root + "/" + name);
+    if (keeper) found.push_back(*std::move(keeper));
+  }
+  return found;
+}
+
+Result<Ended> read_exit(const std::string& folder, const std::string& exec_id) {
+  const std::string name = exit_file(exec_id);
+  const Result<std::string> text = read_file(folder + "/" + name, state_file_bytes_max);
+  if (!text) {
+    return fail(Errc::exec_not_found, "exec " + exec_id + ": has no exit record",
+                "it still runs, never started, or belongs to another keeper");
+  }
+  return from_text<Ended>(*text, name);
+}
+
+}  // namespace berth::keeper

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "base/result.hpp"
+#include "keeper/messages.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The folder of one keeper, and what is read from it while the keeper lives and after it is gone:
+// `keeper` (who holds it), `socket`, `log`, `exec-ID.out`, `exec-ID.exit`, `ended` (why it is
+// over).
+namespace berth::keeper {
+
+inline constexpr const char* card_file = "keeper";
+inline constexpr const char* socket_file = "socket";
+inline constexpr const char* ended_file = "ended";
+inline constexpr const char* log_file = "log";
+inline constexpr std::size_t state_file_bytes_max = std::size_t{64} << 10;
+
+std::string output_file(const std::string& exec_id);
+std::string exit_file(const std::string& exec_id);
+
+// Who holds a folder. A pid alone may be reused; with its start time and the boot it may not.
+struct Card {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+  std::string boot_id = {};
+  std::string version = {};
+  std::int64_t created_us = 0;
+  static constexpr auto fields() {
+    return std::tuple{field("pid", &Card::pid), field("start_ticks", &Card::start_ticks),
+                      field("boot_id", &Card::boot_id), field("version", &Card::version),
+                      field("created_us", &Card::created_us)};
+  }
+};
+
+// Why a keeper is over.
+struct Epitaph {
+  Outcome outcome = Outcome::stopped;
+  std::string reason = {};
+  std::int64_t ended_us = 0;
+  std::uint32_t left_behind = 0;
+  static constexpr auto fields() {
+    return std::tuple{field("outcome", &Epitaph::outcome), field("reason", &Epitaph::reason),
+                      field("ended_us", &Epitaph::ended_us),
+                      field("left_behind", &Epitaph::left_behind)};
+  }
+};
+
+// Replaces a file of the folder whole. What a killed process has published stays; that it survives
+// a power cut too is up to whoever syncs the file. `publish` writes to the draft first.
+Result<> publish(const std::string& path, std::string_view text);
+std::string draft_of(const std::string& path);
+
+std::int64_t wall_clock_us();
+Result<Card> card_of(pid_t pid);
+
+// `alive`: the process of the card runs. `ended`: it said goodbye. `dead`: it did neither.
+enum class Life : std::uint8_t { alive, ended, dead };
+
+struct FoundKeeper {
+  std::string id = {};  // the name of its folder
+  std::string folder = {};
+  Life life = Life::dead;
+  Card card = {};
+  Epitaph epitaph = {};                 // when ended
+  std::vector<std::string> execs = {};  // whose output is there
+};
+
+Result<FoundKeeper> look_at_keeper(const std::string& folder);
+// Every folder below the root that has ever been a keeper's.
+Result<std::vector<FoundKeeper>> find_keepers(const std::string& root);
+
+// How an exec ended; `exec_not_found` while it runs or when it never was.
+Result<Ended> read_exit(const std::string& folder, const std::string& exec_id);
+
+}  // namespace berth::keeper

@@ -1,0 +1,206 @@
+#include "keeper/keeper.hpp"
+#include "keeper/process_tree.hpp"
+#include "keeper/version.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+// What a keeper does for each request.
+namespace berth::keeper {
+
+template <class Message>
+void Keeper::act(Session& from, const Frame& frame) {
+  const Address back{.client = from.id(), .request = frame.request};
+  if (!from.is_greeted() && Message::verb != Verb::hello) {
+    refuse(back, {Errc::keeper_protocol, "the first message must be hello"});
+    return from.close();
+  }
+  Result<Message> message = decode<Message>(frame);
+  if (!message) {
+    refuse(back, message.error());
+    return from.close();
+  }
+  on(back, *std::move(message));
+}
+
+void Keeper::handle(Session& from, const Frame& frame) {
+  switch (frame.verb) {
+    case Verb::hello: return act<Hello>(from, frame);
+    case Verb::exec: return act<Exec>(from, frame);
+    case Verb::write: return act<Write>(from, frame);
+    case Verb::close_stdin: return act<CloseStdin>(from, frame);
+    case Verb::signal: return act<Signal>(from, frame);
+    case Verb::resize: return act<Resize>(from, frame);
+    case Verb::attach: return act<Attach>(from, frame);
+    case Verb::wait: return act<Wait>(from, frame);
+    case Verb::stats: return act<Stats>(from, frame);
+    case Verb::renew: return act<Renew>(from, frame);
+    case Verb::cancel: return act<Cancel>(from, frame);
+    case Verb::stop: return act<Stop>(from, frame);
+    case Verb::list: return act<List>(from, frame);
+    default: break;
+  }
+  refuse({.client = from.id(), .request = frame.request},
+         {Errc::keeper_protocol, "a keeper is not asked that"});
+  from.close();
+}
+
+HeldExec* Keeper::live(Address to, const std::string& exec_id) {
+  if (const auto found = execs_.find(exec_id); found != execs_.end()) return found->second.get();
+  refuse(to, {Errc::exec_not_found, "exec " + exec_id + ": does not run here",
+              "its exit record says how it ended, where there is one"});
+  return nullptr;
+}
+
+void Keeper::on(Address from, const Hello& hello) {
+  if (hello.version != protocol_version) {
+    refuse(from, {Errc::keeper_protocol,
+                  "the client speaks version " + std::to_string(hello.version) +
+                      " of the protocol, this keeper version " + std::to_string(protocol_version),
+                  "use the berth-keeper that came with this berth"});
+    return sessions_.at(from.client)->close();
+  }
+  sessions_.at(from.client)->greet();
+  answer(*this, from,
+         Welcome{.version = protocol_version,
+                 .pid = ::getpid(),
+                 .program_version = std::string{version()}});
+}
+
+void Keeper::on(Address from, Exec exec) {
+  if (const Result<> good = check(exec); !good) return refuse(from, good.error());
+  struct stat known{};
+  if (execs_.contains(exec.exec_id) || ::stat(output_file(exec.exec_id).c_str(), &known) == 0) {
+    return answer_again(from, exec);
+  }
+  if (stopping_) {
+    return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + epitaph_.reason});
+  }
+  if (execs_.size() >= limits::live_execs) {
+    return refuse(from, {Errc::keeper_full,
+                         "the keeper holds " + std::to_string(execs_.size()) + " execs already"});
+  }
+  const std::string id = exec.exec_id;
+  Result<std::unique_ptr<HeldExec>> started = HeldExec::start(shared_, std::move(exec));
+  if (!started) return refuse(from, started.error());
+  const auto held = execs_.emplace(id, *std::move(started)).first;
+  held->second->answer_when_started(from);
+}
+
+// The id has been used: for the same request the answer is the same, and nothing runs.
+void Keeper::answer_again(Address to, const Exec& exec) {
+  const auto found = execs_.find(exec.exec_id);
+  const Result<Ended> ended = read_exit(".", exec.exec_id);
+  const std::uint64_t before = found != execs_.end() ? found->second->fingerprint()
+                               : ended               ? ended->fingerprint
+                                                     : 0;
+  if (before != fingerprint(exec)) {
+    return refuse(
+        to, {Errc::exec_id_reused, "exec " + exec.exec_id + ": the id was used for another command",
+             "choose a new id for every command"});
+  }
+  if (found != execs_.end()) return found->second->answer_when_started(to);
+  if (ended->outcome == Outcome::failed_to_start) {
+    return answer(
+        *this, to,
+        Refused{.code = ended->error_code, .message = ended->message, .remedy = ended->remedy});
+  }
+  answer(*this, to,
+         Started{.exec_id = exec.exec_id, .pid = ended->pid, .started_us = ended->started_us});
+}
+
+void Keeper::on(Address from, Write write) {
+  if (HeldExec* exec = live(from, write.exec_id)) exec->write(from, std::move(write.bytes));
+}
+
+void Keeper::on(Address from, const CloseStdin& close) {
+  if (HeldExec* exec = live(from, close.exec_id)) exec->close_stdin(from);
+}
+
+void Keeper::on(Address from, const Signal& signal) {
+  if (HeldExec* exec = live(from, signal.exec_id)) exec->send_signal(from, signal.number);
+}
+
+void Keeper::on(Address from, const Resize& resize) {
+  if (HeldExec* exec = live(from, resize.exec_id)) exec->resize(from, resize);
+}
+
+void Keeper::on(Address from, const Attach& attach) {
+  const Result<> attached = sessions_.at(from.client)->attach(from.request, attach);
+  if (!attached) refuse(from, attached.error());
+}
+
+void Keeper::on(Address from, const Wait& wait) {
+  const auto found = execs_.find(wait.exec_id);
+  if (found != execs_.end()) return found->second->answer_when_ended(from);
+  if (is_exec_id(wait.exec_id)) return answer_end(from, wait.exec_id);
+  live(from, wait.exec_id);
+}
+
+void Keeper::on(Address from, const Stats& stats) {
+  pid_t root = ::getpid();
+  if (!stats.exec_id.empty()) {
+    const HeldExec* exec = live(from, stats.exec_id);
+    if (exec == nullptr) return;
+    root = exec->warden();
+  }
+  const auto is_ours = [this](pid_t pid) {
+    return std::ranges::any_of(execs_, [&](const auto& e) { return e.second->warden() == pid; });
+  };
+  const auto ticks_per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  Usage usage;
+  if (root != ::getpid()) {
+    // What the command has waited for is counted with it, what its orphans were with the warden.
+    if (const auto stat = process_stat(root)) {
+      usage.cpu_us += stat->cpu_ticks * 1'000'000 / ticks_per_second;
+    }
+  }
+  for (const pid_t pid : descendants_of(root)) {
+    const auto stat = process_stat(pid);
+    if (!stat || is_ours(pid)) continue;
+    usage.cpu_us += stat->cpu_ticks * 1'000'000 / ticks_per_second;
+    usage.resident_bytes += stat->resident_pages * page_bytes;
+    ++usage.processes;
+  }
+  answer(*this, from, usage);
+}
+
+void Keeper::on(Address from, const Renew& renew) {
+  if (stopping_) {
+    return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + epitaph_.reason});
+  }
+  if (renew.deadline_ms == 0 || renew.deadline_ms > limits::deadline_ms) {
+    return refuse(
+        from, {Errc::validation_failed, "a keeper is renewed for 1 to " +
+                                            std::to_string(limits::deadline_ms) + " milliseconds"});
+  }
+  deadline_ = boot_ms() + static_cast<BootMs>(renew.deadline_ms);
+  answer(*this, from, Done{});
+}
+
+void Keeper::on(Address from, const Cancel& cancel) {
+  HeldExec* exec = live(from, cancel.exec_id);
+  if (exec == nullptr) return;
+  exec->answer_when_ended(from);
+  exec->end(Outcome::stopped, cancel.grace_ms);
+}
+
+void Keeper::on(Address from, const Stop& stop) {
+  if (want_goodbye_.size() >= limits::waiting) {
+    return refuse(from, {Errc::overloaded, "too many wait for the end of the keeper"});
+  }
+  want_goodbye_.push_back(from);
+  end_all(Outcome::stopped, "stopped by request", stop.grace_ms);
+}
+
+void Keeper::on(Address from, const List& /*list*/) {
+  Listing listing;
+  for (const auto& [id, exec] : execs_) listing.live.push_back(exec->listed());
+  answer(*this, from, listing);
+}
+
+}  // namespace berth::keeper

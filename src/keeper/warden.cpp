@@ -1,0 +1,239 @@
+#include "keeper/warden.hpp"
+
+#include "base/files.hpp"
+#include "keeper/process_tree.hpp"
+#include "keeper/protocol.hpp"
+#include "keeper/state_folder.hpp"
+#include "keeper/text_record.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <set>
+#include <utility>
+
+namespace berth::keeper {
+namespace {
+
+constexpr int channel_fd = 3;
+constexpr int null_fd = 4;
+constexpr int first_free_fd = 5;
+constexpr int freeze_rounds_max = 64;
+constexpr std::int64_t kill_limit_ms = 10'000;
+constexpr int kill_pause_ms = 10;
+
+std::int64_t monotonic_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
+}
+
+class Watch {
+ public:
+  explicit Watch(const Exec& exec) : exec_(exec) {}
+
+  [[noreturn]] void run(rlimit open_files) {
+    prepare_signals();
+    start(open_files);
+    while (true) {
+      reap();
+      if (!has_children_) leave();
+      say_main_ended();
+      std::array<pollfd, 2> wanted{pollfd{channel_fd, POLLIN, 0},
+                                   pollfd{children_.get(), POLLIN, 0}};
+      ::poll(wanted.data(), wanted.size(), -1);
+      if (wanted[1].revents != 0) forget_signals();
+      if (wanted[0].revents != 0) take_order();
+    }
+  }
+
+ private:
+  void prepare_signals() {
+    sigset_t child;
+    ::sigemptyset(&child);
+    ::sigaddset(&child, SIGCHLD);
+    children_ = Fd{::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK)};
+  }
+
+  void start(rlimit open_files) {
+    const Launch launch{exec_, open_files};
+    StartFailure failure;
+    report_.pid = launch.run(failure);
+    // From here on only the tree holds the pipes, so their end is the tree's end.
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null_fd, fd);
+    if (failure.step != Step::none) {
+      report_.failed_step = failure.step;
+      report_.failed_errno = failure.error_number;
+      send(Report::Kind::failed);
+      ::_exit(0);
+    }
+    send(Report::Kind::started);
+  }
+
+  void send(Report::Kind kind) {
+    report_.kind = kind;
+    ::send(channel_fd, &report_, sizeof report_, MSG_NOSIGNAL);
+  }
+
+  void forget_signals() {
+    signalfd_siginfo ignored{};
+    while (::read(children_.get(), &ignored, sizeof ignored) > 0) {
+    }
+  }
+
+  void reap() {
+    int status = 0;
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+      if (pid != report_.pid) continue;
+      report_.status = status;
+      report_.ended_us = wall_clock_us();
+      main_ended_ = true;
+    }
+    has_children_ = pid == 0;
+  }
+
+  void say_main_ended() {
+    if (main_ended_ && !std::exchange(main_ended_said_, true)) send(Report::Kind::main_ended);
+  }
+
+  [[noreturn]] void leave() {
+    ::getrusage(RUSAGE_CHILDREN, &report_.usage);
+    send(Report::Kind::gone);
+    ::_exit(0);
+  }
+
+  void take_order() {
+    Order order;
+    const ssize_t got = ::recv(channel_fd, &order, sizeof order, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got != sizeof order) return keeper_died();
+    switch (order.kind) {
+      case Order::Kind::signal:
+        if (!main_ended_) ::kill(-report_.pid, order.number);
+        return;
+      case Order::Kind::terminate:
+        for (const pid_t pid : descendants_of(::getpid())) {
+          ::kill(pid, SIGTERM);
+          ::kill(pid, SIGCONT);  // a stopped process takes its signals when it goes on
+        }
+        return;
+      case Order::Kind::kill:
+        report_.left_behind = kill_everything();
+        if (report_.left_behind > 0) leave();
+        return;
+    }
+  }
+
+  // Nobody reads the output any more and nobody would ever end this tree: it ends here, and the
+  // exit record says so once that is true.
+  [[noreturn]] void keeper_died() {
+    Ended ended{.exec_id = exec_.exec_id,
+                .fingerprint = fingerprint(exec_),
+                .outcome = Outcome::lost,
+                .pid = report_.pid};
+    ended.left_behind = kill_everything();
+    ended.message = "the keeper was killed; its process tree was killed then";
+    ended.ended_us = wall_clock_us();
+    struct stat output{};
+    if (::stat(output_file(exec_.exec_id).c_str(), &output) == 0) {
+      ended.output_end = static_cast<std::uint64_t>(output.st_size);
+    }
+    // An exit record that the keeper has written stays.
+    const Result<> written = create_file(exit_file(exec_.exec_id), to_text(ended), 0600);
+    ::_exit(written ? 0 : 1);
+  }
+
+  // Stopped processes neither fork nor reap. Parents are stopped before their children, so when a
+  // look finds nobody new, the tree is complete and none of its pids can be reused. A fork bomb
+  // runs into its own limit of processes meanwhile, because the stopped ones keep their places.
+  void freeze() {
+    std::set<pid_t> stopped;
+    for (int round = 0; round < freeze_rounds_max; ++round) {
+      bool found_new = false;
+      for (const pid_t pid : descendants_of(::getpid())) {
+        if (!stopped.insert(pid).second) continue;
+        found_new = true;
+        ::kill(pid, SIGSTOP);
+      }
+      if (!found_new) return;
+    }
+  }
+
+  // Returns how many processes are left after all attempts: those of other users, and those that
+  // the kernel cannot end now.
+  std::uint32_t kill_everything() {
+    if (!exec_.cgroup_dir.empty()) {
+      const Fd file{::open((exec_.cgroup_dir + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC)};
+      // A version 1 cgroup has no such file; the rest of this function does without.
+      if (file && ::write(file.get(), "1", 1) != 1) ::kill(-report_.pid, SIGKILL);
+    }
+    // For the kernel this is one step that no fork in the group can slip through.
+    if (!main_ended_) ::kill(-report_.pid, SIGKILL);
+    freeze();
+    const std::int64_t give_up_at = monotonic_ms() + kill_limit_ms;
+    while (true) {
+      const std::vector<pid_t> tree = descendants_of(::getpid());
+      for (const pid_t pid : tree) ::kill(pid, SIGKILL);
+      reap();
+      if (!has_children_) return 0;
+      if (monotonic_ms() >= give_up_at) return static_cast<std::uint32_t>(tree.size());
+      pollfd child{children_.get(), POLLIN, 0};
+      ::poll(&child, 1, kill_pause_ms);
+      forget_signals();
+    }
+  }
+
+  const Exec& exec_;
+  Fd children_;
+  Report report_;
+  bool has_children_ = true;
+  bool main_ended_ = false;
+  bool main_ended_said_ = false;
+};
+
+// Every descriptor goes to its place without stepping on another that is still to be moved: first
+// all of them above the places, then down.
+void arrange(const std::array<int, first_free_fd>& wanted) {
+  std::array<int, first_free_fd> high{};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    high[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, first_free_fd);
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) ::dup2(high[i], static_cast<int>(i));
+  // Among the rest are the keeper's ends of other execs' pipes, which would never see their end.
+  ::close_range(first_free_fd, ~0U, 0);
+}
+
+}  // namespace
+
+Result<Warden> start_warden(const Exec& exec, ChildEnds ends, rlimit open_files) {
+  std::array<int, 2> pair{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
+    return io_failure("socketpair", "exec " + exec.exec_id, errno);
+  }
+  Fd ours{pair[0]};
+  const Fd theirs{pair[1]};
+  const Fd null{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  if (!null) return io_failure("open", "/dev/null", errno);
+  const pid_t pid = ::fork();
+  if (pid < 0) return io_failure("fork", "exec " + exec.exec_id, errno);
+  if (pid == 0) {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    ::prctl(PR_SET_NAME, "berth-warden");
+    arrange({ends.in.get(), ends.out.get(), ends.err.get(), theirs.get(), null.get()});
+    Watch{exec}.run(open_files);
+  }
+  return Warden{.pid = pid, .channel = std::move(ours)};
+}
+
+}  // namespace berth::keeper

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "core/lifecycle.hpp"
+#include "store/mapping.hpp"
+
+// Rows with a life cycle: they move by the tables of core, and only from where they were read.
+namespace berth::store {
+
+// "'queued', 'starting', 'running'": for SQL, the states that something still follows. Partial
+// indexes of the migrations spell the same list, in the same order.
+template <DescribedEnum State>
+const std::string& unfinished_states() {
+  static const std::string list = [] {
+    std::string text;
+    for (const State state : all<State>()) {
+      if (core::is_final(state)) continue;
+      text += (text.empty() ? "'" : ", '") + std::string{name_of(state)} + "'";
+    }
+    return text;
+  }();
+  return list;
+}
+
+namespace moving_detail {
+
+std::unexpected<Error> outrun(std::string_view noun, const std::string& id);
+
+}  // namespace moving_detail
+
+// Writes a row as it is, or `conflict` when it changed since it was read.
+template <class T>
+Result<Stored<T>> rewrite(Session& session, Stored<T> row, std::string_view noun) {
+  BERTH_TRY(const bool written, update(session, row));
+  if (!written) return moving_detail::outrun(noun, row.value.id.str());
+  ++row.version;
+  return row;
+}
+
+// Writes a row in the state that follows its own on this event. `conflict`, and nothing written,
+// when none follows, or when the row is no longer in the state and version that were read.
+template <class T, class Event>
+Result<Stored<T>> move_row(Session& session, Stored<T> row, Event event, std::string_view noun) {
+  static const std::string sql =
+      update_of<T>() + " and status = $" + std::to_string(count_of<T> + 2);
+  const auto from = row.value.status;
+  const auto next = core::advance(from, event);
+  if (!next) {
+    return fail(next.error().code,
+                std::string{noun} + " " + row.value.id.str() + ": " + next.error().message);
+  }
+  row.value.status = *next;
+  std::vector<Value> values = mapping_detail::values(row.value, MembersOf<T>{});
+  values.emplace_back(row.version);
+  values.push_back(to_value(from));
+  BERTH_TRY(const Rows written, session.run(sql, values));
+  if (written.changed != 1) return moving_detail::outrun(noun, row.value.id.str());
+  ++row.version;
+  return row;
+}
+
+}  // namespace berth::store

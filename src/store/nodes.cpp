@@ -1,0 +1,94 @@
+#include "store/nodes.hpp"
+
+#include "store/moving.hpp"
+
+namespace berth::store {
+namespace {
+
+std::unexpected<Error> lost(const core::NodeId& id) {
+  return fail(Errc::conflict,
+              "Node " + id.str() + " was silent for too long, and others finish what it held",
+              "restart the server; look for a stalled disk, database or clock");
+}
+
+Result<std::vector<core::Node>> select_nodes(Session& session, std::string_view tail) {
+  std::string sql = "select " + columns_of<core::Node>() + " from nodes ";
+  sql += tail;
+  BERTH_TRY(const Rows found, session.run(sql, {}));
+  std::vector<core::Node> list;
+  list.reserve(found.rows.size());
+  for (const std::vector<Value>& row : found.rows) {
+    BERTH_TRY(core::Node node, from_row<core::Node>(row));
+    list.push_back(std::move(node));
+  }
+  return list;
+}
+
+}  // namespace
+
+Result<> register_node(Session& session, const core::Node& node) {
+  static const std::string sql = "insert into nodes (" + columns_of<core::Node>() + ") values (" +
+                                 mapping_detail::places(count_of<core::Node>) + ")";
+  const std::vector<Value> values = mapping_detail::values(node, MembersOf<core::Node>{});
+  BERTH_DO(session.run(sql, values));
+  return {};
+}
+
+Result<> heartbeat_node(Session& session, const core::NodeId& id, Time now) {
+  BERTH_TRY(const Rows beaten,
+            query(session, "update nodes set heartbeat_at = $2 where id = $1 and fenced_at is null",
+                  id, now));
+  if (beaten.changed != 1) return lost(id);
+  return {};
+}
+
+Result<> expect_node_alive(Session& session, const core::NodeId& id) {
+  BERTH_TRY(const Rows found,
+            query(session, "select 1 from nodes where id = $1 and fenced_at is null", id));
+  if (found.rows.empty()) return lost(id);
+  return {};
+}
+
+Result<std::vector<core::Node>> alive_nodes(Session& session) {
+  return select_nodes(session, "where fenced_at is null order by heartbeat_at, id");
+}
+
+Result<bool> fence_node(Session& session, const core::Node& seen, Time now) {
+  BERTH_TRY(const Rows fenced, query(session,
+                                     "update nodes set fenced_at = $3"
+                                     " where id = $1 and heartbeat_at = $2 and fenced_at is null",
+                                     seen.id, seen.heartbeat_at, now));
+  if (fenced.changed != 1) return false;
+  // A teardown that failed waits for its own time, whoever made it.
+  static const std::string leases =
+      "update environment_leases set next_attempt_at = $2, version = version + 1"
+      " where node_id = $1 and parked_at is null and status <> 'pending_cleanup'"
+      " and status in (" +
+      unfinished_states<core::LeaseState>() + ")";
+  // What a lease holds is found through the lease; what is idle needs no server.
+  static const std::string sandboxes =
+      "update sandboxes set next_attempt_at = $2, version = version + 1"
+      " where node_id = $1 and parked_at is null and lease_id is null and status = 'creating'"
+      " and status in (" +
+      unfinished_states<core::SandboxState>() + ")";
+  BERTH_DO(query(session, leases, seen.id, now));
+  BERTH_DO(query(session, sandboxes, seen.id, now));
+  return true;
+}
+
+Result<std::vector<core::Node>> fence_silent_nodes(Session& session, const core::NodeId& by,
+                                                   Time silent_since, Time now) {
+  BERTH_DO(expect_node_alive(session, by));
+  BERTH_TRY(std::vector<core::Node> alive, alive_nodes(session));
+  std::vector<core::Node> list;
+  for (core::Node& node : alive) {
+    if (node.id == by || node.heartbeat_at >= silent_since) continue;
+    BERTH_TRY(const bool fenced, fence_node(session, node, now));
+    if (!fenced) continue;
+    node.fenced_at = now;
+    list.push_back(std::move(node));
+  }
+  return list;
+}
+
+}  // namespace berth::store

@@ -1,0 +1,206 @@
+#include "store/runs.hpp"
+
+#include "store/constraint.hpp"
+#include "store/moving.hpp"
+#include "store/paging.hpp"
+
+namespace berth::store {
+namespace {
+
+constexpr std::string_view noun = "Run";
+// As in the index that serves it.
+constexpr std::string_view working = "status in ('starting', 'running')";
+
+// Queued runs that are not passed over, oldest first.
+struct QueueQuery {
+  std::string tail;
+  std::vector<Value> values;
+};
+
+template <class Id>
+void pass_over(QueueQuery& query, std::string_view column, const std::vector<Id>& ids) {
+  if (ids.empty()) return;
+  const std::string name{column};
+  query.tail += " and (" + name + " is null or " + name + " not in (";
+  for (const Id& id : ids) {
+    query.values.push_back(to_value(id));
+    query.tail += (&id == &ids.front() ? "$" : ", $") + std::to_string(query.values.size());
+  }
+  query.tail += "))";
+}
+
+QueueQuery queue(const QueueSkip& skip, std::int64_t limit) {
+  QueueQuery query{.tail = "where status = 'queued'", .values = {}};
+  pass_over(query, "agent_id", skip.agents);
+  pass_over(query, "environment_id", skip.environments);
+  query.values.push_back(to_value(limit));
+  query.tail += " order by created_at, id limit $" + std::to_string(query.values.size());
+  return query;
+}
+
+}  // namespace
+
+Result<> insert_run(Session& session, const core::Run& run) {
+  Result<> done = insert(session, run);
+  if (done || !violates_reference(done.error())) return done;
+  return fail(Errc::environment_not_found,
+              "The company, the agent or the environment of the run does not exist",
+              "it was deleted while the run was being made");
+}
+
+Result<Stored<core::Run>> find_run(Session& session, const core::Reach& reach,
+                                   const core::RunId& id) {
+  BERTH_TRY(auto found,
+            select_one<core::Run>(session, "where id = $1 and ($2 = '' or company_id = $2)", id,
+                                  reach.sql()));
+  if (found) return *std::move(found);
+  return fail(Errc::run_not_found, "Heartbeat run not found", "'berth run list' shows the runs");
+}
+
+Result<Page<core::Run>> list_runs(Session& session, const core::CompanyId& company,
+                                  const RunFilter& filter, const PageRequest& page) {
+  Filter conditions;
+  conditions.equal("company_id", company)
+      .equal_if("status", filter.status)
+      .equal_if("agent_id", filter.agent_id)
+      .equal_if("environment_id", filter.environment_id);
+  return select_page(session, conditions, &core::Run::created_at, page);
+}
+
+Result<Stored<core::Run>> move_run(Session& session, Stored<core::Run> run, core::RunEvent event,
+                                   Time now) {
+  const auto next = core::advance(run.value.status, event);
+  const bool ends = next && core::is_final(*next);
+  run.value.updated_at = now;
+  if (ends && !run.value.finished_at) run.value.finished_at = now;
+  BERTH_TRY(run, move_row(session, std::move(run), event, noun));
+  if (ends) {
+    BERTH_DO(delete_run_input(session, run.value.id));
+  }
+  return run;
+}
+
+Result<Stored<core::Run>> update_run(Session& session, Stored<core::Run> run, Time now) {
+  run.value.updated_at = now;
+  return rewrite(session, std::move(run), noun);
+}
+
+Result<Stored<core::Run>> request_cancel(Session& session, const core::Reach& reach,
+                                         const core::RunId& id, Time now) {
+  BERTH_TRY(Stored<core::Run> run, find_run(session, reach, id));
+  if (core::is_final(run.value.status)) {
+    return fail(Errc::conflict,
+                "Run " + id.str() + " has ended: " + std::string{name_of(run.value.status)});
+  }
+  if (run.value.cancel_requested_at) return run;
+  run.value.cancel_requested_at = now;
+  return update_run(session, std::move(run), now);
+}
+
+Result<> record_output(Session& session, const core::RunId& id, const core::NodeId& node,
+                       const RunOutput& output, Time now) {
+  static const std::string sql =
+      "update heartbeat_runs set log_bytes = $3, last_output_seq = $4, last_output_at = $5,"
+      " updated_at = $6, version = version + 1 where id = $1 and node_id = $2 and " +
+      std::string{working};
+  BERTH_TRY(const Rows changed, query(session, sql, id, node, output.log_bytes,
+                                      output.last_output_seq, output.last_output_at, now));
+  if (changed.changed == 1) return {};
+  return fail(Errc::conflict,
+              "Run " + id.str() + " has ended, or is no longer with node " + node.str());
+}
+
+Result<std::vector<Stored<core::Run>>> queued_runs(Session& session, const QueueSkip& skip,
+                                                   std::int64_t limit) {
+  const QueueQuery wanted = queue(skip, limit);
+  return select_bound<core::Run>(session, wanted.tail, wanted.values);
+}
+
+Result<std::vector<Stored<core::Run>>> claim_runs(Session& session, const core::NodeId& node,
+                                                  const QueueSkip& skip, std::int64_t limit,
+                                                  Time now) {
+  QueueQuery wanted = queue(skip, limit);
+  wanted.tail += session.skip_locked();
+  BERTH_TRY(auto list, select_bound<core::Run>(session, wanted.tail, wanted.values));
+  for (Stored<core::Run>& run : list) {
+    run.value.node_id = node;
+    BERTH_TRY(run, move_run(session, std::move(run), core::RunEvent::claimed, now));
+  }
+  return list;
+}
+
+Result<std::int64_t> queue_position(Session& session, const core::Run& run,
+                                    core::WaitReason reason) {
+  Filter waiting;
+  waiting.also("status = 'queued'");
+  switch (reason) {
+    case core::WaitReason::agent_paused:
+    case core::WaitReason::agent_limit: waiting.equal_if("agent_id", run.agent_id); break;
+    case core::WaitReason::environment_limit:
+      waiting.equal_if("environment_id", run.environment_id);
+      break;
+    case core::WaitReason::server_limit: break;
+  }
+  std::vector<Value> values = waiting.values();
+  values.push_back(to_value(run.created_at));
+  values.push_back(to_value(run.id));
+  const std::string sql = "select count(*) from heartbeat_runs where " + waiting.text() +
+                          " and (created_at, id) < ($" + std::to_string(values.size() - 1) + ", $" +
+                          std::to_string(values.size()) + ")";
+  BERTH_TRY(const Rows found, session.run(sql, values));
+  BERTH_TRY(const std::int64_t before,
+            mapping_detail::to_integer(found.rows.at(0).at(0), "heartbeat_runs", "count"));
+  return before + 1;
+}
+
+Result<std::vector<WorkingRuns>> count_working_runs(Session& session) {
+  static const std::string sql =
+      "select agent_id, environment_id, count(*) from heartbeat_runs where " +
+      std::string{working} + " group by agent_id, environment_id";
+  BERTH_TRY(const Rows found, session.run(sql, {}));
+  std::vector<WorkingRuns> list;
+  const auto table = table_of<core::Run>;
+  for (const std::vector<Value>& row : found.rows) {
+    WorkingRuns counted{.agent_id = {}, .environment_id = {}};
+    BERTH_TRY(counted.agent_id,
+              from_value<std::optional<core::AgentId>>(row.at(0), table, "agent_id"));
+    BERTH_TRY(counted.environment_id,
+              from_value<std::optional<core::EnvironmentId>>(row.at(1), table, "environment_id"));
+    BERTH_TRY(counted.count, mapping_detail::to_integer(row.at(2), table, "count"));
+    list.push_back(std::move(counted));
+  }
+  return list;
+}
+
+Result<std::vector<Stored<core::Run>>> runs_of_node(Session& session, const core::NodeId& node,
+                                                    std::int64_t limit) {
+  static const std::string tail =
+      "where node_id = $1 and " + std::string{working} + " order by created_at, id limit $2";
+  return select<core::Run>(session, tail, node, limit);
+}
+
+Result<std::vector<Stored<core::Run>>> orphaned_runs(Session& session, std::int64_t limit) {
+  static const std::string tail =
+      "where " + std::string{working} +
+      " and exists (select 1 from nodes where nodes.id = heartbeat_runs.node_id"
+      " and fenced_at is not null) order by node_id, heartbeat_runs.created_at,"
+      " heartbeat_runs.id limit $1";
+  return select<core::Run>(session, tail, limit);
+}
+
+Result<> insert_run_input(Session& session, const SealedInput& input) {
+  return insert(session, input);
+}
+
+Result<std::optional<SealedInput>> find_run_input(Session& session, const core::RunId& run) {
+  BERTH_TRY(auto found, select_one<SealedInput>(session, "where run_id = $1", run));
+  if (!found) return std::nullopt;
+  return std::move(found->value);
+}
+
+Result<> delete_run_input(Session& session, const core::RunId& run) {
+  BERTH_DO(query(session, "delete from heartbeat_run_inputs where run_id = $1", run));
+  return {};
+}
+
+}  // namespace berth::store

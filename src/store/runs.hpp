@@ -1,0 +1,93 @@
+#pragma once
+
+#include "core/access.hpp"
+#include "core/run.hpp"
+#include "store/mapping.hpp"
+
+// Runs and their sealed inputs. What a run tells on its way is in run_events.hpp.
+namespace berth::store {
+
+template <>
+inline constexpr std::string_view table_of<core::Run> = "heartbeat_runs";
+
+struct RunFilter {
+  std::optional<core::RunState> status = {};
+  std::optional<core::AgentId> agent_id = {};
+  std::optional<core::EnvironmentId> environment_id = {};
+};
+
+// environment_not_found when the company, the agent or the environment is gone.
+Result<> insert_run(Session& session, const core::Run& run);
+Result<Stored<core::Run>> find_run(Session& session, const core::Reach& reach,
+                                   const core::RunId& id);
+// Ordered by (created_at, id) descending.
+Result<Page<core::Run>> list_runs(Session& session, const core::CompanyId& company,
+                                  const RunFilter& filter, const PageRequest& page);
+
+// The run in the state that follows on this event, with its other fields as they are given. A run
+// that becomes final has its finished_at, and loses its input. `conflict` when the event does not
+// follow, or somebody was faster.
+Result<Stored<core::Run>> move_run(Session& session, Stored<core::Run> run, core::RunEvent event,
+                                   Time now);
+// The same without a change of state: phases, lease, node, command, ...
+Result<Stored<core::Run>> update_run(Session& session, Stored<core::Run> run, Time now);
+// Records that the run is to be cancelled; the first request counts. `conflict` when the run is
+// final.
+Result<Stored<core::Run>> request_cancel(Session& session, const core::Reach& reach,
+                                         const core::RunId& id, Time now);
+
+struct RunOutput {
+  std::int64_t log_bytes = 0;
+  std::int64_t last_output_seq = 0;
+  Time last_output_at;
+};
+// One statement, for what is written often. `conflict` unless the node works on the run.
+Result<> record_output(Session& session, const core::RunId& id, const core::NodeId& node,
+                       const RunOutput& output, Time now);
+
+// What the queue passes over: agents and environments that have no room, or are paused.
+struct QueueSkip {
+  std::vector<core::AgentId> agents = {};
+  std::vector<core::EnvironmentId> environments = {};
+};
+// Oldest first.
+Result<std::vector<Stored<core::Run>>> queued_runs(Session& session, const QueueSkip& skip,
+                                                   std::int64_t limit);
+// The same, moved to `starting` on this node. Claimers at the same time get different runs.
+Result<std::vector<Stored<core::Run>>> claim_runs(Session& session, const core::NodeId& node,
+                                                  const QueueSkip& skip, std::int64_t limit,
+                                                  Time now);
+// 1 for the run that starts next among those that wait for the same agent, environment or server.
+Result<std::int64_t> queue_position(Session& session, const core::Run& run,
+                                    core::WaitReason reason);
+
+// How many runs work (starting or running) for an agent in an environment.
+struct WorkingRuns {
+  std::optional<core::AgentId> agent_id;
+  std::optional<core::EnvironmentId> environment_id;
+  std::int64_t count = 0;
+};
+Result<std::vector<WorkingRuns>> count_working_runs(Session& session);
+
+// The runs that a node works on, oldest first.
+Result<std::vector<Stored<core::Run>>> runs_of_node(Session& session, const core::NodeId& node,
+                                                    std::int64_t limit);
+// The runs that fenced nodes worked on.
+Result<std::vector<Stored<core::Run>>> orphaned_runs(Session& session, std::int64_t limit);
+
+// A core::RunInput as it rests: sealed, because it may hold what nobody shall read.
+struct SealedInput {
+  core::RunId run_id;
+  std::string key_id;
+  std::string material;
+};
+BOOST_DESCRIBE_STRUCT(SealedInput, (), (run_id, key_id, material))
+
+template <>
+inline constexpr std::string_view table_of<SealedInput> = "heartbeat_run_inputs";
+
+Result<> insert_run_input(Session& session, const SealedInput& input);
+Result<std::optional<SealedInput>> find_run_input(Session& session, const core::RunId& run);
+Result<> delete_run_input(Session& session, const core::RunId& run);
+
+}  // namespace berth::store

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "core/access.hpp"
+#include "core/sandbox.hpp"
+#include "store/mapping.hpp"
+
+// Resources of providers, apart from the leases that use them one after the other.
+namespace berth::store {
+
+template <>
+inline constexpr std::string_view table_of<core::Sandbox> = "sandboxes";
+
+struct SandboxFilter {
+  std::optional<core::SandboxState> status = {};
+  std::optional<core::EnvironmentId> environment_id = {};
+};
+
+// environment_not_found when the company or the environment is gone.
+Result<> insert_sandbox(Session& session, const core::Sandbox& sandbox);
+Result<Stored<core::Sandbox>> find_sandbox(Session& session, const core::Reach& reach,
+                                           const core::SandboxId& id);
+// Ordered by (created_at, id) descending.
+Result<Page<core::Sandbox>> list_sandboxes(Session& session, const core::CompanyId& company,
+                                           const SandboxFilter& filter, const PageRequest& page);
+
+// The sandbox in the state that follows on this event, with its other fields as they are given.
+// The sweeper's time follows from the state: an idle sandbox is looked at when it expires, one that
+// is leased or gone not at all, and one that is to be destroyed at once, so that whoever begins it
+// also claims it, in the same transaction. Whoever gives it back or ends it no longer holds it.
+// `conflict` when the event does not follow, or somebody was faster.
+Result<Stored<core::Sandbox>> move_sandbox(Session& session, Stored<core::Sandbox> sandbox,
+                                           core::SandboxEvent event, Time now);
+// The same without a change of state.
+Result<Stored<core::Sandbox>> update_sandbox(Session& session, Stored<core::Sandbox> sandbox,
+                                             Time now);
+
+// Who takes an idle sandbox, and which one will do.
+struct SandboxClaim {
+  core::CompanyId company_id;
+  std::string fingerprint;
+  core::LeaseId lease_id;
+  core::NodeId node_id;
+};
+// The idle sandbox that was used last, leased; nothing when none fits. Claimers at the same time
+// get different ones.
+Result<std::optional<Stored<core::Sandbox>>> claim_idle_sandbox(Session& session,
+                                                                const SandboxClaim& claim,
+                                                                Time now);
+
+// What the sweeper has to look at, the longest overdue first: neither final nor parked.
+Result<std::vector<Stored<core::Sandbox>>> due_sandboxes(Session& session, Time now,
+                                                         std::int64_t limit);
+// Takes a due sandbox for one attempt, which is counted: nobody else finds it due before `until`.
+Result<Stored<core::Sandbox>> claim_due_sandbox(Session& session, Stored<core::Sandbox> sandbox,
+                                                const core::NodeId& node, Time until, Time now);
+// Out of the sweeper's sight until an operator says otherwise.
+Result<Stored<core::Sandbox>> park_sandbox(Session& session, Stored<core::Sandbox> sandbox,
+                                           Time now);
+// Due at once, with its attempts forgotten.
+Result<Stored<core::Sandbox>> unpark_sandbox(Session& session, Stored<core::Sandbox> sandbox,
+                                             Time now);
+
+}  // namespace berth::store

@@ -1,0 +1,188 @@
+#include "contract/store_fixture.hpp"
+#include "store/leases.hpp"
+#include "store/nodes.hpp"
+#include "store/runs.hpp"
+#include "store/sandboxes.hpp"
+
+#include <thread>
+
+// Nodes: who is alive, and that who is not changes nothing.
+namespace berth::store {
+namespace {
+
+using core::Reach;
+
+class Nodes : public StoreContract {
+ protected:
+  Result<> beat(const core::Node& node) {
+    return write([&](Session& s) { return heartbeat_node(s, node.id, now()); });
+  }
+  Result<std::vector<core::Node>> fence(const core::Node& by) {
+    return write([&](Session& s) {
+      return fence_silent_nodes(s, by.id, now() + -core::heartbeat_silence_max_ms, now());
+    });
+  }
+  // Later than any node may be silent; only these have beaten since.
+  void fall_silent_except(const core::Node& node) {
+    clock_.advance(std::chrono::milliseconds{core::heartbeat_silence_max_ms + 1});
+    EXPECT_WORKS(beat(node));
+  }
+};
+BERTH_ON_BOTH_ENGINES(Nodes);
+
+TEST_P(Nodes, ASilentNodeIsFencedOnceAndLearnsIt) {
+  const core::Node here = given_node();
+  const core::Node there = given_node();
+  EXPECT_TRUE(fence(here)->empty());
+  fall_silent_except(here);
+  const auto fenced = fence(here);
+  ASSERT_EQ(fenced->size(), 1U);
+  EXPECT_EQ(fenced->front().id, there.id);
+  EXPECT_EQ(fenced->front().fenced_at, now());
+  EXPECT_TRUE(fence(here)->empty());
+  EXPECT_FAILS(beat(there), Errc::conflict);
+  EXPECT_FAILS(write([&](Session& s) { return expect_node_alive(s, there.id); }), Errc::conflict);
+  EXPECT_WORKS(write([&](Session& s) { return expect_node_alive(s, here.id); }));
+  const auto alive = read([&](Session& s) { return alive_nodes(s); });
+  ASSERT_EQ(alive->size(), 1U);
+  EXPECT_EQ(encode_text(alive->front().version), "\"1.2.3\"");
+}
+
+TEST_P(Nodes, AFencedNodeFencesNobody) {
+  const core::Node here = given_node();
+  const core::Node there = given_node();
+  fall_silent_except(here);
+  EXPECT_WORKS(fence(here));
+  clock_.advance(std::chrono::hours{1});
+  EXPECT_FAILS(fence(there), Errc::conflict);
+  EXPECT_WORKS(beat(here));
+}
+
+TEST_P(Nodes, ANodeThatBeatsMeanwhileIsNotFenced) {
+  const core::Node seen = given_node();
+  clock_.advance(std::chrono::seconds{1});
+  EXPECT_WORKS(beat(seen));
+  EXPECT_FALSE(*write([&](Session& s) { return fence_node(s, seen, now()); }));
+  EXPECT_WORKS(beat(seen));
+}
+
+TEST_P(Nodes, OfTwoThatFenceANodeOneDoes) {
+  const core::Node silent = given_node();
+  std::atomic<int> fenced = 0;
+  {
+    std::vector<std::jthread> pool;
+    for (int i = 0; i < 4; ++i) {
+      pool.emplace_back([&] {
+        const auto done = write([&](Session& s) { return fence_node(s, silent, now()); });
+        EXPECT_TRUE(done) << done.error().message;
+        fenced += done && *done ? 1 : 0;
+      });
+    }
+  }
+  EXPECT_EQ(fenced, 1);
+}
+
+TEST_P(Nodes, AnUnknownNodeIsNotAlive) {
+  EXPECT_FAILS(beat(node()), Errc::conflict);
+  EXPECT_FAILS(write([&](Session& s) { return expect_node_alive(s, node().id); }), Errc::conflict);
+}
+
+// What a node held when it fell silent: found by others, and out of its own reach.
+class LostNode : public Nodes {
+ protected:
+  void SetUp() override {
+    Nodes::SetUp();
+    if (!database_) return;
+    const core::Company acme = given_company();
+    const core::Environment box = given_environment(acme.id, "box");
+    here_ = given_node();
+    lost_ = given_node();
+    held_.emplace(lease(box, core::LeaseState::active));
+    held_->node_id = lost_->id;
+    half_made_.emplace(sandbox(box, core::SandboxState::creating));
+    half_made_->node_id = lost_->id;
+    given_run(acme.id);
+    EXPECT_WORKS(write([&](Session& s) -> Result<> {
+      BERTH_DO(insert_lease(s, *held_));
+      BERTH_DO(insert_sandbox(s, *half_made_));
+      BERTH_TRY(auto claimed, claim_runs(s, lost_->id, {}, 1, now()));
+      run_ = claimed.at(0);
+      return {};
+    }));
+  }
+  void lose() {
+    fall_silent_except(*here_);
+    EXPECT_EQ(fence(*here_)->size(), 1U);
+  }
+
+  std::optional<core::Node> here_;
+  std::optional<core::Node> lost_;
+  std::optional<core::LeaseRecord> held_;
+  std::optional<core::Sandbox> half_made_;
+  std::optional<Stored<core::Run>> run_;
+};
+BERTH_ON_BOTH_ENGINES(LostNode);
+
+TEST_P(LostNode, WhatItHeldIsDueForOthersOnlyOnceItIsFenced) {
+  const auto leases = [&] { return read([&](Session& s) { return due_leases(s, now(), 9); }); };
+  const auto boxes = [&] { return read([&](Session& s) { return due_sandboxes(s, now(), 9); }); };
+  const auto runs = [&] { return read([&](Session& s) { return orphaned_runs(s, 9); }); };
+  EXPECT_TRUE(leases()->empty() && boxes()->empty() && runs()->empty());
+  lose();
+  ASSERT_EQ(leases()->size(), 1U);
+  EXPECT_EQ(leases()->front().value.id, held_->id);
+  ASSERT_EQ(boxes()->size(), 1U);
+  EXPECT_EQ(boxes()->front().value.id, half_made_->id);
+  ASSERT_EQ(runs()->size(), 1U);
+  EXPECT_EQ(runs()->front().value.id, run_->value.id);
+}
+
+TEST_P(LostNode, ItCannotMoveAnythingWhenItComesBack) {
+  lose();
+  const auto as_lost = [&](auto verb) {
+    return write([&](Session& s) -> Result<> {
+      BERTH_DO(expect_node_alive(s, lost_->id));
+      BERTH_DO(verb(s));
+      return {};
+    });
+  };
+  const Stored<core::LeaseRecord> lease_seen{*held_, 1};
+  const Stored<core::Sandbox> box_seen{*half_made_, 1};
+  using core::LeaseEvent;
+  using core::RunEvent;
+  using core::SandboxEvent;
+  EXPECT_FAILS(as_lost([&](Session& s) { return move_run(s, *run_, RunEvent::started, now()); }),
+               Errc::conflict);
+  EXPECT_FAILS(as_lost([&](Session& s) {
+                 return move_lease(s, lease_seen, LeaseEvent::release_begun, now());
+               }),
+               Errc::conflict);
+  EXPECT_FAILS(as_lost([&](Session& s) { return claim_runs(s, lost_->id, {}, 1, now()); }),
+               Errc::conflict);
+  // Also without asking: the leases and sandboxes have another version since.
+  EXPECT_FAILS(write([&](Session& s) {
+                 return move_lease(s, lease_seen, LeaseEvent::release_begun, now());
+               }),
+               Errc::conflict);
+  EXPECT_FAILS(
+      write([&](Session& s) { return move_sandbox(s, box_seen, SandboxEvent::created, now()); }),
+      Errc::conflict);
+  EXPECT_EQ(number("select count(*) from heartbeat_runs where status = 'starting'"), 1);
+  EXPECT_EQ(number("select count(*) from environment_leases where status = 'active'"), 1);
+  EXPECT_EQ(number("select count(*) from sandboxes where status = 'creating'"), 1);
+}
+
+TEST_P(LostNode, AnotherNodeAdoptsItsRun) {
+  lose();
+  auto orphan = read([&](Session& s) { return orphaned_runs(s, 1); })->at(0);
+  orphan.value.node_id = here_->id;
+  EXPECT_WORKS(write([&](Session& s) { return update_run(s, orphan, now()); }));
+  EXPECT_TRUE(read([&](Session& s) { return orphaned_runs(s, 1); })->empty());
+  EXPECT_EQ(read([&](Session& s) { return runs_of_node(s, here_->id, 9); })->size(), 1U);
+  EXPECT_FAILS(
+      write([&](Session& s) { return move_run(s, *run_, core::RunEvent::started, now()); }),
+      Errc::conflict);
+}
+
+}  // namespace
+}  // namespace berth::store
