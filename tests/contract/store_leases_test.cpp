@@ -169,10 +169,14 @@ TEST_P(LeasesAndSandboxes, ALeaseIsDueAtItsTimeAndWhenItExpires) {
 }
 
 TEST_P(LeasesAndSandboxes, AParkedLeaseStarvesNobodyAndReturnsWhenAsked) {
+  const auto park = [&](const core::LeaseRecord& lease) {
+    const Stored<core::LeaseRecord> seen = stored(lease);
+    return write([&](Session& s) { return park_lease(s, seen, now()); });
+  };
   std::vector<core::LeaseRecord> parked;
   for (int i = 0; i < 5; ++i) {
     parked.push_back(given(LeaseState::pending_cleanup));
-    EXPECT_WORKS(write([&](Session& s) { return park_lease(s, stored(parked.back()), now()); }));
+    EXPECT_WORKS(park(parked.back()));
   }
   clock_.advance(std::chrono::milliseconds{1});
   const core::LeaseRecord waiting = given(LeaseState::pending_cleanup);
@@ -183,14 +187,13 @@ TEST_P(LeasesAndSandboxes, AParkedLeaseStarvesNobodyAndReturnsWhenAsked) {
 
   clock_.advance(std::chrono::milliseconds{1});
   const auto unpark = [&](const core::LeaseRecord& lease) {
-    return write([&](Session& s) { return unpark_lease(s, stored(lease), now()); });
+    const Stored<core::LeaseRecord> seen = stored(lease);
+    return write([&](Session& s) { return unpark_lease(s, seen, now()); });
   };
   EXPECT_WORKS(unpark(parked[0]));
   EXPECT_EQ(due(), (std::vector{waiting.id, parked[0].id}));
   EXPECT_FAILS(unpark(waiting), Errc::conflict);
-  EXPECT_FAILS(
-      write([&](Session& s) { return park_lease(s, stored(given(LeaseState::released)), now()); }),
-      Errc::conflict);
+  EXPECT_FAILS(park(given(LeaseState::released)), Errc::conflict);
 }
 
 TEST_P(LeasesAndSandboxes, AClaimedLeaseIsNotDueUntilTheClaimLapses) {
@@ -394,9 +397,11 @@ TEST_P(LeasesAndSandboxes, ASandboxIsDueWhenItExpiresAndWhileItIsBeingDestroyed)
   EXPECT_EQ(stored(pooled).value.attempts, 1);
   clock_.advance(std::chrono::milliseconds{50});
   EXPECT_EQ(due_boxes(), 1U);
-  EXPECT_WORKS(write([&](Session& s) { return park_sandbox(s, stored(pooled), now()); }));
+  const auto parked =
+      write([seen = stored(pooled), this](Session& s) { return park_sandbox(s, seen, now()); });
+  ASSERT_TRUE(parked);
   EXPECT_EQ(due_boxes(), 0U);
-  EXPECT_WORKS(write([&](Session& s) { return unpark_sandbox(s, stored(pooled), now()); }));
+  EXPECT_WORKS(write([&](Session& s) { return unpark_sandbox(s, *parked, now()); }));
   EXPECT_EQ(due_boxes(), 1U);
   EXPECT_WORKS(move(stored(pooled), SandboxEvent::destroyed));
   EXPECT_EQ(due_boxes(), 0U);

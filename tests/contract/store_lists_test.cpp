@@ -160,28 +160,36 @@ TEST_P(ListPlans, EveryListIsReadFromAnIndexInItsOrder) {
                [&](Session& s) { return list_tokens(s, Reach::only(acme.id), page); });
 }
 
-// A long history, and little that waits or works.
+// A long history, and among it what waits or works, for many agents, places and nodes.
 class WorkPlans : public ListPlans {
  protected:
-  void fill(const core::Company& acme, const core::Environment& box, const core::Agent& ada) {
+  void fill(const core::Company& acme, const std::vector<core::Environment>& boxes,
+            const std::vector<core::Agent>& agents) {
     constexpr int rows = 3000;
     EXPECT_WORKS(write([&](Session& s) -> Result<> {
       for (int i = 0; i < rows; ++i) {
         clock_.advance(std::chrono::milliseconds{1});
-        core::Run old = run(acme.id);
-        old.agent_id = ada.id;
-        old.environment_id = box.id;
-        old.status = i % 100 == 0 ? core::RunState::queued : core::RunState::succeeded;
-        BERTH_DO(insert_run(s, old));
-        core::LeaseRecord held = lease(box, core::LeaseState::released);
-        held.heartbeat_run_id = old.id;
+        const bool live = i % 5 == 0;
+        const core::Environment& box = boxes[i / 5 % boxes.size()];
+        core::Run made = run(acme.id);
+        made.agent_id = agents[i / 50 % agents.size()].id;
+        made.environment_id = box.id;
+        made.status = live ? core::RunState::queued : core::RunState::succeeded;
+        BERTH_DO(insert_run(s, made));
+        core::LeaseRecord held =
+            lease(box, live ? core::LeaseState::active : core::LeaseState::released);
+        held.heartbeat_run_id = made.id;
         held.sandbox_id = fresh<core::SandboxId>();
+        held.node_id = fresh<core::NodeId>();
+        held.next_attempt_at = now() + 3'600'000;
         BERTH_DO(insert_lease(s, held));
-        core::Sandbox gone = sandbox(box, core::SandboxState::destroyed);
-        gone.fingerprint = std::to_string(i);
-        BERTH_DO(insert_sandbox(s, gone));
+        core::Sandbox kept =
+            sandbox(box, live ? core::SandboxState::idle : core::SandboxState::destroyed);
+        kept.fingerprint = std::to_string(i);
+        kept.next_attempt_at = now() + 3'600'000;
+        BERTH_DO(insert_sandbox(s, kept));
         BERTH_DO(append_run_event(s, {.company_id = acme.id,
-                                      .run_id = old.id,
+                                      .run_id = made.id,
                                       .agent_id = {},
                                       .event_type = "lifecycle",
                                       .message = "m",
@@ -211,11 +219,17 @@ BERTH_ON_BOTH_ENGINES(WorkPlans);
 
 TEST_P(WorkPlans, WhatWaitsOrWorksIsFoundPastAnyHistory) {
   const core::Company acme = given_company();
-  const core::Environment box = given_environment(acme.id, "box");
-  const core::Agent ada = agent(acme.id);
-  EXPECT_WORKS(write([&](Session& s) { return insert_agent(s, ada); }));
+  std::vector<core::Environment> boxes;
+  std::vector<core::Agent> agents;
+  for (int i = 0; i < 10; ++i) {
+    boxes.push_back(given_environment(acme.id, "box" + std::to_string(i)));
+    agents.push_back(agent(acme.id));
+    EXPECT_WORKS(write([&](Session& s) { return insert_agent(s, agents.back()); }));
+  }
+  const core::Environment& box = boxes.front();
+  const core::Agent& ada = agents.front();
   const core::Node here = given_node();
-  fill(acme, box, ada);
+  fill(acme, boxes, agents);
   core::Run last = run(acme.id);
   last.agent_id = ada.id;
   last.environment_id = box.id;
@@ -228,7 +242,7 @@ TEST_P(WorkPlans, WhatWaitsOrWorksIsFoundPastAnyHistory) {
               [&](Session& s) { return queue_position(s, last, WaitReason::environment_limit); });
   expect_uses("heartbeat_runs_queued",
               [&](Session& s) { return claim_runs(s, here.id, {}, 1, now()); });
-  expect_uses("heartbeat_runs_working", [&](Session& s) { return count_working_runs(s); });
+  expect_uses("heartbeat_runs_load", [&](Session& s) { return count_working_runs(s); });
   expect_uses("heartbeat_runs_working", [&](Session& s) { return runs_of_node(s, here.id, 10); });
   expect_uses("heartbeat_run_events_run_id_seq",
               [&](Session& s) { return run_events_after(s, last.id, 0, 10); });

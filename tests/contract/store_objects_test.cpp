@@ -360,7 +360,7 @@ TEST_P(Leases, AreFoundWithinReachAndListedByState) {
   const auto find = [&](const Reach& reach) {
     return read([&](Session& s) { return find_lease(s, reach, active.id); });
   };
-  EXPECT_EQ(encode_text(find(Reach::only(acme.id))->value), encode_text(active));
+  EXPECT_EQ(encode_text(find(Reach::only(acme.id))->value), encode_text<core::Lease>(active));
   EXPECT_FAILS(find(Reach::only(fresh<core::CompanyId>())), Errc::lease_not_found);
 }
 

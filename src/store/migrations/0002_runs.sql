@@ -54,6 +54,9 @@ create index heartbeat_runs_queued_by_environment on heartbeat_runs (environment
 create index heartbeat_runs_working on heartbeat_runs (node_id, created_at, id)
   where status in ('starting', 'running');
 
+create index heartbeat_runs_load on heartbeat_runs (agent_id, environment_id)
+  where status in ('starting', 'running');
+
 create table heartbeat_run_inputs (
   run_id text not null primary key references heartbeat_runs (id) on delete cascade,
   key_id text not null,
