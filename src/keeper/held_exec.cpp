@@ -39,14 +39,6 @@ void own_end(const Fd& fd) {
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
 
-// Takes the room of the exit record while there is some, so that a full disk cannot hide how the
-// command ended.
-void reserve_exit(const std::string& exec_id) {
-  constexpr off_t room = 4096;
-  const Fd file{::open(draft_of(exit_file(exec_id)).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
-  if (file) ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, room);
-}
-
 std::uint64_t as_us(const timeval& time) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000 +
          static_cast<std::uint64_t>(time.tv_usec);
@@ -64,7 +56,8 @@ HeldExec::HeldExec(const Shared& shared, Exec exec, OutputWriter output)
 Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exec) {
   BERTH_TRY(OutputWriter output,
             OutputWriter::create(output_file(exec.exec_id), exec.output_bytes_max));
-  reserve_exit(exec.exec_id);
+  // A full disk must not hide how the command ended.
+  reserve(exit_file(exec.exec_id));
   std::unique_ptr<HeldExec> held{new HeldExec{shared, std::move(exec), std::move(output)}};
   ChildEnds ends;
   Result<> opened = held->exec_.has_terminal() ? held->open_terminal(ends) : held->open_pipes(ends);

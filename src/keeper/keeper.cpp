@@ -29,6 +29,7 @@ constexpr std::size_t scratch_bytes = std::size_t{256} << 10;
 constexpr std::uint64_t signal_grace_ms = 5000;
 constexpr BootMs orphan_pause_ms = 20;
 constexpr BootMs sync_pause_ms = 100;
+constexpr BootMs sync_again_ms = 1000;
 constexpr BootMs goodbye_limit_ms = 10'000;
 
 // The keeper's own descriptors are many; a command gets the limit that the keeper found.
@@ -83,6 +84,7 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
   BERTH_TRY(Card card, card_of(::getpid()));
   card.version = version();
   BERTH_DO(publish(card_file, to_text(card)));
+  reserve(ended_file);
   BERTH_DO(keeper->watch_folder());
   if (first_client) keeper->add_client(std::move(first_client));
   return keeper;
@@ -130,7 +132,9 @@ void Keeper::take_signals() {
     end_all(Outcome::stopped, "signal " + std::to_string(signal.ssi_signo), signal_grace_ms);
   }
   int status = 0;
-  while (::waitpid(-1, &status, WNOHANG) > 0) {
+  pid_t pid = 0;
+  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+    if (pid == syncer_) syncer_ = 0;
   }
 }
 
@@ -167,7 +171,7 @@ void Keeper::turn() {
   if (folder_changes_) {
     set.watch(folder_changes_.get(), POLLIN, [this](short) { look_at_folder(); });
   }
-  set.wake_by(std::min(deadline_, sync_at_));
+  set.wake_by(std::min(deadline_, syncer_ == 0 ? sync_at_ : never));
   if (has_orphans_) set.wake_by(boot_ms() + orphan_pause_ms);
   for (const auto& [id, exec] : execs_) exec->add_to(set);
   for (const auto& [id, session] : sessions_) session->add_to(set);
@@ -181,7 +185,7 @@ void Keeper::turn() {
   for (const auto& [id, exec] : execs_) exec->tick(now);
   bury();
   if (has_orphans_) kill_orphans();
-  if (now >= sync_at_) sync_records();
+  if (now >= sync_at_) start_sync();
   if (!folder_changes_) look_at_folder();
   for (const auto& [id, session] : sessions_) session->pump();
   std::erase_if(sessions_, [](const auto& entry) { return entry.second->is_closed(); });
@@ -196,18 +200,32 @@ void Keeper::bury() {
     }
     has_orphans_ = has_orphans_ || at->second->left_orphans();
     unsynced_.push_back(at->first);
-    sync_at_ = boot_ms() + sync_pause_ms;
+    sync_at_ = std::min(sync_at_, boot_ms() + sync_pause_ms);
     at = execs_.erase(at);
   }
 }
 
-// A killed process loses nothing that it has written; only a power cut does. So the flush may wait
-// until nobody is waiting for it, and an exec does not cost one.
-void Keeper::sync_records() {
+// A killed process loses nothing that it has written; only a power cut does. So neither an exec nor
+// the loop waits for the disk: a child does, for all that has ended meanwhile.
+void Keeper::start_sync() {
+  if (syncer_ != 0) return;  // its end is the next occasion
   sync_at_ = never;
-  for (const std::string& exec_id : std::exchange(unsynced_, {})) {
-    sync_path(exit_file(exec_id).c_str());
+  syncer_ = ::fork();
+  if (syncer_ == 0) {
+    ::close_range(STDERR_FILENO + 1, ~0U, 0);
+    sync_records();
+    ::_exit(0);
   }
+  if (syncer_ < 0) {
+    syncer_ = 0;
+    sync_at_ = boot_ms() + sync_again_ms;
+    return;
+  }
+  unsynced_.clear();
+}
+
+void Keeper::sync_records() const {
+  for (const std::string& exec_id : unsynced_) sync_path(exit_file(exec_id).c_str());
   sync_path(".");
 }
 
@@ -220,7 +238,7 @@ void Keeper::kill_orphans() {
   has_orphans_ = false;
   for (const pid_t pid : descendants_of(::getpid())) {
     const auto stat = process_stat(pid);
-    if (!stat || stat->parent != ::getpid() || is_warden(pid)) continue;
+    if (!stat || stat->parent != ::getpid() || is_warden(pid) || pid == syncer_) continue;
     has_orphans_ = true;
     for (const pid_t below : descendants_of(pid)) ::kill(below, SIGKILL);
     ::kill(pid, SIGKILL);
@@ -239,7 +257,8 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
 
 void Keeper::say_goodbye() {
   epitaph_.ended_us = wall_clock_us();
-  epitaph_.left_behind = static_cast<std::uint32_t>(descendants_of(::getpid()).size());
+  epitaph_.left_behind = static_cast<std::uint32_t>(
+      std::ranges::count_if(descendants_of(::getpid()), [&](pid_t pid) { return pid != syncer_; }));
   Result<> written = fail(Errc::io_failed, "the state folder was removed");
   if (!shared_.folder_gone) written = publish(ended_file, to_text(epitaph_));
   ::unlink(socket_file);
@@ -249,6 +268,7 @@ void Keeper::say_goodbye() {
   }
   sync_records();
   sync_path(ended_file);
+  if (syncer_ != 0) ::waitpid(syncer_, nullptr, 0);
 }
 
 void Keeper::deliver(std::uint64_t client, std::string frame) {

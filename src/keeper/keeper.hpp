@@ -40,7 +40,8 @@ class Keeper final : public Mail, public Session::Host {
   void look_at_folder();
   void turn();
   void bury();
-  void sync_records();
+  void start_sync();
+  void sync_records() const;
   void kill_orphans();
   void end_all(Outcome cause, std::string reason, std::uint64_t grace_ms);
   void say_goodbye();
@@ -76,6 +77,7 @@ class Keeper final : public Mail, public Session::Host {
   bool has_orphans_ = false;
   std::vector<std::string> unsynced_;  // execs whose exit record is only in memory of the kernel
   BootMs sync_at_ = never;
+  pid_t syncer_ = 0;
   bool stopping_ = false;
   Epitaph epitaph_;
   std::vector<Address> want_goodbye_;

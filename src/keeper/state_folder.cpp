@@ -44,6 +44,12 @@ std::string draft_of(const std::string& path) {
   return path + ".new";
 }
 
+void reserve(const std::string& path) {
+  constexpr off_t room = 4096;
+  const Fd file{::open(draft_of(path).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
+  if (file) ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, room);
+}
+
 Result<> publish(const std::string& path, std::string_view text) {
   const std::string draft = draft_of(path);
   {

@@ -55,6 +55,9 @@ struct Epitaph {
 // a power cut too is up to whoever syncs the file. `publish` writes to the draft first.
 Result<> publish(const std::string& path, std::string_view text);
 std::string draft_of(const std::string& path);
+// Takes the room for a file to be published while there is some. Where that fails, publishing may
+// fail later.
+void reserve(const std::string& path);
 
 std::int64_t wall_clock_us();
 Result<Card> card_of(pid_t pid);
