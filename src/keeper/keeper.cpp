@@ -28,7 +28,7 @@ namespace {
 constexpr std::size_t scratch_bytes = std::size_t{256} << 10;
 constexpr std::uint64_t signal_grace_ms = 5000;
 constexpr BootMs orphan_pause_ms = 20;
-constexpr BootMs sync_pause_ms = 100;
+constexpr BootMs sync_pause_ms = 5000;
 constexpr BootMs sync_again_ms = 1000;
 constexpr BootMs goodbye_limit_ms = 10'000;
 
