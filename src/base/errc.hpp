@@ -72,6 +72,28 @@ namespace berth {
   X(keeper_protocol)                     \
   X(keeper_full)                         \
   X(keeper_stopping)                     \
+  /* places, leases and runs */          \
+  X(lease_acquire_failed)                \
+  X(lease_release_failed)                \
+  X(lease_lapsed)                        \
+  X(workspace_realization_failed)        \
+  X(execution_unsupported)               \
+  X(process_lost)                        \
+  X(command_failed)                      \
+  X(run_not_running)                     \
+  X(node_fenced)                         \
+  X(log_unavailable)                     \
+  X(agent_not_runnable)                  \
+  X(callback_unreachable)                \
+  /* a host behind ssh */                \
+  X(ssh_failed)                          \
+  X(ssh_unreachable)                     \
+  X(ssh_host_key_unknown)                \
+  X(ssh_host_key_changed)                \
+  X(ssh_auth_failed)                     \
+  X(ssh_key_invalid)                     \
+  X(remote_disk_full)                    \
+  X(remote_unsupported)                  \
   /* the vault */                        \
   X(master_key_invalid)                  \
   X(master_key_missing)                  \

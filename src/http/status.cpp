@@ -55,7 +55,8 @@ unsigned status_of(Errc code) {
     case Errc::secret_name_taken:
     case Errc::secret_key_taken:
     case Errc::store_constraint:
-    case Errc::exec_id_reused: return 409;
+    case Errc::exec_id_reused:
+    case Errc::run_not_running: return 409;
     case Errc::precondition_failed: return 412;
     case Errc::body_too_large: return 413;
     case Errc::unsupported_media_type: return 415;
@@ -75,7 +76,11 @@ unsigned status_of(Errc code) {
     case Errc::command_too_large:
     case Errc::command_start_failed:
     case Errc::working_directory_missing:
-    case Errc::variable_name_invalid: return 422;
+    case Errc::variable_name_invalid:
+    case Errc::execution_unsupported:
+    case Errc::agent_not_runnable:
+    case Errc::command_failed:
+    case Errc::ssh_key_invalid: return 422;
     case Errc::header_too_large: return 431;
     case Errc::bug:
     case Errc::io_failed:
@@ -90,8 +95,23 @@ unsigned status_of(Errc code) {
     case Errc::listen_failed:
     case Errc::keeper_protocol: return 500;
     case Errc::server_unreachable:
-    case Errc::keeper_unreachable: return 502;
+    case Errc::keeper_unreachable:
+    case Errc::lease_acquire_failed:
+    case Errc::lease_release_failed:
+    case Errc::lease_lapsed:
+    case Errc::workspace_realization_failed:
+    case Errc::process_lost:
+    case Errc::callback_unreachable:
+    case Errc::ssh_failed:
+    case Errc::ssh_unreachable:
+    case Errc::ssh_host_key_unknown:
+    case Errc::ssh_host_key_changed:
+    case Errc::ssh_auth_failed:
+    case Errc::remote_disk_full:
+    case Errc::remote_unsupported: return 502;
     case Errc::cancelled:
+    case Errc::node_fenced:
+    case Errc::log_unavailable:
     case Errc::overloaded:
     case Errc::keeper_full:
     case Errc::keeper_stopping:
