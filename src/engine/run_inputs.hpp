@@ -1,0 +1,20 @@
+#pragma once
+
+#include "core/run.hpp"
+#include "engine/means.hpp"
+#include "store/runs.hpp"
+
+// What a caller gave to a run, on its way to the store and back. The sealed text is bound to its
+// run: in the row of another it does not open.
+namespace berth::engine {
+
+// Part of the transaction that stores the input, so that no value is sealed with a key that a
+// rotation is about to drop.
+Result<store::SealedInput> seal_run_input(store::Session& session, Means& means,
+                                          const core::RunInput& input);
+Result<core::RunInput> unseal_run_input(Means& means, const store::SealedInput& sealed);
+
+// For a rotation of the master key: the same input, sealed with the current key.
+Result<store::SealedInput> reseal_run_input(Means& means, const store::SealedInput& sealed);
+
+}  // namespace berth::engine
