@@ -32,6 +32,7 @@ bool permits(CallerKind kind, Role role, bool instance_wide, Permission needed) 
     case CallerKind::local_operator: return needed != Permission::agent_self;
     case CallerKind::operator_key: return operator_permits(role, instance_wide, needed);
     case CallerKind::agent_key: return agent_permits(needed);
+    case CallerKind::system: return needed == Permission::open;
   }
   return false;
 }
@@ -64,13 +65,14 @@ bool Caller::is_instance_admin() const {
 }
 
 ActorType Caller::actor_type() const {
+  if (kind == CallerKind::system) return ActorType::system;
   return kind == CallerKind::agent_key ? ActorType::agent : ActorType::user;
 }
 
 std::string Caller::actor_id() const {
   if (agent_id) return agent_id->str();
   if (token_id) return "token:" + token_id->str();
-  return "local-board";
+  return kind == CallerKind::system ? "system" : "local-board";
 }
 
 Reach Reach::of(const Caller& caller) {

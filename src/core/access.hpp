@@ -10,8 +10,9 @@ namespace berth::core {
 BOOST_DEFINE_ENUM_CLASS(Permission, open, signed_in, company_read, company_operate, company_admin,
                         agent_self, instance_admin)
 
-// What a request is made as. A run-bound agent is the agent of one run.
-BOOST_DEFINE_ENUM_CLASS(CallerKind, nobody, local_operator, operator_key, agent_key)
+// What a request is made as. A run-bound agent is the agent of one run; `system` is the server
+// itself, at work for a run or on its own: no request comes as it.
+BOOST_DEFINE_ENUM_CLASS(CallerKind, nobody, local_operator, operator_key, agent_key, system)
 
 // Who is asking. The company is the border of everything this caller can see; only instance
 // administrators have none.

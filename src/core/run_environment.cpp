@@ -12,7 +12,7 @@ constexpr std::string_view path_default =
 using Plain = std::map<std::string, std::string>;
 
 Plain defaults_for(const RunFacts& facts) {
-  return {{"PATH", std::string{path_default}},
+  return {{"PATH", facts.path.value_or(std::string{path_default})},
           {"HOME", facts.home.value_or("/")},
           {"LANG", "C.UTF-8"},
           {"TERM", facts.has_terminal ? "xterm-256color" : "dumb"}};

@@ -31,6 +31,7 @@ struct RunFacts {
   std::optional<WorkspaceFacts> workspace = {};
   std::optional<std::string> scratch_dir = {};  // also TMPDIR, TMP and TEMP unless they are given
   std::optional<std::string> home = {};
+  std::optional<std::string> path = {};  // PATH of a login in the place; absent: the usual one
   bool has_terminal = false;
 };
 

@@ -5,16 +5,16 @@
 
 namespace berth::engine {
 
-void Feed::changed(const core::CompanyId& company) {
+void Feed::wake(const std::string& topic) {
   for (Waiter& waiter : waiters_) {
-    if (waiter.company != company) continue;
+    if (waiter.topic != topic) continue;
     waiter.woken = true;
     waiter.timer.cancel();
   }
 }
 
-Task<> Feed::wait(core::CompanyId company, std::chrono::milliseconds at_most) {
-  waiters_.push_back({std::move(company), asio::steady_timer{executor_, at_most}});
+Task<> Feed::wait_for(std::string topic, std::chrono::milliseconds at_most) {
+  waiters_.push_back({std::move(topic), asio::steady_timer{executor_, at_most}});
   const auto place = std::prev(waiters_.end());
   const auto [error] = co_await place->timer.async_wait(asio::as_tuple(asio::use_awaitable));
   const bool woken = place->woken;

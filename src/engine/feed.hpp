@@ -11,24 +11,33 @@
 
 namespace berth::engine {
 
-// Wakes whoever waits for news of a company. It carries no news itself: the store does, so nothing
-// can be missed, and a change made by another server is found at the latest when the wait ends. One
-// thread.
+// Wakes whoever waits for news of a company or of a run. It carries no news itself: the store and
+// the logs do, so nothing can be missed, and a change made by another server is found at the latest
+// when the wait ends. One thread.
 class Feed {
  public:
   explicit Feed(asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
-  void changed(const core::CompanyId& company);
+  template <class Tag>
+  void changed(const Id<Tag>& topic) {
+    wake(topic.str());
+  }
   // Until something changed or the time is over. Ends with `cancelled` when the waiting task is to
   // stop.
-  Task<> wait(core::CompanyId company, std::chrono::milliseconds at_most);
+  template <class Tag>
+  Task<> wait(Id<Tag> topic, std::chrono::milliseconds at_most) {
+    co_return co_await wait_for(topic.str(), at_most);
+  }
 
  private:
   struct Waiter {
-    core::CompanyId company;
+    std::string topic;
     asio::steady_timer timer;
     bool woken = false;
   };
+
+  void wake(const std::string& topic);
+  Task<> wait_for(std::string topic, std::chrono::milliseconds at_most);
 
   asio::any_io_executor executor_;
   std::list<Waiter> waiters_;

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "core/call.hpp"
+#include "core/lease.hpp"
+#include "core/page.hpp"
+#include "drivers/driver.hpp"
+#include "drivers/registry.hpp"
+#include "engine/means.hpp"
+#include "store/leases.hpp"
+
+namespace berth::engine {
+
+class Catalog;
+
+// A lease as an operator sees it: who holds it, and what will happen to it next.
+struct LeaseView : core::Lease {
+  core::DriverKind driver = core::DriverKind::local;
+  std::optional<core::NodeId> node_id = {};
+  std::optional<core::SandboxId> sandbox_id = {};
+  std::int64_t attempts = 0;
+  std::optional<Time> next_attempt_at = {};
+  std::optional<Time> parked_at = {};
+  std::string next_step = {};  // a sentence: what the sweeper will do, or what it waits for
+};
+BOOST_DESCRIBE_STRUCT(LeaseView, (core::Lease),
+                      (driver, node_id, sandbox_id, attempts, next_attempt_at, parked_at,
+                       next_step))
+
+struct ForceResolve {
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(ForceResolve, (), (reason))
+
+// An environment that is not saved: nothing of it is stored.
+struct ProbeDraft {
+  std::optional<std::string> name = {};
+  std::optional<std::string> description = {};
+  core::DriverKind driver;
+  std::optional<bj::object> config = {};
+  std::optional<bj::object> env_vars = {};
+  std::optional<bj::object> metadata = {};
+};
+BOOST_DESCRIBE_STRUCT(ProbeDraft, (), (name, description, driver, config, env_vars, metadata))
+
+using drivers::ProbeReport;
+
+// What operators ask of leases. Those that runs hold are made and ended by LeaseWork.
+class Leases {
+ public:
+  Leases(Means& means, class LeaseWork& work) : means_(means), work_(work) {}
+
+  Task<core::Listing<LeaseView>> list(core::Call call, core::CompanyId company,
+                                      store::LeaseFilter filter, core::PageRequest page);
+  Task<LeaseView> get(core::Call call, core::LeaseId id);
+  // Ends a lease that no run works with any more (retained, parked or waiting for cleanup); the run
+  // of a live one is cancelled instead.
+  Task<LeaseView> release(core::Call call, core::LeaseId id);
+  // The same, and the sandbox with it.
+  Task<LeaseView> destroy(core::Call call, core::LeaseId id);
+  // On the operator's word: the row ends, whatever the provider still holds.
+  Task<LeaseView> force_resolve(core::Call call, core::LeaseId id, ForceResolve wanted);
+
+  // Takes an ad-hoc lease, tries the place with it and gives it back; each step with its time.
+  Task<ProbeReport> test(core::Call call, core::EnvironmentId id);
+  Task<ProbeReport> probe_draft(core::Call call, core::CompanyId company, ProbeDraft draft);
+
+ private:
+  Means& means_;
+  class LeaseWork& work_;
+};
+
+}  // namespace berth::engine

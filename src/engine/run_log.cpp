@@ -1,0 +1,228 @@
+#include "engine/run_log.hpp"
+
+#include "base/files.hpp"
+
+#include <openssl/evp.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace berth::engine {
+namespace {
+
+constexpr std::size_t piece_bytes_max = std::size_t{64} << 10;
+
+// One piece of the log: where its bytes begin in the other file, and what they are.
+struct Entry {
+  std::int64_t offset = 0;
+  std::int64_t at_ms = 0;
+  std::uint32_t size = 0;
+  std::uint8_t stream = 0;
+  std::array<std::uint8_t, 3> unused = {};
+};
+static_assert(sizeof(Entry) == 24);
+constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(Entry));
+
+Result<Fd> open_file(const std::string& path, int flags) {
+  Fd file{::open(path.c_str(), flags | O_CLOEXEC, 0600)};
+  if (!file) return io_failure("open", path, errno);
+  return file;
+}
+
+Result<std::int64_t> size_of(const Fd& file) {
+  struct stat facts{};
+  if (::fstat(file.get(), &facts) != 0) return io_failure("stat", "a run's log", errno);
+  return facts.st_size;
+}
+
+Result<> write_at(const Fd& file, std::string_view bytes, std::int64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::pwrite(file.get(), bytes.data(), bytes.size(), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return io_failure("write", "a run's log", errno);
+    bytes.remove_prefix(static_cast<std::size_t>(done));
+    offset += done;
+  }
+  return {};
+}
+
+Result<> read_at(const Fd& file, std::span<char> into, std::int64_t offset) {
+  while (!into.empty()) {
+    const ssize_t done = ::pread(file.get(), into.data(), into.size(), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return io_failure("read", "a run's log", errno);
+    if (done == 0) return fail(Errc::io_failed, "a run's log is shorter than its index says");
+    into = into.subspan(static_cast<std::size_t>(done));
+    offset += done;
+  }
+  return {};
+}
+
+Result<Entry> entry_at(const Fd& index, std::int64_t number) {
+  std::array<char, sizeof(Entry)> bytes{};
+  BERTH_DO(read_at(index, bytes, number * entry_bytes));
+  Entry entry;
+  std::memcpy(&entry, bytes.data(), sizeof entry);
+  return entry;
+}
+
+// The number of the piece that holds the offset; `count` when none does yet.
+Result<std::int64_t> find_entry(const Fd& index, std::int64_t count, std::int64_t offset) {
+  std::int64_t low = 0;
+  std::int64_t high = count;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    BERTH_TRY(const Entry entry, entry_at(index, middle));
+    if (entry.offset + entry.size > offset) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+Error no_hash() {
+  return {Errc::bug, "OpenSSL gave no SHA-256"};
+}
+
+}  // namespace
+
+void RunLogWriter::DigestEnd::operator()(EVP_MD_CTX* context) const {
+  ::EVP_MD_CTX_free(context);
+}
+
+RunLogWriter::RunLogWriter(Fd bytes, Fd index, std::int64_t there, std::int64_t entries)
+    : bytes_(std::move(bytes)),
+      index_(std::move(index)),
+      there_(there),
+      written_(there),
+      seq_(entries),
+      digest_(::EVP_MD_CTX_new()) {
+  ::EVP_DigestInit_ex(digest_.get(), ::EVP_sha256(), nullptr);
+}
+
+Result<> RunLogWriter::append(core::OutputStream stream, Time at, std::string_view bytes) {
+  if (bytes.empty()) return {};
+  ::EVP_DigestUpdate(digest_.get(), bytes.data(), bytes.size());
+  const std::int64_t known = std::min<std::int64_t>(std::max<std::int64_t>(there_ - passed_, 0),
+                                                    static_cast<std::int64_t>(bytes.size()));
+  passed_ += static_cast<std::int64_t>(bytes.size());
+  bytes.remove_prefix(static_cast<std::size_t>(known));
+  while (!bytes.empty()) {
+    const std::string_view piece = bytes.substr(0, piece_bytes_max);
+    BERTH_DO(write_entry(stream, at, piece));
+    bytes.remove_prefix(piece.size());
+  }
+  return {};
+}
+
+Result<> RunLogWriter::write_entry(core::OutputStream stream, Time at, std::string_view bytes) {
+  // The index last: a piece is there when its entry is.
+  BERTH_DO(write_at(bytes_, bytes, written_));
+  const Entry entry{.offset = written_,
+                    .at_ms = at.ms,
+                    .size = static_cast<std::uint32_t>(bytes.size()),
+                    .stream = static_cast<std::uint8_t>(stream)};
+  std::array<char, sizeof(Entry)> text{};
+  std::memcpy(text.data(), &entry, sizeof entry);
+  BERTH_DO(write_at(index_, {text.data(), text.size()}, seq_ * entry_bytes));
+  written_ += static_cast<std::int64_t>(bytes.size());
+  ++seq_;
+  return {};
+}
+
+Result<std::string> RunLogWriter::finish() {
+  if (written_ > 0 && (::fdatasync(bytes_.get()) != 0 || ::fdatasync(index_.get()) != 0)) {
+    return io_failure("sync", "a run's log", errno);
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
+  unsigned size = 0;
+  if (::EVP_DigestFinal_ex(digest_.get(), hash.data(), &size) != 1) {
+    return std::unexpected(no_hash());
+  }
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (unsigned at = 0; at < size; ++at) {
+    text += digits[hash[at] >> 4];
+    text += digits[hash[at] & 15];
+  }
+  return text;
+}
+
+Result<RunLogs> RunLogs::open(std::string folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return io_failure("mkdir", folder, errno);
+  }
+  return RunLogs{std::move(folder)};
+}
+
+std::string RunLogs::bytes_file(const core::RunId& run) const {
+  return folder_ + "/" + run.str() + ".log";
+}
+
+std::string RunLogs::index_file(const core::RunId& run) const {
+  return folder_ + "/" + run.str() + ".index";
+}
+
+bool RunLogs::has(const core::RunId& run) const {
+  return ::access(index_file(run).c_str(), F_OK) == 0;
+}
+
+Result<RunLogWriter> RunLogs::writer(const core::RunId& run) const {
+  BERTH_TRY(Fd bytes, open_file(bytes_file(run), O_RDWR | O_CREAT));
+  BERTH_TRY(Fd index, open_file(index_file(run), O_RDWR | O_CREAT));
+  BERTH_TRY(const std::int64_t bytes_there, size_of(bytes));
+  BERTH_TRY(const std::int64_t index_there, size_of(index));
+  std::int64_t entries = index_there / entry_bytes;
+  std::int64_t there = 0;
+  if (entries > 0) {
+    BERTH_TRY(const Entry last, entry_at(index, entries - 1));
+    there = last.offset + last.size;
+  }
+  // After a power cut the index may know more than the disk has: everything is written again.
+  if (there > bytes_there) there = entries = 0;
+  if (::ftruncate(bytes.get(), there) != 0 ||
+      ::ftruncate(index.get(), entries * entry_bytes) != 0) {
+    return io_failure("truncate", bytes_file(run), errno);
+  }
+  return RunLogWriter{std::move(bytes), std::move(index), there, entries};
+}
+
+Result<std::vector<LogPiece>> RunLogs::read(const core::RunId& run, std::int64_t offset,
+                                            std::size_t bytes_max) const {
+  std::vector<LogPiece> pieces;
+  if (!has(run)) return pieces;
+  BERTH_TRY(const Fd index, open_file(index_file(run), O_RDONLY));
+  BERTH_TRY(const Fd bytes, open_file(bytes_file(run), O_RDONLY));
+  BERTH_TRY(const std::int64_t index_size, size_of(index));
+  const std::int64_t count = index_size / entry_bytes;
+  BERTH_TRY(std::int64_t number, find_entry(index, count, offset));
+  std::size_t taken = 0;
+  for (; number < count && (pieces.empty() || taken < bytes_max); ++number) {
+    BERTH_TRY(const Entry entry, entry_at(index, number));
+    LogPiece piece{.seq = number + 1,
+                   .offset = entry.offset,
+                   .at = Time{entry.at_ms},
+                   .stream = static_cast<core::OutputStream>(entry.stream),
+                   .bytes = std::string(entry.size, '\0')};
+    BERTH_DO(read_at(bytes, piece.bytes, entry.offset));
+    taken += piece.bytes.size();
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+Result<> RunLogs::remove(const core::RunId& run) const {
+  for (const std::string& path : {index_file(run), bytes_file(run)}) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return io_failure("remove", path, errno);
+  }
+  return {};
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,100 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "core/ids.hpp"
+#include "core/log_lines.hpp"
+
+#include <openssl/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What a run said, after redaction, on this node's disk. Two files a run: the bytes of both streams
+// in order of arrival, and an index of fixed-size entries, so that reading from any place costs the
+// same however long the log is. The log is a pure function of what the command wrote and of the
+// secrets of the run: after a crash it is made again from the start, and what is there already is
+// passed over.
+namespace berth::engine {
+
+BOOST_DEFINE_ENUM_CLASS(LogFormat, lines, raw)
+
+struct LogRead {
+  std::int64_t offset = 0;
+  std::size_t bytes_max = std::size_t{256} << 10;
+  LogFormat format = LogFormat::lines;
+  std::optional<core::OutputStream> stream = {};  // of the raw format
+};
+
+struct LogText {
+  core::RunId run_id;
+  std::string content;
+  std::int64_t next_offset = 0;
+  bool eof = false;  // the run is over and nothing follows
+};
+BOOST_DESCRIBE_STRUCT(LogText, (), (run_id, content, next_offset, eof))
+
+struct LogPiece {
+  std::int64_t seq = 0;
+  std::int64_t offset = 0;
+  Time at = {};
+  core::OutputStream stream = core::OutputStream::stdout_;
+  std::string bytes = {};
+};
+
+// Blocking file work in small pieces: an append is a write to the page cache.
+class RunLogWriter {
+ public:
+  std::int64_t size() const { return written_; }
+  std::int64_t last_seq() const { return seq_; }
+  // From the beginning of the run's output on, in order. Bytes that are in the file already are
+  // passed over.
+  Result<> append(core::OutputStream stream, Time at, std::string_view bytes);
+  // Makes it durable; the hash is of all bytes.
+  Result<std::string> finish();
+
+ private:
+  friend class RunLogs;
+  RunLogWriter(Fd bytes, Fd index, std::int64_t there, std::int64_t entries);
+  Result<> write_entry(core::OutputStream stream, Time at, std::string_view bytes);
+
+  struct DigestEnd {
+    void operator()(EVP_MD_CTX* context) const;
+  };
+
+  Fd bytes_;
+  Fd index_;
+  std::int64_t there_;       // bytes that an earlier process has written
+  std::int64_t passed_ = 0;  // bytes of the output that came by
+  std::int64_t written_;     // bytes in the file
+  std::int64_t seq_;
+  std::unique_ptr<EVP_MD_CTX, DigestEnd> digest_;
+};
+
+class RunLogs {
+ public:
+  // The folder is made when it is missing, with mode 0700.
+  static Result<RunLogs> open(std::string folder);
+
+  Result<RunLogWriter> writer(const core::RunId& run) const;
+  // Pieces from the one that holds `offset` on, at most about `bytes_max` bytes; the first is not
+  // cut. Empty when nothing is there yet.
+  Result<std::vector<LogPiece>> read(const core::RunId& run, std::int64_t offset,
+                                     std::size_t bytes_max) const;
+  bool has(const core::RunId& run) const;
+  Result<> remove(const core::RunId& run) const;
+
+ private:
+  explicit RunLogs(std::string folder) : folder_(std::move(folder)) {}
+  std::string bytes_file(const core::RunId& run) const;
+  std::string index_file(const core::RunId& run) const;
+
+  std::string folder_;
+};
+
+}  // namespace berth::engine
