@@ -1,0 +1,14 @@
+#include "drivers/registry.hpp"
+
+namespace berth::drivers {
+
+Result<Driver*> Registry::find(core::DriverKind kind) const {
+  const auto found = drivers_.find(kind);
+  if (found != drivers_.end()) return found->second.get();
+  return fail(Errc::unsupported_environment,
+              "Environment driver \"" + std::string{name_of(kind)} +
+                  "\" is not registered in the environment runtime yet.",
+              "choose an environment with another driver");
+}
+
+}  // namespace berth::drivers
