@@ -11,7 +11,8 @@ bool operator_permits(Role role, bool instance_wide, Permission needed) {
     case Permission::open:
     case Permission::signed_in:
     case Permission::company_read: return true;
-    case Permission::company_operate: return role != Role::viewer;
+    case Permission::company_operate:
+    case Permission::agent_invoke: return role != Role::viewer;
     case Permission::company_admin: return role == Role::admin;
     case Permission::agent_self: return false;
     case Permission::instance_admin: return role == Role::admin && instance_wide;
@@ -21,7 +22,8 @@ bool operator_permits(Role role, bool instance_wide, Permission needed) {
 
 bool agent_permits(Permission needed) {
   return needed == Permission::open || needed == Permission::signed_in ||
-         needed == Permission::company_read || needed == Permission::agent_self;
+         needed == Permission::company_read || needed == Permission::agent_self ||
+         needed == Permission::agent_invoke;
 }
 
 }  // namespace
@@ -58,6 +60,13 @@ Result<> authorize(const Caller& caller, Permission needed) {
               needed == Permission::company_admin ? "this needs the role admin"
                                                   : "the role viewer is read-only",
               "use a key with a higher role");
+}
+
+Result<> may_invoke(const Caller& caller, const AgentId& agent) {
+  BERTH_DO(authorize(caller, Permission::agent_invoke));
+  if (caller.kind != CallerKind::agent_key || caller.agent_id == agent) return {};
+  return fail(Errc::forbidden, "an agent may start only itself, not agent " + agent.str(),
+              "use an operator key");
 }
 
 bool Caller::is_instance_admin() const {

@@ -6,9 +6,10 @@
 
 namespace berth::core {
 
-// What a route needs of its caller.
+// What a route needs of its caller. `agent_invoke` is for operators and for an agent about itself;
+// may_invoke says which agent.
 BOOST_DEFINE_ENUM_CLASS(Permission, open, signed_in, company_read, company_operate, company_admin,
-                        agent_self, instance_admin)
+                        agent_self, agent_invoke, instance_admin)
 
 // What a request is made as. A run-bound agent is the agent of one run; `system` is the server
 // itself, at work for a run or on its own: no request comes as it.
@@ -33,6 +34,8 @@ struct Caller {
 bool permits(CallerKind kind, Role role, bool instance_wide, Permission needed);
 // The same for a caller; the error says what is missing (unauthenticated or forbidden).
 Result<> authorize(const Caller& caller, Permission needed);
+// An agent starts itself and no other; whoever operates the company starts any.
+Result<> may_invoke(const Caller& caller, const AgentId& agent);
 
 // The part of the store that a caller can see: one company, or everything. Every query by id takes
 // one.

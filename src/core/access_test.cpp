@@ -25,16 +25,20 @@ Permissions plus(Permissions some, std::initializer_list<Permission> more) {
 // Who may do what, as a person would say it.
 Permissions expected(CallerKind kind, Role role, bool instance_wide) {
   switch (kind) {
-    case CallerKind::nobody: return {Permission::open};
-    case CallerKind::agent_key: return plus(reading, {Permission::agent_self});
+    case CallerKind::nobody:
+    case CallerKind::system: return {Permission::open};
+    case CallerKind::agent_key:
+      return plus(reading, {Permission::agent_self, Permission::agent_invoke});
     case CallerKind::local_operator:
-      return plus(reading, {Permission::company_operate, Permission::company_admin,
-                            Permission::instance_admin});
+      return plus(reading, {Permission::company_operate, Permission::agent_invoke,
+                            Permission::company_admin, Permission::instance_admin});
     case CallerKind::operator_key: break;
   }
   if (role == Role::viewer) return reading;
-  if (role == Role::operator_) return plus(reading, {Permission::company_operate});
-  Permissions admin = plus(reading, {Permission::company_operate, Permission::company_admin});
+  const Permissions operating =
+      plus(reading, {Permission::company_operate, Permission::agent_invoke});
+  if (role == Role::operator_) return operating;
+  const Permissions admin = plus(operating, {Permission::company_admin});
   return instance_wide ? plus(admin, {Permission::instance_admin}) : admin;
 }
 
@@ -104,6 +108,17 @@ TEST(Authorize, SaysWhatIsMissing) {
             "this needs the role admin");
   EXPECT_EQ(message(operator_key(Role::admin, ours), Permission::instance_admin),
             "this needs an instance administrator");
+}
+
+TEST(MayInvoke, AnAgentStartsOnlyItselfAndAViewerNobody) {
+  const AgentId other = *AgentId::parse("0190b5d2-0000-7000-8000-000000000005");
+  const Caller as_agent{.kind = CallerKind::agent_key, .company_id = ours, .agent_id = agent};
+  EXPECT_TRUE(may_invoke(as_agent, agent));
+  EXPECT_EQ(may_invoke(as_agent, other).error().code, Errc::forbidden);
+  EXPECT_TRUE(may_invoke(operator_key(Role::operator_, ours), other));
+  EXPECT_TRUE(may_invoke({.kind = CallerKind::local_operator}, other));
+  EXPECT_FALSE(may_invoke(operator_key(Role::viewer, ours), other));
+  EXPECT_EQ(may_invoke({}, agent).error().code, Errc::unauthenticated);
 }
 
 TEST(Reach, OfACompanysCallerIsThatCompany) {
