@@ -1,0 +1,124 @@
+#include "base/remove_tree.hpp"
+
+#include "base/files.hpp"
+#include "base/owned.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace berth {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Root may do anything to any folder, so there the test acts as somebody who may not.
+class AsNobody {
+ public:
+  AsNobody() {
+    if (::geteuid() == 0) before_ = ::setfsuid(nobody);
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+  ~AsNobody() { ::setfsuid(static_cast<uid_t>(before_)); }
+
+  static constexpr uid_t nobody = 65534;
+
+ private:
+  int before_ = static_cast<int>(::geteuid());
+};
+
+void give_to_nobody(const std::string& path) {
+  if (::geteuid() == 0) ASSERT_EQ(::lchown(path.c_str(), AsNobody::nobody, AsNobody::nobody), 0);
+}
+
+TEST(RemoveTree, LeavesNothingOfFilesFoldersAndLinksButWhatLinksPointTo) {
+  const tests::TemporaryFolder folder;
+  fs::create_directories(folder.file("kept"));
+  std::ofstream{folder.file("kept/file")} << "x";
+  fs::create_directories(folder.file("tree/a/b"));
+  std::ofstream{folder.file("tree/a/b/file")} << "x";
+  fs::create_symlink(folder.file("kept"), folder.file("tree/to-folder"));
+  fs::create_symlink(folder.file("kept/file"), folder.file("tree/a/to-file"));
+  fs::create_symlink("nowhere", folder.file("tree/a/to-nowhere"));
+  ASSERT_EQ(::mkfifo(folder.file("tree/fifo").c_str(), 0600), 0);
+  const auto removed = remove_tree(folder.file("tree"));
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(*names_in(folder.path()), std::vector<std::string>{"kept"});
+  EXPECT_TRUE(fs::exists(folder.file("kept/file")));
+}
+
+TEST(RemoveTree, OfWhatIsNotThereIsFine) {
+  const tests::TemporaryFolder folder;
+  EXPECT_TRUE(remove_tree(folder.file("missing")));
+  EXPECT_TRUE(remove_tree(folder.file("missing/below")));
+}
+
+TEST(RemoveTree, RemovesALinkToAFolderAndNotTheFolder) {
+  const tests::TemporaryFolder folder;
+  fs::create_directories(folder.file("kept"));
+  fs::create_symlink(folder.file("kept"), folder.file("link"));
+  ASSERT_TRUE(remove_tree(folder.file("link")));
+  EXPECT_EQ(*names_in(folder.path()), std::vector<std::string>{"kept"});
+}
+
+TEST(RemoveTree, RemovesFoldersThatWereMadeUnwritableOrUnreadable) {
+  const tests::TemporaryFolder folder;
+  give_to_nobody(folder.path());
+  for (const char* path : {"tree", "tree/closed", "tree/closed/inner", "tree/locked",
+                           "tree/locked/closed", "tree/locked/closed/deeper"}) {
+    fs::create_directory(folder.file(path));
+    give_to_nobody(folder.file(path));
+  }
+  std::ofstream{folder.file("tree/locked/file")} << "x";
+  give_to_nobody(folder.file("tree/locked/file"));
+  for (const char* path : {"tree/locked/closed/deeper", "tree/locked/closed", "tree/locked",
+                           "tree/closed/inner", "tree/closed", "tree"}) {
+    const bool closed = std::string_view{path}.ends_with("closed");
+    ASSERT_EQ(::chmod(folder.file(path).c_str(), closed ? 0 : 0500), 0);
+  }
+  const AsNobody nobody;
+  const auto removed = remove_tree(folder.file("tree"));
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_TRUE(names_in(folder.path())->empty());
+}
+
+TEST(RemoveTree, RemovesATreeThatIsDeeperThanAPathCanBeLong) {
+  const tests::TemporaryFolder folder;
+  const std::string name(200, 'd');
+  fs::create_directory(folder.file("tree"));
+  Fd at{::open(folder.file("tree").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  for (int depth = 0; depth < 1500; ++depth) {
+    ASSERT_EQ(::mkdirat(at.get(), name.c_str(), 0700), 0);
+    at = Fd{::openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    ASSERT_TRUE(at);
+  }
+  at = Fd{};
+  const auto removed = remove_tree(folder.file("tree"));
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_TRUE(names_in(folder.path())->empty());
+}
+
+TEST(RemoveTree, SaysWhatItCouldNotRemove) {
+  const tests::TemporaryFolder folder;
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make what its user cannot remove";
+  fs::create_directories(folder.file("tree/foreign"));
+  std::ofstream{folder.file("tree/foreign/file")} << "x";
+  give_to_nobody(folder.path());
+  give_to_nobody(folder.file("tree"));
+  const AsNobody nobody;
+  const auto removed = remove_tree(folder.file("tree"));
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().code, Errc::io_failed);
+  EXPECT_NE(removed.error().message.find("file"), std::string::npos) << removed.error().message;
+}
+
+}  // namespace
+}  // namespace berth

@@ -1,0 +1,124 @@
+#include "drivers/sandbox.hpp"
+
+#include "core/environment_config.hpp"
+
+#include <chrono>
+
+namespace berth::drivers {
+namespace {
+
+using providers::LeaseEnd;
+using providers::Provider;
+using providers::Verdict;
+
+std::unexpected<Error> cannot_execute() {
+  return fail(Errc::execution_unsupported,
+              "Sandbox driver does not support direct command execution for built-in providers.",
+              "choose an environment that runs commands: local, ssh, or a provider of a plugin");
+}
+
+LeaseEnd end_of(core::LeaseEvent how) {
+  switch (how) {
+    case core::LeaseEvent::release_succeeded: return LeaseEnd::released;
+    case core::LeaseEvent::release_failed: return LeaseEnd::failed;
+    default: return LeaseEnd::expired;  // cancelled, or cleaned up after its time
+  }
+}
+
+std::int64_t ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                               start)
+      .count();
+}
+
+ProbeReport report_of(ProbeStep step, std::optional<bj::object> details) {
+  return {.ok = step.ok,
+          .driver = core::DriverKind::sandbox,
+          .summary = step.message,
+          .details = std::move(details),
+          .steps = {step}};
+}
+
+}  // namespace
+
+bj::object Sandbox::config_of(const LeaseFacts& lease) const {
+  return providers_.loose_config_from(lease.metadata).value_or(lease.config);
+}
+
+Task<ProbeReport> Sandbox::probe(const AcquireRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  ProbeStep step{.name = "provider"};
+  const std::string key = core::provider_of(request.lease.config);
+  const Result<Provider*> provider = providers_.find(key);
+  if (!provider) {
+    step.message =
+        "Sandbox provider \"" + key + "\" is not installed or its plugin worker is not running.";
+    step.code = name_of(provider.error().code);
+    step.remedy = provider.error().remedy;
+    co_return report_of(std::move(step), bj::object{{"provider", key}});
+  }
+  const Result<Verdict> verdict = co_await (*provider)->probe(request.lease.config);
+  step.duration_ms = ms_since(start);
+  if (!verdict) {
+    step.message = verdict.error().message;
+    step.code = name_of(verdict.error().code);
+    step.remedy = verdict.error().remedy;
+    co_return report_of(std::move(step), bj::object{{"provider", key}});
+  }
+  step.ok = verdict->ok;
+  step.message = verdict->summary;
+  co_return report_of(std::move(step), verdict->details);
+}
+
+Task<Acquired> Sandbox::acquire(const AcquireRequest& request) {
+  providers::AcquireLease wanted{.config = request.lease.config,
+                                 .environment_id = request.lease.environment_id,
+                                 .run_id = request.lease.run_id};
+  BERTH_CO_TRY(providers::AcquiredLease lease,
+               co_await providers_.acquire(std::move(wanted), request.reusable_id));
+  co_return Acquired{.provider = core::provider_of(request.lease.config),
+                     .provider_lease_id = std::move(lease.provider_lease_id),
+                     .metadata = std::move(lease.metadata),
+                     .resumed = lease.resumed};
+}
+
+Task<Workspace> Sandbox::realize(const LeaseFacts& /*lease*/,
+                                 const std::optional<std::string>& /*wanted*/) {
+  co_return cannot_execute();
+}
+
+Task<Started> Sandbox::start(const LeaseFacts& /*lease*/, const Command& /*command*/) {
+  co_return cannot_execute();
+}
+
+Task<Ended> Sandbox::follow(const LeaseFacts& /*lease*/, const std::string& /*exec_id*/,
+                            std::uint64_t /*offset*/, OutputTaker& /*taker*/) {
+  co_return cannot_execute();
+}
+
+Task<> Sandbox::send(const LeaseFacts& /*lease*/, const std::string& /*exec_id*/, Input /*input*/) {
+  co_return cannot_execute();
+}
+
+Task<> Sandbox::cancel(const LeaseFacts& /*lease*/, const std::string& /*exec_id*/,
+                       std::int64_t /*grace_ms*/) {
+  co_return Result<>{};
+}
+
+Task<> Sandbox::renew(const LeaseFacts& /*lease*/, std::int64_t /*deadline_ms*/) {
+  co_return Result<>{};
+}
+
+Task<> Sandbox::release(const LeaseFacts& lease, core::LeaseEvent how) {
+  bj::object config = config_of(lease);
+  BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));
+  co_return co_await provider->release(std::move(config), lease.provider_lease_id, end_of(how));
+}
+
+Task<> Sandbox::destroy(const LeaseFacts& lease) {
+  bj::object config = config_of(lease);
+  BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));
+  co_return co_await provider->destroy(std::move(config), lease.provider_lease_id);
+}
+
+}  // namespace berth::drivers

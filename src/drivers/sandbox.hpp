@@ -1,0 +1,36 @@
+#pragma once
+
+#include "drivers/driver.hpp"
+#include "providers/built_in.hpp"
+
+namespace berth::drivers {
+
+// Sandboxes of providers. None of the providers that are built in can execute yet, so the verbs of
+// commands are refused.
+class Sandbox final : public Driver {
+ public:
+  explicit Sandbox(const providers::BuiltInProviders& providers) : providers_(providers) {}
+
+  Task<ProbeReport> probe(const AcquireRequest& request) override;
+  Task<Acquired> acquire(const AcquireRequest& request) override;
+  Task<Workspace> realize(const LeaseFacts& lease,
+                          const std::optional<std::string>& wanted) override;
+  Task<Started> start(const LeaseFacts& lease, const Command& command) override;
+  Task<Ended> follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
+                     OutputTaker& taker) override;
+  Task<> send(const LeaseFacts& lease, const std::string& exec_id, Input input) override;
+  Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
+                std::int64_t grace_ms) override;
+  Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
+  Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
+  Task<> destroy(const LeaseFacts& lease) override;
+
+ private:
+  // What the lease was made with: its metadata first, because the config of its environment may be
+  // another by now.
+  bj::object config_of(const LeaseFacts& lease) const;
+
+  const providers::BuiltInProviders& providers_;
+};
+
+}  // namespace berth::drivers

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "providers/provider.hpp"
+
+namespace berth::providers {
+
+// A provider for probes and tests: no I/O at all, and everything is determined by what it is given
+// but the ids. It cannot execute.
+class Fake final : public Provider {
+ public:
+  Fake(Random& random, const Clock& clock) : random_(random), clock_(clock) {}
+
+  std::string_view key() const override { return "fake"; }
+  Task<Verdict> validate(bj::object config) override;
+  Task<Verdict> probe(bj::object config) override;
+  Task<ProviderLease> acquire(AcquireLease request) override;
+  Task<std::optional<ProviderLease>> resume(bj::object config,
+                                            std::string provider_lease_id) override;
+  Task<> release(bj::object config, std::optional<std::string> provider_lease_id,
+                 LeaseEnd how) override;
+  Task<> destroy(bj::object config, std::optional<std::string> provider_lease_id) override;
+  bool matches(const bj::object& config, const ReusableLease& lease) const override;
+  std::optional<bj::object> config_from(const bj::object& lease_metadata) const override;
+
+ private:
+  Random& random_;
+  const Clock& clock_;
+};
+
+}  // namespace berth::providers

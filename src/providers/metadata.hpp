@@ -1,0 +1,16 @@
+#pragma once
+
+#include "base/json.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+// Reading of JSON whose shape nobody has checked: what is of another type counts as absent.
+namespace berth::providers {
+
+std::optional<std::string> text_at(const bj::object& object, std::string_view key);
+// Exactly true: neither 1 nor "true".
+bool is_true_at(const bj::object& object, std::string_view key);
+
+}  // namespace berth::providers

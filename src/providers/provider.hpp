@@ -1,0 +1,69 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "base/task.hpp"
+#include "core/ids.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+// Who makes sandboxes. A provider is given values and returns facts; it neither decides nor
+// remembers.
+namespace berth::providers {
+
+// What a provider says about a config.
+struct Verdict {
+  bool ok = false;
+  std::string summary = {};
+  bj::object details = {};
+};
+
+struct AcquireLease {
+  bj::object config;
+  std::optional<core::EnvironmentId> environment_id = {};  // absent: a config that is not saved
+  std::optional<core::RunId> run_id = {};                  // absent: an ad-hoc lease of a test
+  std::optional<core::IssueId> issue_id = {};
+};
+
+struct ProviderLease {
+  std::string provider_lease_id;
+  bj::object metadata = {};
+};
+
+BOOST_DEFINE_ENUM_CLASS(LeaseEnd, released, expired, failed)
+
+// A lease that was given back and may serve again.
+struct ReusableLease {
+  std::optional<std::string> provider_lease_id = {};
+  bj::object metadata = {};
+};
+
+// Every verb that is given a config refuses that of another provider.
+class Provider {
+ public:
+  virtual ~Provider() = default;
+
+  virtual std::string_view key() const = 0;
+
+  virtual Task<Verdict> validate(bj::object config) = 0;
+  virtual Task<Verdict> probe(bj::object config) = 0;
+
+  virtual Task<ProviderLease> acquire(AcquireLease request) = 0;
+  // Nothing when the sandbox is gone, which is no error.
+  virtual Task<std::optional<ProviderLease>> resume(bj::object config,
+                                                    std::string provider_lease_id) = 0;
+  virtual Task<> release(bj::object config, std::optional<std::string> provider_lease_id,
+                         LeaseEnd how) = 0;
+  // May be repeated: what is gone is fine.
+  virtual Task<> destroy(bj::object config, std::optional<std::string> provider_lease_id) = 0;
+
+  virtual bool matches(const bj::object& config, const ReusableLease& lease) const = 0;
+  // The config with which a lease was made; nothing when the metadata is not this provider's.
+  virtual std::optional<bj::object> config_from(const bj::object& lease_metadata) const = 0;
+};
+
+// `Sandbox provider "<own>" received config for provider "<other>".`
+Result<> check_config_is_for(std::string_view own_key, const bj::object& config);
+
+}  // namespace berth::providers
