@@ -15,4 +15,8 @@ LeaseFacts LeaseFacts::clone() const {
   return copy;
 }
 
+Task<> Driver::close() {
+  co_return Result<>{};
+}
+
 }  // namespace berth::drivers

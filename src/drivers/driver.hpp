@@ -180,6 +180,12 @@ class Driver {
   virtual Task<> release(const LeaseFacts& lease, core::LeaseEvent how) = 0;
   // The same, and what might have served another lease too.
   virtual Task<> destroy(const LeaseFacts& lease) = 0;
+
+  // Lets go of connections before the driver goes; what runs goes on. Called last.
+  virtual Task<> close();
+
+  // The leases of which this machine itself still holds something, whoever knows of them.
+  virtual Task<std::vector<core::LeaseId>> held() { co_return std::vector<core::LeaseId>{}; }
 };
 
 }  // namespace berth::drivers

@@ -17,7 +17,13 @@ std::unexpected<Error> unavailable(const LeaseFacts& lease) {
 }  // namespace
 
 Task<ProbeReport> Plugin::probe(const AcquireRequest& request) {
-  co_return unavailable(request.lease);
+  const Error why = unavailable(request.lease).error();
+  const ProbeStep step{.name = "plugin",
+                       .message = why.message,
+                       .code = std::string{name_of(why.code)},
+                       .remedy = why.remedy};
+  co_return ProbeReport{
+      .driver = core::DriverKind::plugin, .summary = why.message, .steps = {step}};
 }
 
 Task<Acquired> Plugin::acquire(const AcquireRequest& request) {

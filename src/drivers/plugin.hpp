@@ -5,7 +5,7 @@
 namespace berth::drivers {
 
 // Environments whose driver is a plugin. Every verb, also that of giving back, is refused as long
-// as no plugin runs: the refusal names the plugin that the config asks for.
+// as no plugin runs: the refusal names the plugin that the config asks for. A probe reports it.
 class Plugin final : public Driver {
  public:
   Task<ProbeReport> probe(const AcquireRequest& request) override;

@@ -11,4 +11,13 @@ Result<Driver*> Registry::find(core::DriverKind kind) const {
               "choose an environment with another driver");
 }
 
+Task<> Registry::close() {
+  Result<> all;
+  for (const auto& [kind, driver] : drivers_) {
+    Result<> closed = co_await driver->close();
+    if (!closed) all = std::move(closed);
+  }
+  co_return all;
+}
+
 }  // namespace berth::drivers

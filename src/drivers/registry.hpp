@@ -3,24 +3,23 @@
 #include "drivers/driver.hpp"
 
 #include <map>
+#include <memory>
 
 namespace berth::drivers {
 
-// Which driver reaches the environments of a kind. The drivers are their maker's, and outlive this.
+// The drivers that this server has. Filled once at start, by app/.
 class Registry {
  public:
-  void add(core::DriverKind kind, Driver& driver) { drivers_.insert_or_assign(kind, &driver); }
-
-  Result<Driver*> find(core::DriverKind kind) const {
-    if (const auto found = drivers_.find(kind); found != drivers_.end()) return found->second;
-    return fail(Errc::unsupported_environment,
-                "Environment driver \"" + std::string{name_of(kind)} +
-                    "\" is not registered in the environment runtime yet.",
-                "choose an environment with another driver");
+  void add(core::DriverKind kind, std::unique_ptr<Driver> driver) {
+    drivers_.insert_or_assign(kind, std::move(driver));
   }
+  // The driver stays valid as long as the registry.
+  Result<Driver*> find(core::DriverKind kind) const;
+  // Closes every driver; an error of one does not keep the others open.
+  Task<> close();
 
  private:
-  std::map<core::DriverKind, Driver*> drivers_;
+  std::map<core::DriverKind, std::unique_ptr<Driver>> drivers_;
 };
 
 }  // namespace berth::drivers
