@@ -81,6 +81,11 @@ ExecRequest::~ExecRequest() {
   wipe(exec_.stdin_bytes);
 }
 
+keeper::Resize resize_of(const std::string& exec_id, const core::TerminalSize& size) {
+  return {
+      .exec_id = exec_id, .rows = terminal_side(size.rows), .columns = terminal_side(size.columns)};
+}
+
 Started started_of(const keeper::Started& started) {
   return {.pid = started.pid, .started_at = time_of(started.started_us)};
 }

@@ -20,6 +20,7 @@ class ExecRequest {
   keeper::Exec exec_;
 };
 
+keeper::Resize resize_of(const std::string& exec_id, const core::TerminalSize& size);
 Started started_of(const keeper::Started& started);
 // A command that could not start has not ended: the error says why it could not.
 Result<Ended> ended_of(const keeper::Ended& ended);

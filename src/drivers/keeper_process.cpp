@@ -1,0 +1,63 @@
+#include "drivers/keeper_process.hpp"
+
+#include "base/files.hpp"
+#include "base/owned.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace berth::drivers {
+namespace {
+
+Result<Fd> open_process(pid_t pid) {
+  Fd process{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
+  if (!process) return io_failure("open process", std::to_string(pid), errno);
+  return process;
+}
+
+// Compared after the process is held: from then on its pid cannot become another's.
+Result<Fd> hold(const keeper::Card& card) {
+  BERTH_TRY(Fd process, open_process(card.pid));
+  BERTH_TRY(const keeper::Card now, keeper::card_of(card.pid));
+  if (now.start_ticks == card.start_ticks && now.boot_id == card.boot_id) return process;
+  return fail(Errc::keeper_unreachable, "process " + std::to_string(card.pid) + " is another's");
+}
+
+}  // namespace
+
+Task<> reap(asio::any_io_executor executor, pid_t child) {
+  BERTH_CO_TRY(Fd process, open_process(child));
+  asio::posix::stream_descriptor ended{executor, process.release()};
+  const auto [error] = co_await ended.async_wait(asio::posix::descriptor_base::wait_read,
+                                                 asio::as_tuple(asio::use_awaitable));
+  if (!error) ::waitpid(child, nullptr, WNOHANG);
+  co_return Result<>{};
+}
+
+bool has_ended(const keeper::Card& card, std::chrono::milliseconds limit) {
+  const Result<Fd> process = hold(card);
+  if (!process) return true;
+  pollfd ended{process->get(), POLLIN, 0};
+  return ::poll(&ended, 1, static_cast<int>(limit.count())) == 1;
+}
+
+Result<> kill_keeper(const keeper::Card& card) {
+  const Result<Fd> process = hold(card);
+  if (!process) return {};
+  if (::syscall(SYS_pidfd_send_signal, process->get(), SIGKILL, nullptr, 0) != 0 &&
+      errno != ESRCH) {
+    return io_failure("kill keeper", std::to_string(card.pid), errno);
+  }
+  return {};
+}
+
+}  // namespace berth::drivers

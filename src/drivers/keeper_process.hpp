@@ -1,0 +1,24 @@
+#pragma once
+
+#include "base/task.hpp"
+#include "keeper/state_folder.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <sys/types.h>
+
+#include <chrono>
+
+namespace berth::drivers {
+
+// Waits for a child of this process and takes its exit status, so that no zombie is left; other
+// children are not touched. Cancelled, it leaves the child to whoever inherits it.
+Task<> reap(asio::any_io_executor executor, pid_t child);
+
+// Whether the process that wrote the card has ended by then. Blocks.
+bool has_ended(const keeper::Card& card, std::chrono::milliseconds limit);
+
+// SIGKILL to the very process that wrote the card. Gone already is fine.
+Result<> kill_keeper(const keeper::Card& card);
+
+}  // namespace berth::drivers

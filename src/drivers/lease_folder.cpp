@@ -1,0 +1,109 @@
+#include "drivers/lease_folder.hpp"
+
+#include "base/files.hpp"
+#include "drivers/keeper_process.hpp"
+#include "keeper/output.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+namespace berth::drivers {
+namespace {
+
+constexpr std::size_t output_block_bytes = 2 * keeper::record_bytes_max;
+// Longer than a keeper needs from taking its socket to writing its card.
+constexpr std::time_t stale_socket_s = 10;
+constexpr std::chrono::seconds last_moment{2};
+
+bool is_there(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+// A keeper that was killed in the instant between taking the socket and writing its card leaves a
+// socket that would keep every other one out.
+void remove_stale_socket(const LeaseFolder& folder) {
+  const std::string path = folder.keeper() + "/" + keeper::socket_file;
+  struct stat found{};
+  if (::stat(path.c_str(), &found) != 0) return;
+  if (::time(nullptr) - found.st_mtime >= stale_socket_s) ::unlink(path.c_str());
+}
+
+}  // namespace
+
+Result<KeeperAt> find_keeper(const LeaseFolder& folder) {
+  if (!is_there(folder.keeper() + "/" + keeper::card_file)) return KeeperAt{};
+  Result<Fd> socket = keeper::connect_keeper(folder.keeper());
+  if (socket) return KeeperAt{.socket = *std::move(socket)};
+  BERTH_TRY(keeper::FoundKeeper found, keeper::look_at_keeper(folder.keeper()));
+  // A process that is being killed closes its socket a moment before it is gone.
+  if (found.life == keeper::Life::alive && has_ended(found.card, last_moment)) {
+    BERTH_TRY(found, keeper::look_at_keeper(folder.keeper()));
+  }
+  if (found.life == keeper::Life::alive) return std::unexpected(std::move(socket).error());
+  return KeeperAt{.gone = std::move(found)};
+}
+
+Result<KeeperAt> find_or_start_keeper(const LeaseFolder& folder, const std::string& program,
+                                      const std::vector<std::string>& environment) {
+  BERTH_TRY(KeeperAt at, find_keeper(folder));
+  if (at.socket || at.gone) return at;
+  BERTH_DO(make_directories(folder.path, 0700));
+  remove_stale_socket(folder);
+  BERTH_TRY(keeper::SpawnedKeeper spawned,
+            keeper::spawn_keeper(
+                {.program = program, .folder = folder.keeper(), .environment = environment}));
+  return KeeperAt{.socket = std::move(spawned.control), .child = spawned.pid};
+}
+
+Error why_gone(const LeaseFolder& folder, const keeper::FoundKeeper& gone) {
+  const std::string remedy = "release the lease and take another";
+  if (gone.life == keeper::Life::dead) {
+    return {Errc::process_lost, folder.path + ": its keeper was killed", remedy};
+  }
+  if (gone.epitaph.outcome == keeper::Outcome::lapsed) {
+    return {Errc::lease_lapsed, folder.path + ": was not renewed in time, so its commands ended",
+            remedy};
+  }
+  return {Errc::process_lost, folder.path + ": its keeper has ended: " + gone.epitaph.reason,
+          remedy};
+}
+
+Result<CommandFiles> look_at_command(const LeaseFolder& folder, const std::string& exec_id) {
+  CommandFiles files;
+  if (!keeper::is_exec_id(exec_id)) return files;
+  if (is_there(folder.keeper() + "/" + keeper::exit_file(exec_id))) {
+    BERTH_TRY(files.ended, keeper::read_exit(folder.keeper(), exec_id));
+  }
+  files.has_output = is_there(folder.keeper() + "/" + keeper::output_file(exec_id));
+  return files;
+}
+
+bool is_of_this_boot(const keeper::Card& card) {
+  const Result<keeper::Card> now = keeper::card_of(::getpid());
+  return now && now->boot_id == card.boot_id;
+}
+
+Result<std::string> read_output(const LeaseFolder& folder, const std::string& exec_id,
+                                std::uint64_t offset) {
+  const std::string path = folder.keeper() + "/" + keeper::output_file(exec_id);
+  const Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!file) return io_failure("open", path, errno);
+  std::string bytes(output_block_bytes, '\0');
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = ::pread(file.get(), bytes.data() + done, bytes.size() - done,
+                                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return io_failure("read", path, errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+}  // namespace berth::drivers

@@ -1,0 +1,125 @@
+#include "drivers/local.hpp"
+
+#include "base/files.hpp"
+#include "base/offload.hpp"
+#include "base/remove_tree.hpp"
+#include "drivers/keeper_process.hpp"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <ctime>
+
+// The test of an environment on this machine: `true` in a keeper of its own.
+namespace berth::drivers {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view probe_prefix = "probe-";
+// A keeper that nobody renews lives as long; a younger folder may be that of another probe.
+constexpr std::time_t probe_stale_s = 2 * keeper::limits::first_deadline_ms / 1000;
+
+// What a server that was killed during a probe has left.
+void remove_stale_probes(const std::string& root) {
+  const auto names = names_in(root);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    struct stat found{};
+    const std::string path = root + "/" + name;
+    const bool is_stale = name.starts_with(probe_prefix) && ::stat(path.c_str(), &found) == 0 &&
+                          ::time(nullptr) - found.st_mtime > probe_stale_s;
+    // Left for the next probe where it cannot be removed: it is not what is tested here.
+    if (is_stale) static_cast<void>(remove_tree(path));
+  }
+}
+
+Result<std::string> make_probe_folder(const std::string& root) {
+  BERTH_DO(make_directories(root, 0700));
+  remove_stale_probes(root);
+  std::string path = root + "/" + std::string{probe_prefix} + "XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) return io_failure("make a folder in", root, errno);
+  BERTH_DO(create_file(path + "/file", "berth\n", 0600));
+  return path;
+}
+
+class Steps {
+ public:
+  explicit Steps(ProbeReport& report) : report_(report) {}
+
+  void add(std::string name, const std::optional<Error>& error, std::string message) {
+    const auto now = std::chrono::steady_clock::now();
+    ProbeStep step{
+        .name = std::move(name),
+        .ok = !error,
+        .duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - since_).count(),
+        .message = error ? error->message : std::move(message)};
+    if (error) {
+      step.code = name_of(error->code);
+      if (!error->remedy.empty()) step.remedy = error->remedy;
+      report_.summary = "This machine cannot run commands: " + error->message;
+    }
+    report_.ok = step.ok;
+    report_.steps.push_back(std::move(step));
+    since_ = now;
+  }
+
+ private:
+  ProbeReport& report_;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
+std::optional<Error> error_of(const auto& result) {
+  if (result) return std::nullopt;
+  return result.error();
+}
+
+}  // namespace
+
+Task<ProbeReport> Local::probe(const AcquireRequest& /*request*/) {
+  ProbeReport report{.driver = core::DriverKind::local};
+  Steps steps{report};
+  const Result<std::string> folder =
+      co_await offload(pool_, [root = options_.state_root] { return make_probe_folder(root); });
+  steps.add("workspace", error_of(folder), "A folder of a lease can be written.");
+  if (!folder) co_return report;
+  const Result<std::string> version = co_await try_keeper(*folder);
+  steps.add("keeper", error_of(version), "The keeper has run a command.");
+  const Result<> removed = co_await offload(pool_, [path = *folder] { return remove_tree(path); });
+  if (version && removed) {
+    report.summary = "This machine can run commands.";
+    report.details = bj::object{{"keeperVersion", *version}};
+  } else if (version) {
+    steps.add("cleanup", removed.error(), {});
+  }
+  co_return report;
+}
+
+Task<std::string> Local::try_keeper(std::string folder) {
+  const LeaseFolder place{.path = folder};
+  BERTH_CO_TRY(KeeperAt at, co_await offload(pool_, [place, options = options_] {
+                 return find_or_start_keeper(place, options.keeper_program,
+                                             options.keeper_environment);
+               }));
+  tasks_.start("keeper.reap", reap(executor_, at.child));
+  KeeperLink link{executor_, tasks_, {.in = std::move(at.socket), .name = "probe"}};
+  const keeper::Exec command{.exec_id = "probe",
+                             .argv = {"true"},
+                             .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"},
+                             .cwd = folder,
+                             .deadline_ms = 20'000};
+  BERTH_CO_DO(co_await link.ask<keeper::Started>(command));
+  BERTH_CO_TRY(const keeper::Ended ended,
+               co_await link.ask<keeper::Ended>(keeper::Wait{.exec_id = command.exec_id}));
+  BERTH_CO_TRY(const keeper::FoundKeeper found,
+               co_await offload(pool_, [place] { return keeper::look_at_keeper(place.keeper()); }));
+  BERTH_CO_DO(co_await link.ask<keeper::Done>(keeper::Stop{.grace_ms = 0}));
+  BERTH_CO_DO(co_await link.wait_for_end(KeeperLink::usual_limit));
+  if (ended.outcome != keeper::Outcome::exited || ended.code != 0) {
+    co_return fail(Errc::command_failed, "the command true has failed on this machine");
+  }
+  co_return found.card.version;
+}
+
+}  // namespace berth::drivers
