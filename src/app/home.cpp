@@ -3,7 +3,11 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
+
+#include <vector>
 
 namespace berth::app {
 namespace {
@@ -15,6 +19,7 @@ struct Whereabouts {
 BOOST_DESCRIBE_STRUCT(Whereabouts, (), (url, pid))
 
 constexpr std::size_t file_bytes_max = 4096;
+constexpr std::size_t nodes_max = 32;
 
 }  // namespace
 
@@ -24,7 +29,38 @@ Result<Home> Home::open(std::string path) {
     made.error().remedy = "name a folder that this user may write: --home DIR or BERTH_HOME";
     return std::unexpected(std::move(made).error());
   }
-  return Home{std::move(path)};
+  const std::string lock_file = path + "/lock";
+  Fd lock{::open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  if (!lock) return io_failure("open", lock_file, errno);
+  // The kernel lets go of it when the process ends, however it ends.
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return fail(Errc::conflict, path + " is the home of a server that runs",
+                "stop that server, or give this one another home: --home DIR");
+  }
+  return Home{std::move(path), std::move(lock)};
+}
+
+std::set<core::NodeId> Home::former_nodes() const {
+  std::set<core::NodeId> nodes;
+  const auto text = read_file(nodes_file(), file_bytes_max);
+  if (!text) return nodes;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    if (const auto id = core::NodeId::parse(rest.substr(0, end))) nodes.insert(*id);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return nodes;
+}
+
+Result<> Home::remember_node(const core::NodeId& node) const {
+  // Ids grow with time, so the set is in the order of starts.
+  std::set<core::NodeId> nodes = former_nodes();
+  nodes.insert(node);
+  while (nodes.size() > nodes_max) nodes.erase(nodes.begin());
+  std::string text;
+  for (const core::NodeId& id : nodes) text += id.str() + "\n";
+  return replace_file(nodes_file(), text, 0600);
 }
 
 Result<> Home::announce(const std::string& url) const {

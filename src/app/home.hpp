@@ -1,17 +1,27 @@
 #pragma once
 
-#include "base/random.hpp"
+#include "base/owned.hpp"
 #include "base/result.hpp"
+#include "core/ids.hpp"
 
+#include <set>
 #include <string>
 
 namespace berth::app {
 
-// The server's folder: mode 0700, holding the database, the master key and what tells a client
-// where the server is.
+// The server's folder: mode 0700, holding the database, the master key, the logs of runs, what runs
+// on this machine, and what tells a client where the server is. One server at a time.
 class Home {
  public:
+  // Locks the folder for as long as this lives: `conflict` when another server has it.
   static Result<Home> open(std::string path);
+
+  std::string leases_folder() const { return path_ + "/leases"; }
+  std::string logs_folder() const { return path_ + "/runs"; }
+  std::string ssh_folder() const { return path_ + "/ssh"; }
+  // The nodes that servers with this home were; the newest ones are remembered.
+  std::set<core::NodeId> former_nodes() const;
+  Result<> remember_node(const core::NodeId& node) const;
 
   // server.json: where clients on this machine find the server. Removed at the end, if it is still
   // ours.
@@ -24,10 +34,12 @@ class Home {
   std::string admin_key_file() const { return path_ + "/admin.token"; }
 
  private:
-  explicit Home(std::string path) : path_(std::move(path)) {}
+  Home(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
   std::string server_file() const { return path_ + "/server.json"; }
+  std::string nodes_file() const { return path_ + "/nodes"; }
 
   std::string path_;
+  Fd lock_;
 };
 
 }  // namespace berth::app

@@ -2,6 +2,8 @@
 
 #include "app/home.hpp"
 #include "app/metrics.hpp"
+#include "app/places.hpp"
+#include "app/reachability.hpp"
 #include "base/log.hpp"
 #include "base/task_group.hpp"
 #include "cli/version.hpp"
@@ -16,6 +18,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include <unistd.h>
+
+#include <array>
 #include <csignal>
 #include <cstdio>
 
@@ -96,53 +101,93 @@ std::string url_of(const http::ServerOptions& options, unsigned short port) {
          ":" + std::to_string(port);
 }
 
+core::Node new_node(Random& random, const Clock& clock) {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return {.id = core::NodeId::make(random, clock.now()),
+          .name = name.data(),
+          .version = std::string{cli::version()}};
+}
+
 // Owns the life of the running server: starts it, waits for a signal, and takes it down in order.
 class Program {
  public:
-  Program(asio::io_context& loop, engine::Engine& work, http::Server& server, const Home& home)
-      : loop_(loop), work_(work), server_(server), home_(home) {}
+  Program(asio::io_context& loop, engine::Engine& work, http::Server& server, const Home& home,
+          Places& places)
+      : loop_(loop), work_(work), server_(server), home_(home), places_(places) {}
 
-  Result<> run(const http::ServerOptions& options, cli::Mode mode) {
-    life_.start("serve", life(options, mode));
+  Result<> run(const http::ServerOptions& options, const cli::Settings& settings) {
+    life_.start("serve", life(options, settings));
     loop_.run();
     return std::move(outcome_);
   }
 
  private:
-  Task<> life(http::ServerOptions options, cli::Mode mode) {
-    outcome_ = co_await serve_until_signal(std::move(options), mode);
+  Task<> life(http::ServerOptions options, const cli::Settings& settings) {
+    outcome_ = co_await serve_until_signal(std::move(options), settings);
+    const Result<> closed = co_await places_.close();
+    if (outcome_ && !closed) outcome_ = closed;
     co_return Result<>{};
   }
 
-  Task<> serve_until_signal(http::ServerOptions options, cli::Mode mode) {
-    // Before anybody is told that the server is there, so that a signal never finds it unprepared.
-    asio::signal_set signals{loop_, SIGTERM, SIGINT};
+  Task<> serve_until_signal(http::ServerOptions options, const cli::Settings& settings) {
+    const cli::Mode mode = settings.mode;
     BERTH_CO_DO(co_await prepare(work_, home_, mode));
+    BERTH_CO_DO(co_await join());
     BERTH_CO_TRY(const unsigned short port, server_.listen());
     const std::string url = url_of(options, port);
+    const core::ApiUrlFacts facts = api_url_facts(settings, options.host, port);
+    work_.workshop.reachable_as(options.tls ? url : core::primary_api_url(facts),
+                                core::candidate_api_urls(facts));
     BERTH_CO_DO(home_.announce(url));
     background_.start("accept", server_.accept());
     background_.start("janitor", engine::keep_clean(work_.means, loop_.get_executor()));
+    background_.start("heartbeat", beat());
+    background_.start("dispatch", work_.workshop.dispatch());
+    background_.start("sweeper", work_.sweeper.sweep());
     std::printf("listening on %s\n", url.c_str());
     std::fflush(stdout);
     log::info("server.started",
               {{"url", url}, {"version", cli::version()}, {"mode", name_of(mode)}});
 
-    const auto [error, signal] = co_await signals.async_wait(asio::as_tuple(asio::use_awaitable));
+    const auto [error, signal] = co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
     log::info("server.stopping", {{"signal", error ? 0 : signal}});
-    signals.clear();  // a second signal ends the process at once
+    signals_.clear();  // a second signal ends the process at once
     std::signal(SIGTERM, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
     const Result<> drained = co_await server_.drain(drain_grace);
     BERTH_CO_DO(co_await background_.stop());
+    // Commands go on: their keepers hold them, and the next server finds them.
+    BERTH_CO_DO(co_await work_.sweeper.stop());
+    BERTH_CO_DO(co_await work_.workshop.stop());
     home_.withdraw();
-    co_return drained;
+    co_return fenced_ ? drained : std::move(fenced_);
+  }
+
+  // The home remembers the node before the store does, so that whatever the node holds is found by
+  // the next server of this home.
+  Task<> join() {
+    BERTH_CO_DO(home_.remember_node(work_.node.id()));
+    co_return co_await work_.node.join(home_.former_nodes());
+  }
+
+  Task<> beat() {
+    Result<> beaten = co_await work_.node.beat([this] { work_.workshop.after_beat(); });
+    if (!beaten) {
+      fenced_ = std::move(beaten);
+      signals_.cancel();
+    }
+    co_return Result<>{};
   }
 
   asio::io_context& loop_;
   engine::Engine& work_;
   http::Server& server_;
   const Home& home_;
+  Places& places_;
+  // Before anybody is told that the server is there, so that a signal never finds it unprepared.
+  asio::signal_set signals_{loop_, SIGTERM, SIGINT};
+  Result<> fenced_;  // why this server must not act any more
   TaskGroup life_{loop_.get_executor()};
   TaskGroup background_{loop_.get_executor()};
   Result<> outcome_;
@@ -163,7 +208,17 @@ Result<> try_serve(const cli::Config& config) {
   asio::io_context loop{1};  // one thread owns all state; the store has threads of its own
   store::Store store{*database};
   engine::Feed feed{loop.get_executor()};
-  engine::Engine work{{store, vault, clock, random, feed}};
+  BERTH_TRY(engine::RunLogs logs, engine::RunLogs::open(home.logs_folder()));
+  BERTH_TRY(const std::unique_ptr<Places> places,
+            Places::open(loop.get_executor(), clock, home, settings));
+  engine::Engine work{
+      {store, vault, clock, random, feed},
+      {.drivers = places->drivers(),
+       .logs = logs,
+       .node = new_node(random, clock),
+       .former = home.former_nodes(),
+       .options = {.hold_ms = settings.hold_seconds * 1000, .runs_max = settings.runs_max},
+       .executor = loop.get_executor()}};
   const std::string engine_name =
       database->engine() == store::EngineKind::sqlite ? "sqlite" : "postgres";
   Metrics metrics{std::string{cli::version()}, engine_name};
@@ -176,7 +231,7 @@ Result<> try_serve(const cli::Config& config) {
   http::Server server{loop, options,
                       http::all_routes(work, facts, [&metrics] { return metrics.text(); }), gate,
                       metrics};
-  return Program{loop, work, server, home}.run(options, settings.mode);
+  return Program{loop, work, server, home, *places}.run(options, settings);
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ struct Bounds {
   std::int64_t high;
 };
 constexpr std::array bounds = {
-    Bounds{"connections_max", 1, 1'000'000},
-    Bounds{"body_bytes_max", 1024, std::int64_t{1} << 30},
-    Bounds{"database_connections", 1, 256},
+    Bounds{"connections_max", 1, 1'000'000},  Bounds{"body_bytes_max", 1024, std::int64_t{1} << 30},
+    Bounds{"database_connections", 1, 256},   Bounds{"runs_max", 1, 10'000},
+    Bounds{"hold_seconds", 5, 7 * 24 * 3600},
 };
 
 template <class F>
@@ -381,6 +381,9 @@ std::string_view explain(std::string_view setting) {
       {"connections_max", "connections to hold open at once"},
       {"body_bytes_max", "largest request body"},
       {"database_connections", "connections to PostgreSQL"},
+      {"runs_max", "runs that this server works on at a time; others wait"},
+      {"hold_seconds", "how long running commands live on while no server is there"},
+      {"keeper_program", "path of berth-keeper, when it is not beside berth"},
       {"master_key_file", "file of the keys that seal secrets"},
   };
   const auto found = texts.find(setting);

@@ -71,9 +71,9 @@ struct StdinPipe {};  // fed by send()
 
 struct Command {
   std::string exec_id;  // one command of a lease; starting it twice runs it once
-  std::vector<std::string> argv;
+  std::vector<std::string> argv = {};
   std::map<std::string, Secret> environment = {};  // all of it: nothing is inherited
-  std::string cwd;
+  std::string cwd = {};
   std::variant<NoStdin, StdinBytes, StdinPipe> input = NoStdin{};
   std::optional<core::TerminalSize> terminal = {};
   std::optional<std::int64_t> timeout_ms = {};
@@ -181,7 +181,8 @@ class Driver {
   // The same, and what might have served another lease too.
   virtual Task<> destroy(const LeaseFacts& lease) = 0;
 
-  // Lets go of connections before the driver goes; what runs goes on. Called last.
+  // Lets go of connections before the driver goes; what runs goes on. Called last, when no other
+  // verb is under way.
   virtual Task<> close();
 
   // The leases of which this machine itself still holds something, whoever knows of them.

@@ -5,16 +5,45 @@
 #include "engine/catalog.hpp"
 #include "engine/companies.hpp"
 #include "engine/environments.hpp"
+#include "engine/leases.hpp"
+#include "engine/node_life.hpp"
+#include "engine/run_tokens.hpp"
+#include "engine/runs.hpp"
 #include "engine/secrets.hpp"
 #include "engine/settings.hpp"
+#include "engine/sweeper.hpp"
 #include "engine/tokens.hpp"
+#include "engine/workshop.hpp"
 
 namespace berth::engine {
+
+// Where this server's work is done. What is referred to outlives the engine.
+struct Workplace {
+  const drivers::Registry& drivers;
+  RunLogs& logs;
+  core::Node node;
+  std::set<core::NodeId> former = {};  // the nodes that its home had before
+  WorkOptions options = {};
+  asio::any_io_executor executor;
+};
 
 // All use cases over one set of means. Pinned: the parts refer to each other.
 class Engine {
  public:
-  explicit Engine(Means means_given) : means(means_given) {}
+  Engine(Means means_given, const Workplace& place)
+      : means(means_given),
+        node(means, place.node, place.executor),
+        lease_work(means, place.drivers, secrets, place.node.id),
+        workshop({.means = means,
+                  .leases = lease_work,
+                  .logs = place.logs,
+                  .secrets = secrets,
+                  .tokens = run_tokens,
+                  .options = place.options,
+                  .executor = place.executor},
+                 catalog, place.former),
+        sweeper(means, lease_work, workshop, place.executor),
+        runs(means, catalog, place.logs, workshop) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -30,6 +59,13 @@ class Engine {
   Tokens tokens{means};
   Settings settings{means};
   Activities activities{means};
+  RunTokens run_tokens{means};
+  NodeLife node;
+  LeaseWork lease_work;
+  Workshop workshop;
+  Sweeper sweeper;
+  Runs runs;
+  Leases leases{means, lease_work};
 };
 
 }  // namespace berth::engine

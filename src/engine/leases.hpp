@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/call.hpp"
+#include "core/environment.hpp"
 #include "core/lease.hpp"
 #include "core/page.hpp"
 #include "drivers/driver.hpp"
@@ -10,7 +11,7 @@
 
 namespace berth::engine {
 
-class Catalog;
+class LeaseWork;
 
 // A lease as an operator sees it: who holds it, and what will happen to it next.
 struct LeaseView : core::Lease {
@@ -47,7 +48,7 @@ using drivers::ProbeReport;
 // What operators ask of leases. Those that runs hold are made and ended by LeaseWork.
 class Leases {
  public:
-  Leases(Means& means, class LeaseWork& work) : means_(means), work_(work) {}
+  Leases(Means& means, LeaseWork& work) : means_(means), work_(work) {}
 
   Task<core::Listing<LeaseView>> list(core::Call call, core::CompanyId company,
                                       store::LeaseFilter filter, core::PageRequest page);
@@ -65,8 +66,12 @@ class Leases {
   Task<ProbeReport> probe_draft(core::Call call, core::CompanyId company, ProbeDraft draft);
 
  private:
+  Task<LeaseView> end(core::Call call, core::LeaseId id, std::string_view action,
+                      core::LeaseEvent how);
+  Task<> try_lease(const core::Environment& environment, ProbeReport& report);
+
   Means& means_;
-  class LeaseWork& work_;
+  LeaseWork& work_;
 };
 
 }  // namespace berth::engine

@@ -118,8 +118,8 @@ class Runs {
   Task<> send(core::Call call, core::RunId id, RunInputPiece input);
 
  private:
-  Task<core::Run> enqueue(core::Call call, core::CompanyId company, StartRun wanted,
-                          std::optional<core::RunId> retry_of);
+  // log_unavailable when another server has it.
+  Result<> expect_log(const core::Run& run) const;
 
   Means& means_;
   const Catalog& catalog_;

@@ -82,6 +82,16 @@ Result<core::SecretVersion> find_readable(store::Session& session, const core::S
 }  // namespace
 
 Task<ResolvedSecret> Secrets::resolve(core::Call call, SecretRead read) {
+  co_return co_await resolve_version(std::move(call), std::move(read), std::nullopt);
+}
+
+Task<ResolvedSecret> Secrets::resolve_unbound(core::Call call, SecretRead read,
+                                              std::string version) {
+  co_return co_await resolve_version(std::move(call), std::move(read), std::move(version));
+}
+
+Task<ResolvedSecret> Secrets::resolve_version(core::Call call, SecretRead read,
+                                              std::optional<std::string> unbound) {
   core::SecretAccessEvent event = event_of(means_, call, read);
   const auto work = [&](store::Session& s) -> Result<core::SecretVersion> {
     BERTH_TRY(auto row, store::find_secret(s, core::Reach::only(read.company_id), read.secret_id));
@@ -89,8 +99,12 @@ Task<ResolvedSecret> Secrets::resolve(core::Call call, SecretRead read) {
       return fail(Errc::secret_inactive, "Secret " + row.value.name + " is not active",
                   "enable it: berth secret enable " + row.value.name);
     }
-    BERTH_TRY(const core::SecretBinding binding, find_binding(s, read));
-    BERTH_TRY(auto version, find_readable(s, row.value, binding.version_selector));
+    std::string selector = unbound.value_or("");
+    if (!unbound) {
+      BERTH_TRY(const core::SecretBinding binding, find_binding(s, read));
+      selector = binding.version_selector;
+    }
+    BERTH_TRY(auto version, find_readable(s, row.value, selector));
     row.value.last_resolved_at = means_.clock.now();
     BERTH_DO(store::update_secret(s, row));
     event.secret_version = version.number;

@@ -140,7 +140,7 @@ Task<core::Listing<SecretInList>> Secrets::list(core::Call call, core::CompanyId
                                                 core::PageRequest page) {
   co_return co_await means_.store.read(
       [&](store::Session& s) -> Result<core::Listing<SecretInList>> {
-        BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+        BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
         BERTH_TRY(auto rows, store::list_secrets(s, company, page));
         BERTH_TRY(const auto counts, store::binding_counts(s, company));
         return to_listing(std::move(rows), [&](core::SecretRecord secret) {
@@ -154,7 +154,7 @@ Task<core::Listing<SecretInCatalog>> Secrets::catalog(core::Call call, core::Com
                                                       core::PageRequest page) {
   co_return co_await means_.store.read(
       [&](store::Session& s) -> Result<core::Listing<SecretInCatalog>> {
-        BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+        BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
         BERTH_TRY(auto rows, store::list_secrets(s, company, page));
         return to_listing(std::move(rows), [](core::SecretRecord secret) {
           return SecretInCatalog{secret.id, secret.name, secret.key, secret.status};
@@ -175,7 +175,7 @@ Task<core::SecretRecord> Secrets::create(core::Call call, core::CompanyId compan
   BERTH_CO_DO(check_source(wanted));
   BERTH_CO_TRY(const std::string key, checked_key(wanted.key, wanted.name));
   const auto work = [&](store::Session& s) -> Result<core::SecretRecord> {
-    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     const NewSecret made{
         company, wanted.name, key, wanted.description, wanted.provider_metadata, std::nullopt};
     return insert_sealed(s, means_, call, made, *wanted.value);

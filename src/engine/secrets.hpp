@@ -125,12 +125,16 @@ class Secrets {
   // The value, if the secret is active and bound to this consumer at this path. Every attempt
   // leaves an access event; a read that cannot be recorded does not happen.
   Task<ResolvedSecret> resolve(core::Call call, SecretRead read);
+  // The same without a binding, for an operator's draft that is not saved yet.
+  Task<ResolvedSecret> resolve_unbound(core::Call call, SecretRead read, std::string version);
 
   // Makes a new master key, seals every value with it and forgets the old one. Begins where a crash
   // left it.
   Task<Rekeyed> rekey(core::Call call);
 
  private:
+  Task<ResolvedSecret> resolve_version(core::Call call, SecretRead read,
+                                       std::optional<std::string> unbound);
   Task<std::int64_t> reseal_all();
 
   Means& means_;

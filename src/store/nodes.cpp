@@ -11,10 +11,12 @@ std::unexpected<Error> lost(const core::NodeId& id) {
               "restart the server; look for a stalled disk, database or clock");
 }
 
-Result<std::vector<core::Node>> select_nodes(Session& session, std::string_view tail) {
+template <class... P>
+Result<std::vector<core::Node>> select_nodes(Session& session, std::string_view tail,
+                                             const P&... parameters) {
   std::string sql = "select " + columns_of<core::Node>() + " from nodes ";
   sql += tail;
-  BERTH_TRY(const Rows found, session.run(sql, {}));
+  BERTH_TRY(const Rows found, query(session, sql, parameters...));
   std::vector<core::Node> list;
   list.reserve(found.rows.size());
   for (const std::vector<Value>& row : found.rows) {
@@ -47,6 +49,12 @@ Result<> expect_node_alive(Session& session, const core::NodeId& id) {
             query(session, "select 1 from nodes where id = $1 and fenced_at is null", id));
   if (found.rows.empty()) return lost(id);
   return {};
+}
+
+Result<std::optional<core::Node>> find_node(Session& session, const core::NodeId& id) {
+  BERTH_TRY(std::vector<core::Node> found, select_nodes(session, "where id = $1", id));
+  if (found.empty()) return std::nullopt;
+  return std::move(found.front());
 }
 
 Result<std::vector<core::Node>> alive_nodes(Session& session) {

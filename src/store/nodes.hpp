@@ -16,6 +16,8 @@ Result<> heartbeat_node(Session& session, const core::NodeId& id, Time now);
 // late changes nothing: `conflict`, as for heartbeat_node. Holds until the transaction ends.
 Result<> expect_node_alive(Session& session, const core::NodeId& id);
 
+// Also a fenced one; nothing when it was never there or is forgotten.
+Result<std::optional<core::Node>> find_node(Session& session, const core::NodeId& id);
 // Those that are not fenced, the most silent first.
 Result<std::vector<core::Node>> alive_nodes(Session& session);
 // Fences a node whose heartbeat is still the one that was seen, and makes its unfinished leases and

@@ -15,7 +15,15 @@ void EngineContract::SetUp() {
   failing_ = std::make_unique<store::FailingDatabase>(*database_);
   store_ = std::make_unique<store::Store>(*failing_);
   feed_ = std::make_unique<Feed>(loop_.get_executor());
-  engine_ = std::make_unique<Engine>(Means{*store_, *vault_, clock_, random_, *feed_});
+  auto logs = RunLogs::open(folder_->path() + "/runs");
+  ASSERT_TRUE(logs) << logs.error().message;
+  logs_.emplace(*std::move(logs));
+  engine_ = std::make_unique<Engine>(
+      Means{*store_, *vault_, clock_, random_, *feed_},
+      Workplace{.drivers = drivers_,
+                .logs = *logs_,
+                .node = {.id = core::NodeId::make(random_, clock_.now()), .name = "test"},
+                .executor = loop_.get_executor()});
 }
 
 CreateEnvironment EngineContract::ssh(const std::string& name) const {

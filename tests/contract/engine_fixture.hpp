@@ -43,6 +43,8 @@ class EngineContract : public store::StoreContract {
   std::optional<vault::Vault> vault_;
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<store::TemporaryFolder> folder_;
+  drivers::Registry drivers_;  // a test adds those that it needs
+  std::optional<RunLogs> logs_;
   std::unique_ptr<Engine> engine_;
 };
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "base/task.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <chrono>
+
+// What happened in a place must be recorded, however long the store is away.
+namespace berth::engine {
+
+// Whether the store may take the same write later.
+bool is_outage(Errc code);
+
+// `cancelled` when the task is to stop.
+Task<> pause_for(asio::any_io_executor executor, std::chrono::milliseconds time);
+// 0.2 s at first, 5 s at most.
+std::chrono::milliseconds pause_after(int tries);
+
+// Repeats an attempt until it succeeds or fails for another reason than an outage of the store. An
+// attempt is a plain function that returns a task; it must bear being repeated.
+template <class Attempt>
+auto insist(asio::any_io_executor executor, Attempt attempt) -> std::invoke_result_t<Attempt&> {
+  for (int tries = 0;; ++tries) {
+    auto outcome = co_await attempt();
+    if (outcome || !is_outage(outcome.error().code)) co_return outcome;
+    BERTH_CO_DO(co_await pause_for(executor, pause_after(tries)));
+  }
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,436 @@
+#include "engine/lease_work.hpp"
+
+#include "base/fault_point.hpp"
+#include "base/log.hpp"
+#include "core/environment_config.hpp"
+#include "core/fingerprint.hpp"
+#include "engine/journal.hpp"
+#include "engine/node_life.hpp"
+#include "store/leases.hpp"
+#include "store/runs.hpp"
+#include "store/sandboxes.hpp"
+#include "store/secrets.hpp"
+
+namespace berth::engine {
+namespace {
+
+using core::LeaseEvent;
+using core::LeasePolicy;
+using core::LeaseRecord;
+using core::LeaseState;
+using core::SandboxEvent;
+
+constexpr std::int64_t idle_sandbox_ms = 30LL * 60 * 1000;
+constexpr std::int64_t retained_ms = 24LL * 60 * 60 * 1000;
+constexpr std::int64_t claim_ms = 10LL * 60 * 1000;  // longer than any one attempt takes
+
+// The environment may ask for a policy in its metadata; a sandbox's config asks for reuse.
+LeasePolicy policy_of(const core::Environment& environment) {
+  std::optional<LeasePolicy> asked;
+  if (environment.metadata) {
+    const bj::value* value = environment.metadata->if_contains("leasePolicy");
+    if (value != nullptr && value->is_string()) {
+      asked = parse_name<LeasePolicy>(std::string_view{value->get_string()});
+    }
+  }
+  const bj::value* reuse = environment.config.if_contains("reuseLease");
+  const bool may_reuse = environment.driver == core::DriverKind::sandbox && reuse != nullptr &&
+                         reuse->is_bool() && reuse->get_bool();
+  if (may_reuse) {
+    const bool by_workspace = asked == LeasePolicy::reuse_by_execution_workspace;
+    return by_workspace ? *asked : LeasePolicy::reuse_by_environment;
+  }
+  return asked == LeasePolicy::retain_on_failure ? *asked : LeasePolicy::ephemeral;
+}
+
+bool is_reuse(LeasePolicy policy) {
+  return policy == LeasePolicy::reuse_by_environment ||
+         policy == LeasePolicy::reuse_by_execution_workspace;
+}
+
+// Whether the sandbox serves others after this lease: only one that its run left in order.
+bool gives_back(const LeaseRecord& lease) {
+  return lease.sandbox_id && is_reuse(lease.lease_policy) &&
+         lease.release_event == LeaseEvent::release_succeeded;
+}
+
+core::Call call_of(const LeaseRecord& lease) {
+  return {.who = {.kind = core::CallerKind::system, .company_id = lease.company_id},
+          .run_id = lease.heartbeat_run_id};
+}
+
+// The secrets that a stored config names, by their path.
+std::vector<core::BoundRef> refs_of(const bj::object& config) {
+  std::vector<core::BoundRef> out;
+  for (const auto& [key, value] : config) {
+    if (!value.is_object()) continue;
+    JsonIssues issues;
+    const std::string path{key};
+    if (auto ref = core::parse_secret_ref(value, JsonAt{}, issues)) out.push_back({path, *ref});
+  }
+  return out;
+}
+
+Result<std::string> fingerprint_of(store::Session& session, const core::Environment& environment,
+                                   const std::optional<core::AgentId>& agent) {
+  core::ReuseKey key{.company_id = environment.company_id,
+                     .environment_id = environment.id,
+                     .provider = core::provider_of(environment.config),
+                     .config = environment.config,
+                     .agent_id = agent};
+  for (const core::BoundRef& bound : refs_of(environment.config)) {
+    BERTH_TRY(const auto secret,
+              store::find_secret(session, core::Reach::only(environment.company_id),
+                                 bound.ref.secret_id));
+    key.secret_versions.emplace(secret.value.id.str(), secret.value.latest_version);
+  }
+  return core::fingerprint(key);
+}
+
+// What the provider says never replaces what we know ourselves.
+bj::object lease_metadata(const LeaseRecord& lease, const drivers::Acquired& acquired) {
+  bj::object metadata = acquired.metadata;
+  metadata["driver"] = name_of(lease.driver);
+  metadata["executionWorkspaceMode"] = nullptr;
+  return metadata;
+}
+
+Entry entry_of(const LeaseRecord& lease, std::string_view action) {
+  bj::object details{{"driver", name_of(lease.driver)},
+                     {"leasePolicy", name_of(lease.lease_policy)},
+                     {"status", name_of(lease.status)}};
+  if (lease.environment_id) details["environmentId"] = lease.environment_id->str();
+  if (lease.provider) details["provider"] = *lease.provider;
+  if (lease.failure_reason) details["failureReason"] = *lease.failure_reason;
+  return {lease.company_id, action, "environment_lease", lease.id.str(), std::move(details)};
+}
+
+// The last line of the run's time line.
+Result<> end_release_phase(store::Session& session, const LeaseRecord& lease, Time now) {
+  if (!lease.heartbeat_run_id) return {};
+  auto run = store::find_run(session, core::Reach::everything(), *lease.heartbeat_run_id);
+  if (!run || !core::is_final(run->value.status)) return {};
+  core::end_phases(run->value.phases, now);
+  BERTH_DO(store::update_run(session, *std::move(run), now));
+  return {};
+}
+
+}  // namespace
+
+std::int64_t teardown_pause_ms(std::int64_t attempts) {
+  constexpr std::int64_t first = 1'000;
+  constexpr std::int64_t longest = 5LL * 60 * 1000;
+  return std::min(longest, first << std::clamp<std::int64_t>(attempts - 1, 0, 20));
+}
+
+Result<drivers::Driver*> LeaseWork::driver(const LeaseRecord& lease) const {
+  return drivers_.find(lease.driver);
+}
+
+Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environment& environment,
+                                   LeaseRecord& lease) {
+  const Time now = lease.created_at;
+  const std::optional<core::AgentId> agent;
+  BERTH_TRY(std::string fingerprint, fingerprint_of(session, environment, agent));
+  if (is_reuse(lease.lease_policy)) {
+    BERTH_TRY(auto idle, store::claim_idle_sandbox(
+                             session, {lease.company_id, fingerprint, lease.id, node_}, now));
+    if (idle) {
+      lease.sandbox_id = idle->value.id;
+      lease.provider_lease_id = idle->value.provider_lease_id;
+      return {};
+    }
+  }
+  const core::Sandbox sandbox{.id = core::SandboxId::make(means_.random, now),
+                              .company_id = lease.company_id,
+                              .environment_id = environment.id,
+                              .lease_id = lease.id,
+                              .node_id = node_,
+                              .provider = core::provider_of(environment.config),
+                              .config = environment.config,
+                              .fingerprint = std::move(fingerprint),
+                              .last_used_at = now,
+                              .created_at = now,
+                              .updated_at = now};
+  lease.sandbox_id = sandbox.id;
+  return store::insert_sandbox(session, sandbox);
+}
+
+Result<LeaseWork::Row> LeaseWork::intend(store::Session& session,
+                                         const core::Environment& environment, const core::Run* run,
+                                         std::optional<Time> expires_at) {
+  BERTH_DO(expect_alive(session, node_));
+  const Time now = means_.clock.now();
+  LeaseRecord lease{{.id = core::LeaseId::make(means_.random, now),
+                     .company_id = environment.company_id,
+                     .environment_id = environment.id,
+                     .lease_policy = run ? policy_of(environment) : LeasePolicy::ephemeral,
+                     .acquired_at = now,
+                     .last_used_at = now,
+                     .expires_at = expires_at,
+                     .created_at = now,
+                     .updated_at = now}};
+  if (run) lease.heartbeat_run_id = run->id;
+  lease.node_id = node_;
+  lease.driver = environment.driver;
+  lease.teardown.config = environment.config;
+  if (environment.driver == core::DriverKind::sandbox) {
+    lease.provider = core::provider_of(environment.config);
+    BERTH_DO(intend_sandbox(session, environment, lease));
+  }
+  BERTH_DO(store::insert_lease(session, lease));
+  return store::find_lease_record(session, core::Reach::everything(), lease.id);
+}
+
+Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
+  drivers::LeaseFacts out{.lease_id = lease.id,
+                          .company_id = lease.company_id,
+                          .environment_id = lease.environment_id,
+                          .run_id = lease.heartbeat_run_id,
+                          .sandbox_id = lease.sandbox_id,
+                          .config = lease.teardown.config,
+                          .provider_lease_id = lease.provider_lease_id,
+                          .metadata = lease.metadata.value_or(bj::object{})};
+  for (const core::BoundRef& bound : refs_of(out.config)) {
+    if (!lease.environment_id)
+      continue;  // its bindings went with it; the driver says what it lacks
+    const core::Call call = call_of(lease);
+    SecretRead read{.company_id = lease.company_id,
+                    .secret_id = bound.ref.secret_id,
+                    .target_type = core::SecretTarget::environment,
+                    .target_id = lease.environment_id->str(),
+                    .config_path = bound.path};
+    BERTH_CO_TRY(ResolvedSecret found, co_await secrets_.resolve(call, std::move(read)));
+    out.secrets.emplace(bound.path, std::move(found.value));
+  }
+  co_return out;
+}
+
+Result<LeaseWork::Row> LeaseWork::record_acquired(store::Session& session, const core::LeaseId& id,
+                                                  const drivers::Acquired& acquired) {
+  BERTH_DO(expect_alive(session, node_));
+  const Time now = means_.clock.now();
+  BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
+  LeaseRecord& lease = row.value;
+  lease.provider = acquired.provider;
+  lease.provider_lease_id = acquired.provider_lease_id;
+  lease.metadata = lease_metadata(lease, acquired);
+  if (acquired.expires_at) lease.expires_at = acquired.expires_at;
+  lease.acquired_at = now;
+  BERTH_TRY(row, store::move_lease(session, std::move(row), LeaseEvent::acquired, now));
+  if (row.value.sandbox_id) {
+    BERTH_TRY(auto sandbox,
+              store::find_sandbox(session, core::Reach::everything(), *row.value.sandbox_id));
+    sandbox.value.provider_lease_id = acquired.provider_lease_id;
+    sandbox.value.metadata = acquired.metadata;
+    if (sandbox.value.status == core::SandboxState::creating) {
+      BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::created, now));
+    } else {
+      BERTH_DO(store::update_sandbox(session, std::move(sandbox), now));
+    }
+  }
+  BERTH_DO(record(session, means_, call_of(row.value),
+                  entry_of(row.value, "environment.lease_acquired")));
+  return row;
+}
+
+Task<LeaseWork::Held> LeaseWork::acquire(Row lease, drivers::Callback callback, Also also) {
+  fault_point("acquire.intended");
+  BERTH_CO_TRY(drivers::Driver* const place, driver(lease.value));
+  BERTH_CO_TRY(drivers::LeaseFacts known, co_await facts(lease.value));
+  const drivers::AcquireRequest request{.lease = known.clone(),
+                                        .callback = std::move(callback),
+                                        .reusable_id = lease.value.provider_lease_id};
+  BERTH_CO_TRY(const drivers::Acquired acquired, co_await place->acquire(request));
+  fault_point("acquire.acted");
+  const auto save = [&](store::Session& s) -> Result<Row> {
+    BERTH_TRY(Row row, record_acquired(s, lease.value.id, acquired));
+    if (also) BERTH_DO(also(s));
+    return row;
+  };
+  BERTH_CO_TRY(Row row, co_await means_.store.write(save));
+  fault_point("acquire.recorded");
+  known.provider_lease_id = row.value.provider_lease_id;
+  known.metadata = row.value.metadata.value_or(bj::object{});
+  co_return Held{std::move(row), std::move(known)};
+}
+
+Result<LeaseWork::Row> LeaseWork::begin_release(store::Session& session, Row lease,
+                                                LeaseEvent how) {
+  const Time now = means_.clock.now();
+  lease.value.release_event = how;
+  // Whoever begins it ends it; should that fail without a word, the sweeper looks.
+  lease.value.next_attempt_at = now + claim_ms;
+  // One that was never acquired has no state between: whatever the driver may hold of it is
+  // destroyed, and then the row ends.
+  if (lease.value.status == LeaseState::acquiring) {
+    return store::update_lease(session, std::move(lease), now);
+  }
+  const bool keeps = lease.value.lease_policy == LeasePolicy::retain_on_failure &&
+                     lease.value.status == LeaseState::active && how == LeaseEvent::release_failed;
+  if (keeps) {
+    lease.value.expires_at = now + retained_ms;
+    lease.value.next_attempt_at = lease.value.expires_at;
+    lease.value.failure_reason = "adapter_or_run_failure";
+    return store::move_lease(session, std::move(lease), LeaseEvent::retain, now);
+  }
+  if (how == LeaseEvent::release_failed && !lease.value.failure_reason) {
+    lease.value.failure_reason = "adapter_or_run_failure";
+  }
+  lease.value.cleanup_status = core::CleanupStatus::pending;
+  return store::move_lease(session, std::move(lease), LeaseEvent::release_begun, now);
+}
+
+Task<> LeaseWork::act(LeaseRecord lease) {
+  BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
+  BERTH_CO_TRY(const drivers::LeaseFacts known, co_await facts(lease));
+  const bool orderly =
+      lease.status == LeaseState::releasing && (!is_reuse(lease.lease_policy) || gives_back(lease));
+  if (!orderly) co_return co_await place->destroy(known);
+  const LeaseEvent how = lease.release_event.value_or(LeaseEvent::release_expired);
+  co_return co_await place->release(known, how);
+}
+
+Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& lease) {
+  if (!lease.sandbox_id) return {};
+  const Time now = means_.clock.now();
+  BERTH_TRY(auto sandbox,
+            store::find_sandbox(session, core::Reach::everything(), *lease.sandbox_id));
+  if (core::is_final(sandbox.value.status) || sandbox.value.lease_id != lease.id) return {};
+  if (gives_back(lease) && lease.status == LeaseState::releasing) {
+    sandbox.value.expires_at = now + idle_sandbox_ms;
+    BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::given_back, now));
+    return {};
+  }
+  BERTH_TRY(sandbox,
+            store::move_sandbox(session, std::move(sandbox), SandboxEvent::destroy_begun, now));
+  BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::destroyed, now));
+  return {};
+}
+
+Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const core::LeaseId& id,
+                                                 const Result<>& outcome) {
+  BERTH_DO(expect_alive(session, node_));
+  const Time now = means_.clock.now();
+  BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
+  if (core::is_final(row.value.status)) return row;
+  LeaseRecord& lease = row.value;
+  lease.claimed_by.reset();
+  lease.claimed_until.reset();
+  if (!outcome) {
+    ++lease.attempts;
+    lease.cleanup_status = core::CleanupStatus::failed;
+    lease.failure_reason =
+        std::string{name_of(outcome.error().code)} + ": " + outcome.error().message;
+    lease.next_attempt_at = now + teardown_pause_ms(lease.attempts);
+    BERTH_TRY(row, store::move_lease(session, std::move(row), LeaseEvent::teardown_failed, now));
+    if (row.value.attempts < teardown_attempts_max) return row;
+    log::warn("lease.parked", {{"lease", id}, {"attempts", row.value.attempts}});
+    return store::park_lease(session, std::move(row), now);
+  }
+  BERTH_DO(end_sandbox(session, lease));
+  lease.cleanup_status = core::CleanupStatus::success;
+  LeaseEvent event = lease.release_event.value_or(LeaseEvent::release_expired);
+  if (lease.status == LeaseState::acquiring) event = LeaseEvent::acquire_failed;
+  if (lease.status == LeaseState::pending_cleanup) event = LeaseEvent::cleaned_up;
+  BERTH_TRY(row, store::move_lease(session, std::move(row), event, now));
+  BERTH_DO(end_release_phase(session, row.value, now));
+  BERTH_DO(record(session, means_, call_of(row.value),
+                  entry_of(row.value, "environment.lease_released")));
+  return row;
+}
+
+Task<LeaseWork::Row> LeaseWork::settle(Row lease) {
+  const core::LeaseId id = lease.value.id;
+  if (lease.value.status == LeaseState::active || lease.value.status == LeaseState::retained) {
+    const auto begin = [&](store::Session& s) -> Result<Row> {
+      BERTH_DO(expect_alive(s, node_));
+      return begin_release(s, lease,
+                           lease.value.status == LeaseState::retained
+                               ? LeaseEvent::release_expired
+                               : lease.value.release_event.value_or(LeaseEvent::release_expired));
+    };
+    BERTH_CO_TRY(lease, co_await means_.store.write(begin));
+  }
+  fault_point("release.intended");
+  const Result<> acted = co_await act(lease.value);
+  fault_point("release.acted");
+  if (!acted && acted.error().code == Errc::cancelled) co_return std::unexpected(acted.error());
+  BERTH_CO_TRY(Row row, co_await means_.store.write(
+                            [&](store::Session& s) { return record_settled(s, id, acted); }));
+  fault_point("release.recorded");
+  means_.feed.changed(row.value.company_id);
+  co_return row;
+}
+
+Task<ResolvedSecret> LeaseWork::read_for_draft(const core::Call& call,
+                                               const core::CompanyId& company,
+                                               const core::BoundRef& bound) {
+  co_return co_await secrets_.resolve_unbound(call,
+                                              {.company_id = company,
+                                               .secret_id = bound.ref.secret_id,
+                                               .target_type = core::SecretTarget::system,
+                                               .target_id = "environment-probe-config",
+                                               .config_path = bound.path},
+                                              bound.ref.version);
+}
+
+Task<std::vector<core::LeaseId>> LeaseWork::held() {
+  BERTH_CO_TRY(drivers::Driver* const local, drivers_.find(core::DriverKind::local));
+  co_return co_await local->held();
+}
+
+Task<> LeaseWork::remove_held(core::LeaseId id) {
+  BERTH_CO_TRY(drivers::Driver* const local, drivers_.find(core::DriverKind::local));
+  // Whose it was is not known any more, and not asked by the driver of this machine.
+  const drivers::LeaseFacts facts{.lease_id = id, .company_id = *core::CompanyId::parse(id.str())};
+  co_return co_await local->destroy(facts);
+}
+
+Task<> LeaseWork::settle(core::Stored<core::Sandbox> sandbox) {
+  const Time now = means_.clock.now();
+  const auto begin = [&](store::Session& s) -> Result<core::Stored<core::Sandbox>> {
+    BERTH_DO(expect_alive(s, node_));
+    auto row = sandbox;
+    if (row.value.status != core::SandboxState::destroying) {
+      BERTH_TRY(row, store::move_sandbox(s, std::move(row), SandboxEvent::destroy_begun, now));
+    }
+    return store::claim_due_sandbox(s, std::move(row), node_, now + claim_ms, now);
+  };
+  BERTH_CO_TRY(sandbox, co_await means_.store.write(begin));
+  fault_point("sandbox.destroy_intended");
+
+  const core::Sandbox& row = sandbox.value;
+  // No lease holds it any more; the driver finds it by the provider's id and by its own key.
+  LeaseRecord stand_in{{.id = *core::LeaseId::parse(row.id.str()),
+                        .company_id = row.company_id,
+                        .environment_id = row.environment_id,
+                        .status = LeaseState::pending_cleanup,
+                        .provider = row.provider,
+                        .provider_lease_id = row.provider_lease_id,
+                        .metadata = row.metadata}};
+  stand_in.sandbox_id = row.id;
+  stand_in.driver = core::DriverKind::sandbox;
+  stand_in.teardown.config = row.config;
+  const Result<> acted = co_await act(stand_in);
+  fault_point("sandbox.destroy_acted");
+  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+    BERTH_DO(expect_alive(s, node_));
+    BERTH_TRY(auto current, store::find_sandbox(s, core::Reach::everything(), row.id));
+    if (acted) {
+      BERTH_DO(store::move_sandbox(s, std::move(current), SandboxEvent::destroyed, now));
+      return {};
+    }
+    current.value.failure_reason =
+        std::string{name_of(acted.error().code)} + ": " + acted.error().message;
+    current.value.next_attempt_at = now + teardown_pause_ms(current.value.attempts);
+    if (current.value.attempts < teardown_attempts_max) {
+      BERTH_DO(store::update_sandbox(s, std::move(current), now));
+    } else {
+      BERTH_DO(store::park_sandbox(s, std::move(current), now));
+    }
+    return {};
+  });
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "core/bindings.hpp"
+#include "core/environment.hpp"
+#include "core/lease.hpp"
+#include "core/page.hpp"
+#include "core/run.hpp"
+#include "core/sandbox.hpp"
+#include "drivers/registry.hpp"
+#include "engine/means.hpp"
+#include "engine/secrets.hpp"
+
+#include <functional>
+
+namespace berth::engine {
+
+// Takes places and gives them back: the intention is recorded, the driver acts, the fact is
+// recorded. Each part can be repeated, so that whoever finds a lease in any state can bring it to
+// its end. Only values on the lease's own row are asked for, never the environment of today.
+class LeaseWork {
+ public:
+  using Row = core::Stored<core::LeaseRecord>;
+
+  LeaseWork(Means& means, const drivers::Registry& drivers, Secrets& secrets, core::NodeId node)
+      : means_(means), drivers_(drivers), secrets_(secrets), node_(std::move(node)) {}
+
+  const core::NodeId& node() const { return node_; }
+
+  // In the caller's transaction: a lease `acquiring`, and where the driver has sandboxes one that
+  // is claimed for it or about to be made. Without a run it is an ad-hoc lease, which serves
+  // nobody else.
+  Result<Row> intend(store::Session& session, const core::Environment& environment,
+                     const core::Run* run, std::optional<Time> expires_at);
+
+  // What the driver is told of a lease. Secrets are read now, each with its access event.
+  Task<drivers::LeaseFacts> facts(const core::LeaseRecord& lease);
+  Result<drivers::Driver*> driver(const core::LeaseRecord& lease) const;
+
+  // The driver's answer, on the row: `active`. What `also` writes is part of the same transaction.
+  struct Held {
+    Row lease;
+    drivers::LeaseFacts facts;
+  };
+  using Also = std::function<Result<>(store::Session&)>;
+  Task<Held> acquire(Row lease, drivers::Callback callback, Also also);
+
+  // In the transaction that ends the run: the lease begins to end as the run did. Under
+  // retain_on_failure a failed run's lease is kept instead.
+  Result<Row> begin_release(store::Session& session, Row lease, core::LeaseEvent how);
+  // Brings a lease that nobody works with to its end. Where that fails, the row says why and when
+  // the next attempt is due, and the answer is that row.
+  Task<Row> settle(Row lease);
+  // The same for a sandbox that serves nobody any more.
+  Task<> settle(core::Stored<core::Sandbox> sandbox);
+
+  // A secret that a draft of an environment names.
+  Task<ResolvedSecret> read_for_draft(const core::Call& call, const core::CompanyId& company,
+                                      const core::BoundRef& bound);
+
+  // What this machine holds by itself, and the removal of what no lease asks for any more.
+  Task<std::vector<core::LeaseId>> held();
+  Task<> remove_held(core::LeaseId id);
+
+ private:
+  Result<> intend_sandbox(store::Session& session, const core::Environment& environment,
+                          core::LeaseRecord& lease);
+  Result<Row> record_acquired(store::Session& session, const core::LeaseId& id,
+                              const drivers::Acquired& acquired);
+  Task<> act(core::LeaseRecord lease);
+  Result<Row> record_settled(store::Session& session, const core::LeaseId& id,
+                             const Result<>& outcome);
+  Result<> end_sandbox(store::Session& session, const core::LeaseRecord& lease);
+
+  Means& means_;
+  const drivers::Registry& drivers_;
+  Secrets& secrets_;
+  core::NodeId node_;
+};
+
+// How long until the next attempt of a teardown, and when to stop trying.
+std::int64_t teardown_pause_ms(std::int64_t attempts);
+inline constexpr std::int64_t teardown_attempts_max = 8;
+
+}  // namespace berth::engine

@@ -1,0 +1,139 @@
+#include "engine/leases.hpp"
+
+#include "engine/journal.hpp"
+#include "engine/lease_work.hpp"
+#include "engine/listing.hpp"
+#include "engine/node_life.hpp"
+#include "store/companies.hpp"
+#include "store/runs.hpp"
+
+namespace berth::engine {
+namespace {
+
+using core::LeaseState;
+
+std::string next_step_of(const core::LeaseRecord& lease) {
+  if (core::is_final(lease.status)) return "Nothing: the lease is over.";
+  if (lease.parked_at) {
+    return "Nothing by itself: its cleanup failed " + std::to_string(lease.attempts) +
+           " times. Release, destroy or force-resolve it.";
+  }
+  const std::string when =
+      lease.next_attempt_at ? " at " + to_iso8601(*lease.next_attempt_at) : std::string{};
+  switch (lease.status) {
+    case LeaseState::acquiring: return "It is being acquired.";
+    case LeaseState::active: return "Its run works with it; it ends with the run.";
+    case LeaseState::releasing: return "It is being given back.";
+    case LeaseState::retained: return "It is kept for inspection, and given back" + when + ".";
+    case LeaseState::pending_cleanup: return "Its cleanup is tried again" + when + ".";
+    case LeaseState::released:
+    case LeaseState::expired:
+    case LeaseState::failed: break;
+  }
+  return {};
+}
+
+LeaseView view_of(core::LeaseRecord lease) {
+  std::string next_step = next_step_of(lease);
+  return {static_cast<const core::Lease&>(lease),
+          lease.driver,
+          lease.node_id,
+          lease.sandbox_id,
+          lease.attempts,
+          lease.next_attempt_at,
+          lease.parked_at,
+          std::move(next_step)};
+}
+
+Entry entry_of(const core::LeaseRecord& lease, std::string_view action) {
+  return {lease.company_id,
+          action,
+          "environment_lease",
+          lease.id.str(),
+          {{"status", name_of(lease.status)}}};
+}
+
+}  // namespace
+
+Task<core::Listing<LeaseView>> Leases::list(core::Call call, core::CompanyId company,
+                                            store::LeaseFilter filter, core::PageRequest page) {
+  using Rows = core::Page<core::LeaseRecord>;
+  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    return store::list_company_leases(s, company, filter, page);
+  }));
+  co_return to_listing(std::move(rows), view_of);
+}
+
+Task<LeaseView> Leases::get(core::Call call, core::LeaseId id) {
+  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_lease_record(s, core::Reach::of(call.who), id);
+  }));
+  co_return view_of(std::move(row.value));
+}
+
+Task<LeaseView> Leases::end(core::Call call, core::LeaseId id, std::string_view action,
+                            core::LeaseEvent how) {
+  const auto begin = [&](store::Session& s) -> Result<LeaseWork::Row> {
+    BERTH_DO(expect_alive(s, work_.node()));
+    const Time now = means_.clock.now();
+    BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
+    if (core::is_final(row.value.status)) return row;
+    if (row.value.heartbeat_run_id) {
+      const auto run = store::find_run(s, core::Reach::everything(), *row.value.heartbeat_run_id);
+      if (run && !core::is_final(run->value.status)) {
+        return fail(Errc::conflict, "Run " + run->value.id.str() + " works with lease " + id.str(),
+                    "cancel the run: berth run cancel " + run->value.id.str());
+      }
+    }
+    BERTH_DO(record(s, means_, call, entry_of(row.value, action)));
+    if (row.value.parked_at) {
+      BERTH_TRY(row, store::unpark_lease(s, std::move(row), now));
+    }
+    const bool is_held =
+        row.value.status == LeaseState::active || row.value.status == LeaseState::retained;
+    if (!is_held) return row;
+    return work_.begin_release(s, std::move(row), how);
+  };
+  BERTH_CO_TRY(auto row, co_await means_.store.write(begin));
+  if (!core::is_final(row.value.status)) {
+    BERTH_CO_TRY(row, co_await work_.settle(std::move(row)));
+  }
+  means_.feed.changed(row.value.company_id);
+  co_return view_of(std::move(row.value));
+}
+
+Task<LeaseView> Leases::release(core::Call call, core::LeaseId id) {
+  co_return co_await end(call, id, "environment.lease_release_asked",
+                         core::LeaseEvent::release_succeeded);
+}
+
+Task<LeaseView> Leases::destroy(core::Call call, core::LeaseId id) {
+  co_return co_await end(call, id, "environment.lease_destroy_asked",
+                         core::LeaseEvent::release_expired);
+}
+
+Task<LeaseView> Leases::force_resolve(core::Call call, core::LeaseId id, ForceResolve wanted) {
+  const auto work = [&](store::Session& s) -> Result<core::Stored<core::LeaseRecord>> {
+    BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
+    if (core::is_final(row.value.status)) return row;
+    if (row.value.heartbeat_run_id) {
+      const auto run = store::find_run(s, core::Reach::everything(), *row.value.heartbeat_run_id);
+      if (run && !core::is_final(run->value.status)) {
+        return fail(Errc::conflict, "Run " + run->value.id.str() + " works with lease " + id.str(),
+                    "cancel the run: berth run cancel " + run->value.id.str());
+      }
+    }
+    BERTH_TRY(row,
+              store::force_resolve_lease(s, std::move(row), wanted.reason, means_.clock.now()));
+    Entry entry = entry_of(row.value, "environment.lease_force_resolved");
+    entry.details["reason"] = wanted.reason;
+    BERTH_DO(record(s, means_, call, std::move(entry)));
+    return row;
+  };
+  BERTH_CO_TRY(auto row, co_await means_.store.write(work));
+  means_.feed.changed(row.value.company_id);
+  co_return view_of(std::move(row.value));
+}
+
+}  // namespace berth::engine

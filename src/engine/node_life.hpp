@@ -1,0 +1,49 @@
+#pragma once
+
+#include "core/node.hpp"
+#include "engine/means.hpp"
+
+#include <functional>
+#include <map>
+#include <set>
+
+namespace berth::engine {
+
+// First in every transaction that a server makes for its work: `node_fenced` when others have given
+// it up, and then it changes nothing.
+Result<> expect_alive(store::Session& session, const core::NodeId& node);
+
+// This server among those that share the store. It says every few seconds that it lives, and fences
+// others that have fallen silent, so that what they held can be finished.
+class NodeLife {
+ public:
+  NodeLife(Means& means, core::Node self, asio::any_io_executor executor)
+      : means_(means), self_(std::move(self)), executor_(std::move(executor)) {}
+
+  const core::NodeId& id() const { return self_.id; }
+
+  // Registers this server. Those that had the same home before are fenced at once: whoever holds
+  // the home's lock knows that they are gone.
+  Task<> join(std::set<core::NodeId> former);
+  // Until it is cancelled, or with `node_fenced` when others have given this server up: from then
+  // on it must not act. `after_beat` is called after each heartbeat that the store has taken.
+  Task<> beat(std::function<void()> after_beat);
+
+ private:
+  // A heartbeat of another node, and when it was first seen by our own steady clock: no two clocks
+  // are compared.
+  struct Seen {
+    Time heartbeat_at;
+    Clock::Steady since;
+  };
+
+  Task<> beat_once();
+  Task<> fence_silent();
+
+  Means& means_;
+  core::Node self_;
+  asio::any_io_executor executor_;
+  std::map<core::NodeId, Seen> seen_;
+};
+
+}  // namespace berth::engine

@@ -1,0 +1,167 @@
+#include "engine/run_output.hpp"
+
+#include "base/text.hpp"
+#include "engine/node_life.hpp"
+#include "store/run_events.hpp"
+#include "store/runs.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::size_t excerpt_bytes = std::size_t{8} << 10;
+constexpr std::chrono::seconds record_every{2};
+
+void append_excerpt(std::string& excerpt, std::string_view bytes) {
+  if (bytes.size() > excerpt_bytes) bytes.remove_prefix(bytes.size() - excerpt_bytes);
+  excerpt += bytes;
+  // Cut rarely: the text may be twice as long until the end.
+  if (excerpt.size() > 2 * excerpt_bytes) excerpt.erase(0, excerpt.size() - excerpt_bytes);
+}
+
+// Text for a column: neither engine keeps bytes that are no UTF-8, and one of them no NUL.
+std::string storable(std::string_view text) {
+  std::string out = as_utf8(text);
+  std::ranges::replace(out, '\0', '?');
+  return out;
+}
+
+std::string last_of(const std::string& excerpt) {
+  const std::size_t from = excerpt.size() > excerpt_bytes ? excerpt.size() - excerpt_bytes : 0;
+  return storable(std::string_view{excerpt}.substr(from));
+}
+
+std::size_t index_of(core::OutputStream stream) {
+  return stream == core::OutputStream::stdout_ ? 0 : 1;
+}
+
+}  // namespace
+
+RunOutput::RunOutput(Means& means, const RunLogs& logs, core::Run run, core::NodeId node,
+                     core::AdapterType adapter, std::int64_t events_known)
+    : means_(means),
+      logs_(logs),
+      run_(std::move(run)),
+      node_(std::move(node)),
+      agent_(adapter),
+      events_known_(events_known) {}
+
+void RunOutput::hide(const Secret& value) {
+  if (value.reveal().size() < core::redactable_bytes_min) return;
+  hidden_.push_back(value.clone());
+  sets_.push_back(std::make_unique<core::RedactionSet>(hidden_));
+  for (Stream& stream : streams_) {
+    if (stream.redactor) {
+      stream.redactor->widen(*sets_.back());
+    } else {
+      stream.redactor = std::make_unique<core::Redactor>(*sets_.back());
+    }
+  }
+}
+
+Result<> RunOutput::keep(core::OutputStream stream, Time at, std::string_view bytes) {
+  if (bytes.empty()) return {};
+  if (!log_) {
+    BERTH_TRY(log_, logs_.writer(run_.id));
+  }
+  BERTH_DO(log_->append(stream, at, bytes));
+  const bool is_out = stream == core::OutputStream::stdout_;
+  append_excerpt(is_out ? facts_.stdout_excerpt : facts_.stderr_excerpt, bytes);
+  facts_.last_output_at = at;
+  if (is_out) note_events(agent_.push(bytes), at);
+  return {};
+}
+
+void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
+  for (core::AgentEvent& event : events) {
+    // After a restart the output is read from its beginning; its first events are stored already.
+    if (events_known_ > 0) {
+      --events_known_;
+      continue;
+    }
+    events_.push_back({.company_id = run_.company_id,
+                       .run_id = run_.id,
+                       .agent_id = run_.agent_id,
+                       .event_type = "agent." + std::string{name_of(event.kind)},
+                       .stream = core::EventStream::stdout_,
+                       .level = event.level,
+                       .message = storable(event.message),
+                       .payload = std::move(event.payload),
+                       .created_at = at});
+  }
+}
+
+Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
+  for (const drivers::OutputPiece& piece : pieces) {
+    if (piece.kind == drivers::OutputKind::note) {
+      note_events({{.kind = core::AgentEventKind::error,
+                    .level = core::EventLevel::warn,
+                    .message = std::string{piece.bytes}}},
+                  piece.at);
+      continue;
+    }
+    const auto stream = piece.kind == drivers::OutputKind::out ? core::OutputStream::stdout_
+                                                               : core::OutputStream::stderr_;
+    Stream& part = streams_[index_of(stream)];
+    part.at = piece.at;
+    const std::string text =
+        part.cutter.push(part.redactor ? part.redactor->push(piece.bytes) : piece.bytes);
+    BERTH_CO_DO(keep(stream, piece.at, text));
+  }
+  co_return co_await publish();
+}
+
+Task<> RunOutput::publish() {
+  means_.feed.changed(run_.id);
+  BERTH_CO_DO(co_await save_events());
+  const Clock::Steady now = means_.clock.steady();
+  if (!log_ || now - recorded_at_ < record_every) co_return Result<>{};
+  recorded_at_ = now;
+  const store::RunOutput output{.log_bytes = log_->size(),
+                                .last_output_seq = log_->last_seq(),
+                                .last_output_at = facts_.last_output_at.value_or(Time{})};
+  const Result<> recorded = co_await means_.store.write([&](store::Session& s) {
+    return store::record_output(s, run_.id, node_, output, means_.clock.now());
+  });
+  // How much there is so far is news, not a fact that the end depends on.
+  if (!recorded && recorded.error().code == Errc::conflict) {
+    co_return std::unexpected(recorded.error());
+  }
+  co_return Result<>{};
+}
+
+Task<> RunOutput::save_events() {
+  if (events_.empty()) co_return Result<>{};
+  const auto save = [&](store::Session& s) -> Result<> {
+    BERTH_DO(expect_alive(s, node_));
+    for (const core::RunEventRecord& event : events_) BERTH_DO(store::append_run_event(s, event));
+    return {};
+  };
+  BERTH_CO_DO(co_await means_.store.write(save));
+  events_.clear();
+  means_.feed.changed(run_.id);
+  co_return Result<>{};
+}
+
+Task<> RunOutput::finish() {
+  for (const core::OutputStream stream :
+       {core::OutputStream::stdout_, core::OutputStream::stderr_}) {
+    Stream& part = streams_[index_of(stream)];
+    std::string rest;
+    if (part.redactor) rest = part.cutter.push(part.redactor->flush());
+    rest += part.cutter.flush();
+    BERTH_CO_DO(keep(stream, part.at, rest));
+  }
+  note_events(agent_.finish(), means_.clock.now());
+  BERTH_CO_DO(co_await save_events());
+  if (log_) {
+    facts_.log_bytes = log_->size();
+    facts_.last_seq = log_->last_seq();
+    BERTH_CO_TRY(facts_.sha256, log_->finish());
+  }
+  facts_.stdout_excerpt = last_of(facts_.stdout_excerpt);
+  facts_.stderr_excerpt = last_of(facts_.stderr_excerpt);
+  means_.feed.changed(run_.id);
+  co_return Result<>{};
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "core/agent_output.hpp"
+#include "core/log_lines.hpp"
+#include "core/redaction.hpp"
+#include "drivers/driver.hpp"
+#include "engine/means.hpp"
+#include "engine/run_log.hpp"
+
+#include <array>
+#include <memory>
+
+namespace berth::engine {
+
+// What a command says on its way to the log of its run: secrets are hidden, pieces end between
+// characters, and what an agent tells in its own language becomes events of the run.
+class RunOutput final : public drivers::OutputTaker {
+ public:
+  // The logs and the means outlive this.
+  RunOutput(Means& means, const RunLogs& logs, core::Run run, core::NodeId node,
+            core::AdapterType adapter, std::int64_t events_known);
+
+  // Values to hide from here on. They are given before the command starts, or while it runs.
+  void hide(const Secret& value);
+
+  Task<> take(std::span<const drivers::OutputPiece> pieces) override;
+  // Everything that was withheld, and the log on the disk.
+  Task<> finish();
+
+  struct Facts {
+    std::int64_t log_bytes = 0;
+    std::int64_t last_seq = 0;
+    std::optional<Time> last_output_at = {};
+    std::string sha256 = {};
+    std::string stdout_excerpt = {};
+    std::string stderr_excerpt = {};
+  };
+  const Facts& facts() const { return facts_; }
+  const core::AgentOutcome& agent_outcome() const { return agent_.outcome(); }
+
+ private:
+  struct Stream {
+    std::unique_ptr<core::Redactor> redactor;  // absent while nothing is hidden
+    core::RecordCutter cutter;
+    Time at = {};
+  };
+
+  Result<> keep(core::OutputStream stream, Time at, std::string_view bytes);
+  void note_events(std::vector<core::AgentEvent> events, Time at);
+  Task<> publish();
+  Task<> save_events();
+
+  Means& means_;
+  const RunLogs& logs_;
+  core::Run run_;
+  core::NodeId node_;
+  std::optional<RunLogWriter> log_;
+  std::vector<Secret> hidden_;
+  std::vector<std::unique_ptr<core::RedactionSet>> sets_;  // redactors refer to them
+  std::array<Stream, 2> streams_;
+  core::AgentOutput agent_;
+  std::int64_t events_known_;  // that an earlier process stored already
+  std::vector<core::RunEventRecord> events_;
+  Clock::Steady recorded_at_ = {};
+  Facts facts_;
+};
+
+}  // namespace berth::engine

@@ -1,0 +1,148 @@
+#include "engine/run_queue.hpp"
+
+#include "engine/node_life.hpp"
+#include "store/agents.hpp"
+#include "store/environments.hpp"
+#include "store/run_events.hpp"
+#include "store/runs.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::int64_t batch = 32;
+
+Result<core::RunCapacity> count(store::Session& session, QueueLimits limits) {
+  core::RunCapacity capacity{.server = {.running = limits.running, .limit = limits.limit}};
+  BERTH_TRY(const auto working, store::count_working_runs(session));
+  for (const store::WorkingRuns& use : working) {
+    if (use.agent_id) capacity.agents[*use.agent_id].running += use.count;
+    if (use.environment_id) capacity.environments[*use.environment_id].running += use.count;
+  }
+  return capacity;
+}
+
+// The limits of a run's agent and environment, looked up when they are first asked for.
+Result<> add_limits(store::Session& session, const core::Run& run, core::RunCapacity& capacity) {
+  if (run.agent_id && !capacity.agents[*run.agent_id].limit) {
+    BERTH_TRY(const auto agent,
+              store::find_agent(session, core::Reach::everything(), *run.agent_id));
+    capacity.agents[*run.agent_id].limit = core::run_limit_of(agent.value);
+    capacity.agents[*run.agent_id].is_paused = agent.value.status == core::AgentStatus::paused;
+  }
+  if (run.environment_id && !capacity.environments[*run.environment_id].limit) {
+    auto environment =
+        store::find_environment(session, core::Reach::everything(), *run.environment_id);
+    if (environment) {
+      capacity.environments[*run.environment_id].limit = core::run_limit_of(environment->value);
+    }
+  }
+  return {};
+}
+
+Result<core::Environment> fitting_environment(store::Session& session, const Catalog& catalog,
+                                              const core::Run& run) {
+  if (!run.environment_id) {
+    return fail(Errc::environment_not_found, "The environment of the run was deleted",
+                "start the run again in another environment");
+  }
+  BERTH_TRY(auto row,
+            store::find_environment(session, core::Reach::everything(), *run.environment_id));
+  if (row.value.status != core::EnvironmentStatus::active) {
+    return fail(Errc::environment_inactive,
+                "Environment \"" + row.value.name +
+                    "\" is not active (status: " + std::string{name_of(row.value.status)} + ").",
+                "set its status to active, or choose another environment");
+  }
+  auto adapter = core::AdapterType::process;
+  if (run.agent_id) {
+    BERTH_TRY(const auto agent,
+              store::find_agent(session, core::Reach::everything(), *run.agent_id));
+    adapter = agent.value.adapter_type;
+  }
+  BERTH_DO(core::check_fit(adapter, row.value, catalog.facts()));
+  return std::move(row.value);
+}
+
+Result<> tell(store::Session& session, const core::Run& run, std::string message, Time now) {
+  BERTH_DO(store::append_run_event(session, {.company_id = run.company_id,
+                                             .run_id = run.id,
+                                             .agent_id = run.agent_id,
+                                             .event_type = "lifecycle",
+                                             .message = std::move(message),
+                                             .payload = bj::object{{"status", name_of(run.status)}},
+                                             .created_at = now}));
+  return {};
+}
+
+Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
+                                        const Catalog& catalog, LeaseWork& leases,
+                                        core::Stored<core::Run> run) {
+  const Time now = means.clock.now();
+  const Result<core::Environment> environment = fitting_environment(session, catalog, run.value);
+  if (!environment) {
+    run.value.error = environment.error().message;
+    run.value.error_code = name_of(environment.error().code);
+    core::end_phases(run.value.phases, now);
+    BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::setup_failed, now));
+    BERTH_DO(tell(session, run.value, *run.value.error, now));
+    return std::nullopt;
+  }
+  BERTH_TRY(LeaseWork::Row lease, leases.intend(session, *environment, &run.value, std::nullopt));
+  run.value.node_id = leases.node();
+  run.value.lease_id = lease.value.id;
+  core::enter_phase(run.value.phases, core::RunPhase::acquire, now);
+  BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
+  BERTH_DO(tell(session, run.value, "The run leaves the queue", now));
+  return ClaimedRun{std::move(run), std::move(lease)};
+}
+
+}  // namespace
+
+Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& means,
+                                             const Catalog& catalog, LeaseWork& leases,
+                                             QueueLimits limits) {
+  BERTH_DO(expect_alive(session, leases.node()));
+  std::vector<ClaimedRun> out;
+  BERTH_TRY(core::RunCapacity capacity, count(session, limits));
+  store::QueueSkip skip;
+  while (!capacity.server.is_full()) {
+    BERTH_TRY(auto queue, store::queued_runs(session, skip, batch));
+    std::vector<core::QueuedRun> waiting;
+    for (const auto& run : queue) {
+      BERTH_DO(add_limits(session, run.value, capacity));
+      waiting.push_back({run.value.id, run.value.agent_id, run.value.environment_id});
+    }
+    const core::Admission admission = core::admit(waiting, capacity);
+    for (auto& run : queue) {
+      if (std::ranges::find(admission.start, run.value.id) == admission.start.end()) continue;
+      if (run.value.agent_id) ++capacity.agents[*run.value.agent_id].running;
+      if (run.value.environment_id) ++capacity.environments[*run.value.environment_id].running;
+      ++capacity.server.running;
+      BERTH_TRY(auto claimed, claim(session, means, catalog, leases, std::move(run)));
+      if (claimed) out.push_back(*std::move(claimed));
+    }
+    if (queue.size() < static_cast<std::size_t>(batch)) break;
+    // Those behind a full agent or environment must not hide others that have room.
+    for (const auto& [id, use] : capacity.agents) {
+      if (use.is_paused || use.is_full()) skip.agents.push_back(id);
+    }
+    for (const auto& [id, use] : capacity.environments) {
+      if (use.is_full()) skip.environments.push_back(id);
+    }
+  }
+  return out;
+}
+
+Result<std::optional<core::QueuePlace>> place_in_queue(store::Session& session,
+                                                       const core::Run& run, QueueLimits limits) {
+  BERTH_TRY(core::RunCapacity capacity, count(session, limits));
+  BERTH_DO(add_limits(session, run, capacity));
+  const core::QueuedRun queued[] = {{run.id, run.agent_id, run.environment_id}};
+  core::Admission admission = core::admit(queued, capacity);
+  if (admission.wait.empty()) return std::nullopt;
+  core::QueuePlace place = std::move(admission.wait.front().place);
+  BERTH_TRY(place.position, store::queue_position(session, run, place.reason));
+  return place;
+}
+
+}  // namespace berth::engine

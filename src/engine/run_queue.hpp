@@ -1,0 +1,30 @@
+#pragma once
+
+#include "core/admission.hpp"
+#include "engine/catalog.hpp"
+#include "engine/lease_work.hpp"
+
+// The queue of runs as transactions see it. Which run may start is decided in core/admission.
+namespace berth::engine {
+
+struct ClaimedRun {
+  core::Stored<core::Run> run;
+  LeaseWork::Row lease;
+};
+
+struct QueueLimits {
+  std::int64_t running = 0;  // on this server
+  std::int64_t limit = 0;
+};
+
+// Takes the runs that may start now: each is `starting` on this node, with the intention of its
+// lease. One whose environment is gone or does not fit any more fails here.
+Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& means,
+                                             const Catalog& catalog, LeaseWork& leases,
+                                             QueueLimits limits);
+
+// Where a queued run stands, and what it waits for. Nothing: it starts in a moment.
+Result<std::optional<core::QueuePlace>> place_in_queue(store::Session& session,
+                                                       const core::Run& run, QueueLimits limits);
+
+}  // namespace berth::engine

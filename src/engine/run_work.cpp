@@ -1,0 +1,541 @@
+#include "engine/run_work.hpp"
+
+#include "base/fault_point.hpp"
+#include "base/log.hpp"
+#include "core/adapters.hpp"
+#include "engine/insist.hpp"
+#include "engine/node_life.hpp"
+#include "engine/run_inputs.hpp"
+#include "store/agents.hpp"
+#include "store/environments.hpp"
+#include "store/leases.hpp"
+#include "store/run_events.hpp"
+#include "store/runs.hpp"
+
+namespace berth::engine {
+namespace {
+
+using core::RunEvent;
+using core::RunPhase;
+using core::RunState;
+
+// The log's disk may be full for a while; what is not read yet stays with the keeper.
+constexpr int follow_tries_max = 60;
+
+// The server ends or has lost the run to another: nothing more is done, and nothing is recorded.
+bool is_over_for_us(const Error& error) {
+  return error.code == Errc::cancelled || error.code == Errc::node_fenced;
+}
+
+std::string sentence_of(const core::Environment& environment) {
+  return "environment \"" + environment.name + "\" (" + std::string{name_of(environment.driver)} +
+         ")";
+}
+
+}  // namespace
+
+RunWork::RunWork(WorkTools& tools, core::Stored<core::Run> run, LeaseWork::Row lease)
+    : tools_(tools),
+      id_(run.value.id),
+      company_(run.value.company_id),
+      run_(std::move(run)),
+      lease_(std::move(lease)),
+      cancelled_(run_.value.cancel_requested_at.has_value()),
+      side_(tools.executor) {}
+
+core::Call RunWork::call() const {
+  return {.who = {.kind = core::CallerKind::system, .company_id = company_}, .run_id = id_};
+}
+
+Task<> RunWork::carry() {
+  const auto attempt = [this] { return work(); };
+  Result<End> end = co_await insist(tools_.executor, attempt);
+  executes_ = false;
+  BERTH_CO_DO(co_await side_.stop());
+  if (!end) {
+    if (!is_over_for_us(end.error())) {
+      log::error("run.abandoned", {{"run", id_}, {"error", end.error().message}});
+    }
+    co_return Result<>{};
+  }
+  const auto record_end = [this, &end] { return finish(*end); };
+  Result<> finished = co_await insist(tools_.executor, record_end);
+  if (finished) {
+    const auto give_back = [this] { return release(); };
+    finished = co_await insist(tools_.executor, give_back);
+  }
+  if (!finished && !is_over_for_us(finished.error())) co_return finished;
+  co_return Result<>{};
+}
+
+Task<RunWork::End> RunWork::work() {
+  BERTH_CO_DO(co_await look_around());
+  if (run_.value.status == RunState::starting) {
+    if (lease_.value.status == core::LeaseState::acquiring && !cancelled_) {
+      Result<> acquired = co_await acquire();
+      if (!acquired) co_return setup_failed(std::move(acquired).error());
+    }
+    if (cancelled_) co_return cancelled();
+    Result<> started = co_await start();
+    if (!started) co_return setup_failed(std::move(started).error());
+  }
+  executes_ = true;
+  renew();
+  if (cancelled_) cancel();
+  Result<drivers::Ended> ended = co_await follow();
+  executes_ = false;
+  if (ended) co_return judge(*ended);
+  if (is_over_for_us(ended.error()) || is_outage(ended.error().code)) {
+    co_return std::unexpected(std::move(ended).error());
+  }
+  co_return End{.event = RunEvent::interrupted, .error = std::move(ended).error()};
+}
+
+Result<RunWork::End> RunWork::setup_failed(Error error) const {
+  if (is_over_for_us(error) || is_outage(error.code)) return std::unexpected(std::move(error));
+  if (cancelled_) return cancelled();
+  return End{.event = RunEvent::setup_failed, .error = std::move(error)};
+}
+
+RunWork::End RunWork::cancelled() {
+  return {.event = RunEvent::cancelled,
+          .error = Error{Errc::cancelled, "Cancelled by a board operator"}};
+}
+
+Task<> RunWork::look_around() {
+  const auto look = [&](store::Session& s) -> Result<> {
+    const auto everywhere = core::Reach::everything();
+    BERTH_TRY(run_, store::find_run(s, everywhere, id_));
+    BERTH_TRY(lease_, store::find_lease_record(s, everywhere, lease_.value.id));
+    environment_.reset();
+    agent_.reset();
+    if (run_.value.environment_id) {
+      auto found = store::find_environment(s, everywhere, *run_.value.environment_id);
+      if (found) environment_ = std::move(found->value);
+    }
+    if (run_.value.agent_id) {
+      auto found = store::find_agent(s, everywhere, *run_.value.agent_id);
+      if (found) agent_ = std::move(found->value);
+    }
+    return {};
+  };
+  BERTH_CO_DO(co_await tools_.means.store.read(look));
+  BERTH_CO_TRY(driver_, tools_.leases.driver(lease_.value));
+  if (lease_.value.status != core::LeaseState::acquiring) {
+    BERTH_CO_TRY(place_, co_await tools_.leases.facts(lease_.value));
+  }
+  co_return Result<>{};
+}
+
+Task<> RunWork::acquire() {
+  drivers::Callback callback{.candidates = tools_.options.api_candidates};
+  const bj::value* wish = environment_ && environment_->metadata
+                              ? environment_->metadata->if_contains("callback")
+                              : nullptr;
+  const bool declined = wish != nullptr && wish->is_string() && wish->get_string() == "none";
+  callback.required = agent_.has_value() && !declined;
+  if (declined) callback.candidates.clear();
+  const auto enter = [this](store::Session& s) {
+    const Change next = [this](core::Run& run) {
+      core::enter_phase(run.phases, RunPhase::realize, tools_.means.clock.now());
+    };
+    return record_in(s, std::nullopt, next, "");
+  };
+  Result<LeaseWork::Held> held = co_await tools_.leases.acquire(lease_, std::move(callback), enter);
+  if (!held) {
+    Error error = std::move(held).error();
+    if (!is_over_for_us(error) && !is_outage(error.code) && environment_) {
+      error.message =
+          "Failed to acquire lease for " + sentence_of(*environment_) + ": " + error.message;
+    }
+    co_return std::unexpected(std::move(error));
+  }
+  lease_ = std::move(held->lease);
+  place_ = std::move(held->facts);
+  co_return Result<>{};
+}
+
+Task<> RunWork::start() {
+  if (!environment_) {
+    co_return fail(Errc::environment_not_found, "The environment of run " + id_.str() + " is gone",
+                   "start the run again in another environment");
+  }
+  BERTH_CO_TRY(core::RunInput input, co_await given_input());
+  BERTH_CO_TRY(Plan ready, co_await plan(input));
+  Result<drivers::Workspace> workspace = co_await driver_->realize(*place_, ready.shown.cwd);
+  if (!workspace) {
+    Error error = std::move(workspace).error();
+    if (error.code != Errc::cancelled) {
+      error.message =
+          "Failed to realize workspace for " + sentence_of(*environment_) + ": " + error.message;
+    }
+    co_return std::unexpected(std::move(error));
+  }
+  fault_point("realize.acted");
+  ready.command.cwd = workspace->cwd;
+  BERTH_CO_TRY(ready.environment, environment_for(ready, input, *workspace));
+  BERTH_CO_DO(co_await resolve(ready));
+  if (cancelled_) co_return fail(Errc::conflict, "The run was cancelled before it started");
+
+  const bj::object shown{{"argv", encode(ready.shown.argv)},
+                         {"cwd", ready.command.cwd},
+                         {"env", core::shown_environment(ready.environment)}};
+  fault_point("execute.intended");
+  BERTH_CO_TRY(const drivers::Started started, co_await driver_->start(*place_, ready.command));
+  fault_point("execute.acted");
+  const auto save = [&](store::Session& s) -> Result<> {
+    const Change change = [&](core::Run& run) {
+      run.command = ready.shown;
+      run.session_id_before = ready.resumed_session;
+      run.process_pid = started.pid;
+      run.process_group_id = started.pid;
+      run.process_started_at = started.started_at;
+      run.started_at = started.started_at;
+      core::enter_phase(run.phases, RunPhase::execute, tools_.means.clock.now());
+    };
+    BERTH_DO(record_in(s, RunEvent::started, change, "The command runs"));
+    return note(s, "adapter.invoke", "Started " + ready.shown.argv.front(), shown);
+  };
+  const auto attempt = [&] { return tools_.means.store.write(save); };
+  BERTH_CO_DO(co_await insist(tools_.executor, attempt));
+  fault_point("execute.recorded");
+  co_return Result<>{};
+}
+
+Task<core::RunInput> RunWork::given_input() {
+  BERTH_CO_TRY(const auto sealed, co_await tools_.means.store.read([&](store::Session& s) {
+    return store::find_run_input(s, id_);
+  }));
+  if (!sealed) co_return core::RunInput{.run_id = id_};
+  co_return unseal_run_input(tools_.means, *sealed);
+}
+
+Task<RunWork::Plan> RunWork::plan(core::RunInput input) {
+  Plan out{.command = {.exec_id = id_.str()}, .shown = {}};
+  std::string stdin_text = std::move(input.stdin_text);
+  if (run_.value.command) {
+    out.shown = *run_.value.command;
+  } else {
+    if (!agent_) co_return fail(Errc::agent_not_found, "The agent of the run is gone");
+    BERTH_CO_TRY(out.resumed_session, co_await earlier_session());
+    core::InvocationFacts facts{
+        .prompt_facts = {{"agent", {{"id", agent_->id.str()}, {"name", agent_->name}}},
+                         {"company", {{"id", company_.str()}}},
+                         {"run", {{"id", id_.str()}}},
+                         {"context", run_.value.context_snapshot}},
+        .resume_session = out.resumed_session};
+    if (!stdin_text.empty()) facts.prompt = std::move(stdin_text);
+    BERTH_CO_TRY(core::Invocation built,
+                 core::build_invocation(agent_->adapter_type, agent_->adapter_config, facts));
+    stdin_text = std::move(built.stdin_text);
+    out.shown = {.argv = std::move(built.argv),
+                 .cwd = std::move(built.cwd),
+                 .stdin_bytes = static_cast<std::int64_t>(stdin_text.size()),
+                 .timeout_ms = built.timeout_ms,
+                 .grace_ms = built.grace_ms};
+  }
+  out.command.argv = out.shown.argv;
+  out.command.terminal = out.shown.terminal;
+  out.command.timeout_ms = out.shown.timeout_ms;
+  out.command.grace_ms = out.shown.grace_ms;
+  if (out.shown.stdin_open || out.shown.terminal) {
+    out.command.input = drivers::StdinPipe{};
+  } else if (!stdin_text.empty()) {
+    out.command.input = drivers::StdinBytes{Secret{stdin_text}};
+  }
+  co_return out;
+}
+
+Result<core::RunEnvironment> RunWork::environment_for(const Plan& plan, const core::RunInput& input,
+                                                      const drivers::Workspace& workspace) const {
+  core::RunFacts facts{.company_id = company_,
+                       .run_id = id_,
+                       .agent_id = run_.value.agent_id,
+                       .api_url = workspace.api_url,
+                       .workspace = core::WorkspaceFacts{.cwd = workspace.cwd},
+                       .scratch_dir = workspace.scratch,
+                       .home = workspace.home,
+                       .path = workspace.path,
+                       .has_terminal = plan.shown.terminal.has_value()};
+  if (environment_->driver == core::DriverKind::local) facts.api_url = tools_.options.api_url;
+  std::vector<core::EnvLayer> layers;
+  layers.push_back(
+      {core::SecretTarget::environment, environment_->id.str(), environment_->env_vars});
+  if (agent_) {
+    const bj::value* env = agent_->adapter_config.if_contains("env");
+    if (env != nullptr && env->is_object()) {
+      layers.push_back({core::SecretTarget::agent, agent_->id.str(), env->get_object()});
+    }
+  }
+  layers.push_back({core::SecretTarget::run, id_.str(), input.env});
+  return core::build_run_environment(facts, layers);
+}
+
+Task<> RunWork::resolve(Plan& plan) {
+  auto& variables = plan.command.environment;
+  for (const auto& [name, value] : plan.environment.plain) {
+    variables.insert_or_assign(name, Secret{value});
+    if (core::looks_sensitive(name)) hide(Secret{value});
+  }
+  for (const core::SecretVariable& variable : plan.environment.secrets) {
+    SecretRead read{.company_id = company_,
+                    .secret_id = variable.ref.secret_id,
+                    .target_type = variable.owner,
+                    .target_id = variable.owner_id,
+                    .config_path = variable.config_path};
+    BERTH_CO_TRY(ResolvedSecret found, co_await tools_.secrets.resolve(call(), std::move(read)));
+    hide(found.value);
+    variables.insert_or_assign(variable.name, std::move(found.value));
+  }
+  if (!agent_ || plan.environment.token_names.empty()) {
+    plan.environment.token_names.clear();
+    co_return Result<>{};
+  }
+  BERTH_CO_TRY(const Secret token, co_await tools_.tokens.make(run_.value, agent_->adapter_type));
+  hide(token);
+  for (const std::string& name : plan.environment.token_names) {
+    variables.insert_or_assign(name, token.clone());
+  }
+  co_return Result<>{};
+}
+
+Task<std::optional<std::string>> RunWork::earlier_session() {
+  const bj::value* fresh = run_.value.context_snapshot.if_contains("forceFreshSession");
+  if (agent_->adapter_type == core::AdapterType::process ||
+      (fresh != nullptr && fresh->is_bool() && fresh->get_bool())) {
+    co_return std::nullopt;
+  }
+  const store::RunFilter filter{.agent_id = agent_->id};
+  BERTH_CO_TRY(const auto page, co_await tools_.means.store.read([&](store::Session& s) {
+    return store::list_runs(s, company_, filter, {.limit = 20});
+  }));
+  for (const auto& row : page.rows) {
+    const core::Run& run = row.value;
+    if (run.session_id_after && run.environment_id == run_.value.environment_id) {
+      co_return run.session_id_after;
+    }
+  }
+  co_return std::nullopt;
+}
+
+Task<std::int64_t> RunWork::known_agent_events() {
+  constexpr std::int64_t batch = 1000;
+  std::int64_t known = 0;
+  std::int64_t seq = 0;
+  while (true) {
+    BERTH_CO_TRY(const auto events, co_await tools_.means.store.read([&](store::Session& s) {
+      return store::run_events_after(s, id_, seq, batch);
+    }));
+    for (const core::RunEventRecord& event : events) {
+      seq = event.seq;
+      known += event.event_type.starts_with("agent.") ? 1 : 0;
+    }
+    if (events.size() < static_cast<std::size_t>(batch)) co_return known;
+  }
+}
+
+Task<drivers::Ended> RunWork::follow() {
+  for (int tries = 0;; ++tries) {
+    Result<drivers::Ended> ended = co_await follow_once();
+    if (ended) co_return ended;
+    const bool may_pass = is_outage(ended.error().code) || ended.error().code == Errc::io_failed;
+    if (!may_pass || tries == follow_tries_max) co_return ended;
+    log::warn("run.follow_failed", {{"run", id_}, {"error", ended.error().message}});
+    BERTH_CO_DO(co_await pause_for(tools_.executor, pause_after(tries)));
+  }
+}
+
+Task<drivers::Ended> RunWork::follow_once() {
+  const auto adapter = agent_ ? agent_->adapter_type : core::AdapterType::process;
+  std::int64_t known = 0;
+  if (adapter != core::AdapterType::process) {
+    BERTH_CO_TRY(known, co_await known_agent_events());
+  }
+  // A run that was found again has the values that it was given in its environment still; those
+  // that this process does not know are read again, so that the log is made as it was.
+  if (hidden_.empty() && run_.value.status == RunState::running && environment_) {
+    BERTH_CO_TRY(core::RunInput input, co_await given_input());
+    Plan known_plan{.command = {.exec_id = id_.str()},
+                    .shown = run_.value.command.value_or(core::RunCommand{})};
+    const drivers::Workspace nowhere{.cwd = "/"};
+    BERTH_CO_TRY(known_plan.environment, environment_for(known_plan, input, nowhere));
+    BERTH_CO_DO(co_await resolve(known_plan));
+  }
+  output_ = std::make_unique<RunOutput>(tools_.means, tools_.logs, run_.value, tools_.leases.node(),
+                                        adapter, known);
+  for (const Secret& value : hidden_) output_->hide(value);
+  BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, id_.str(), 0, *output_));
+  BERTH_CO_DO(co_await output_->finish());
+  co_return ended;
+}
+
+RunWork::End RunWork::judge(const drivers::Ended& ended) const {
+  End end{.event = RunEvent::exited_nonzero, .command = ended};
+  const auto failed = [&](Errc code, std::string message, std::string remedy = {}) {
+    end.error = Error{code, std::move(message), std::move(remedy)};
+  };
+  switch (ended.outcome) {
+    case drivers::Outcome::exited:
+      if (cancelled_ && ended.exit_code != 0) {
+        end.event = RunEvent::cancelled;
+      } else if (ended.exit_code != 0) {
+        failed(Errc::command_failed,
+               "Process exited with code " + std::to_string(ended.exit_code.value_or(0)));
+      } else if (output_ && output_->agent_outcome().error) {
+        failed(Errc::command_failed, *output_->agent_outcome().error);
+      } else {
+        end.event = RunEvent::exited_zero;
+      }
+      break;
+    case drivers::Outcome::signaled:
+      if (cancelled_) {
+        end.event = RunEvent::cancelled;
+      } else {
+        failed(Errc::command_failed, "Process was ended by " + ended.signal.value_or("a signal"));
+      }
+      break;
+    case drivers::Outcome::timed_out: {
+      end.event = RunEvent::deadline_passed;
+      const auto limit = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
+      failed(Errc::timed_out, "Timed out after " + std::to_string(limit.value_or(0)) + " ms",
+             "give the run a longer timeout");
+      break;
+    }
+    case drivers::Outcome::stopped:
+      end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
+      if (!cancelled_) failed(Errc::process_lost, "The command was stopped from outside");
+      break;
+    case drivers::Outcome::lapsed:
+      end.event = RunEvent::interrupted;
+      failed(Errc::lease_lapsed, "No server renewed the lease in time, so the command was ended",
+             "start the run again; a longer hold time survives longer outages");
+      break;
+    case drivers::Outcome::lost:
+      end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
+      failed(Errc::process_lost, "Whoever watched the command was killed, and the command with it",
+             "start the run again");
+      break;
+  }
+  if (end.event == RunEvent::cancelled) end.error = cancelled().error;
+  return end;
+}
+
+Task<> RunWork::finish(End end) {
+  fault_point("execute.ended");
+  const auto change = [&](core::Run& run) {
+    if (end.error) {
+      run.error = end.error->message;
+      if (!end.error->remedy.empty()) *run.error += ". Remedy: " + end.error->remedy;
+      run.error_code = name_of(end.error->code);
+    }
+    if (end.command) {
+      run.exit_code = end.command->exit_code;
+      run.signal = end.command->signal;
+      run.usage_json = end.command->usage;
+    }
+    if (output_) {
+      const RunOutput::Facts& facts = output_->facts();
+      run.log_bytes = facts.log_bytes;
+      run.last_output_seq = facts.last_seq;
+      run.last_output_at = facts.last_output_at;
+      if (!facts.sha256.empty()) run.log_sha256 = facts.sha256;
+      run.stdout_excerpt = facts.stdout_excerpt;
+      run.stderr_excerpt = facts.stderr_excerpt;
+      const core::AgentOutcome& outcome = output_->agent_outcome();
+      run.session_id_after = outcome.session_id;
+      if (agent_ && agent_->adapter_type != core::AdapterType::process) {
+        run.result_json = encode(outcome).as_object();
+      }
+    }
+    core::enter_phase(run.phases, RunPhase::release, tools_.means.clock.now());
+  };
+  const auto save = [&](store::Session& s) -> Result<> {
+    BERTH_DO(record_in(s, end.event, change, end.error ? end.error->message : "The run is over"));
+    BERTH_TRY(lease_, store::find_lease_record(s, core::Reach::everything(), lease_.value.id));
+    if (core::is_final(lease_.value.status)) return {};
+    BERTH_TRY(lease_, tools_.leases.begin_release(s, std::move(lease_),
+                                                  core::release_event(run_.value.status)));
+    return {};
+  };
+  BERTH_CO_DO(co_await tools_.means.store.write(save));
+  fault_point("finish.recorded");
+  tools_.means.feed.changed(company_);
+  tools_.means.feed.changed(id_);
+  co_return Result<>{};
+}
+
+Task<> RunWork::release() {
+  const bool is_kept = lease_.value.status == core::LeaseState::retained;
+  if (is_kept || core::is_final(lease_.value.status)) co_return Result<>{};
+  BERTH_CO_TRY(lease_, co_await tools_.leases.settle(lease_));
+  tools_.means.feed.changed(id_);
+  co_return Result<>{};
+}
+
+Result<> RunWork::note(store::Session& session, std::string type, std::string message,
+                       std::optional<bj::object> payload) {
+  BERTH_DO(store::append_run_event(session, {.company_id = company_,
+                                             .run_id = id_,
+                                             .agent_id = run_.value.agent_id,
+                                             .event_type = std::move(type),
+                                             .message = std::move(message),
+                                             .payload = std::move(payload),
+                                             .created_at = tools_.means.clock.now()}));
+  return {};
+}
+
+Result<> RunWork::record_in(store::Session& session, std::optional<RunEvent> event,
+                            const Change& change, const std::string& message) {
+  BERTH_DO(expect_alive(session, tools_.leases.node()));
+  const Time now = tools_.means.clock.now();
+  BERTH_TRY(auto run, store::find_run(session, core::Reach::everything(), id_));
+  if (run.value.node_id != tools_.leases.node()) {
+    return fail(Errc::node_fenced, "Run " + id_.str() + " is with another server now");
+  }
+  change(run.value);
+  if (!event) {
+    BERTH_TRY(run_, store::update_run(session, std::move(run), now));
+    return {};
+  }
+  BERTH_TRY(run_, store::move_run(session, std::move(run), *event, now));
+  return note(session, "lifecycle", message,
+              bj::object{{"status", name_of(run_.value.status)}, {"event", name_of(*event)}});
+}
+
+void RunWork::hide(const Secret& value) {
+  hidden_.push_back(value.clone());
+  if (output_) output_->hide(value);
+}
+
+void RunWork::cancel() {
+  cancelled_ = true;
+  if (!executes_ || cancelling_) return;
+  cancelling_ = true;
+  side_.start("cancel run " + id_.str(), cancel_command());
+}
+
+Task<> RunWork::cancel_command() {
+  const std::int64_t grace_ms =
+      run_.value.command ? run_.value.command->grace_ms : core::RunCommand{}.grace_ms;
+  const Result<> done = co_await driver_->cancel(*place_, id_.str(), grace_ms);
+  cancelling_ = false;  // an attempt that failed may be repeated
+  co_return done;
+}
+
+void RunWork::renew() {
+  if (executes_) side_.start("renew run " + id_.str(), renew_command());
+}
+
+Task<> RunWork::renew_command() {
+  co_return co_await driver_->renew(*place_, tools_.options.hold_ms);
+}
+
+Task<> RunWork::send(drivers::Input input) {
+  if (!executes_) {
+    co_return fail(Errc::run_not_running, "Run " + id_.str() + " does not execute a command now",
+                   "wait until its status is running");
+  }
+  co_return co_await driver_->send(*place_, id_.str(), std::move(input));
+}
+
+}  // namespace berth::engine

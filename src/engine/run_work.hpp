@@ -1,0 +1,113 @@
+#pragma once
+
+#include "base/task_group.hpp"
+#include "core/agent.hpp"
+#include "core/environment.hpp"
+#include "core/run_environment.hpp"
+#include "engine/lease_work.hpp"
+#include "engine/run_log.hpp"
+#include "engine/run_output.hpp"
+#include "engine/run_tokens.hpp"
+
+namespace berth::engine {
+
+struct WorkOptions {
+  std::string api_url;                           // for processes on this machine
+  std::vector<std::string> api_candidates = {};  // for processes elsewhere
+  std::int64_t hold_ms = 5LL * 60 * 1000;  // how long a command lives when no server renews it
+  std::int64_t runs_max = 64;              // that this server works on at a time
+};
+
+// What every run's work is done with. Owned by the workshop.
+struct WorkTools {
+  Means& means;
+  LeaseWork& leases;
+  const RunLogs& logs;
+  Secrets& secrets;
+  RunTokens& tokens;
+  WorkOptions options;
+  asio::any_io_executor executor;
+};
+
+// Carries one run from wherever its rows say it is to its end: acquire, realize, execute, record,
+// release. Every step can be repeated, so a server that died in the middle is followed by another
+// that goes on from the rows, with nothing run twice.
+class RunWork {
+ public:
+  RunWork(WorkTools& tools, core::Stored<core::Run> run, LeaseWork::Row lease);
+
+  Task<> carry();
+
+  const core::RunId& id() const { return id_; }
+  const core::CompanyId& company() const { return company_; }
+  // Ends the command as soon as there is one. Returns at once.
+  void cancel();
+  void hide(const Secret& value);
+  // run_not_running unless the command executes.
+  Task<> send(drivers::Input input);
+  // After a heartbeat: as long as this server lives, so does the command.
+  void renew();
+
+ private:
+  // How the work went, once nothing more will happen in the place.
+  struct End {
+    core::RunEvent event = core::RunEvent::setup_failed;
+    std::optional<Error> error = {};
+    std::optional<drivers::Ended> command = {};
+  };
+  struct Plan {
+    drivers::Command command;
+    core::RunCommand shown;  // as the row has it
+    core::RunEnvironment environment = {};
+    std::optional<std::string> resumed_session = {};
+  };
+
+  Task<> look_around();
+  Task<> acquire();
+  Task<> start();
+  Task<core::RunInput> given_input();
+  // The command line and stdin: what the caller gave, or what the adapter makes of the agent.
+  Task<Plan> plan(core::RunInput input);
+  Result<core::RunEnvironment> environment_for(const Plan& plan, const core::RunInput& input,
+                                               const drivers::Workspace& workspace) const;
+  // Values of secrets and the run's token, just before they are needed; all of them are hidden.
+  Task<> resolve(Plan& plan);
+  Task<std::optional<std::string>> earlier_session();
+  Task<std::int64_t> known_agent_events();
+  Task<drivers::Ended> follow();
+  Task<drivers::Ended> follow_once();
+  Task<End> work();
+  Result<End> setup_failed(Error error) const;
+  static End cancelled();
+  End judge(const drivers::Ended& ended) const;
+  Task<> finish(End end);
+  Task<> release();
+
+  // One transaction of this node on the run: read, change, write, and the event that tells it.
+  using Change = std::function<void(core::Run&)>;
+  Result<> record_in(store::Session& session, std::optional<core::RunEvent> event,
+                     const Change& change, const std::string& message);
+  Result<> note(store::Session& session, std::string type, std::string message,
+                std::optional<bj::object> payload);
+  core::Call call() const;
+  Task<> cancel_command();
+  Task<> renew_command();
+
+  WorkTools& tools_;
+  core::RunId id_;
+  core::CompanyId company_;
+  core::Stored<core::Run> run_;
+  LeaseWork::Row lease_;
+  std::optional<core::Environment> environment_;
+  std::optional<core::Agent> agent_;
+  std::optional<drivers::LeaseFacts> place_;
+  drivers::Driver* driver_ = nullptr;
+  std::unique_ptr<RunOutput> output_;
+  std::vector<Secret> hidden_;  // until there is an output
+  bool executes_ = false;
+  bool cancelled_ = false;
+  bool cancelling_ = false;
+  TaskGroup side_;  // renewals and the cancel, beside the following
+};
+
+}  // namespace berth::engine

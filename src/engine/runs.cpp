@@ -1,0 +1,435 @@
+#include "engine/runs.hpp"
+
+#include "core/adapters.hpp"
+#include "engine/checks.hpp"
+#include "engine/environment_secrets.hpp"
+#include "engine/journal.hpp"
+#include "engine/listing.hpp"
+#include "engine/once.hpp"
+#include "engine/run_inputs.hpp"
+#include "engine/settings.hpp"
+#include "engine/workshop.hpp"
+#include "store/agents.hpp"
+#include "store/companies.hpp"
+#include "store/environments.hpp"
+#include "store/leases.hpp"
+#include "store/run_events.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::int64_t timeout_ms_max = 30LL * 24 * 60 * 60 * 1000;
+constexpr std::int64_t grace_ms_max = 10LL * 60 * 1000;
+constexpr std::int64_t terminal_size_max = 10'000;
+// What another server changes wakes nobody here.
+constexpr std::chrono::milliseconds look_every{1000};
+constexpr std::chrono::milliseconds wait_max{60'000};
+constexpr std::size_t follow_bytes = std::size_t{1} << 20;
+
+// What a run is made of, before it has a row.
+struct Wish {
+  core::CompanyId company_id;
+  std::optional<core::AgentId> agent_id = {};
+  std::optional<core::EnvironmentId> environment_id = {};
+  std::optional<core::RunCommand> command = {};
+  bj::object env = {};
+  std::string stdin_text = {};
+  core::InvocationSource source = core::InvocationSource::on_demand;
+  std::optional<core::TriggerDetail> trigger_detail = {};
+  bj::object context = {};
+  std::optional<core::RunId> retry_of = {};
+};
+
+Result<> check_number(std::optional<std::int64_t> value, std::string_view field, std::int64_t least,
+                      std::int64_t most) {
+  if (!value || (*value >= least && *value <= most)) return {};
+  return fail(Errc::unprocessable,
+              "/" + std::string{field} + ": is no number from " + std::to_string(least) + " to " +
+                  std::to_string(most),
+              "leave it out for the default");
+}
+
+Result<core::RunCommand> command_of(const StartRun& wanted) {
+  core::RunCommand command{.argv = {wanted.command}, .cwd = wanted.cwd};
+  if (wanted.args) {
+    command.argv.insert(command.argv.end(), wanted.args->begin(), wanted.args->end());
+  }
+  BERTH_DO(core::check_argv(command.argv));
+  if (wanted.cwd && (!wanted.cwd->starts_with('/') || wanted.cwd->contains('\0'))) {
+    return fail(Errc::unprocessable, "/cwd: " + in_quotes(*wanted.cwd) + " is no absolute path",
+                "name a folder of the environment from its root on, or leave it out");
+  }
+  BERTH_DO(check_number(wanted.timeout_ms, "timeoutMs", 1, timeout_ms_max));
+  BERTH_DO(check_number(wanted.grace_ms, "graceMs", 0, grace_ms_max));
+  if (wanted.terminal) {
+    BERTH_DO(check_number(wanted.terminal->columns, "terminal/columns", 1, terminal_size_max));
+    BERTH_DO(check_number(wanted.terminal->rows, "terminal/rows", 1, terminal_size_max));
+  }
+  if (wanted.stdin_text && wanted.stdin_open.value_or(false)) {
+    return fail(Errc::unprocessable, "/stdinText: stdin is either given here or left open",
+                "leave out stdinText or stdinOpen");
+  }
+  command.timeout_ms = wanted.timeout_ms;
+  command.grace_ms = wanted.grace_ms.value_or(command.grace_ms);
+  command.terminal = wanted.terminal;
+  command.stdin_open = wanted.stdin_open.value_or(false);
+  command.stdin_bytes = static_cast<std::int64_t>(wanted.stdin_text.value_or("").size());
+  return command;
+}
+
+Result<core::Stored<core::Environment>> chosen(store::Session& session,
+                                               const core::Company& company,
+                                               const core::EnvironmentChoice& choice) {
+  if (choice.id) {
+    return store::find_environment(session, core::Reach::only(company.id), *choice.id);
+  }
+  BERTH_TRY(auto local, store::find_local_environment(session, company.id));
+  if (local) return *std::move(local);
+  return fail(Errc::environment_not_found, "The company has no Local environment",
+              "name an environment for the run");
+}
+
+Result<core::ChosenEnvironment> choose(store::Session& session, const Catalog& catalog,
+                                       const Wish& wish, const core::Company& company,
+                                       const std::optional<core::Agent>& agent) {
+  core::EnvironmentWishes wishes;
+  wishes.run = wish.environment_id;
+  wishes.company_default = company.default_environment_id;
+  if (agent) wishes.agent_default = agent->default_environment_id;
+  const core::EnvironmentChoice choice = core::choose_environment(wishes);
+  BERTH_TRY(const auto environment, chosen(session, company, choice));
+  if (environment.value.status != core::EnvironmentStatus::active) {
+    return fail(Errc::environment_inactive,
+                "Environment \"" + environment.value.name + "\" is not active (status: " +
+                    std::string{name_of(environment.value.status)} + ").",
+                "set its status to active, or choose another environment");
+  }
+  const auto adapter = agent ? agent->adapter_type : core::AdapterType::process;
+  BERTH_DO(core::check_fit(adapter, environment.value, catalog.facts()));
+  return core::explain_choice(environment.value, choice.reason);
+}
+
+Result<std::optional<core::Agent>> runnable_agent(store::Session& session, const Wish& wish) {
+  if (!wish.agent_id) return std::nullopt;
+  BERTH_TRY(auto row,
+            store::find_agent(session, core::Reach::only(wish.company_id), *wish.agent_id));
+  const bool can_run = row.value.status != core::AgentStatus::terminated &&
+                       row.value.status != core::AgentStatus::pending_approval;
+  if (can_run) return std::move(row.value);
+  return fail(Errc::agent_not_runnable,
+              "Agent " + row.value.name + " is " + std::string{name_of(row.value.status)},
+              "set its status to idle");
+}
+
+std::vector<std::string> names_of(const bj::object& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object) names.emplace_back(name);
+  std::ranges::sort(names);
+  return names;
+}
+
+// The run, what it was given, the bindings of its secrets, its first event and the activity: one
+// transaction.
+Result<core::Run> insert(store::Session& session, Means& means, const Catalog& catalog,
+                         const core::Call& call, const Wish& wish) {
+  BERTH_TRY(const auto company,
+            store::find_company(session, core::Reach::of(call.who), wish.company_id));
+  BERTH_TRY(const std::optional<core::Agent> agent, runnable_agent(session, wish));
+  BERTH_TRY(const core::ChosenEnvironment choice,
+            choose(session, catalog, wish, company.value, agent));
+  BERTH_TRY(const InstanceSettings settings, read_settings(session));
+  BERTH_TRY(const core::EnvVars vars,
+            core::normalize_env_vars(wish.env, settings.plain_secrets(), "/env"));
+  const Time now = means.clock.now();
+  core::Run run{.id = core::RunId::make(means.random, now),
+                .company_id = wish.company_id,
+                .agent_id = wish.agent_id,
+                .environment_id = choice.environment_id,
+                .invocation_source = wish.source,
+                .trigger_detail = wish.trigger_detail,
+                .command = wish.command,
+                .environment_choice = choice,
+                .retry_of_run_id = wish.retry_of,
+                .context_snapshot = wish.context,
+                .created_at = now,
+                .updated_at = now};
+  if (run.command) run.command->env_names = names_of(vars.canonical);
+  core::enter_phase(run.phases, core::RunPhase::queued, now);
+  BERTH_DO(store::insert_run(session, run));
+  if (!vars.canonical.empty() || !wish.stdin_text.empty()) {
+    BERTH_TRY(
+        const store::SealedInput sealed,
+        seal_run_input(session, means,
+                       {.run_id = run.id, .env = vars.canonical, .stdin_text = wish.stdin_text}));
+    BERTH_DO(store::insert_run_input(session, sealed));
+  }
+  if (!vars.refs.empty()) {
+    BERTH_DO(bind_refs(session, means, wish.company_id, core::SecretTarget::run, run.id.str(),
+                       BindingPart::env_vars, vars.refs));
+  }
+  BERTH_DO(store::append_run_event(session, {.company_id = run.company_id,
+                                             .run_id = run.id,
+                                             .agent_id = run.agent_id,
+                                             .event_type = "lifecycle",
+                                             .message = choice.explanation,
+                                             .payload = bj::object{{"status", "queued"}},
+                                             .created_at = now}));
+  BERTH_DO(record(
+      session, means, call,
+      {run.company_id,
+       "heartbeat.invoked",
+       "heartbeat_run",
+       run.id.str(),
+       {{"environmentId", choice.environment_id.str()}, {"reason", name_of(choice.reason)}}}));
+  return run;
+}
+
+EnvironmentBrief brief_of(const core::Environment& environment) {
+  return {environment.id, environment.name, environment.driver};
+}
+
+LeaseBrief brief_of(const core::LeaseRecord& lease) {
+  return {.id = lease.id,
+          .status = lease.status,
+          .lease_policy = lease.lease_policy,
+          .provider = lease.provider,
+          .provider_lease_id = lease.provider_lease_id,
+          .failure_reason = lease.failure_reason,
+          .cleanup_status = lease.cleanup_status,
+          .acquired_at = lease.acquired_at,
+          .released_at = lease.released_at};
+}
+
+}  // namespace
+
+Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun wanted) {
+  Wish wish{.company_id = std::move(company),
+            .agent_id = wanted.agent_id,
+            .environment_id = wanted.environment_id,
+            .env = wanted.env.value_or(bj::object{}),
+            .stdin_text = wanted.stdin_text.value_or("")};
+  BERTH_CO_TRY(wish.command, command_of(wanted));
+  BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, [&](store::Session& s) {
+                 return insert(s, means_, catalog_, call, wish);
+               }));
+  means_.feed.changed(run.company_id);
+  workshop_.poke();
+  co_return run;
+}
+
+Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
+  const auto work = [&](store::Session& s) -> Result<core::Run> {
+    BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
+    Wish wish{.company_id = row.value.company_id,
+              .agent_id = agent,
+              .environment_id = wanted.environment_id,
+              .env = wanted.env.value_or(bj::object{}),
+              .stdin_text = wanted.prompt.value_or(""),
+              .source = wanted.source.value_or(core::InvocationSource::on_demand),
+              .trigger_detail = wanted.trigger_detail,
+              .context = wanted.payload.value_or(bj::object{})};
+    if (wanted.reason) wish.context["reason"] = *wanted.reason;
+    if (wanted.force_fresh_session) wish.context["forceFreshSession"] = *wanted.force_fresh_session;
+    return insert(s, means_, catalog_, call, wish);
+  };
+  BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, work));
+  means_.feed.changed(run.company_id);
+  workshop_.poke();
+  co_return run;
+}
+
+Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
+  const auto work = [&](store::Session& s) -> Result<core::Run> {
+    BERTH_TRY(const auto row, store::find_run(s, core::Reach::of(call.who), id));
+    const core::Run& before = row.value;
+    if (!core::is_final(before.status)) {
+      return fail(Errc::conflict, "Run " + id.str() + " is not over yet",
+                  "cancel it first, or wait for its end");
+    }
+    const bool had_input =
+        before.command && (!before.command->env_names.empty() || before.command->stdin_bytes > 0);
+    if (had_input && !before.agent_id) {
+      return fail(Errc::unprocessable,
+                  "Run " + id.str() + " was given variables or stdin, which are not kept",
+                  "start a new run with them");
+    }
+    Wish wish{.company_id = before.company_id,
+              .agent_id = before.agent_id,
+              .environment_id = before.environment_choice &&
+                                        before.environment_choice->reason == core::ChoiceReason::run
+                                    ? before.environment_id
+                                    : std::nullopt,
+              .source = before.invocation_source,
+              .trigger_detail = before.trigger_detail,
+              .context = before.context_snapshot,
+              .retry_of = id};
+    if (!before.agent_id) wish.command = before.command;
+    return insert(s, means_, catalog_, call, wish);
+  };
+  BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, work));
+  means_.feed.changed(run.company_id);
+  workshop_.poke();
+  co_return run;
+}
+
+Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {
+  const auto work = [&](store::Session& s) -> Result<core::Run> {
+    const Time now = means_.clock.now();
+    BERTH_TRY(auto row, store::find_run(s, core::Reach::of(call.who), id));
+    if (core::is_final(row.value.status)) return std::move(row.value);
+    BERTH_TRY(row, store::request_cancel(s, core::Reach::of(call.who), id, now));
+    BERTH_DO(record(s, means_, call,
+                    {row.value.company_id, "heartbeat.cancelled", "heartbeat_run", id.str()}));
+    if (row.value.status != core::RunState::queued) return std::move(row.value);
+    // Nothing was started, so the intention is the fact.
+    row.value.error = "Cancelled by a board operator";
+    row.value.error_code = name_of(Errc::cancelled);
+    core::end_phases(row.value.phases, now);
+    BERTH_TRY(row, store::move_run(s, std::move(row), core::RunEvent::cancelled, now));
+    BERTH_DO(store::append_run_event(s, {.company_id = row.value.company_id,
+                                         .run_id = id,
+                                         .agent_id = row.value.agent_id,
+                                         .event_type = "lifecycle",
+                                         .message = "Cancelled by a board operator",
+                                         .payload = bj::object{{"status", "cancelled"}},
+                                         .created_at = now}));
+    return std::move(row.value);
+  };
+  BERTH_CO_TRY(core::Run run, co_await means_.store.write(work));
+  workshop_.cancel(id);
+  means_.feed.changed(run.company_id);
+  means_.feed.changed(id);
+  co_return run;
+}
+
+Task<core::Listing<core::Run>> Runs::list(core::Call call, core::CompanyId company,
+                                          store::RunFilter filter, core::PageRequest page) {
+  using Rows = core::Page<core::Run>;
+  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    return store::list_runs(s, company, filter, page);
+  }));
+  co_return to_listing(std::move(rows));
+}
+
+Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::milliseconds wait) {
+  const auto look = [&](store::Session& s) -> Result<RunView> {
+    BERTH_TRY(auto row, store::find_run(s, core::Reach::of(call.who), id));
+    RunView view{{std::move(row.value)}};
+    if (view.status == core::RunState::queued) {
+      BERTH_TRY(view.queue, place_in_queue(s, view, workshop_.limits()));
+    }
+    const core::Reach reach = core::Reach::of(call.who);
+    if (view.environment_id) {
+      const auto environment = store::find_environment(s, reach, *view.environment_id);
+      if (environment) view.environment = brief_of(environment->value);
+    }
+    if (view.lease_id) {
+      const auto lease = store::find_lease_record(s, reach, *view.lease_id);
+      if (lease) view.environment_lease = brief_of(lease->value);
+    }
+    return view;
+  };
+  BERTH_CO_TRY(RunView view, co_await means_.store.read(look));
+  const core::RunState before = view.status;
+  const Clock::Steady until = means_.clock.steady() + std::min(wait, wait_max);
+  while (view.status == before && !core::is_final(view.status)) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - means_.clock.steady());
+    if (left.count() <= 0) break;
+    BERTH_CO_DO(co_await means_.feed.wait(id, std::min(left, look_every)));
+    BERTH_CO_TRY(view, co_await means_.store.read(look));
+  }
+  co_return view;
+}
+
+Task<std::vector<core::RunEventRecord>> Runs::events(core::Call call, core::RunId id,
+                                                     std::int64_t after_seq, std::int64_t limit) {
+  using Events = std::vector<core::RunEventRecord>;
+  co_return co_await means_.store.read([&](store::Session& s) -> Result<Events> {
+    BERTH_DO(store::find_run(s, core::Reach::of(call.who), id));
+    return store::run_events_after(s, id, after_seq, limit);
+  });
+}
+
+Task<Runs::EventNews> Runs::next_events(core::Call call, core::RunId id, std::int64_t after_seq) {
+  constexpr std::int64_t batch = 200;
+  const auto look = [&](store::Session& s) -> Result<EventNews> {
+    // The status first: events that came before it was final are then all seen.
+    BERTH_TRY(const auto run, store::find_run(s, core::Reach::of(call.who), id));
+    EventNews news;
+    BERTH_TRY(news.events, store::run_events_after(s, id, after_seq, batch));
+    news.complete = news.events.empty() && core::is_final(run.value.status);
+    return news;
+  };
+  BERTH_CO_TRY(EventNews news, co_await means_.store.read(look));
+  if (!news.events.empty() || news.complete) co_return news;
+  BERTH_CO_DO(co_await means_.feed.wait(id, look_every));
+  co_return co_await means_.store.read(look);
+}
+
+Task<LogText> Runs::log(core::Call call, core::RunId id, LogRead read) {
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_run(s, core::Reach::of(call.who), id);
+  }));
+  BERTH_CO_DO(expect_log(row.value));
+  BERTH_CO_TRY(const std::vector<LogPiece> pieces, logs_.read(id, read.offset, read.bytes_max));
+  std::vector<core::OutputRecord> records;
+  records.reserve(pieces.size());
+  for (const LogPiece& piece : pieces) {
+    records.push_back({piece.seq, piece.offset, piece.at, piece.stream, piece.bytes});
+  }
+  core::LogPage page = read.format == LogFormat::raw
+                           ? core::log_bytes(records, read.offset, read.bytes_max, read.stream)
+                           : core::log_lines(records, read.offset, read.bytes_max);
+  if (pieces.empty()) page.next_offset = read.offset;
+  const bool is_over = core::is_final(row.value.status);
+  co_return LogText{.run_id = id,
+                    .content = std::move(page.content),
+                    .next_offset = page.next_offset,
+                    .eof = is_over && page.next_offset >= row.value.log_bytes};
+}
+
+Result<> Runs::expect_log(const core::Run& run) const {
+  // The row knows of output that this disk does not have: it is on the disk of another server.
+  if (run.log_bytes == 0 || logs_.has(run.id)) return {};
+  return fail(Errc::log_unavailable,
+              "The log of run " + run.id.str() + " is on the disk of node " +
+                  (run.node_id ? run.node_id->str() : "unknown"),
+              "ask the server that worked on the run");
+}
+
+Task<LogNews> Runs::follow(core::Call call, core::RunId id, std::int64_t offset) {
+  for (int look = 0;; ++look) {
+    // The status before the bytes: what was written before it was final is then all seen.
+    BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+      return store::find_run(s, core::Reach::of(call.who), id);
+    }));
+    BERTH_CO_DO(expect_log(row.value));
+    LogNews news{.next_offset = offset};
+    BERTH_CO_TRY(news.pieces, logs_.read(id, offset, follow_bytes));
+    if (!news.pieces.empty()) {
+      LogPiece& first = news.pieces.front();
+      first.bytes.erase(0,
+                        static_cast<std::size_t>(std::max<std::int64_t>(0, offset - first.offset)));
+      first.offset = std::max(first.offset, offset);
+      const LogPiece& last = news.pieces.back();
+      news.next_offset = last.offset + static_cast<std::int64_t>(last.bytes.size());
+    }
+    news.complete = core::is_final(row.value.status) && news.next_offset >= row.value.log_bytes;
+    if (!news.pieces.empty() || news.complete || look > 0) co_return news;
+    BERTH_CO_DO(co_await means_.feed.wait(id, look_every));
+  }
+}
+
+Task<> Runs::send(core::Call call, core::RunId id, RunInputPiece input) {
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_run(s, core::Reach::of(call.who), id);
+  }));
+  if (core::is_final(row.value.status)) {
+    co_return fail(Errc::run_not_running, "Run " + id.str() + " is over",
+                   "nothing reads what is sent to it");
+  }
+  co_return co_await workshop_.send(id, std::move(input));
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "engine/lease_work.hpp"
+#include "engine/workshop.hpp"
+
+namespace berth::engine {
+
+// The one owner of every lease and sandbox that nobody works with: what is due is brought a step
+// towards its end. A failed step waits longer each time, and what fails too often is parked, out of
+// the way of others, until an operator decides. Runs on every server; each takes different rows.
+class Sweeper {
+ public:
+  Sweeper(Means& means, LeaseWork& leases, Workshop& workshop, asio::any_io_executor executor)
+      : means_(means), leases_(leases), workshop_(workshop), executor_(executor), work_(executor) {}
+
+  // Until it is cancelled.
+  Task<> sweep();
+  Task<> stop() { co_return co_await work_.stop(); }
+
+ private:
+  Task<> sweep_once();
+  // Leases of which this machine still holds something although their rows are final: what a server
+  // left behind that was fenced and then killed.
+  Task<> sweep_held();
+  Task<> handle(LeaseWork::Row lease);
+  Task<> handle_sandbox(core::Stored<core::Sandbox> sandbox);
+  // A lease whose run is not over: true when it has been dealt with.
+  Task<bool> spare_or_expire(LeaseWork::Row lease);
+
+  Means& means_;
+  LeaseWork& leases_;
+  Workshop& workshop_;
+  asio::any_io_executor executor_;
+  TaskGroup work_;
+};
+
+}  // namespace berth::engine

@@ -1,0 +1,199 @@
+#include "engine/workshop.hpp"
+
+#include "base/fault_point.hpp"
+#include "base/log.hpp"
+#include "engine/insist.hpp"
+#include "engine/node_life.hpp"
+#include "store/leases.hpp"
+#include "store/nodes.hpp"
+#include "store/run_events.hpp"
+#include "store/runs.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace berth::engine {
+namespace {
+
+// Runs that another server queued are found at the latest after this.
+constexpr std::chrono::seconds look_every{2};
+constexpr std::int64_t orphans_at_a_time = 50;
+
+}  // namespace
+
+void Workshop::reachable_as(std::string api_url, std::vector<std::string> candidates) {
+  tools_.options.api_url = std::move(api_url);
+  tools_.options.api_candidates = std::move(candidates);
+}
+
+void Workshop::poke() {
+  has_news_ = true;
+  news_.cancel();
+}
+
+Task<> Workshop::dispatch() {
+  while (true) {
+    has_news_ = false;
+    if (Result<> taken = co_await take_queued(); !taken) {
+      if (taken.error().code == Errc::cancelled) co_return Result<>{};
+      log::warn("workshop.dispatch_failed", {{"error", taken.error().message}});
+    }
+    if (has_news_) continue;
+    news_.expires_after(look_every);
+    const auto [error] = co_await news_.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (error && !has_news_) co_return Result<>{};
+  }
+}
+
+Task<> Workshop::take_queued() {
+  const QueueLimits room = limits();
+  if (room.running >= room.limit) co_return Result<>{};
+  // Most looks find nothing, and a look need not wait for writers.
+  BERTH_CO_TRY(const auto waiting, co_await tools_.means.store.read([](store::Session& s) {
+    return store::queued_runs(s, {}, 1);
+  }));
+  if (waiting.empty()) co_return Result<>{};
+  BERTH_CO_TRY(auto claimed, co_await tools_.means.store.write([&](store::Session& s) {
+    return claim_queued(s, tools_.means, catalog_, tools_.leases, room);
+  }));
+  fault_point("claim.recorded");
+  for (ClaimedRun& run : claimed) start(std::move(run));
+  co_return Result<>{};
+}
+
+void Workshop::start(ClaimedRun claimed) {
+  auto work = std::make_shared<RunWork>(tools_, std::move(claimed.run), std::move(claimed.lease));
+  tools_.means.feed.changed(work->company());
+  tools_.means.feed.changed(work->id());
+  live_.insert_or_assign(work->id(), work);
+  work_.start("run " + work->id().str(), carry(work));
+}
+
+Task<> Workshop::carry(std::shared_ptr<RunWork> work) {
+  Result<> done = co_await work->carry();
+  live_.erase(work->id());
+  poke();
+  co_return done;
+}
+
+Task<> Workshop::adopt_orphans() {
+  BERTH_CO_TRY(auto orphans, co_await tools_.means.store.read([](store::Session& s) {
+    return store::orphaned_runs(s, orphans_at_a_time);
+  }));
+  for (auto& run : orphans) {
+    if (live_.contains(run.value.id)) continue;
+    const core::RunId id = run.value.id;
+    const Result<> adopted = co_await adopt(std::move(run));
+    if (!adopted && adopted.error().code != Errc::conflict) {
+      log::warn("run.adopt_failed", {{"run", id}, {"error", adopted.error().message}});
+    }
+  }
+  co_return Result<>{};
+}
+
+Task<> Workshop::adopt(core::Stored<core::Run> orphan) {
+  const Time now = tools_.means.clock.now();
+  const core::NodeId node = tools_.leases.node();
+  bool must_wait = false;
+  bool is_out_of_reach = false;
+  const auto take = [&](store::Session& s) -> Result<std::optional<ClaimedRun>> {
+    BERTH_DO(expect_alive(s, node));
+    BERTH_TRY(auto run, store::find_run(s, core::Reach::everything(), orphan.value.id));
+    if (core::is_final(run.value.status) || run.value.node_id != orphan.value.node_id) {
+      return std::nullopt;
+    }
+    BERTH_TRY(auto lease,
+              store::find_lease_record(s, core::Reach::everything(), *run.value.lease_id));
+    // A keeper of another machine cannot be reached from here; it ends its command by itself when
+    // nobody renews it, and then the run is over.
+    is_out_of_reach =
+        lease.value.driver == core::DriverKind::local && !former_.contains(*run.value.node_id);
+    if (is_out_of_reach) {
+      BERTH_TRY(const auto holder, store::find_node(s, *run.value.node_id));
+      must_wait = holder && holder->fenced_at.value_or(now) + tools_.options.hold_ms > now;
+      return std::nullopt;
+    }
+    run.value.node_id = node;
+    lease.value.node_id = node;
+    lease.value.next_attempt_at = lease.value.expires_at;
+    BERTH_TRY(run, store::update_run(s, std::move(run), now));
+    BERTH_TRY(lease, store::update_lease(s, std::move(lease), now));
+    return ClaimedRun{std::move(run), std::move(lease)};
+  };
+  BERTH_CO_TRY(auto claimed, co_await tools_.means.store.write(take));
+  fault_point("adopt.recorded");
+  if (claimed) {
+    log::info("run.adopted", {{"run", orphan.value.id}});
+    start(*std::move(claimed));
+  } else if (is_out_of_reach && !must_wait) {
+    co_return co_await interrupt(orphan.value.id);
+  }
+  co_return Result<>{};
+}
+
+Task<> Workshop::interrupt(core::RunId id) {
+  const auto end = [&](store::Session& s) -> Result<> {
+    BERTH_DO(expect_alive(s, tools_.leases.node()));
+    const Time now = tools_.means.clock.now();
+    BERTH_TRY(auto run, store::find_run(s, core::Reach::everything(), id));
+    BERTH_TRY(auto lease,
+              store::find_lease_record(s, core::Reach::everything(), *run.value.lease_id));
+    run.value.error = "The server that held the run is gone, and its command with it";
+    run.value.error_code = name_of(Errc::process_lost);
+    core::end_phases(run.value.phases, now);
+    BERTH_TRY(run, store::move_run(s, std::move(run), core::RunEvent::interrupted, now));
+    BERTH_DO(store::append_run_event(s, {.company_id = run.value.company_id,
+                                         .run_id = id,
+                                         .agent_id = run.value.agent_id,
+                                         .event_type = "lifecycle",
+                                         .level = core::EventLevel::error,
+                                         .message = *run.value.error,
+                                         .created_at = now}));
+    lease.value.failure_reason = "node_lost";
+    lease.value.next_attempt_at = now;
+    BERTH_DO(store::move_lease(s, std::move(lease), core::LeaseEvent::teardown_failed, now));
+    tools_.means.feed.changed(run.value.company_id);
+    return {};
+  };
+  co_return co_await tools_.means.store.write(end);
+}
+
+void Workshop::after_beat() {
+  for (const auto& [id, work] : live_) work->renew();
+  work_.start("look for cancels", look_for_cancels());
+}
+
+Task<> Workshop::look_for_cancels() {
+  if (live_.empty()) co_return Result<>{};
+  BERTH_CO_TRY(const auto runs, co_await tools_.means.store.read([&](store::Session& s) {
+    return store::runs_of_node(s, tools_.leases.node(), tools_.options.runs_max);
+  }));
+  for (const auto& run : runs) {
+    if (run.value.cancel_requested_at) cancel(run.value.id);
+  }
+  co_return Result<>{};
+}
+
+void Workshop::cancel(const core::RunId& run) {
+  if (const auto found = live_.find(run); found != live_.end()) found->second->cancel();
+}
+
+Task<> Workshop::send(core::RunId run, drivers::Input input) {
+  const auto found = live_.find(run);
+  if (found == live_.end()) {
+    co_return fail(Errc::run_not_running, "Run " + run.str() + " does not execute here",
+                   "wait until it is running; send it to the server that works on it");
+  }
+  const std::shared_ptr<RunWork> work = found->second;
+  co_return co_await work->send(std::move(input));
+}
+
+void Workshop::hide(const core::RunId& run, const Secret& value) {
+  if (const auto found = live_.find(run); found != live_.end()) found->second->hide(value);
+}
+
+Task<> Workshop::stop() {
+  co_return co_await work_.stop();
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "engine/run_queue.hpp"
+#include "engine/run_secrets.hpp"
+#include "engine/run_work.hpp"
+
+#include <map>
+#include <set>
+
+namespace berth::engine {
+
+// Where runs are carried out: takes them from the queue as there is room, and takes over those
+// whose server is gone. It ends without ending them: a keeper holds each command, and the next
+// server goes on. One thread.
+class Workshop final : public RedactionSink {
+ public:
+  // `former` are the nodes that this server's home had before: what they held on this machine is
+  // here.
+  Workshop(WorkTools tools, const Catalog& catalog, std::set<core::NodeId> former)
+      : tools_(std::move(tools)),
+        catalog_(catalog),
+        former_(std::move(former)),
+        news_(tools_.executor),
+        work_(tools_.executor) {}
+
+  // Under which addresses processes reach this server: known when it listens.
+  void reachable_as(std::string api_url, std::vector<std::string> candidates);
+  // Until it is cancelled.
+  Task<> dispatch();
+  // Something was queued.
+  void poke();
+  // Takes over runs of fenced nodes; ends those that nobody can reach any more.
+  Task<> adopt_orphans();
+  // Every command lives on as long as this server does, and learns of a cancel that another server
+  // took.
+  void after_beat();
+  Task<> stop();
+
+  bool has(const core::RunId& run) const { return live_.contains(run); }
+  void cancel(const core::RunId& run);
+  Task<> send(core::RunId run, drivers::Input input);
+  void hide(const core::RunId& run, const Secret& value) override;
+  QueueLimits limits() const {
+    return {static_cast<std::int64_t>(live_.size()), tools_.options.runs_max};
+  }
+
+ private:
+  Task<> take_queued();
+  Task<> adopt(core::Stored<core::Run> run);
+  Task<> interrupt(core::RunId id);
+  Task<> look_for_cancels();
+  void start(ClaimedRun claimed);
+  Task<> carry(std::shared_ptr<RunWork> work);
+
+  WorkTools tools_;
+  const Catalog& catalog_;
+  std::set<core::NodeId> former_;
+  std::map<core::RunId, std::shared_ptr<RunWork>> live_;
+  asio::steady_timer news_;
+  bool has_news_ = true;
+  TaskGroup work_;
+};
+
+}  // namespace berth::engine
