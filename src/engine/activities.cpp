@@ -17,7 +17,7 @@ Task<core::Listing<core::Activity>> Activities::list(core::Call call, core::Comp
                                                      core::PageRequest page) {
   using Rows = core::Page<core::Activity>;
   BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
-    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_activity(s, company, filter, page);
   }));
   co_return to_listing(std::move(rows));
@@ -33,7 +33,7 @@ Task<std::vector<core::Activity>> Activities::after(core::Call call, core::Compa
                                                     std::optional<core::EventId> last) {
   using Entries = std::vector<core::Activity>;
   const auto look = [&](store::Session& s) -> Result<Entries> {
-    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     if (last) return store::activity_after(s, company, *last, batch_max);
     BERTH_TRY(const auto page, store::list_activity(s, company, {}, {.limit = batch_max}));
     Entries out;

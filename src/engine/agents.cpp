@@ -16,7 +16,7 @@ Task<core::Listing<core::Agent>> Agents::list(core::Call call, core::CompanyId c
                                               core::PageRequest page) {
   using Rows = core::Page<core::Agent>;
   BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
-    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_agents(s, company, page);
   }));
   co_return to_listing(std::move(rows));
@@ -52,7 +52,7 @@ Task<core::Stored<core::Agent>> Agents::create(core::Call call, core::CompanyId 
                                                CreateAgent wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
   const auto work = [&](store::Session& s) -> Result<core::Stored<core::Agent>> {
-    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     const Time now = means_.clock.now();
     core::Agent agent{.id = core::AgentId::make(means_.random, now),
                       .company_id = company,

@@ -110,7 +110,7 @@ Task<core::Listing<EnvironmentView>> Environments::list(core::Call call, core::C
                                                         core::PageRequest page) {
   using Rows = core::Page<core::Environment>;
   BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
-    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_environments(s, company, filter, page);
   }));
   co_return to_listing(std::move(rows), [&](core::Environment environment) {
@@ -120,7 +120,7 @@ Task<core::Listing<EnvironmentView>> Environments::list(core::Call call, core::C
 
 Task<Capabilities> Environments::capabilities(core::Call call, core::CompanyId company) {
   BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
-    return store::find_company(s, core::Reach::of(call.who), company);
+    return store::expect_company(s, core::Reach::of(call.who), company);
   }));
   co_return catalog_.capabilities();
 }
@@ -136,13 +136,15 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
                                                            const core::Call& call,
                                                            const core::CompanyId& company,
                                                            const CreateEnvironment& wanted) {
-  BERTH_DO(store::find_company(session, core::Reach::of(call.who), company));
-  BERTH_TRY(const InstanceSettings settings, read_settings(session));
+  BERTH_DO(store::expect_company(session, core::Reach::of(call.who), company));
   BERTH_TRY(auto config,
             core::normalize_for_store(wanted.driver, wanted.config.value_or(bj::object{})));
   BERTH_DO(check_provider(wanted.driver, config.config));
-  BERTH_TRY(auto vars, core::normalize_env_vars(wanted.env_vars.value_or(bj::object{}),
-                                                settings.plain_secrets()));
+  core::EnvVars vars;
+  if (wanted.env_vars && !wanted.env_vars->empty()) {
+    BERTH_TRY(const InstanceSettings settings, read_settings(session));
+    BERTH_TRY(vars, core::normalize_env_vars(*wanted.env_vars, settings.plain_secrets()));
+  }
   const Time now = means_.clock.now();
   core::Environment environment{.id = core::EnvironmentId::make(means_.random, now),
                                 .company_id = company,
@@ -159,10 +161,15 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
   environment.config = config.config;
   BERTH_DO(store::insert_environment(session, environment));
   const std::string& id = environment.id.str();
-  BERTH_DO(bind_refs(session, means_, company, core::SecretTarget::environment, id,
-                     BindingPart::config, config.refs));
-  BERTH_DO(bind_refs(session, means_, company, core::SecretTarget::environment, id,
-                     BindingPart::env_vars, vars.refs));
+  // What has just been made has no bindings yet that an empty list would have to take away.
+  if (!config.refs.empty()) {
+    BERTH_DO(bind_refs(session, means_, company, core::SecretTarget::environment, id,
+                       BindingPart::config, config.refs));
+  }
+  if (!vars.refs.empty()) {
+    BERTH_DO(bind_refs(session, means_, company, core::SecretTarget::environment, id,
+                       BindingPart::env_vars, vars.refs));
+  }
   BERTH_DO(record(session, means_, call,
                   {company,
                    "environment.created",

@@ -32,7 +32,7 @@ Task<core::Listing<core::Token>> Tokens::list(core::Call call, core::CompanyId c
                                               core::PageRequest page) {
   using Rows = core::Page<core::Token>;
   BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
-    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_tokens(s, core::Reach::only(company), page);
   }));
   co_return to_listing(std::move(rows));
@@ -92,7 +92,7 @@ Task<NewToken> Tokens::create(core::Call call, core::CompanyId company, CreateTo
   const Wish wish{company,         kind,        wanted.role.value_or(core::Role::viewer),
                   wanted.agent_id, wanted.name, wanted.expires_at};
   const auto work = [&](store::Session& s) -> Result<NewToken> {
-    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     if (wish.agent_id) BERTH_DO(store::find_agent(s, core::Reach::only(company), *wish.agent_id));
     return insert(s, call, wish, make_key());
   };

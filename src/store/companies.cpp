@@ -32,6 +32,14 @@ Result<Stored<core::Company>> find_company(Session& session, const core::Reach& 
   return *std::move(found);
 }
 
+Result<> expect_company(Session& session, const core::Reach& reach, const core::CompanyId& id) {
+  BERTH_TRY(const Rows found,
+            query(session, "select 1 from companies where id = $1 and ($2 = '' or id = $2)", id,
+                  reach.sql()));
+  if (found.rows.empty()) return not_found();
+  return {};
+}
+
 Result<> update_company(Session& session, const Stored<core::Company>& company) {
   BERTH_TRY(const bool moved, update(session, company));
   if (moved) return {};

@@ -17,6 +17,8 @@ Result<Page<core::Company>> list_companies(Session& session, const core::Reach& 
 // apart.
 Result<Stored<core::Company>> find_company(Session& session, const core::Reach& reach,
                                            const core::CompanyId& id);
+// The same for whoever only asks whether it is there.
+Result<> expect_company(Session& session, const core::Reach& reach, const core::CompanyId& id);
 // `conflict` when the row changed since it was read.
 Result<> update_company(Session& session, const Stored<core::Company>& company);
 // Removes the company and everything that belongs to it. company_in_use while it has leases that

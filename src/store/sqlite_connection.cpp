@@ -127,9 +127,9 @@ bool SqliteConnection::in_transaction() const {
 }
 
 Result<SqliteConnection::Statement*> SqliteConnection::prepare(std::string_view sql) {
-  std::string text{sql};
-  if (const auto found = statements_.find(text); found != statements_.end()) return &found->second;
+  if (const auto found = statements_.find(sql); found != statements_.end()) return &found->second;
   if (statements_.size() >= statements_max) statements_.clear();
+  std::string text{sql};
 
   sqlite3_stmt* raw = nullptr;
   const int code = sqlite3_prepare_v3(handle_.get(), text.c_str(), static_cast<int>(text.size()),

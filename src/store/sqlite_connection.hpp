@@ -4,6 +4,7 @@
 #include "store/database.hpp"
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,10 @@ class SqliteConnection {
     Owned<StatementKind> handle;
     std::vector<int> places;  // of $1, $2, ...
   };
+  // Finds a text without making a string of it first.
+  struct TextHash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
 
   SqliteConnection(Owned<SqliteKind> handle, std::string path)
       : handle_(std::move(handle)), path_(std::move(path)) {}
@@ -53,7 +58,7 @@ class SqliteConnection {
 
   Owned<SqliteKind> handle_;  // first, so that the statements go before it
   std::string path_;
-  std::unordered_map<std::string, Statement> statements_;
+  std::unordered_map<std::string, Statement, TextHash, std::equal_to<>> statements_;
 };
 
 // What SQLite's last error on this connection means to an operator of the file at `path`.

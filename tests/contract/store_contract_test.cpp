@@ -127,12 +127,13 @@ TEST_P(Transactions, ADocumentComesBackAsItWas) {
 // committed together.
 class HeldWriter {
  public:
-  explicit HeldWriter(Database& database) {
+  // `outcome` is what the held work ends with.
+  explicit HeldWriter(Database& database, Result<> outcome = {}) {
     database.write(
-        [this](Session&) -> Result<> {
+        [this, outcome = std::move(outcome)](Session&) -> Result<> {
           entered_.count_down();
           go_.wait();
-          return {};
+          return outcome;
         },
         [this](Result<>) { ended_.count_down(); });
     entered_.wait();
@@ -170,6 +171,22 @@ TEST_P(Transactions, OneFailingWorkAmongManyUndoesOnlyItself) {
     EXPECT_EQ(ends[i].get_future().get().has_value(), i % 4 != 3) << "job " << i;
   }
   EXPECT_EQ(number("select count(*) from companies"), count * 3 / 4);
+}
+
+TEST_P(Transactions, AFailingFirstWorkTakesNoneOfTheOthersWithIt) {
+  const core::Company acme = company("Acme");
+  std::promise<Result<>> second;
+  std::promise<Result<>> third;
+  {
+    const HeldWriter held{*database_, fail(Errc::unprocessable, "the first")};
+    database_->write([](Session&) -> Result<> { return fail(Errc::unprocessable, "the second"); },
+                     [&](Result<> result) { second.set_value(std::move(result)); });
+    database_->write([&](Session& s) { return insert_company(s, acme); },
+                     [&](Result<> result) { third.set_value(std::move(result)); });
+  }
+  EXPECT_FALSE(second.get_future().get());
+  EXPECT_WORKS(third.get_future().get());
+  EXPECT_EQ(number("select count(*) from companies"), 1);
 }
 
 TEST_P(Transactions, WritersOnEightThreadsLoseNothing) {
