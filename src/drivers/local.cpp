@@ -218,6 +218,8 @@ Task<Ended> Local::follow(const LeaseFacts& lease, const std::string& exec_id, s
     if (!at.socket) break;
     KeeperLink link = make_link(lease.lease_id, std::move(at.socket));
     Result<Ended> ended = co_await link.follow(exec_id, position.offset(), position);
+    // A task that was cancelled awaits nothing any more; then the link goes by itself.
+    if (!ended && ended.error().code == Errc::cancelled) co_return ended;
     BERTH_CO_DO(co_await link.close());
     const bool is_broken = !ended && ended.error().code == Errc::keeper_unreachable;
     if (!is_broken || position.is_refused() || attempt == 3) co_return ended;

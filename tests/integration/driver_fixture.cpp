@@ -1,0 +1,162 @@
+#include "base/clock.hpp"
+#include "integration/driver_contract.hpp"
+#include "keeper/process_tree.hpp"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace berth::driver_test {
+
+using namespace drivers;
+
+Task<> Collected::take(std::span<const OutputPiece> pieces) {
+  for (const OutputPiece& piece : pieces) {
+    has_gaps = has_gaps || (next_ && piece.offset != *next_) || piece.next_offset <= piece.offset;
+    next_ = piece.next_offset;
+    ends.push_back(piece.next_offset);
+    bytes += piece.bytes.size();
+    if (!keeps_bytes) continue;
+    std::string& stream = piece.kind == OutputKind::out   ? out
+                          : piece.kind == OutputKind::err ? err
+                                                          : notes;
+    stream += piece.bytes;
+  }
+  co_return Result<>{};
+}
+
+bool eventually(const std::function<bool()>& is_so, std::chrono::milliseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    ::poll(nullptr, 0, 5);
+  }
+  return true;
+}
+
+bool is_running(pid_t pid) {
+  const auto stat = keeper::process_stat(pid);
+  return stat && stat->state != 'Z';
+}
+
+void DriverContract::SetUp() {
+  // What escapes a keeper and its wardens becomes a child of the test, where it is seen.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  place_ = GetParam()();
+  ASSERT_NE(place_, nullptr);
+  driver_ = place_->make_driver(loop_.get_executor(), pool_);
+}
+
+void DriverContract::TearDown() {
+  if (driver_) {
+    const Result<> closed = await(driver_->close());
+    EXPECT_TRUE(closed) << closed.error().message;
+  }
+  driver_.reset();
+  EXPECT_TRUE(run_until([&] { return loop_.stopped(); })) << "a task of the driver is left";
+  place_.reset();
+  const auto all_gone = [] {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    return keeper::descendants_of(::getpid()).empty();
+  };
+  EXPECT_TRUE(eventually(all_gone)) << "processes are left";
+}
+
+void DriverContract::restart_driver() {
+  const Result<> closed = await(driver_->close());
+  EXPECT_TRUE(closed) << closed.error().message;
+  driver_ = place_->make_driver(loop_.get_executor(), pool_);
+}
+
+bool DriverContract::run_until(const std::function<bool()>& is_so,
+                               std::chrono::milliseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    if (loop_.stopped()) loop_.restart();
+    loop_.run_one_for(20ms);
+  }
+  return true;
+}
+
+AcquireRequest DriverContract::request() {
+  SystemRandom random;
+  const Time now = SystemClock{}.now();
+  AcquireRequest request{.lease = {.lease_id = core::LeaseId::make(random, now),
+                                   .company_id = core::CompanyId::make(random, now),
+                                   .environment_id = core::EnvironmentId::make(random, now),
+                                   .run_id = core::RunId::make(random, now),
+                                   .config = place().config()}};
+  place().add_secrets(request.lease);
+  return request;
+}
+
+LeaseFacts DriverContract::new_lease() {
+  AcquireRequest wanted = request();
+  const Result<Acquired> acquired = await(driver().acquire(wanted));
+  EXPECT_TRUE(acquired) << acquired.error().message;
+  if (acquired) {
+    wanted.lease.provider_lease_id = acquired->provider_lease_id;
+    wanted.lease.metadata = acquired->metadata;
+  }
+  return std::move(wanted.lease);
+}
+
+void CommandContract::SetUp() {
+  DriverContract::SetUp();
+  if (HasFatalFailure() || IsSkipped()) return;
+  lease_ = new_lease();
+  const Result<Workspace> realized = await(driver().realize(*lease_, std::nullopt));
+  ASSERT_TRUE(realized) << realized.error().message;
+  workspace_ = *realized;
+}
+
+void CommandContract::TearDown() {
+  if (lease_) {
+    const Result<> released = await(driver().release(*lease_, core::LeaseEvent::release_succeeded));
+    EXPECT_TRUE(released) << released.error().message;
+    EXPECT_EQ(place().leftovers(), std::vector<std::string>{});
+  }
+  DriverContract::TearDown();
+}
+
+Command CommandContract::command(std::vector<std::string> argv) {
+  Command command{.exec_id = "e" + std::to_string(++last_id_),
+                  .argv = std::move(argv),
+                  .cwd = workspace_.cwd,
+                  .grace_ms = 200};
+  command.environment.emplace("PATH", Secret{"/usr/local/bin:/usr/bin:/bin"});
+  return command;
+}
+
+Started CommandContract::start(const Command& command) {
+  const Result<Started> started = await(driver().start(lease(), command));
+  EXPECT_TRUE(started) << started.error().message;
+  return started.value_or(Started{});
+}
+
+std::shared_ptr<DriverContract::Pending<Ended>> CommandContract::begin_follow(
+    const std::string& exec_id, Collected& output, std::uint64_t offset) {
+  return begin(driver().follow(lease(), exec_id, offset, output));
+}
+
+Ended CommandContract::follow(const std::string& exec_id, Collected& output, std::uint64_t offset) {
+  const Result<Ended> ended = await(driver().follow(lease(), exec_id, offset, output));
+  EXPECT_TRUE(ended) << ended.error().message;
+  EXPECT_FALSE(output.has_gaps);
+  return ended.value_or(Ended{});
+}
+
+Ended CommandContract::run(const Command& command, Collected& output) {
+  start(command);
+  return follow(command.exec_id, output);
+}
+
+pid_t CommandContract::pid_in(const Collected& output) {
+  EXPECT_TRUE(run_until([&] { return output.out.contains('\n'); })) << "said: " << output.out;
+  return static_cast<pid_t>(std::strtol(output.out.c_str(), nullptr, 10));
+}
+
+}  // namespace berth::driver_test
