@@ -14,11 +14,11 @@ namespace berth::cli {
 namespace {
 
 // `serve` takes every setting as a flag; their names come from the described struct.
-void add_serve(CommandTree& tree, GlobalFlags& flags, const ServeCommand& serve, int& exit_code) {
+void add_serve(CommandTree& tree, GlobalFlags& flags, const ServeCommand& serve) {
   CLI::App& app = tree.leaf(tree.root(), "serve", "run the server",
                             "berth serve --home /srv/berth --listen 127.0.0.1:3100",
-                            [&serve, &exit_code](Session& session) -> Result<> {
-                              exit_code = serve(std::move(session.config()));
+                            [&serve](Session& session) -> Result<> {
+                              session.end_with(serve(std::move(session.config())));
                               return {};
                             });
   boost::mp11::mp_for_each<MembersOf<Settings>>([&](auto member) {
@@ -35,6 +35,8 @@ void add_all(CommandTree& tree) {
   add_company_commands(tree);
   add_agent_commands(tree);
   add_environment_commands(tree);
+  add_run_commands(tree);
+  add_lease_commands(tree);
   add_secret_commands(tree);
   add_token_commands(tree);
   add_activity_commands(tree);
@@ -117,22 +119,41 @@ int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
   Session session{console, flags, *std::move(config), printer};
   const Result<> done = tree.chosen()(session);
   console.out.flush();
-  return done ? 0 : report(console, flags, done.error());
+  const int code = done ? 0 : report(console, flags, done.error());
+  return session.exit_code().value_or(code);
+}
+
+// Takes away what stands behind `berth run ... --`: it is a command line of somebody else, in which
+// CLI11 would look for our flags, lists and commands.
+std::optional<std::vector<std::string>> cut_command(std::vector<std::string>& arguments,
+                                                    const CLI::App& root) {
+  auto at = arguments.begin();
+  while (at != arguments.end() && at->starts_with('-') && *at != "--") {
+    const CLI::Option* flag = root.get_option_no_throw(*at);
+    const bool takes_next = flag != nullptr && flag->get_items_expected_max() > 0;
+    at += takes_next && at + 1 != arguments.end() ? 2 : 1;
+  }
+  if (at == arguments.end() || *at != "run") return std::nullopt;
+  const auto dashes = std::find(at, arguments.end(), "--");
+  if (dashes == arguments.end()) return std::nullopt;
+  std::vector<std::string> command{dashes + 1, arguments.end()};
+  arguments.erase(dashes, arguments.end());
+  return command;
 }
 
 }  // namespace
 
 int run(const std::vector<std::string>& arguments, Console& console, const ServeCommand& serve) {
   GlobalFlags flags;
-  int exit_code = 0;
   CommandTree tree{flags};
-  add_serve(tree, flags, serve, exit_code);
+  add_serve(tree, flags, serve);
   add_all(tree);
   tree.root().set_version_flag("--version", "berth " + std::string{version()},
                                "print the version of this program");
-  if (const auto ended = parse(tree, arguments, console, flags)) return *ended;
-  const int code = run_chosen(tree, console, flags);
-  return code != 0 ? code : exit_code;
+  std::vector<std::string> ours = arguments;
+  flags.command = cut_command(ours, tree.root());
+  if (const auto ended = parse(tree, std::move(ours), console, flags)) return *ended;
+  return run_chosen(tree, console, flags);
 }
 
 int run(int argc, char** argv, const ServeCommand& serve) {

@@ -78,14 +78,6 @@ std::optional<std::string> header(const Parser& parser, std::string_view name) {
   return std::string{found->value()};
 }
 
-std::optional<Errc> parse_errc(std::string_view name) {
-#define X(code) \
-  if (name == #code) return Errc::code;
-  BERTH_ERRC_LIST(X)
-#undef X
-  return std::nullopt;
-}
-
 // What an unknown code most likely is, so that the exit code is right with a newer server.
 Errc errc_of(unsigned status) {
   switch (status) {
@@ -174,6 +166,14 @@ Error error_of(unsigned status, std::string_view body) {
   }
   if (const bj::value* details = object.if_contains("details")) take_details(*details, error);
   return error;
+}
+
+std::optional<Errc> parse_errc(std::string_view name) {
+#define X(code) \
+  if (name == #code) return Errc::code;
+  BERTH_ERRC_LIST(X)
+#undef X
+  return std::nullopt;
 }
 
 std::string url_encoded(std::string_view text) {

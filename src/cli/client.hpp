@@ -45,6 +45,7 @@ class Client {
   // Server-sent events until the server ends the stream or `take` returns false.
   Result<> follow(const std::string& path, const std::function<bool(const Event&)>& take) const;
   const Endpoint& server() const { return server_; }
+  const std::optional<Secret>& token() const { return token_; }
 
  private:
   std::string head_of(const Request& request, std::string_view accept) const;
@@ -58,6 +59,8 @@ class Client {
 std::optional<std::string> next_of(std::string_view link_header);
 // The Error inside an answer that is no success.
 Error error_of(unsigned status, std::string_view body);
+// The cause that a name of the wire stands for; nothing when a newer server invented it.
+std::optional<Errc> parse_errc(std::string_view name);
 // A path segment or query value as a URL carries it.
 std::string url_encoded(std::string_view text);
 

@@ -1,5 +1,7 @@
 #include "cli/connection.hpp"
 
+#include "cli/tls.hpp"
+
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
 
@@ -136,17 +138,10 @@ Result<Connection> Connection::open(const Endpoint& endpoint, Deadline deadline)
 Result<> Connection::start_tls(const std::string& host, Deadline deadline) {
   const TlsContext context{SSL_CTX_new(TLS_client_method())};
   if (!context) return unreachable(name_, tls_reason());
-  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
-  SSL_CTX_set_default_verify_paths(context.get());
+  trust_system(context.get());
   tls_.reset(SSL_new(context.get()));
   if (tls_ == nullptr) return unreachable(name_, tls_reason());
-  // A name is checked as a name and sent as SNI; an address is checked as an address.
-  X509_VERIFY_PARAM* verify = SSL_get0_param(tls_.get());
-  if (X509_VERIFY_PARAM_set1_ip_asc(verify, host.c_str()) != 1) {
-    SSL_set1_host(tls_.get(), host.c_str());
-    SSL_set_tlsext_host_name(tls_.get(), host.c_str());
-  }
+  expect_host(tls_.get(), host);
   SSL_set_fd(tls_.get(), socket_.get());
   while (true) {
     ERR_clear_error();

@@ -70,7 +70,8 @@ Result<Secret> boxed(Result<std::string> text) {
 }  // namespace
 
 Console Console::of_process() {
-  Console console{.out = std::cout, .err = std::cerr};
+  Console console{
+      .out = std::cout, .err = std::cerr, .out_fd = STDOUT_FILENO, .err_fd = STDERR_FILENO};
   console.in_is_terminal = ::isatty(STDIN_FILENO) == 1;
   console.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;
   console.err_is_terminal = ::isatty(STDERR_FILENO) == 1;

@@ -13,6 +13,9 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   int in = 0;
+  // The files behind `out` and `err`, for output that is no text of ours; -1: there is none.
+  int out_fd = -1;
+  int err_fd = -1;
   bool in_is_terminal = false;
   bool out_is_terminal = false;
   bool err_is_terminal = false;

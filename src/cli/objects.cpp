@@ -123,4 +123,31 @@ const Kind& token_kind() {
   return kind;
 }
 
+const Kind& run_kind() {
+  static const Kind kind{.noun = "run",
+                         .path = "heartbeat-runs",
+                         .missing = Errc::run_not_found,
+                         .columns = {{"ID", "id"},
+                                     {"STATUS", "status", Shown::state},
+                                     {"COMMAND", "command/argv", Shown::words},
+                                     {"ENVIRONMENT", "environmentId"},
+                                     {"EXIT", "exitCode"},
+                                     {"ERROR", "errorCode"},
+                                     {"CREATED", "createdAt", Shown::moment}}};
+  return kind;
+}
+
+const Kind& lease_kind() {
+  static const Kind kind{.noun = "lease",
+                         .path = "environment-leases",
+                         .missing = Errc::lease_not_found,
+                         .columns = {{"ID", "id"},
+                                     {"STATUS", "status", Shown::state},
+                                     {"POLICY", "leasePolicy"},
+                                     {"RUN", "heartbeatRunId"},
+                                     {"ACQUIRED", "acquiredAt", Shown::moment},
+                                     {"NEXT", "nextStep"}}};
+  return kind;
+}
+
 }  // namespace berth::cli

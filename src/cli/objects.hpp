@@ -23,6 +23,8 @@ const Kind& agent_kind();
 const Kind& environment_kind();
 const Kind& secret_kind();
 const Kind& token_kind();
+const Kind& run_kind();
+const Kind& lease_kind();
 
 std::string text_of(const bj::value& object, std::string_view key);
 

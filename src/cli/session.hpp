@@ -25,6 +25,7 @@ struct GlobalFlags {
   bool quiet = false;
   bool yes = false;
   std::int64_t limit = 100;
+  std::optional<std::vector<std::string>> command;  // what stands behind `berth run ... --`
 };
 
 // What a command works with: the server it talks to, the company it means and the way it prints.
@@ -51,6 +52,10 @@ class Session {
   const GlobalFlags& flags() const { return flags_; }
   Config& config() { return config_; }
 
+  // What the process tells the shell, in place of what follows from success or the error.
+  void end_with(int exit_code) { exit_code_ = exit_code; }
+  std::optional<int> exit_code() const { return exit_code_; }
+
  private:
   Console& console_;
   GlobalFlags flags_;
@@ -58,6 +63,7 @@ class Session {
   Printer printer_;
   std::unique_ptr<Client> client_;
   std::optional<std::string> company_id_;
+  std::optional<int> exit_code_;
 };
 
 struct Discovered {

@@ -18,6 +18,7 @@ Exit codes:
   4  conflict: taken, in use, ambiguous, or changed by somebody else
   5  not signed in, or not allowed
   6  no server answers
+'berth run' ends with the exit code of the command that it ran; see 'berth run --help'.
 
 Example: berth env list)";
 
@@ -43,7 +44,7 @@ CommandTree::CommandTree(GlobalFlags& flags)
       ->type_name("DIR");
   root_->add_option("--config-file", flags.config_file, "configuration file (or BERTH_CONFIG)")
       ->type_name("FILE");
-  root_->add_option("--limit", flags.limit, "most rows to list")
+  root_->add_option("-n,--limit", flags.limit, "most rows to list")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}).description(""));
   root_->add_flag("--json", flags.json, "print JSON");
@@ -64,7 +65,9 @@ CLI::App& CommandTree::leaf(CLI::App& parent, const std::string& name, const std
   CLI::App* app = parent.add_subcommand(name, says);
   app->fallthrough();  // flags of every command may stand behind it
   app->footer("Example: " + example + "\n'berth --help' lists the flags that every command takes.");
-  app->callback([this, needs, action = std::move(action)] {
+  app->callback([this, app, needs, action = std::move(action)] {
+    // CLI11 calls the leaf of a command first, then the commands it stands under.
+    if (!app->get_subcommands().empty()) return;
     chosen_ = action;
     needs_ = needs;
   });

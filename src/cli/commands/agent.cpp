@@ -1,4 +1,5 @@
 #include "cli/commands/common.hpp"
+#include "cli/commands/follow.hpp"
 #include "core/enums.hpp"
 
 namespace berth::cli {
@@ -59,6 +60,51 @@ Result<> update(Session& session, const AgentOptions& options) {
   return {};
 }
 
+struct InvokeOptions {
+  std::string named;
+  std::string prompt;
+  std::string environment;
+  std::string reason;
+  bool follow = false;
+};
+
+Result<> invoke(Session& session, const InvokeOptions& options) {
+  BERTH_TRY(const std::string id, session.find_id(agent_kind(), options.named));
+  bj::object body;
+  set_text(body, "prompt", options.prompt);
+  set_text(body, "reason", options.reason);
+  if (!options.environment.empty()) {
+    BERTH_TRY(body["environmentId"], session.find_id(environment_kind(), options.environment));
+  }
+  BERTH_TRY(const Client* server, session.client());
+  const Request request{
+      .method = "POST", .path = "/api/agents/" + id + "/heartbeat/invoke", .body = body};
+  if (!options.follow) {
+    BERTH_TRY(const bj::value run, session.send(request));
+    session.printer().object(run);
+    return {};
+  }
+  Attachment attachment{*server, session.console()};
+  BERTH_TRY(const bj::value run, session.send(request));
+  AttachWish wish{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
+  if (session.flags().json) wish.output_to = OutputTo::all_to_err;
+  return follow_run(session, attachment, std::move(wish));
+}
+
+void add_invoke(CommandTree& tree, CLI::App& group) {
+  const auto options = std::make_shared<InvokeOptions>();
+  CLI::App& app = tree.leaf(group, "invoke", "start a turn of an agent",
+                            "berth agent invoke builder -p 'fix the build' -f",
+                            [options](Session& session) { return invoke(session, *options); });
+  app.add_option("agent", options->named, "its id, name or the start of its id")->required();
+  app.add_option("-p,--prompt", options->prompt, "what it is told, in place of its template")
+      ->type_name("TEXT");
+  app.add_option("-e,--environment", options->environment, "where, in place of its own")
+      ->type_name("ENVIRONMENT");
+  app.add_option("--reason", options->reason, "why; it is kept with the run")->type_name("TEXT");
+  app.add_flag("-f,--follow", options->follow, "stay at it, as 'berth run' does");
+}
+
 void add_fields(CLI::App& app, AgentOptions& options) {
   app.add_option("--role", options.role, "what it does")->type_name("TEXT");
   app.add_option("--title", options.title, "its title; '' clears it")->type_name("TEXT");
@@ -98,6 +144,7 @@ void add_agent_commands(CommandTree& tree) {
   add_choice<core::AgentStatus>(updates, "--status", changed->status, "what it may do");
   add_fields(updates, *changed);
   add_delete(tree, group, agent_kind(), "berth agent delete builder --yes");
+  add_invoke(tree, group);
 }
 
 }  // namespace berth::cli

@@ -1,4 +1,6 @@
 #include "cli/commands/common.hpp"
+#include "cli/failure.hpp"
+#include "cli/run/page.hpp"
 #include "core/enums.hpp"
 
 #include "base/files.hpp"
@@ -152,6 +154,51 @@ void add_view(CommandTree& tree, CLI::App& group, const std::string& name, const
   app.add_option("environment", *named, "its id, name or the start of its id")->required();
 }
 
+struct TestOptions {
+  std::string named;
+  std::string draft;
+};
+
+Result<bj::value> probe(Session& session, const TestOptions& options) {
+  if (options.draft.empty() == options.named.empty()) {
+    return fail(Errc::bad_request, "name one environment, or describe one with --draft",
+                "write it as 'berth env test build-host'");
+  }
+  if (!options.draft.empty()) {
+    BERTH_TRY(const bj::object draft, read_object(options.draft, "--draft"));
+    BERTH_TRY(const std::string path, session.company_path("environments/probe-config"));
+    return session.send({.method = "POST", .path = path, .body = draft});
+  }
+  BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.named));
+  return session.send({.method = "POST", .path = "/api/environments/" + id + "/probe"});
+}
+
+Result<> test(Session& session, const TestOptions& options) {
+  BERTH_TRY(const bj::value report, probe(session, options));
+  if (session.printer().look() == Look::json) {
+    session.printer().object(report);
+  } else {
+    session.printer().text(
+        probe_page(report, {.columns = static_cast<std::size_t>(session.console().columns),
+                            .colour = session.printer().colour(),
+                            .now = session.printer().now()}));
+  }
+  const bj::value* ok = report.is_object() ? report.get_object().if_contains("ok") : nullptr;
+  const bool works = ok != nullptr && ok->is_bool() && ok->get_bool();
+  session.end_with(static_cast<int>(works ? ExitCode::ok : ExitCode::failure));
+  return {};
+}
+
+void add_test(CommandTree& tree, CLI::App& group) {
+  const auto options = std::make_shared<TestOptions>();
+  CLI::App& app = tree.leaf(group, "test", "try whether work can run there, step by step",
+                            "berth env test build-host",
+                            [options](Session& session) { return test(session, *options); });
+  app.add_option("environment", options->named, "its id, name or the start of its id");
+  app.add_option("--draft", options->draft, "try one that is not saved: driver and config")
+      ->type_name("JSON|@FILE");
+}
+
 void add_leases(CommandTree& tree, CLI::App& group) {
   const auto named = std::make_shared<std::string>();
   CLI::App& app = tree.leaf(
@@ -203,6 +250,7 @@ void add_environment_commands(CommandTree& tree) {
   add_view(tree, group, "blast-radius", "what deleting it would break", "/delete-blast-radius");
   add_view(tree, group, "secret-refs", "which secrets it reads", "/secret-refs");
   add_leases(tree, group);
+  add_test(tree, group);
   tree.leaf(group, "capabilities", "which adapter runs on which driver and provider",
             "berth env capabilities", [](Session& session) -> Result<> {
               BERTH_TRY(const std::string path, session.company_path("environments/capabilities"));

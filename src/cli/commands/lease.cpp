@@ -1,0 +1,100 @@
+#include "cli/commands/common.hpp"
+#include "core/lifecycle.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct LeaseOptions {
+  std::string named;
+  std::string environment;
+  std::string status;
+  std::string reason;
+  bool parked = false;
+};
+
+Result<> list(Session& session, const LeaseOptions& options) {
+  BERTH_TRY(std::string path, session.company_path("environment-leases"));
+  const char* joint = "?";
+  const auto add = [&](const char* key, const std::string& value) {
+    if (value.empty()) return;
+    path += std::exchange(joint, "&") + std::string{key} + "=" + url_encoded(value);
+  };
+  add("status", options.status);
+  add("parked", options.parked ? "true" : "");
+  if (!options.environment.empty()) {
+    BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.environment));
+    add("environmentId", id);
+  }
+  BERTH_TRY(const bj::array rows, session.list(path));
+  session.printer().list(rows, lease_kind().columns);
+  return {};
+}
+
+Result<> post(Session& session, const LeaseOptions& options, const std::string& verb,
+              std::optional<bj::value> body = {}) {
+  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  BERTH_TRY(const bj::value lease,
+            session.send({.method = "POST",
+                          .path = "/api/environment-leases/" + id + "/" + verb,
+                          .body = std::move(body)}));
+  if (session.printer().look() == Look::json) session.printer().object(lease);
+  session.printer().note("lease " + text_of(lease, "id") + " is " + text_of(lease, "status") +
+                         ": " + text_of(lease, "nextStep"));
+  return {};
+}
+
+Result<> destroy(Session& session, const LeaseOptions& options) {
+  BERTH_DO(confirm(session.console(),
+                   "Destroy the sandbox of lease " + options.named + " with all that is in it?",
+                   session.flags().yes));
+  return post(session, options, "destroy");
+}
+
+Result<> force(Session& session, const LeaseOptions& options) {
+  BERTH_DO(
+      confirm(session.console(),
+              "End lease " + options.named + " although its provider may still hold something?",
+              session.flags().yes));
+  return post(session, options, "force-resolve", bj::value(bj::object{{"reason", options.reason}}));
+}
+
+CLI::App& add_about_lease(CommandTree& tree, CLI::App& group, const char* name, const char* says,
+                          const char* example, const std::shared_ptr<LeaseOptions>& options,
+                          Result<> (*action)(Session&, const LeaseOptions&)) {
+  CLI::App& app = tree.leaf(group, name, says, example, [options, action](Session& session) {
+    return action(session, *options);
+  });
+  app.add_option("lease", options->named, "its id or the start of its id")->required();
+  return app;
+}
+
+}  // namespace
+
+void add_lease_commands(CommandTree& tree) {
+  CLI::App& group = tree.group("lease", "leases: who holds which place");
+  const auto wanted = std::make_shared<LeaseOptions>();
+  CLI::App& lists =
+      tree.leaf(group, "list", "list them, most recently used first", "berth lease list --parked",
+                [wanted](Session& session) { return list(session, *wanted); });
+  lists.add_option("-e,--env", wanted->environment, "only those of this environment")
+      ->type_name("ENVIRONMENT");
+  add_choice<core::LeaseState>(lists, "--status", wanted->status, "only those in this state");
+  lists.add_flag("--parked", wanted->parked, "only those that wait for an operator");
+  add_get(tree, group, lease_kind(), "berth lease get 0190b5d2");
+  add_about_lease(tree, group, "release", "give one back that no run works with",
+                  "berth lease release 0190b5d2", std::make_shared<LeaseOptions>(),
+                  [](Session& session, const LeaseOptions& options) {
+                    return post(session, options, "release");
+                  });
+  add_about_lease(tree, group, "destroy", "give one back and destroy its sandbox",
+                  "berth lease destroy 0190b5d2 --yes", std::make_shared<LeaseOptions>(), destroy);
+  const auto forced = std::make_shared<LeaseOptions>();
+  CLI::App& forces = add_about_lease(
+      tree, group, "force-resolve", "end one on your word, whatever its provider still holds",
+      "berth lease force-resolve 0190b5d2 --reason 'host is gone'", forced, force);
+  forces.add_option("--reason", forced->reason, "why; it is kept with the lease")
+      ->type_name("TEXT")
+      ->required();
+}
+
+}  // namespace berth::cli

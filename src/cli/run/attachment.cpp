@@ -1,0 +1,290 @@
+#include "cli/run/attachment.hpp"
+
+#include "base/files.hpp"
+#include "base/task_group.hpp"
+#include "cli/failure.hpp"
+#include "cli/objects.hpp"
+#include "cli/run/page.hpp"
+#include "cli/run/raw_terminal.hpp"
+#include "cli/table.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <ostream>
+
+namespace berth::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+constexpr auto as_pair = asio::as_tuple(asio::use_awaitable);
+
+constexpr std::size_t stdin_piece_bytes = std::size_t{64} << 10;
+constexpr std::size_t stdin_window = core::attach_stdin_window / 4;
+constexpr milliseconds first_pause{200};
+constexpr milliseconds longest_pause{5'000};
+constexpr std::chrono::seconds sound_connection{10};  // one that lived this long was no failure
+constexpr std::chrono::seconds slow_reader{20};
+
+std::size_t stdin_bytes(const core::AttachRequest& request) {
+  const auto* in = std::get_if<core::AttachStdin>(&request);
+  return in != nullptr ? in->bytes.size() : 0;
+}
+
+// What another try would only hear again.
+bool is_refusal(Errc code) {
+  const ExitCode kind = exit_code_of(code);
+  return kind == ExitCode::usage || kind == ExitCode::not_found || kind == ExitCode::not_allowed ||
+         code == Errc::validation_failed;
+}
+
+// The first task of a connection that ends takes the connection with it, so that the other ends.
+Task<> with_end(Task<> task, Socket& socket) {
+  Result<> done = co_await std::move(task);
+  socket.drop();
+  co_return done;
+}
+
+}  // namespace
+
+Attachment::Attachment(const Client& server, Console& console)
+    : server_(server),
+      console_(console),
+      signals_(loop_, SIGINT, SIGTERM, SIGHUP),
+      changed_(loop_, asio::steady_timer::time_point::max()) {}
+
+Result<AttachEnd> Attachment::follow(AttachWish wish) {
+  wish_ = std::move(wish);
+  if (wish_.terminal_fd) signals_.add(SIGWINCH);
+  BERTH_TRY(out_, Outlet::open(loop_.get_executor(), console_.out, console_.out_fd));
+  BERTH_TRY(err_, Outlet::open(loop_.get_executor(), console_.err, console_.err_fd));
+  TaskGroup tasks{loop_.get_executor()};
+  tasks.start("attach", run());
+  loop_.run();
+  show_status("");
+  if (end_) return *std::move(end_);
+  return fail(Errc::bug, "run " + wish_.run_id + ": the attachment ended without an end");
+}
+
+Task<> Attachment::run() {
+  using namespace asio::experimental::awaitable_operators;
+  co_await (connect_again_and_again() || watch_signals() || read_stdin());
+  co_return Result<>{};
+}
+
+Task<> Attachment::connect_again_and_again() {
+  patience_ends_ = steady_clock::now() + wish_.reattach_for;
+  pause_ = first_pause;
+  while (!end_) {
+    const std::string path =
+        "/api/heartbeat-runs/" + wish_.run_id + "/attach?offset=" + std::to_string(offset_);
+    const auto connected_at = steady_clock::now();
+    auto socket = co_await open_socket(server_.server(), server_.token(), path);
+    if (socket) {
+      begin_connection();
+      co_await serve(**socket);
+    } else {
+      failure_ = std::move(socket).error();
+    }
+    if (end_ || !may_try_again(connected_at)) break;
+    asio::steady_timer pause{loop_, pause_};
+    pause_ = std::min(pause_ * 2, longest_pause);
+    co_await pause.async_wait(as_pair);
+  }
+  co_return Result<>{};
+}
+
+// Says that the connection is lost, or that there is no use in another.
+bool Attachment::may_try_again(steady_clock::time_point connected_at) {
+  const auto now = steady_clock::now();
+  if (is_refusal(failure_.code)) {
+    end_ = std::unexpected(failure_);
+    return false;
+  }
+  if (now - connected_at >= sound_connection) {
+    patience_ends_ = now + wish_.reattach_for;
+    pause_ = first_pause;
+  }
+  if (now >= patience_ends_) {
+    end_ = fail(failure_.code, "run " + wish_.run_id + ": " + failure_.message,
+                "the run goes on; 'berth run logs -f " + wish_.run_id + "' attaches to it again");
+    return false;
+  }
+  if (!was_broken_ && !was_slow_) remark("the connection is lost (" + failure_.message + ")");
+  was_broken_ = !was_slow_;
+  was_slow_ = false;
+  return true;
+}
+
+void Attachment::begin_connection() {
+  if (in_flight_bytes_ > 0) {
+    remark(std::to_string(in_flight_bytes_) +
+           " bytes of standard input were on their way and may be lost");
+    in_flight_bytes_ = 0;
+  }
+  if (std::exchange(was_broken_, false)) remark("attached again");
+  if (cancel_wanted_) outbox_.emplace_front(core::AttachCancel{});
+  changed_.cancel();
+}
+
+Task<> Attachment::serve(Socket& socket) {
+  using namespace asio::experimental::awaitable_operators;
+  co_await (with_end(read_frames(socket), socket) || with_end(write_requests(socket), socket));
+  co_return Result<>{};
+}
+
+Task<> Attachment::read_frames(Socket& socket) {
+  while (!end_) {
+    auto message = co_await socket.receive();
+    if (!message) {
+      failure_ = std::move(message).error();
+      break;
+    }
+    const Result<> taken = co_await take(*std::move(message));
+    if (!taken) end_ = std::unexpected(taken.error());
+  }
+  co_return Result<>{};
+}
+
+Task<> Attachment::take(SocketMessage message) {
+  if (message.kind == SocketMessage::Kind::text) {
+    BERTH_CO_TRY(const bj::value news, parse_json(message.bytes));
+    take_news(news);
+    co_return Result<>{};
+  }
+  BERTH_CO_TRY(const core::OutputFrame frame, core::parse_output_frame(message.bytes));
+  BERTH_CO_DO(co_await show(frame));
+  offset_ = frame.next_offset;
+  patience_ends_ = steady_clock::now() + wish_.reattach_for;
+  pause_ = first_pause;
+  if (wish_.until && offset_ >= *wish_.until) end_ = AllShown{};
+  co_return Result<>{};
+}
+
+// The frame's bytes are the caller's, who waits.
+Task<> Attachment::show(core::OutputFrame frame) {
+  if (wish_.only && frame.stream != *wish_.only) co_return Result<>{};
+  show_status("");
+  const bool own_out = frame.stream == core::OutputStream::stdout_;
+  const bool to_out = wish_.output_to == OutputTo::all_to_out ||
+                      (wish_.output_to == OutputTo::each_its_own && own_out);
+  const auto began = steady_clock::now();
+  Result<> written = co_await (to_out ? out_ : err_)->write(frame.bytes);
+  was_slow_ = steady_clock::now() - began >= slow_reader;
+  if (written || written.error().code != Errc::cancelled) co_return written;
+  end_ = NobodyReads{};
+  co_return Result<>{};
+}
+
+void Attachment::take_news(const bj::value& news) {
+  const auto type = parse_name<core::AttachNews>(text_of(news, "type"));
+  if (!type) return;  // a newer server knows more
+  const bj::value* run = news.get_object().if_contains("run");
+  switch (*type) {
+    case core::AttachNews::state:
+      if (run != nullptr) show_status(waiting_line(*run));
+      return;
+    case core::AttachNews::ended:
+      if (run != nullptr) end_ = RunEnded{*run};
+      return;
+    case core::AttachNews::stdin_taken: {
+      const bj::value* bytes = news.get_object().if_contains("bytes");
+      const std::int64_t count = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
+      in_flight_bytes_ -= std::min(in_flight_bytes_, static_cast<std::size_t>(count));
+      changed_.cancel();
+      return;
+    }
+    case core::AttachNews::error:
+      // A command need not read to the end of its input: that it is over is told by its end.
+      if (text_of(news, "code") == name_of(Errc::run_not_running)) return;
+      remark(text_of(news, "error"));
+      return;
+  }
+}
+
+Task<> Attachment::write_requests(Socket& socket) {
+  while (true) {
+    while (outbox_.empty()) co_await changed_.async_wait(as_pair);
+    const std::size_t bytes = stdin_bytes(outbox_.front());
+    std::string text = core::to_text(outbox_.front());
+    outbox_.pop_front();
+    // From here on nobody knows how far it got, until the server says so.
+    unsent_bytes_ -= bytes;
+    in_flight_bytes_ += bytes;
+    Result<> sent = co_await socket.send(std::move(text));
+    if (!sent) {
+      failure_ = std::move(sent).error();
+      co_return Result<>{};
+    }
+  }
+}
+
+void Attachment::ask(core::AttachRequest request) {
+  unsent_bytes_ += stdin_bytes(request);
+  outbox_.push_back(std::move(request));
+  changed_.cancel();
+}
+
+// Never ends by itself: what is read goes to the outbox, and the run outlives its input.
+Task<> Attachment::read_stdin() {
+  if (wish_.stdin_fd) {
+    const int fd = *wish_.stdin_fd;
+    auto ready = Readiness::open(loop_.get_executor(), fd, Readiness::For::reading);
+    std::string piece(stdin_piece_bytes, '\0');
+    ssize_t got = ready ? 1 : 0;
+    while (got > 0) {
+      while (window_used() >= stdin_window) co_await changed_.async_wait(as_pair);
+      BERTH_CO_DO(co_await ready->wait());
+      got = ::read(fd, piece.data(), piece.size());
+      if (got > 0) ask(core::AttachStdin{piece.substr(0, static_cast<std::size_t>(got))});
+      if (got < 0 && errno == EINTR) got = 1;
+    }
+    ask(core::AttachStdinEnd{});
+  }
+  asio::steady_timer never{loop_, asio::steady_timer::time_point::max()};
+  co_await never.async_wait(as_pair);
+  co_return Result<>{};
+}
+
+Task<> Attachment::watch_signals() {
+  while (!end_) {
+    const auto [error, signal] = co_await signals_.async_wait(as_pair);
+    if (error) break;
+    interrupt(signal);
+  }
+  co_return Result<>{};
+}
+
+void Attachment::interrupt(int signal) {
+  if (signal == SIGWINCH) {
+    ask(terminal_size(*wish_.terminal_fd));
+  } else if (wish_.on_interrupt == OnInterrupt::leave || std::exchange(cancel_wanted_, true)) {
+    end_ = Left{signal};
+  } else {
+    remark("cancelling run " + wish_.run_id + "; a second Ctrl-C stops waiting for it");
+    ask(core::AttachCancel{});
+  }
+}
+
+void Attachment::remark(const std::string& text) {
+  if (wish_.remarks == Remarks::silent) return;
+  show_status("");
+  // A raw terminal does not go back to the start of a line by itself.
+  console_.err << "berth: " << printable(text) << (wish_.terminal_fd ? "\r\n" : "\n") << std::flush;
+}
+
+void Attachment::show_status(const std::string& line) {
+  if (!console_.err_is_terminal || wish_.remarks == Remarks::silent || line == status_) return;
+  const auto width = static_cast<std::size_t>(std::max(console_.columns, 20)) - 1;
+  console_.err << "\r\x1b[2K" << clipped(printable(line), width) << std::flush;
+  status_ = line;
+}
+
+}  // namespace berth::cli

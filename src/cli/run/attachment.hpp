@@ -1,0 +1,106 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "base/task.hpp"
+#include "cli/client.hpp"
+#include "cli/console.hpp"
+#include "cli/run/outlet.hpp"
+#include "cli/run/socket.hpp"
+#include "core/attach.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace berth::cli {
+
+// What happens on Ctrl-C: the one who started a run cancels it, the one who only looks leaves.
+enum class OnInterrupt { cancel_run, leave };
+// Where the output goes: the streams apart, both to stdout, or both to stderr.
+enum class OutputTo { each_its_own, all_to_out, all_to_err };
+enum class Remarks { spoken, silent };
+
+struct AttachWish {
+  std::string run_id;
+  OnInterrupt on_interrupt = OnInterrupt::leave;
+  OutputTo output_to = OutputTo::each_its_own;
+  std::optional<core::OutputStream> only = {};  // the other stream is left out
+  std::optional<std::int64_t> until = {};       // leaves once this much of the log was shown
+  std::optional<int> stdin_fd = {};             // what is read here is the command's stdin
+  std::optional<int> terminal_fd = {};          // in raw mode; its new sizes are told
+  Remarks remarks = Remarks::spoken;
+  // How long a broken connection is made again without success.
+  std::chrono::milliseconds reattach_for{120'000};
+};
+
+struct RunEnded {
+  bj::value run;
+};
+struct AllShown {};  // up to `until`
+struct Left {
+  int signal = 0;  // the one that said so
+};
+struct NobodyReads {};  // stdout is closed
+using AttachEnd = std::variant<RunEnded, AllShown, Left, NobodyReads>;
+
+// A person or a script at a run: its output comes here, stdin and signals go there, and a
+// connection that breaks is made again from the place in the output where it stopped. From its
+// making on, signals wait for it, so that none gets lost between the start of a run and the first
+// look at it. For one run.
+class Attachment {
+ public:
+  Attachment(const Client& server, Console& console);
+
+  Result<AttachEnd> follow(AttachWish wish);
+
+ private:
+  Task<> run();
+  Task<> connect_again_and_again();
+  Task<> serve(Socket& socket);
+  Task<> read_frames(Socket& socket);
+  Task<> take(SocketMessage message);
+  Task<> show(core::OutputFrame frame);
+  void take_news(const bj::value& news);
+  Task<> write_requests(Socket& socket);
+  Task<> read_stdin();
+  Task<> watch_signals();
+  void interrupt(int signal);
+  void ask(core::AttachRequest request);
+  void begin_connection();
+  bool may_try_again(std::chrono::steady_clock::time_point connected_at);
+
+  void remark(const std::string& text);
+  void show_status(const std::string& line);
+  std::size_t window_used() const { return unsent_bytes_ + in_flight_bytes_; }
+
+  const Client& server_;
+  Console& console_;
+  asio::io_context loop_{1};
+  asio::signal_set signals_;
+  asio::steady_timer changed_;  // expires never; cancelled when something below has changed
+  AttachWish wish_;
+  std::optional<Outlet> out_;
+  std::optional<Outlet> err_;
+
+  std::optional<Result<AttachEnd>> end_;
+  std::int64_t offset_ = 0;  // all output before this place was shown
+  std::deque<core::AttachRequest> outbox_;
+  std::size_t unsent_bytes_ = 0;     // of stdin, in the outbox
+  std::size_t in_flight_bytes_ = 0;  // of stdin, sent and not yet taken
+  bool cancel_wanted_ = false;
+
+  Error failure_ = {};  // of the last connection
+  std::chrono::steady_clock::time_point patience_ends_ = {};
+  std::chrono::milliseconds pause_ = {};
+  bool was_broken_ = false;
+  bool was_slow_ = false;  // the reader of our output let us wait, so the server gave us up
+  std::string status_;     // the line that stands on the terminal
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "base/secret.hpp"
+#include "base/task.hpp"
+#include "cli/connection.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace berth::cli {
+
+struct SocketMessage {
+  enum class Kind { text, binary };
+
+  Kind kind = Kind::text;
+  std::string bytes = {};
+};
+
+// A WebSocket to a server. One receive and one send may be under way at a time. A connection that
+// breaks, falls silent or is closed is server_unreachable.
+class Socket {
+ public:
+  virtual ~Socket() = default;
+  virtual Task<SocketMessage> receive() = 0;
+  virtual Task<> send(std::string text) = 0;
+  // Says goodbye, for a short while.
+  virtual Task<> close() = 0;
+  // Ends what is under way.
+  virtual void drop() = 0;
+};
+
+// Connects, over TLS where the endpoint says so, and asks for the upgrade. A refusal comes back as
+// the Error that the server wrote. The references are used until the result.
+Task<std::unique_ptr<Socket>> open_socket(const Endpoint& server,
+                                          const std::optional<Secret>& token, std::string path);
+
+}  // namespace berth::cli

@@ -1,0 +1,78 @@
+#include "cli/run/verdict.hpp"
+
+#include "cli/client.hpp"
+#include "cli/objects.hpp"
+#include "core/attach.hpp"
+#include "core/lifecycle.hpp"
+
+namespace berth::cli {
+namespace {
+
+using core::RunState;
+
+// A state that a newer server invented counts as one in which nothing was carried out.
+RunState state_of(const bj::value& run) {
+  return parse_name<RunState>(text_of(run, "status")).value_or(RunState::interrupted);
+}
+
+std::optional<int> own_code(const bj::value& run) {
+  if (!run.is_object()) return std::nullopt;
+  const bj::value* code = run.get_object().if_contains("exitCode");
+  if (code != nullptr && code->is_int64()) return static_cast<int>(code->get_int64() & 0xff);
+  const int signal = core::signal_number(text_of(run, "signal"));
+  if (signal != 0) return exit_signal_base + signal;
+  return std::nullopt;
+}
+
+std::string remedy_for(std::string_view code, const std::string& id) {
+  if (code == name_of(Errc::command_not_found)) {
+    return "check the name, or give the full path of the command in that environment";
+  }
+  if (code == name_of(Errc::command_not_executable)) {
+    return "make the file executable, or run it with its interpreter";
+  }
+  if (code == name_of(Errc::working_directory_missing)) {
+    return "make the folder, or name another with -C";
+  }
+  if (code == name_of(Errc::command_too_large)) {
+    return "give the command less: large input goes through standard input or a file";
+  }
+  return "'berth run get " + id + "' and 'berth run events " + id + "' show what happened";
+}
+
+}  // namespace
+
+int exit_code_of_run(const bj::value& run) {
+  switch (state_of(run)) {
+    case RunState::succeeded: return own_code(run).value_or(0);
+    case RunState::failed: return own_code(run).value_or(exit_not_run);
+    case RunState::timed_out: return exit_timed_out;
+    case RunState::cancelled: return exit_cancelled;
+    case RunState::interrupted:
+    case RunState::queued:
+    case RunState::starting:
+    case RunState::running: return exit_not_run;
+  }
+  return exit_not_run;
+}
+
+std::optional<Error> error_of_run(const bj::value& run) {
+  const std::string code = text_of(run, "errorCode");
+  const int exit_code = exit_code_of_run(run);
+  const std::string id = text_of(run, "id");
+  if (exit_code == exit_timed_out && state_of(run) == RunState::timed_out) {
+    return Error{Errc::timed_out, "run " + id + ": took longer than its time limit",
+                 "give it more with --timeout"};
+  }
+  if (exit_code == exit_cancelled && state_of(run) == RunState::cancelled) {
+    return Error{Errc::cancelled, "run " + id + ": was cancelled"};
+  }
+  if (own_code(run)) return std::nullopt;
+  if (exit_code == 0) return std::nullopt;
+  std::string message = text_of(run, "error");
+  if (message.empty()) message = "run " + id + ": ended as " + text_of(run, "status");
+  const Errc cause = parse_errc(code).value_or(Errc::process_lost);
+  return Error{cause, std::move(message), remedy_for(code, id)};
+}
+
+}  // namespace berth::cli

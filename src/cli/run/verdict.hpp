@@ -1,0 +1,23 @@
+#pragma once
+
+#include "base/json.hpp"
+
+#include <optional>
+
+// How a run that is over ends the command that started it.
+namespace berth::cli {
+
+// Exit codes of `berth run` that are not the command's own; the usual ones of env(1), timeout(1)
+// and shells.
+inline constexpr int exit_timed_out = 124;
+inline constexpr int exit_not_run = 125;
+inline constexpr int exit_cancelled = 130;
+inline constexpr int exit_signal_base = 128;
+
+// The exit code of a run that is over: the command's own; 128+n when signal n ended it; 124 timed
+// out; 130 cancelled; 125 when it could not be carried out.
+int exit_code_of_run(const bj::value& run);
+// What to tell a person beside the exit code: nothing when the command simply ended.
+std::optional<Error> error_of_run(const bj::value& run);
+
+}  // namespace berth::cli

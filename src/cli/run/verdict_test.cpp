@@ -1,0 +1,62 @@
+#include "cli/run/verdict.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cli {
+namespace {
+
+using testing::HasSubstr;
+
+bj::value run(std::string_view text) {
+  return parse_json(text).value();
+}
+
+TEST(ExitCodeOfRun, IsTheCommandsOwn) {
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"succeeded","exitCode":0})")), 0);
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"failed","exitCode":7})")), 7);
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"failed","exitCode":255})")), 255);
+}
+
+TEST(ExitCodeOfRun, OfASignalIs128AndItsNumber) {
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"failed","exitCode":null,"signal":"SIGKILL"})")),
+            137);
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"failed","signal":"SIGSEGV"})")), 139);
+}
+
+TEST(ExitCodeOfRun, SaysWhoEndedItBeforeItSaysHow) {
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"timed_out","signal":"SIGKILL"})")), 124);
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"cancelled","signal":"SIGTERM"})")), 130);
+}
+
+TEST(ExitCodeOfRun, Is125WhereNothingWasCarriedOut) {
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"failed","errorCode":"command_not_found"})")), 125);
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"interrupted"})")), 125);
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"vaporized"})")), 125);
+  EXPECT_EQ(exit_code_of_run(run(R"({})")), 125);
+  EXPECT_EQ(exit_code_of_run(bj::value(nullptr)), 125);
+}
+
+TEST(ErrorOfRun, ACommandThatEndedByItselfNeedsNoWords) {
+  EXPECT_FALSE(error_of_run(run(R"({"status":"succeeded","exitCode":0})")));
+  EXPECT_FALSE(error_of_run(run(R"({"status":"failed","exitCode":1,"error":"exit 1"})")));
+  EXPECT_FALSE(error_of_run(run(R"({"status":"failed","signal":"SIGKILL"})")));
+}
+
+TEST(ErrorOfRun, CarriesTheCauseAndWhatToDo) {
+  const auto missing = error_of_run(
+      run(R"({"id":"r1","status":"failed","error":"no 'nope'","errorCode":"command_not_found"})"));
+  ASSERT_TRUE(missing);
+  EXPECT_EQ(missing->code, Errc::command_not_found);
+  EXPECT_EQ(missing->message, "no 'nope'");
+  EXPECT_THAT(missing->remedy, HasSubstr("full path"));
+  const auto lost = error_of_run(run(R"({"id":"r1","status":"interrupted"})"));
+  ASSERT_TRUE(lost);
+  EXPECT_THAT(lost->message, HasSubstr("interrupted"));
+  EXPECT_THAT(lost->remedy, HasSubstr("berth run events r1"));
+  EXPECT_EQ(error_of_run(run(R"({"status":"timed_out"})"))->code, Errc::timed_out);
+  EXPECT_EQ(error_of_run(run(R"({"status":"cancelled"})"))->code, Errc::cancelled);
+}
+
+}  // namespace
+}  // namespace berth::cli
