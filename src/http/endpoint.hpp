@@ -21,8 +21,15 @@ struct Input {
   Body body;
 };
 
+// A Response that the handler wrote itself, and that is documented as the T it usually holds.
+template <class T>
+struct Rendered {
+  Response response;
+};
+
 // Answer is a described struct, a vector or a JSON value; core::Stored<T> (T and its ETag);
-// core::Listing<T> (an array and its Link header); NoContent; or a Response, sent as it is.
+// core::Listing<T> (an array and its Link header); NoContent; or a Response or Rendered<T>, sent as
+// it is.
 template <class Path, class Query, class Body, class Answer>
 struct Endpoint {
   Verb verb = Verb::get;
@@ -90,6 +97,8 @@ template <class T>
 Response to_response(const Request& request, unsigned status, T answer) {
   if constexpr (std::same_as<T, Response>) {
     return answer;
+  } else if constexpr (json_detail::is_a<T, Rendered>) {
+    return std::move(answer.response);
   } else if constexpr (std::same_as<T, NoContent>) {
     return Response{.status = 204, .content_type = {}};
   } else if constexpr (json_detail::is_a<T, core::Stored>) {
@@ -156,10 +165,19 @@ Shape describe_parameters(SchemaBook& book) {
   return shape;
 }
 
+template <class T>
+struct RenderedOf {};
+template <class T>
+struct RenderedOf<Rendered<T>> {
+  using Type = T;
+};
+
 template <class Answer>
 void describe_answer(Shape& shape, SchemaBook& book) {
   if constexpr (std::same_as<Answer, Response> || std::same_as<Answer, NoContent>) {
     shape.answer_type.clear();
+  } else if constexpr (json_detail::is_a<Answer, Rendered>) {
+    shape.answer = book.schema<typename RenderedOf<Answer>::Type>();
   } else if constexpr (json_detail::is_a<Answer, core::Stored>) {
     shape.answer = book.schema<decltype(Answer::value)>();
     shape.answer_headers = {"ETag"};

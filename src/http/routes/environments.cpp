@@ -4,16 +4,6 @@
 namespace berth::http {
 namespace {
 
-struct EnvironmentPath {
-  core::EnvironmentId environment;
-};
-BOOST_DESCRIBE_STRUCT(EnvironmentPath, (), (environment))
-
-struct LeasePath {
-  core::LeaseId lease;
-};
-BOOST_DESCRIBE_STRUCT(LeasePath, (), (lease))
-
 struct EnvironmentQuery {
   std::optional<core::EnvironmentStatus> status;
   std::optional<core::DriverKind> driver;
@@ -21,13 +11,6 @@ struct EnvironmentQuery {
   std::optional<std::string> after;
 };
 BOOST_DESCRIBE_STRUCT(EnvironmentQuery, (), (status, driver, limit, after))
-
-struct LeaseQuery {
-  std::optional<core::LeaseState> status;
-  std::optional<std::int64_t> limit;
-  std::optional<std::string> after;
-};
-BOOST_DESCRIBE_STRUCT(LeaseQuery, (), (status, limit, after))
 
 std::vector<Route> company_environment_routes(engine::Environments& environments) {
   using core::Permission;
@@ -122,39 +105,11 @@ std::vector<Route> single_environment_routes(engine::Environments& environments)
   };
 }
 
-std::vector<Route> lease_routes(engine::Environments& environments) {
-  using core::Permission;
-  return {
-      Endpoint<EnvironmentPath, LeaseQuery, None, core::Listing<core::Lease>>{
-          .verb = Verb::get,
-          .path = "/api/environments/{environment}/leases",
-          .needs = Permission::company_operate,
-          .tag = "leases",
-          .says = "List the leases of an environment, most recently used first",
-          .call =
-              [&environments](core::Call call, auto in) {
-                return with_page(in.query, [&environments, call, id = in.path.environment,
-                                            status = in.query.status](core::PageRequest page) {
-                  return environments.leases(call, id, status, std::move(page));
-                });
-              }},
-      Endpoint<LeasePath, None, None, core::Lease>{
-          .verb = Verb::get,
-          .path = "/api/environment-leases/{lease}",
-          .needs = Permission::company_operate,
-          .tag = "leases",
-          .says = "Read a lease",
-          .call = [&environments](core::Call call,
-                                  auto in) { return environments.lease(call, in.path.lease); }},
-  };
-}
-
 }  // namespace
 
 std::vector<Route> environment_routes(engine::Engine& work) {
   std::vector<Route> all = company_environment_routes(work.environments);
   for (Route& route : single_environment_routes(work.environments)) all.push_back(std::move(route));
-  for (Route& route : lease_routes(work.environments)) all.push_back(std::move(route));
   return all;
 }
 

@@ -11,11 +11,25 @@ struct CompanyPath {
 };
 BOOST_DESCRIBE_STRUCT(CompanyPath, (), (company))
 
+struct EnvironmentPath {
+  core::EnvironmentId environment;
+};
+BOOST_DESCRIBE_STRUCT(EnvironmentPath, (), (environment))
+
 struct PageQuery {
   std::optional<std::int64_t> limit;
   std::optional<std::string> after;
 };
 BOOST_DESCRIBE_STRUCT(PageQuery, (), (limit, after))
+
+// A number of a query, or what stands for it when it is absent.
+struct Bounds {
+  std::int64_t usual;
+  std::int64_t least;
+  std::int64_t most;
+};
+Result<std::int64_t> bounded(std::string_view parameter, const std::optional<std::int64_t>& given,
+                             Bounds bounds);
 
 // Reads `limit` and `after` of a query and calls the use case with the page they ask for.
 template <class Query, class Call>

@@ -32,6 +32,8 @@ std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
   add(company_routes(work));
   add(agent_routes(work));
   add(environment_routes(work));
+  add(lease_routes(work));
+  add(run_routes(work));
   add(secret_routes(work));
   add(token_routes(work));
   add(activity_routes(work));

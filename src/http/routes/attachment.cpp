@@ -1,0 +1,221 @@
+#include "http/routes/attachment.hpp"
+
+#include "core/attach.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <deque>
+
+namespace berth::http {
+namespace {
+
+constexpr std::size_t frame_bytes_max = std::size_t{256} << 10;
+// How often somebody who waits in the queue learns of a new position.
+constexpr std::chrono::seconds progress_interval{2};
+
+struct StateNews {
+  core::AttachNews type;
+  engine::RunView run;
+};
+BOOST_DESCRIBE_STRUCT(StateNews, (), (type, run))
+
+struct TakenNews {
+  core::AttachNews type;
+  std::int64_t bytes;
+};
+BOOST_DESCRIBE_STRUCT(TakenNews, (), (type, bytes))
+
+struct ErrorNews {
+  core::AttachNews type;
+  std::string error;
+  std::string code;
+};
+BOOST_DESCRIBE_STRUCT(ErrorNews, (), (type, error, code))
+
+bool waits(const engine::RunView& run) {
+  return run.status == core::RunState::queued || run.status == core::RunState::starting;
+}
+
+// Three tasks share it: output goes out, requests come in, and stdin waits for a command that
+// reads. Requests are read all the time, so that pings are answered and a client that goes is
+// noticed, however long the command lets its stdin wait.
+class Attachment {
+ public:
+  Attachment(engine::Runs& runs, core::Call call, core::RunId run, Socket& socket,
+             const asio::any_io_executor& executor)
+      : runs_(runs),
+        call_(std::move(call)),
+        run_(std::move(run)),
+        socket_(socket),
+        news_(executor, asio::steady_timer::time_point::max()) {}
+
+  Task<> serve(engine::RunView seen, std::int64_t offset) {
+    using namespace asio::experimental::awaitable_operators;
+    const auto ended =
+        co_await (tell(std::move(seen), offset) || read_requests() || deliver_stdin());
+    co_return std::visit([](const Result<>& first) { return first; }, ended);
+  }
+
+ private:
+  Task<> tell(engine::RunView seen, std::int64_t offset) {
+    Result<> told = co_await tell_progress(std::move(seen));
+    if (told) told = co_await tell_output(offset);
+    if (!told && told.error().code != Errc::cancelled) co_await tell_error(told.error());
+    // The peer's answer ends the reading of requests in an orderly way.
+    const auto code = told ? CloseCode::normal : CloseCode::internal_error;
+    const std::string reason{told ? "" : name_of(told.error().code)};
+    co_await socket_.close(code, reason);
+    co_return told;
+  }
+
+  Task<> tell_progress(engine::RunView seen) {
+    std::string last;
+    while (true) {
+      std::string text = encode_text(StateNews{core::AttachNews::state, seen});
+      if (text != last) BERTH_CO_DO(co_await socket_.send({.bytes = text}));
+      if (!waits(seen)) break;
+      last = std::move(text);
+      BERTH_CO_TRY(seen, co_await runs_.get(call_, run_, progress_interval));
+    }
+    executing_ = true;
+    news_.cancel();
+    co_return Result<>{};
+  }
+
+  Task<> tell_output(std::int64_t offset) {
+    bool complete = false;
+    while (!complete) {
+      BERTH_CO_TRY(const engine::LogNews news, co_await runs_.follow(call_, run_, offset));
+      BERTH_CO_DO(co_await send_pieces(news.pieces, offset));
+      offset = std::max(offset, news.next_offset);
+      complete = news.complete;
+    }
+    BERTH_CO_TRY(engine::RunView last,
+                 co_await runs_.get(call_, run_, std::chrono::milliseconds{0}));
+    const StateNews ended{core::AttachNews::ended, std::move(last)};
+    co_return co_await socket_.send({.bytes = encode_text(ended)});
+  }
+
+  // Neighbours of one stream travel together; what the client has already is left out.
+  Task<> send_pieces(const std::vector<engine::LogPiece>& pieces, std::int64_t offset) {
+    std::string bytes;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const engine::LogPiece& piece = pieces[i];
+      std::string_view rest = piece.bytes;
+      const std::int64_t known = std::max<std::int64_t>(offset - piece.offset, 0);
+      rest.remove_prefix(std::min(rest.size(), static_cast<std::size_t>(known)));
+      while (!rest.empty()) {
+        const std::string_view some = rest.substr(0, frame_bytes_max - bytes.size());
+        bytes += some;
+        rest.remove_prefix(some.size());
+        const bool last = i + 1 == pieces.size() || pieces[i + 1].stream != piece.stream;
+        if (bytes.size() < frame_bytes_max && (!rest.empty() || !last)) continue;
+        const auto end = piece.offset + static_cast<std::int64_t>(piece.bytes.size());
+        Message frame{.kind = Message::Kind::binary,
+                      .bytes = core::to_frame(
+                          {piece.stream, end - static_cast<std::int64_t>(rest.size()), bytes})};
+        bytes.clear();
+        BERTH_CO_DO(co_await socket_.send(std::move(frame)));
+      }
+    }
+    co_return Result<>{};
+  }
+
+  Task<> tell_error(Error error) {
+    const ErrorNews news{core::AttachNews::error, error.message, std::string{name_of(error.code)}};
+    co_return co_await socket_.send({.bytes = encode_text(news)});
+  }
+
+  // Ends when the client has gone. What is wrong with a request is told and goes no further.
+  Task<> read_requests() {
+    while (true) {
+      BERTH_CO_TRY(const std::optional<Message> message, co_await socket_.receive());
+      if (!message) co_return Result<>{};
+      const Result<> done = co_await carry_out(*message);
+      if (!done) BERTH_CO_DO(co_await tell_error(done.error()));
+    }
+  }
+
+  Task<> carry_out(const Message& message) {
+    if (message.kind != Message::Kind::text) {
+      co_return fail(Errc::validation_failed, "the frame is binary",
+                     "a client sends JSON in text frames");
+    }
+    BERTH_CO_TRY(core::AttachRequest request, core::parse_attach_request(message.bytes));
+    BERTH_CO_DO(core::authorize(call_.who, core::Permission::company_operate));
+    if (auto* in = std::get_if<core::AttachStdin>(&request)) {
+      co_return keep(std::move(in->bytes));
+    }
+    if (std::holds_alternative<core::AttachStdinEnd>(request))
+      co_return keep(drivers::EndOfInput{});
+    if (const auto* size = std::get_if<core::TerminalSize>(&request)) {
+      co_return co_await runs_.send(call_, run_, *size);
+    }
+    if (const auto* signal = std::get_if<core::AttachSignal>(&request)) {
+      co_return co_await runs_.send(call_, run_, drivers::SignalNumber{signal->number});
+    }
+    BERTH_CO_DO(co_await runs_.cancel(call_, run_));
+    co_return Result<>{};
+  }
+
+  Result<> keep(std::variant<std::string, drivers::EndOfInput> piece) {
+    const auto* bytes = std::get_if<std::string>(&piece);
+    const std::size_t size = bytes != nullptr ? bytes->size() : 0;
+    if (waiting_bytes_ + size > core::attach_stdin_window) {
+      return fail(Errc::overloaded,
+                  "stdin of run " + run_.str() + ": the command does not read what is sent",
+                  "wait for stdin_taken before sending more");
+    }
+    waiting_bytes_ += size;
+    waiting_.push_back(std::move(piece));
+    news_.cancel();
+    return {};
+  }
+
+  Task<> deliver_stdin() {
+    while (true) {
+      while (!executing_ || waiting_.empty()) {
+        co_await news_.async_wait(asio::as_tuple(asio::use_awaitable));
+      }
+      std::variant<std::string, drivers::EndOfInput> piece = std::move(waiting_.front());
+      waiting_.pop_front();
+      const auto* bytes = std::get_if<std::string>(&piece);
+      const std::size_t size = bytes != nullptr ? bytes->size() : 0;
+      Result<> sent = co_await runs_.send(call_, run_, input_of(std::move(piece)));
+      waiting_bytes_ -= size;
+      if (!sent) BERTH_CO_DO(co_await tell_error(sent.error()));
+      const TakenNews news{core::AttachNews::stdin_taken, static_cast<std::int64_t>(size)};
+      BERTH_CO_DO(co_await socket_.send({.bytes = encode_text(news)}));
+    }
+  }
+
+  static engine::RunInputPiece input_of(std::variant<std::string, drivers::EndOfInput> piece) {
+    return std::visit([](auto& some) { return engine::RunInputPiece{std::move(some)}; }, piece);
+  }
+
+  engine::Runs& runs_;
+  core::Call call_;
+  core::RunId run_;
+  Socket& socket_;
+  std::deque<std::variant<std::string, drivers::EndOfInput>> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  bool executing_ = false;   // from here on the command can take input
+  asio::steady_timer news_;  // expires never; cancelled when there is something to deliver
+};
+
+}  // namespace
+
+Task<> attach(engine::Runs& runs, core::Call call, core::RunId run, std::int64_t offset,
+              Socket& socket) {
+  // Before the upgrade is answered, so that a run that is not there is a plain 404.
+  BERTH_CO_TRY(engine::RunView seen, co_await runs.get(call, run, std::chrono::milliseconds{0}));
+  Attachment attachment{runs, std::move(call), std::move(run), socket,
+                        co_await asio::this_coro::executor};
+  co_return co_await attachment.serve(std::move(seen), offset);
+}
+
+}  // namespace berth::http

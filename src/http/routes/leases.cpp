@@ -1,0 +1,139 @@
+#include "http/routes/inputs.hpp"
+#include "http/routes/routes.hpp"
+
+namespace berth::http {
+namespace {
+
+struct LeasePath {
+  core::LeaseId lease;
+};
+BOOST_DESCRIBE_STRUCT(LeasePath, (), (lease))
+
+struct EnvironmentLeaseQuery {
+  std::optional<core::LeaseState> status;
+  std::optional<std::int64_t> limit;
+  std::optional<std::string> after;
+};
+BOOST_DESCRIBE_STRUCT(EnvironmentLeaseQuery, (), (status, limit, after))
+
+struct LeaseQuery {
+  std::optional<core::LeaseState> status;
+  std::optional<core::EnvironmentId> environment_id;
+  std::optional<bool> parked;
+  std::optional<std::int64_t> limit;
+  std::optional<std::string> after;
+};
+BOOST_DESCRIBE_STRUCT(LeaseQuery, (), (status, environment_id, parked, limit, after))
+
+std::vector<Route> lease_lists(engine::Engine& work) {
+  using core::Permission;
+  engine::Environments& environments = work.environments;
+  engine::Leases& leases = work.leases;
+  return {
+      Endpoint<EnvironmentPath, EnvironmentLeaseQuery, None, core::Listing<core::Lease>>{
+          .verb = Verb::get,
+          .path = "/api/environments/{environment}/leases",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "List the leases of an environment, most recently used first",
+          .call =
+              [&environments](core::Call call, auto in) {
+                return with_page(in.query, [&environments, call, id = in.path.environment,
+                                            status = in.query.status](core::PageRequest page) {
+                  return environments.leases(call, id, status, std::move(page));
+                });
+              }},
+      Endpoint<CompanyPath, LeaseQuery, None, core::Listing<engine::LeaseView>>{
+          .verb = Verb::get,
+          .path = "/api/companies/{company}/environment-leases",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "List the leases of a company, most recently used first; parked=true lists those "
+                  "that wait for an operator",
+          .call =
+              [&leases](core::Call call, auto in) {
+                const store::LeaseFilter filter{.status = in.query.status,
+                                                .environment_id = in.query.environment_id,
+                                                .parked_only = in.query.parked.value_or(false)};
+                return with_page(in.query, [&leases, call, filter,
+                                            company = in.path.company](core::PageRequest page) {
+                  return leases.list(call, company, filter, std::move(page));
+                });
+              }},
+  };
+}
+
+std::vector<Route> single_lease_routes(engine::Leases& leases) {
+  using core::Permission;
+  using engine::LeaseView;
+  return {
+      Endpoint<LeasePath, None, None, LeaseView>{
+          .verb = Verb::get,
+          .path = "/api/environment-leases/{lease}",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Read a lease: who holds it, and what happens to it next",
+          .call = [&leases](core::Call call, auto in) { return leases.get(call, in.path.lease); }},
+      Endpoint<LeasePath, None, None, LeaseView>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/release",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Give back a lease that no run works with, also one that is parked",
+          .call = [&leases](core::Call call,
+                            auto in) { return leases.release(call, in.path.lease); }},
+      Endpoint<LeasePath, None, None, LeaseView>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/destroy",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Give back a lease and destroy its sandbox",
+          .call = [&leases](core::Call call,
+                            auto in) { return leases.destroy(call, in.path.lease); }},
+      Endpoint<LeasePath, None, engine::ForceResolve, LeaseView>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/force-resolve",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "End a lease on the operator's word, whatever its provider still holds",
+          .call =
+              [&leases](core::Call call, auto in) {
+                return leases.force_resolve(call, in.path.lease, std::move(in.body));
+              }},
+  };
+}
+
+std::vector<Route> probe_routes(engine::Leases& leases) {
+  using core::Permission;
+  return {
+      Endpoint<EnvironmentPath, None, None, engine::ProbeReport>{
+          .verb = Verb::post,
+          .path = "/api/environments/{environment}/probe",
+          .needs = Permission::company_operate,
+          .tag = "environments",
+          .says = "Try an environment with a lease of its own; each step with its time",
+          .call = [&leases](core::Call call,
+                            auto in) { return leases.test(call, in.path.environment); }},
+      Endpoint<CompanyPath, None, engine::ProbeDraft, engine::ProbeReport>{
+          .verb = Verb::post,
+          .path = "/api/companies/{company}/environments/probe-config",
+          .needs = Permission::company_operate,
+          .tag = "environments",
+          .says = "Try an environment that is not saved; nothing of it is stored",
+          .call =
+              [&leases](core::Call call, auto in) {
+                return leases.probe_draft(call, in.path.company, std::move(in.body));
+              }},
+  };
+}
+
+}  // namespace
+
+std::vector<Route> lease_routes(engine::Engine& work) {
+  std::vector<Route> all = lease_lists(work);
+  for (Route& route : single_lease_routes(work.leases)) all.push_back(std::move(route));
+  for (Route& route : probe_routes(work.leases)) all.push_back(std::move(route));
+  return all;
+}
+
+}  // namespace berth::http
