@@ -155,7 +155,13 @@ void Keeper::run() {
     const bool all_gone =
         std::ranges::all_of(execs_, [](const auto& entry) { return entry.second->is_gone(); });
     if (!stopping_ || !all_gone) continue;
-    if (execs_.empty() && !has_orphans_) break;
+    // Looked once more when nothing is held any longer: a warden that has reported its end may
+    // still be on its way out, and must not be counted as left behind.
+    if (execs_.empty() && !has_orphans_) {
+      take_signals();
+      kill_orphans();
+      if (!has_orphans_) break;
+    }
     // A record that the disk does not take, or a process that cannot die, is not waited for for
     // ever.
     if (give_up_at == never) give_up_at = boot_ms() + goodbye_limit_ms;

@@ -216,6 +216,20 @@ TEST_F(KeeperLife, AClientMustGreetWithTheSameVersion) {
   EXPECT_EQ(refused.error().code, Errc::keeper_protocol);
 }
 
+TEST_F(KeeperLife, AWardenOnItsWayOutIsNotCountedAsLeftBehind) {
+  for (int i = 0; i < 30; ++i) {
+    const std::string place = root() + "/k" + std::to_string(i);
+    auto spawned = keeper::spawn_keeper({.program = BERTH_KEEPER, .folder = place});
+    ASSERT_TRUE(spawned) << spawned.error().message;
+    keeper::KeeperClient held{std::move(spawned->control)};
+    for (int n = 0; n < 3; ++n) ASSERT_TRUE(held.exec(shell("exec sleep 100")));
+    ASSERT_TRUE(held.stop(0ms));
+    const auto found = keeper::look_at_keeper(place);
+    ASSERT_TRUE(found) << found.error().message;
+    ASSERT_EQ(found->epitaph.left_behind, 0U) << "of keeper " << i;
+  }
+}
+
 // The protocol over a pair of pipes, as over SSH.
 TEST_F(KeeperLife, IsStartedAndFoundAgainOverStdio) {
   const auto serve = [&](keeper::OpenHow how) {
