@@ -42,10 +42,11 @@ class KeeperLink {
   ~KeeperLink();
 
   // The answer to a request; a refusal is an error. `timed_out` when there is none within the
-  // limit: what was asked for may still happen.
+  // limit: what was asked for may still happen. The request is encoded at once, so it need not
+  // outlive the call, and no copy of the secrets in it is made for the wait.
   template <keeper::Described Answer, keeper::Described Request>
   Task<Answer> ask(const Request& request, Limit limit = usual_limit) {
-    return ask_on<Answer>(state_, request, limit);
+    return answer_as<Answer>(state_, connection_of(*state_).send(request), limit);
   }
 
   // Output from an offset on, and how the command ended. The end of the link is an error, after
@@ -71,9 +72,8 @@ class KeeperLink {
   class Following;
   class ReaderEnd;
 
-  template <class Answer, class Request>
-  static Task<Answer> ask_on(std::shared_ptr<State> state, const Request& request, Limit limit) {
-    const std::uint64_t id = connection_of(*state).send(request);
+  template <class Answer>
+  static Task<Answer> answer_as(std::shared_ptr<State> state, std::uint64_t id, Limit limit) {
     BERTH_CO_TRY(const Answered answered, co_await answer_to(std::move(state), id, limit));
     co_return keeper::decode<Answer>(
         {.verb = answered.verb, .request = id, .message = answered.message});

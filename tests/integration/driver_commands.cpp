@@ -93,7 +93,7 @@ TEST_P(CommandContract, APipeTakesInputWhileTheCommandRuns) {
 }
 
 TEST_P(CommandContract, ATerminalHasItsSizeAndMayGetAnother) {
-  Command stty = shell("stty size; trap 'stty size; exit 0' WINCH; while :; do sleep 0.05; done");
+  Command stty = shell("trap 'stty size; exit 0' WINCH; stty size; while :; do sleep 0.05; done");
   stty.terminal = core::TerminalSize{.columns = 101, .rows = 37};
   start(stty);
   Collected output;
