@@ -14,7 +14,8 @@ namespace berth::drivers {
 
 // One connection to a keeper: any number of requests under way at a time, each with its own answer.
 // It is read by one task of the group, which must outlive the link. When the connection breaks,
-// every request that waits fails with keeper_unreachable, and so does every later one.
+// every request that waits fails with keeper_unreachable, and so does every later one. SIGPIPE must
+// be ignored, as it is in the server.
 //
 // The requests of one link share its stream of answers. A taker of output that stands still for
 // megabytes holds up the answers behind that output; where that matters, follow on a link of its

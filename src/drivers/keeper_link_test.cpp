@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -84,7 +85,10 @@ std::string record(Stream stream, std::string_view bytes) {
 
 class KeeperLinkTest : public testing::Test {
  protected:
-  KeeperLinkTest() { connect({}); }
+  KeeperLinkTest() {
+    ::signal(SIGPIPE, SIG_IGN);  // as the server does
+    connect({});
+  }
   ~KeeperLinkTest() override {
     link_.reset();
     EXPECT_TRUE(run_until([&] { return tasks_.size() == 0; })) << "the reader does not end";

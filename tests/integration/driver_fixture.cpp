@@ -3,6 +3,7 @@
 #include "keeper/process_tree.hpp"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,6 +42,7 @@ bool is_running(pid_t pid) {
 }
 
 void DriverContract::SetUp() {
+  ::signal(SIGPIPE, SIG_IGN);  // as the server does
   // What escapes a keeper and its wardens becomes a child of the test, where it is seen.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   place_ = GetParam()();
