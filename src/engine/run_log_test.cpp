@@ -1,0 +1,127 @@
+#include "engine/run_log.hpp"
+
+#include "base/files.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace berth::engine {
+namespace {
+
+using core::OutputStream;
+
+class RunLog : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto logs = RunLogs::open(folder_.path() + "/runs");
+    ASSERT_TRUE(logs) << logs.error().message;
+    logs_.emplace(*std::move(logs));
+  }
+  RunLogWriter writer() { return *logs_->writer(run_); }
+  std::string text_from(std::int64_t offset) {
+    std::string out;
+    while (true) {
+      const auto pieces = logs_->read(run_, offset, 1000);
+      EXPECT_TRUE(pieces) << pieces.error().message;
+      if (!pieces || pieces->empty()) return out;
+      for (const LogPiece& piece : *pieces) {
+        const std::int64_t cut = std::max<std::int64_t>(0, offset - piece.offset);
+        out += piece.bytes.substr(static_cast<std::size_t>(cut));
+        offset = piece.offset + static_cast<std::int64_t>(piece.bytes.size());
+      }
+    }
+  }
+  std::string file(std::string_view ending) const {
+    return folder_.path() + "/runs/" + run_.str() + std::string{ending};
+  }
+
+  tests::TemporaryFolder folder_;
+  core::RunId run_ = *core::RunId::parse("00000000-0000-7000-8000-000000000001");
+  std::optional<RunLogs> logs_;
+};
+
+TEST_F(RunLog, GivesBackWhatWasAppendedFromAnyPlace) {
+  RunLogWriter log = writer();
+  std::string all;
+  for (int number = 0; number < 500; ++number) {
+    const std::string line = "line " + std::to_string(number) + "\n";
+    const auto stream = number % 3 == 0 ? OutputStream::stderr_ : OutputStream::stdout_;
+    ASSERT_TRUE(log.append(stream, Time{number}, line));
+    all += line;
+  }
+  EXPECT_EQ(log.size(), static_cast<std::int64_t>(all.size()));
+  for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, std::size_t{777}, all.size()}) {
+    EXPECT_EQ(text_from(static_cast<std::int64_t>(offset)), all.substr(offset)) << offset;
+  }
+  const auto pieces = logs_->read(run_, 0, 1);
+  ASSERT_TRUE(pieces && !pieces->empty());
+  EXPECT_EQ(pieces->front().stream, OutputStream::stderr_);
+  EXPECT_EQ(pieces->front().seq, 1);
+}
+
+TEST_F(RunLog, OfARunThatSaidNothingIsEmpty) {
+  EXPECT_FALSE(logs_->has(run_));
+  EXPECT_EQ(text_from(0), "");
+}
+
+TEST_F(RunLog, PassesOverWhatAnEarlierWriterHasWritten) {
+  const std::string first(100'000, 'a');
+  const std::string second(50'000, 'b');
+  {
+    RunLogWriter log = writer();
+    ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, first));
+  }
+  RunLogWriter again = writer();
+  ASSERT_TRUE(again.append(OutputStream::stdout_, Time{1}, first));
+  ASSERT_TRUE(again.append(OutputStream::stdout_, Time{2}, second));
+  EXPECT_EQ(text_from(0), first + second);
+  // The hash is that of a writer who was never interrupted.
+  const auto hash = again.finish();
+  ASSERT_TRUE(hash);
+  run_ = *core::RunId::parse("00000000-0000-7000-8000-000000000002");
+  RunLogWriter whole = writer();
+  ASSERT_TRUE(whole.append(OutputStream::stdout_, Time{1}, first + second));
+  EXPECT_EQ(*hash, *whole.finish());
+}
+
+TEST_F(RunLog, GoesOnWhereATornPieceWasCutOff) {
+  {
+    RunLogWriter log = writer();
+    ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, "whole\n"));
+    ASSERT_TRUE(log.append(OutputStream::stdout_, Time{2}, "torn\n"));
+  }
+  // As a crash leaves it: the bytes are there, half of the entry is not.
+  ASSERT_EQ(::truncate(file(".index").c_str(), 24 + 10), 0);
+  EXPECT_EQ(text_from(0), "whole\n");
+  RunLogWriter log = writer();
+  ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, "whole\n"));
+  ASSERT_TRUE(log.append(OutputStream::stdout_, Time{2}, "torn\n"));
+  EXPECT_EQ(text_from(0), "whole\ntorn\n");
+}
+
+TEST_F(RunLog, IsWrittenAgainWhenTheDiskHasLessThanTheIndexSays) {
+  {
+    RunLogWriter log = writer();
+    ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, "abcdef"));
+  }
+  ASSERT_EQ(::truncate(file(".log").c_str(), 2), 0);
+  RunLogWriter log = writer();
+  EXPECT_EQ(log.size(), 0);
+  ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, "abcdef"));
+  EXPECT_EQ(text_from(0), "abcdef");
+}
+
+TEST_F(RunLog, IsGoneWhenItIsRemoved) {
+  {
+    RunLogWriter log = writer();
+    ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, "x"));
+  }
+  ASSERT_TRUE(logs_->remove(run_));
+  EXPECT_FALSE(logs_->has(run_));
+  EXPECT_TRUE(logs_->remove(run_)) << "twice is fine";
+}
+
+}  // namespace
+}  // namespace berth::engine

@@ -1,0 +1,137 @@
+"""The server is killed at every step of a run, and started again: the run ends as it should, with all
+it said, nothing ran twice and nothing is left behind."""
+
+import os
+import signal
+import tempfile
+import unittest
+from pathlib import Path
+
+import runs_support as runs
+from support import BerthTest
+
+# In the order in which a run passes them.
+STEPS_OF_A_RUN = [
+    "claim.recorded", "acquire.intended", "acquire.acted", "acquire.recorded", "realize.acted",
+    "execute.intended", "execute.acted", "execute.recorded", "execute.ended", "finish.recorded",
+    "release.intended", "release.acted", "release.recorded",
+]
+# Enough for both engines, where the order of rows and acts is what matters.
+STEPS_ON_POSTGRES = ["acquire.acted", "execute.acted", "execute.ended", "release.acted"]
+
+
+class Recovery(BerthTest):
+    def script(self, pause="0.2"):
+        """Says something at both ends, and leaves one line per execution in a file."""
+        self.ledger = Path(tempfile.mkdtemp(dir=self.folder)) / "ledger"
+        return ["sh", "-c", f"echo once >> {self.ledger}; echo begin; sleep {pause}; echo end; echo said >&2"]
+
+    def executions(self):
+        return self.ledger.read_text().count("once") if self.ledger.exists() else 0
+
+    def keepers(self, home=None):
+        return runs.processes_with(f"berth-keeper hold {home or self.home}")
+
+    def check_left(self, server, home):
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)),
+                        runs.unfinished_leases(server))
+        self.assertEqual(list((home / "leases").iterdir()), [])
+        self.assertTrue(runs.eventually(lambda: not self.keepers(home)), self.keepers(home))
+
+    def check_run(self, server, run, home):
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual(ended["status"], "succeeded", ended)
+        self.assertEqual(runs.output(server, run), "begin\nend\n")
+        self.assertEqual(runs.output(server, run, "stderr"), "said\n")
+        self.assertEqual(self.executions(), 1)
+        self.check_left(server, home)
+
+    def crash_at(self, step, home, **variables):
+        server = self.serve(home=home, BERTH_FAULT_POINT=step, **variables)
+        run = runs.start(server, *self.script())
+        self.assertEqual(server.process.wait(30), -signal.SIGKILL, f"{step} was not passed")
+        return run
+
+    def test_a_run_survives_the_death_of_the_server_at_every_step(self):
+        for step in STEPS_OF_A_RUN:
+            with self.subTest(step):
+                home = self.folder / step
+                run = self.crash_at(step, home)
+                again = self.serve(home=home)
+                self.check_run(again, run, home)
+                again.stop()
+
+    def test_the_same_on_postgres(self):
+        for engine, variables in self.engines():
+            if engine != "postgres":
+                continue
+            for step in STEPS_ON_POSTGRES:
+                with self.subTest(step):
+                    run = self.crash_at(step, self.home, **variables)
+                    again = self.serve(**variables)
+                    self.check_run(again, run, self.home)
+                    again.stop()
+
+    def test_a_second_death_while_it_takes_over_changes_nothing(self):
+        for step in ["adopt.recorded", "execute.recorded"]:
+            with self.subTest(step):
+                home = self.folder / step
+                run = self.crash_at("acquire.recorded", home)
+                again = self.serve(home=home, BERTH_FAULT_POINT=step)
+                self.assertEqual(again.process.wait(30), -signal.SIGKILL)
+                last = self.serve(home=home)
+                self.check_run(last, run, home)
+
+    def test_a_death_of_the_sweeper_leaves_the_lease_to_the_next(self):
+        run = self.crash_at("finish.recorded", self.home)
+        again = self.serve(BERTH_FAULT_POINT="sweep.claimed")
+        self.assertEqual(again.process.wait(30), -signal.SIGKILL)
+        last = self.serve()
+        self.check_run(last, run, self.home)
+
+    def test_a_command_goes_on_while_no_server_is_there(self):
+        server = self.serve()
+        run = runs.start(server, *self.script(pause="3"))
+        runs.wait_until(server, run, {"running"})
+        self.assertEqual(server.stop(), 0)
+        self.assertNotEqual(self.keepers(), [])
+        again = self.serve()
+        self.check_run(again, run, self.home)
+
+    def test_a_killed_keeper_ends_the_run_as_interrupted(self):
+        server = self.serve()
+        run = runs.start(server, *self.script(pause="60"))
+        runs.wait_until(server, run, {"running"})
+        # The first is the keeper; what it forked to watch the command has its name.
+        os.kill(min(self.keepers())[0], signal.SIGKILL)
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual((ended["status"], ended["errorCode"]), ("interrupted", "process_lost"))
+        self.check_left(server, self.home)
+
+    def test_a_command_that_no_server_renews_is_ended(self):
+        server = self.serve("--hold-seconds", "5")
+        run = runs.start(server, *self.script(pause="60"))
+        runs.wait_until(server, run, {"running"})
+        server.kill()
+        self.assertTrue(runs.eventually(lambda: not self.keepers(), limit_s=40))
+        again = self.serve("--hold-seconds", "5")
+        ended = runs.wait_for_end(again, run)
+        self.assertEqual((ended["status"], ended["errorCode"]), ("interrupted", "lease_lapsed"))
+        self.check_left(again, self.home)
+
+    def test_a_cancel_that_the_server_did_not_live_to_see_is_carried_out(self):
+        server = self.serve()
+        run = runs.start(server, *self.script(pause="60"))
+        runs.wait_until(server, run, {"running"})
+        os.kill(server.process.pid, signal.SIGSTOP)
+        server.kill()
+        again = self.serve()
+        runs.wait_until(again, run, {"running"})
+        self.assertEqual(again.post(f"/api/heartbeat-runs/{run}/cancel", {}).status, 200)
+        ended = runs.wait_for_end(again, run)
+        self.assertEqual(ended["status"], "cancelled")
+        self.check_left(again, self.home)
+
+
+if __name__ == "__main__":
+    unittest.main()
