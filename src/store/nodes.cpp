@@ -73,13 +73,19 @@ Result<bool> fence_node(Session& session, const core::Node& seen, Time now) {
       " where node_id = $1 and parked_at is null and status <> 'pending_cleanup'"
       " and status in (" +
       unfinished_states<core::LeaseState>() + ")";
+  // What it had taken to look at, others may take.
+  static const std::string claims =
+      "update environment_leases set claimed_by = null, claimed_until = null, version = version + 1"
+      " where claimed_by = $1 and status in (" +
+      unfinished_states<core::LeaseState>() + ")";
   // What a lease holds is found through the lease; what is idle needs no server.
   static const std::string sandboxes =
       "update sandboxes set next_attempt_at = $2, version = version + 1"
-      " where node_id = $1 and parked_at is null and lease_id is null and status = 'creating'"
-      " and status in (" +
+      " where node_id = $1 and parked_at is null and (lease_id is null and status = 'creating'"
+      " or status = 'destroying') and status in (" +
       unfinished_states<core::SandboxState>() + ")";
   BERTH_DO(query(session, leases, seen.id, now));
+  BERTH_DO(query(session, claims, seen.id));
   BERTH_DO(query(session, sandboxes, seen.id, now));
   return true;
 }
@@ -97,6 +103,21 @@ Result<std::vector<core::Node>> fence_silent_nodes(Session& session, const core:
     list.push_back(std::move(node));
   }
   return list;
+}
+
+Result<std::int64_t> prune_nodes(Session& session, Time before, std::int64_t limit) {
+  // The lists of states are those of the indexes by node.
+  static const std::string sql =
+      "delete from nodes where id in (select id from nodes where fenced_at < $1"
+      " and not exists (select 1 from heartbeat_runs where node_id = nodes.id"
+      " and status in ('starting', 'running'))"
+      " and not exists (select 1 from environment_leases where node_id = nodes.id"
+      " and status in (" +
+      unfinished_states<core::LeaseState>() +
+      ")) and not exists (select 1 from sandboxes where node_id = nodes.id and status in (" +
+      unfinished_states<core::SandboxState>() + ")) order by id limit $2)";
+  BERTH_TRY(const Rows gone, query(session, sql, before, limit));
+  return gone.changed;
 }
 
 }  // namespace berth::store

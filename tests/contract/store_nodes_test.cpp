@@ -137,6 +137,20 @@ TEST_P(LostNode, WhatItHeldIsDueForOthersOnlyOnceItIsFenced) {
   EXPECT_EQ(runs()->front().value.id, run_->value.id);
 }
 
+TEST_P(LostNode, WhatItWasAboutToSweepIsTakenByOthersAtOnce) {
+  const Time far = now() + 3'600'000;
+  EXPECT_WORKS(write([&](Session& s) -> Result<> {
+    BERTH_TRY(auto row, find_lease_record(s, core::Reach::everything(), held_->id));
+    row.value.next_attempt_at = now();
+    BERTH_TRY(row, update_lease(s, std::move(row), now()));
+    BERTH_DO(claim_lease(s, std::move(row), lost_->id, far, now()));
+    return {};
+  }));
+  EXPECT_TRUE(read([&](Session& s) { return due_leases(s, now(), 9); })->empty());
+  lose();
+  EXPECT_EQ(read([&](Session& s) { return due_leases(s, now(), 9); })->size(), 1U);
+}
+
 TEST_P(LostNode, ItCannotMoveAnythingWhenItComesBack) {
   lose();
   const auto as_lost = [&](auto verb) {
@@ -182,6 +196,26 @@ TEST_P(LostNode, AnotherNodeAdoptsItsRun) {
   EXPECT_FAILS(
       write([&](Session& s) { return move_run(s, *run_, core::RunEvent::started, now()); }),
       Errc::conflict);
+}
+
+TEST_P(LostNode, ItIsForgottenOnceItHoldsNothingAndItsTimeIsUp) {
+  const auto prune = [&](Time before) {
+    return *write([&](Session& s) { return prune_nodes(s, before, 10); });
+  };
+  const Time later = now() + 1'000'000;
+  EXPECT_EQ(prune(later), 0) << "nobody is fenced yet";
+  lose();
+  EXPECT_EQ(prune(later), 0) << "it has a run, a lease and a sandbox";
+  for (const char* end : {"update heartbeat_runs set status = 'interrupted'",
+                          "update environment_leases set status = 'expired'",
+                          "update sandboxes set status = 'lost'"}) {
+    EXPECT_EQ(prune(later), 0) << "before " << end;
+    EXPECT_WORKS(write([&](Session& s) { return s.run(end, {}); }));
+  }
+  EXPECT_EQ(prune(now()), 0) << "it was fenced just now";
+  EXPECT_EQ(prune(later), 1);
+  EXPECT_EQ(number("select count(*) from nodes"), 1) << "who lives stays";
+  EXPECT_FAILS(write([&](Session& s) { return expect_node_alive(s, lost_->id); }), Errc::conflict);
 }
 
 }  // namespace

@@ -64,6 +64,15 @@ create table heartbeat_run_inputs (
   version bigint not null
 );
 
+create table heartbeat_run_redactions (
+  run_id text not null references heartbeat_runs (id) on delete cascade,
+  secret_id text not null references company_secrets (id) on delete cascade,
+  secret_version bigint not null,
+  version bigint not null,
+  primary key (run_id, secret_id, secret_version)
+);
+create index heartbeat_run_redactions_by_secret on heartbeat_run_redactions (secret_id);
+
 -- Events go with their run, which goes with its company.
 create table heartbeat_run_events (
   id bigserial primary key,
@@ -138,6 +147,8 @@ alter table environment_leases add column next_attempt_at bigint;
 alter table environment_leases add column parked_at bigint;
 alter table environment_leases add column claimed_by text;
 alter table environment_leases add column claimed_until bigint;
+create index environment_leases_claimed on environment_leases (claimed_by)
+  where claimed_by is not null;
 create unique index environment_leases_sandbox_id on environment_leases (sandbox_id)
   where status in ('acquiring', 'active', 'releasing', 'retained', 'pending_cleanup');
 create unique index environment_leases_heartbeat_run_id on environment_leases (heartbeat_run_id)
