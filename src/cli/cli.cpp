@@ -153,6 +153,12 @@ int run(const std::vector<std::string>& arguments, Console& console, const Serve
   std::vector<std::string> ours = arguments;
   flags.command = cut_command(ours, tree.root());
   if (const auto ended = parse(tree, std::move(ours), console, flags)) return *ended;
+  if (flags.command && !tree.root().get_subcommand("run")->get_subcommands().empty()) {
+    return report(console, flags,
+                  {.code = Errc::bad_request,
+                   .message = "there is nothing to run: what stands behind -- is a command",
+                   .remedy = "see 'berth run --help'"});
+  }
   return run_chosen(tree, console, flags);
 }
 

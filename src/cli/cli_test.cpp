@@ -232,6 +232,71 @@ TEST_F(CliTest, TheExitCodeTellsWhatWentWrong) {
   EXPECT_THAT(out_.str(), HasSubstr("Exit codes:"));
 }
 
+TEST_F(CliTest, ARunIsAskedForExactlyAsItWasTyped) {
+  answers_["POST /api/companies/" + std::string{company} + "/runs"] =
+      http_answer(202, R"({"id":")" + std::string{environment} + R"(","status":"queued"})");
+  ASSERT_EQ(run({"run", "-d", "-e", "Local", "-C", "/srv", "--env", "A=1=2", "--timeout", "1m30s",
+                 "--", "list", "[a,b]", "", "--json", "--", "-d"}),
+            0)
+      << err_.str();
+  EXPECT_EQ(parse_json(last().body).value(),
+            parse_json(R"({"command":"list","args":["[a,b]","","--json","--","-d"],"cwd":"/srv",
+                           "timeoutMs":90000,"env":{"A":"1=2"},"environmentId":")" +
+                       std::string{environment} + R"("})")
+                .value());
+  ASSERT_EQ(run({"--company", "run", "--url", server_.url(), "run", "-d", "--", "env"}), 125);
+  ASSERT_EQ(run({"run", "-d", "--", "env"}), 0) << err_.str();
+  EXPECT_EQ(last().body, R"({"command":"env","args":[]})");
+}
+
+TEST_F(CliTest, ARunThatIsTypedWrongIsAUsageErrorAndOneThatCannotBeStartedIs125) {
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"run"},
+                                             {"run", "--"},
+                                             {"run", "ls"},
+                                             {"run", "--timeout", "soon", "--", "ls"},
+                                             {"run", "--env", "A", "--", "ls"},
+                                             {"run", "-it", "--", "ls"},
+                                             {"run", "list", "ls"},
+                                             {"run", "list", "--", "ls"}}) {
+    EXPECT_EQ(run(wrong), 2) << wrong.back() << err_.str();
+    EXPECT_THAT(err_.str(), HasSubstr("fix: ")) << wrong.back();
+  }
+  EXPECT_EQ(run({"run", "-e", "nowhere", "--", "ls"}), 125);
+  EXPECT_THAT(err_.str(), HasSubstr("environment_not_found"));
+  EXPECT_EQ(run({"run", "--", "ls"}), 125);
+  console_.variables["BERTH_URL"] = "http://127.0.0.1:1";
+  EXPECT_EQ(run({"run", "--company", company, "--", "ls"}), 125);
+  EXPECT_THAT(err_.str(), HasSubstr("server_unreachable"));
+}
+
+TEST_F(CliTest, ATestOfAnEnvironmentShowsItsStepsAndFailsWithIt) {
+  const std::string path = "POST /api/environments/" + std::string{environment} + "/probe";
+  answers_[path] = http_answer(200, R"({"ok":false,"summary":"no","steps":[{"name":"connect",
+    "ok":false,"durationMs":5,"message":"refused","code":"ssh_failed","remedy":"start sshd"}]})");
+  console_.out_is_terminal = true;
+  EXPECT_EQ(run({"env", "test", "Local", "--no-color"}), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("FAIL  connect"));
+  EXPECT_THAT(out_.str(), HasSubstr("fix: start sshd"));
+  console_.out_is_terminal = false;
+  EXPECT_EQ(run({"env", "test", "Local"}), 1);
+  EXPECT_FALSE(parse_json(out_.str()).value().at("ok").as_bool());
+  answers_[path] = http_answer(200, R"({"ok":true,"summary":"yes","steps":[]})");
+  EXPECT_EQ(run({"env", "test", "Local"}), 0);
+  EXPECT_EQ(run({"env", "test"}), 2);
+}
+
+TEST_F(CliTest, ALeaseIsNotDestroyedWithoutAYes) {
+  const std::string lease = "/api/environment-leases/" + std::string{environment};
+  answers_["POST " + lease + "/destroy"] = http_answer(200, "{}");
+  answers_["POST " + lease + "/force-resolve"] = http_answer(200, "{}");
+  EXPECT_EQ(run({"lease", "destroy", environment}), 2);
+  EXPECT_EQ(run({"lease", "destroy", environment, "--yes"}), 0) << err_.str();
+  EXPECT_EQ(run({"lease", "force-resolve", environment, "--yes"}), 2);
+  EXPECT_EQ(run({"lease", "force-resolve", environment, "--yes", "--reason", "gone"}), 0);
+  EXPECT_EQ(last().body, R"({"reason":"gone"})");
+}
+
 TEST_F(CliTest, ErrorsAreJsonForPrograms) {
   console_.variables["BERTH_URL"] = "http://127.0.0.1:1";
   EXPECT_EQ(run({"env", "list", "--json"}), 6);
@@ -391,6 +456,8 @@ TEST_F(CliTest, BashCompletesCommandsFlagsAndChoices) {
   EXPECT_THAT(completed(script, "berth --company env secret ro", 4), testing::Eq("rotate "));
   EXPECT_THAT(completed(script, "berth serve --lis", 2), testing::Eq("--listen "));
   EXPECT_THAT(completed(script, "berth env list --js", 3), testing::Eq("--json "));
+  EXPECT_THAT(completed(script, "berth run lo", 2), testing::Eq("logs "));
+  EXPECT_THAT(completed(script, "berth run logs --stream std", 4), testing::Eq("stdout stderr "));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ enum class OutputTo { each_its_own, all_to_out, all_to_err };
 enum class Remarks { spoken, silent };
 
 struct AttachWish {
-  std::string run_id;
+  std::string run_id = {};
   OnInterrupt on_interrupt = OnInterrupt::leave;
   OutputTo output_to = OutputTo::each_its_own;
   std::optional<core::OutputStream> only = {};  // the other stream is left out
