@@ -222,7 +222,7 @@ Result<> try_serve(const cli::Config& config) {
   const std::string engine_name =
       database->engine() == store::EngineKind::sqlite ? "sqlite" : "postgres";
   Metrics metrics{std::string{cli::version()}, engine_name};
-  http::BearerGate gate{gate_options(settings, listen), work.tokens};
+  http::BearerGate gate{gate_options(settings, listen), work.tokens, work.run_tokens};
   const http::ServerFacts facts{.version = std::string{cli::version()},
                                 .mode = std::string{name_of(settings.mode)},
                                 .database = engine_name,

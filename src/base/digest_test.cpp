@@ -1,5 +1,7 @@
 #include "base/digest.hpp"
 
+#include "base/random.hpp"
+
 #include <gtest/gtest.h>
 
 namespace berth {
@@ -17,6 +19,24 @@ TEST(Sha256, AgreesWithThePublishedVectors) {
 TEST(Sha256, CoversBytesAfterANul) {
   using namespace std::string_view_literals;
   EXPECT_NE(sha256_hex("a\0b"sv), sha256_hex("a\0c"sv));
+}
+
+TEST(Hmac, AgreesWithThePublishedVectors) {
+  EXPECT_EQ(hex(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  EXPECT_EQ(hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_EQ(hex(hmac_sha256(std::string(131, '\xaa'),
+                            "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+TEST(ConstantTime, OnlyTheSameBytesAreEqual) {
+  EXPECT_TRUE(equal_in_constant_time("abc", "abc"));
+  EXPECT_TRUE(equal_in_constant_time("", ""));
+  for (const char* other : {"", "ab", "abd", "xbc", "abcd"}) {
+    EXPECT_FALSE(equal_in_constant_time("abc", other)) << other;
+  }
 }
 
 }  // namespace

@@ -9,6 +9,12 @@
 #include <vector>
 
 namespace berth {
+namespace {
+
+constexpr std::string_view base64_digits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+}  // namespace
 
 void SystemRandom::fill(std::span<unsigned char> out) {
   while (!out.empty()) {
@@ -42,17 +48,33 @@ std::string hex(std::span<const unsigned char> bytes) {
 }
 
 std::string base64url(std::span<const unsigned char> bytes) {
-  static constexpr char digits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   std::string text;
   std::uint32_t held = 0;
   int bits = 0;
   for (const unsigned char byte : bytes) {
     held = (held << 8) | byte;
-    for (bits += 8; bits >= 6; bits -= 6) text += digits[(held >> (bits - 6)) & 63];
+    for (bits += 8; bits >= 6; bits -= 6) text += base64_digits[(held >> (bits - 6)) & 63];
   }
-  if (bits > 0) text += digits[(held << (6 - bits)) & 63];
+  if (bits > 0) text += base64_digits[(held << (6 - bits)) & 63];
   return text;
+}
+
+std::optional<std::string> from_base64url(std::string_view text) {
+  std::string bytes;
+  std::uint32_t held = 0;
+  int bits = 0;
+  for (const char digit : text) {
+    const std::size_t value = base64_digits.find(digit);
+    if (value == std::string_view::npos) return std::nullopt;
+    held = (held << 6) | static_cast<std::uint32_t>(value);
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes += static_cast<char>(held >> bits);
+  }
+  // A digit too many, or bits that stand for nothing: another spelling of the same bytes.
+  const bool canonical = bits < 6 && (held & ((1U << bits) - 1)) == 0;
+  return canonical ? std::optional{std::move(bytes)} : std::nullopt;
 }
 
 std::string random_base64url(Random& random, std::size_t bytes) {

@@ -3,8 +3,10 @@
 #include "base/time.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace berth {
 
@@ -37,6 +39,8 @@ std::string make_uuid(Random& random, Time now);
 // Random bytes as text that is safe in URLs, headers and file names.
 std::string random_base64url(Random& random, std::size_t bytes);
 std::string base64url(std::span<const unsigned char> bytes);
+// The bytes of such a text; nothing for one that base64url would not have made.
+std::optional<std::string> from_base64url(std::string_view text);
 std::string hex(std::span<const unsigned char> bytes);
 
 }  // namespace berth

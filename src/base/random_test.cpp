@@ -63,6 +63,22 @@ TEST(SystemRandom, FillsEveryByte) {
   EXPECT_TRUE(std::ranges::none_of(seen, [](unsigned char byte) { return byte == 0; }));
 }
 
+TEST(Base64Url, EveryTextIsReadBack) {
+  SeededRandom random{7};
+  for (std::size_t length = 0; length < 70; ++length) {
+    std::vector<unsigned char> bytes(length);
+    random.fill(bytes);
+    EXPECT_EQ(from_base64url(base64url(bytes)), std::string(bytes.begin(), bytes.end())) << length;
+  }
+}
+
+TEST(Base64Url, WhatItWouldNotWriteIsRefused) {
+  EXPECT_EQ(from_base64url("Zg"), "f");
+  for (const char* text : {"Z", "Zh", "Zm9", "Zg==", "Z+8A", "Zm9v\n", "Zm 9v"}) {
+    EXPECT_FALSE(from_base64url(text)) << text;
+  }
+}
+
 TEST(Uuid, HasVersionSevenAndTheVariantOfTheRfc) {
   SystemRandom random;
   for (int i = 0; i < 1000; ++i) {

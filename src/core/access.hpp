@@ -23,6 +23,7 @@ struct Caller {
   std::optional<CompanyId> company_id = {};
   std::optional<AgentId> agent_id = {};
   std::optional<TokenId> token_id = {};
+  std::optional<RunId> run_id = {};  // the one run for which an agent may speak with this token
 
   bool is_instance_admin() const;
   ActorType actor_type() const;

@@ -66,6 +66,7 @@ class Engine {
   Sweeper sweeper;
   Runs runs;
   Leases leases{means, lease_work};
+  RunSecrets run_secrets{means, secrets, workshop};
 };
 
 }  // namespace berth::engine

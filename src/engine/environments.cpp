@@ -28,7 +28,7 @@ std::vector<core::DeleteBlocked> reasons_against(const core::Environment& enviro
   if (environment.driver == core::DriverKind::local) out.push_back(managed_local);
   if (use.is_company_default) out.push_back(instance_default);
   if (use.pending_cleanup_leases > 0) out.push_back(pending_sandbox_cleanup);
-  if (use.reusable_leases > 0) out.push_back(reusable_sandbox_lease);
+  if (use.reusable_sandboxes > 0) out.push_back(reusable_sandbox_lease);
   return out;
 }
 
@@ -56,9 +56,9 @@ Error delete_refused(const std::vector<core::DeleteBlocked>& reasons) {
         break;
       case core::DeleteBlocked::reusable_sandbox_lease:
         error.message =
-            "Cannot delete this environment while it has a reusable sandbox lease. Destroy the "
-            "lease, then retry.";
-        error.remedy = "list its leases and destroy those with a reuse policy";
+            "Cannot delete this environment while it has a reusable sandbox lease. Wait until its "
+            "sandboxes are destroyed, then retry.";
+        error.remedy = "destroy the leases that hold one; an idle sandbox goes when it expires";
         break;
     }
   }
@@ -296,7 +296,7 @@ Task<BlastRadius> Environments::blast_radius(core::Call call, core::EnvironmentI
         .can_delete = reasons.empty(),
         .delete_blocked_reasons = reasons,
         .pending_cleanup_lease_count = use.pending_cleanup_leases,
-        .reusable_sandbox_lease_count = use.reusable_leases,
+        .reusable_sandbox_lease_count = use.reusable_sandboxes,
         .static_references = {.is_managed_local = row.value.driver == core::DriverKind::local,
                               .is_instance_default = use.is_company_default,
                               .agent_default_count = use.agent_defaults,

@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "engine/settings.hpp"
 #include "store/idempotency.hpp"
+#include "store/nodes.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -14,8 +15,10 @@ namespace {
 constexpr std::chrono::minutes pause{10};
 constexpr std::int64_t batch = 500;  // small, so that other writers do not wait
 constexpr std::int64_t ms_per_hour = 3'600'000;
+// Long enough to look at after an incident.
+constexpr std::int64_t node_retention_ms = 7 * 24 * ms_per_hour;
 
-Task<std::int64_t> forget_batch(Means& means) {
+Task<std::int64_t> forget_answers(Means& means) {
   co_return co_await means.store.write([&](store::Session& s) -> Result<std::int64_t> {
     BERTH_TRY(const InstanceSettings settings, read_settings(s));
     const Time oldest = means.clock.now() + -settings.answer_retention_hours * ms_per_hour;
@@ -23,14 +26,29 @@ Task<std::int64_t> forget_batch(Means& means) {
   });
 }
 
+Task<std::int64_t> prune_nodes(Means& means) {
+  const Time before = means.clock.now() + -node_retention_ms;
+  co_return co_await means.store.write(
+      [&](store::Session& s) { return store::prune_nodes(s, before, batch); });
+}
+
+Task<> until_done(Means& means, Task<std::int64_t> (*chore)(Means&)) {
+  std::int64_t done = batch;
+  while (done == batch) {
+    BERTH_CO_TRY(done, co_await chore(means));
+  }
+  co_return Result<>{};
+}
+
 }  // namespace
 
 Task<> keep_clean(Means& means, asio::any_io_executor executor) {
   asio::steady_timer timer{executor};
   while (true) {
-    Result<std::int64_t> forgotten = batch;
-    while (forgotten && *forgotten == batch) forgotten = co_await forget_batch(means);
-    if (!forgotten) log::warn("janitor.failed", {{"error", forgotten.error().message}});
+    for (const auto chore : {forget_answers, prune_nodes}) {
+      const Result<> done = co_await until_done(means, chore);
+      if (!done) log::warn("janitor.failed", {{"error", done.error().message}});
+    }
     timer.expires_after(pause);
     const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped) co_return Result<>{};

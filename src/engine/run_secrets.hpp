@@ -1,7 +1,6 @@
 #pragma once
 
-#include "base/secret.hpp"
-#include "core/ids.hpp"
+#include "engine/secrets.hpp"
 
 namespace berth::engine {
 
@@ -11,5 +10,58 @@ class RedactionSink {
   virtual ~RedactionSink() = default;
   virtual void hide(const core::RunId& run, const Secret& value) = 0;
 };
+
+// How a value reaches a run: in a variable of its process, on request, or both.
+BOOST_DEFINE_ENUM_CLASS(SecretDelivery, env, api, both)
+
+struct RunSecret {
+  std::string key;
+  std::string name;
+  std::optional<std::string> description;
+  SecretDelivery delivery = SecretDelivery::env;
+  core::SecretProjection projection_class = core::SecretProjection::unclassified;
+  std::int64_t latest_version = 1;
+  std::string version_selector;
+  std::int64_t resolved_version = 1;
+  bj::object secret_ref;
+};
+BOOST_DESCRIBE_STRUCT(RunSecret, (),
+                      (key, name, description, delivery, projection_class, latest_version,
+                       version_selector, resolved_version, secret_ref))
+
+struct RunSecretList {
+  std::vector<RunSecret> secrets;
+};
+BOOST_DESCRIBE_STRUCT(RunSecretList, (), (secrets))
+
+// The only answer that holds the value of a secret.
+struct RunSecretValue {
+  std::string key;
+  std::string value;
+  std::int64_t version = 1;
+};
+BOOST_DESCRIBE_STRUCT(RunSecretValue, (), (key, value, version))
+
+// What an agent asks for while it works: the secrets of its own variables and of those of the
+// environment in which its run executes. All of it is `forbidden` for whoever holds no token of a
+// run that is running.
+class RunSecrets {
+ public:
+  RunSecrets(Means& means, Secrets& secrets, RedactionSink& sink)
+      : means_(means), secrets_(secrets), sink_(sink) {}
+
+  Task<RunSecretList> list(core::Call call);
+  // Before the value leaves, the run is marked with it, and its output hides it.
+  Task<RunSecretValue> read(core::Call call, std::string key);
+
+ private:
+  Means& means_;
+  Secrets& secrets_;
+  RedactionSink& sink_;
+};
+
+// The values that a run has been given on request: for a server that takes over its output. Those
+// of secrets that were deleted since are gone.
+Task<std::vector<Secret>> values_given_to(Means& means, core::RunId run);
 
 }  // namespace berth::engine

@@ -4,6 +4,7 @@
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
 #include "engine/once.hpp"
+#include "engine/secret_seals.hpp"
 #include "engine/vault_key.hpp"
 #include "store/agents.hpp"
 #include "store/companies.hpp"
@@ -49,14 +50,10 @@ Result<> check_source(const CreateSecret& wanted) {
   return check_value(*wanted.value);
 }
 
-std::string context_of(const core::SecretId& id, std::int64_t number) {
-  return "secret:" + id.str() + ":" + std::to_string(number);
-}
-
 core::SecretVersion sealed_version(Means& means, const core::SecretId& id, std::int64_t number,
                                    const Secret& value) {
   const Time now = means.clock.now();
-  vault::Sealed sealed = means.vault.seal(value.reveal(), context_of(id, number));
+  vault::Sealed sealed = means.vault.seal(value.reveal(), seal_context(id, number));
   return {.id = core::SecretVersionId::make(means.random, now),
           .secret_id = id,
           .number = number,

@@ -97,6 +97,8 @@ struct SecretRead {
   core::SecretTarget target_type;
   std::string target_id;
   std::string config_path;
+  // The agent that asks for itself, through the API, for what is bound to the target.
+  std::optional<core::AgentId> asked_by = {};
 };
 
 struct ResolvedSecret {

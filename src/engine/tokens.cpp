@@ -28,6 +28,11 @@ std::unexpected<Error> wrong(std::string_view at, const std::string& what) {
 
 }  // namespace
 
+std::unexpected<Error> unknown_token() {
+  return fail(Errc::unauthenticated, "the bearer token is unknown, revoked or expired",
+              "ask an administrator for a new one: berth token create");
+}
+
 Task<core::Listing<core::Token>> Tokens::list(core::Call call, core::CompanyId company,
                                               core::PageRequest page) {
   using Rows = core::Page<core::Token>;
@@ -147,10 +152,7 @@ Task<core::Caller> Tokens::identify(std::string key) {
       return store::find_token_by_hash(s, hash, now);
     }));
   }
-  if (!token) {
-    co_return fail(Errc::unauthenticated, "the bearer token is unknown, revoked or expired",
-                   "ask an administrator for a new one: berth token create");
-  }
+  if (!token) co_return unknown_token();
   if (!token->last_used_at || now - *token->last_used_at > touch_every_ms) {
     const Result<> touched = co_await means_.store.write(
         [&](store::Session& s) { return store::touch_token(s, token->id, now); });

@@ -23,6 +23,9 @@ struct NewToken {
 };
 BOOST_DESCRIBE_STRUCT(NewToken, (), (token, key))
 
+// The one answer to every bearer token that is not good, so that nobody learns how close it was.
+std::unexpected<Error> unknown_token();
+
 // Bearer keys. The store holds their hashes.
 class Tokens {
  public:

@@ -16,8 +16,8 @@ std::string_view host_name(std::string_view authority) {
   return authority.substr(0, authority.find(':'));
 }
 
-BearerGate::BearerGate(GateOptions options, engine::Tokens& tokens)
-    : options_(std::move(options)), tokens_(tokens) {
+BearerGate::BearerGate(GateOptions options, engine::Tokens& tokens, engine::RunTokens& run_tokens)
+    : options_(std::move(options)), tokens_(tokens), run_tokens_(run_tokens) {
   for (const char* loopback : {"localhost", "127.0.0.1", "::1"})
     options_.hosts.emplace_back(loopback);
 }
@@ -64,7 +64,9 @@ Task<core::Caller> BearerGate::identify(const Request& request) {
       co_return fail(Errc::unauthenticated, "the Authorization header is no bearer token",
                      "send 'Authorization: Bearer TOKEN'");
     }
-    co_return co_await tokens_.identify(std::string{authorization->substr(bearer.size())});
+    std::string token{authorization->substr(bearer.size())};
+    if (engine::is_run_token(token)) co_return co_await run_tokens_.identify(std::move(token));
+    co_return co_await tokens_.identify(std::move(token));
   }
   if (options_.mode == TrustMode::authenticated) co_return core::Caller{};
   co_return core::Caller{.kind = core::CallerKind::local_operator, .role = core::Role::admin};

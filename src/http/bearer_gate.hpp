@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine/run_tokens.hpp"
 #include "engine/tokens.hpp"
 #include "http/gate.hpp"
 
@@ -20,7 +21,7 @@ struct GateOptions {
 // (Origin), and a foreign name that resolves to loopback (Host). Both are checked in every mode.
 class BearerGate final : public Gate {
  public:
-  BearerGate(GateOptions options, engine::Tokens& tokens);
+  BearerGate(GateOptions options, engine::Tokens& tokens, engine::RunTokens& run_tokens);
   Task<core::Caller> identify(const Request& request) override;
 
  private:
@@ -30,6 +31,7 @@ class BearerGate final : public Gate {
 
   GateOptions options_;
   engine::Tokens& tokens_;
+  engine::RunTokens& run_tokens_;
 };
 
 // "localhost:3100" is localhost, "[::1]:3100" is ::1.

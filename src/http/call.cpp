@@ -80,7 +80,11 @@ Result<core::Call> make_call(core::Caller who, const Request& request) {
   core::Call call{.who = std::move(who), .request_id = request.request_id};
   BERTH_TRY(call.once, once_key(request));
   BERTH_TRY(call.if_version, wanted_version(request));
-  BERTH_TRY(call.run_id, run_of(request));
+  // What a token proves stands above what a header field says.
+  call.run_id = call.who.run_id;
+  if (!call.run_id) {
+    BERTH_TRY(call.run_id, run_of(request));
+  }
   return call;
 }
 

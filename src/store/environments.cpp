@@ -1,26 +1,31 @@
 #include "store/environments.hpp"
 
 #include "store/constraint.hpp"
+#include "store/moving.hpp"
 #include "store/paging.hpp"
 
 namespace berth::store {
 namespace {
 
-// What stands against deleting the environment $1. A reusable lease holds its sandbox also after it
-// was released, until teardown ends it as expired.
-constexpr std::string_view reusable_lease = R"sql(
-  lease_policy in ('reuse_by_environment', 'reuse_by_execution_workspace')
-  and status in ('acquiring', 'active', 'releasing', 'retained', 'released')
-)sql";
+// A sandbox of the environment $1 that is there for more than one lease. One that an ephemeral
+// lease holds goes with that lease, whose row has all that teardown needs.
+const std::string& reusable_sandbox() {
+  static const std::string sql =
+      "environment_id = $1 and status in (" + unfinished_states<core::SandboxState>() +
+      ") and not exists (select 1 from environment_leases where id = sandboxes.lease_id"
+      " and lease_policy = 'ephemeral')";
+  return sql;
+}
 
+// Whether nothing stands against deleting the environment $1.
 const std::string& deletable() {
   static const std::string sql =
       "exists (select 1 from environments where id = $1 and driver <> 'local')"
       " and not exists (select 1 from companies where default_environment_id = $1)"
       " and not exists (select 1 from environment_leases where environment_id = $1"
       " and status = 'pending_cleanup')"
-      " and not exists (select 1 from environment_leases where environment_id = $1 and " +
-      std::string{reusable_lease} + ")";
+      " and not exists (select 1 from sandboxes where " +
+      reusable_sandbox() + ")";
   return sql;
 }
 
@@ -86,8 +91,8 @@ Result<EnvironmentUse> environment_use(Session& session, const core::Environment
   static const std::string sql =
       "select (select count(*) from environment_leases where environment_id = $1"
       " and status = 'pending_cleanup'),"
-      " (select count(*) from environment_leases where environment_id = $1 and " +
-      std::string{reusable_lease} +
+      " (select count(*) from sandboxes where " +
+      reusable_sandbox() +
       "), (select count(*) from environment_leases where environment_id = $1"
       " and status in ('acquiring', 'active', 'releasing')),"
       " (select count(*) from agents where default_environment_id = $1),"
@@ -98,8 +103,9 @@ Result<EnvironmentUse> environment_use(Session& session, const core::Environment
   EnvironmentUse use;
   std::int64_t defaults = 0;
   std::size_t at = 0;
-  for (std::int64_t* count : {&use.pending_cleanup_leases, &use.reusable_leases, &use.live_leases,
-                              &use.agent_defaults, &use.secret_bindings, &defaults}) {
+  for (std::int64_t* count :
+       {&use.pending_cleanup_leases, &use.reusable_sandboxes, &use.live_leases, &use.agent_defaults,
+        &use.secret_bindings, &defaults}) {
     BERTH_TRY(*count, mapping_detail::to_integer(found.rows.at(0).at(at++), "environments", "use"));
   }
   use.is_company_default = defaults > 0;

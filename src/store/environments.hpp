@@ -18,8 +18,8 @@ struct EnvironmentFilter {
 // snapshot.
 struct EnvironmentUse {
   std::int64_t pending_cleanup_leases = 0;
-  std::int64_t reusable_leases = 0;  // policy reuse_*, in a state that still holds a sandbox
-  std::int64_t live_leases = 0;      // acquiring, active, releasing
+  std::int64_t reusable_sandboxes = 0;  // not gone yet, and not held by an ephemeral lease
+  std::int64_t live_leases = 0;         // acquiring, active, releasing
   std::int64_t agent_defaults = 0;
   std::int64_t secret_bindings = 0;
   bool is_company_default = false;
@@ -40,7 +40,7 @@ Result<std::optional<Stored<core::Environment>>> find_local_environment(
 Result<> update_environment(Session& session, const Stored<core::Environment>& environment);
 Result<EnvironmentUse> environment_use(Session& session, const core::Environment& environment);
 // One conditional statement: deletes only while nothing blocks it (local driver, company default,
-// pending cleanup, reusable lease). False when something does. Clears agents' selection and drops
+// pending cleanup, reusable sandbox). False when something does. Clears agents' selection and drops
 // bindings; leases keep their row with no environment.
 Result<bool> delete_environment(Session& session, const core::EnvironmentId& id);
 

@@ -171,6 +171,15 @@ Result<std::vector<Stored<T>>> select(Session& session, std::string_view tail,
   return select_bound<T>(session, tail, values);
 }
 
+// For rows whose version nobody asks for.
+template <class T>
+std::vector<T> values_of(std::vector<Stored<T>> rows) {
+  std::vector<T> list;
+  list.reserve(rows.size());
+  for (Stored<T>& row : rows) list.push_back(std::move(row.value));
+  return list;
+}
+
 // The one row that fits, if there is one.
 template <class T, class... P>
 Result<std::optional<Stored<T>>> select_one(Session& session, std::string_view tail,

@@ -28,5 +28,8 @@ Result<bool> fence_node(Session& session, const core::Node& seen, Time now);
 // when the caller is fenced itself.
 Result<std::vector<core::Node>> fence_silent_nodes(Session& session, const core::NodeId& by,
                                                    Time silent_since, Time now);
+// Forgets nodes that were fenced before `before` and hold nothing any more; how many, at most
+// `limit`. A node that is only silent stays: to fence it is a decision of its own.
+Result<std::int64_t> prune_nodes(Session& session, Time before, std::int64_t limit);
 
 }  // namespace berth::store

@@ -203,4 +203,43 @@ Result<> delete_run_input(Session& session, const core::RunId& run) {
   return {};
 }
 
+Result<std::vector<SealedInput>> inputs_not_sealed_with(Session& session, const std::string& key_id,
+                                                        const std::string& after,
+                                                        std::int64_t limit) {
+  BERTH_TRY(auto found, select<SealedInput>(
+                            session, "where key_id <> $1 and run_id > $2 order by run_id limit $3",
+                            key_id, after, limit));
+  return values_of(std::move(found));
+}
+
+Result<bool> reseal_run_input(Session& session, const SealedInput& resealed,
+                              const std::string& old_key_id) {
+  BERTH_TRY(const Rows changed,
+            query(session,
+                  "update heartbeat_run_inputs"
+                  " set key_id = $2, material = $3, version = version + 1"
+                  " where run_id = $1 and key_id = $4",
+                  resealed.run_id, resealed.key_id, resealed.material, old_key_id));
+  return changed.changed == 1;
+}
+
+Result<> record_redaction(Session& session, const RunRedaction& redaction) {
+  const Result<Rows> done =
+      query(session,
+            "insert into heartbeat_run_redactions (run_id, secret_id, secret_version, version)"
+            " values ($1, $2, $3, 1) on conflict (run_id, secret_id, secret_version) do nothing",
+            redaction.run_id, redaction.secret_id, redaction.secret_version);
+  if (done) return {};
+  if (violates_reference(done.error())) {
+    return fail(Errc::run_not_found, "The run or the secret is gone");
+  }
+  return std::unexpected(done.error());
+}
+
+Result<std::vector<RunRedaction>> redactions_of_run(Session& session, const core::RunId& run) {
+  BERTH_TRY(auto found, select<RunRedaction>(
+                            session, "where run_id = $1 order by secret_id, secret_version", run));
+  return values_of(std::move(found));
+}
+
 }  // namespace berth::store

@@ -89,5 +89,29 @@ inline constexpr std::string_view table_of<SealedInput> = "heartbeat_run_inputs"
 Result<> insert_run_input(Session& session, const SealedInput& input);
 Result<std::optional<SealedInput>> find_run_input(Session& session, const core::RunId& run);
 Result<> delete_run_input(Session& session, const core::RunId& run);
+// For a rotation of the master key, as versions_not_sealed_with and reseal_version of secrets.hpp.
+Result<std::vector<SealedInput>> inputs_not_sealed_with(Session& session, const std::string& key_id,
+                                                        const std::string& after,
+                                                        std::int64_t limit);
+Result<bool> reseal_run_input(Session& session, const SealedInput& resealed,
+                              const std::string& old_key_id);
+
+// That a run was handed the value of a secret while it ran, so that whoever handles its output
+// hides it. Which value, never the value.
+struct RunRedaction {
+  core::RunId run_id;
+  core::SecretId secret_id;
+  std::int64_t secret_version = 0;
+
+  friend bool operator==(const RunRedaction&, const RunRedaction&) = default;
+};
+BOOST_DESCRIBE_STRUCT(RunRedaction, (), (run_id, secret_id, secret_version))
+
+template <>
+inline constexpr std::string_view table_of<RunRedaction> = "heartbeat_run_redactions";
+
+// Once is enough; again changes nothing. run_not_found when the run is gone.
+Result<> record_redaction(Session& session, const RunRedaction& redaction);
+Result<std::vector<RunRedaction>> redactions_of_run(Session& session, const core::RunId& run);
 
 }  // namespace berth::store

@@ -2,6 +2,7 @@
 
 #include "store/constraint.hpp"
 #include "store/paging.hpp"
+#include "store/settings.hpp"
 
 namespace berth::store {
 namespace {
@@ -23,14 +24,6 @@ Error explain(Error error, const core::SecretRecord& secret) {
   }
   if (violates_reference(error)) return {Errc::company_not_found, "Company not found"};
   return error;
-}
-
-template <class T>
-std::vector<T> values_of(std::vector<Stored<T>> rows) {
-  std::vector<T> list;
-  list.reserve(rows.size());
-  for (Stored<T>& row : rows) list.push_back(std::move(row.value));
-  return list;
 }
 
 }  // namespace
@@ -164,16 +157,19 @@ Result<bool> reseal_version(Session& session, const core::SecretVersion& reseale
 }
 
 Result<std::vector<std::string>> key_ids_in_use(Session& session) {
-  BERTH_TRY(const Rows found,
-            session.run("select key_id from company_secret_versions"
-                        " union select key_id from heartbeat_run_inputs order by key_id",
-                        {}));
+  BERTH_TRY(const Rows found, session.run("select key_id from company_secret_versions"
+                                          " union select key_id from heartbeat_run_inputs",
+                                          {}));
   std::vector<std::string> list;
   for (const std::vector<Value>& row : found.rows) {
     BERTH_TRY(std::string id,
               mapping_detail::to_text(row.at(0), "company_secret_versions", "key_id"));
     list.push_back(std::move(id));
   }
+  BERTH_TRY(const auto settings, list_sealed_settings(session));
+  for (const auto& [name, setting] : settings) list.push_back(setting.value.key_id);
+  std::ranges::sort(list);
+  list.erase(std::ranges::unique(list).begin(), list.end());
   return list;
 }
 

@@ -48,7 +48,7 @@ Result<std::vector<core::SecretVersion>> versions_not_sealed_with(Session& sessi
 // faster.
 Result<bool> reseal_version(Session& session, const core::SecretVersion& resealed,
                             const std::string& old_key_id);
-// The distinct keys that sealed values still need.
+// The distinct keys that something sealed still needs: values, inputs of runs, sealed settings.
 Result<std::vector<std::string>> key_ids_in_use(Session& session);
 
 // Replaces the bindings of a target: with `path_prefix` only those whose path starts with it, with

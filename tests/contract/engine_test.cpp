@@ -2,6 +2,7 @@
 #include "engine/vault_key.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
+#include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
 
 namespace berth::engine {
@@ -142,16 +143,21 @@ TEST_P(Guards, APendingCleanupBlocksDeleteAndConfigChangesButNotARename) {
   EXPECT_TRUE(run(engine_->environments.update(admin(), *environment_, rename)));
 }
 
-TEST_P(Guards, AReusableLeaseBlocksDeleteInEveryStateThatHoldsASandbox) {
-  for (const auto state :
-       {core::LeaseState::active, core::LeaseState::released, core::LeaseState::retained}) {
-    hold(state, core::LeasePolicy::reuse_by_environment);
-    const auto removed = run(engine_->environments.remove(admin(), *environment_));
-    ASSERT_FALSE(removed) << name_of(state);
-    EXPECT_EQ(removed.error().code, Errc::environment_delete_blocked);
-    EXPECT_WORKS(write(
-        [&](store::Session& s) { return store::query(s, "delete from environment_leases"); }));
-  }
+TEST_P(Guards, AnIdleSandboxBlocksDeleteUntilItIsGone) {
+  EXPECT_WORKS(write([&](store::Session& s) -> Result<> {
+    BERTH_TRY(const auto found,
+              store::find_environment(s, core::Reach::everything(), *environment_));
+    return store::insert_sandbox(s, sandbox(found.value, core::SandboxState::idle));
+  }));
+  const auto removed = run(engine_->environments.remove(admin(), *environment_));
+  ASSERT_FALSE(removed);
+  EXPECT_EQ(removed.error().code, Errc::environment_delete_blocked);
+  EXPECT_EQ(removed.error().facts.at("deleteBlockedReasons"),
+            std::vector<std::string>{"reusable_sandbox_lease"});
+  EXPECT_WORKS(write([&](store::Session& s) {
+    return store::query(s, "update sandboxes set status = 'destroyed'");
+  }));
+  EXPECT_TRUE(run(engine_->environments.remove(admin(), *environment_)));
 }
 
 TEST_P(Guards, AnActiveEphemeralLeaseOutlivesItsEnvironment) {
@@ -238,10 +244,11 @@ TEST_P(Failing, AServerWithAnotherMasterKeyRefusesToSeal) {
                                    .may_create = true},
                                   random_);
   ASSERT_TRUE(other);
-  Engine stranger{Means{*store_, *other, clock_, random_, *feed_}};
-  const auto made = run(stranger.secrets.create(admin(), company->value.id, secret_named("s")));
+  Means means{*store_, *other, clock_, random_, *feed_};
+  Secrets stranger{means};
+  const auto made = run(stranger.create(admin(), company->value.id, secret_named("s")));
   EXPECT_EQ(made.error().code, Errc::master_key_missing);
-  EXPECT_EQ(run(adopt_vault_key(stranger.means)).error().code, Errc::master_key_missing);
+  EXPECT_EQ(run(adopt_vault_key(means)).error().code, Errc::master_key_missing);
 }
 
 }  // namespace

@@ -274,7 +274,9 @@ TEST_P(LeasesAndSandboxes, ADeletedEnvironmentLeavesWhatTeardownNeeds) {
   held.node_id = fresh<core::NodeId>();
   held.teardown.config = {{"apiKey", "secret-id"}};
   given(held);
-  const core::Sandbox made = given(sandbox(*box_, SandboxState::leased));
+  core::Sandbox made = sandbox(*box_, SandboxState::leased);
+  made.lease_id = held.id;
+  given(made);
   EXPECT_TRUE(*write([&](Session& s) { return delete_environment(s, box_->id); }));
   EXPECT_FALSE(stored(held).value.environment_id);
   EXPECT_EQ(stored(held).value.teardown, held.teardown);

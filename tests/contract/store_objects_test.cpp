@@ -3,6 +3,7 @@
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
+#include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
 #include "store/tokens.hpp"
 
@@ -293,13 +294,15 @@ TEST_P(Environments, WhatBlocksDeletionLeavesEverythingAsItWas) {
     const auto row = read([&](Session& s) { return find_agent(s, Reach::everything(), ada.id); });
     EXPECT_EQ(row->value.default_environment_id, box.id) << why;
   };
-  core::LeaseRecord reusable = lease(box, core::LeaseState::released);
-  reusable.lease_policy = core::LeasePolicy::reuse_by_environment;
-  for (const core::LeaseRecord& blocker :
-       {lease(box, core::LeaseState::pending_cleanup), reusable}) {
-    EXPECT_WORKS(write([&](Session& s) { return insert_lease(s, blocker); }));
-    expect_blocked("lease");
-    EXPECT_WORKS(write([&](Session& s) { return s.run("delete from environment_leases", {}); }));
+  EXPECT_WORKS(write(
+      [&](Session& s) { return insert_lease(s, lease(box, core::LeaseState::pending_cleanup)); }));
+  expect_blocked("lease");
+  EXPECT_WORKS(write([&](Session& s) { return s.run("delete from environment_leases", {}); }));
+  for (const core::SandboxState state : all<core::SandboxState>()) {
+    if (core::is_final(state)) continue;
+    EXPECT_WORKS(write([&](Session& s) { return insert_sandbox(s, sandbox(box, state)); }));
+    expect_blocked("sandbox");
+    EXPECT_WORKS(write([&](Session& s) { return s.run("delete from sandboxes", {}); }));
   }
   Stored<core::Company> with_default{acme, 1};
   with_default.value.default_environment_id = box.id;
@@ -311,19 +314,38 @@ TEST_P(Environments, WhatBlocksDeletionLeavesEverythingAsItWas) {
   EXPECT_FALSE(*write([&](Session& s) { return delete_environment(s, local.id); }));
 }
 
+TEST_P(Environments, WhatGoesByItselfDoesNotBlockDeletion) {
+  const core::Company acme = given_company();
+  const core::Environment box = given_environment(acme.id, "box");
+  core::LeaseRecord released = lease(box, core::LeaseState::released);
+  released.lease_policy = core::LeasePolicy::reuse_by_environment;
+  core::Sandbox held = sandbox(box, core::SandboxState::leased);
+  core::LeaseRecord holder = lease(box, core::LeaseState::active);
+  held.lease_id = holder.id;
+  holder.sandbox_id = held.id;
+  EXPECT_WORKS(write([&](Session& s) -> Result<> {
+    BERTH_DO(insert_lease(s, released));
+    BERTH_DO(insert_sandbox(s, sandbox(box, core::SandboxState::destroyed)));
+    BERTH_DO(insert_sandbox(s, sandbox(box, core::SandboxState::lost)));
+    BERTH_DO(insert_sandbox(s, held));
+    return insert_lease(s, holder);
+  }));
+  EXPECT_EQ(read([&](Session& s) { return environment_use(s, box); })->reusable_sandboxes, 0);
+  EXPECT_TRUE(*write([&](Session& s) { return delete_environment(s, box.id); }));
+  EXPECT_EQ(number("select count(*) from sandboxes where environment_id is null"), 3);
+}
+
 TEST_P(Environments, UseIsCounted) {
   const core::Company acme = given_company();
   const core::Environment box = given_environment(acme.id, "box");
   const core::SecretRecord key = given_secret(acme.id, "key");
   core::Agent ada = agent(acme.id);
   ada.default_environment_id = box.id;
-  core::LeaseRecord reusable = lease(box, core::LeaseState::retained);
-  reusable.lease_policy = core::LeasePolicy::reuse_by_execution_workspace;
   Stored<core::Company> with_default{acme, 1};
   with_default.value.default_environment_id = box.id;
   EXPECT_WORKS(write([&](Session& s) -> Result<> {
     BERTH_DO(insert_agent(s, ada));
-    BERTH_DO(insert_lease(s, reusable));
+    BERTH_DO(insert_sandbox(s, sandbox(box, core::SandboxState::idle)));
     BERTH_DO(insert_lease(s, lease(box, core::LeaseState::pending_cleanup)));
     BERTH_DO(insert_lease(s, lease(box, core::LeaseState::acquiring)));
     BERTH_DO(insert_lease(s, lease(box, core::LeaseState::active)));
@@ -336,7 +358,7 @@ TEST_P(Environments, UseIsCounted) {
   const auto use = read([&](Session& s) { return environment_use(s, box); });
   ASSERT_TRUE(use) << use.error().message;
   EXPECT_EQ(use->pending_cleanup_leases, 1);
-  EXPECT_EQ(use->reusable_leases, 1);
+  EXPECT_EQ(use->reusable_sandboxes, 1);
   EXPECT_EQ(use->live_leases, 2);
   EXPECT_EQ(use->agent_defaults, 1);
   EXPECT_EQ(use->secret_bindings, 2);

@@ -319,6 +319,54 @@ TEST_P(Runs, TheSealedInputGoesWhenTheRunIsFinal) {
   EXPECT_FALSE(find());
 }
 
+TEST_P(Runs, AnInputIsResealedOnlyOverTheSealThatWasRead) {
+  const core::Company acme = given_company();
+  std::vector<core::RunId> ids;
+  for (int i = 0; i < 3; ++i) {
+    ids.push_back(given_run(acme.id).id);
+    const SealedInput input{ids.back(), i == 1 ? "new" : "old", "sealed"};
+    EXPECT_WORKS(write([&](Session& s) { return insert_run_input(s, input); }));
+  }
+  std::ranges::sort(ids);
+  const auto others = [&](const std::string& after) {
+    return *read([&](Session& s) { return inputs_not_sealed_with(s, "new", after, 9); });
+  };
+  ASSERT_EQ(others("").size(), 2U);
+  EXPECT_LT(others("").at(0).run_id, others("").at(1).run_id);
+  EXPECT_EQ(others(others("").at(0).run_id.str()).size(), 1U);
+
+  const SealedInput resealed{others("").at(0).run_id, "new", "sealed anew"};
+  const auto reseal = [&] {
+    return *write([&](Session& s) { return reseal_run_input(s, resealed, "old"); });
+  };
+  EXPECT_TRUE(reseal());
+  EXPECT_FALSE(reseal()) << "it is sealed with another key by now";
+  const auto found = read([&](Session& s) { return find_run_input(s, resealed.run_id); });
+  EXPECT_EQ((*found)->material, "sealed anew");
+  EXPECT_EQ(*read([&](Session& s) { return key_ids_in_use(s); }),
+            (std::vector<std::string>{"new", "old"}));
+}
+
+TEST_P(Runs, WhatARunHasReadIsKeptOnceAndGoesWithTheRunAndWithTheSecret) {
+  const core::Company acme = given_company();
+  const core::RunId run = given_run(acme.id).id;
+  const core::SecretRecord one = given_secret(acme.id, "one");
+  const core::SecretRecord two = given_secret(acme.id, "two");
+  const auto note = [&](const core::RunId& id, const core::SecretRecord& secret,
+                        std::int64_t version) {
+    return write([&](Session& s) { return record_redaction(s, {id, secret.id, version}); });
+  };
+  for (const std::int64_t version : {1, 2, 1}) EXPECT_WORKS(note(run, one, version));
+  EXPECT_WORKS(note(run, two, 1));
+  EXPECT_FAILS(note(fresh<core::RunId>(), one, 1), Errc::run_not_found);
+  const auto noted = [&] { return *read([&](Session& s) { return redactions_of_run(s, run); }); };
+  EXPECT_EQ(noted().size(), 3U);
+  EXPECT_WORKS(write([&](Session& s) { return delete_secret(s, one.id); }));
+  EXPECT_EQ(noted(), (std::vector<RunRedaction>{{run, two.id, 1}}));
+  EXPECT_WORKS(write([&](Session& s) { return s.run("delete from heartbeat_runs", {}); }));
+  EXPECT_TRUE(noted().empty());
+}
+
 TEST_P(Runs, ACompanyGoesWithItsRunsOnceTheyAreFinal) {
   const core::Company acme = given_company();
   const core::Run made = given_run(acme.id);

@@ -351,5 +351,28 @@ TEST_P(Answers, AreKeptOncePerCallerAndKeyAndForgotten) {
   EXPECT_TRUE(find("bob", "l"));
 }
 
+TEST_P(Answers, ASealedSettingIsApartFromAnOpenOneAndItsKeyIsInUse) {
+  const SealedSetting first{"key-1", "sealed"};
+  EXPECT_WORKS(write([&](Session& s) -> Result<> {
+    BERTH_DO(save_setting(s, "x", bj::object{{"open", true}}, 0, now()));
+    return save_sealed_setting(s, "x", first, 0, now());
+  }));
+  EXPECT_FAILS(write([&](Session& s) { return save_sealed_setting(s, "x", first, 0, now()); }),
+               Errc::conflict);
+  const auto found = read([&](Session& s) { return find_sealed_setting(s, "x"); });
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->value.material, "sealed");
+  EXPECT_FALSE(*read([&](Session& s) { return find_sealed_setting(s, "y"); }));
+  EXPECT_EQ(*read([&](Session& s) { return key_ids_in_use(s); }),
+            std::vector<std::string>{"key-1"});
+
+  const SealedSetting second{"key-2", "sealed anew"};
+  EXPECT_WORKS(write([&](Session& s) { return save_sealed_setting(s, "x", second, 1, now()); }));
+  const auto all = read([&](Session& s) { return list_sealed_settings(s); });
+  ASSERT_EQ(all->size(), 1U);
+  EXPECT_EQ(all->at("x").value.key_id, "key-2");
+  EXPECT_EQ(all->at("x").version, 2);
+}
+
 }  // namespace
 }  // namespace berth::store

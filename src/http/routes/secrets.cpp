@@ -9,6 +9,11 @@ struct SecretPath {
 };
 BOOST_DESCRIBE_STRUCT(SecretPath, (), (secret))
 
+struct SecretKeyPath {
+  std::string key;
+};
+BOOST_DESCRIBE_STRUCT(SecretKeyPath, (), (key))
+
 std::vector<Route> company_secret_routes(engine::Secrets& secrets) {
   using core::Permission;
   return {
@@ -123,11 +128,33 @@ std::vector<Route> single_secret_routes(engine::Secrets& secrets) {
   };
 }
 
+// For the process of a run, which speaks for its agent.
+std::vector<Route> run_secret_routes(engine::RunSecrets& secrets) {
+  using core::Permission;
+  return {
+      Endpoint<None, None, None, engine::RunSecretList>{
+          .verb = Verb::get,
+          .path = "/api/agents/me/secrets",
+          .needs = Permission::agent_self,
+          .tag = "secrets",
+          .says = "List the secrets that the calling run may read, without their values",
+          .call = [&secrets](core::Call call, auto /*in*/) { return secrets.list(call); }},
+      Endpoint<SecretKeyPath, None, None, engine::RunSecretValue>{
+          .verb = Verb::post,
+          .path = "/api/agents/me/secrets/{key}/value",
+          .needs = Permission::agent_self,
+          .tag = "secrets",
+          .says = "Read the value of a secret of the calling run; its output hides it from then on",
+          .call = [&secrets](core::Call call, auto in) { return secrets.read(call, in.path.key); }},
+  };
+}
+
 }  // namespace
 
 std::vector<Route> secret_routes(engine::Engine& work) {
   std::vector<Route> all = company_secret_routes(work.secrets);
   for (Route& route : single_secret_routes(work.secrets)) all.push_back(std::move(route));
+  for (Route& route : run_secret_routes(work.run_secrets)) all.push_back(std::move(route));
   return all;
 }
 
