@@ -20,8 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t input_piece_bytes = std::size_t{256} << 10;
 constexpr std::uint64_t release_grace_ms = 5000;
-// A keeper that has said goodbye still writes its records to the disk.
-constexpr KeeperLink::Limit goodbye_limit = 30s;
+constexpr KeeperLink::Limit death_limit = 30s;
 // Longer than a warden may take to kill its tree after its keeper was killed.
 constexpr auto wardens_limit = 20s;
 constexpr auto look_again_after = 20ms;
@@ -356,11 +355,12 @@ Task<> Local::stop_keeper(core::LeaseId id) {
   if (const Link link = std::move(reached.link)) {
     const keeper::Stop stop{.grace_ms = release_grace_ms};
     const auto stopped = co_await link->ask<keeper::Done>(stop, with_grace(release_grace_ms));
-    if (stopped || stopped.error().code == Errc::keeper_unreachable) {
-      BERTH_CO_DO(co_await link->wait_for_end(goodbye_limit));
-    } else {
+    // `done` is said when nothing is left and the keeper only has to flush its files and go, for
+    // which nobody needs to wait.
+    if (!stopped && stopped.error().code != Errc::keeper_unreachable) {
       BERTH_CO_DO(co_await kill(folder, *link));
     }
+    BERTH_CO_DO(co_await link->close());
     BERTH_CO_TRY(reached, co_await reach(id, IfNone::tell));
   }
   if (!reached.gone) co_return Result<>{};
@@ -379,7 +379,7 @@ Task<> Local::kill(LeaseFolder folder, KeeperLink& link) {
     BERTH_TRY(const keeper::FoundKeeper found, keeper::look_at_keeper(folder.keeper()));
     return kill_keeper(found.card);
   }));
-  co_return co_await link.wait_for_end(goodbye_limit);
+  co_return co_await link.wait_for_end(death_limit);
 }
 
 Task<std::vector<core::LeaseId>> Local::held() {
