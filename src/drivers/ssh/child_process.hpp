@@ -1,0 +1,102 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/task.hpp"
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Programs of this machine that the driver runs: ssh and ssh-keygen.
+namespace berth::drivers::ssh {
+
+struct ProgramCall {
+  std::string program;  // an absolute path
+  std::vector<std::string> arguments = {};
+  std::vector<std::string> environment = {};  // NAME=value, all of it
+};
+
+struct ExitStatus {
+  std::optional<int> code = {};
+  std::optional<int> signal = {};
+
+  bool is_success() const { return code == 0; }
+};
+
+// A process in a group of its own with pipes on its three streams. It has nothing else of ours.
+// Destroying it kills the group; the kernel's notice that it is gone reaps it.
+class ChildProcess {
+ public:
+  static Result<ChildProcess> start(asio::any_io_executor executor, const ProgramCall& call);
+  ChildProcess(ChildProcess&&) noexcept = default;
+  ChildProcess& operator=(ChildProcess&& other) noexcept;
+  ~ChildProcess();
+
+  asio::any_io_executor executor() const;
+  pid_t pid() const;
+  bool is_running() const;
+  void send_signal(int number) const;
+  // Until it has ended. It may be awaited by several.
+  Task<ExitStatus> wait();
+
+  asio::posix::stream_descriptor& input() { return *input_; }
+  asio::posix::stream_descriptor& output() { return *output_; }
+  asio::posix::stream_descriptor& errors() { return *errors_; }
+  void close_input() { input_.reset(); }
+  // Whoever reads or writes one of the pipes gets an error.
+  void close_pipes();
+  // The pipes for somebody who will move the bytes himself; the process stays with this object.
+  Fd release_input();
+  Fd release_output();
+
+ private:
+  struct Life;
+  ChildProcess() = default;
+
+  std::shared_ptr<Life> life_;
+  std::optional<asio::posix::stream_descriptor> input_;
+  std::optional<asio::posix::stream_descriptor> output_;
+  std::optional<asio::posix::stream_descriptor> errors_;
+};
+
+// Kills a process when its time is over, and closes its pipes, because others may hold their far
+// ends. Everything that waits for either then goes on, so this is the deadline of all of them. The
+// process outlives the timer and stays where it is.
+class KillTimer {
+ public:
+  KillTimer(asio::any_io_executor executor, ChildProcess& child, std::chrono::milliseconds limit);
+  KillTimer(const KillTimer&) = delete;
+  KillTimer& operator=(const KillTimer&) = delete;
+  ~KillTimer();
+
+  bool has_struck() const;
+
+ private:
+  struct Watch;
+  std::shared_ptr<Watch> watch_;
+};
+
+struct RunLimits {
+  std::chrono::milliseconds time{15'000};
+  std::size_t output_bytes = std::size_t{128} << 10;  // of each stream; what is over is dropped
+};
+
+struct Finished {
+  ExitStatus status;
+  std::string out;
+  std::string err;
+  bool timed_out = false;
+};
+
+// Feeds a process that has just started, collects what it says, and waits for its end.
+Task<Finished> finish(ChildProcess& child, std::string_view input, RunLimits limits);
+Task<Finished> run_program(ProgramCall call, RunLimits limits);
+
+}  // namespace berth::drivers::ssh

@@ -1,0 +1,120 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "drivers/ssh/remote_shell.hpp"
+#include "drivers/ssh/scripts.hpp"
+#include "drivers/ssh/turn.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::drivers::ssh {
+
+// What is known of a workspace on a host. It hardly changes, so it is asked once per connection.
+struct Place {
+  std::string cwd;
+  std::string home;
+  std::string path;  // PATH of a login
+  std::string system;
+  std::string machine;
+  std::optional<std::string> keeper = {};  // where it is, when it runs there
+  std::string no_keeper = {};              // why there is none
+};
+
+// The program that is copied to hosts, looked at when it is first needed.
+class KeeperProgram {
+ public:
+  explicit KeeperProgram(std::string path) : path_(std::move(path)) {}
+
+  Result<KeeperName> name();
+  Result<std::string> bytes() const;
+
+ private:
+  std::string path_;
+  std::optional<KeeperName> name_;
+};
+
+// All that leads to one target: its connections, a shell over the first of them, and what was
+// learned about the host. Connects when it is first used, and again when a connection has broken.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  struct Shared {
+    asio::any_io_executor executor;
+    const Clock& clock;
+    const Options& options;
+    ControlFolder& folder;
+    KeeperProgram& keeper;
+    // Called when nobody has used a connection for a while.
+    std::function<void(Connection&)> on_idle;
+  };
+  Connection(const Shared& shared, Target target);
+
+  const Target& target() const { return target_; }
+  const Options& options() const { return shared_.options; }
+  asio::any_io_executor executor() const { return shared_.executor; }
+
+  // While one lives, the connection is not idle.
+  class [[nodiscard]] Use {
+   public:
+    explicit Use(std::shared_ptr<Connection> connection);
+    Use(Use&& other) noexcept = default;
+    Use& operator=(Use&&) = delete;
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use();
+    Connection* operator->() const { return connection_.get(); }
+    Connection& operator*() const { return *connection_; }
+    Use again() const { return Use{connection_}; }
+
+   private:
+    std::shared_ptr<Connection> connection_;
+  };
+
+  Task<> connect();
+  // Asks the other side something. A connection that broke unnoticed is made again first.
+  Task<ScriptEnd> ask(std::string script, RunLimits limits);
+  // A session of its own for a script that takes long or reads stdin.
+  Task<Session> begin(std::string script);
+  // A session for a command of the user's shell, which first says the line.
+  Task<Session> begin_command(std::string command, std::string line);
+
+  // Brings the keeper there where it is missing and can run.
+  Task<Place> survey(std::string workspace);
+  void forget(const std::string& workspace) { places_.erase(workspace); }
+  // The first of the origins that answers from there; nothing when none does.
+  Task<std::optional<std::string>> reachable(std::vector<std::string> origins);
+
+  Task<> close();
+  bool is_closed() const { return closed_; }
+  std::vector<pid_t> master_pids() const;
+
+ private:
+  Task<std::shared_ptr<Master>> master();
+  Task<Place> look_around(const std::string& workspace);
+  Task<> bring_keeper(Place& place, const KeeperName& name);
+  Task<std::string> upload(const std::string& folder, const KeeperName& name);
+  Result<> check_open() const;
+
+  const Shared& shared_;
+  Target target_;
+  std::vector<std::shared_ptr<Master>> masters_;
+  std::optional<RemoteShell> shell_;
+  std::map<std::string, Place> places_;
+  struct Reached {
+    std::string origin;
+    Clock::Steady at;
+  };
+  std::map<std::vector<std::string>, Reached> reached_;
+  Turn connecting_;
+  Turn asking_;
+  Turn surveying_;
+  std::size_t uses_ = 0;
+  asio::steady_timer idle_;
+  bool closed_ = false;
+};
+
+}  // namespace berth::drivers::ssh

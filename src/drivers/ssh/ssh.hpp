@@ -1,0 +1,72 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/task_group.hpp"
+#include "drivers/driver.hpp"
+#include "drivers/ssh/connection.hpp"
+#include "drivers/ssh/control_folder.hpp"
+#include "drivers/ssh/held_lease.hpp"
+#include "drivers/ssh/options.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace berth::drivers {
+
+// Commands on hosts that are reached by OpenSSH. Leases of the same target share a connection,
+// which ends a while after the last of them. On the host, a keeper holds the commands of each
+// lease, or where it cannot run, a script of the shell.
+//
+// The program that uses it ignores SIGPIPE: a connection may break while it is written to.
+class Ssh final : public Driver {
+ public:
+  // Ends what a killed server left of its connections. The clock outlives the driver.
+  static Result<std::unique_ptr<Ssh>> open(asio::any_io_executor executor, const Clock& clock,
+                                           ssh::Options options);
+
+  // Steps: connect, authenticate, workspace, keeper, callback.
+  Task<ProbeReport> probe(const AcquireRequest& request) override;
+  Task<Acquired> acquire(const AcquireRequest& request) override;
+  Task<Workspace> realize(const LeaseFacts& lease,
+                          const std::optional<std::string>& wanted) override;
+  Task<Started> start(const LeaseFacts& lease, const Command& command) override;
+  Task<Ended> follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
+                     OutputTaker& taker) override;
+  Task<> send(const LeaseFacts& lease, const std::string& exec_id, Input input) override;
+  Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
+                std::int64_t grace_ms) override;
+  Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
+  Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
+  Task<> destroy(const LeaseFacts& lease) override;
+  Task<> close() override;
+
+  // The processes that hold connections, for tests and doctors.
+  std::vector<pid_t> master_pids() const;
+
+ private:
+  Ssh(asio::any_io_executor executor, const Clock& clock, ssh::Options options,
+      ssh::ControlFolder folder);
+
+  Result<ssh::Connection::Use> connection_of(const LeaseFacts& lease);
+  // The lease as it was acquired, taken up again where this server did not do it.
+  Result<std::shared_ptr<ssh::HeldLease>> held_lease(const LeaseFacts& lease);
+  std::shared_ptr<ssh::HeldLease> hold(const LeaseFacts& lease, ssh::Connection::Use connection,
+                                       std::string_view supervision);
+  // The origin under which the host reaches this server.
+  static Task<std::string> callback_from(ssh::Connection& connection, const Callback& callback);
+  Task<bj::object> facts_of(const AcquireRequest& request, ssh::Connection& connection);
+  Task<> remove(const LeaseFacts& lease);
+  void end_idle(ssh::Connection& connection);
+  static Task<> close_connection(std::shared_ptr<ssh::Connection> connection);
+
+  ssh::Options options_;
+  ssh::ControlFolder folder_;
+  ssh::KeeperProgram keeper_;
+  TaskGroup tasks_;
+  ssh::Connection::Shared shared_;
+  std::map<std::string, std::shared_ptr<ssh::Connection>> connections_;  // by fingerprint
+  std::map<core::LeaseId, std::shared_ptr<ssh::HeldLease>> leases_;
+};
+
+}  // namespace berth::drivers

@@ -1,0 +1,98 @@
+#include "drivers/ssh/target.hpp"
+
+#include "base/digest.hpp"
+#include "core/environment_config.hpp"
+
+#include <algorithm>
+
+namespace berth::drivers::ssh {
+namespace {
+
+constexpr const char* key_path = "privateKeySecretRef";
+
+// What every form of a private key begins and ends with. Whether the rest is right only ssh-keygen
+// can say.
+bool is_armored_key(std::string_view text) {
+  const std::size_t begin = text.find("-----BEGIN ");
+  const std::size_t label = text.find(" PRIVATE KEY-----");
+  const std::size_t bare = text.find("-----BEGIN PRIVATE KEY-----");
+  const bool has_head = (begin != text.npos && label != text.npos && begin < label) || bare == 0;
+  return has_head && text.contains("-----END ");
+}
+
+// As ssh wants it: lines end with \n, the last one too. Pasted keys often differ.
+Secret with_plain_lines(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size() + 1);
+  for (const char c : text) {
+    if (c != '\r') plain += c;
+  }
+  if (!plain.ends_with('\n')) plain += '\n';
+  Secret key{plain};
+  ::explicit_bzero(plain.data(), plain.size());
+  return key;
+}
+
+Result<> take_identity(Target& target, const LeaseFacts& lease, const core::SshConfig& config,
+                       const Options& options) {
+  if (!config.private_key_secret_ref) {
+    if (options.agent_socket) {
+      target.identity = IdentityKind::agent;
+      return {};
+    }
+    if (options.ambient_identity == AmbientIdentity::allowed) {
+      target.identity = IdentityKind::ambient;
+      return {};
+    }
+    return fail(Errc::ssh_auth_failed, target.name() + ": the environment has no private key",
+                "give the environment a private key; the keys of the server's own user are not "
+                "used unless the server is told to");
+  }
+  const auto key = lease.secrets.find(key_path);
+  if (key == lease.secrets.end()) {
+    return fail(Errc::secret_missing, target.name() + ": the value of the private key is missing",
+                "check the secret that privateKeySecretRef names");
+  }
+  if (!is_armored_key(key->second.reveal())) {
+    return fail(Errc::ssh_key_invalid, target.name() + ": the private key is no private key",
+                "store the whole file, from -----BEGIN to -----END; not the .pub file");
+  }
+  target.key = with_plain_lines(key->second.reveal());
+  return {};
+}
+
+}  // namespace
+
+std::string Target::fingerprint() const {
+  std::string all = name();
+  for (const std::string_view part :
+       {key.reveal(), std::string_view{known_hosts},
+        std::string_view{strict_host_key ? "strict" : "lenient"},
+        std::string_view{identity == IdentityKind::key ? "key" : "other"}}) {
+    all.append(1, '\0').append(sha256_hex(part));
+  }
+  return sha256_hex(all);
+}
+
+Result<Target> target_of(const LeaseFacts& lease, const Options& options) {
+  BERTH_TRY(const core::SshConfig config, core::parse_ssh_config(lease.config));
+  Target target{.host = config.host,
+                .port = config.port,
+                .username = config.username,
+                .known_hosts = config.known_hosts.value_or(""),
+                .strict_host_key = config.strict_host_key_checking};
+  BERTH_DO(take_identity(target, lease, config, options));
+  const bool nothing_known = std::ranges::all_of(
+      target.known_hosts, [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; });
+  if (target.strict_host_key && nothing_known && target.identity != IdentityKind::ambient) {
+    return fail(Errc::ssh_host_key_unknown,
+                target.name() + ": host keys are checked, but the environment knows none",
+                "put the output of 'ssh-keyscan -p " + std::to_string(target.port) + " " +
+                    target.host +
+                    "' into knownHosts, after comparing the fingerprint with the "
+                    "host's own");
+  }
+  return target;
+}
+
+}  // namespace berth::drivers::ssh

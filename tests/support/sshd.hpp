@@ -1,0 +1,57 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "support/temporary_folder.hpp"
+
+namespace berth::tests {
+
+// A real sshd of the test's own on a port of the loopback: own host key, own client key, own
+// configuration, and a home of its own for whoever logs in. It knows nobody but the test's user.
+class PrivateSshd {
+ public:
+  // Why none can be started here; empty when one can. A test that needs one skips with it.
+  static std::string missing();
+
+  // Lines for its configuration, as `MaxSessions 2`.
+  explicit PrivateSshd(std::vector<std::string> settings = {});
+  PrivateSshd(const PrivateSshd&) = delete;
+  PrivateSshd& operator=(const PrivateSshd&) = delete;
+  ~PrivateSshd();
+
+  // On the same port as before.
+  void start();
+  // Kills it and every connection that it has, at once.
+  void kill_all();
+
+  int port() const { return port_; }
+  const std::string& user() const { return user_; }
+  std::string home() const { return folder_.file("home"); }
+  std::string workspace() const { return folder_.file("workspace"); }
+  std::string private_key() const;
+  // A key that is none of those it lets in.
+  std::string strange_key() const;
+  std::string known_hosts() const;
+  // A known hosts file with another key for this host.
+  std::string wrong_known_hosts() const;
+  std::string log() const;
+
+ private:
+  std::string read(const std::string& name) const;
+  bool answers() const;
+
+  TemporaryFolder folder_;
+  std::string user_;
+  int port_ = 0;
+  pid_t pid_ = 0;
+};
+
+// Every process below this one, at any depth.
+std::vector<pid_t> processes_below(pid_t root);
+// All processes whose arguments hold the text.
+std::vector<pid_t> processes_with(const std::string& text);
+
+}  // namespace berth::tests
