@@ -28,12 +28,13 @@ Result<std::string> keeper_program(const cli::Settings& settings) {
 }
 
 Result<std::unique_ptr<Places>> Places::open(asio::any_io_executor executor, const Clock& clock,
-                                             const Home& home, const cli::Settings& settings) {
+                                             Random& random, const Home& home,
+                                             const cli::Settings& settings) {
   BERTH_TRY(const std::string keeper, keeper_program(settings));
   BERTH_DO(make_directories(home.leases_folder(), 0700));
   BERTH_DO(make_directories(home.ssh_folder(), 0700));
   std::unique_ptr<Places> out{new Places};
-  out->providers_.add(std::make_unique<providers::Fake>());
+  out->providers_.add(std::make_unique<providers::Fake>(random, clock));
   using core::DriverKind;
   drivers::Registry& drivers = out->drivers_;
   drivers.add(DriverKind::local, std::make_unique<drivers::Local>(

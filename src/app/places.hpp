@@ -2,6 +2,7 @@
 
 #include "app/home.hpp"
 #include "base/clock.hpp"
+#include "base/random.hpp"
 #include "cli/config.hpp"
 #include "drivers/registry.hpp"
 #include "providers/built_in.hpp"
@@ -15,8 +16,10 @@ namespace berth::app {
 // Everything that can reach a place where work runs, built from the settings.
 class Places {
  public:
+  // The clock and the random outlive it.
   static Result<std::unique_ptr<Places>> open(asio::any_io_executor executor, const Clock& clock,
-                                              const Home& home, const cli::Settings& settings);
+                                              Random& random, const Home& home,
+                                              const cli::Settings& settings);
 
   const drivers::Registry& drivers() const { return drivers_; }
   // Lets go of connections; what they hold lives on.

@@ -210,7 +210,7 @@ Result<> try_serve(const cli::Config& config) {
   engine::Feed feed{loop.get_executor()};
   BERTH_TRY(engine::RunLogs logs, engine::RunLogs::open(home.logs_folder()));
   BERTH_TRY(const std::unique_ptr<Places> places,
-            Places::open(loop.get_executor(), clock, home, settings));
+            Places::open(loop.get_executor(), clock, random, home, settings));
   engine::Engine work{
       {store, vault, clock, random, feed},
       {.drivers = places->drivers(),

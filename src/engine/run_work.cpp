@@ -52,20 +52,14 @@ Task<> RunWork::carry() {
   Result<End> end = co_await insist(tools_.executor, attempt);
   executes_ = false;
   BERTH_CO_DO(co_await side_.stop());
-  if (!end) {
-    if (!is_over_for_us(end.error())) {
-      log::error("run.abandoned", {{"run", id_}, {"error", end.error().message}});
-    }
-    co_return Result<>{};
-  }
+  if (!end) co_return std::unexpected(std::move(end).error());
   const auto record_end = [this, &end] { return finish(*end); };
   Result<> finished = co_await insist(tools_.executor, record_end);
   if (finished) {
     const auto give_back = [this] { return release(); };
     finished = co_await insist(tools_.executor, give_back);
   }
-  if (!finished && !is_over_for_us(finished.error())) co_return finished;
-  co_return Result<>{};
+  co_return finished;
 }
 
 Task<RunWork::End> RunWork::work() {
@@ -103,10 +97,11 @@ RunWork::End RunWork::cancelled() {
 }
 
 Task<> RunWork::look_around() {
+  const core::LeaseId lease = lease_.value.id;
   const auto look = [&](store::Session& s) -> Result<> {
     const auto everywhere = core::Reach::everything();
     BERTH_TRY(run_, store::find_run(s, everywhere, id_));
-    BERTH_TRY(lease_, store::find_lease_record(s, everywhere, lease_.value.id));
+    BERTH_TRY(lease_, store::find_lease_record(s, everywhere, lease));
     environment_.reset();
     agent_.reset();
     if (run_.value.environment_id) {
@@ -449,15 +444,14 @@ Task<> RunWork::finish(End end) {
     }
     core::enter_phase(run.phases, RunPhase::release, tools_.means.clock.now());
   };
-  const auto save = [&](store::Session& s) -> Result<> {
+  const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
     BERTH_DO(record_in(s, end.event, change, end.error ? end.error->message : "The run is over"));
-    BERTH_TRY(lease_, store::find_lease_record(s, core::Reach::everything(), lease_.value.id));
-    if (core::is_final(lease_.value.status)) return {};
-    BERTH_TRY(lease_, tools_.leases.begin_release(s, std::move(lease_),
-                                                  core::release_event(run_.value.status)));
-    return {};
+    BERTH_TRY(LeaseWork::Row row,
+              store::find_lease_record(s, core::Reach::everything(), lease_.value.id));
+    if (core::is_final(row.value.status)) return row;
+    return tools_.leases.begin_release(s, std::move(row), core::release_event(run_.value.status));
   };
-  BERTH_CO_DO(co_await tools_.means.store.write(save));
+  BERTH_CO_TRY(lease_, co_await tools_.means.store.write(save));
   fault_point("finish.recorded");
   tools_.means.feed.changed(company_);
   tools_.means.feed.changed(id_);

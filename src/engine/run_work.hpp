@@ -12,7 +12,7 @@
 namespace berth::engine {
 
 struct WorkOptions {
-  std::string api_url;                           // for processes on this machine
+  std::string api_url = {};                      // for processes on this machine
   std::vector<std::string> api_candidates = {};  // for processes elsewhere
   std::int64_t hold_ms = 5LL * 60 * 1000;  // how long a command lives when no server renews it
   std::int64_t runs_max = 64;              // that this server works on at a time
@@ -36,6 +36,8 @@ class RunWork {
  public:
   RunWork(WorkTools& tools, core::Stored<core::Run> run, LeaseWork::Row lease);
 
+  // An error means that the run is not at its end. `cancelled`: the server stops. `node_fenced`:
+  // the run is another server's now. Any other: it can be taken up again from its rows.
   Task<> carry();
 
   const core::RunId& id() const { return id_; }

@@ -70,10 +70,33 @@ void Workshop::start(ClaimedRun claimed) {
 }
 
 Task<> Workshop::carry(std::shared_ptr<RunWork> work) {
-  Result<> done = co_await work->carry();
-  live_.erase(work->id());
+  const core::RunId id = work->id();
+  for (int tries = 0;; ++tries) {
+    Result<> done = co_await work->carry();
+    const bool may_go_on =
+        !done && done.error().code != Errc::cancelled && done.error().code != Errc::node_fenced;
+    if (!may_go_on) break;
+    // Nobody else looks after it while this server lives.
+    log::error("run.stalled", {{"run", id}, {"error", done.error().message}});
+    if (!co_await pause_for(tools_.executor, pause_after(tries))) break;
+    Result<ClaimedRun> rows = co_await look_again(id);
+    if (!rows) continue;
+    if (core::is_final(rows->run.value.status)) break;
+    work = std::make_shared<RunWork>(tools_, std::move(rows->run), std::move(rows->lease));
+    live_.insert_or_assign(id, work);
+  }
+  live_.erase(id);
   poke();
-  co_return done;
+  co_return Result<>{};
+}
+
+Task<ClaimedRun> Workshop::look_again(core::RunId id) {
+  co_return co_await tools_.means.store.read([&](store::Session& s) -> Result<ClaimedRun> {
+    BERTH_TRY(auto run, store::find_run(s, core::Reach::everything(), id));
+    BERTH_TRY(auto lease,
+              store::find_lease_record(s, core::Reach::everything(), *run.value.lease_id));
+    return ClaimedRun{std::move(run), std::move(lease)};
+  });
 }
 
 Task<> Workshop::adopt_orphans() {

@@ -51,6 +51,7 @@ class Workshop final : public RedactionSink {
   Task<> look_for_cancels();
   void start(ClaimedRun claimed);
   Task<> carry(std::shared_ptr<RunWork> work);
+  Task<ClaimedRun> look_again(core::RunId id);
 
   WorkTools tools_;
   const Catalog& catalog_;
