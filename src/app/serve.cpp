@@ -145,6 +145,9 @@ class Program {
     background_.start("heartbeat", beat());
     background_.start("dispatch", work_.workshop.dispatch());
     background_.start("sweeper", work_.sweeper.sweep());
+    if (work_.means.store.engine() == store::EngineKind::postgres) {
+      background_.start("run secrets", work_.run_secrets.watch());
+    }
     std::printf("listening on %s\n", url.c_str());
     std::fflush(stdout);
     log::info("server.started",

@@ -66,7 +66,7 @@ class Engine {
   Sweeper sweeper;
   Runs runs;
   Leases leases{means, lease_work};
-  RunSecrets run_secrets{means, secrets, workshop};
+  RunSecrets run_secrets{means, secrets, workshop, node.id()};
 };
 
 }  // namespace berth::engine

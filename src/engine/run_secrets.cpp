@@ -1,10 +1,15 @@
 #include "engine/run_secrets.hpp"
 
+#include "base/log.hpp"
 #include "core/bindings.hpp"
 #include "engine/journal.hpp"
 #include "engine/secret_seals.hpp"
-#include "store/runs.hpp"
 #include "store/secrets.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <charconv>
 #include <set>
@@ -13,6 +18,9 @@ namespace berth::engine {
 namespace {
 
 constexpr std::string_view variable_path = "env.";
+// How often servers look for what they owe each other, and how often one asks before it gives up.
+constexpr std::chrono::milliseconds look_every{500};
+constexpr int looks_max = 20;
 
 struct Readable {
   core::SecretRecord secret;
@@ -98,6 +106,17 @@ Result<SecretRead> read_of(store::Session& session, const core::Caller& who,
                     .asked_by = run.agent_id};
 }
 
+// Whether the server that works on the run by now hides what was noted.
+Result<bool> is_hidden(store::Session& session, const core::Caller& who,
+                       const store::RunRedaction& noted) {
+  BERTH_TRY(const core::Run run, running_run(session, who));
+  BERTH_TRY(const auto all, store::redactions_of_run(session, run.id));
+  return std::ranges::any_of(all, [&](const store::RunRedaction& each) {
+    return each.secret_id == noted.secret_id && each.secret_version == noted.secret_version &&
+           each.hidden_by && each.hidden_by == run.node_id;
+  });
+}
+
 }  // namespace
 
 Task<RunSecretList> RunSecrets::list(core::Call call) {
@@ -122,19 +141,72 @@ Task<RunSecretValue> RunSecrets::read(core::Call call, std::string key) {
   }));
   BERTH_CO_TRY(const ResolvedSecret found, co_await secrets_.resolve(call, wanted));
   // Written down before the value leaves: a server that finds the run later must know of it.
-  const core::RunId& run = *call.who.run_id;
-  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) -> Result<> {
-    BERTH_DO(running_run(s, call.who));
-    BERTH_DO(store::record_redaction(s, {run, wanted.secret_id, found.version}));
-    return record(s, means_, call,
-                  {wanted.company_id,
-                   "secret.value.read",
-                   "secret",
-                   wanted.secret_id.str(),
-                   {{"key", key}, {"version", found.version}}});
-  }));
-  sink_.hide(run, found.value);
+  const auto note = [&](store::Session& s) -> Result<store::RunRedaction> {
+    BERTH_TRY(const core::Run run, running_run(s, call.who));
+    store::RunRedaction noted{run.id, wanted.secret_id, found.version};
+    if (run.node_id == node_) noted.hidden_by = node_;
+    BERTH_DO(store::record_redaction(s, noted));
+    BERTH_DO(record(s, means_, call,
+                    {wanted.company_id,
+                     "secret.value.read",
+                     "secret",
+                     wanted.secret_id.str(),
+                     {{"key", key}, {"version", found.version}}}));
+    return noted;
+  };
+  BERTH_CO_TRY(const store::RunRedaction noted, co_await means_.store.write(note));
+  if (noted.hidden_by) {
+    sink_.hide(noted.run_id, found.value);
+  } else {
+    BERTH_CO_DO(co_await wait_until_hidden(call.who, noted));
+  }
   co_return RunSecretValue{key, std::string{found.value.reveal()}, found.version};
+}
+
+Task<> RunSecrets::wait_until_hidden(core::Caller who, store::RunRedaction noted) {
+  asio::steady_timer timer{co_await asio::this_coro::executor};
+  for (int look = 0; look < looks_max; ++look) {
+    BERTH_CO_TRY(const bool hidden, co_await means_.store.read([&](store::Session& s) {
+      return is_hidden(s, who, noted);
+    }));
+    if (hidden) co_return Result<>{};
+    timer.expires_after(look_every);
+    const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (stopped) co_return fail(Errc::cancelled, "the wait for the run's server was cancelled");
+  }
+  co_return fail(Errc::timed_out,
+                 "the server that works on run " + noted.run_id.str() + " did not answer in time",
+                 "ask again");
+}
+
+Task<> RunSecrets::hide_what_others_noted() {
+  constexpr std::int64_t batch = 100;
+  BERTH_CO_TRY(const auto noted, co_await means_.store.read([&](store::Session& s) {
+    return store::redactions_to_hide(s, node_, batch);
+  }));
+  for (const store::RunRedaction& redaction : noted) {
+    BERTH_CO_TRY(const auto version, co_await means_.store.read([&](store::Session& s) {
+      return store::find_version(s, redaction.secret_id, redaction.secret_version);
+    }));
+    if (version) {
+      BERTH_CO_TRY(const Secret value, unseal_version(means_, *version));
+      sink_.hide(redaction.run_id, value);
+    }
+    BERTH_CO_DO(co_await means_.store.write(
+        [&](store::Session& s) { return store::mark_hidden(s, redaction, node_); }));
+  }
+  co_return Result<>{};
+}
+
+Task<> RunSecrets::watch() {
+  asio::steady_timer timer{co_await asio::this_coro::executor};
+  while (true) {
+    const Result<> hidden = co_await hide_what_others_noted();
+    if (!hidden) log::warn("run_secrets.watch_failed", {{"error", hidden.error().message}});
+    timer.expires_after(look_every);
+    const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (stopped) co_return Result<>{};
+  }
 }
 
 Task<std::vector<Secret>> values_given_to(Means& means, core::RunId run) {

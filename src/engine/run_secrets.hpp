@@ -1,6 +1,7 @@
 #pragma once
 
 #include "engine/secrets.hpp"
+#include "store/runs.hpp"
 
 namespace berth::engine {
 
@@ -47,17 +48,27 @@ BOOST_DESCRIBE_STRUCT(RunSecretValue, (), (key, value, version))
 // run that is running.
 class RunSecrets {
  public:
-  RunSecrets(Means& means, Secrets& secrets, RedactionSink& sink)
-      : means_(means), secrets_(secrets), sink_(sink) {}
+  // `node` is this server: the sink handles the output of the runs that it works on.
+  RunSecrets(Means& means, Secrets& secrets, RedactionSink& sink, core::NodeId node)
+      : means_(means), secrets_(secrets), sink_(sink), node_(std::move(node)) {}
 
   Task<RunSecretList> list(core::Call call);
-  // Before the value leaves, the run is marked with it, and its output hides it.
+  // Before the value leaves, it is noted on the run, and whichever server handles the run's output
+  // hides it. timed_out when that server does not answer.
   Task<RunSecretValue> read(core::Call call, std::string key);
 
+  // Where several servers share the store: hides what others have let runs of this one read. Until
+  // it is cancelled.
+  Task<> watch();
+
  private:
+  Task<> hide_what_others_noted();
+  Task<> wait_until_hidden(core::Caller who, store::RunRedaction noted);
+
   Means& means_;
   Secrets& secrets_;
   RedactionSink& sink_;
+  core::NodeId node_;
 };
 
 // The values that a run has been given on request: for a server that takes over its output. Those

@@ -226,9 +226,10 @@ Result<bool> reseal_run_input(Session& session, const SealedInput& resealed,
 Result<> record_redaction(Session& session, const RunRedaction& redaction) {
   const Result<Rows> done =
       query(session,
-            "insert into heartbeat_run_redactions (run_id, secret_id, secret_version, version)"
-            " values ($1, $2, $3, 1) on conflict (run_id, secret_id, secret_version) do nothing",
-            redaction.run_id, redaction.secret_id, redaction.secret_version);
+            "insert into heartbeat_run_redactions"
+            " (run_id, secret_id, secret_version, hidden_by, version) values ($1, $2, $3, $4, 1)"
+            " on conflict (run_id, secret_id, secret_version) do nothing",
+            redaction.run_id, redaction.secret_id, redaction.secret_version, redaction.hidden_by);
   if (done) return {};
   if (violates_reference(done.error())) {
     return fail(Errc::run_not_found, "The run or the secret is gone");
@@ -240,6 +241,24 @@ Result<std::vector<RunRedaction>> redactions_of_run(Session& session, const core
   BERTH_TRY(auto found, select<RunRedaction>(
                             session, "where run_id = $1 order by secret_id, secret_version", run));
   return values_of(std::move(found));
+}
+
+Result<std::vector<RunRedaction>> redactions_to_hide(Session& session, const core::NodeId& node,
+                                                     std::int64_t limit) {
+  static const std::string tail =
+      "where (hidden_by is null or hidden_by <> $1) and run_id in"
+      " (select id from heartbeat_runs where node_id = $1 and " +
+      std::string{working} + ") order by run_id, secret_id, secret_version limit $2";
+  BERTH_TRY(auto found, select<RunRedaction>(session, tail, node, limit));
+  return values_of(std::move(found));
+}
+
+Result<> mark_hidden(Session& session, const RunRedaction& redaction, const core::NodeId& node) {
+  BERTH_DO(query(session,
+                 "update heartbeat_run_redactions set hidden_by = $4, version = version + 1"
+                 " where run_id = $1 and secret_id = $2 and secret_version = $3",
+                 redaction.run_id, redaction.secret_id, redaction.secret_version, node));
+  return {};
 }
 
 }  // namespace berth::store

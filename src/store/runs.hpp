@@ -102,10 +102,11 @@ struct RunRedaction {
   core::RunId run_id;
   core::SecretId secret_id;
   std::int64_t secret_version = 0;
+  std::optional<core::NodeId> hidden_by = {};  // the server that hides it
 
   friend bool operator==(const RunRedaction&, const RunRedaction&) = default;
 };
-BOOST_DESCRIBE_STRUCT(RunRedaction, (), (run_id, secret_id, secret_version))
+BOOST_DESCRIBE_STRUCT(RunRedaction, (), (run_id, secret_id, secret_version, hidden_by))
 
 template <>
 inline constexpr std::string_view table_of<RunRedaction> = "heartbeat_run_redactions";
@@ -113,5 +114,10 @@ inline constexpr std::string_view table_of<RunRedaction> = "heartbeat_run_redact
 // Once is enough; again changes nothing. run_not_found when the run is gone.
 Result<> record_redaction(Session& session, const RunRedaction& redaction);
 Result<std::vector<RunRedaction>> redactions_of_run(Session& session, const core::RunId& run);
+// Those of the runs that this node works on and that it does not hide yet: another server noted
+// them.
+Result<std::vector<RunRedaction>> redactions_to_hide(Session& session, const core::NodeId& node,
+                                                     std::int64_t limit);
+Result<> mark_hidden(Session& session, const RunRedaction& redaction, const core::NodeId& node);
 
 }  // namespace berth::store

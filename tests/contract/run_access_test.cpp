@@ -1,4 +1,5 @@
 #include "base/digest.hpp"
+#include "base/task_group.hpp"
 #include "contract/engine_fixture.hpp"
 #include "engine/run_inputs.hpp"
 #include "engine/sealed_settings.hpp"
@@ -51,6 +52,7 @@ class RunAccess : public EngineContract {
   core::Run working_run(const core::AgentId& agent,
                         core::RunState status = core::RunState::running) {
     core::Run made = StoreContract::run(*company_);
+    made.node_id = node_;
     made.agent_id = agent;
     made.environment_id = environment_;
     made.status = status;
@@ -86,6 +88,7 @@ class RunAccess : public EngineContract {
     return {.who = *caller, .run_id = caller->run_id};
   }
 
+  core::NodeId node_ = fresh<core::NodeId>();
   std::optional<core::CompanyId> company_;
   std::optional<core::AgentId> agent_;
   std::optional<core::EnvironmentId> environment_;
@@ -300,7 +303,7 @@ class Sink final : public RedactionSink {
 
 class RunSecretsTest : public RunAccess {
  protected:
-  RunSecrets secrets() { return {engine_->means, engine_->secrets, sink_}; }
+  RunSecrets secrets() { return {engine_->means, engine_->secrets, sink_, node_}; }
   auto list(const core::Call& call) {
     RunSecrets asked = secrets();
     return run(asked.list(call));
@@ -357,6 +360,32 @@ TEST_P(RunSecretsTest, AServerThatTakesTheRunOverKnowsWhatToHide) {
   EXPECT_EQ((*values)[0].reveal(), "the value of of-agent");
   EXPECT_EQ((*values)[1].reveal(), "rotated");
   EXPECT_TRUE(run(values_given_to(engine_->means, working_run(*agent_).id))->empty());
+}
+
+TEST_P(RunSecretsTest, ThroughAnotherServerAValueLeavesOnceTheServerOfTheRunHidesIt) {
+  Sink elsewhere;
+  RunSecrets other{engine_->means, engine_->secrets, elsewhere, fresh<core::NodeId>()};
+  RunSecrets ours = secrets();
+  const core::Call call = call_of(*run_);
+  loop_.restart();
+  TaskGroup watching{loop_.get_executor()};
+  TaskGroup asking{loop_.get_executor()};
+  watching.start("watch", ours.watch());
+  std::optional<Result<RunSecretValue>> got;
+  std::size_t hidden_by_then = 0;
+  asking.start(
+      "read",
+      [](auto read, auto& outcome, Sink& sink, std::size_t& hidden, TaskGroup& others) -> Task<> {
+        outcome.emplace(co_await std::move(read));
+        hidden = sink.hidden.size();
+        co_return co_await others.stop();
+      }(other.read(call, "of-agent"), got, sink_, hidden_by_then, watching));
+  loop_.run();
+  ASSERT_TRUE(got && *got) << (*got).error().message;
+  EXPECT_EQ((*got)->value, "the value of of-agent");
+  EXPECT_EQ(hidden_by_then, 1U);
+  EXPECT_EQ(sink_.hidden.at(0).second, "the value of of-agent");
+  EXPECT_TRUE(elsewhere.hidden.empty());
 }
 
 TEST_P(RunSecretsTest, WhatIsNotBoundIsTheSameAsWhatIsNotThere) {

@@ -362,9 +362,35 @@ TEST_P(Runs, WhatARunHasReadIsKeptOnceAndGoesWithTheRunAndWithTheSecret) {
   const auto noted = [&] { return *read([&](Session& s) { return redactions_of_run(s, run); }); };
   EXPECT_EQ(noted().size(), 3U);
   EXPECT_WORKS(write([&](Session& s) { return delete_secret(s, one.id); }));
-  EXPECT_EQ(noted(), (std::vector<RunRedaction>{{run, two.id, 1}}));
+  EXPECT_EQ(noted(), (std::vector<RunRedaction>{{run, two.id, 1, {}}}));
   EXPECT_WORKS(write([&](Session& s) { return s.run("delete from heartbeat_runs", {}); }));
   EXPECT_TRUE(noted().empty());
+}
+
+TEST_P(Runs, WhatAnotherServerNotedIsToBeHiddenUntilTheServerOfTheRunHasDoneIt) {
+  const core::Company acme = given_company();
+  const core::Node here = given_node();
+  const core::Node there = given_node();
+  const core::SecretRecord key = given_secret(acme.id, "key");
+  const core::RunId id = given_run(acme.id).id;
+  const auto owed = [&](const core::Node& node) {
+    return *read([&](Session& s) { return redactions_to_hide(s, node.id, 9); });
+  };
+  const auto adopt = [&](const core::Node& node) {
+    EXPECT_WORKS(write(
+        [&](Session& s) { return query(s, "update heartbeat_runs set node_id = $1", node.id); }));
+  };
+  EXPECT_WORKS(claim(here, 1));
+  const RunRedaction noted{id, key.id, 1};
+  EXPECT_WORKS(write([&](Session& s) { return record_redaction(s, noted); }));
+  EXPECT_EQ(owed(here), std::vector{noted});
+  EXPECT_TRUE(owed(there).empty());
+  EXPECT_WORKS(write([&](Session& s) { return mark_hidden(s, noted, here.id); }));
+  EXPECT_TRUE(owed(here).empty());
+  adopt(there);
+  EXPECT_EQ(owed(there).size(), 1U) << "who takes the run over owes it again";
+  EXPECT_WORKS(move(stored(id), RunEvent::interrupted));
+  EXPECT_TRUE(owed(there).empty());
 }
 
 TEST_P(Runs, ACompanyGoesWithItsRunsOnceTheyAreFinal) {

@@ -1,7 +1,9 @@
 """The process of an agent's run calls back with the token of its run, and reads its secrets."""
 
 import sys
+import tempfile
 import textwrap
+from pathlib import Path
 
 import runs_support as runs
 from support import BerthTest
@@ -51,7 +53,12 @@ class RunAccess(BerthTest):
         return agent.json["id"], secrets
 
     def test_a_run_reads_its_secrets_with_its_token_and_its_log_hides_them(self):
-        server = self.serve()
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                self.folder = Path(tempfile.mkdtemp(dir=self.folder))
+                self.read_and_look(self.serve(home=self.folder / "home", **variables))
+
+    def read_and_look(self, server):
         agent, secrets = self.given(server)
         run = server.post(f"/api/agents/{agent}/heartbeat/invoke", {}).json["id"]
         runs.wait_until(server, run, {"running", *runs.FINAL})

@@ -68,6 +68,7 @@ create table heartbeat_run_redactions (
   run_id text not null references heartbeat_runs (id) on delete cascade,
   secret_id text not null references company_secrets (id) on delete cascade,
   secret_version bigint not null,
+  hidden_by text,
   version bigint not null,
   primary key (run_id, secret_id, secret_version)
 );
