@@ -42,7 +42,7 @@ Error refusal(const keeper::Frame& frame) {
 
 // Shared with the coroutines that are under way, so that they survive the link that began them.
 struct KeeperLink::State {
-  State(asio::any_io_executor executor, TaskGroup& task_group, Ends ends)
+  State(const asio::any_io_executor& executor, TaskGroup& task_group, Ends ends)
       : tasks(task_group),
         name(std::move(ends.name)),
         in(executor, ends.in.release()),
@@ -192,8 +192,8 @@ class KeeperLink::ReaderEnd {
   State& state_;
 };
 
-KeeperLink::KeeperLink(asio::any_io_executor executor, TaskGroup& tasks, Ends ends)
-    : state_(std::make_shared<State>(std::move(executor), tasks, std::move(ends))) {
+KeeperLink::KeeperLink(const asio::any_io_executor& executor, TaskGroup& tasks, Ends ends)
+    : state_(std::make_shared<State>(executor, tasks, std::move(ends))) {
   tasks.start("keeper.read", read(state_));
 }
 

@@ -34,7 +34,7 @@ class KeeperLink {
     // and is then the error of every request.
     std::optional<keeper::Open> open = {};
   };
-  KeeperLink(asio::any_io_executor executor, TaskGroup& tasks, Ends ends);
+  KeeperLink(const asio::any_io_executor& executor, TaskGroup& tasks, Ends ends);
   KeeperLink(KeeperLink&&) noexcept = default;
   KeeperLink& operator=(KeeperLink&&) = delete;
   KeeperLink(const KeeperLink&) = delete;

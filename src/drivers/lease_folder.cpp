@@ -35,9 +35,12 @@ void remove_stale_socket(const LeaseFolder& folder) {
 }  // namespace
 
 Result<KeeperAt> find_keeper(const LeaseFolder& folder) {
-  if (!is_there(folder.keeper() + "/" + keeper::card_file)) return KeeperAt{};
+  const bool has_card = is_there(folder.keeper() + "/" + keeper::card_file);
+  // A keeper that has just been started listens before it writes its card.
+  if (!has_card && !is_there(folder.keeper() + "/" + keeper::socket_file)) return KeeperAt{};
   Result<Fd> socket = keeper::connect_keeper(folder.keeper());
   if (socket) return KeeperAt{.socket = *std::move(socket)};
+  if (!has_card) return KeeperAt{};
   BERTH_TRY(keeper::FoundKeeper found, keeper::look_at_keeper(folder.keeper()));
   // A process that is being killed closes its socket a moment before it is gone.
   if (found.life == keeper::Life::alive && has_ended(found.card, last_moment)) {
@@ -60,16 +63,15 @@ Result<KeeperAt> find_or_start_keeper(const LeaseFolder& folder, const std::stri
 }
 
 Error why_gone(const LeaseFolder& folder, const keeper::FoundKeeper& gone) {
+  const std::string lease = "lease " + folder.path.substr(folder.path.rfind('/') + 1);
   const std::string remedy = "release the lease and take another";
   if (gone.life == keeper::Life::dead) {
-    return {Errc::process_lost, folder.path + ": its keeper was killed", remedy};
+    return {Errc::process_lost, lease + ": its keeper was killed", remedy};
   }
   if (gone.epitaph.outcome == keeper::Outcome::lapsed) {
-    return {Errc::lease_lapsed, folder.path + ": was not renewed in time, so its commands ended",
-            remedy};
+    return {Errc::lease_lapsed, lease + ": was not renewed in time, so its commands ended", remedy};
   }
-  return {Errc::process_lost, folder.path + ": its keeper has ended: " + gone.epitaph.reason,
-          remedy};
+  return {Errc::process_lost, lease + ": its keeper has ended: " + gone.epitaph.reason, remedy};
 }
 
 Result<CommandFiles> look_at_command(const LeaseFolder& folder, const std::string& exec_id) {

@@ -1,5 +1,6 @@
 #include "drivers/local.hpp"
 
+#include "base/fault_point.hpp"
 #include "base/files.hpp"
 #include "base/offload.hpp"
 #include "base/remove_tree.hpp"
@@ -24,6 +25,7 @@ constexpr KeeperLink::Limit death_limit = 30s;
 // Longer than a warden may take to kill its tree after its keeper was killed.
 constexpr auto wardens_limit = 20s;
 constexpr auto look_again_after = 20ms;
+constexpr int start_attempts = 10;
 
 KeeperLink::Limit with_grace(std::uint64_t grace_ms) {
   return KeeperLink::usual_limit +
@@ -113,7 +115,10 @@ Task<Local::Reached> Local::reach(core::LeaseId id, IfNone if_none) {
             if (if_none == IfNone::tell) return find_keeper(folder);
             return find_or_start_keeper(folder, options.keeper_program, options.keeper_environment);
           }));
-  if (at.child != 0) tasks_.start("keeper.reap", reap(executor_, at.child));
+  if (at.child != 0) {
+    tasks_.start("keeper.reap", reap(executor_, at.child));
+    fault_point("local.keeper_started");
+  }
   if (at.socket) {
     held->link = std::make_shared<KeeperLink>(make_link(id, std::move(at.socket)));
     co_return Reached{.link = held->link};
@@ -175,11 +180,14 @@ Task<Started> Local::start(const LeaseFacts& lease, const Command& command) {
     if (code == Errc::exec_id_reused) {
       co_return co_await started_before(lease, command, std::move(reached));
     }
-    // Whether the keeper took the command before the connection broke is known to the keeper: the
-    // same id again runs nothing twice.
-    if (code != Errc::keeper_unreachable || attempt == 2) {
+    // The connection broke: whether the keeper has taken the command, the same id again tells. Or
+    // it was a second keeper, which finds the folder taken by one that a server started just
+    // before it was killed, and that needs another moment to listen.
+    if (code != Errc::keeper_unreachable || attempt == start_attempts) {
       co_return std::unexpected(started.error());
     }
+    Bell pause{executor_};
+    BERTH_CO_DO(co_await pause.wait_until(std::chrono::steady_clock::now() + look_again_after));
   }
 }
 
@@ -343,6 +351,7 @@ Task<> Local::remove(core::LeaseId id) {
   if (const Result<> stopped = co_await stop_keeper(id); !stopped) {
     co_return failed(stopped.error());
   }
+  fault_point("local.keeper_stopped");
   const Result<> removed = co_await offload(pool_, [folder] { return remove_tree(folder.path); });
   if (!removed) co_return failed(removed.error());
   held_.erase(id);

@@ -1,14 +1,15 @@
 #include "drivers/local.hpp"
 
 #include "base/files.hpp"
+#include "base/log.hpp"
 #include "base/offload.hpp"
 #include "base/remove_tree.hpp"
 #include "drivers/keeper_process.hpp"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <ctime>
 
 // The test of an environment on this machine: `true` in a keeper of its own.
@@ -27,11 +28,15 @@ void remove_stale_probes(const std::string& root) {
   if (!names) return;
   for (const std::string& name : *names) {
     struct stat found{};
-    const std::string path = root + "/" + name;
+    std::string path = root;
+    path.append("/").append(name);
     const bool is_stale = name.starts_with(probe_prefix) && ::stat(path.c_str(), &found) == 0 &&
                           ::time(nullptr) - found.st_mtime > probe_stale_s;
-    // Left for the next probe where it cannot be removed: it is not what is tested here.
-    if (is_stale) static_cast<void>(remove_tree(path));
+    if (!is_stale) continue;
+    // Not what is tested here, so it is left for the next probe.
+    if (const Result<> removed = remove_tree(path); !removed) {
+      log::warn("probe.not_removed", {{"folder", path}, {"error", removed.error().message}});
+    }
   }
 }
 
@@ -48,13 +53,13 @@ class Steps {
  public:
   explicit Steps(ProbeReport& report) : report_(report) {}
 
-  void add(std::string name, const std::optional<Error>& error, std::string message) {
+  void add(std::string name, const std::optional<Error>& error, const std::string& message) {
     const auto now = std::chrono::steady_clock::now();
     ProbeStep step{
         .name = std::move(name),
         .ok = !error,
         .duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - since_).count(),
-        .message = error ? error->message : std::move(message)};
+        .message = error ? error->message : message};
     if (error) {
       step.code = name_of(error->code);
       if (!error->remedy.empty()) step.remedy = error->remedy;

@@ -1,12 +1,15 @@
 #include "base/files.hpp"
 #include "drivers/local.hpp"
 #include "integration/driver_contract.hpp"
+#include "keeper/output.hpp"
 #include "keeper/process_tree.hpp"
 #include "keeper/state_folder.hpp"
+#include "keeper/text_record.hpp"
 #include "keeper/version.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -54,6 +57,21 @@ class LocalDriver : public CommandContract {
  protected:
   const LocalPlace& local() { return static_cast<const LocalPlace&>(place()); }
   std::string folder() { return local().root() + "/" + lease().lease_id.str(); }
+
+  // The files of a keeper that is no more, on a lease of their own.
+  LeaseFacts lease_of_the_past(keeper::Card card, const std::optional<keeper::Epitaph>& epitaph) {
+    const LeaseFacts past = new_lease();
+    const std::string keeper_folder = folder_of(past) + "/keeper/";
+    EXPECT_TRUE(make_directories(keeper_folder, 0700));
+    EXPECT_TRUE(keeper::publish(keeper_folder + keeper::card_file, keeper::to_text(card)));
+    if (epitaph) {
+      EXPECT_TRUE(keeper::publish(keeper_folder + keeper::ended_file, keeper::to_text(*epitaph)));
+    }
+    return past.clone();
+  }
+  std::string folder_of(const LeaseFacts& facts) {
+    return local().root() + "/" + facts.lease_id.str();
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Place, LocalDriver, testing::Values(&make_local_place));
 
@@ -98,6 +116,60 @@ TEST_P(LocalDriver, AKeeperThatDoesNotAnswerIsKilledOnRelease) {
   ASSERT_TRUE(await(driver().release(lease(), core::LeaseEvent::release_succeeded)));
   EXPECT_FALSE(is_running(pid));
   finish(following);
+}
+
+TEST_P(LocalDriver, AKeeperThatAKilledServerHadJustStartedIsUsed) {
+  auto spawned = keeper::spawn_keeper({.program = BERTH_KEEPER, .folder = folder() + "/keeper"});
+  ASSERT_TRUE(spawned) << spawned.error().message;
+  spawned->control = Fd{};
+  Collected output;
+  EXPECT_EQ(run(shell("echo used"), output).exit_code, 0);
+  EXPECT_EQ(output.out, "used\n");
+}
+
+TEST_P(LocalDriver, AfterAPowerCutOutputIsReadAndTheCommandIsLost) {
+  keeper::Card card = *keeper::card_of(::getpid());
+  card.boot_id = "another";
+  card.created_us = 5'000'000;
+  const LeaseFacts past = lease_of_the_past(card, std::nullopt);
+  const std::string file = folder_of(past) + "/keeper/" + keeper::output_file("e1");
+  auto writer = keeper::OutputWriter::create(file, 1000);
+  ASSERT_TRUE(writer);
+  writer->append(keeper::Stream::out, "before the cut\n", 1);
+  std::filesystem::resize_file(file, writer->end() + 4096);
+  Collected output;
+  const Result<Ended> ended = await(driver().follow(past, "e1", 0, output));
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, Outcome::lost);
+  EXPECT_EQ(output.out, "before the cut\n");
+  EXPECT_TRUE(await(driver().start(past, Command{.exec_id = "e1", .argv = {"true"}, .cwd = "/"})));
+  EXPECT_TRUE(await(driver().release(past, core::LeaseEvent::release_failed)));
+}
+
+TEST_P(LocalDriver, ReleaseFailsWhileProcessesThatCouldNotBeKilledAreOnRecord) {
+  const LeaseFacts past = lease_of_the_past(*keeper::card_of(::getpid()),
+                                            keeper::Epitaph{.reason = "stopped", .left_behind = 2});
+  const Result<> released = await(driver().release(past, core::LeaseEvent::release_succeeded));
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, Errc::lease_release_failed);
+  EXPECT_TRUE(released.error().message.contains(past.lease_id.str())) << released.error().message;
+  EXPECT_TRUE(released.error().message.contains("2 of its processes")) << released.error().message;
+  EXPECT_TRUE(std::filesystem::exists(folder_of(past)));
+  std::filesystem::remove_all(folder_of(past));
+}
+
+TEST_P(LocalDriver, ALapsedLeaseSaysSo) {
+  const LeaseFacts past =
+      lease_of_the_past(*keeper::card_of(::getpid()),
+                        keeper::Epitaph{.outcome = keeper::Outcome::lapsed, .reason = "late"});
+  const auto started =
+      await(driver().start(past, Command{.exec_id = "e1", .argv = {"true"}, .cwd = "/"}));
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, Errc::lease_lapsed);
+  const Result<> renewed = await(driver().renew(past, 1000));
+  ASSERT_FALSE(renewed);
+  EXPECT_EQ(renewed.error().code, Errc::lease_lapsed);
+  EXPECT_TRUE(await(driver().release(past, core::LeaseEvent::release_failed)));
 }
 
 TEST_P(LocalDriver, AProbeSaysWhatIsWrong) {
