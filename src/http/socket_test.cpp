@@ -1,6 +1,12 @@
 #include "http/endpoint.hpp"
 #include "support/http.hpp"
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 namespace berth::http {
 namespace {
 
@@ -32,6 +38,21 @@ Task<> leaves(core::Call /*call*/, NoInput /*input*/, Socket& socket) {
   co_return co_await socket.close(CloseCode::policy_error, "not now");
 }
 
+Task<> greet_and_wait(Socket& socket) {
+  BERTH_CO_DO(co_await socket.send({.bytes = "hello"}));
+  asio::steady_timer never{co_await asio::this_coro::executor,
+                           asio::steady_timer::time_point::max()};
+  co_await never.async_wait(asio::as_tuple(asio::use_awaitable));
+  co_return Result<>{};
+}
+
+// Both directions begin before the upgrade is answered.
+Task<> talks_at_once(core::Call /*call*/, NoInput /*input*/, Socket& socket) {
+  using namespace asio::experimental::awaitable_operators;
+  const auto ended = co_await (echo({}, {}, socket) || greet_and_wait(socket));
+  co_return std::visit([](const Result<>& first) { return first; }, ended);
+}
+
 std::vector<Route> routes() {
   constexpr auto open = core::Permission::open;
   return {
@@ -41,6 +62,8 @@ std::vector<Route> routes() {
           .path = "/refuse", .needs = open, .tag = "test", .says = "Test", .call = refuse},
       SocketEndpoint<None, None>{
           .path = "/fails", .needs = open, .tag = "test", .says = "Test", .call = fails_late},
+      SocketEndpoint<None, None>{
+          .path = "/both", .needs = open, .tag = "test", .says = "Test", .call = talks_at_once},
       SocketEndpoint<None, None>{
           .path = "/leaves", .needs = open, .tag = "test", .says = "Test", .call = leaves},
   };
@@ -116,6 +139,16 @@ TEST_F(SocketTest, TheUpgradeIsAnsweredAsTheStandardSaysAndWithoutAVersion) {
   EXPECT_TRUE(head_.contains("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n")) << head_;
   EXPECT_TRUE(head_.contains("X-Request-Id: ")) << head_;
   EXPECT_FALSE(head_.contains("Beast")) << head_;
+}
+
+TEST_F(SocketTest, AHandlerMayBeginBothDirectionsAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    Client client = open("/both");
+    client.send(frame(text, "one"));
+    std::vector<std::string> heard{read_frame(client).payload, read_frame(client).payload};
+    std::ranges::sort(heard);
+    EXPECT_EQ(heard, (std::vector<std::string>{"hello", "one"}));
+  }
 }
 
 TEST_F(SocketTest, MessagesComeBackWithTheirKind) {

@@ -74,11 +74,13 @@ class StreamSocket final : public Socket {
     return fail(Errc::cancelled, "the peer of the socket is gone");
   }
 
-  // Answers the upgrade, once.
+  // Answers the upgrade, once. Whoever comes while the answer is on its way waits for it: Beast
+  // begins its state anew when it is out.
   Task<> accept() {
-    if (accepted_) co_return Result<>{};
+    if (ready_) co_return Result<>{};
     const Turn::Held held = co_await turn_.take();
-    if (accepted_) co_return Result<>{};
+    if (ready_) co_return Result<>{};
+    if (accepted_) co_return gone();
     const auto upgrade = upgrade_request();
     if (!websocket::is_upgrade(upgrade)) {
       co_return fail(Errc::bad_request, "this route is a WebSocket",
@@ -94,7 +96,8 @@ class StreamSocket final : public Socket {
     accepted_ = true;
     const auto [error] =
         co_await socket_.async_accept(upgrade, asio::as_tuple(asio::use_awaitable));
-    if (!error) co_return Result<>{};
+    ready_ = !error;
+    if (ready_) co_return Result<>{};
     open_ = false;
     co_return gone();
   }
@@ -115,7 +118,8 @@ class StreamSocket final : public Socket {
   websocket::stream<Stream&> socket_;
   const Request& request_;
   Turn turn_;
-  bool accepted_ = false;
+  bool accepted_ = false;  // the answer has left, or failed on its way
+  bool ready_ = false;     // for frames
   bool open_ = true;
 };
 
