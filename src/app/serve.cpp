@@ -214,14 +214,15 @@ Result<> try_serve(const cli::Config& config) {
   BERTH_TRY(engine::RunLogs logs, engine::RunLogs::open(home.logs_folder()));
   BERTH_TRY(const std::unique_ptr<Places> places,
             Places::open(loop.get_executor(), clock, random, home, settings));
-  engine::Engine work{
-      {store, vault, clock, random, feed},
-      {.drivers = places->drivers(),
-       .logs = logs,
-       .node = new_node(random, clock),
-       .former = home.former_nodes(),
-       .options = {.hold_ms = settings.hold_seconds * 1000, .runs_max = settings.runs_max},
-       .executor = loop.get_executor()}};
+  engine::Engine work{{store, vault, clock, random, feed},
+                      {.drivers = places->drivers(),
+                       .logs = logs,
+                       .node = new_node(random, clock),
+                       .former = home.former_nodes(),
+                       .options = {.hold_ms = settings.hold_seconds * 1000,
+                                   .silence_ms = settings.silence_seconds * 1000,
+                                   .runs_max = settings.runs_max},
+                       .executor = loop.get_executor()}};
   const std::string engine_name =
       database->engine() == store::EngineKind::sqlite ? "sqlite" : "postgres";
   Metrics metrics{std::string{cli::version()}, engine_name};

@@ -32,7 +32,8 @@ class Engine {
  public:
   Engine(Means means_given, const Workplace& place)
       : means(means_given),
-        node(means, place.node, place.executor),
+        node(means, place.node, std::chrono::milliseconds{place.options.silence_ms},
+             place.executor),
         lease_work(means, place.drivers, secrets, place.node.id),
         workshop({.means = means,
                   .leases = lease_work,

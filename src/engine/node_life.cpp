@@ -8,6 +8,12 @@
 #include <boost/asio/use_awaitable.hpp>
 
 namespace berth::engine {
+namespace {
+
+// Several may be late, as when a store restarts, before anybody is given up.
+constexpr int beats_per_silence = 6;
+
+}  // namespace
 
 Result<> expect_alive(store::Session& session, const core::NodeId& node) {
   Result<> alive = store::expect_node_alive(session, node);
@@ -46,7 +52,7 @@ Task<> NodeLife::fence_silent() {
     const bool moved = before == seen_.end() || before->second.heartbeat_at != node.heartbeat_at;
     const Clock::Steady since = moved ? now : before->second.since;
     seen.emplace(node.id, Seen{node.heartbeat_at, since});
-    if (now - since <= std::chrono::milliseconds{core::heartbeat_silence_max_ms}) continue;
+    if (now - since <= silence_max_) continue;
     BERTH_CO_TRY(const bool fenced,
                  co_await means_.store.write([&](store::Session& s) -> Result<bool> {
                    BERTH_DO(expect_alive(s, self_.id));
@@ -69,7 +75,7 @@ Task<> NodeLife::beat(std::function<void()> after_beat) {
     } else {
       log::warn("node.heartbeat_failed", {{"error", beaten.error().message}});
     }
-    timer.expires_after(std::chrono::milliseconds{core::heartbeat_every_ms});
+    timer.expires_after(silence_max_ / beats_per_silence);
     const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped) co_return Result<>{};
   }

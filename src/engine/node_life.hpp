@@ -17,8 +17,13 @@ Result<> expect_alive(store::Session& session, const core::NodeId& node);
 // others that have fallen silent, so that what they held can be finished.
 class NodeLife {
  public:
-  NodeLife(Means& means, core::Node self, asio::any_io_executor executor)
-      : means_(means), self_(std::move(self)), executor_(std::move(executor)) {}
+  // After this silence, by its own clock, a server fences another.
+  using Silence = std::chrono::milliseconds;
+  NodeLife(Means& means, core::Node self, Silence silence_max, asio::any_io_executor executor)
+      : means_(means),
+        self_(std::move(self)),
+        silence_max_(silence_max),
+        executor_(std::move(executor)) {}
 
   const core::NodeId& id() const { return self_.id; }
 
@@ -42,6 +47,7 @@ class NodeLife {
 
   Means& means_;
   core::Node self_;
+  Silence silence_max_;
   asio::any_io_executor executor_;
   std::map<core::NodeId, Seen> seen_;
 };

@@ -3,6 +3,7 @@
 #include "base/task_group.hpp"
 #include "core/agent.hpp"
 #include "core/environment.hpp"
+#include "core/node.hpp"
 #include "core/run_environment.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/run_log.hpp"
@@ -15,7 +16,8 @@ struct WorkOptions {
   std::string api_url = {};                      // for processes on this machine
   std::vector<std::string> api_candidates = {};  // for processes elsewhere
   std::int64_t hold_ms = 5LL * 60 * 1000;  // how long a command lives when no server renews it
-  std::int64_t runs_max = 64;              // that this server works on at a time
+  std::int64_t silence_ms = core::heartbeat_silence_max_ms;
+  std::int64_t runs_max = 64;  // that this server works on at a time
 };
 
 // What every run's work is done with. Owned by the workshop.
