@@ -193,6 +193,7 @@ Task<> RunWork::start() {
   };
   const auto attempt = [&] { return tools_.means.store.write(save); };
   BERTH_CO_DO(co_await insist(tools_.executor, attempt));
+  tools_.means.feed.changed(id_);
   fault_point("execute.recorded");
   co_return Result<>{};
 }
