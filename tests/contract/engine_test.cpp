@@ -1,9 +1,14 @@
 #include "contract/engine_fixture.hpp"
+#include "engine/janitor.hpp"
 #include "engine/vault_key.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
+#include "store/nodes.hpp"
 #include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 namespace berth::engine {
 namespace {
@@ -249,6 +254,41 @@ TEST_P(Failing, AServerWithAnotherMasterKeyRefusesToSeal) {
   const auto made = run(stranger.create(admin(), company->value.id, secret_named("s")));
   EXPECT_EQ(made.error().code, Errc::master_key_missing);
   EXPECT_EQ(run(adopt_vault_key(means)).error().code, Errc::master_key_missing);
+}
+
+class Cleaning : public EngineContract {
+ protected:
+  core::Node fenced_node() {
+    core::Node gone = node();
+    gone.fenced_at = now();
+    EXPECT_WORKS(write([&](store::Session& s) { return store::register_node(s, gone); }));
+    return gone;
+  }
+  std::int64_t nodes() { return number("select count(*) from nodes"); }
+
+  // Waits until so many nodes are left, and ends the janitor.
+  static Task<> wait_for(Cleaning& test, std::int64_t left, TaskGroup& janitor) {
+    asio::steady_timer timer{test.loop_};
+    for (int look = 0; look < 500 && test.nodes() != left; ++look) {
+      timer.expires_after(std::chrono::milliseconds{20});
+      co_await timer.async_wait(asio::use_awaitable);
+    }
+    co_return co_await janitor.stop();
+  }
+};
+BERTH_ON_BOTH_ENGINES(Cleaning);
+
+TEST_P(Cleaning, AServerThatWasFencedAWeekAgoIsForgotten) {
+  fenced_node();
+  clock_.advance(std::chrono::hours{24 * 8});
+  const core::Node late = fenced_node();
+  TaskGroup janitor{loop_.get_executor()};
+  TaskGroup watching{loop_.get_executor()};
+  janitor.start("janitor", keep_clean(engine_->means, loop_.get_executor()));
+  watching.start("watch", wait_for(*this, 1, janitor));
+  loop_.run();
+  EXPECT_EQ(nodes(), 1);
+  EXPECT_EQ(number("select count(*) from nodes where id = '" + late.id.str() + "'"), 1);
 }
 
 }  // namespace
