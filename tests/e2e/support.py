@@ -37,11 +37,11 @@ class Answer:
 class Server:
     """`berth serve` on a free port. stop() asks it to end, kill() does not ask."""
 
-    def __init__(self, home, *flags, **variables):
+    def __init__(self, home, *flags, port=0, **variables):
         self.home = Path(home)
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [BERTH, "serve", "--home", str(home), "--listen", "127.0.0.1:0", *flags],
+            [BERTH, "serve", "--home", str(home), "--listen", f"127.0.0.1:{port}", *flags],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True,
             env=clean_environment(**variables))
         line = self.process.stdout.readline()
@@ -119,8 +119,8 @@ class BerthTest(unittest.TestCase):
         self.folder = Path(folder.name)
         self.home = self.folder / "home"
 
-    def serve(self, *flags, home=None, **variables):
-        server = Server(home or self.home, *flags, **variables)
+    def serve(self, *flags, home=None, port=0, **variables):
+        server = Server(home or self.home, *flags, port=port, **variables)
         self.addCleanup(server.kill)
         return server
 

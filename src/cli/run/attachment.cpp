@@ -203,7 +203,9 @@ void Attachment::take_news(const bj::value& news) {
     }
     case core::AttachNews::error:
       // A command need not read to the end of its input: that it is over is told by its end.
-      if (text_of(news, "code") == name_of(Errc::run_not_running)) return;
+      for (const Errc over : {Errc::run_not_running, Errc::exec_not_found}) {
+        if (text_of(news, "code") == name_of(over)) return;
+      }
       remark(text_of(news, "error"));
       return;
   }
