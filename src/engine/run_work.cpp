@@ -6,6 +6,7 @@
 #include "engine/insist.hpp"
 #include "engine/node_life.hpp"
 #include "engine/run_inputs.hpp"
+#include "engine/run_secrets.hpp"
 #include "store/agents.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
@@ -271,8 +272,9 @@ Task<> RunWork::resolve(Plan& plan) {
   auto& variables = plan.command.environment;
   for (const auto& [name, value] : plan.environment.plain) {
     variables.insert_or_assign(name, Secret{value});
-    if (core::looks_sensitive(name)) hide(Secret{value});
   }
+  hide_telling(plan.environment);
+  std::vector<store::RunRedaction> noted;
   for (const core::SecretVariable& variable : plan.environment.secrets) {
     SecretRead read{.company_id = company_,
                     .secret_id = variable.ref.secret_id,
@@ -281,7 +283,20 @@ Task<> RunWork::resolve(Plan& plan) {
                     .config_path = variable.config_path};
     BERTH_CO_TRY(ResolvedSecret found, co_await tools_.secrets.resolve(call(), std::move(read)));
     hide(found.value);
+    noted.push_back({.run_id = id_,
+                     .secret_id = variable.ref.secret_id,
+                     .secret_version = found.version,
+                     .hidden_by = tools_.leases.node()});
     variables.insert_or_assign(variable.name, std::move(found.value));
+  }
+  // Before the command has them: whoever takes the run over knows what to hide, also when the
+  // secrets were rotated meanwhile.
+  if (!noted.empty()) {
+    BERTH_CO_DO(co_await tools_.means.store.write([&](store::Session& s) -> Result<> {
+      BERTH_DO(expect_alive(s, tools_.leases.node()));
+      for (const store::RunRedaction& value : noted) BERTH_DO(store::record_redaction(s, value));
+      return {};
+    }));
   }
   if (!agent_ || plan.environment.token_names.empty()) {
     plan.environment.token_names.clear();
@@ -347,22 +362,37 @@ Task<drivers::Ended> RunWork::follow_once() {
   if (adapter != core::AdapterType::process) {
     BERTH_CO_TRY(known, co_await known_agent_events());
   }
-  // A run that was found again has the values that it was given in its environment still; those
-  // that this process does not know are read again, so that the log is made as it was.
-  if (hidden_.empty() && run_.value.status == RunState::running && environment_) {
-    BERTH_CO_TRY(core::RunInput input, co_await given_input());
-    Plan known_plan{.command = {.exec_id = id_.str()},
-                    .shown = run_.value.command.value_or(core::RunCommand{})};
-    const drivers::Workspace nowhere{.cwd = "/"};
-    BERTH_CO_TRY(known_plan.environment, environment_for(known_plan, input, nowhere));
-    BERTH_CO_DO(co_await resolve(known_plan));
-  }
+  // A run that was found again has values that this process has not seen.
+  if (hidden_.empty() && run_.value.status == RunState::running) BERTH_CO_DO(co_await recall());
   output_ = std::make_unique<RunOutput>(tools_.means, tools_.logs, run_.value, tools_.leases.node(),
                                         adapter, known);
   for (const Secret& value : hidden_) output_->hide(value);
   BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, id_.str(), 0, *output_));
   BERTH_CO_DO(co_await output_->finish());
   co_return ended;
+}
+
+Task<> RunWork::recall() {
+  BERTH_CO_TRY(const std::vector<Secret> given, co_await values_given_to(tools_.means, id_));
+  for (const Secret& value : given) hide(value);
+  if (environment_) {
+    BERTH_CO_TRY(const core::RunInput input, co_await given_input());
+    const Plan nothing{.command = {.exec_id = id_.str()}, .shown = {}};
+    const drivers::Workspace nowhere{.cwd = "/"};
+    BERTH_CO_TRY(const core::RunEnvironment known, environment_for(nothing, input, nowhere));
+    hide_telling(known);
+  }
+  if (agent_) {
+    BERTH_CO_TRY(const Secret token, co_await tools_.tokens.make(run_.value, agent_->adapter_type));
+    hide(token);
+  }
+  co_return Result<>{};
+}
+
+void RunWork::hide_telling(const core::RunEnvironment& environment) {
+  for (const auto& [name, value] : environment.plain) {
+    if (core::looks_sensitive(name)) hide(Secret{value});
+  }
 }
 
 RunWork::End RunWork::judge(const drivers::Ended& ended) const {

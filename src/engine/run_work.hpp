@@ -76,6 +76,9 @@ class RunWork {
                                                const drivers::Workspace& workspace) const;
   // Values of secrets and the run's token, just before they are needed; all of them are hidden.
   Task<> resolve(Plan& plan);
+  // Hides again what the run was given before this process looked after it.
+  Task<> recall();
+  void hide_telling(const core::RunEnvironment& environment);
   Task<std::optional<std::string>> earlier_session();
   Task<std::int64_t> known_agent_events();
   Task<drivers::Ended> follow();
