@@ -124,6 +124,8 @@ class OverSsh(BerthTest):
                 wrong = [step for step in probe["steps"] if not step["ok"]]
                 self.assertEqual([step["code"] for step in wrong], [code], probe)
                 self.assertTrue(wrong[0]["remedy"])
+                # A host that was never entered has nothing that must be cleaned up.
+                self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
 
     def test_a_probe_lists_its_steps_with_their_times(self):
         server = self.serve()

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace berth::drivers {
@@ -67,6 +68,7 @@ class Ssh final : public Driver {
   ssh::Connection::Shared shared_;
   std::map<std::string, std::shared_ptr<ssh::Connection>> connections_;  // by fingerprint
   std::map<core::LeaseId, std::shared_ptr<ssh::HeldLease>> leases_;
+  std::set<core::LeaseId> untouched_;  // asked for, before anything was made on the host
 };
 
 }  // namespace berth::drivers
