@@ -1,123 +1,116 @@
 #include "integration/driver_ssh_fixture.hpp"
 
 #include "base/files.hpp"
+#include "keeper/state_folder.hpp"
 
-#include <csignal>
-#include <filesystem>
+namespace berth::driver_test {
 
-namespace berth::drivers {
+using namespace drivers;
 
-Task<> Collected::take(std::span<const OutputPiece> pieces) {
-  for (const OutputPiece& piece : pieces) {
-    EXPECT_EQ(piece.offset, next_offset) << "a piece was lost or came twice";
-    next_offset = piece.next_offset;
-    if (piece.kind == OutputKind::out) out += piece.bytes;
-    if (piece.kind == OutputKind::err) err += piece.bytes;
-  }
-  co_return on_batch();
+SshPlace::SshPlace() : SshPlace(std::vector<std::string>{}) {}
+
+SshPlace::SshPlace(std::vector<std::string> sshd_settings) : sshd_(std::move(sshd_settings)) {
+  options.keeper_program = BERTH_KEEPER;
+  options.control_root = control_root();
 }
 
-void SshTest::SetUp() {
-  const std::string missing = tests::PrivateSshd::missing();
-  if (!missing.empty()) GTEST_SKIP() << missing;
-  std::signal(SIGPIPE, SIG_IGN);
-  sshd_ = std::make_unique<tests::PrivateSshd>();
+std::unique_ptr<Driver> SshPlace::make_driver(asio::any_io_executor executor,
+                                              asio::thread_pool& /*pool*/) {
+  auto made = Ssh::open(std::move(executor), clock_, options);
+  EXPECT_TRUE(made) << made.error().message;
+  return made ? *std::move(made) : nullptr;
+}
+
+bj::object SshPlace::config() const {
+  return {{"host", "127.0.0.1"},
+          {"port", sshd_.port()},
+          {"username", sshd_.user()},
+          {"remoteWorkspacePath", sshd_.workspace()},
+          {"privateKey", nullptr},
+          {"privateKeySecretRef", bj::object{{"type", "secret_ref"},
+                                             {"secretId", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"},
+                                             {"version", "latest"}}},
+          {"knownHosts", sshd_.known_hosts()},
+          {"strictHostKeyChecking", true}};
+}
+
+void SshPlace::add_secrets(LeaseFacts& lease) const {
+  lease.secrets.insert_or_assign("privateKeySecretRef", Secret{sshd_.private_key()});
+}
+
+pid_t SshPlace::keeper_of(const LeaseFacts& lease) const {
+  const auto found = keeper::look_at_keeper(berth_folder() + "/leases/" + lease.lease_id.str());
+  return found ? found->card.pid : 0;
+}
+
+std::vector<std::string> SshPlace::leftovers() const {
+  return names_in(berth_folder()).value_or(std::vector<std::string>{});
+}
+
+std::vector<std::string> SshPlace::keepers() const {
+  return names_in(sshd_.home() + "/.cache/berth").value_or(std::vector<std::string>{});
+}
+
+std::unique_ptr<DriverPlace> make_ssh_place() {
+  return std::make_unique<SshPlace>();
+}
+
+std::unique_ptr<DriverPlace> make_shell_place() {
+  auto place = std::make_unique<SshPlace>();
+  place->options.supervision = ssh::Supervision::shell;
+  return place;
+}
+
+std::vector<PlaceMaker> places_if_there_is_an_sshd(PlaceMaker maker) {
+  if (!tests::PrivateSshd::missing().empty()) return {};
+  return {maker};
 }
 
 void SshTest::TearDown() {
-  if (driver_) close();
+  const std::string root = ssh_place().control_root();
+  EXPECT_TRUE(await(driver().close()));
+  EXPECT_EQ(tests::processes_with(root), std::vector<pid_t>{}) << "an ssh process is left";
+  EXPECT_TRUE(run_until([&] { return loop_.stopped(); })) << "a task of the driver is left";
+  DriverContract::TearDown();
+  EXPECT_EQ(names_in(root).value_or(std::vector<std::string>{}), std::vector<std::string>{});
 }
 
-void SshTest::use_sshd(std::vector<std::string> settings) {
-  sshd_ = std::make_unique<tests::PrivateSshd>(std::move(settings));
-}
-
-ssh::Options SshTest::options() const {
-  ssh::Options options;
-  options.keeper_program = BERTH_KEEPER;
-  options.control_root = control_root();
-  return options;
-}
-
-void SshTest::make_driver(ssh::Options options) {
-  auto made = Ssh::open(loop_.get_executor(), clock_, std::move(options));
-  ASSERT_TRUE(made) << made.error().message;
-  driver_ = *std::move(made);
-}
-
-LeaseFacts SshTest::lease() {
-  LeaseFacts facts{.lease_id = core::LeaseId::make(random_, clock_.now()),
-                   .company_id = core::CompanyId::make(random_, clock_.now()),
-                   .run_id = core::RunId::make(random_, clock_.now())};
-  facts.config = {
-      {"host", "127.0.0.1"},
-      {"port", sshd_->port()},
-      {"username", sshd_->user()},
-      {"remoteWorkspacePath", sshd_->workspace()},
-      {"privateKey", nullptr},
-      {"privateKeySecretRef", bj::object{{"type", "secret_ref"},
-                                         {"secretId", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"},
-                                         {"version", "latest"}}},
-      {"knownHosts", sshd_->known_hosts()},
-      {"strictHostKeyChecking", true}};
-  facts.secrets.emplace("privateKeySecretRef", Secret{sshd_->private_key()});
-  return facts;
-}
-
-LeaseFacts SshTest::acquired() {
-  LeaseFacts facts = lease();
-  AcquireRequest request{.lease = facts.clone()};
-  const auto result = wait(driver().acquire(request));
-  EXPECT_TRUE(result) << result.error().message;
-  if (!result) return facts;
-  facts.metadata = result->metadata;
-  facts.provider_lease_id = result->provider_lease_id;
-  return facts;
+void SshTest::use(ssh::Options options) {
+  ssh_place().options = std::move(options);
+  restart_driver();
 }
 
 Command SshTest::shell(std::string script, std::string exec_id) {
-  Command command{
-      .exec_id = std::move(exec_id), .argv = {"/bin/sh", "-c", std::move(script)}, .cwd = "/"};
+  Command command{.exec_id = std::move(exec_id),
+                  .argv = {"sh", "-c", std::move(script)},
+                  .cwd = sshd().workspace(),
+                  .grace_ms = 200};
   command.environment.emplace("PATH", Secret{"/usr/local/bin:/usr/bin:/bin"});
   return command;
 }
 
-Command SshTest::command(const LeaseFacts& lease, std::string script, std::string exec_id) {
-  Command made = shell(std::move(script), std::move(exec_id));
-  made.cwd = lease.metadata.at("remoteCwd").as_string();
-  return made;
-}
-
 Ended SshTest::run(const LeaseFacts& lease, const Command& command, Collected& output) {
-  const auto started = wait(driver().start(lease, command));
+  const auto started = await(driver().start(lease, command));
   EXPECT_TRUE(started) << name_of(started.error().code) << ": " << started.error().message;
   if (!started) return {};
-  const auto ended = wait(driver().follow(lease, command.exec_id, output.next_offset, output));
+  const auto ended = await(driver().follow(lease, command.exec_id, 0, output));
   EXPECT_TRUE(ended) << name_of(ended.error().code) << ": " << ended.error().message;
+  EXPECT_FALSE(output.has_gaps);
   return ended.value_or(Ended{});
 }
 
-std::string SshTest::lease_folder(const LeaseFacts& lease) const {
-  return sshd_->workspace() + "/.berth/leases/" + lease.lease_id.str();
+void SshTest::release(const LeaseFacts& lease) {
+  const auto released = await(driver().release(lease, core::LeaseEvent::release_succeeded));
+  EXPECT_TRUE(released) << released.error().message;
+  EXPECT_EQ(place().leftovers(), std::vector<std::string>{});
 }
 
-void SshTest::close() {
-  const auto closed = wait(driver().close());
-  EXPECT_TRUE(closed) << closed.error().message;
-  driver_.reset();
-  EXPECT_TRUE(tests::processes_with(control_root()).empty()) << "an ssh process is left";
-  const auto left = names_in(control_root());
-  EXPECT_TRUE(!left || left->empty()) << "a socket, key or folder is left in " << control_root();
+Error SshTest::refusal(const AcquireRequest& request) {
+  const Result<Acquired> acquired = await(driver().acquire(request));
+  EXPECT_FALSE(acquired);
+  if (acquired) return {};
+  EXPECT_FALSE(acquired.error().remedy.empty()) << acquired.error().message;
+  return acquired.error();
 }
 
-bool SshTest::run_loop_until(const std::function<bool()>& is_so, std::chrono::milliseconds limit) {
-  const auto until = std::chrono::steady_clock::now() + limit;
-  while (!is_so()) {
-    if (std::chrono::steady_clock::now() >= until) return false;
-    if (loop_.stopped()) loop_.restart();
-    loop_.run_one_for(20ms);
-  }
-  return true;
-}
-
-}  // namespace berth::drivers
+}  // namespace berth::driver_test

@@ -1,85 +1,70 @@
 #pragma once
 
 #include "drivers/ssh/ssh.hpp"
+#include "integration/driver_contract.hpp"
 #include "support/sshd.hpp"
 #include "support/temporary_folder.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
-namespace berth::drivers {
+namespace berth::driver_test {
 
-using namespace std::chrono_literals;
-
-// Everything that was taken, in order, each stream apart.
-class Collected final : public OutputTaker {
+// A private sshd on the loopback, and a driver that knows its key.
+class SshPlace final : public DriverPlace {
  public:
-  Task<> take(std::span<const OutputPiece> pieces) override;
+  SshPlace();
+  explicit SshPlace(std::vector<std::string> sshd_settings);
 
-  std::string out;
-  std::string err;
-  std::uint64_t next_offset = 0;
-  // Called after each batch, for tests that act in the middle.
-  std::function<Result<>()> on_batch = [] { return Result<>{}; };
-};
+  std::unique_ptr<drivers::Driver> make_driver(asio::any_io_executor executor,
+                                               asio::thread_pool& pool) override;
+  bj::object config() const override;
+  void add_secrets(drivers::LeaseFacts& lease) const override;
+  pid_t keeper_of(const drivers::LeaseFacts& lease) const override;
+  // Of leases in the workspace, and of servers in the control folder once their driver is gone.
+  std::vector<std::string> leftovers() const override;
 
-// The driver with a private sshd on the loopback.
-class SshTest : public testing::Test {
- protected:
-  void SetUp() override;
-  void TearDown() override;
-
-  ssh::Options options() const;
-  void make_driver(ssh::Options options);
-  void make_driver() { make_driver(options()); }
-  Ssh& driver() { return *driver_; }
-  tests::PrivateSshd& sshd() { return *sshd_; }
-  void use_sshd(std::vector<std::string> settings);
-
-  // The config and secrets for the private sshd.
-  LeaseFacts lease();
-  // The same, acquired: with its metadata.
-  LeaseFacts acquired();
-  static Command shell(std::string script, std::string exec_id = "e1");
-  Command command(const LeaseFacts& lease, std::string script, std::string exec_id = "e1");
-  // Start and follow to the end.
-  Ended run(const LeaseFacts& lease, const Command& command, Collected& output);
-  // Closes the driver, and fails the test when anything of it is left.
-  void close();
-
-  // Runs the loop until the task has ended.
-  template <class T>
-  Result<T> wait(Task<T> task, std::chrono::milliseconds limit = 60s) {
-    std::optional<Result<T>> end;
-    asio::co_spawn(loop_, std::move(task), [&](std::exception_ptr thrown, Result<T> result) {
-      if (thrown) std::rethrow_exception(thrown);
-      end = std::move(result);
-    });
-    run_loop_until([&] { return end.has_value(); }, limit);
-    if (!end) return fail(Errc::timed_out, "the test's own limit");
-    return *std::move(end);
-  }
-  bool run_loop_until(const std::function<bool()>& is_so, std::chrono::milliseconds limit = 30s);
-
-  asio::io_context& loop() { return loop_; }
+  tests::PrivateSshd& sshd() { return sshd_; }
+  std::string berth_folder() const { return sshd_.workspace() + "/.berth"; }
   std::string control_root() const { return control_.file("c"); }
-  std::string lease_folder(const LeaseFacts& lease) const;
+  // The programs that were copied to the host.
+  std::vector<std::string> keepers() const;
+
+  drivers::ssh::Options options;  // for the next driver
 
  private:
-  asio::io_context loop_;
-  SystemClock clock_;
   tests::TemporaryFolder control_;
-  std::unique_ptr<tests::PrivateSshd> sshd_;
-  std::unique_ptr<Ssh> driver_;
-  SystemRandom random_;
+  tests::PrivateSshd sshd_;
+  SystemClock clock_;
 };
 
-}  // namespace berth::drivers
+std::unique_ptr<DriverPlace> make_ssh_place();
+// Where the server is told to use no keeper.
+std::unique_ptr<DriverPlace> make_shell_place();
+
+// Tests of the driver alone; its parameter is the maker of an SshPlace.
+class SshTest : public DriverContract {
+ protected:
+  // Closes the driver, and looks for what is left of it on this machine.
+  void TearDown() override;
+
+  SshPlace& ssh_place() { return static_cast<SshPlace&>(place()); }
+  tests::PrivateSshd& sshd() { return ssh_place().sshd(); }
+  drivers::Ssh& ssh() { return static_cast<drivers::Ssh&>(driver()); }
+  // A server with other settings.
+  void use(drivers::ssh::Options options);
+
+  drivers::Command shell(std::string script, std::string exec_id = "e1");
+  // Start and follow to the end.
+  drivers::Ended run(const drivers::LeaseFacts& lease, const drivers::Command& command,
+                     Collected& output);
+  void release(const drivers::LeaseFacts& lease);
+  // What acquire fails with.
+  Error refusal(const drivers::AcquireRequest& request);
+};
+
+// All that CommandContract and SshTest offer, for tests that begin with a lease.
+std::vector<PlaceMaker> places_if_there_is_an_sshd(PlaceMaker maker);
+
+}  // namespace berth::driver_test

@@ -124,6 +124,7 @@ PrivateSshd::PrivateSshd(std::vector<std::string> settings) : port_(free_port())
   for (const char* name : {"host_key", "other_host_key", "client_key", "strange_key"}) {
     run({keygen_program, "-q", "-t", "ed25519", "-N", "", "-f", folder_.file(name)});
   }
+  run({keygen_program, "-q", "-t", "ed25519", "-N", "secret", "-f", folder_.file("protected_key")});
   BERTH_ASSERT(::mkdir(home().c_str(), 0700) == 0);
   std::string config = "ListenAddress 127.0.0.1\nPort " + std::to_string(port_) + "\nHostKey " +
                        folder_.file("host_key") + "\nAuthorizedKeysFile " +
@@ -177,6 +178,10 @@ std::string PrivateSshd::read(const std::string& name) const {
 
 std::string PrivateSshd::private_key() const {
   return read("client_key");
+}
+
+std::string PrivateSshd::protected_key() const {
+  return read("protected_key");
 }
 
 std::string PrivateSshd::strange_key() const {

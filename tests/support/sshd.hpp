@@ -32,6 +32,9 @@ class PrivateSshd {
   std::string home() const { return folder_.file("home"); }
   std::string workspace() const { return folder_.file("workspace"); }
   std::string private_key() const;
+  std::string key_file() const { return folder_.file("client_key"); }
+  // A key that cannot be read without a passphrase.
+  std::string protected_key() const;
   // A key that is none of those it lets in.
   std::string strange_key() const;
   std::string known_hosts() const;

@@ -121,9 +121,12 @@ struct ChildProcess::Life : std::enable_shared_from_this<ChildProcess::Life> {
     });
   }
 
+  // The kernel also wakes who waits when a process merely changes, so the word is taken with care.
   void reap() {
     siginfo_t end{};
-    const int waited = ::waitid(P_PIDFD, static_cast<id_t>(pidfd.native_handle()), &end, WEXITED);
+    const auto id = static_cast<id_t>(pidfd.native_handle());
+    const int waited = ::waitid(P_PIDFD, id, &end, WEXITED | WNOHANG);
+    if ((waited == 0 && end.si_pid == 0) || (waited != 0 && errno != ECHILD)) return watch();
     status = ExitStatus{};
     if (waited == 0 && end.si_code == CLD_EXITED) status->code = end.si_status;
     if (waited == 0 && end.si_code != CLD_EXITED) status->signal = end.si_status;

@@ -310,8 +310,9 @@ Task<> KeeperLease::remove() {
   if (const std::shared_ptr<Line> open = line_; open && !open->link.broken()) {
     const keeper::Stop stop{.grace_ms = stop_grace_ms};
     const Limit limit = Limit{stop_grace_ms} + KeeperLink::usual_limit;
-    const Result<keeper::Done> stopped = co_await open->link.ask<keeper::Done>(stop, limit);
-    if (stopped) co_await open->link.wait_for_end(KeeperLink::usual_limit);
+    // A keeper that does not answer is killed by the script below; one that has, has said goodbye
+    // and need not be waited for.
+    static_cast<void>(co_await open->link.ask<keeper::Done>(stop, limit));
   }
   BERTH_CO_DO(co_await detach());
   const RunLimits limits{.time = connection_->options().script_limit};

@@ -144,7 +144,7 @@ std::string remove_script(const LeasePaths& lease) {
   return assign("w", lease.workspace) + assign("d", lease.folder()) + std::string{alive_function} +
          R"sh(
 [ -d "$d" ] || exit 0
-if keeper_lives; then
+if [ ! -e "$d/ended" ] && keeper_lives; then
   kill -TERM "$p"
   i=0
   while keeper_lives && [ $i -lt 300 ]; do pause; i=$((i+1)); done
@@ -158,6 +158,8 @@ for g in "$d"/sh-*/group; do
   while kill -0 -- "-$(cat "$g")" 2>/dev/null && [ $i -lt 40 ]; do pause; i=$((i+1)); done
   kill -KILL -- "-$(cat "$g")" 2>/dev/null
 done
+l=$(sed -n 's/^left_behind //p' "$d/ended" 2>/dev/null)
+[ "${l:-0}" = 0 ] || { echo "$l of its processes could not be killed"; exit 11; }
 rm -rf -- "$d" 2>/dev/null || { sleep 1; rm -rf -- "$d"; } || exit 11
 cd -- "$w" 2>/dev/null && rmdir .berth/leases .berth 2>/dev/null
 exit 0

@@ -1,0 +1,214 @@
+#include "base/files.hpp"
+#include "integration/driver_ssh_fixture.hpp"
+
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <filesystem>
+
+// What breaks on the way: connections, hosts, servers.
+namespace berth::driver_test {
+namespace {
+
+using namespace drivers;
+
+class SshBreakTest : public SshTest {
+ protected:
+  // Says a number every few milliseconds, and a last word when there is a file for it.
+  Command counting() {
+    return shell("i=0; while [ ! -e enough ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end");
+  }
+  void say_enough() { ASSERT_TRUE(create_file(sshd().workspace() + "/enough", "", 0600)); }
+  static void expect_every_number_once(const std::string& out) {
+    std::string wanted;
+    for (int i = 1; wanted.size() + 4 < out.size(); ++i) wanted += std::to_string(i) + "\n";
+    EXPECT_EQ(out, wanted + "end\n");
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ssh, SshBreakTest,
+                         testing::ValuesIn(places_if_there_is_an_sshd(&make_ssh_place)));
+INSTANTIATE_TEST_SUITE_P(Shell, SshBreakTest,
+                         testing::ValuesIn(places_if_there_is_an_sshd(&make_shell_place)));
+
+TEST_P(SshBreakTest, WhenSshdIsKilledAndComesBackNothingIsLostOrDoubled) {
+  const LeaseFacts lease = new_lease();
+  const Command count = counting();
+  ASSERT_TRUE(await(driver().start(lease, count)));
+  Collected output;
+  const auto following = begin(driver().follow(lease, count.exec_id, 0, output));
+  ASSERT_TRUE(run_until([&] { return output.out.contains("20\n"); }));
+  sshd().kill_all();
+  const std::size_t before = output.out.size();
+  ASSERT_TRUE(run_until([&, until = std::chrono::steady_clock::now() + 500ms] {
+    return std::chrono::steady_clock::now() > until;
+  }));
+  EXPECT_FALSE(following->result.has_value()) << "given up at once";
+  sshd().start();
+  ASSERT_TRUE(run_until([&] { return output.out.size() > before + 100; }));
+  say_enough();
+  const auto ended = finish(following);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->exit_code, 0);
+  EXPECT_FALSE(output.has_gaps);
+  expect_every_number_once(output.out);
+  release(lease);
+}
+
+TEST_P(SshBreakTest, WhenTheConnectionIsKilledNothingIsLostOrDoubled) {
+  const LeaseFacts lease = new_lease();
+  const Command count = counting();
+  ASSERT_TRUE(await(driver().start(lease, count)));
+  Collected output;
+  const auto following = begin(driver().follow(lease, count.exec_id, 0, output));
+  for (int i = 1; i <= 3; ++i) {
+    const std::size_t before = output.out.size();
+    ASSERT_TRUE(run_until([&] { return output.out.size() > before + 50; }));
+    for (const pid_t pid : ssh().master_pids()) ::kill(pid, SIGKILL);
+  }
+  say_enough();
+  const auto ended = finish(following);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_FALSE(output.has_gaps);
+  expect_every_number_once(output.out);
+  release(lease);
+}
+
+TEST_P(SshBreakTest, EveryVerbWorksOverAConnectionThatJustBroke) {
+  const auto break_it = [&] {
+    for (const pid_t pid : ssh().master_pids()) ::kill(pid, SIGKILL);
+  };
+  break_it();
+  const LeaseFacts lease = new_lease();
+  break_it();
+  ASSERT_TRUE(await(driver().realize(lease, std::optional{sshd().workspace()})));
+  break_it();
+  const Command count = counting();
+  ASSERT_TRUE(await(driver().start(lease, count)));
+  break_it();
+  ASSERT_TRUE(await(driver().renew(lease, 60'000)));
+  break_it();
+  ASSERT_TRUE(await(driver().cancel(lease, count.exec_id, 100)));
+  Collected output;
+  const auto ended = await(driver().follow(lease, count.exec_id, 0, output));
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, Outcome::stopped);
+  break_it();
+  release(lease);
+}
+
+TEST_P(SshBreakTest, AHostThatStaysAwayIsGivenUpAndFollowedAgainWhenItIsBack) {
+  ssh::Options impatient = ssh_place().options;
+  impatient.reattach_limit = 1s;
+  impatient.connect_limit = 1s;
+  use(impatient);
+  const LeaseFacts lease = new_lease();
+  const Command count = counting();
+  ASSERT_TRUE(await(driver().start(lease, count)));
+  Collected output;
+  const auto following = begin(driver().follow(lease, count.exec_id, 0, output));
+  ASSERT_TRUE(run_until([&] { return output.out.contains("10\n"); }));
+  sshd().kill_all();
+  const auto given_up = finish(following);
+  ASSERT_FALSE(given_up);
+  EXPECT_EQ(given_up.error().code, Errc::ssh_unreachable) << given_up.error().message;
+  const auto released = await(driver().release(lease, core::LeaseEvent::release_failed));
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, Errc::ssh_unreachable);
+  sshd().start();
+  say_enough();
+  Collected rest;
+  const auto ended = await(driver().follow(lease, count.exec_id, output.ends.back(), rest));
+  ASSERT_TRUE(ended) << ended.error().message;
+  expect_every_number_once(output.out + rest.out);
+  release(lease);
+}
+
+TEST_P(SshBreakTest, AConnectionEndsWithTheServerThatMadeIt) {
+  // The death test forks a server of its own.
+  GTEST_FLAG_SET(death_test_style, "fast");
+  ssh_place().options.control_root = ssh_place().control_root() + "d";
+  const std::string root = ssh_place().options.control_root;
+  EXPECT_EXIT(
+      {
+        asio::io_context loop;
+        const auto server = ssh_place().make_driver(loop.get_executor(), pool_);
+        bool acquired = false;
+        const AcquireRequest wanted = request();
+        asio::co_spawn(loop, server->acquire(wanted),
+                       [&](std::exception_ptr, const Result<Acquired>& result) {
+                         acquired = result.has_value();
+                         loop.stop();
+                       });
+        loop.run();
+        if (acquired) ::kill(::getpid(), SIGKILL);
+      },
+      testing::KilledBySignal(SIGKILL), "");
+  EXPECT_TRUE(eventually([&] { return tests::processes_with(root).empty(); }));
+  EXPECT_EQ(names_in(root)->size(), 1U) << "the folder of the killed server";
+  restart_driver();
+  EXPECT_EQ(names_in(root)->size(), 1U) << "the folder of the new server alone";
+  // The lease is nobody's; what holds it gives up by itself, but the test does not wait that long.
+  for (const pid_t pid : tests::processes_with(sshd().workspace())) ::kill(pid, SIGTERM);
+  for (const std::string& left : names_in(ssh_place().berth_folder() + "/leases").value()) {
+    std::filesystem::remove_all(ssh_place().berth_folder() + "/leases/" + left);
+  }
+}
+
+TEST_P(SshBreakTest, WhatAKilledServerLeftOfItsConnectionsIsEnded) {
+  const std::string folder = ssh_place().control_root() + "/dead";
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  std::vector<std::string> words{"/usr/bin/ssh",        "-F",
+                                 "none",                "-N",
+                                 "-o",                  "BatchMode=yes",
+                                 "-o",                  "ControlMaster=yes",
+                                 "-o",                  "ControlPath=" + folder + "/1",
+                                 "-o",                  "StrictHostKeyChecking=no",
+                                 "-o",                  "UserKnownHostsFile=/dev/null",
+                                 "-o",                  "IdentityFile=" + sshd().key_file(),
+                                 "-p",                  std::to_string(sshd().port()),
+                                 sshd().user() + "@127.0.0.1"};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  char* none = nullptr;
+  pid_t pid = 0;
+  ASSERT_EQ(::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), &none), 0);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(folder + "/1"); }));
+  restart_driver();
+  EXPECT_TRUE(eventually([&] { return ::waitpid(pid, nullptr, WNOHANG) != 0; }));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_P(SshBreakTest, NoSecretIsAmongTheArgumentsOfAnyProcess) {
+  AcquireRequest request = this->request();
+  const std::string key_part = sshd().private_key().substr(80, 40);
+  Command command = shell("cat; sleep 0.5; echo $TOKEN");
+  command.environment.emplace("TOKEN", Secret{"tok-4f1d7c9e2b"});
+  command.input = StdinBytes{Secret{"stdin-8a6b3c\n"}};
+  bool seen = false;
+  const auto look = [&] {
+    for (const char* secret : {"tok-4f1d7c9e2b", "stdin-8a6b3c"}) {
+      seen = seen || !tests::processes_with(secret).empty();
+    }
+    seen = seen || !tests::processes_with(key_part).empty();
+    return false;
+  };
+  const auto acquiring = begin(driver().acquire(request));
+  run_until([&] { return look() || acquiring->result; });
+  ASSERT_TRUE(*acquiring->result);
+  request.lease.metadata = (*acquiring->result)->metadata;
+  const auto starting = begin(driver().start(request.lease, command));
+  run_until([&] { return look() || starting->result; });
+  ASSERT_TRUE(*starting->result) << starting->result->error().message;
+  Collected output;
+  const auto following = begin(driver().follow(request.lease, command.exec_id, 0, output));
+  run_until([&] { return look() || following->result; });
+  EXPECT_FALSE(seen);
+  EXPECT_EQ(output.out, "stdin-8a6b3c\ntok-4f1d7c9e2b\n");
+  release(request.lease);
+}
+
+}  // namespace
+}  // namespace berth::driver_test
