@@ -1,11 +1,14 @@
 #include "app/reachability.hpp"
 
+#include "base/json.hpp"
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 
 #include <array>
+#include <cstdlib>
 #include <memory>
 
 namespace berth::app {
@@ -46,6 +49,23 @@ core::ApiUrlFacts api_url_facts(const cli::Settings& settings, const std::string
           .bind_host = host,
           .port = port,
           .interfaces = interface_addresses()};
+}
+
+Result<std::vector<std::string>> api_candidates(const core::ApiUrlFacts& facts) {
+  for (const char* name :
+       {"BERTH_RUNTIME_API_CANDIDATES_JSON", "PAPERCLIP_RUNTIME_API_CANDIDATES_JSON"}) {
+    const char* text = std::getenv(name);
+    if (text == nullptr || *text == '\0') continue;
+    const auto listed = decode_text<std::vector<std::string>>(text);
+    std::vector<std::string> origins;
+    for (const std::string& url : listed.value_or(std::vector<std::string>{})) {
+      if (auto origin = core::origin_of(url)) origins.push_back(*std::move(origin));
+    }
+    if (!origins.empty()) return origins;
+    return fail(Errc::config_invalid, std::string{name} + " is no JSON list of http URLs",
+                "set it to a list such as [\"http://berth.example:3100\"], or unset it");
+  }
+  return core::candidate_api_urls(facts);
 }
 
 }  // namespace berth::app

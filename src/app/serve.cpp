@@ -136,9 +136,10 @@ class Program {
     BERTH_CO_DO(co_await join());
     BERTH_CO_TRY(const unsigned short port, server_.listen());
     const std::string url = url_of(options, port);
-    const core::ApiUrlFacts facts = api_url_facts(settings, options.host, port);
-    work_.workshop.reachable_as(options.tls ? url : core::primary_api_url(facts),
-                                core::candidate_api_urls(facts));
+    core::ApiUrlFacts facts = api_url_facts(settings, options.host, port);
+    if (options.tls && !facts.public_base_url) facts.public_base_url = url;
+    BERTH_CO_TRY(std::vector<std::string> candidates, api_candidates(facts));
+    work_.workshop.reachable_as(core::primary_api_url(facts), std::move(candidates));
     BERTH_CO_DO(home_.announce(url));
     background_.start("accept", server_.accept());
     background_.start("janitor", engine::keep_clean(work_.means, loop_.get_executor()));

@@ -16,10 +16,10 @@ namespace {
 
 // Variables that are no settings, but that Berth reads or sets for the processes it runs.
 constexpr std::array other_variables = {
-    "BERTH_CONFIG",   "BERTH_URL",        "BERTH_TOKEN",
-    "BERTH_COMPANY",  "BERTH_MASTER_KEY", "BERTH_MASTER_KEY_PREVIOUS",
-    "BERTH_API_URL",  "BERTH_API_KEY",    "BERTH_RUN_ID",
-    "BERTH_AGENT_ID", "BERTH_COMPANY_ID"};
+    "BERTH_CONFIG",     "BERTH_URL",        "BERTH_TOKEN",
+    "BERTH_COMPANY",    "BERTH_MASTER_KEY", "BERTH_MASTER_KEY_PREVIOUS",
+    "BERTH_API_URL",    "BERTH_API_KEY",    "BERTH_RUNTIME_API_CANDIDATES_JSON",
+    "BERTH_FAULT_POINT"};
 constexpr std::string_view test_prefix = "BERTH_TEST_";
 
 struct Bounds {
@@ -180,6 +180,7 @@ Result<std::optional<std::string>> find_file(const ConfigInput& input, const std
 }
 
 void warn_of_unknown(const ConfigInput& input, std::vector<std::string>& warnings) {
+  if (input.variables.contains("BERTH_RUN_ID")) return;  // a run has many, all of them our own
   std::vector<std::string> known{other_variables.begin(), other_variables.end()};
   for (const std::string& name : setting_names()) known.push_back(variable_of(name));
   for (const auto& [name, value] : input.variables) {

@@ -31,8 +31,11 @@ std::string variable(const Variables& variables, const char* name) {
 Result<Discovered> discover_server(const GlobalFlags& flags, const Variables& variables,
                                    const std::string& home) {
   if (!flags.url.empty()) return Discovered{flags.url, "--url"};
-  if (std::string url = variable(variables, "BERTH_URL"); !url.empty()) {
-    return Discovered{std::move(url), "BERTH_URL"};
+  // The second is set for the processes of a run: there the CLI talks to the server of the run.
+  for (const char* name : {"BERTH_URL", "BERTH_API_URL"}) {
+    if (std::string url = variable(variables, name); !url.empty()) {
+      return Discovered{std::move(url), name};
+    }
   }
   const std::string path = home + "/server.json";
   if (::access(path.c_str(), R_OK) != 0) return Discovered{std::string{default_url}, "default"};
@@ -48,8 +51,8 @@ Result<Discovered> discover_server(const GlobalFlags& flags, const Variables& va
 Result<std::optional<Secret>> discover_token(const GlobalFlags& flags, const Variables& variables,
                                              const std::string& home) {
   if (!flags.token.empty()) return Secret{flags.token};
-  if (const std::string token = variable(variables, "BERTH_TOKEN"); !token.empty()) {
-    return Secret{token};
+  for (const char* name : {"BERTH_TOKEN", "BERTH_API_KEY"}) {
+    if (const std::string token = variable(variables, name); !token.empty()) return Secret{token};
   }
   const std::string path = home + "/admin.token";
   if (::access(path.c_str(), R_OK) != 0) return std::nullopt;
