@@ -3,6 +3,7 @@
 // wait; of `true` in a new keeper, and bare again; MB/s of output through a keeper into its file,
 // and through a pipe from `cat`; kilobytes resident of a keeper at rest, and bytes of the program.
 
+#include "bare_pipe.hpp"
 #include "base/files.hpp"
 #include "keeper/client.hpp"
 #include "keeper/state_folder.hpp"
@@ -85,33 +86,9 @@ void stop(Held& held) {
   ::waitpid(held.pid, nullptr, 0);
 }
 
-// What `cat` gives a reader that throws it away.
-double bare_pipe_mb_s() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) give_up("pipe");
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
-  std::string script = "head -c " + std::to_string(output_bytes) + " /dev/zero | cat";
-  std::array<char*, 4> argv{const_cast<char*>("sh"), const_cast<char*>("-c"), script.data(),
-                            nullptr};
-  pid_t pid = 0;
-  const double took = microseconds(1, [&](int) {
-    ::posix_spawn(&pid, "/bin/sh", &files, nullptr, argv.data(), environ);
-    ::close(ends[1]);
-    std::vector<char> buffer(std::size_t{256} << 10);
-    while (::read(ends[0], buffer.data(), buffer.size()) > 0) {
-    }
-    ::waitpid(pid, nullptr, 0);
-  });
-  ::close(ends[0]);
-  ::posix_spawn_file_actions_destroy(&files);
-  return static_cast<double>(output_bytes) / took;
-}
-
 double keeper_mb_s(Held& held, const std::string& folder, int round) {
   const std::string id = "out" + std::to_string(round);
-  const std::string script = "head -c " + std::to_string(output_bytes) + " /dev/zero | cat";
+  const std::string script = bench::output_script(output_bytes);
   const double took = microseconds(
       1, [&](int) { must(held.client.run(command(id, {"/bin/sh", "-c", script}), 120s)); });
   ::unlink((folder + "/" + keeper::output_file(id)).c_str());
@@ -154,7 +131,7 @@ int main(int argc, char** argv) {
   const double resident = resident_kb(held.pid);
   for (int round = 0; round < 3; ++round) {
     through.push_back(keeper_mb_s(held, held_folder, round));
-    piped.push_back(bare_pipe_mb_s());
+    piped.push_back(bench::bare_pipe_mb_s(output_bytes));
   }
   stop(held);
   struct stat file{};

@@ -1,0 +1,214 @@
+"""What a run costs: from the request to its end, its output, over ssh, and after many others."""
+
+import json
+import sqlite3
+import struct
+import sys
+import urllib.request
+import uuid
+from pathlib import Path
+
+import lab
+
+sys.path.insert(0, str(lab.ROOT / "tests" / "e2e"))
+import sshd  # noqa: E402
+
+TRUE = "/bin/true"
+ROUNDS = 7
+RUNS_A_ROUND = 30
+OUTPUT_BYTES = 1_000_000_000
+OUTPUT_ROUNDS = 3
+SSH_ROUNDS = 5
+SSH_RUNS_A_ROUND = 10
+OLD_RUNS = 10_000
+# A run commits once more after it is over: the release of its lease.
+COMMITS_AFTER_THE_END = 1
+
+
+def post(port, path, body):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=lab.START_LIMIT_S) as answer:
+        return json.load(answer)
+
+
+def finish_us(port, company, body, count):
+    """The median time of a run, in microseconds."""
+    return float(lab.output_of([lab.PROGRAMS / "runs", "finish", port, company, json.dumps(body),
+                                count]))
+
+
+def spawn_us(count, *command):
+    return float(lab.output_of([lab.PROGRAMS / "bare_spawn", count, *command]))
+
+
+def commits_in(log):
+    """How many transactions a write-ahead log of SQLite holds since it last began anew."""
+    data = log.read_bytes() if log.exists() else b""
+    if len(data) < 32:
+        return 0
+    page_bytes, = struct.unpack_from(">8xI", data)
+    salts = data[16:24]
+    commits = 0
+    for at in range(32, len(data) - 23, 24 + page_bytes):
+        # The last frame of a transaction tells the size of the database; the others have 0 there.
+        _, pages, frame_salts = struct.unpack_from(">II8s", data, at)
+        if frame_salts != salts:
+            break
+        commits += pages > 0
+    return commits
+
+
+def commits_of_a_run(home, port, company, body):
+    """Those between the request and the final state, each of them a flush to the disk."""
+    runs = 5
+    # SQLite begins its log anew after some thousand pages; a count across that is no count.
+    for _ in range(10):
+        before = commits_in(home / "berth.db-wal")
+        finish_us(port, company, body, runs)
+        made = commits_in(home / "berth.db-wal") - before
+        if made > 0:
+            return round(made / runs) - COMMITS_AFTER_THE_END
+    raise RuntimeError("no commits seen in the write-ahead log")
+
+
+def true(report):
+    """A run of `true` against a bare spawn of it and the bare commits that make it durable."""
+    body = {"command": TRUE}
+    with lab.scratch() as folder, lab.berth(folder / "home") as (_, port):
+        company = lab.first_company(port)
+        finish_us(port, company, body, RUNS_A_ROUND)
+        commits = commits_of_a_run(folder / "home", port, company, body)
+        row_bytes = len(lab.get(port, f"/api/companies/{company}/heartbeat-runs?limit=1"))
+        ours, spawns, flushes = [], [], []
+        for _ in range(ROUNDS):
+            ours.append(finish_us(port, company, body, RUNS_A_ROUND))
+            spawns.append(spawn_us(100, TRUE))
+            flushes.append(float(lab.output_of([lab.PROGRAMS / "bare_commit", folder, row_bytes,
+                                                300])))
+    ratio = lab.median([a / (b + commits * c) for a, b, c in zip(ours, spawns, flushes)])
+    report.line("run of true, times spawn and commits", ratio,
+                f"{lab.median(ours):.0f} us; posix_spawn and wait {lab.median(spawns):.0f} us, "
+                f"{commits} commits of {row_bytes} bytes, {lab.median(flushes):.0f} us each",
+                at_most=8.0)
+
+
+def output(report):
+    """Output through keeper, log and HTTP while the command writes it, against a pipe."""
+    body = {"command": "/bin/sh", "args": ["-c", f"head -c {OUTPUT_BYTES} /dev/zero | cat"]}
+    ours, bare = [], []
+    with lab.scratch() as folder, lab.berth(folder / "home") as (_, port):
+        company = lab.first_company(port)
+        for _ in range(OUTPUT_ROUNDS):
+            said = lab.output_of([lab.PROGRAMS / "runs", "read", port, company, json.dumps(body)])
+            size, seconds = said.split()
+            if int(size) != OUTPUT_BYTES:
+                raise RuntimeError(f"{size} bytes came of {OUTPUT_BYTES}")
+            ours.append(OUTPUT_BYTES / float(seconds) / 1e6)
+            bare.append(float(lab.output_of([lab.PROGRAMS / "bare_pipe", OUTPUT_BYTES])))
+    share = lab.median([a / b for a, b in zip(ours, bare)])
+    text = (f"{lab.median(ours):.0f} MB/s over HTTP, {lab.median(bare):.0f} MB/s of cat through a "
+            f"pipe, 1 GB")
+    # Either bound will do: a machine may be slow, and its pipes may be fast.
+    if share >= 0.5:
+        report.line("output of a run, share of a pipe", share, text, at_least=0.5)
+    else:
+        report.line("output of a run, MB/s", lab.median(ours), text, at_least=200)
+
+
+def master_of(server):
+    """The control socket of the connection that a server holds."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            words = (entry / "cmdline").read_text().split("\0")
+        except OSError:
+            continue
+        if parent == server.pid and "ControlMaster=yes" in words:
+            return next(word for word in words if word.startswith("ControlPath="))
+    raise RuntimeError("the server holds no connection")
+
+
+def ssh(report):
+    """A run over a connection that stands, against `ssh host true` over the same one."""
+    with lab.scratch() as folder:
+        host = sshd.Sshd(folder / "sshd").start()
+        try:
+            with lab.berth(folder / "home") as (server, port):
+                company = lab.first_company(port)
+                place = post(port, f"/api/companies/{company}/environments",
+                             {"name": "bench", "driver": "ssh", "config": host.config()})
+                body = {"command": TRUE, "environmentId": place["id"]}
+                finish_us(port, company, body, 3)
+                bare_call = ["ssh", "-F", "none", "-o", master_of(server), "-o", "BatchMode=yes",
+                             "127.0.0.1", "true"]
+                ours, bare = [], []
+                for _ in range(SSH_ROUNDS):
+                    ours.append(finish_us(port, company, body, SSH_RUNS_A_ROUND))
+                    bare.append(spawn_us(SSH_RUNS_A_ROUND, *bare_call))
+        finally:
+            host.stop()
+    report.line("run over ssh, times ssh host true",
+                lab.median([a / b for a, b in zip(ours, bare)]),
+                f"{lab.median(ours) / 1000:.1f} ms, ssh over the same connection "
+                f"{lab.median(bare) / 1000:.1f} ms", at_most=3.0)
+
+
+def copy_run(database, run, times):
+    """Copies everything that mentions a run, or its lease, under new ids."""
+    database.row_factory = sqlite3.Row
+    lease, = database.execute("select lease_id from heartbeat_runs where id = ?", [run]).fetchone()
+    copies = []
+    for table, mentions in (("heartbeat_runs", "id = :run"),
+                            ("environment_leases", "id = :lease"),
+                            ("heartbeat_run_events", "run_id = :run"),
+                            ("activity", "entity_id in (:run, :lease)")):
+        found = database.execute(f"select * from {table} where {mentions}",
+                                 {"run": run, "lease": lease}).fetchall()
+        for row in found:
+            names = [name for name in row.keys() if (table, name) != ("heartbeat_run_events", "id")]
+            into = f"insert into {table} ({', '.join(names)}) values ({', '.join('?' * len(names))})"
+            copies.append((into, [row[name] for name in names], names))
+    for age in range(1, times + 1):
+        new = {run: str(uuid.uuid4()), lease: str(uuid.uuid4())}
+        for into, values, names in copies:
+            fresh = []
+            for name, value in zip(names, values):
+                if name == "id" and value not in new:
+                    value = str(uuid.uuid4())
+                elif name.endswith("_at") and value is not None:
+                    value -= age * 60_000
+                fresh.append(new.get(value, value))
+            database.execute(into, fresh)
+
+
+def remember_runs(home):
+    """Gives a home 10,000 runs and leases that are over: as its one run, with other ids."""
+    database = sqlite3.connect(home / "berth.db")
+    with database:
+        run, = database.execute("select id from heartbeat_runs").fetchone()
+        copy_run(database, run, OLD_RUNS)
+    database.execute("pragma wal_checkpoint(truncate)")
+    database.close()
+
+
+def history(report):
+    """A run of `true` beside 10,000 old runs and leases against one in an empty home."""
+    body = {"command": TRUE}
+    with lab.scratch() as folder:
+        with lab.berth(folder / "old") as (_, port):
+            finish_us(port, lab.first_company(port), body, 1)
+        remember_runs(folder / "old")
+        with lab.berth(folder / "old") as (_, old), lab.berth(folder / "new") as (_, new):
+            times = {old: [], new: []}
+            companies = {port: lab.first_company(port) for port in times}
+            for port, company in companies.items():
+                finish_us(port, company, body, RUNS_A_ROUND)
+            for round_ in range(ROUNDS):
+                order = (old, new) if round_ % 2 else (new, old)
+                for port in order:
+                    times[port].append(finish_us(port, companies[port], body, RUNS_A_ROUND))
+    report.line("run after 10,000 others, old/new",
+                lab.median([a / b for a, b in zip(times[old], times[new])]),
+                f"{lab.median(times[old]):.0f} us with {OLD_RUNS} old runs and leases, "
+                f"{lab.median(times[new]):.0f} us without", at_most=1.2)

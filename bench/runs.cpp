@@ -1,0 +1,120 @@
+// runs finish PORT COMPANY BODY COUNT: starts COUNT runs one after the other, and waits for each
+// until it is in a final state. Prints the median time of one in microseconds, from the request to
+// the answer that says so. The end of its lease is waited for outside that time, so that no run
+// works beside another.
+//
+// runs read PORT COMPANY BODY: starts a run and reads its raw log from the start while it works.
+// Prints the bytes and the seconds from the request to the last byte.
+
+#include "loopback_client.hpp"
+
+#include <chrono>
+#include <vector>
+
+namespace {
+
+using bench::Answer;
+using bench::give_up;
+using Clock = std::chrono::steady_clock;
+
+struct Job {
+  unsigned short port = 0;
+  std::string path;
+  std::string body;
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The first text of that name; in a run, `id` and `status` are its own.
+std::string_view text_of(std::string_view json, std::string_view name) {
+  const std::string key = "\"" + std::string{name} + "\":\"";
+  const auto at = json.find(key);
+  if (at == std::string_view::npos) return {};
+  const auto begin = at + key.size();
+  return json.substr(begin, json.find('"', begin) - begin);
+}
+
+std::string start(bench::LoopbackClient& client, const Job& job) {
+  const Answer answer = client.post(job.path, job.body);
+  if (answer.status != 202) give_up("the run was not taken: " + std::string{answer.body});
+  return "/api/heartbeat-runs/" + std::string{text_of(answer.body, "id")};
+}
+
+bool is_final(std::string_view status) {
+  return status != "queued" && status != "starting" && status != "running";
+}
+
+void wait_for_end(bench::LoopbackClient& client, const std::string& run) {
+  while (true) {
+    const Answer answer = client.get(run + "?wait=60");
+    const std::string_view status = text_of(answer.body, "status");
+    if (answer.status != 200) give_up("the run is gone: " + std::string{answer.body});
+    if (!is_final(status)) continue;
+    if (status != "succeeded") give_up("the run failed: " + std::string{answer.body});
+    return;
+  }
+}
+
+void wait_for_release(bench::LoopbackClient& client, const std::string& run) {
+  while (true) {
+    const Answer answer = client.get(run);
+    const auto lease = answer.body.find("\"environmentLease\":{");
+    if (lease == std::string_view::npos) give_up("a run without its lease");
+    if (text_of(answer.body.substr(lease), "status") == "released") return;
+    ::usleep(1000);
+  }
+}
+
+void finish(const Job& job, std::size_t count) {
+  bench::LoopbackClient client{job.port};
+  std::vector<double> times;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto begun = Clock::now();
+    const std::string run = start(client, job);
+    wait_for_end(client, run);
+    times.push_back(seconds_since(begun) * 1e6);
+    wait_for_release(client, run);
+  }
+  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(count / 2));
+  std::printf("%.1f\n", times[count / 2]);
+}
+
+void read(const Job& job) {
+  constexpr auto page_bytes = "4194304";
+  bench::LoopbackClient client{job.port};
+  const auto begun = Clock::now();
+  const std::string run = start(client, job);
+  const std::string log = run + "/log?format=raw&limitBytes=" + page_bytes + "&offset=";
+  std::size_t bytes = 0;
+  std::string offset = "0";
+  while (true) {
+    const Answer answer = client.get(log + offset);
+    if (answer.status != 200) give_up("no log: " + std::string{answer.body});
+    bytes += answer.body.size();
+    offset = answer.field("X-Next-Offset");
+    if (answer.field("X-Eof") == "true") break;
+    // Nothing new: the reader has caught up with the command.
+    if (answer.body.empty()) ::usleep(500);
+  }
+  std::printf("%zu %.6f\n", bytes, seconds_since(begun));
+  wait_for_release(client, run);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (!(what == "finish" && argc == 6) && !(what == "read" && argc == 5)) {
+    give_up("usage: runs finish PORT COMPANY BODY COUNT | runs read PORT COMPANY BODY");
+  }
+  const Job job{.port = static_cast<unsigned short>(std::strtoul(argv[2], nullptr, 10)),
+                .path = "/api/companies/" + std::string{argv[3]} + "/runs",
+                .body = argv[4]};
+  if (what == "finish") {
+    finish(job, std::max<std::size_t>(1, std::strtoul(argv[5], nullptr, 10)));
+  } else {
+    read(job);
+  }
+}
