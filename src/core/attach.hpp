@@ -26,6 +26,7 @@ Result<OutputFrame> parse_output_frame(std::string_view frame);
 BOOST_DEFINE_ENUM_CLASS(AttachNews, state, ended, stdin_taken, error)
 
 // What a client may say.
+// NOLINTNEXTLINE(readability-identifier-naming): stdin is a macro
 BOOST_DEFINE_ENUM_CLASS(AttachVerb, stdin_, stdin_end, resize, signal, cancel)
 
 struct AttachStdin {

@@ -22,11 +22,12 @@ FINAL = {"succeeded", "failed", "cancelled", "timed_out", "interrupted"}
 class Frames:
     """A WebSocket as small as the tests need it."""
 
-    def __init__(self, port, path):
+    def __init__(self, port, path, key=None):
         self.socket = socket.create_connection(("127.0.0.1", port), ANSWER_LIMIT_S)
         self.socket.sendall((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: Upgrade\r\n"
                              "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").encode())
+                             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
+                             (f"Authorization: Bearer {key}\r\n" if key else "") + "\r\n").encode())
         self.stream = self.socket.makefile("rb")
         self.status = int(self.stream.readline().split()[1])
         while self.stream.readline() not in (b"\r\n", b""):
@@ -386,6 +387,25 @@ class Attached(Runs):
         frames.stdin(b"still here")
         self.assertEqual(next(item for item in frames if isinstance(item, tuple))[2], b"still here")
         frames.send({"type": "cancel"})
+        self.assertEqual(frames.news("ended")["run"]["status"], "cancelled")
+
+    def test_a_viewer_sees_the_output_and_sends_nothing(self):
+        server = self.serve("--mode", "authenticated")
+        admin = {"Authorization": "Bearer " + (server.home / "admin.token").read_text().strip()}
+        company = server.get("/api/companies", **admin).json[0]["id"]
+        home = f"/api/companies/{company}"
+        viewer = server.post(f"{home}/tokens", {"name": "v", "role": "viewer"}, admin).json["key"]
+        run = server.post(f"{home}/runs", {"command": "sh", "args": ["-c", "echo hi; read line"],
+                                           "stdinOpen": True}, admin).json["id"]
+        path = f"/api/heartbeat-runs/{run}"
+        self.assertEqual(Frames(server.port, path + "/attach").status, 401)
+        frames = Frames(server.port, path + "/attach", viewer)
+        self.addCleanup(frames.close)
+        self.assertEqual(next(item for item in frames if isinstance(item, tuple))[2], b"hi\n")
+        for wish in ({"type": "cancel"}, {"type": "stdin_end"}, {"type": "signal", "name": "SIGKILL"}):
+            frames.send(wish)
+            self.assertEqual(frames.news("error")["code"], "forbidden", wish)
+        server.post(path + "/cancel", None, admin)
         self.assertEqual(frames.news("ended")["run"]["status"], "cancelled")
 
     def test_a_signal_reaches_the_command(self):

@@ -118,8 +118,15 @@ std::string moment_line(const bj::value& run, const char* key, const PageLook& l
   return at ? relative_time(*at, look.now) + " (" + text_of(run, key) + ")" : "";
 }
 
-std::string spaces(std::size_t count) {
-  return std::string(count, ' ');
+// The text with room in front of it or behind it, so that columns stand under each other.
+std::string right(const std::string& text, std::size_t width) {
+  std::string out(width > text.size() ? width - text.size() : 0, ' ');
+  return out += text;
+}
+
+std::string left(std::string text, std::size_t width) {
+  const std::size_t taken = display_width(text);
+  return text.append(width > taken ? width - taken : 0, ' ');
 }
 
 std::string bars(std::size_t count) {
@@ -153,15 +160,13 @@ std::string phases_picture(const bj::array& phases, const PageLook& look) {
   const auto width = static_cast<std::int64_t>(std::clamp(room, bar_width_min, bar_width_max));
   std::string out;
   for (const Bar& bar : list) {
-    const std::string time = span_text(bar.to - bar.from);
     const auto at = std::clamp<std::int64_t>((bar.from - begin) * width / whole, 0, width - 1);
     const auto end = std::clamp<std::int64_t>((bar.to - begin) * width / whole, at + 1, width);
-    const std::string name = clipped(printable(bar.name), label_width - 1);
-    const std::size_t pad = time.size() < time_width ? time_width - time.size() : 0;
     const std::string drawn = bars(static_cast<std::size_t>(end - at));
-    out += "  " + name + spaces(label_width - display_width(name)) + spaces(pad) + time + "  " +
-           spaces(static_cast<std::size_t>(at)) +
-           (look.colour ? painted(drawn, Paint::green) : drawn) + "\n";
+    out += "  " + left(clipped(printable(bar.name), label_width - 1), label_width);
+    out += right(span_text(bar.to - bar.from), time_width) + "  ";
+    out.append(static_cast<std::size_t>(at), ' ');
+    out += (look.colour ? painted(drawn, Paint::green) : drawn) + "\n";
   }
   return out;
 }
@@ -221,12 +226,10 @@ std::string probe_page(const bj::value& report, const PageLook& look) {
   const bj::value* steps = field(report, "steps");
   if (steps != nullptr && steps->is_array()) {
     for (const bj::value& step : steps->get_array()) {
-      const std::string time = span_text(number_at(step, "durationMs"));
-      const std::string name = clipped(printable(text_of(step, "name")), label_width);
-      out += paint(flag(step) ? "ok  " : "FAIL", flag(step) ? Paint::green : Paint::red) + "  " +
-             name + spaces(label_width + 1 - display_width(name)) +
-             spaces(time.size() < time_width ? time_width - time.size() : 0) + time + "  " +
-             printable(text_of(step, "message")) + "\n";
+      out += paint(flag(step) ? "ok  " : "FAIL", flag(step) ? Paint::green : Paint::red) + "  ";
+      out += left(clipped(printable(text_of(step, "name")), label_width), label_width + 1);
+      out += right(span_text(number_at(step, "durationMs")), time_width) + "  ";
+      out += printable(text_of(step, "message")) + "\n";
       if (flag(step)) continue;
       if (const std::string code = text_of(step, "code"); !code.empty()) {
         out += "      " + paint("code:", Paint::dim) + " " + printable(code) + "\n";
