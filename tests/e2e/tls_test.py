@@ -39,6 +39,12 @@ class Tls(BerthTest):
         self.assertEqual(stranger.returncode, 6, stranger.stdout)
         self.assertIn("certificate", stranger.stderr)
 
+    def test_a_run_streams_over_tls(self):
+        server, cert = self.serve_tls()
+        done = self.run_berth("--url", f"https://localhost:{server.port}", "run", "--", "sh", "-c",
+                              "cat; exit 4", stdin="through and back", SSL_CERT_FILE=str(cert))
+        self.assertEqual((done.stdout, done.returncode), ("through and back", 4), done.stderr)
+
     def test_plain_bytes_on_a_tls_port_do_no_harm(self):
         server, cert = self.serve_tls()
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
