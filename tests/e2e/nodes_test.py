@@ -26,8 +26,8 @@ class Nodes(BerthTest):
         self.variables = {"BERTH_DATABASE_URL": fresh_postgres(),
                           "BERTH_MASTER_KEY_FILE": str(self.folder / "master.key")}
 
-    def node(self, name):
-        return self.serve(*FLAGS, home=self.folder / name, **self.variables)
+    def node(self, name, *flags):
+        return self.serve(*FLAGS, *flags, home=self.folder / name, **self.variables)
 
     def test_a_frozen_server_is_fenced_and_cannot_act_when_it_comes_back(self):
         first = self.node("first")
@@ -41,6 +41,7 @@ class Nodes(BerthTest):
         # The keeper was not renewed, so by then the command is gone, whoever is frozen.
         self.assertFalse(os.path.exists(f"/proc/{held['processPid']}"))
 
+        ended = runs.look(second, run)
         os.kill(first.process.pid, signal.SIGCONT)
         self.assertEqual(first.process.wait(30), 1)
         self.assertIn("node_fenced", first.said())
@@ -55,7 +56,6 @@ class Nodes(BerthTest):
 
     def test_the_runs_of_a_killed_server_are_ended_by_another(self):
         first, second = self.node("first"), self.node("second")
-        run = None
         # Either may take it; the one that did is killed.
         run = runs.start(first, "sleep", "120")
         seen = runs.wait_until(first, run, {"running"})
@@ -70,7 +70,7 @@ class Nodes(BerthTest):
         return (self.folder / name / "leases" / run["leaseId"]).exists()
 
     def test_both_take_runs_and_none_runs_twice(self):
-        servers = [self.node("first"), self.node("second")]
+        servers = [self.node(name, "--runs-max", "2") for name in ("first", "second")]
         ledger = self.folder / "ledger"
         started = [runs.start(servers[i % 2], "sh", "-c", f"echo $BERTH_RUN_ID >> {ledger}; sleep 0.1")
                    for i in range(40)]

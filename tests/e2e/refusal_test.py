@@ -56,8 +56,13 @@ class Refusal(BerthTest):
         self.assertEqual((self.home / "berth.db").read_bytes(), before)
 
     def test_a_database_that_another_server_holds(self):
+        other = self.folder / "other"
+        self.serve(home=other)
+        self.refuses("--database", f"sqlite:{other}/berth.db", says=["berth.db"])
+
+    def test_a_home_that_another_server_has(self):
         self.serve()
-        self.refuses(says=["berth.db"])
+        self.refuses(says=[str(self.home), "--home DIR"])
 
     def test_postgres_that_is_not_there(self):
         self.refuses(says=["127.0.0.1"], BERTH_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")

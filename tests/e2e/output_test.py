@@ -1,0 +1,104 @@
+"""Output that is large, long, binary or has no room: it is kept byte for byte, or the loss is said."""
+
+import hashlib
+import http.client
+import json
+import os
+import subprocess
+import unittest
+from pathlib import Path
+
+import runs_support as runs
+from support import BERTH, BerthTest
+
+SANITIZED = b"__asan_init" in Path(BERTH).read_bytes()
+MEGABYTE = 1 << 20
+
+
+def raw_bytes(server, run, stream="stdout", page=16 * MEGABYTE):
+    """Yields the bytes of one stream, page by page."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    offset, over = 0, False
+    while not over:
+        connection.request("GET", f"/api/heartbeat-runs/{run}/log?format=raw&stream={stream}"
+                                  f"&offset={offset}&limitBytes={page}")
+        answer = connection.getresponse()
+        body = answer.read()
+        assert answer.status == 200, body
+        yield body
+        offset, over = int(answer.headers["X-Next-Offset"]), answer.headers["X-Eof"] == "true"
+    connection.close()
+
+
+class Output(BerthTest):
+    def run_to_end(self, server, *argv, **more):
+        run = runs.start(server, *argv, **more)
+        ended = runs.wait_for_end(server, run, limit_s=240)
+        self.assertEqual(ended["status"], "succeeded", ended)
+        return run, ended
+
+    def test_a_gigabyte_is_kept_byte_for_byte(self):
+        size = (100 if SANITIZED else 1024) * MEGABYTE
+        server = self.serve()
+        run, ended = self.run_to_end(server, "sh", "-c", f"yes 'a line of output' | head -c {size}")
+        self.assertEqual(ended["logBytes"], size)
+        got, digest = 0, hashlib.sha256()
+        for part in raw_bytes(server, run):
+            got += len(part)
+            digest.update(part)
+        self.assertEqual(got, size)
+        self.assertEqual(digest.hexdigest(), ended["logSha256"])
+
+    def test_a_line_of_a_hundred_megabytes_is_one_line(self):
+        size = (20 if SANITIZED else 100) * MEGABYTE
+        server = self.serve()
+        run, _ = self.run_to_end(server, "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x; echo")
+        text = b"".join(raw_bytes(server, run))
+        self.assertEqual((len(text), text.count(b"\n")), (size + 1, 1))
+
+    def test_every_byte_comes_through_and_lines_stay_json(self):
+        server = self.serve()
+        script = "import os; os.write(1, bytes(range(256)) * 40); os.write(2, b'\\xff\\xfe\\x00 caf\\xc3')"
+        run, ended = self.run_to_end(server, "python3", "-c", script)
+        self.assertEqual(b"".join(raw_bytes(server, run)), bytes(range(256)) * 40)
+        self.assertEqual(b"".join(raw_bytes(server, run, "stderr")), b"\xff\xfe\x00 caf\xc3")
+        page = server.get(f"/api/heartbeat-runs/{run}/log?limitBytes=1048576").json
+        lines = [json.loads(line) for line in page["content"].splitlines()]
+        self.assertEqual({line["stream"] for line in lines}, {"stdout", "stderr"})
+        self.assertEqual([line["seq"] for line in lines], sorted(line["seq"] for line in lines))
+        self.assertTrue(page["eof"])
+        self.assertIn("caf", ended["stderrExcerpt"])
+
+    def test_pages_of_any_size_give_the_same_bytes(self):
+        server = self.serve()
+        run, _ = self.run_to_end(server, "sh", "-c", "seq 1 20000; seq 1 20000 >&2")
+        whole = b"".join(raw_bytes(server, run))
+        for page in (512, 4096, 70_000):
+            self.assertEqual(b"".join(raw_bytes(server, run, page=page)), whole, page)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
+    def test_a_full_disk_ends_no_command_and_the_run_ends_when_there_is_room(self):
+        home = self.folder / "small"
+        home.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", home],
+                                 capture_output=True, text=True, check=False)
+        if mounted.returncode:
+            self.skipTest(f"cannot mount a tmpfs: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", home], check=False)
+        ballast, done = home / "ballast", self.folder / "done"
+        server = self.serve(home=home)
+        self.addCleanup(server.kill)
+        ballast.write_bytes(bytes(12 * MEGABYTE))
+        run = runs.start(server, "sh", "-c", f"head -c {30 * MEGABYTE} /dev/zero; echo went on > {done}")
+        self.assertTrue(runs.eventually(done.exists, limit_s=60), "the command was held up")
+        ballast.unlink()
+        ended = runs.wait_for_end(server, run, limit_s=120)
+        self.assertEqual((ended["status"], ended["exitCode"]), ("succeeded", 0), ended)
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        events = server.get(f"/api/heartbeat-runs/{run}/events").json
+        told = [event["message"] for event in events if event["level"] == "warn"]
+        self.assertTrue(told, "the loss is not said")
+
+
+if __name__ == "__main__":
+    unittest.main()
