@@ -285,9 +285,9 @@ void add_start(CLI::App& app, RunOptions& options) {
 
 void add_list_command(CommandTree& tree, CLI::App& group) {
   const auto wanted = std::make_shared<RunOptions>();
-  CLI::App& app = tree.leaf(group, "list", "list them, newest first",
-                            "berth run list --status failed -n 20",
-                            [wanted](Session& session) { return list(session, *wanted); });
+  CLI::App& app =
+      tree.leaf(group, "list", "list them, newest first", "berth run list --status failed -n 20",
+                [wanted](Session& session) { return list(session, *wanted); });
   add_choice<core::RunState>(app, "--status", wanted->status, "only those in this state");
   app.add_option("-e,--env", wanted->environment, "only those in this environment")
       ->type_name("ENVIRONMENT");
