@@ -1,9 +1,9 @@
 #include "engine/run_queue.hpp"
 
 #include "engine/node_life.hpp"
+#include "engine/run_notes.hpp"
 #include "store/agents.hpp"
 #include "store/environments.hpp"
-#include "store/run_events.hpp"
 #include "store/runs.hpp"
 
 namespace berth::engine {
@@ -63,17 +63,6 @@ Result<core::Environment> fitting_environment(store::Session& session, const Cat
   return std::move(row.value);
 }
 
-Result<> tell(store::Session& session, const core::Run& run, std::string message, Time now) {
-  BERTH_DO(store::append_run_event(session, {.company_id = run.company_id,
-                                             .run_id = run.id,
-                                             .agent_id = run.agent_id,
-                                             .event_type = "lifecycle",
-                                             .message = std::move(message),
-                                             .payload = bj::object{{"status", name_of(run.status)}},
-                                             .created_at = now}));
-  return {};
-}
-
 Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
                                         const Catalog& catalog, LeaseWork& leases,
                                         core::Stored<core::Run> run) {
@@ -84,7 +73,8 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
     run.value.error_code = name_of(environment.error().code);
     core::end_phases(run.value.phases, now);
     BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::setup_failed, now));
-    BERTH_DO(tell(session, run.value, *run.value.error, now));
+    BERTH_DO(note(session, run.value,
+                  {.message = *run.value.error, .level = core::EventLevel::error}, now));
     return std::nullopt;
   }
   BERTH_TRY(LeaseWork::Row lease, leases.intend(session, *environment, &run.value, std::nullopt));
@@ -92,7 +82,7 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
   run.value.lease_id = lease.value.id;
   core::enter_phase(run.value.phases, core::RunPhase::acquire, now);
   BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
-  BERTH_DO(tell(session, run.value, "The run leaves the queue", now));
+  BERTH_DO(note(session, run.value, {.message = "The run leaves the queue"}, now));
   return ClaimedRun{std::move(run), std::move(lease)};
 }
 

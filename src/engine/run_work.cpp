@@ -6,6 +6,7 @@
 #include "engine/insist.hpp"
 #include "engine/node_life.hpp"
 #include "engine/run_inputs.hpp"
+#include "engine/run_notes.hpp"
 #include "engine/run_secrets.hpp"
 #include "store/agents.hpp"
 #include "store/environments.hpp"
@@ -190,7 +191,11 @@ Task<> RunWork::start() {
       core::enter_phase(run.phases, RunPhase::execute, tools_.means.clock.now());
     };
     BERTH_DO(record_in(s, RunEvent::started, change, "The command runs"));
-    return note(s, "adapter.invoke", "Started " + ready.shown.argv.front(), shown);
+    return note(s, run_.value,
+                {.type = "adapter.invoke",
+                 .message = "Started " + ready.shown.argv.front(),
+                 .payload = shown},
+                tools_.means.clock.now());
   };
   const auto attempt = [&] { return tools_.means.store.write(save); };
   BERTH_CO_DO(co_await insist(tools_.executor, attempt));
@@ -497,18 +502,6 @@ Task<> RunWork::release() {
   co_return Result<>{};
 }
 
-Result<> RunWork::note(store::Session& session, std::string type, std::string message,
-                       std::optional<bj::object> payload) {
-  BERTH_DO(store::append_run_event(session, {.company_id = company_,
-                                             .run_id = id_,
-                                             .agent_id = run_.value.agent_id,
-                                             .event_type = std::move(type),
-                                             .message = std::move(message),
-                                             .payload = std::move(payload),
-                                             .created_at = tools_.means.clock.now()}));
-  return {};
-}
-
 Result<> RunWork::record_in(store::Session& session, std::optional<RunEvent> event,
                             const Change& change, const std::string& message) {
   BERTH_DO(expect_alive(session, tools_.leases.node()));
@@ -523,8 +516,7 @@ Result<> RunWork::record_in(store::Session& session, std::optional<RunEvent> eve
     return {};
   }
   BERTH_TRY(run_, store::move_run(session, std::move(run), *event, now));
-  return note(session, "lifecycle", message,
-              bj::object{{"status", name_of(run_.value.status)}, {"event", name_of(*event)}});
+  return note(session, run_.value, {.message = message}, now);
 }
 
 void RunWork::hide(const Secret& value) {

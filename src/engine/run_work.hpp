@@ -94,8 +94,6 @@ class RunWork {
   using Change = std::function<void(core::Run&)>;
   Result<> record_in(store::Session& session, std::optional<core::RunEvent> event,
                      const Change& change, const std::string& message);
-  Result<> note(store::Session& session, std::string type, std::string message,
-                std::optional<bj::object> payload);
   core::Call call() const;
   Task<> cancel_command();
   Task<> renew_command();

@@ -4,9 +4,9 @@
 #include "base/log.hpp"
 #include "engine/insist.hpp"
 #include "engine/node_life.hpp"
+#include "engine/run_notes.hpp"
 #include "store/leases.hpp"
 #include "store/nodes.hpp"
-#include "store/run_events.hpp"
 #include "store/runs.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -165,13 +165,8 @@ Task<> Workshop::interrupt(core::RunId id) {
     run.value.error_code = name_of(Errc::process_lost);
     core::end_phases(run.value.phases, now);
     BERTH_TRY(run, store::move_run(s, std::move(run), core::RunEvent::interrupted, now));
-    BERTH_DO(store::append_run_event(s, {.company_id = run.value.company_id,
-                                         .run_id = id,
-                                         .agent_id = run.value.agent_id,
-                                         .event_type = "lifecycle",
-                                         .level = core::EventLevel::error,
-                                         .message = *run.value.error,
-                                         .created_at = now}));
+    BERTH_DO(
+        note(s, run.value, {.message = *run.value.error, .level = core::EventLevel::error}, now));
     lease.value.failure_reason = "node_lost";
     lease.value.next_attempt_at = now;
     BERTH_DO(store::move_lease(s, std::move(lease), core::LeaseEvent::teardown_failed, now));

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "core/run.hpp"
+#include "store/database.hpp"
+
+namespace berth::engine {
+
+struct RunNote {
+  std::string type = "lifecycle";
+  std::string message;
+  core::EventLevel level = core::EventLevel::info;
+  std::optional<bj::object> payload = {};  // absent: the status of the run
+};
+
+// What happened to a run, for whoever follows its events. Part of the transaction that makes it so.
+Result<> note(store::Session& session, const core::Run& run, RunNote what, Time now);
+
+}  // namespace berth::engine
