@@ -33,6 +33,15 @@ Metrics::Metrics(const std::string& version, const std::string& database)
                    .Name("berth_http_request_seconds")
                    .Help("Time from the whole request to the whole answer")
                    .Register(registry_)),
+      runs_ended_(prometheus::BuildCounter()
+                      .Name("berth_runs_ended_total")
+                      .Help("Runs that this server brought to their end, by status")
+                      .Register(registry_)),
+      runs_active_(prometheus::BuildGauge()
+                       .Name("berth_runs_active")
+                       .Help("Runs that this server works on")
+                       .Register(registry_)
+                       .Add({})),
       connections_(prometheus::BuildGauge()
                        .Name("berth_http_connections")
                        .Help("Open connections")
@@ -84,7 +93,12 @@ void Metrics::connections_changed(std::size_t open) {
   connections_.Set(static_cast<double>(open));
 }
 
-std::string Metrics::text() {
+std::string Metrics::text(const engine::RunCounts& runs) {
+  runs_active_.Set(static_cast<double>(runs.active));
+  for (const auto& [status, count] : runs.ended) {
+    prometheus::Counter& counter = runs_ended_.Add({{"status", std::string{name_of(status)}}});
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  }
   const auto up = std::chrono::steady_clock::now() - started_;
   uptime_.Set(std::chrono::duration<double>(up).count());
   memory_.Set(resident_bytes());

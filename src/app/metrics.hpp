@@ -1,5 +1,6 @@
 #pragma once
 
+#include "engine/workshop.hpp"
 #include "http/gate.hpp"
 
 #include <prometheus/counter.h>
@@ -22,7 +23,7 @@ class Metrics final : public http::Observer {
                         std::chrono::nanoseconds took) override;
   void connections_changed(std::size_t open) override;
   // The text format of Prometheus.
-  std::string text();
+  std::string text(const engine::RunCounts& runs);
 
  private:
   // Routes and verbs are texts of the route table, so their addresses name them.
@@ -44,6 +45,8 @@ class Metrics final : public http::Observer {
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& seconds_;
+  prometheus::Family<prometheus::Counter>& runs_ended_;
+  prometheus::Gauge& runs_active_;
   prometheus::Gauge& connections_;
   prometheus::Gauge& uptime_;
   prometheus::Gauge& memory_;

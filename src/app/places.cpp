@@ -1,36 +1,19 @@
 #include "app/places.hpp"
 
 #include "base/files.hpp"
+#include "cli/keeper_program.hpp"
 #include "drivers/local.hpp"
 #include "drivers/plugin.hpp"
 #include "drivers/sandbox.hpp"
 #include "drivers/ssh/ssh.hpp"
 #include "providers/fake.hpp"
 
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-
 namespace berth::app {
-
-Result<std::string> keeper_program(const cli::Settings& settings) {
-  std::string path = settings.keeper_program.value_or("");
-  if (path.empty()) {
-    std::array<char, 4096> self{};
-    const ssize_t size = ::readlink("/proc/self/exe", self.data(), self.size());
-    if (size <= 0) return io_failure("read", "/proc/self/exe", errno);
-    path = parent_of({self.data(), static_cast<std::size_t>(size)}) + "/berth-keeper";
-  }
-  if (::access(path.c_str(), X_OK) == 0) return path;
-  return fail(Errc::config_invalid, path + " is not there or cannot be executed",
-              "put berth-keeper beside berth, or name it: --keeper-program PATH");
-}
 
 Result<std::unique_ptr<Places>> Places::open(asio::any_io_executor executor, const Clock& clock,
                                              Random& random, const Home& home,
                                              const cli::Settings& settings) {
-  BERTH_TRY(const std::string keeper, keeper_program(settings));
+  BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
   BERTH_DO(make_directories(home.leases_folder(), 0700));
   BERTH_DO(make_directories(home.ssh_folder(), 0700));
   std::unique_ptr<Places> out{new Places};

@@ -33,7 +33,4 @@ class Places {
   drivers::Registry drivers_;
 };
 
-// The keeper that commands of this server are held by: as configured, or beside this program.
-Result<std::string> keeper_program(const cli::Settings& settings);
-
 }  // namespace berth::app

@@ -233,9 +233,11 @@ Result<> try_serve(const cli::Config& config) {
                                 .database = engine_name,
                                 .started_at = clock.now()};
   const http::ServerOptions options = server_options(settings, listen);
-  http::Server server{loop, options,
-                      http::all_routes(work, facts, [&metrics] { return metrics.text(); }), gate,
-                      metrics};
+  http::Server server{
+      loop, options,
+      http::all_routes(work, facts,
+                       [&metrics, &work] { return metrics.text(work.workshop.counts()); }),
+      gate, metrics};
   return Program{loop, work, server, home, *places}.run(options, settings);
 }
 

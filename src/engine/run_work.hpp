@@ -44,6 +44,7 @@ class RunWork {
 
   const core::RunId& id() const { return id_; }
   const core::CompanyId& company() const { return company_; }
+  core::RunState status() const { return run_.value.status; }
   // Ends the command as soon as there is one. Returns at once.
   void cancel();
   void hide(const Secret& value);

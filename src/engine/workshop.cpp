@@ -85,6 +85,7 @@ Task<> Workshop::carry(std::shared_ptr<RunWork> work) {
     work = std::make_shared<RunWork>(tools_, std::move(rows->run), std::move(rows->lease));
     live_.insert_or_assign(id, work);
   }
+  if (core::is_final(work->status())) ++ended_[work->status()];
   live_.erase(id);
   poke();
   co_return Result<>{};

@@ -9,6 +9,12 @@
 
 namespace berth::engine {
 
+// For whoever watches the server.
+struct RunCounts {
+  std::int64_t active = 0;
+  std::map<core::RunState, std::int64_t> ended = {};  // since this server started
+};
+
 // Where runs are carried out: takes them from the queue as there is room, and takes over those
 // whose server is gone. It ends without ending them: a keeper holds each command, and the next
 // server goes on. One thread.
@@ -40,6 +46,7 @@ class Workshop final : public RedactionSink {
   void cancel(const core::RunId& run);
   Task<> send(core::RunId run, drivers::Input input);
   void hide(const core::RunId& run, const Secret& value) override;
+  RunCounts counts() const { return {static_cast<std::int64_t>(live_.size()), ended_}; }
   QueueLimits limits() const {
     return {static_cast<std::int64_t>(live_.size()), tools_.options.runs_max};
   }
@@ -57,6 +64,7 @@ class Workshop final : public RedactionSink {
   const Catalog& catalog_;
   std::set<core::NodeId> former_;
   std::map<core::RunId, std::shared_ptr<RunWork>> live_;
+  std::map<core::RunState, std::int64_t> ended_;
   asio::steady_timer news_;
   bool has_news_ = true;
   TaskGroup work_;

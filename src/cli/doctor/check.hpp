@@ -44,6 +44,7 @@ Finding check_seccomp();
 Finding check_kvm();
 
 // tools.cpp: programs that Berth calls.
+Finding check_keeper(const Machine& machine);
 Finding check_ssh();
 Finding check_git();
 Finding check_node();

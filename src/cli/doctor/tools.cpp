@@ -1,6 +1,9 @@
 #include "base/owned.hpp"
+#include "base/text.hpp"
 #include "cli/doctor/check.hpp"
 #include "cli/doctor/facts.hpp"
+#include "cli/keeper_program.hpp"
+#include "cli/version.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -90,6 +93,20 @@ Finding check_tool(const Tool& tool) {
 }
 
 }  // namespace
+
+Finding check_keeper(const Machine& machine) {
+  const Result<std::string> program = keeper_program(machine.settings);
+  if (!program) {
+    return {"keeper", Verdict::fail, program.error().message, program.error().remedy};
+  }
+  const auto line = first_line(program->c_str(), "version");
+  const bool fits = line && line->contains(version());
+  if (fits) return {"keeper", Verdict::ok, *program};
+  return {"keeper", Verdict::fail,
+          *program + " says " + in_quotes(line.value_or("nothing")) + ", not version " +
+              std::string{version()},
+          "install berth and berth-keeper of the same build"};
+}
 
 Finding check_ssh() {
   return check_tool({"ssh", "-V", {8, 0}, "environments with the driver ssh", "openssh-client"});
