@@ -119,10 +119,15 @@ Result<> replace_file(const std::string& path, std::string_view text, mode_t mod
 }
 
 Result<> make_directories(const std::string& path, mode_t mode) {
-  for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
+  // Mostly the folders above it are there.
+  if (::mkdir(path.c_str(), mode) == 0) return {};
+  const bool lacks_parents = errno == ENOENT;
+  if (!lacks_parents && errno != EEXIST) return io_failure("mkdir", path, errno);
+  for (std::size_t at = path.find('/', 1); lacks_parents; at = path.find('/', at + 1)) {
     const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST)
+    if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST) {
       return io_failure("mkdir", part, errno);
+    }
     if (at == std::string::npos) break;
   }
   struct stat found{};
