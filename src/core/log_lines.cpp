@@ -58,13 +58,16 @@ std::string_view from_offset(const OutputRecord& record, std::int64_t offset) {
 
 }  // namespace
 
-std::string RecordCutter::push(std::string_view chunk) {
-  std::string out = std::move(held_);
-  out += chunk;
-  const std::size_t cut = cut_character_length(out);
-  held_ = out.substr(out.size() - cut);
-  out.resize(out.size() - cut);
-  return out;
+std::string_view RecordCutter::push(std::string_view chunk) {
+  // Mostly nothing is withheld, and the chunk needs no copy.
+  if (!held_.empty()) {
+    joined_.swap(held_);
+    joined_ += chunk;
+    chunk = joined_;
+  }
+  const std::size_t kept = chunk.size() - cut_character_length(chunk);
+  held_ = chunk.substr(kept);
+  return chunk.substr(0, kept);
 }
 
 std::string RecordCutter::flush() {
@@ -100,6 +103,9 @@ LogPage log_lines(std::span<const OutputRecord> records, std::int64_t offset,
 LogPage log_bytes(std::span<const OutputRecord> records, std::int64_t offset, std::size_t bytes_max,
                   std::optional<OutputStream> stream) {
   LogPage page{.content = {}, .next_offset = offset};
+  std::size_t there = 0;
+  for (const OutputRecord& record : records) there += record.bytes.size();
+  page.content.reserve(std::min(there, bytes_max));
   for (const OutputRecord& record : records) {
     const std::string_view bytes = from_offset(record, page.next_offset);
     const bool is_wanted = !stream || record.stream == *stream;

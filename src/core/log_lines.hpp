@@ -28,12 +28,14 @@ struct OutputRecord {
 // by itself. Bytes that are no text pass unchanged.
 class RecordCutter {
  public:
-  // All that was withheld and the chunk, but for at most three bytes that begin a character.
-  std::string push(std::string_view chunk);
+  // All that was withheld and the chunk, but for at most three bytes that begin a character. What
+  // is returned lives until the next call, and as long as the chunk.
+  std::string_view push(std::string_view chunk);
   std::string flush();
 
  private:
   std::string held_;
+  std::string joined_;
 };
 
 struct LogPage {

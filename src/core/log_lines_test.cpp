@@ -145,7 +145,7 @@ TEST(RecordCutter, NeverCutsACharacterAndLosesNothing) {
       std::string out;
       for (const std::string_view chunk :
            {text.substr(0, i), text.substr(i, j - i), text.substr(j)}) {
-        const std::string record = cutter.push(chunk);
+        const std::string_view record = cutter.push(chunk);
         EXPECT_EQ(cut_character_length(record), 0U);
         out += record;
       }

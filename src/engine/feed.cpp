@@ -5,16 +5,16 @@
 
 namespace berth::engine {
 
-void Feed::wake(const std::string& topic) {
+void Feed::wake(const std::string& topic, News news) {
   for (Waiter& waiter : waiters_) {
-    if (waiter.topic != topic) continue;
+    if (waiter.topic != topic || news > waiter.awaited) continue;
     waiter.woken = true;
     waiter.timer.cancel();
   }
 }
 
-Task<> Feed::wait_for(std::string topic, std::chrono::milliseconds at_most) {
-  waiters_.push_back({std::move(topic), asio::steady_timer{executor_, at_most}});
+Task<> Feed::wait_for(std::string topic, News awaited, std::chrono::milliseconds at_most) {
+  waiters_.push_back({std::move(topic), awaited, asio::steady_timer{executor_, at_most}});
   const auto place = std::prev(waiters_.end());
   const auto [error] = co_await place->timer.async_wait(asio::as_tuple(asio::use_awaitable));
   const bool woken = place->woken;

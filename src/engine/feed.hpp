@@ -20,24 +20,32 @@ class Feed {
 
   template <class Tag>
   void changed(const Id<Tag>& topic) {
-    wake(topic.str());
+    wake(topic.str(), News::change);
   }
+  // A log has more: of interest only to those who follow it, and there may be very many a second.
+  void said(const core::RunId& run) { wake(run.str(), News::output); }
   // Until something changed or the time is over. Ends with `cancelled` when the waiting task is to
   // stop.
   template <class Tag>
   Task<> wait(Id<Tag> topic, std::chrono::milliseconds at_most) {
-    co_return co_await wait_for(topic.str(), at_most);
+    co_return co_await wait_for(topic.str(), News::change, at_most);
+  }
+  // The same, and until the run has said something.
+  Task<> wait_for_output(core::RunId run, std::chrono::milliseconds at_most) {
+    co_return co_await wait_for(run.str(), News::output, at_most);
   }
 
  private:
+  enum class News { change, output };  // who waits for output is woken by a change too
   struct Waiter {
     std::string topic;
+    News awaited;
     asio::steady_timer timer;
     bool woken = false;
   };
 
-  void wake(const std::string& topic);
-  Task<> wait_for(std::string topic, std::chrono::milliseconds at_most);
+  void wake(const std::string& topic, News news);
+  Task<> wait_for(std::string topic, News awaited, std::chrono::milliseconds at_most);
 
   asio::any_io_executor executor_;
   std::list<Waiter> waiters_;

@@ -10,12 +10,17 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <span>
 
 namespace berth::engine {
 namespace {
 
 constexpr std::size_t piece_bytes_max = std::size_t{64} << 10;
+// Of a command that says little at a time, however many bytes are asked for.
+constexpr std::size_t block_pieces_max = std::size_t{64} << 10;
+constexpr std::size_t entries_a_read = 1024;
 
 // One piece of the log: where its bytes begin in the other file, and what they are.
 struct Entry {
@@ -27,6 +32,10 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 24);
 constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(Entry));
+
+std::int64_t end_of(const Entry& entry) {
+  return entry.offset + entry.size;
+}
 
 Result<Fd> open_file(const std::string& path, int flags) {
   Fd file{::open(path.c_str(), flags | O_CLOEXEC, 0600)};
@@ -78,13 +87,48 @@ Result<std::int64_t> find_entry(const Fd& index, std::int64_t count, std::int64_
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
     BERTH_TRY(const Entry entry, entry_at(index, middle));
-    if (entry.offset + entry.size > offset) {
+    if (end_of(entry) > offset) {
       high = middle;
     } else {
       low = middle + 1;
     }
   }
   return low;
+}
+
+// Reads neighbouring entries into the room there is.
+Result<> read_entries(const Fd& index, std::int64_t number, std::span<Entry> into) {
+  const std::span<std::byte> bytes = std::as_writable_bytes(into);
+  BERTH_DO(
+      read_at(index, {reinterpret_cast<char*>(bytes.data()), bytes.size()}, number * entry_bytes));
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    const bool follows = i == 0 || into[i].offset == end_of(into[i - 1]);
+    if (!follows || into[i].offset < 0 || into[i].size > piece_bytes_max) {
+      return fail(Errc::io_failed, "a run's log has an index that does not fit together");
+    }
+  }
+  return {};
+}
+
+// Entries from a number on, until their pieces have `bytes_max` bytes.
+Result<std::vector<Entry>> entries_from(const Fd& index, std::int64_t number, std::int64_t count,
+                                        std::size_t bytes_max) {
+  std::vector<Entry> entries;
+  std::size_t bytes = 0;
+  while (number < count && bytes < bytes_max && entries.size() < block_pieces_max) {
+    const std::size_t known = entries.size();
+    const auto left = static_cast<std::size_t>(count - number);
+    entries.resize(known + std::min(entries_a_read, left));
+    // The last one that is known is read again, so that the new ones are seen to follow it.
+    const std::size_t again = known > 0 ? 1 : 0;
+    BERTH_DO(read_entries(index, number - static_cast<std::int64_t>(again),
+                          std::span{entries}.subspan(known - again)));
+    std::size_t taken = known;
+    while (taken < entries.size() && bytes < bytes_max) bytes += entries[taken++].size;
+    entries.resize(taken);
+    number += static_cast<std::int64_t>(taken - known);
+  }
+  return entries;
 }
 
 Error no_hash() {
@@ -183,7 +227,7 @@ Result<RunLogWriter> RunLogs::writer(const core::RunId& run) const {
   std::int64_t there = 0;
   if (entries > 0) {
     BERTH_TRY(const Entry last, entry_at(index, entries - 1));
-    there = last.offset + last.size;
+    there = end_of(last);
   }
   // After a power cut the index may know more than the disk has: everything is written again.
   if (there > bytes_there) there = entries = 0;
@@ -194,28 +238,31 @@ Result<RunLogWriter> RunLogs::writer(const core::RunId& run) const {
   return RunLogWriter{std::move(bytes), std::move(index), there, entries};
 }
 
-Result<std::vector<LogPiece>> RunLogs::read(const core::RunId& run, std::int64_t offset,
-                                            std::size_t bytes_max) const {
-  std::vector<LogPiece> pieces;
-  if (!has(run)) return pieces;
+Result<LogBlock> RunLogs::read(const core::RunId& run, std::int64_t offset,
+                               std::size_t bytes_max) const {
+  LogBlock block;
+  if (!has(run)) return block;
   BERTH_TRY(const Fd index, open_file(index_file(run), O_RDONLY));
   BERTH_TRY(const Fd bytes, open_file(bytes_file(run), O_RDONLY));
   BERTH_TRY(const std::int64_t index_size, size_of(index));
   const std::int64_t count = index_size / entry_bytes;
-  BERTH_TRY(std::int64_t number, find_entry(index, count, offset));
-  std::size_t taken = 0;
-  for (; number < count && (pieces.empty() || taken < bytes_max); ++number) {
-    BERTH_TRY(const Entry entry, entry_at(index, number));
-    LogPiece piece{.seq = number + 1,
-                   .offset = entry.offset,
-                   .at = Time{entry.at_ms},
-                   .stream = static_cast<core::OutputStream>(entry.stream),
-                   .bytes = std::string(entry.size, '\0')};
-    BERTH_DO(read_at(bytes, piece.bytes, entry.offset));
-    taken += piece.bytes.size();
-    pieces.push_back(std::move(piece));
+  BERTH_TRY(std::int64_t seq, find_entry(index, count, offset));
+  BERTH_TRY(const std::vector<Entry> entries,
+            entries_from(index, seq, count, std::max<std::size_t>(bytes_max, 1)));
+  if (entries.empty()) return block;
+  const std::int64_t begin = entries.front().offset;
+  const auto size = static_cast<std::size_t>(end_of(entries.back()) - begin);
+  block.bytes = std::make_unique_for_overwrite<char[]>(size);
+  BERTH_DO(read_at(bytes, {block.bytes.get(), size}, begin));
+  block.pieces.reserve(entries.size());
+  for (const Entry& entry : entries) {
+    block.pieces.push_back({.seq = ++seq,
+                            .offset = entry.offset,
+                            .at = Time{entry.at_ms},
+                            .stream = static_cast<core::OutputStream>(entry.stream),
+                            .bytes = {block.bytes.get() + (entry.offset - begin), entry.size}});
   }
-  return pieces;
+  return block;
 }
 
 Result<> RunLogs::remove(const core::RunId& run) const {

@@ -39,12 +39,10 @@ struct LogText {
 };
 BOOST_DESCRIBE_STRUCT(LogText, (), (run_id, content, next_offset, eof))
 
-struct LogPiece {
-  std::int64_t seq = 0;
-  std::int64_t offset = 0;
-  Time at = {};
-  core::OutputStream stream = core::OutputStream::stdout_;
-  std::string bytes = {};
+// Neighbouring pieces of a log. They are views of the bytes, which no move of the block moves.
+struct LogBlock {
+  std::unique_ptr<char[]> bytes = {};
+  std::vector<core::OutputRecord> pieces = {};
 };
 
 // Blocking file work in small pieces: an append is a write to the page cache.
@@ -82,10 +80,9 @@ class RunLogs {
   static Result<RunLogs> open(std::string folder);
 
   Result<RunLogWriter> writer(const core::RunId& run) const;
-  // Pieces from the one that holds `offset` on, at most about `bytes_max` bytes; the first is not
-  // cut. Empty when nothing is there yet.
-  Result<std::vector<LogPiece>> read(const core::RunId& run, std::int64_t offset,
-                                     std::size_t bytes_max) const;
+  // Whole pieces from the one that holds `offset` on, until there are `bytes_max` bytes of them or
+  // very many. None when nothing is there yet.
+  Result<LogBlock> read(const core::RunId& run, std::int64_t offset, std::size_t bytes_max) const;
   bool has(const core::RunId& run) const;
   Result<> remove(const core::RunId& run) const;
 

@@ -23,10 +23,10 @@ class RunLog : public testing::Test {
   std::string text_from(std::int64_t offset) {
     std::string out;
     while (true) {
-      const auto pieces = logs_->read(run_, offset, 1000);
-      EXPECT_TRUE(pieces) << pieces.error().message;
-      if (!pieces || pieces->empty()) return out;
-      for (const LogPiece& piece : *pieces) {
+      const auto block = logs_->read(run_, offset, 1000);
+      EXPECT_TRUE(block) << block.error().message;
+      if (!block || block->pieces.empty()) return out;
+      for (const core::OutputRecord& piece : block->pieces) {
         const std::int64_t cut = std::max<std::int64_t>(0, offset - piece.offset);
         out += piece.bytes.substr(static_cast<std::size_t>(cut));
         offset = piece.offset + static_cast<std::int64_t>(piece.bytes.size());
@@ -55,10 +55,52 @@ TEST_F(RunLog, GivesBackWhatWasAppendedFromAnyPlace) {
   for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, std::size_t{777}, all.size()}) {
     EXPECT_EQ(text_from(static_cast<std::int64_t>(offset)), all.substr(offset)) << offset;
   }
-  const auto pieces = logs_->read(run_, 0, 1);
-  ASSERT_TRUE(pieces && !pieces->empty());
-  EXPECT_EQ(pieces->front().stream, OutputStream::stderr_);
-  EXPECT_EQ(pieces->front().seq, 1);
+  const auto block = logs_->read(run_, 0, 1);
+  ASSERT_TRUE(block && !block->pieces.empty());
+  EXPECT_EQ(block->pieces.front().stream, OutputStream::stderr_);
+  EXPECT_EQ(block->pieces.front().seq, 1);
+}
+
+TEST_F(RunLog, GivesManySmallPiecesAtOnceAndInOrder) {
+  RunLogWriter log = writer();
+  constexpr std::int64_t count = 5000;
+  for (std::int64_t number = 0; number < count; ++number) {
+    ASSERT_TRUE(log.append(OutputStream::stdout_, Time{number}, "x"));
+  }
+  const auto block = logs_->read(run_, 1000, 1U << 20);
+  ASSERT_TRUE(block) << block.error().message;
+  ASSERT_EQ(block->pieces.size(), static_cast<std::size_t>(count - 1000));
+  for (std::size_t i = 0; i < block->pieces.size(); ++i) {
+    const auto place = static_cast<std::int64_t>(1000 + i);
+    ASSERT_EQ(block->pieces[i].seq, place + 1);
+    ASSERT_EQ(block->pieces[i].at, Time{place});
+    ASSERT_EQ(block->pieces[i].bytes, "x");
+  }
+  EXPECT_EQ(logs_->read(run_, 0, 1500)->pieces.size(), 1500U) << "no more than was asked for";
+}
+
+TEST_F(RunLog, GivesNoMoreThanSoManyPiecesHoweverManyBytesAreWanted) {
+  RunLogWriter log = writer();
+  constexpr std::size_t pieces_max = 65536;
+  const std::string all(pieces_max + 10, 'x');
+  for (const char c : all) ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, {&c, 1}));
+  EXPECT_EQ(logs_->read(run_, 0, 1U << 24)->pieces.size(), pieces_max);
+  EXPECT_EQ(logs_->read(run_, pieces_max, 1U << 24)->pieces.size(), 10U);
+}
+
+TEST_F(RunLog, SaysThatItsIndexIsDamaged) {
+  {
+    RunLogWriter log = writer();
+    ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, "first"));
+    ASSERT_TRUE(log.append(OutputStream::stdout_, Time{2}, "second"));
+  }
+  auto index = read_file(file(".index"), 1000);
+  ASSERT_TRUE(index);
+  index->at(24) = 77;  // where the second piece begins
+  ASSERT_TRUE(replace_file(file(".index"), *index, 0600));
+  const auto block = logs_->read(run_, 0, 1000);
+  ASSERT_FALSE(block);
+  EXPECT_EQ(block.error().code, Errc::io_failed);
 }
 
 TEST_F(RunLog, OfARunThatSaidNothingIsEmpty) {

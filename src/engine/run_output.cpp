@@ -103,15 +103,16 @@ Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
                                                                : core::OutputStream::stderr_;
     Stream& part = streams_[index_of(stream)];
     part.at = piece.at;
-    const std::string text =
-        part.cutter.push(part.redactor ? part.redactor->push(piece.bytes) : piece.bytes);
-    BERTH_CO_DO(keep(stream, piece.at, text));
+    std::string redacted;
+    if (part.redactor) redacted = part.redactor->push(piece.bytes);
+    const std::string_view shown = part.redactor ? redacted : piece.bytes;
+    BERTH_CO_DO(keep(stream, piece.at, part.cutter.push(shown)));
   }
   co_return co_await publish();
 }
 
 Task<> RunOutput::publish() {
-  means_.feed.changed(run_.id);
+  means_.feed.said(run_.id);
   BERTH_CO_DO(co_await save_events());
   const Clock::Steady now = means_.clock.steady();
   if (!log_ || now - recorded_at_ < record_every) co_return Result<>{};

@@ -7,6 +7,7 @@
 #include "engine/listing.hpp"
 #include "engine/once.hpp"
 #include "engine/run_inputs.hpp"
+#include "engine/run_notes.hpp"
 #include "engine/settings.hpp"
 #include "engine/workshop.hpp"
 #include "store/agents.hpp"
@@ -167,13 +168,7 @@ Result<core::Run> insert(store::Session& session, Means& means, const Catalog& c
     BERTH_DO(bind_refs(session, means, wish.company_id, core::SecretTarget::run, run.id.str(),
                        BindingPart::env_vars, vars.refs));
   }
-  BERTH_DO(store::append_run_event(session, {.company_id = run.company_id,
-                                             .run_id = run.id,
-                                             .agent_id = run.agent_id,
-                                             .event_type = "lifecycle",
-                                             .message = choice.explanation,
-                                             .payload = bj::object{{"status", "queued"}},
-                                             .created_at = now}));
+  BERTH_DO(note(session, run, {.message = choice.explanation}, now));
   BERTH_DO(record(
       session, means, call,
       {run.company_id,
@@ -202,6 +197,12 @@ LeaseBrief brief_of(const core::LeaseRecord& lease) {
 
 }  // namespace
 
+core::Run Runs::announced(core::Run run) {
+  means_.feed.changed(run.company_id);
+  workshop_.poke();
+  return run;
+}
+
 Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun wanted) {
   Wish wish{.company_id = std::move(company),
             .agent_id = wanted.agent_id,
@@ -212,9 +213,7 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
   BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, [&](store::Session& s) {
                  return insert(s, means_, catalog_, call, wish);
                }));
-  means_.feed.changed(run.company_id);
-  workshop_.poke();
-  co_return run;
+  co_return announced(std::move(run));
 }
 
 Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
@@ -233,9 +232,7 @@ Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent w
     return insert(s, means_, catalog_, call, wish);
   };
   BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, work));
-  means_.feed.changed(run.company_id);
-  workshop_.poke();
-  co_return run;
+  co_return announced(std::move(run));
 }
 
 Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
@@ -267,9 +264,7 @@ Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
     return insert(s, means_, catalog_, call, wish);
   };
   BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, work));
-  means_.feed.changed(run.company_id);
-  workshop_.poke();
-  co_return run;
+  co_return announced(std::move(run));
 }
 
 Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {
@@ -286,13 +281,7 @@ Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {
     row.value.error_code = name_of(Errc::cancelled);
     core::end_phases(row.value.phases, now);
     BERTH_TRY(row, store::move_run(s, std::move(row), core::RunEvent::cancelled, now));
-    BERTH_DO(store::append_run_event(s, {.company_id = row.value.company_id,
-                                         .run_id = id,
-                                         .agent_id = row.value.agent_id,
-                                         .event_type = "lifecycle",
-                                         .message = "Cancelled by a board operator",
-                                         .payload = bj::object{{"status", "cancelled"}},
-                                         .created_at = now}));
+    BERTH_DO(note(s, row.value, {.message = *row.value.error}, now));
     return std::move(row.value);
   };
   BERTH_CO_TRY(core::Run run, co_await means_.store.write(work));
@@ -372,16 +361,10 @@ Task<LogText> Runs::log(core::Call call, core::RunId id, LogRead read) {
     return store::find_run(s, core::Reach::of(call.who), id);
   }));
   BERTH_CO_DO(expect_log(row.value));
-  BERTH_CO_TRY(const std::vector<LogPiece> pieces, logs_.read(id, read.offset, read.bytes_max));
-  std::vector<core::OutputRecord> records;
-  records.reserve(pieces.size());
-  for (const LogPiece& piece : pieces) {
-    records.push_back({piece.seq, piece.offset, piece.at, piece.stream, piece.bytes});
-  }
+  BERTH_CO_TRY(const LogBlock block, logs_.read(id, read.offset, read.bytes_max));
   core::LogPage page = read.format == LogFormat::raw
-                           ? core::log_bytes(records, read.offset, read.bytes_max, read.stream)
-                           : core::log_lines(records, read.offset, read.bytes_max);
-  if (pieces.empty()) page.next_offset = read.offset;
+                           ? core::log_bytes(block.pieces, read.offset, read.bytes_max, read.stream)
+                           : core::log_lines(block.pieces, read.offset, read.bytes_max);
   const bool is_over = core::is_final(row.value.status);
   co_return LogText{.run_id = id,
                     .content = std::move(page.content),
@@ -406,18 +389,19 @@ Task<LogNews> Runs::follow(core::Call call, core::RunId id, std::int64_t offset)
     }));
     BERTH_CO_DO(expect_log(row.value));
     LogNews news{.next_offset = offset};
-    BERTH_CO_TRY(news.pieces, logs_.read(id, offset, follow_bytes));
-    if (!news.pieces.empty()) {
-      LogPiece& first = news.pieces.front();
-      first.bytes.erase(0,
-                        static_cast<std::size_t>(std::max<std::int64_t>(0, offset - first.offset)));
+    BERTH_CO_TRY(news.block, logs_.read(id, offset, follow_bytes));
+    const bool has_more = !news.block.pieces.empty();
+    if (has_more) {
+      core::OutputRecord& first = news.block.pieces.front();
+      first.bytes.remove_prefix(
+          static_cast<std::size_t>(std::max<std::int64_t>(0, offset - first.offset)));
       first.offset = std::max(first.offset, offset);
-      const LogPiece& last = news.pieces.back();
+      const core::OutputRecord& last = news.block.pieces.back();
       news.next_offset = last.offset + static_cast<std::int64_t>(last.bytes.size());
     }
     news.complete = core::is_final(row.value.status) && news.next_offset >= row.value.log_bytes;
-    if (!news.pieces.empty() || news.complete || look > 0) co_return news;
-    BERTH_CO_DO(co_await means_.feed.wait(id, look_every));
+    if (has_more || news.complete || look > 0) co_return news;
+    BERTH_CO_DO(co_await means_.feed.wait_for_output(id, look_every));
   }
 }
 

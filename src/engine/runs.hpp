@@ -76,7 +76,7 @@ BOOST_DESCRIBE_STRUCT(RunView, (core::RunDetail), (environment, environment_leas
 
 // What a reader of a live log gets: what is there now, and whether more can come.
 struct LogNews {
-  std::vector<LogPiece> pieces = {};
+  LogBlock block = {};
   std::int64_t next_offset = 0;
   bool complete = false;  // the run is final and these are the last bytes
 };
@@ -118,6 +118,7 @@ class Runs {
   Task<> send(core::Call call, core::RunId id, RunInputPiece input);
 
  private:
+  core::Run announced(core::Run run);
   // log_unavailable when another server has it.
   Result<> expect_log(const core::Run& run) const;
 

@@ -9,6 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <deque>
+#include <span>
 
 namespace berth::http {
 namespace {
@@ -90,7 +91,7 @@ class Attachment {
     bool complete = false;
     while (!complete) {
       BERTH_CO_TRY(const engine::LogNews news, co_await runs_.follow(call_, run_, offset));
-      BERTH_CO_DO(co_await send_pieces(news.pieces, offset));
+      BERTH_CO_DO(co_await send_pieces(news.block.pieces, offset));
       offset = std::max(offset, news.next_offset);
       complete = news.complete;
     }
@@ -101,10 +102,10 @@ class Attachment {
   }
 
   // Neighbours of one stream travel together; what the client has already is left out.
-  Task<> send_pieces(const std::vector<engine::LogPiece>& pieces, std::int64_t offset) {
+  Task<> send_pieces(std::span<const core::OutputRecord> pieces, std::int64_t offset) {
     std::string bytes;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const engine::LogPiece& piece = pieces[i];
+      const core::OutputRecord& piece = pieces[i];
       std::string_view rest = piece.bytes;
       const std::int64_t known = std::max<std::int64_t>(offset - piece.offset, 0);
       rest.remove_prefix(std::min(rest.size(), static_cast<std::size_t>(known)));

@@ -1,0 +1,66 @@
+#include "engine/feed.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <gtest/gtest.h>
+
+namespace berth::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+class FeedNews : public testing::Test {
+ protected:
+  // Counts when the wait ends before its time.
+  void wake_count(Task<> wait, int& count) {
+    asio::co_spawn(loop_, std::move(wait),
+                   [&count](const std::exception_ptr&, Result<> ended) { count += ended ? 1 : 0; });
+  }
+  // Everything that can happen without the time passing.
+  void settle() {
+    loop_.restart();
+    loop_.poll();
+  }
+
+  asio::io_context loop_;
+  Feed feed_{loop_.get_executor()};
+  core::RunId run_ = *core::RunId::parse("00000000-0000-7000-8000-000000000001");
+  core::RunId other_ = *core::RunId::parse("00000000-0000-7000-8000-000000000002");
+};
+
+TEST_F(FeedNews, OutputWakesOnlyThoseWhoFollowIt) {
+  int changes = 0;
+  int outputs = 0;
+  wake_count(feed_.wait(run_, 1h), changes);
+  wake_count(feed_.wait_for_output(run_, 1h), outputs);
+  settle();
+  feed_.said(run_);
+  settle();
+  EXPECT_EQ(outputs, 1);
+  EXPECT_EQ(changes, 0);
+  feed_.changed(run_);
+  settle();
+  EXPECT_EQ(changes, 1);
+}
+
+TEST_F(FeedNews, AChangeWakesEverybodyWhoWaitsForThatRun) {
+  int changes = 0;
+  int outputs = 0;
+  int others = 0;
+  wake_count(feed_.wait(run_, 1h), changes);
+  wake_count(feed_.wait_for_output(run_, 1h), outputs);
+  wake_count(feed_.wait(other_, 1h), others);
+  settle();
+  feed_.changed(run_);
+  settle();
+  EXPECT_EQ(changes, 1);
+  EXPECT_EQ(outputs, 1);
+  EXPECT_EQ(others, 0);
+  feed_.changed(other_);
+  settle();
+  EXPECT_EQ(others, 1);
+}
+
+}  // namespace
+}  // namespace berth::engine
