@@ -23,6 +23,8 @@ class StreamSocket final : public Socket {
   StreamSocket(Stream& stream, const Request& request, const Limits& limits)
       : socket_(stream), request_(request), turn_(stream.get_executor()) {
     socket_.read_message_max(limits.socket_message_bytes_max);
+    // Beast would cut a message into frames of 4 KB, each with a write of its own.
+    socket_.auto_fragment(false);
     socket_.set_option(websocket::stream_base::timeout{
         .handshake_timeout = limits.header_timeout,
         .idle_timeout = limits.idle_timeout,
