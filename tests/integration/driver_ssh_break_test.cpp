@@ -1,9 +1,7 @@
 #include "base/files.hpp"
 #include "integration/driver_ssh_fixture.hpp"
 
-#include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <csignal>
 #include <filesystem>
@@ -130,12 +128,12 @@ TEST_P(SshBreakTest, AConnectionEndsWithTheServerThatMadeIt) {
   GTEST_FLAG_SET(death_test_style, "fast");
   ssh_place().options.control_root = ssh_place().control_root() + "d";
   const std::string root = ssh_place().options.control_root;
+  const AcquireRequest wanted = request();
   EXPECT_EXIT(
       {
         asio::io_context loop;
         const auto server = ssh_place().make_driver(loop.get_executor(), pool_);
         bool acquired = false;
-        const AcquireRequest wanted = request();
         asio::co_spawn(loop, server->acquire(wanted),
                        [&](std::exception_ptr, const Result<Acquired>& result) {
                          acquired = result.has_value();
@@ -149,35 +147,21 @@ TEST_P(SshBreakTest, AConnectionEndsWithTheServerThatMadeIt) {
   EXPECT_EQ(names_in(root)->size(), 1U) << "the folder of the killed server";
   restart_driver();
   EXPECT_EQ(names_in(root)->size(), 1U) << "the folder of the new server alone";
-  // The lease is nobody's; what holds it gives up by itself, but the test does not wait that long.
-  for (const pid_t pid : tests::processes_with(sshd().workspace())) ::kill(pid, SIGTERM);
-  for (const std::string& left : names_in(ssh_place().berth_folder() + "/leases").value()) {
-    std::filesystem::remove_all(ssh_place().berth_folder() + "/leases/" + left);
-  }
+  release(wanted.lease);
 }
 
 TEST_P(SshBreakTest, WhatAKilledServerLeftOfItsConnectionsIsEnded) {
   const std::string folder = ssh_place().control_root() + "/dead";
   ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
-  std::vector<std::string> words{"/usr/bin/ssh",        "-F",
-                                 "none",                "-N",
-                                 "-o",                  "BatchMode=yes",
-                                 "-o",                  "ControlMaster=yes",
-                                 "-o",                  "ControlPath=" + folder + "/1",
-                                 "-o",                  "StrictHostKeyChecking=no",
-                                 "-o",                  "UserKnownHostsFile=/dev/null",
-                                 "-o",                  "IdentityFile=" + sshd().key_file(),
-                                 "-p",                  std::to_string(sshd().port()),
-                                 sshd().user() + "@127.0.0.1"};
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  char* none = nullptr;
-  pid_t pid = 0;
-  ASSERT_EQ(::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), &none), 0);
+  tests::Spawned master{
+      {"/usr/bin/ssh", "-F", "none", "-N", "-o", "BatchMode=yes", "-o", "ControlMaster=yes", "-o",
+       "ControlPath=" + folder + "/1", "-o", "StrictHostKeyChecking=no", "-o",
+       "UserKnownHostsFile=/dev/null", "-o", "IdentityFile=" + sshd().key_file(), "-p",
+       std::to_string(sshd().port()), sshd().user() + "@127.0.0.1"},
+      {}};
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(folder + "/1"); }));
   restart_driver();
-  EXPECT_TRUE(eventually([&] { return ::waitpid(pid, nullptr, WNOHANG) != 0; }));
+  EXPECT_TRUE(eventually([&] { return !is_running(master.pid()); }));
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 

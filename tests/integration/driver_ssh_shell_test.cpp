@@ -1,4 +1,7 @@
+#include "base/files.hpp"
 #include "integration/driver_ssh_fixture.hpp"
+
+#include <sys/wait.h>
 
 #include <csignal>
 
@@ -182,6 +185,26 @@ TEST_P(ShellTest, StartedTwiceACommandRunsOnce) {
   Collected output;
   run(once, output);
   EXPECT_EQ(output.out, "x\n");
+}
+
+TEST_P(ShellTest, WhenTheSupervisorIsKilledTheCommandIsLostAndDoesNotLiveOn) {
+  const Command sleep = shell("echo $$; exec sleep 100");
+  const auto started = await(driver().start(lease(), sleep));
+  ASSERT_TRUE(started) << started.error().message;
+  const auto pid = static_cast<pid_t>(started->pid.value_or(0));
+  const std::string folder =
+      ssh_place().berth_folder() + "/leases/" + lease().lease_id.str() + "/sh-e1";
+  const auto supervisor = read_file(folder + "/supervisor", 100);
+  ASSERT_TRUE(supervisor) << supervisor.error().message;
+  const auto killed = static_cast<pid_t>(std::strtol(supervisor->c_str(), nullptr, 10));
+  ASSERT_EQ(::kill(killed, SIGKILL), 0);
+  // Orphans of this machine become the test's; a host has somebody else who reaps them.
+  ASSERT_TRUE(eventually([&] { return ::waitpid(killed, nullptr, WNOHANG) != 0; }));
+  Collected output;
+  const auto ended = await(driver().follow(lease(), sleep.exec_id, 0, output));
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, Outcome::lost);
+  EXPECT_TRUE(eventually([&] { return !is_running(pid); }));
 }
 
 TEST_P(ShellTest, OutputPastTheLimitIsCounted) {

@@ -51,7 +51,9 @@ TEST_P(SshTest, ALeaseSaysWhereItIs) {
   const LeaseFacts lease = new_lease();
   const std::string at = sshd().user() + "@127.0.0.1:" + std::to_string(sshd().port());
   EXPECT_EQ(lease.provider_lease_id, "ssh://" + at + sshd().workspace());
-  const auto text = [&](const char* key) { return std::string{lease.metadata.at(key).as_string()}; };
+  const auto text = [&](const char* key) {
+    return std::string{lease.metadata.at(key).as_string()};
+  };
   EXPECT_EQ(text("host"), "127.0.0.1");
   EXPECT_EQ(lease.metadata.at("port").as_int64(), sshd().port());
   EXPECT_EQ(text("username"), sshd().user());
@@ -102,7 +104,8 @@ TEST_P(SshTest, WhatIsNoKeyIsRefusedBeforeAnythingIsReached) {
   sshd().kill_all();
   for (const std::string& text :
        {std::string{"garbage"},
-        std::string{"-----BEGIN OPENSSH PRIVATE KEY-----\ngarbage\n-----END OPENSSH PRIVATE KEY-----"},
+        std::string{
+            "-----BEGIN OPENSSH PRIVATE KEY-----\ngarbage\n-----END OPENSSH PRIVATE KEY-----"},
         sshd().protected_key()}) {
     AcquireRequest request = this->request();
     request.lease.secrets.insert_or_assign("privateKeySecretRef", Secret{text});
@@ -235,6 +238,36 @@ TEST_P(SshTest, ADamagedCopyOfTheKeeperIsReplaced) {
   release(lease);
 }
 
+TEST_P(SshTest, AKeeperThatSomebodyRemovedIsCopiedAgain) {
+  const LeaseFacts first = new_lease();
+  std::filesystem::remove_all(sshd().home() + "/.cache");
+  const LeaseFacts second = new_lease();
+  for (const LeaseFacts* lease : {&first, &second}) {
+    Collected output;
+    EXPECT_EQ(run(*lease, shell("echo fine"), output).exit_code, 0);
+  }
+  ASSERT_TRUE(await(driver().release(first, core::LeaseEvent::release_succeeded)));
+  release(second);
+}
+
+TEST_P(SshTest, AnAgentThatTheServerIsGivenServesEnvironmentsWithoutAKey) {
+  const tests::TemporaryFolder folder;
+  const tests::Spawned agent{{"/usr/bin/ssh-agent", "-D", "-a", folder.file("agent")}, {}};
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(folder.file("agent")); }));
+  tests::Spawned{{"/usr/bin/ssh-add", "-q", sshd().key_file()},
+                 {"SSH_AUTH_SOCK=" + folder.file("agent")}}
+      .wait();
+  ssh::Options with_agent = ssh_place().options;
+  with_agent.agent_socket = folder.file("agent");
+  use(with_agent);
+  AcquireRequest request = this->request();
+  request.lease.config["privateKeySecretRef"] = nullptr;
+  request.lease.secrets.clear();
+  const auto acquired = await(driver().acquire(request));
+  ASSERT_TRUE(acquired) << acquired.error().message;
+  release(request.lease);
+}
+
 TEST_P(SshTest, WhereTheHomeCannotBeWrittenTheKeeperIsInTheWorkspace) {
   std::ofstream{sshd().home() + "/.cache"} << "no folder";
   const LeaseFacts lease = new_lease();
@@ -291,7 +324,7 @@ TEST_P(SshTest, LeasesOfATargetShareOneConnectionWhichEndsWhenNobodyNeedsIt) {
   const LeaseFacts one = new_lease();
   const LeaseFacts two = new_lease();
   EXPECT_EQ(ssh().master_pids().size(), 1U);
-  release(one);
+  ASSERT_TRUE(await(driver().release(one, core::LeaseEvent::release_succeeded)));
   ASSERT_TRUE(await(driver().renew(two, 60'000)));
   EXPECT_EQ(ssh().master_pids().size(), 1U);
   const pid_t master = ssh().master_pids()[0];

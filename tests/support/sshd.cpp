@@ -21,6 +21,7 @@
 #include <charconv>
 #include <chrono>
 #include <map>
+#include <utility>
 
 namespace berth::tests {
 namespace {
@@ -30,28 +31,28 @@ constexpr const char* keygen_program = "/usr/bin/ssh-keygen";
 // Where sshd locks itself in; the package makes it only when the service starts.
 constexpr const char* separation_folder = "/run/sshd";
 
-pid_t spawn(std::vector<std::string> words) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+pid_t spawn(std::vector<std::string> words, std::vector<std::string> environment) {
+  const auto pointers = [](std::vector<std::string>& texts) {
+    std::vector<char*> out;
+    for (std::string& text : texts) out.push_back(text.data());
+    out.push_back(nullptr);
+    return out;
+  };
   posix_spawn_file_actions_t files{};
   ::posix_spawn_file_actions_init(&files);
   for (const int fd : {0, 1, 2}) {
     ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
   }
-  char* none = nullptr;
   pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, words[0].c_str(), &files, nullptr, argv.data(), &none);
+  const int error = ::posix_spawn(&pid, words[0].c_str(), &files, nullptr, pointers(words).data(),
+                                  pointers(environment).data());
   ::posix_spawn_file_actions_destroy(&files);
   BERTH_ASSERT(error == 0);
   return pid;
 }
 
 void run(std::vector<std::string> words) {
-  const pid_t pid = spawn(std::move(words));
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  BERTH_ASSERT(status == 0);
+  BERTH_ASSERT((Spawned{std::move(words), {}}.wait() == 0));
 }
 
 int free_port() {
@@ -86,6 +87,21 @@ pid_t parent_of_process(pid_t pid) {
 }
 
 }  // namespace
+
+Spawned::Spawned(std::vector<std::string> words, std::vector<std::string> environment)
+    : pid_(spawn(std::move(words), std::move(environment))) {}
+
+Spawned::~Spawned() {
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  wait();
+}
+
+int Spawned::wait() {
+  int status = 0;
+  ::waitpid(std::exchange(pid_, 0), &status, 0);
+  return status;
+}
 
 std::vector<pid_t> processes_below(pid_t root) {
   std::map<pid_t, pid_t> parents;
@@ -143,7 +159,7 @@ PrivateSshd::~PrivateSshd() {
 }
 
 void PrivateSshd::start() {
-  pid_ = spawn({sshd_program, "-D", "-f", folder_.file("config"), "-E", folder_.file("log")});
+  pid_ = spawn({sshd_program, "-D", "-f", folder_.file("config"), "-E", folder_.file("log")}, {});
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{20};
   while (!answers()) {
     BERTH_ASSERT(std::chrono::steady_clock::now() < until);

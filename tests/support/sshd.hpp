@@ -9,6 +9,22 @@
 
 namespace berth::tests {
 
+// A program that runs in the background with nothing on its streams, and ends with this object.
+class Spawned {
+ public:
+  Spawned(std::vector<std::string> words, std::vector<std::string> environment);
+  Spawned(const Spawned&) = delete;
+  Spawned& operator=(const Spawned&) = delete;
+  ~Spawned();
+
+  pid_t pid() const { return pid_; }
+  // Its status as waitpid gives it.
+  int wait();
+
+ private:
+  pid_t pid_ = 0;
+};
+
 // A real sshd of the test's own on a port of the loopback: own host key, own client key, own
 // configuration, and a home of its own for whoever logs in. It knows nobody but the test's user.
 class PrivateSshd {

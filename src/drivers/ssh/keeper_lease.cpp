@@ -71,33 +71,38 @@ void KeeperLease::drop(const std::shared_ptr<Line>& broken) {
   if (line_ == broken) line_.reset();
 }
 
+Task<Session> KeeperLease::begin_session() {
+  for (int left = tries;; --left) {
+    BERTH_CO_TRY(const Place place, co_await connection_->survey(paths_.workspace));
+    if (!place.keeper) {
+      co_return fail(Errc::remote_unsupported, name() + ": " + connection_->target().name() +
+                                                   " cannot run a keeper: " + place.no_keeper);
+    }
+    const std::string keeper = shell_word(*place.keeper);
+    const std::string command = "test -x " + keeper + " && printf \"" +
+                                std::string{keeper_greeting} + "\\n\" && exec " + keeper +
+                                " serve-stdio " + shell_word(paths_.root());
+    Result<Session> session =
+        co_await connection_->begin_command(command, std::string{keeper_greeting});
+    if (session || session.error().code != Errc::ssh_failed || left == 1) co_return session;
+    // What was known of the place is out of date: somebody has cleaned up there.
+    connection_->forget(paths_.workspace);
+  }
+}
+
 Task<std::shared_ptr<KeeperLease::Line>> KeeperLease::line(keeper::OpenHow how) {
   BERTH_CO_TRY(const Turn::Pass pass, co_await opening_.take());
   if (line_ && !line_->link.broken()) co_return line_;
   line_.reset();
-  BERTH_CO_TRY(const Place place, co_await connection_->survey(paths_.workspace));
-  if (!place.keeper) {
-    co_return fail(Errc::remote_unsupported, name() + ": " + connection_->target().name() +
-                                                 " cannot run a keeper: " + place.no_keeper);
-  }
-  const std::string keeper = quoted(*place.keeper);
-  const std::string command = "test -x " + keeper + " && printf \"" + std::string{keeper_greeting} +
-                              "\\n\" && exec " + keeper + " serve-stdio " + quoted(paths_.root());
-  Result<Session> session =
-      co_await connection_->begin_command(command, std::string{keeper_greeting});
-  if (!session) {
-    // What was known of the place may be out of date: the next try looks again.
-    connection_->forget(paths_.workspace);
-    co_return std::unexpected(std::move(session).error());
-  }
+  BERTH_CO_TRY(Session session, co_await begin_session());
   KeeperLink link{connection_->executor(), tasks_,
                   KeeperLink::Ends{
-                      .in = session->process().release_output(),
-                      .out = session->process().release_input(),
+                      .in = session.process().release_output(),
+                      .out = session.process().release_input(),
                       .name = name(),
                       .open = keeper::Open{.keeper_id = paths_.lease_id, .how = how},
                   }};
-  line_ = std::make_shared<Line>(*std::move(session), std::move(link));
+  line_ = std::make_shared<Line>(std::move(session), std::move(link));
   co_return line_;
 }
 

@@ -31,6 +31,7 @@ class KeeperLease final : public HeldLease {
   };
   using Limit = KeeperLink::Limit;
 
+  Task<Session> begin_session();
   Task<std::shared_ptr<Line>> line(keeper::OpenHow how);
   void drop(const std::shared_ptr<Line>& broken);
   // Asks on a line that is made again when it has broken. `how` says what to do where no keeper is.

@@ -2,7 +2,7 @@
 
 namespace berth::drivers::ssh {
 
-std::string quoted(std::string_view text) {
+std::string shell_word(std::string_view text) {
   std::string word = "'";
   word.reserve(text.size() + 2);
   for (const char c : text) {

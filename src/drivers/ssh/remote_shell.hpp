@@ -17,8 +17,8 @@ struct ScriptEnd {
 // costs one round trip and no process of this machine. Scripts travel on its stdin, so nothing of
 // them is in the arguments of any process.
 //
-// In a script, berth_newline is a newline (see quoted()), LC_ALL is C, and every line is a line of
-// the text.
+// In a script, berth_newline is a newline (see shell_word()), LC_ALL is C, and every line is a line
+// of the text.
 class RemoteShell {
  public:
   // What a session must run to be such a shell, and says when it is one.

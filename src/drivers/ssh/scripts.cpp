@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t callbacks_max = 16;
 
 std::string assign(std::string_view name, std::string_view value) {
-  return std::string{name} + "=" + quoted(value) + "\n";
+  return std::string{name} + "=" + shell_word(value) + "\n";
 }
 
 // GNU and busybox have sha256sum, the BSDs and macOS have shasum.
@@ -145,18 +145,18 @@ std::string remove_script(const LeasePaths& lease) {
          R"sh(
 [ -d "$d" ] || exit 0
 if [ ! -e "$d/ended" ] && keeper_lives; then
-  kill -TERM "$p"
+  kill -s TERM "$p"
   i=0
   while keeper_lives && [ $i -lt 300 ]; do pause; i=$((i+1)); done
-  keeper_lives && kill -KILL "$p"
+  keeper_lives && kill -s KILL "$p"
 fi
 for g in "$d"/sh-*/group; do
   [ -f "$g" ] || continue
   : > "${g%/group}/over"
-  kill -TERM -- "-$(cat "$g")" 2>/dev/null || continue
+  kill -s TERM -- "-$(cat "$g")" 2>/dev/null || continue
   i=0
-  while kill -0 -- "-$(cat "$g")" 2>/dev/null && [ $i -lt 40 ]; do pause; i=$((i+1)); done
-  kill -KILL -- "-$(cat "$g")" 2>/dev/null
+  while kill -s 0 -- "-$(cat "$g")" 2>/dev/null && [ $i -lt 40 ]; do pause; i=$((i+1)); done
+  kill -s KILL -- "-$(cat "$g")" 2>/dev/null
 done
 l=$(sed -n 's/^left_behind //p' "$d/ended" 2>/dev/null)
 [ "${l:-0}" = 0 ] || { echo "$l of its processes could not be killed"; exit 11; }
@@ -189,12 +189,12 @@ ask() {
 )sh";
   const std::size_t count = std::min(origins.size(), callbacks_max);
   for (std::size_t i = 0; i < count; ++i) {
-    script += "ask " + quoted(origins[i]) + " & p" + std::to_string(i) + "=$!\n";
+    script += "ask " + shell_word(origins[i]) + " & p" + std::to_string(i) + "=$!\n";
   }
   // In their order, so that the best one that answers is taken and not the quickest.
   for (std::size_t i = 0; i < count; ++i) {
-    script += "wait $p" + std::to_string(i) + " && { printf '#api %s\\n' " + quoted(origins[i]) +
-              "; exit 0; }\n";
+    script += "wait $p" + std::to_string(i) + " && { printf '#api %s\\n' " +
+              shell_word(origins[i]) + "; exit 0; }\n";
   }
   return script + "exit 1\n";
 }

@@ -1,5 +1,6 @@
 #include "drivers/ssh/shell_lease.hpp"
 
+#include "base/text.hpp"
 #include "drivers/keeper_values.hpp"
 #include "keeper/protocol.hpp"
 
@@ -81,17 +82,17 @@ Task<> ShellLease::open() {
   return renew(first_deadline_ms);
 }
 
-Error ShellLease::refusal(const std::string& exec_id, std::string_view code) const {
-  const std::string what = name() + ": exec " + exec_id + ": ";
+Error ShellLease::refusal(std::string_view what, std::string_view code) const {
+  const std::string subject = name() + ": " + std::string{what};
   if (code == "working_directory_missing") {
-    return {Errc::working_directory_missing, what + "its working directory is not there",
+    return {Errc::working_directory_missing, subject + ": its working directory is not there",
             "create it on the host"};
   }
   if (code == "command_not_executable") {
-    return {Errc::command_not_executable, what + "the command is not executable",
+    return {Errc::command_not_executable, subject + " is not executable",
             "chmod +x, or call it with its interpreter"};
   }
-  return {Errc::command_not_found, what + "the command was not found",
+  return {Errc::command_not_found, subject + " was not found",
           "install it on the host, or set PATH"};
 }
 
@@ -116,7 +117,7 @@ Task<Started> ShellLease::start(const Command& command) {
   if (exec.stdin_kind == keeper::Stdin::pipe) BERTH_CO_DO(co_await open_feed(exec.exec_id));
   BERTH_CO_TRY(const ScriptEnd end, co_await ask(launched_script(paths_, exec.exec_id)));
   if (const auto refused = fact(end.output, "refused")) {
-    co_return std::unexpected(refusal(exec.exec_id, *refused));
+    co_return std::unexpected(refusal("command " + in_quotes(exec.argv[0]), *refused));
   }
   if (end.status != 0) {
     co_return std::unexpected(why_not_done(Errc::command_start_failed,
@@ -232,7 +233,7 @@ Result<Ended> ShellLease::end_of(const std::string& exec_id, const Look& look) c
     return fail(Errc::exec_not_found, name() + ": exec " + exec_id + " was never started");
   }
   if (look.state == "lost") return Ended{.outcome = Outcome::lost, .ended_at = now()};
-  if (words.size() != 4) return std::unexpected(refusal(exec_id, words[0]));
+  if (words.size() != 4) return std::unexpected(refusal("exec " + exec_id, words[0]));
   const std::int64_t status = number_in<std::int64_t>(words[1]);
   const std::uint64_t said = look.out_size + look.err_size;
   Ended ended{.outcome = parse_name<Outcome>(words[0]).value_or(Outcome::lost),
@@ -240,6 +241,7 @@ Result<Ended> ShellLease::end_of(const std::string& exec_id, const Look& look) c
               .ended_at = Time{number_in<std::int64_t>(words[3]) * 1000},
               .bytes_over_limit = static_cast<std::int64_t>(said - std::min(said, look.limit))};
   // The shell tells a signal from a status only by its size.
+  if (ended.outcome == Outcome::lost) return ended;
   const bool by_signal = status > 128 && status <= 128 + signals_max;
   if (by_signal) ended.signal = signal_name(static_cast<int>(status - 128));
   if (!by_signal) ended.exit_code = status;

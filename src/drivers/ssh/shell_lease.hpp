@@ -35,7 +35,7 @@ class ShellLease final : public HeldLease {
   Task<Look> look(const std::string& exec_id, ShellOffset from);
   Task<bool> take(Look& look, FollowedOutput& output);
   Result<Ended> end_of(const std::string& exec_id, const Look& look) const;
-  Error refusal(const std::string& exec_id, std::string_view code) const;
+  Error refusal(std::string_view what, std::string_view code) const;
   std::string name() const { return "lease " + paths_.lease_id; }
 
   Connection::Use connection_;

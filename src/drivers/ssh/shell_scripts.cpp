@@ -6,7 +6,7 @@ namespace berth::drivers::ssh {
 namespace {
 
 std::string assign(std::string_view name, std::string_view value) {
-  return std::string{name} + "=" + quoted(value) + "\n";
+  return std::string{name} + "=" + shell_word(value) + "\n";
 }
 
 std::string in_folder(const LeasePaths& lease, const std::string& exec_id) {
@@ -17,14 +17,14 @@ std::string in_folder(const LeasePaths& lease, const std::string& exec_id) {
 // it began without any; the names of its own variables are not passed on.
 std::string command_part(const keeper::Exec& exec) {
   std::string text = "(\ntrap - HUP INT TERM\nset -- \"$berth_setsid\"";
-  for (const std::string& word : exec.argv) text += " " + quoted(word);
-  text += "\ncd -- " + quoted(exec.cwd) +
+  for (const std::string& word : exec.argv) text += " " + shell_word(word);
+  text += "\ncd -- " + shell_word(exec.cwd) +
           " 2>/dev/null || { echo working_directory_missing > \"$berth_d/refused\"; exit 126; }\n"
-          "unset PATH\n";
+          "unset PATH PWD OLDPWD\n";
   for (const std::string& entry : exec.environment) {
     const std::size_t equals = entry.find('=');
     const std::string_view whole = entry;
-    text += "export " + entry.substr(0, equals) + "=" + quoted(whole.substr(equals + 1)) + "\n";
+    text += "export " + entry.substr(0, equals) + "=" + shell_word(whole.substr(equals + 1)) + "\n";
   }
   return text + R"sh(
 berth_c=
@@ -52,15 +52,16 @@ constexpr std::string_view watcher_part = R"sh(
 berth_p=$!
 echo "$berth_p" > "$berth_d/group"
 (
+sh -c 'echo $PPID' > "$berth_d/watcher"
 end_group() {
   echo "$1" > "$berth_d/cause"
-  kill -TERM -- "-$berth_p" 2>/dev/null
-  kill -CONT -- "-$berth_p" 2>/dev/null
+  kill -s TERM -- "-$berth_p" 2>/dev/null
+  kill -s CONT -- "-$berth_p" 2>/dev/null
   g=0
-  while [ "$g" -lt "$2" ] && kill -0 -- "-$berth_p" 2>/dev/null; do
+  while [ "$g" -lt "$2" ] && kill -s 0 -- "-$berth_p" 2>/dev/null; do
     tick; g=$((g + berth_tick))
   done
-  kill -KILL -- "-$berth_p" 2>/dev/null
+  kill -s KILL -- "-$berth_p" 2>/dev/null
 }
 berth_tick=200
 tick() { sleep 0.2 2>/dev/null || { sleep 1; berth_tick=1000; }; }
@@ -69,6 +70,12 @@ while [ ! -e "$berth_d/exit" ] && [ -d "$berth_d" ]; do
   tick
   t=$((t + berth_tick))
   [ -e "$berth_d/eof" ] && exec 9>&-
+  if ! kill -s 0 "$$" 2>/dev/null && [ ! -e "$berth_d/exit" ]; then
+    end_group lost 0
+    echo "lost 137 $berth_at $(date +%s)" > "$berth_d/exit.new" &&
+      mv "$berth_d/exit.new" "$berth_d/exit"
+    break
+  fi
   if [ -e "$berth_d/stop" ] && read -r grace < "$berth_d/stop"; then
     end_group stopped "$grace"; break
   fi
@@ -88,13 +95,13 @@ exec 9>&-
 constexpr std::string_view supervisor_part = R"sh(
 wait "$berth_p"
 berth_s=$?
-kill -TERM -- "-$berth_p" 2>/dev/null && kill -CONT -- "-$berth_p" 2>/dev/null
+kill -s TERM -- "-$berth_p" 2>/dev/null && kill -s CONT -- "-$berth_p" 2>/dev/null
 i=0
-while kill -0 -- "-$berth_p" 2>/dev/null && [ $i -lt 10 ]; do
+while kill -s 0 -- "-$berth_p" 2>/dev/null && [ $i -lt 10 ]; do
   sleep 0.2 2>/dev/null || sleep 1
   i=$((i + 1))
 done
-kill -KILL -- "-$berth_p" 2>/dev/null
+kill -s KILL -- "-$berth_p" 2>/dev/null
 c=exited
 [ -e "$berth_d/cause" ] && c=$(cat "$berth_d/cause")
 echo "$c $berth_s $berth_at $(date +%s)" > "$berth_d/exit.new" && mv "$berth_d/exit.new" "$berth_d/exit"
@@ -142,7 +149,7 @@ esac && echo "$limit" > "$d/limit" || { rm -rf -- "$d"; exit 10; }
 )sh";
   // The text reaches its shell through printf, which every common shell has built in: no process
   // has it among its arguments.
-  script += "s=" + quoted(supervisor_text(lease, exec)) + "\n";
+  script += "s=" + shell_word(supervisor_text(lease, exec)) + "\n";
   script += R"sh(
 s="umask $u;PATH='$PATH';berth_setsid='$setsid'$berth_newline$s"
 printf '%s\n' "$s" | "$setsid" env -i sh -c 'eval "$(cat)"' >/dev/null 2>"$d/log" &
@@ -184,8 +191,8 @@ std::string end_of_input_script(const LeasePaths& lease, const std::string& exec
 std::string signal_script(const LeasePaths& lease, const std::string& exec_id, int number) {
   return in_folder(lease, exec_id) +
          "[ -e \"$d/group\" ] && [ ! -e \"$d/exit\" ] || { printf '#absent 1\\n'; exit 0; }\n"
-         "kill -" +
-         std::to_string(number) + " -- \"-$(cat \"$d/group\")\"\n";
+         "kill -s \"$(kill -l " +
+         std::to_string(number) + ")\" -- \"-$(cat \"$d/group\")\"\n";
 }
 
 std::string stop_script(const LeasePaths& lease, const std::string& exec_id,
@@ -210,11 +217,12 @@ std::string poll_script(const LeasePaths& lease, const std::string& exec_id, She
   return in_folder(lease, exec_id) + "o=" + std::to_string(from.out) +
          "\ne=" + std::to_string(from.err) + "\nmost=" + std::to_string(bytes_max) + R"sh(
 cd -- "$d" 2>/dev/null || { printf '#state absent\n#\n'; exit 0; }
+lives() { [ -e "$1" ] && kill -s 0 "$(cat "$1")" 2>/dev/null; }
 s=running
 if [ -e exit ]; then s=$(cat exit)
 elif [ -e refused ]; then s=$(cat refused)
 elif [ ! -e supervisor ]; then s=absent
-elif ! kill -0 "$(cat supervisor)" 2>/dev/null; then
+elif ! lives supervisor && ! lives watcher; then
   s=lost
   [ -e exit ] && s=$(cat exit)
 fi

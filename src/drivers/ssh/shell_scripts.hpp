@@ -8,7 +8,7 @@
 //
 //   in        what the command reads: a file or a pipe
 //   out, err  what it has said
-//   group     its process group; supervisor: who waits for it
+//   group     its process group; supervisor, watcher: who waits for it, and who ends it
 //   started   it runs; refused: why it does not
 //   eof, stop what is asked of the supervisor
 //   exit      how it ended: cause, status, and the seconds of start and end

@@ -118,14 +118,14 @@ Task<bj::object> Ssh::facts_of(const AcquireRequest& request, ssh::Connection& c
 }
 
 Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
-  untouched_.insert(request.lease.lease_id);
+  entered_.try_emplace(request.lease.lease_id, false);
   BERTH_CO_TRY(ssh::Connection::Use connection, connection_of(request.lease));
   BERTH_CO_TRY(bj::object metadata, co_await facts_of(request, *connection));
   LeaseFacts lease = request.lease.clone();
   lease.metadata = metadata;
   BERTH_CO_TRY(const ssh::LeasePaths paths, paths_of(lease));
   const ssh::RunLimits limits{.time = options_.script_limit};
-  untouched_.erase(lease.lease_id);
+  entered_.insert_or_assign(lease.lease_id, true);
   BERTH_CO_TRY(const ssh::ScriptEnd end,
                co_await connection->ask(ssh::enter_script(paths), limits));
   if (end.status != 0) {
@@ -205,10 +205,14 @@ Task<> Ssh::destroy(const LeaseFacts& lease) {
 
 Task<> Ssh::remove(const LeaseFacts& lease) {
   // A host that could not be reached, or did not let us in, has nothing of the lease.
-  if (untouched_.erase(lease.lease_id) > 0) co_return Result<>{};
+  if (const auto found = entered_.find(lease.lease_id); found != entered_.end() && !found->second) {
+    entered_.erase(found);
+    co_return Result<>{};
+  }
   BERTH_CO_TRY(const std::shared_ptr<ssh::HeldLease> held, held_lease(lease));
   BERTH_CO_DO(co_await held->remove());
   leases_.erase(lease.lease_id);
+  entered_.erase(lease.lease_id);
   co_return Result<>{};
 }
 

@@ -10,7 +10,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 namespace berth::drivers {
@@ -68,7 +67,8 @@ class Ssh final : public Driver {
   ssh::Connection::Shared shared_;
   std::map<std::string, std::shared_ptr<ssh::Connection>> connections_;  // by fingerprint
   std::map<core::LeaseId, std::shared_ptr<ssh::HeldLease>> leases_;
-  std::set<core::LeaseId> untouched_;  // asked for, before anything was made on the host
+  // Whether anything was made on the host for a lease that this server was asked for.
+  std::map<core::LeaseId, bool> entered_;
 };
 
 }  // namespace berth::drivers
