@@ -4,7 +4,8 @@
 // works beside another.
 //
 // runs read PORT COMPANY BODY: starts a run and reads its raw log from the start while it works.
-// Prints the bytes and the seconds from the request to the last byte.
+// Prints the bytes, the seconds from the request to the last byte, and those to the end of the run,
+// before which the log is flushed to the disk.
 
 #include "loopback_client.hpp"
 
@@ -88,17 +89,19 @@ void read(const Job& job) {
   const std::string run = start(client, job);
   const std::string log = run + "/log?format=raw&limitBytes=" + page_bytes + "&offset=";
   std::size_t bytes = 0;
+  double last_byte_s = 0;
   std::string offset = "0";
   while (true) {
     const Answer answer = client.get(log + offset);
     if (answer.status != 200) give_up("no log: " + std::string{answer.body});
     bytes += answer.body.size();
+    if (!answer.body.empty()) last_byte_s = seconds_since(begun);
     offset = answer.field("X-Next-Offset");
     if (answer.field("X-Eof") == "true") break;
     // Nothing new: the reader has caught up with the command.
     if (answer.body.empty()) ::usleep(500);
   }
-  std::printf("%zu %.6f\n", bytes, seconds_since(begun));
+  std::printf("%zu %.6f %.6f\n", bytes, last_byte_s, seconds_since(begun));
   wait_for_release(client, run);
 }
 

@@ -91,6 +91,8 @@ Result<> drop_unused_owned(store::Session& session, Means& means, const core::Ca
              binding.target_id == environment.str();
     };
     if (std::ranges::any_of(bindings, ours)) continue;
+    BERTH_TRY(const bool needed, store::is_needed_for_teardown(session, id));
+    if (needed) continue;
     BERTH_TRY(auto secret, store::find_secret(session, core::Reach::everything(), id));
     if (bindings.empty()) {
       BERTH_DO(store::delete_secret(session, id));

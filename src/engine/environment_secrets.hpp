@@ -23,7 +23,8 @@ Result<> bind_refs(store::Session& session, const Means& means, const core::Comp
                    const std::vector<core::BoundRef>& refs);
 
 // Removes the secrets that were made for this environment and that nothing names any more. One that
-// somebody else has bound meanwhile is kept and owned by nobody.
+// somebody else has bound meanwhile is kept and owned by nobody; one that an unfinished lease was
+// made with is kept until that lease has been given back.
 Result<> drop_unused_owned(store::Session& session, Means& means, const core::Call& call,
                            const core::EnvironmentId& environment);
 

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "core/environment_config.hpp"
 #include "core/fingerprint.hpp"
+#include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
 #include "engine/node_life.hpp"
 #include "store/leases.hpp"
@@ -128,9 +129,8 @@ Result<drivers::Driver*> LeaseWork::driver(const LeaseRecord& lease) const {
 }
 
 Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environment& environment,
-                                   LeaseRecord& lease) {
+                                   const std::optional<core::AgentId>& agent, LeaseRecord& lease) {
   const Time now = lease.created_at;
-  const std::optional<core::AgentId> agent;
   BERTH_TRY(std::string fingerprint, fingerprint_of(session, environment, agent));
   if (is_reuse(lease.lease_policy)) {
     BERTH_TRY(auto idle, store::claim_idle_sandbox(
@@ -144,10 +144,11 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
   const core::Sandbox sandbox{.id = core::SandboxId::make(means_.random, now),
                               .company_id = lease.company_id,
                               .environment_id = environment.id,
+                              .agent_id = agent,
                               .lease_id = lease.id,
                               .node_id = node_,
                               .provider = core::provider_of(environment.config),
-                              .config = environment.config,
+                              .config = lease.teardown.config,
                               .fingerprint = std::move(fingerprint),
                               .last_used_at = now,
                               .created_at = now,
@@ -175,8 +176,13 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session,
   lease.driver = environment.driver;
   lease.teardown.config = environment.config;
   if (environment.driver == core::DriverKind::sandbox) {
+    // A provider that finds sandboxes again by their environment must not hand out a shared one.
+    if (!run && environment.config.contains("reuseLease")) {
+      lease.teardown.config["reuseLease"] = false;
+    }
     lease.provider = core::provider_of(environment.config);
-    BERTH_DO(intend_sandbox(session, environment, lease));
+    const std::optional<core::AgentId> agent = run ? run->agent_id : std::nullopt;
+    BERTH_DO(intend_sandbox(session, environment, agent, lease));
   }
   BERTH_DO(store::insert_lease(session, lease));
   return store::find_lease_record(session, core::Reach::everything(), lease.id);
@@ -192,15 +198,16 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
                           .provider_lease_id = lease.provider_lease_id,
                           .metadata = lease.metadata.value_or(bj::object{})};
   for (const core::BoundRef& bound : refs_of(out.config)) {
-    if (!lease.environment_id)
-      continue;  // its bindings went with it; the driver says what it lacks
+    // The row is the permission: the binding went when the environment was changed or deleted.
+    SecretRead read{
+        .company_id = lease.company_id,
+        .secret_id = bound.ref.secret_id,
+        .target_type = core::SecretTarget::environment,
+        .target_id = lease.environment_id ? lease.environment_id->str() : lease.id.str(),
+        .config_path = bound.path};
     const core::Call call = call_of(lease);
-    SecretRead read{.company_id = lease.company_id,
-                    .secret_id = bound.ref.secret_id,
-                    .target_type = core::SecretTarget::environment,
-                    .target_id = lease.environment_id->str(),
-                    .config_path = bound.path};
-    BERTH_CO_TRY(ResolvedSecret found, co_await secrets_.resolve(call, std::move(read)));
+    BERTH_CO_TRY(ResolvedSecret found,
+                 co_await secrets_.resolve_unbound(call, std::move(read), bound.ref.version));
     out.secrets.emplace(bound.path, std::move(found.value));
   }
   co_return out;
@@ -308,6 +315,16 @@ Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& leas
   return {};
 }
 
+Result<> LeaseWork::forget_secrets(store::Session& session, const core::Call& call,
+                                   const bj::object& config) {
+  for (const core::BoundRef& bound : refs_of(config)) {
+    const auto secret = store::find_secret(session, core::Reach::everything(), bound.ref.secret_id);
+    if (!secret || !secret->value.owned_by_environment_id) continue;
+    BERTH_DO(drop_unused_owned(session, means_, call, *secret->value.owned_by_environment_id));
+  }
+  return {};
+}
+
 Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const core::LeaseId& id,
                                                  const Result<>& outcome) {
   BERTH_DO(expect_alive(session, node_));
@@ -334,6 +351,7 @@ Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const 
   if (lease.status == LeaseState::acquiring) event = LeaseEvent::acquire_failed;
   if (lease.status == LeaseState::pending_cleanup) event = LeaseEvent::cleaned_up;
   BERTH_TRY(row, store::move_lease(session, std::move(row), event, now));
+  BERTH_DO(forget_secrets(session, call_of(row.value), row.value.teardown.config));
   BERTH_DO(end_release_phase(session, row.value, now));
   BERTH_DO(record(session, means_, call_of(row.value),
                   entry_of(row.value, "environment.lease_released")));
@@ -361,6 +379,22 @@ Task<LeaseWork::Row> LeaseWork::settle(Row lease) {
   fault_point("release.recorded");
   means_.feed.changed(row.value.company_id);
   co_return row;
+}
+
+Result<LeaseWork::Row> LeaseWork::force_end(store::Session& session, Row lease,
+                                            const std::string& reason) {
+  const Time now = means_.clock.now();
+  BERTH_TRY(Row row, store::force_resolve_lease(session, std::move(lease), reason, now));
+  if (row.value.sandbox_id) {
+    BERTH_TRY(auto sandbox,
+              store::find_sandbox(session, core::Reach::everything(), *row.value.sandbox_id));
+    if (!core::is_final(sandbox.value.status) && sandbox.value.lease_id == row.value.id) {
+      sandbox.value.failure_reason = reason;
+      BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::vanished, now));
+    }
+  }
+  BERTH_DO(forget_secrets(session, call_of(row.value), row.value.teardown.config));
+  return row;
 }
 
 Task<ResolvedSecret> LeaseWork::read_for_draft(const core::Call& call,
@@ -419,7 +453,7 @@ Task<> LeaseWork::settle(core::Stored<core::Sandbox> sandbox) {
     BERTH_TRY(auto current, store::find_sandbox(s, core::Reach::everything(), row.id));
     if (acted) {
       BERTH_DO(store::move_sandbox(s, std::move(current), SandboxEvent::destroyed, now));
-      return {};
+      return forget_secrets(s, call_of(stand_in), row.config);
     }
     current.value.failure_reason =
         std::string{name_of(acted.error().code)} + ": " + acted.error().message;

@@ -52,6 +52,8 @@ class LeaseWork {
   Task<Row> settle(Row lease);
   // The same for a sandbox that serves nobody any more.
   Task<> settle(core::Stored<core::Sandbox> sandbox);
+  // On an operator's word: the lease and its sandbox are over, whatever the provider still holds.
+  Result<Row> force_end(store::Session& session, Row lease, const std::string& reason);
 
   // A secret that a draft of an environment names.
   Task<ResolvedSecret> read_for_draft(const core::Call& call, const core::CompanyId& company,
@@ -63,13 +65,16 @@ class LeaseWork {
 
  private:
   Result<> intend_sandbox(store::Session& session, const core::Environment& environment,
-                          core::LeaseRecord& lease);
+                          const std::optional<core::AgentId>& agent, core::LeaseRecord& lease);
   Result<Row> record_acquired(store::Session& session, const core::LeaseId& id,
                               const drivers::Acquired& acquired);
   Task<> act(core::LeaseRecord lease);
   Result<Row> record_settled(store::Session& session, const core::LeaseId& id,
                              const Result<>& outcome);
   Result<> end_sandbox(store::Session& session, const core::LeaseRecord& lease);
+  // Secrets of a config that were kept for its teardown alone are no longer needed.
+  Result<> forget_secrets(store::Session& session, const core::Call& call,
+                          const bj::object& config);
 
   Means& means_;
   const drivers::Registry& drivers_;

@@ -124,8 +124,7 @@ Task<LeaseView> Leases::force_resolve(core::Call call, core::LeaseId id, ForceRe
                     "cancel the run: berth run cancel " + run->value.id.str());
       }
     }
-    BERTH_TRY(row,
-              store::force_resolve_lease(s, std::move(row), wanted.reason, means_.clock.now()));
+    BERTH_TRY(row, work_.force_end(s, std::move(row), wanted.reason));
     Entry entry = entry_of(row.value, "environment.lease_force_resolved");
     entry.details["reason"] = wanted.reason;
     BERTH_DO(record(s, means_, call, std::move(entry)));

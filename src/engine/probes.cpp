@@ -96,6 +96,8 @@ Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& repo
     const Result<> ran = co_await try_command(*driver, held->facts);
     const bool cannot = !ran && ran.error().code == Errc::execution_unsupported;
     if (!cannot) steps.end("command", ran, "Ran a command");
+    row.value.release_event =
+        ran || cannot ? core::LeaseEvent::release_succeeded : core::LeaseEvent::release_failed;
     if (report.details) (*report.details)["leaseId"] = row.value.id.str();
     if (report.details && row.value.provider_lease_id) {
       (*report.details)["providerLeaseId"] = *row.value.provider_lease_id;

@@ -80,6 +80,13 @@ Result<Entry> entry_at(const Fd& index, std::int64_t number) {
   return entry;
 }
 
+// How many bytes there are of whole pieces.
+Result<std::int64_t> bytes_known(const Fd& index, std::int64_t count) {
+  if (count == 0) return 0;
+  BERTH_TRY(const Entry last, entry_at(index, count - 1));
+  return end_of(last);
+}
+
 // The number of the piece that holds the offset; `count` when none does yet.
 Result<std::int64_t> find_entry(const Fd& index, std::int64_t count, std::int64_t offset) {
   std::int64_t low = 0;
@@ -224,11 +231,7 @@ Result<RunLogWriter> RunLogs::writer(const core::RunId& run) const {
   BERTH_TRY(const std::int64_t bytes_there, size_of(bytes));
   BERTH_TRY(const std::int64_t index_there, size_of(index));
   std::int64_t entries = index_there / entry_bytes;
-  std::int64_t there = 0;
-  if (entries > 0) {
-    BERTH_TRY(const Entry last, entry_at(index, entries - 1));
-    there = end_of(last);
-  }
+  BERTH_TRY(std::int64_t there, bytes_known(index, entries));
   // After a power cut the index may know more than the disk has: everything is written again.
   if (there > bytes_there) there = entries = 0;
   if (::ftruncate(bytes.get(), there) != 0 ||
@@ -263,6 +266,25 @@ Result<LogBlock> RunLogs::read(const core::RunId& run, std::int64_t offset,
                             .bytes = {block.bytes.get() + (entry.offset - begin), entry.size}});
   }
   return block;
+}
+
+Result<std::string> RunLogs::read_bytes(const core::RunId& run, std::int64_t offset,
+                                        std::size_t bytes_max) const {
+  std::string text;
+  if (!has(run)) return text;
+  BERTH_TRY(const Fd index, open_file(index_file(run), O_RDONLY));
+  BERTH_TRY(const Fd bytes, open_file(bytes_file(run), O_RDONLY));
+  BERTH_TRY(const std::int64_t index_size, size_of(index));
+  BERTH_TRY(const std::int64_t end, bytes_known(index, index_size / entry_bytes));
+  if (offset >= end) return text;
+  const std::size_t size = std::min(bytes_max, static_cast<std::size_t>(end - offset));
+  Result<> done;
+  text.resize_and_overwrite(size, [&](char* into, std::size_t room) {
+    done = read_at(bytes, {into, room}, offset);
+    return room;
+  });
+  if (!done) return std::unexpected(std::move(done).error());
+  return text;
 }
 
 Result<> RunLogs::remove(const core::RunId& run) const {

@@ -83,6 +83,9 @@ class RunLogs {
   // Whole pieces from the one that holds `offset` on, until there are `bytes_max` bytes of them or
   // very many. None when nothing is there yet.
   Result<LogBlock> read(const core::RunId& run, std::int64_t offset, std::size_t bytes_max) const;
+  // The bytes of both streams from `offset` on, whatever pieces they came in.
+  Result<std::string> read_bytes(const core::RunId& run, std::int64_t offset,
+                                 std::size_t bytes_max) const;
   bool has(const core::RunId& run) const;
   Result<> remove(const core::RunId& run) const;
 

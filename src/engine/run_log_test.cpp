@@ -53,7 +53,10 @@ TEST_F(RunLog, GivesBackWhatWasAppendedFromAnyPlace) {
   }
   EXPECT_EQ(log.size(), static_cast<std::int64_t>(all.size()));
   for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, std::size_t{777}, all.size()}) {
-    EXPECT_EQ(text_from(static_cast<std::int64_t>(offset)), all.substr(offset)) << offset;
+    const auto place = static_cast<std::int64_t>(offset);
+    EXPECT_EQ(text_from(place), all.substr(offset)) << offset;
+    EXPECT_EQ(logs_->read_bytes(run_, place, 1U << 20), all.substr(offset)) << offset;
+    EXPECT_EQ(logs_->read_bytes(run_, place, 100), all.substr(offset, 100)) << offset;
   }
   const auto block = logs_->read(run_, 0, 1);
   ASSERT_TRUE(block && !block->pieces.empty());
@@ -106,6 +109,7 @@ TEST_F(RunLog, SaysThatItsIndexIsDamaged) {
 TEST_F(RunLog, OfARunThatSaidNothingIsEmpty) {
   EXPECT_FALSE(logs_->has(run_));
   EXPECT_EQ(text_from(0), "");
+  EXPECT_EQ(logs_->read_bytes(run_, 0, 1000), "");
 }
 
 TEST_F(RunLog, PassesOverWhatAnEarlierWriterHasWritten) {
@@ -137,6 +141,7 @@ TEST_F(RunLog, GoesOnWhereATornPieceWasCutOff) {
   // As a crash leaves it: the bytes are there, half of the entry is not.
   ASSERT_EQ(::truncate(file(".index").c_str(), 24 + 10), 0);
   EXPECT_EQ(text_from(0), "whole\n");
+  EXPECT_EQ(logs_->read_bytes(run_, 0, 1000), "whole\n");
   RunLogWriter log = writer();
   ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, "whole\n"));
   ASSERT_TRUE(log.append(OutputStream::stdout_, Time{2}, "torn\n"));

@@ -29,6 +29,12 @@ bool is_over_for_us(const Error& error) {
   return error.code == Errc::cancelled || error.code == Errc::node_fenced;
 }
 
+// Whether a run that is worked on comes into this state by this event.
+bool follows(RunState state, RunEvent event) {
+  return core::advance(RunState::starting, event) == state ||
+         core::advance(RunState::running, event) == state;
+}
+
 std::string sentence_of(const core::Environment& environment) {
   return "environment \"" + environment.name + "\" (" + std::string{name_of(environment.driver)} +
          ")";
@@ -136,7 +142,7 @@ Task<> RunWork::acquire() {
     const Change next = [this](core::Run& run) {
       core::enter_phase(run.phases, RunPhase::realize, tools_.means.clock.now());
     };
-    return record_in(s, std::nullopt, next, "");
+    return record_in(s, next);
   };
   Result<LeaseWork::Held> held = co_await tools_.leases.acquire(lease_, std::move(callback), enter);
   if (!held) {
@@ -190,7 +196,8 @@ Task<> RunWork::start() {
       run.started_at = started.started_at;
       core::enter_phase(run.phases, RunPhase::execute, tools_.means.clock.now());
     };
-    BERTH_DO(record_in(s, RunEvent::started, change, "The command runs"));
+    BERTH_TRY(const bool is_news, move_in(s, RunEvent::started, change, "The command runs"));
+    if (!is_news) return {};
     return note(s, run_.value,
                 {.type = "adapter.invoke",
                  .message = "Started " + ready.shown.argv.front(),
@@ -481,10 +488,11 @@ Task<> RunWork::finish(End end) {
     core::enter_phase(run.phases, RunPhase::release, tools_.means.clock.now());
   };
   const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
-    BERTH_DO(record_in(s, end.event, change, end.error ? end.error->message : "The run is over"));
+    BERTH_TRY(const bool is_news,
+              move_in(s, end.event, change, end.error ? end.error->message : "The run is over"));
     BERTH_TRY(LeaseWork::Row row,
               store::find_lease_record(s, core::Reach::everything(), lease_.value.id));
-    if (core::is_final(row.value.status)) return row;
+    if (!is_news || core::is_final(row.value.status)) return row;
     return tools_.leases.begin_release(s, std::move(row), core::release_event(run_.value.status));
   };
   BERTH_CO_TRY(lease_, co_await tools_.means.store.write(save));
@@ -502,21 +510,32 @@ Task<> RunWork::release() {
   co_return Result<>{};
 }
 
-Result<> RunWork::record_in(store::Session& session, std::optional<RunEvent> event,
-                            const Change& change, const std::string& message) {
+Result<core::Stored<core::Run>> RunWork::our_run(store::Session& session) const {
   BERTH_DO(expect_alive(session, tools_.leases.node()));
-  const Time now = tools_.means.clock.now();
   BERTH_TRY(auto run, store::find_run(session, core::Reach::everything(), id_));
-  if (run.value.node_id != tools_.leases.node()) {
-    return fail(Errc::node_fenced, "Run " + id_.str() + " is with another server now");
-  }
+  if (run.value.node_id == tools_.leases.node()) return run;
+  return fail(Errc::node_fenced, "Run " + id_.str() + " is with another server now");
+}
+
+Result<> RunWork::record_in(store::Session& session, const Change& change) {
+  BERTH_TRY(auto run, our_run(session));
   change(run.value);
-  if (!event) {
-    BERTH_TRY(run_, store::update_run(session, std::move(run), now));
-    return {};
+  BERTH_TRY(run_, store::update_run(session, std::move(run), tools_.means.clock.now()));
+  return {};
+}
+
+Result<bool> RunWork::move_in(store::Session& session, RunEvent event, const Change& change,
+                              const std::string& message) {
+  BERTH_TRY(auto run, our_run(session));
+  if (follows(run.value.status, event)) {
+    run_ = std::move(run);
+    return false;
   }
-  BERTH_TRY(run_, store::move_run(session, std::move(run), *event, now));
-  return note(session, run_.value, {.message = message}, now);
+  const Time now = tools_.means.clock.now();
+  change(run.value);
+  BERTH_TRY(run_, store::move_run(session, std::move(run), event, now));
+  BERTH_DO(note(session, run_.value, {.message = message}, now));
+  return true;
 }
 
 void RunWork::hide(const Secret& value) {

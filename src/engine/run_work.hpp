@@ -91,10 +91,14 @@ class RunWork {
   Task<> finish(End end);
   Task<> release();
 
-  // One transaction of this node on the run: read, change, write, and the event that tells it.
+  // In a transaction: the run as it is, while it is this node's.
+  Result<core::Stored<core::Run>> our_run(store::Session& session) const;
   using Change = std::function<void(core::Run&)>;
-  Result<> record_in(store::Session& session, std::optional<core::RunEvent> event,
-                     const Change& change, const std::string& message);
+  Result<> record_in(store::Session& session, const Change& change);
+  // Moves the run on, with the event that tells it. False when that has been done: by an attempt
+  // whose answer was lost on its way from the store.
+  Result<bool> move_in(store::Session& session, core::RunEvent event, const Change& change,
+                       const std::string& message);
   core::Call call() const;
   Task<> cancel_command();
   Task<> renew_command();

@@ -361,15 +361,25 @@ Task<LogText> Runs::log(core::Call call, core::RunId id, LogRead read) {
     return store::find_run(s, core::Reach::of(call.who), id);
   }));
   BERTH_CO_DO(expect_log(row.value));
-  BERTH_CO_TRY(const LogBlock block, logs_.read(id, read.offset, read.bytes_max));
-  core::LogPage page = read.format == LogFormat::raw
-                           ? core::log_bytes(block.pieces, read.offset, read.bytes_max, read.stream)
-                           : core::log_lines(block.pieces, read.offset, read.bytes_max);
+  BERTH_CO_TRY(core::LogPage page, read_page(id, read));
   const bool is_over = core::is_final(row.value.status);
   co_return LogText{.run_id = id,
                     .content = std::move(page.content),
                     .next_offset = page.next_offset,
                     .eof = is_over && page.next_offset >= row.value.log_bytes};
+}
+
+Result<core::LogPage> Runs::read_page(const core::RunId& id, const LogRead& read) const {
+  if (read.format == LogFormat::raw && !read.stream) {
+    BERTH_TRY(std::string bytes, logs_.read_bytes(id, read.offset, read.bytes_max));
+    const std::int64_t next = read.offset + static_cast<std::int64_t>(bytes.size());
+    return core::LogPage{.content = std::move(bytes), .next_offset = next};
+  }
+  BERTH_TRY(const LogBlock block, logs_.read(id, read.offset, read.bytes_max));
+  if (read.format == LogFormat::lines) {
+    return core::log_lines(block.pieces, read.offset, read.bytes_max);
+  }
+  return core::log_bytes(block.pieces, read.offset, read.bytes_max, read.stream);
 }
 
 Result<> Runs::expect_log(const core::Run& run) const {

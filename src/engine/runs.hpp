@@ -119,6 +119,7 @@ class Runs {
 
  private:
   core::Run announced(core::Run run);
+  Result<core::LogPage> read_page(const core::RunId& id, const LogRead& read) const;
   // log_unavailable when another server has it.
   Result<> expect_log(const core::Run& run) const;
 

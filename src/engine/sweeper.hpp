@@ -15,10 +15,12 @@ class Sweeper {
 
   // Until it is cancelled.
   Task<> sweep();
+  // One look at what is due; what it begins goes on by itself.
+  Task<> sweep_once();
+  bool is_idle() const { return work_.size() == 0; }
   Task<> stop() { co_return co_await work_.stop(); }
 
  private:
-  Task<> sweep_once();
   // Leases of which this machine still holds something although their rows are final: what a server
   // left behind that was fenced and then killed.
   Task<> sweep_held();

@@ -46,6 +46,7 @@ Task<> Workshop::dispatch() {
 }
 
 Task<> Workshop::take_queued() {
+  if (is_unsure_) BERTH_CO_DO(co_await take_unanswered());
   const QueueLimits room = limits();
   if (room.running >= room.limit) co_return Result<>{};
   // Most looks find nothing, and a look need not wait for writers.
@@ -53,11 +54,35 @@ Task<> Workshop::take_queued() {
     return store::queued_runs(s, {}, 1);
   }));
   if (waiting.empty()) co_return Result<>{};
-  BERTH_CO_TRY(auto claimed, co_await tools_.means.store.write([&](store::Session& s) {
+  const auto claim = [&](store::Session& s) {
     return claim_queued(s, tools_.means, catalog_, tools_.leases, room);
-  }));
+  };
+  Result<std::vector<ClaimedRun>> claimed = co_await tools_.means.store.write(claim);
+  if (!claimed) {
+    is_unsure_ = is_unsure_ || is_outage(claimed.error().code);
+    co_return std::unexpected(std::move(claimed).error());
+  }
   fault_point("claim.recorded");
-  for (ClaimedRun& run : claimed) start(std::move(run));
+  for (ClaimedRun& run : *claimed) start(std::move(run));
+  co_return Result<>{};
+}
+
+Task<> Workshop::take_unanswered() {
+  const auto limit = static_cast<std::int64_t>(live_.size() + adopting_.size()) +
+                     tools_.options.runs_max + orphans_at_a_time;
+  BERTH_CO_TRY(const auto runs, co_await tools_.means.store.read([&](store::Session& s) {
+    return store::runs_of_node(s, tools_.leases.node(), limit);
+  }));
+  is_unsure_ = false;
+  for (const auto& run : runs) {
+    const core::RunId& id = run.value.id;
+    if (live_.contains(id) || adopting_.contains(id)) continue;
+    // It may have ended since; while nobody here works on it, it stays as it is now.
+    BERTH_CO_TRY(ClaimedRun rows, co_await look_again(id));
+    if (core::is_final(rows.run.value.status)) continue;
+    log::info("run.unanswered", {{"run", id}});
+    start(std::move(rows));
+  }
   co_return Result<>{};
 }
 
@@ -107,7 +132,13 @@ Task<> Workshop::adopt_orphans() {
   for (auto& run : orphans) {
     if (live_.contains(run.value.id)) continue;
     const core::RunId id = run.value.id;
+    adopting_.insert(id);
     const Result<> adopted = co_await adopt(std::move(run));
+    adopting_.erase(id);
+    if (!adopted && is_outage(adopted.error().code)) {
+      is_unsure_ = true;
+      poke();
+    }
     if (!adopted && adopted.error().code != Errc::conflict) {
       log::warn("run.adopt_failed", {{"run", id}, {"error", adopted.error().message}});
     }

@@ -53,6 +53,9 @@ class Workshop final : public RedactionSink {
 
  private:
   Task<> take_queued();
+  // A store that goes away while it commits may have made a claim whose answer never came: such a
+  // run is this server's, and nobody works on it.
+  Task<> take_unanswered();
   Task<> adopt(core::Stored<core::Run> run);
   Task<> interrupt(core::RunId id);
   Task<> look_for_cancels();
@@ -64,6 +67,8 @@ class Workshop final : public RedactionSink {
   const Catalog& catalog_;
   std::set<core::NodeId> former_;
   std::map<core::RunId, std::shared_ptr<RunWork>> live_;
+  std::set<core::RunId> adopting_;  // about to be in live_
+  bool is_unsure_ = false;          // a claim has failed, or only its answer
   std::map<core::RunState, std::int64_t> ended_;
   asio::steady_timer news_;
   bool has_news_ = true;

@@ -44,12 +44,39 @@ Database::Work FailingDatabase::counted(Work work) {
   };
 }
 
+void FailingDatabase::fail_transaction(std::int64_t nth, Way way, Errc code) {
+  transactions_ = 0;
+  failing_transaction_ = nth;
+  way_ = way;
+  code_ = code;
+}
+
+void FailingDatabase::refuse_transaction(std::int64_t nth, Errc code) {
+  fail_transaction(nth, Way::refuse, code);
+}
+
+void FailingDatabase::lose_answer(std::int64_t nth) {
+  fail_transaction(nth, Way::lose_answer, Errc::store_unreachable);
+}
+
+void FailingDatabase::transact(Verb verb, Work work, Done done) {
+  if (++transactions_ != failing_transaction_) {
+    return (inner_.*verb)(counted(std::move(work)), std::move(done));
+  }
+  const Error failure{code_, "the store failed as it was told to"};
+  if (way_ == Way::refuse) return done(std::unexpected(failure));
+  (inner_.*verb)(counted(std::move(work)),
+                 [done = std::move(done), failure](Result<> result) mutable {
+                   done(result ? Result<>{std::unexpected(failure)} : std::move(result));
+                 });
+}
+
 void FailingDatabase::read(Work work, Done done) {
-  inner_.read(counted(std::move(work)), std::move(done));
+  transact(&Database::read, std::move(work), std::move(done));
 }
 
 void FailingDatabase::write(Work work, Done done) {
-  inner_.write(counted(std::move(work)), std::move(done));
+  transact(&Database::write, std::move(work), std::move(done));
 }
 
 }  // namespace berth::store

@@ -6,8 +6,9 @@
 
 namespace berth::store {
 
-// A database whose n-th statement fails, for tests that walk a use case through every step it may
-// break at. Everything else goes to the database below, which must outlive this one.
+// A database whose n-th statement or n-th transaction fails, for tests that walk a use case through
+// every step it may break at. Everything else goes to the database below, which must outlive this
+// one.
 class FailingDatabase final : public Database {
  public:
   explicit FailingDatabase(Database& inner) : inner_(inner) {}
@@ -17,16 +18,34 @@ class FailingDatabase final : public Database {
   // How many statements came since the last fail_at.
   std::int64_t statements() const { return count_; }
 
+  // The n-th transaction from here on, a read or a write, is refused with this code before it does
+  // anything; 0 is none.
+  void refuse_transaction(std::int64_t nth, Errc code);
+  // The n-th transaction is made, but whoever asked for it hears that the store went away: as when
+  // a server dies while it commits.
+  void lose_answer(std::int64_t nth);
+  // Whether the transaction that was to fail has been asked for.
+  bool has_failed() const { return transactions_ >= failing_transaction_; }
+
   EngineKind engine() const override { return inner_.engine(); }
   void read(Work work, Done done) override;
   void write(Work work, Done done) override;
 
  private:
+  enum class Way { refuse, lose_answer };
+  using Verb = void (Database::*)(Work, Done);
+  void fail_transaction(std::int64_t nth, Way way, Errc code);
+  void transact(Verb verb, Work work, Done done);
   Work counted(Work work);
 
   Database& inner_;
   std::atomic<std::int64_t> count_ = 0;
   std::atomic<std::int64_t> fail_at_ = 0;
+  // Only the thread that asks for transactions looks at these.
+  std::int64_t transactions_ = 0;
+  std::int64_t failing_transaction_ = 0;
+  Way way_ = Way::refuse;
+  Errc code_ = Errc::store_failed;
 };
 
 }  // namespace berth::store

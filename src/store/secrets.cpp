@@ -1,6 +1,7 @@
 #include "store/secrets.hpp"
 
 #include "store/constraint.hpp"
+#include "store/moving.hpp"
 #include "store/paging.hpp"
 #include "store/settings.hpp"
 
@@ -86,6 +87,16 @@ Result<std::vector<core::SecretId>> secrets_owned_by(Session& session,
     list.push_back(std::move(id));
   }
   return list;
+}
+
+Result<bool> is_needed_for_teardown(Session& session, const core::SecretId& id) {
+  // Configs are text to the store. An id stands in no other id, so looking for it is exact.
+  static const std::string sql =
+      "select 1 from environment_leases where status in (" + unfinished_states<core::LeaseState>() +
+      ") and teardown like $1 union all select 1 from sandboxes where status in (" +
+      unfinished_states<core::SandboxState>() + ") and config like $1 limit 1";
+  BERTH_TRY(const Rows found, query(session, sql, "%" + id.str() + "%"));
+  return !found.rows.empty();
 }
 
 Result<std::map<std::string, std::int64_t>> binding_counts(Session& session,

@@ -29,6 +29,8 @@ Result<> delete_secret(Session& session, const core::SecretId& id);
 // The secrets that were made for fields of this environment.
 Result<std::vector<core::SecretId>> secrets_owned_by(Session& session,
                                                      const core::EnvironmentId& environment);
+// Whether a lease or a sandbox that is not over was made with this secret.
+Result<bool> is_needed_for_teardown(Session& session, const core::SecretId& id);
 // How many bindings name each of these secrets: (secret id, count), absent for none.
 Result<std::map<std::string, std::int64_t>> binding_counts(Session& session,
                                                            const core::CompanyId& company);

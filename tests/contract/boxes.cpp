@@ -1,0 +1,80 @@
+#include "contract/boxes.hpp"
+
+namespace berth::engine {
+
+using namespace drivers;
+
+void Boxes::note(std::string_view verb, const LeaseFacts& lease) {
+  verbs.push_back(std::string{verb} + " " + lease.provider_lease_id.value_or("nothing"));
+  secrets.clear();
+  for (const auto& [path, value] : lease.secrets) secrets.emplace(path, value.reveal());
+}
+
+Result<> Boxes::expect_willing(const LeaseFacts& lease) const {
+  if (!refused.contains("") && !refused.contains(lease.provider_lease_id.value_or("nothing"))) {
+    return {};
+  }
+  return fail(Errc::provider_unavailable, "the box is stuck");
+}
+
+Task<ProbeReport> Boxes::probe(const AcquireRequest& /*request*/) {
+  co_return ProbeReport{.ok = true, .driver = core::DriverKind::sandbox, .details = bj::object{}};
+}
+
+Task<Acquired> Boxes::acquire(const AcquireRequest& request) {
+  if (refuses_to_acquire) co_return fail(Errc::provider_unavailable, "there are no boxes");
+  configs.push_back(request.lease.config);
+  const bool resumes = request.reusable_id && there.contains(*request.reusable_id);
+  const std::string id = resumes ? *request.reusable_id : "box-" + std::to_string(++last_);
+  there.insert(id);
+  note(resumes ? "resume" : "acquire", request.lease);
+  verbs.back() = (resumes ? "resume " : "acquire ") + id;
+  BERTH_CO_DO(co_await processes_.acquire(request));
+  co_return Acquired{.provider = "boxes",
+                     .provider_lease_id = id,
+                     .expires_at = std::exchange(expires_at, std::nullopt),
+                     .resumed = resumes};
+}
+
+Task<Workspace> Boxes::realize(const LeaseFacts& lease, const std::optional<std::string>& wanted) {
+  co_return co_await processes_.realize(lease, wanted);
+}
+
+Task<Started> Boxes::start(const LeaseFacts& lease, const Command& command) {
+  co_return co_await processes_.start(lease, command);
+}
+
+Task<Ended> Boxes::follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
+                          OutputTaker& taker) {
+  co_return co_await processes_.follow(lease, exec_id, offset, taker);
+}
+
+Task<> Boxes::send(const LeaseFacts& lease, const std::string& exec_id, Input input) {
+  co_return co_await processes_.send(lease, exec_id, std::move(input));
+}
+
+Task<> Boxes::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+  co_return co_await processes_.cancel(lease, exec_id, grace_ms);
+}
+
+Task<> Boxes::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+  co_return co_await processes_.renew(lease, deadline_ms);
+}
+
+Task<> Boxes::release(const LeaseFacts& lease, core::LeaseEvent how) {
+  note("release", lease);
+  BERTH_CO_DO(expect_willing(lease));
+  const bj::value* reuse = lease.config.if_contains("reuseLease");
+  const bool stays = reuse != nullptr && *reuse == true;
+  if (lease.provider_lease_id && !stays) there.erase(*lease.provider_lease_id);
+  co_return co_await processes_.release(lease, how);
+}
+
+Task<> Boxes::destroy(const LeaseFacts& lease) {
+  note("destroy", lease);
+  BERTH_CO_DO(expect_willing(lease));
+  if (lease.provider_lease_id) there.erase(*lease.provider_lease_id);
+  co_return co_await processes_.destroy(lease);
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "drivers/driver.hpp"
+
+#include <set>
+
+namespace berth::engine {
+
+// Sandboxes for tests: each has an id of its own and is there until it is destroyed; what runs in
+// them are processes of this machine. Verbs can be made to fail.
+class Boxes final : public drivers::Driver {
+ public:
+  explicit Boxes(drivers::Driver& processes) : processes_(processes) {}
+
+  std::set<std::string> there;    // ids of those that are alive
+  std::set<std::string> refused;  // ids whose end is refused; "" refuses every one
+  bool refuses_to_acquire = false;
+  std::optional<Time> expires_at;   // of the next lease
+  std::vector<std::string> verbs;   // "acquire box-1", "resume box-1", "release box-1", ...
+  std::vector<bj::object> configs;  // that acquire was given
+  std::map<std::string, std::string> secrets;  // as the last verb had them
+
+  Task<drivers::ProbeReport> probe(const drivers::AcquireRequest& request) override;
+  Task<drivers::Acquired> acquire(const drivers::AcquireRequest& request) override;
+  Task<drivers::Workspace> realize(const drivers::LeaseFacts& lease,
+                                   const std::optional<std::string>& wanted) override;
+  Task<drivers::Started> start(const drivers::LeaseFacts& lease,
+                               const drivers::Command& command) override;
+  Task<drivers::Ended> follow(const drivers::LeaseFacts& lease, const std::string& exec_id,
+                              std::uint64_t offset, drivers::OutputTaker& taker) override;
+  Task<> send(const drivers::LeaseFacts& lease, const std::string& exec_id,
+              drivers::Input input) override;
+  Task<> cancel(const drivers::LeaseFacts& lease, const std::string& exec_id,
+                std::int64_t grace_ms) override;
+  Task<> renew(const drivers::LeaseFacts& lease, std::int64_t deadline_ms) override;
+  Task<> release(const drivers::LeaseFacts& lease, core::LeaseEvent how) override;
+  Task<> destroy(const drivers::LeaseFacts& lease) override;
+
+ private:
+  Result<> expect_willing(const drivers::LeaseFacts& lease) const;
+  void note(std::string_view verb, const drivers::LeaseFacts& lease);
+
+  drivers::Driver& processes_;
+  int last_ = 0;
+};
+
+}  // namespace berth::engine
