@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/json.hpp"
 #include "base/owned.hpp"
 #include "base/result.hpp"
 #include "base/time.hpp"
