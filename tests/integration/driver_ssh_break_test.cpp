@@ -135,7 +135,7 @@ TEST_P(SshBreakTest, AConnectionEndsWithTheServerThatMadeIt) {
         const auto server = ssh_place().make_driver(loop.get_executor(), pool_);
         bool acquired = false;
         asio::co_spawn(loop, server->acquire(wanted),
-                       [&](std::exception_ptr, const Result<Acquired>& result) {
+                       [&](const std::exception_ptr&, const Result<Acquired>& result) {
                          acquired = result.has_value();
                          loop.stop();
                        });

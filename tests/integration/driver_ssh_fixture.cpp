@@ -16,7 +16,7 @@ SshPlace::SshPlace(std::vector<std::string> sshd_settings) : sshd_(std::move(ssh
 
 std::unique_ptr<Driver> SshPlace::make_driver(asio::any_io_executor executor,
                                               asio::thread_pool& /*pool*/) {
-  auto made = Ssh::open(std::move(executor), clock_, options);
+  auto made = Ssh::open(executor, clock_, options);
   EXPECT_TRUE(made) << made.error().message;
   return made ? *std::move(made) : nullptr;
 }

@@ -343,6 +343,7 @@ INSTANTIATE_TEST_SUITE_P(Ssh, NarrowSshTest,
 
 TEST_P(NarrowSshTest, WhereFewSessionsShareAConnectionThereAreMore) {
   std::vector<LeaseFacts> leases;
+  leases.reserve(4);
   for (int i = 0; i < 4; ++i) leases.push_back(new_lease());
   EXPECT_GT(ssh().master_pids().size(), 1U);
   for (const LeaseFacts& lease : leases) {

@@ -10,16 +10,16 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pwd.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <utility>
 
@@ -34,6 +34,7 @@ constexpr const char* separation_folder = "/run/sshd";
 pid_t spawn(std::vector<std::string> words, std::vector<std::string> environment) {
   const auto pointers = [](std::vector<std::string>& texts) {
     std::vector<char*> out;
+    out.reserve(texts.size() + 1);
     for (std::string& text : texts) out.push_back(text.data());
     out.push_back(nullptr);
     return out;
@@ -53,6 +54,15 @@ pid_t spawn(std::vector<std::string> words, std::vector<std::string> environment
 
 void run(std::vector<std::string> words) {
   BERTH_ASSERT((Spawned{std::move(words), {}}.wait() == 0));
+}
+
+std::string own_user() {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> text{};
+  ::getpwuid_r(::getuid(), &entry, text.data(), text.size(), &found);
+  BERTH_ASSERT(found != nullptr);
+  return found->pw_name;
 }
 
 int free_port() {
@@ -132,10 +142,8 @@ std::string PrivateSshd::missing() {
   return "";
 }
 
-PrivateSshd::PrivateSshd(std::vector<std::string> settings) : port_(free_port()) {
-  const passwd* me = ::getpwuid(::getuid());
-  BERTH_ASSERT(me != nullptr);
-  user_ = me->pw_name;
+PrivateSshd::PrivateSshd(const std::vector<std::string>& settings) : port_(free_port()) {
+  user_ = own_user();
   if (::getuid() == 0) ::mkdir(separation_folder, 0755);
   for (const char* name : {"host_key", "other_host_key", "client_key", "strange_key"}) {
     run({keygen_program, "-q", "-t", "ed25519", "-N", "", "-f", folder_.file(name)});

@@ -33,7 +33,7 @@ class PrivateSshd {
   static std::string missing();
 
   // Lines for its configuration, as `MaxSessions 2`.
-  explicit PrivateSshd(std::vector<std::string> settings = {});
+  explicit PrivateSshd(const std::vector<std::string>& settings = {});
   PrivateSshd(const PrivateSshd&) = delete;
   PrivateSshd& operator=(const PrivateSshd&) = delete;
   ~PrivateSshd();

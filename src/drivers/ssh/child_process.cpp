@@ -70,6 +70,7 @@ struct SpawnPlan {
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -144,7 +145,8 @@ struct ChildProcess::Life : std::enable_shared_from_this<ChildProcess::Life> {
   asio::steady_timer gone;  // expires never; cancelled when the process has been reaped
 };
 
-Result<ChildProcess> ChildProcess::start(asio::any_io_executor executor, const ProgramCall& call) {
+Result<ChildProcess> ChildProcess::start(const asio::any_io_executor& executor,
+                                         const ProgramCall& call) {
   BERTH_TRY(Ends in, make_pipe());
   BERTH_TRY(Ends out, make_pipe());
   BERTH_TRY(Ends err, make_pipe());
@@ -228,7 +230,7 @@ struct KillTimer::Watch {
   bool has_struck = false;
 };
 
-KillTimer::KillTimer(asio::any_io_executor executor, ChildProcess& child,
+KillTimer::KillTimer(const asio::any_io_executor& executor, ChildProcess& child,
                      std::chrono::milliseconds limit)
     : watch_(std::make_shared<Watch>(executor)) {
   watch_->child = &child;

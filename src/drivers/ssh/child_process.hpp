@@ -34,7 +34,7 @@ struct ExitStatus {
 // Destroying it kills the group; the kernel's notice that it is gone reaps it.
 class ChildProcess {
  public:
-  static Result<ChildProcess> start(asio::any_io_executor executor, const ProgramCall& call);
+  static Result<ChildProcess> start(const asio::any_io_executor& executor, const ProgramCall& call);
   ChildProcess(ChildProcess&&) noexcept = default;
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   ~ChildProcess();
@@ -71,7 +71,8 @@ class ChildProcess {
 // process outlives the timer and stays where it is.
 class KillTimer {
  public:
-  KillTimer(asio::any_io_executor executor, ChildProcess& child, std::chrono::milliseconds limit);
+  KillTimer(const asio::any_io_executor& executor, ChildProcess& child,
+            std::chrono::milliseconds limit);
   KillTimer(const KillTimer&) = delete;
   KillTimer& operator=(const KillTimer&) = delete;
   ~KillTimer();

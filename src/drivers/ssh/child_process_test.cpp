@@ -20,10 +20,10 @@ class ChildProcessTest : public testing::Test {
   template <class T>
   Result<T> await(Task<T> task) {
     std::optional<Result<T>> end;
-    asio::co_spawn(loop_, std::move(task),
-                   [&](std::exception_ptr, Result<T> result) { end = std::move(result); });
-    loop_.restart();
-    loop_.run_for(60s);
+    asio::co_spawn(loop, std::move(task),
+                   [&](const std::exception_ptr&, Result<T> result) { end = std::move(result); });
+    loop.restart();
+    loop.run_for(60s);
     return end.value_or(fail(Errc::timed_out, "the test's own limit"));
   }
   static ProgramCall shell(std::string script, std::vector<std::string> environment = {}) {
@@ -32,7 +32,7 @@ class ChildProcessTest : public testing::Test {
             .environment = std::move(environment)};
   }
 
-  asio::io_context loop_;
+  asio::io_context loop;
 };
 
 Task<Finished> run_with_input(ProgramCall call, std::string input) {
@@ -82,12 +82,12 @@ TEST_F(ChildProcessTest, AProgramThatIsNotThereIsAnError) {
 TEST_F(ChildProcessTest, WhatIsDestroyedIsKilledAndReaped) {
   pid_t pid = 0;
   {
-    auto child = ChildProcess::start(loop_.get_executor(), shell("sleep 100"));
+    auto child = ChildProcess::start(loop.get_executor(), shell("sleep 100"));
     ASSERT_TRUE(child) << child.error().message;
     pid = child->pid();
   }
-  loop_.run_for(60s);
-  EXPECT_TRUE(loop_.stopped());
+  loop.run_for(60s);
+  EXPECT_TRUE(loop.stopped());
   EXPECT_NE(::kill(pid, 0), 0) << "it lives, or is a zombie";
 }
 

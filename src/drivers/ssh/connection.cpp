@@ -57,18 +57,16 @@ bool is_like_here(const Place& place) {
 
 }  // namespace
 
-Result<KeeperName> KeeperProgram::name() {
-  if (name_) return *name_;
-  BERTH_TRY(const std::string program, bytes());
-  const std::string sha256 = sha256_hex(program);
-  name_ = KeeperName{.file = "keeper-" + sha256.substr(0, hash_prefix),
-                     .sha256 = sha256,
-                     .version = std::string{keeper::version()}};
-  return *name_;
-}
-
-Result<std::string> KeeperProgram::bytes() const {
-  return read_file(path_, program_bytes_max);
+Result<const KeeperProgram::Loaded*> KeeperProgram::load() {
+  if (!loaded_) {
+    BERTH_TRY(std::string bytes, read_file(path_, program_bytes_max));
+    const std::string sha256 = sha256_hex(bytes);
+    loaded_ = Loaded{.name = {.file = "keeper-" + sha256.substr(0, hash_prefix),
+                              .sha256 = sha256,
+                              .version = std::string{keeper::version()}},
+                     .bytes = std::move(bytes)};
+  }
+  return &*loaded_;
 }
 
 Connection::Connection(const Shared& shared, Target target)
@@ -173,9 +171,9 @@ Task<Place> Connection::survey(std::string workspace) {
 }
 
 Task<Place> Connection::look_around(const std::string& workspace) {
-  BERTH_CO_TRY(const KeeperName name, shared_.keeper.name());
+  BERTH_CO_TRY(const KeeperProgram::Loaded* const program, shared_.keeper.load());
   const RunLimits limits{.time = shared_.options.script_limit};
-  BERTH_CO_TRY(const ScriptEnd end, co_await ask(survey_script(workspace, name), limits));
+  BERTH_CO_TRY(const ScriptEnd end, co_await ask(survey_script(workspace, program->name), limits));
   BERTH_CO_TRY(Place place, place_of(target_, workspace, end));
   if (shared_.options.supervision == Supervision::shell) {
     place.keeper.reset();
@@ -183,17 +181,17 @@ Task<Place> Connection::look_around(const std::string& workspace) {
   } else if (!place.keeper && !is_like_here(place)) {
     place.no_keeper = "the host is " + place.system + " on " + place.machine;
   } else if (!place.keeper) {
-    BERTH_CO_DO(co_await bring_keeper(place, name));
+    BERTH_CO_DO(co_await bring_keeper(place, *program));
   }
   co_return place;
 }
 
 // The second folder serves where the first cannot be written or nothing in it may be run. A disk
 // that is full is said: work that begins without a keeper would only fail later.
-Task<> Connection::bring_keeper(Place& place, const KeeperName& name) {
+Task<> Connection::bring_keeper(Place& place, const KeeperProgram::Loaded& program) {
   std::optional<Error> last;
   for (const std::string& folder : keeper_folders(place.home, place.cwd)) {
-    Result<std::string> brought = co_await upload(folder, name);
+    Result<std::string> brought = co_await upload(folder, program);
     if (brought) {
       place.keeper = *std::move(brought);
       co_return Result<>{};
@@ -206,11 +204,11 @@ Task<> Connection::bring_keeper(Place& place, const KeeperName& name) {
   co_return Result<>{};
 }
 
-Task<std::string> Connection::upload(const std::string& folder, const KeeperName& name) {
-  BERTH_CO_TRY(const std::string program, shared_.keeper.bytes());
-  BERTH_CO_TRY(Session session, co_await begin(upload_script(folder, name)));
+Task<std::string> Connection::upload(const std::string& folder,
+                                     const KeeperProgram::Loaded& program) {
+  BERTH_CO_TRY(Session session, co_await begin(upload_script(folder, program.name)));
   const RunLimits limits{.time = shared_.options.upload_limit};
-  BERTH_CO_TRY(const Finished end, co_await finish(session.process(), program, limits));
+  BERTH_CO_TRY(const Finished end, co_await finish(session.process(), program.bytes, limits));
   if (const auto path = fact(end.out, "keeper"); path && end.status.is_success()) {
     log::info("ssh.keeper_uploaded", {{"target", target_.name()}, {"path", *path}});
     co_return *path;
@@ -219,7 +217,7 @@ Task<std::string> Connection::upload(const std::string& folder, const KeeperName
   if (end.timed_out || !end.status.code || *end.status.code == 255) {
     co_return std::unexpected(why_no_session(whom(target_), said));
   }
-  const std::string what = target_.name() + ": " + folder + "/" + name.file;
+  const std::string what = target_.name() + ": " + folder + "/" + program.name.file;
   // A hash that differs on a host without a program to make it is a host where we cannot look.
   co_return std::unexpected(why_not_done(Errc::remote_unsupported, what, said));
 }
@@ -255,6 +253,7 @@ Task<> Connection::close() {
 
 std::vector<pid_t> Connection::master_pids() const {
   std::vector<pid_t> pids;
+  pids.reserve(masters_.size());
   for (const auto& master : masters_) pids.push_back(master->pid());
   return pids;
 }

@@ -25,17 +25,22 @@ struct Place {
   std::string no_keeper = {};              // why there is none
 };
 
-// The program that is copied to hosts, looked at when it is first needed.
+// The program that is copied to hosts. Read when it is first needed, and then kept: the file may be
+// replaced by that of another version while this server runs.
 class KeeperProgram {
  public:
-  explicit KeeperProgram(std::string path) : path_(std::move(path)) {}
+  struct Loaded {
+    KeeperName name;
+    std::string bytes;
+  };
 
-  Result<KeeperName> name();
-  Result<std::string> bytes() const;
+  explicit KeeperProgram(std::string path) : path_(std::move(path)) {}
+  // Stays valid as long as this object.
+  Result<const Loaded*> load();
 
  private:
   std::string path_;
-  std::optional<KeeperName> name_;
+  std::optional<Loaded> loaded_;
 };
 
 // All that leads to one target: its connections, a shell over the first of them, and what was
@@ -95,8 +100,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   Task<std::shared_ptr<Master>> master();
   Task<Place> look_around(const std::string& workspace);
-  Task<> bring_keeper(Place& place, const KeeperName& name);
-  Task<std::string> upload(const std::string& folder, const KeeperName& name);
+  Task<> bring_keeper(Place& place, const KeeperProgram::Loaded& program);
+  Task<std::string> upload(const std::string& folder, const KeeperProgram::Loaded& program);
   Result<> check_open() const;
 
   const Shared& shared_;

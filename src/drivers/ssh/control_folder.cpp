@@ -1,5 +1,6 @@
 #include "drivers/ssh/control_folder.hpp"
 
+#include "base/digest.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -10,7 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -59,13 +62,31 @@ void remove_leftovers(const std::string& root) {
   const Result<std::vector<std::string>> names = names_in(root);
   if (!names) return;
   for (const std::string& name : *names) {
-    const std::string folder = root + "/" + name;
+    const std::string folder = std::string{root}.append("/").append(name);
     const Fd lock = take_lock(folder);
     if (!lock) continue;
     end_processes_of(folder);
     remove_folder(folder);
     log::info("ssh.leftovers_removed", {{"folder", folder}});
   }
+}
+
+// ssh expands '%', '$' and '~' in the names of files, and splits them at blanks.
+bool suits_ssh(const std::string& root) {
+  const std::size_t longest =
+      root.size() + 1 + 2 * folder_name_bytes + name_in_folder_bytes + draft_suffix_bytes;
+  return longest < sizeof(sockaddr_un::sun_path) &&
+         std::ranges::all_of(
+             root,
+             [](unsigned char c) {
+               return std::isalnum(c) != 0 ||
+                      std::string_view{"/._-+,@:"}.contains(static_cast<char>(c));
+             });
+}
+
+std::string substitute_for(const std::string& root) {
+  constexpr std::size_t enough = 12;
+  return "/tmp/berth-" + std::to_string(::geteuid()) + "-" + sha256_hex(root).substr(0, enough);
 }
 
 // Others must not be able to put a socket in the place of ours.
@@ -86,13 +107,8 @@ void FileKind::dispose(const Raw& path) noexcept {
   ::unlink(path.c_str());
 }
 
-Result<ControlFolder> ControlFolder::open(const std::string& root) {
-  const std::size_t longest =
-      root.size() + 1 + 2 * folder_name_bytes + name_in_folder_bytes + draft_suffix_bytes;
-  if (longest >= sizeof(sockaddr_un::sun_path)) {
-    return fail(Errc::config_invalid, root + ": is too long a path for the sockets of ssh",
-                "choose a folder with a shorter path");
-  }
+Result<ControlFolder> ControlFolder::open(const std::string& wanted_root) {
+  const std::string root = suits_ssh(wanted_root) ? wanted_root : substitute_for(wanted_root);
   BERTH_DO(make_private(root));
   // Held until the new folder has its own lock: to another server that starts now, a folder without
   // one is a leftover.

@@ -21,8 +21,9 @@ using ShortLivedFile = Owned<FileKind>;
 // reads them. Mode 0700; a lock in it says that its server lives; it goes with this object.
 class ControlFolder {
  public:
-  // Also removes what servers that were killed left in the root, and ends the ssh processes whose
-  // sockets are there.
+  // In the root, or where its path is too long for a socket or would mean something to ssh, in a
+  // folder of /tmp that is always the same for the root. Also removes what servers that were killed
+  // left there, and ends the ssh processes whose sockets are there.
   static Result<ControlFolder> open(const std::string& root);
   ControlFolder(ControlFolder&&) noexcept = default;
   ControlFolder& operator=(ControlFolder&&) = delete;

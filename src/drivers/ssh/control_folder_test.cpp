@@ -62,10 +62,23 @@ TEST(ControlFolder, AFolderThatOthersMayEnterIsRefused) {
   EXPECT_EQ(ControlFolder::open(sockets).error().code, Errc::config_invalid);
 }
 
-TEST(ControlFolder, APathThatIsTooLongForASocketIsRefused) {
+TEST(ControlFolder, ARootThatDoesNotSuitSshHasAShortSubstitute) {
   const tests::TemporaryFolder root;
-  EXPECT_EQ(ControlFolder::open(root.file(std::string(60, 'x'))).error().code,
-            Errc::config_invalid);
+  for (const std::string& unsuited :
+       {root.file(std::string(80, 'x')), root.file("a b"), root.file("100%h"), root.file("~")}) {
+    std::string parent;
+    {
+      auto folder = ControlFolder::open(unsuited);
+      ASSERT_TRUE(folder) << folder.error().message;
+      parent = parent_of(folder->path());
+      EXPECT_NE(parent, unsuited);
+      EXPECT_LT(folder->next_socket().size() + 17, 108U);
+      auto second = ControlFolder::open(unsuited);
+      ASSERT_TRUE(second) << second.error().message;
+      EXPECT_EQ(parent_of(second->path()), parent) << "or leftovers are not found";
+    }
+    std::filesystem::remove(parent);
+  }
 }
 
 }  // namespace

@@ -93,7 +93,12 @@ Error why_not_connected(const Whom& whom, std::string_view said) {
   const auto* cause =
       std::ranges::find_if(causes, [&](const Cause& c) { return said.contains(c.said); });
   const std::string words = last_words(said);
-  const std::string tail = words.empty() ? "" : " (" + words + ")";
+  // A host that hangs up in the middle of the login leaves ssh without a word.
+  if (words.empty()) {
+    return {Errc::ssh_unreachable, whom.name + ": the connection ended during the login",
+            remedy_for(Errc::ssh_unreachable, whom)};
+  }
+  const std::string tail = " (" + words + ")";
   if (cause == causes.end()) {
     return {Errc::ssh_failed, whom.name + ": ssh failed" + tail,
             remedy_for(Errc::ssh_failed, whom)};

@@ -27,7 +27,7 @@ TEST(Diagnosis, EveryCauseHasItsCodeASentenceAndARemedy) {
        Errc::ssh_key_invalid},
       {"Unable to negotiate with 10.0.0.1 port 22: no matching key exchange method found.",
        Errc::ssh_failed},
-      {"", Errc::ssh_failed},
+      {"\n", Errc::ssh_unreachable},
   };
   for (const auto& [said, code] : cases) {
     const Error error = why_not_connected(whom, said);

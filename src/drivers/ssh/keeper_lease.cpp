@@ -79,9 +79,9 @@ Task<Session> KeeperLease::begin_session() {
                                                    " cannot run a keeper: " + place.no_keeper);
     }
     const std::string keeper = shell_word(*place.keeper);
-    const std::string command = "test -x " + keeper + " && printf \"" +
-                                std::string{keeper_greeting} + "\\n\" && exec " + keeper +
-                                " serve-stdio " + shell_word(paths_.root());
+    std::string command = "test -x " + keeper;
+    command.append(" && printf \"").append(keeper_greeting).append("\\n\" && exec ");
+    command.append(keeper).append(" serve-stdio ").append(shell_word(paths_.root()));
     Result<Session> session =
         co_await connection_->begin_command(command, std::string{keeper_greeting});
     if (session || session.error().code != Errc::ssh_failed || left == 1) co_return session;

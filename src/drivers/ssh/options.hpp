@@ -20,7 +20,8 @@ struct Options {
   // Makes a connection end with this process; where there is none, the next start ends it.
   std::string setpriv_program = "/usr/bin/setpriv";
   std::string keeper_program = {};  // berth-keeper, to be copied to hosts
-  // Holds a folder per running server. Short, because the path of a socket has at most 108 bytes.
+  // Holds a folder per running server. Where its path is too long for a socket, a folder of /tmp
+  // stands in for it.
   std::string control_root = {};
   AmbientIdentity ambient_identity = AmbientIdentity::refused;
   std::optional<std::string> agent_socket = {};  // an ssh-agent for environments without a key

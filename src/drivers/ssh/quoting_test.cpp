@@ -14,8 +14,9 @@ std::string said_by_shell(const std::string& word) {
   asio::io_context loop;
   std::string out;
   const std::string script = "berth_newline='\n'; printf %s " + word;
-  asio::co_spawn(loop, run_program({.program = "/bin/sh", .arguments = {"-c", script}}, {}),
-                 [&](std::exception_ptr, Result<Finished> end) { out = end ? end->out : "-"; });
+  asio::co_spawn(
+      loop, run_program({.program = "/bin/sh", .arguments = {"-c", script}}, {}),
+      [&](const std::exception_ptr&, const Result<Finished>& end) { out = end ? end->out : "-"; });
   loop.run();
   return out;
 }

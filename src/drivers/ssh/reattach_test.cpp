@@ -24,7 +24,7 @@ template <class T>
 Result<T> await(asio::io_context& loop, Task<T> task) {
   std::optional<Result<T>> end;
   asio::co_spawn(loop, std::move(task),
-                 [&](std::exception_ptr, Result<T> result) { end = std::move(result); });
+                 [&](const std::exception_ptr&, Result<T> result) { end = std::move(result); });
   loop.restart();
   loop.run();
   return *std::move(end);

@@ -132,7 +132,7 @@ Task<> ShellLease::bring_input(const keeper::Exec& exec) {
   BERTH_CO_TRY(Session session, co_await connection_->begin(input_script(paths_, exec.exec_id)));
   const RunLimits limits{.time = connection_->options().upload_limit};
   BERTH_CO_TRY(const Finished end, co_await finish(session.process(), exec.stdin_bytes, limits));
-  const std::uint64_t arrived = number_in<std::uint64_t>(fact(end.out, "bytes").value_or(""));
+  const auto arrived = number_in<std::uint64_t>(fact(end.out, "bytes").value_or(""));
   if (end.status.is_success() && arrived == exec.stdin_bytes.size()) co_return Result<>{};
   co_return std::unexpected(why_not_done(
       Errc::command_start_failed, name() + ": exec " + exec.exec_id + ": stdin", remarks(end.out)));
@@ -234,7 +234,7 @@ Result<Ended> ShellLease::end_of(const std::string& exec_id, const Look& look) c
   }
   if (look.state == "lost") return Ended{.outcome = Outcome::lost, .ended_at = now()};
   if (words.size() != 4) return std::unexpected(refusal("exec " + exec_id, words[0]));
-  const std::int64_t status = number_in<std::int64_t>(words[1]);
+  const auto status = number_in<std::int64_t>(words[1]);
   const std::uint64_t said = look.out_size + look.err_size;
   Ended ended{.outcome = parse_name<Outcome>(words[0]).value_or(Outcome::lost),
               .started_at = Time{number_in<std::int64_t>(words[2]) * 1000},

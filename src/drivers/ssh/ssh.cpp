@@ -28,14 +28,13 @@ Result<ssh::LeasePaths> paths_of(const LeaseFacts& lease) {
 
 }  // namespace
 
-Result<std::unique_ptr<Ssh>> Ssh::open(asio::any_io_executor executor, const Clock& clock,
+Result<std::unique_ptr<Ssh>> Ssh::open(const asio::any_io_executor& executor, const Clock& clock,
                                        ssh::Options options) {
   BERTH_TRY(ssh::ControlFolder folder, ssh::ControlFolder::open(options.control_root));
-  return std::unique_ptr<Ssh>{
-      new Ssh{std::move(executor), clock, std::move(options), std::move(folder)}};
+  return std::unique_ptr<Ssh>{new Ssh{executor, clock, std::move(options), std::move(folder)}};
 }
 
-Ssh::Ssh(asio::any_io_executor executor, const Clock& clock, ssh::Options options,
+Ssh::Ssh(const asio::any_io_executor& executor, const Clock& clock, ssh::Options options,
          ssh::ControlFolder folder)
     : options_(std::move(options)),
       folder_(std::move(folder)),

@@ -22,8 +22,8 @@ namespace berth::drivers {
 class Ssh final : public Driver {
  public:
   // Ends what a killed server left of its connections. The clock outlives the driver.
-  static Result<std::unique_ptr<Ssh>> open(asio::any_io_executor executor, const Clock& clock,
-                                           ssh::Options options);
+  static Result<std::unique_ptr<Ssh>> open(const asio::any_io_executor& executor,
+                                           const Clock& clock, ssh::Options options);
 
   // Steps: connect, authenticate, workspace, keeper, callback.
   Task<ProbeReport> probe(const AcquireRequest& request) override;
@@ -45,7 +45,7 @@ class Ssh final : public Driver {
   std::vector<pid_t> master_pids() const;
 
  private:
-  Ssh(asio::any_io_executor executor, const Clock& clock, ssh::Options options,
+  Ssh(const asio::any_io_executor& executor, const Clock& clock, ssh::Options options,
       ssh::ControlFolder folder);
 
   Result<ssh::Connection::Use> connection_of(const LeaseFacts& lease);
