@@ -270,20 +270,14 @@ Result<LogBlock> RunLogs::read(const core::RunId& run, std::int64_t offset,
 
 Result<std::string> RunLogs::read_bytes(const core::RunId& run, std::int64_t offset,
                                         std::size_t bytes_max) const {
-  std::string text;
-  if (!has(run)) return text;
+  if (!has(run)) return std::string{};
   BERTH_TRY(const Fd index, open_file(index_file(run), O_RDONLY));
   BERTH_TRY(const Fd bytes, open_file(bytes_file(run), O_RDONLY));
   BERTH_TRY(const std::int64_t index_size, size_of(index));
   BERTH_TRY(const std::int64_t end, bytes_known(index, index_size / entry_bytes));
-  if (offset >= end) return text;
-  const std::size_t size = std::min(bytes_max, static_cast<std::size_t>(end - offset));
-  Result<> done;
-  text.resize_and_overwrite(size, [&](char* into, std::size_t room) {
-    done = read_at(bytes, {into, room}, offset);
-    return room;
-  });
-  if (!done) return std::unexpected(std::move(done).error());
+  if (offset >= end) return std::string{};
+  std::string text(std::min(bytes_max, static_cast<std::size_t>(end - offset)), '\0');
+  BERTH_DO(read_at(bytes, text, offset));
   return text;
 }
 
