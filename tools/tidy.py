@@ -20,7 +20,8 @@ LAYERS = {
     "src/store": DOMAIN,
     "src/vault": DOMAIN,
     "src/keeper": ("base",),
-    "src/providers": (*DOMAIN, "keeper"),
+    "src/images": DOMAIN,
+    "src/providers": (*DOMAIN, "keeper", "images", "egress"),
     "src/plugins": (*DOMAIN, "providers"),
     "src/drivers": (*DOMAIN, "keeper", "providers", "plugins"),
     "src/workspaces": DOMAIN,
@@ -29,7 +30,7 @@ LAYERS = {
                    "egress"),
     "src/http": (*DOMAIN, "engine"),
     "src/e2b": (*DOMAIN, "engine"),
-    "src/cli": (*DOMAIN, "keeper"),
+    "src/cli": (*DOMAIN, "keeper", "images"),
     "src/app": None,  # sees everything
     "sdk/cpp": ("base",),
     "plugins": ("base", "sdk"),

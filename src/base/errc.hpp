@@ -94,6 +94,19 @@ namespace berth {
   X(ssh_key_invalid)                     \
   X(remote_disk_full)                    \
   X(remote_unsupported)                  \
+  /* our own sandbox */                  \
+  X(sandbox_unavailable)                 \
+  X(sandbox_setup_failed)                \
+  X(isolation_too_weak)                  \
+  X(out_of_memory)                       \
+  X(image_not_found)                     \
+  X(image_invalid)                       \
+  X(image_digest_mismatch)               \
+  X(image_in_use)                        \
+  X(template_not_found)                  \
+  X(file_not_found)                      \
+  X(path_refused)                        \
+  X(port_unreachable)                    \
   /* the vault */                        \
   X(master_key_invalid)                  \
   X(master_key_missing)                  \

@@ -41,7 +41,10 @@ unsigned status_of(Errc code) {
     case Errc::run_not_found:
     case Errc::token_not_found:
     case Errc::secret_not_found:
-    case Errc::exec_not_found: return 404;
+    case Errc::exec_not_found:
+    case Errc::image_not_found:
+    case Errc::template_not_found:
+    case Errc::file_not_found: return 404;
     case Errc::method_not_allowed: return 405;
     case Errc::request_timed_out: return 408;
     case Errc::conflict:
@@ -56,7 +59,8 @@ unsigned status_of(Errc code) {
     case Errc::secret_key_taken:
     case Errc::store_constraint:
     case Errc::exec_id_reused:
-    case Errc::run_not_running: return 409;
+    case Errc::run_not_running:
+    case Errc::image_in_use: return 409;
     case Errc::precondition_failed: return 412;
     case Errc::body_too_large: return 413;
     case Errc::unsupported_media_type: return 415;
@@ -80,7 +84,13 @@ unsigned status_of(Errc code) {
     case Errc::execution_unsupported:
     case Errc::agent_not_runnable:
     case Errc::command_failed:
-    case Errc::ssh_key_invalid: return 422;
+    case Errc::ssh_key_invalid:
+    case Errc::sandbox_unavailable:
+    case Errc::isolation_too_weak:
+    case Errc::image_invalid:
+    case Errc::image_digest_mismatch:
+    case Errc::path_refused:
+    case Errc::out_of_memory: return 422;
     case Errc::header_too_large: return 431;
     case Errc::bug:
     case Errc::io_failed:
@@ -108,7 +118,9 @@ unsigned status_of(Errc code) {
     case Errc::ssh_host_key_changed:
     case Errc::ssh_auth_failed:
     case Errc::remote_disk_full:
-    case Errc::remote_unsupported: return 502;
+    case Errc::remote_unsupported:
+    case Errc::sandbox_setup_failed:
+    case Errc::port_unreachable: return 502;
     case Errc::cancelled:
     case Errc::node_fenced:
     case Errc::log_unavailable:
