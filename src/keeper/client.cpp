@@ -123,9 +123,9 @@ Result<> KeeperClient::flush() {
     const std::string_view out = connection_.outgoing();
     const ssize_t wrote = ::send(socket_.get(), out.data(), out.size(), MSG_NOSIGNAL);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
-      return fail(Errc::keeper_unreachable, "the keeper has closed the connection");
-    }
+    // Why the keeper takes no more is among what it has sent, and is read next.
+    if (wrote < 0 && errno == EPIPE) return {};
+    if (wrote < 0) return io_failure("send", "a keeper", errno);
     connection_.sent(static_cast<std::size_t>(wrote));
   }
   return {};

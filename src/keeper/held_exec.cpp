@@ -20,6 +20,7 @@
 namespace berth::keeper {
 namespace {
 
+constexpr ssize_t first_pipe_bytes = 1 << 16;  // as Linux makes them
 constexpr int pipe_bytes = 1 << 20;
 constexpr BootMs warden_limit_ms = 15'000;  // a warden gives up killing sooner than that
 constexpr BootMs record_again_ms = 500;
@@ -56,8 +57,6 @@ HeldExec::HeldExec(const Shared& shared, Exec exec, OutputWriter output)
 Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exec) {
   BERTH_TRY(OutputWriter output,
             OutputWriter::create(output_file(exec.exec_id), exec.output_bytes_max));
-  // A full disk must not hide how the command ended.
-  reserve(exit_file(exec.exec_id));
   std::unique_ptr<HeldExec> held{new HeldExec{shared, std::move(exec), std::move(output)}};
   ChildEnds ends;
   Result<> opened = held->exec_.has_terminal() ? held->open_terminal(ends) : held->open_pipes(ends);
@@ -66,11 +65,12 @@ Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exe
   if (!warden) {
     // Nothing has run, so the same request may come again.
     ::unlink(output_file(held->exec_.exec_id).c_str());
-    ::unlink(draft_of(exit_file(held->exec_.exec_id)).c_str());
     return std::unexpected(std::move(warden).error());
   }
   held->warden_ = *std::move(warden);
   held->ended_.started_us = wall_clock_us();
+  // A full disk must not hide how the command ended. Done while the command is being started.
+  reserve(exit_file(held->exec_.exec_id));
   // What a command was given may be secret; only its name and the path are needed
   // again, to explain a failure.
   std::erase_if(held->exec_.environment,
@@ -93,10 +93,8 @@ Result<> HeldExec::open_pipes(ChildEnds& ends) {
   }
   BERTH_DO(make_pipe(stdout_, ends.out));
   BERTH_DO(make_pipe(stderr_, ends.err));
-  for (const Fd* end : {&stdout_, &stderr_}) {
-    own_end(*end);
-    ::fcntl(end->get(), F_SETPIPE_SZ, pipe_bytes);  // where the user's quota allows
-  }
+  own_end(stdout_);
+  own_end(stderr_);
   return {};
 }
 
@@ -290,6 +288,8 @@ void HeldExec::read_stream(Fd& from, Stream stream) {
     from = Fd{};
     return;
   }
+  // A command that fills its pipe gets a larger one, where the user's quota allows.
+  if (got == first_pipe_bytes) ::fcntl(from.get(), F_SETPIPE_SZ, pipe_bytes);
   output_.append(stream, {shared_.scratch.data(), static_cast<std::size_t>(got)}, wall_clock_us());
 }
 

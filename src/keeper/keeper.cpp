@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 #include "keeper/process_tree.hpp"
+#include "keeper/signals.hpp"
 #include "keeper/text_record.hpp"
 #include "keeper/version.hpp"
 
@@ -70,7 +71,8 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return io_failure("subreaper", folder, errno);
   // The commands run as the same user; they must not read this memory, which has had secrets in it.
   ::prctl(PR_SET_DUMPABLE, 0);
-  for (const int ignored : {SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(ignored, SIG_IGN);
+  set_default_signals();
+  for (const int number : ignored_signals) ::signal(number, SIG_IGN);
   std::unique_ptr<Keeper> keeper{new Keeper{raise_open_files()}};
 
   sigset_t taken;

@@ -1,6 +1,7 @@
 #include "keeper/launch.hpp"
 
 #include "base/text.hpp"
+#include "keeper/signals.hpp"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -44,13 +45,9 @@ std::vector<std::string> candidates_of(const Exec& exec) {
   return found;
 }
 
-// What the keeper, or whoever started it, ignores and blocks is not the command's affair. The C
-// library does not let go of two signals that it uses itself, so the kernel is asked.
+// What the keeper ignores is not the command's affair; it has set everything else to its default.
 void reset_signals() {
-  constexpr std::array<std::uint64_t, 4> defaults{};  // handler, flags, restorer, mask
-  for (int number = 1; number < NSIG; ++number) {
-    ::syscall(SYS_rt_sigaction, number, defaults.data(), nullptr, sizeof(std::uint64_t));
-  }
+  for (const int number : ignored_signals) ::signal(number, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -5,6 +5,7 @@
 #include "keeper/text_record.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,9 +57,13 @@ Result<> publish(const std::string& path, std::string_view text) {
     const Fd file{::open(draft.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
     if (!file) return io_failure("create", path, errno);
     const ssize_t wrote = ::pwrite(file.get(), text.data(), text.size(), 0);
-    if (wrote != static_cast<ssize_t>(text.size()) || ::ftruncate(file.get(), wrote) != 0) {
+    if (wrote != static_cast<ssize_t>(text.size())) {
       return io_failure("write", path, wrote < 0 ? errno : ENOSPC);
     }
+    // An earlier attempt may have left more than this.
+    struct stat drafted{};
+    const bool longer = ::fstat(file.get(), &drafted) != 0 || drafted.st_size > wrote;
+    if (longer && ::ftruncate(file.get(), wrote) != 0) return io_failure("write", path, errno);
   }
   if (std::rename(draft.c_str(), path.c_str()) != 0) return io_failure("replace", path, errno);
   return {};
