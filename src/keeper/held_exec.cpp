@@ -60,7 +60,7 @@ Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exe
   std::unique_ptr<HeldExec> held{new HeldExec{shared, std::move(exec), std::move(output)}};
   ChildEnds ends;
   Result<> opened = held->exec_.has_terminal() ? held->open_terminal(ends) : held->open_pipes(ends);
-  Result<Warden> warden = opened ? start_warden(held->exec_, std::move(ends), shared.open_files)
+  Result<Warden> warden = opened ? shared.wardens.start(held->exec_, std::move(ends))
                                  : Result<Warden>{std::unexpected(std::move(opened).error())};
   if (!warden) {
     // Nothing has run, so the same request may come again.

@@ -22,8 +22,8 @@ class HeldExec {
   // What all execs of a keeper share; it outlives them.
   struct Shared {
     Mail& mail;
-    std::span<char> scratch;   // what is read from a pipe, on its way to the file
-    rlimit open_files;         // for the commands
+    std::span<char> scratch;  // what is read from a pipe, on its way to the file
+    Wardens& wardens;
     bool folder_gone = false;  // then nothing is written to it any more
   };
 

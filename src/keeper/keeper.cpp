@@ -58,7 +58,8 @@ void sync_path(const char* path) {
 
 Keeper::Keeper(rlimit open_files)
     : scratch_(scratch_bytes),
-      shared_{.mail = *this, .scratch = scratch_, .open_files = open_files},
+      wardens_(open_files),
+      shared_{.mail = *this, .scratch = scratch_, .wardens = wardens_},
       deadline_(boot_ms() + static_cast<BootMs>(limits::first_deadline_ms)) {}
 
 Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first_client) {
@@ -196,6 +197,7 @@ void Keeper::turn() {
   if (now >= sync_at_) start_sync();
   if (!folder_changes_) look_at_folder();
   for (const auto& [id, session] : sessions_) session->pump();
+  if (!stopping_) wardens_.prepare();
   std::erase_if(sessions_, [](const auto& entry) { return entry.second->is_closed(); });
 }
 
@@ -240,8 +242,9 @@ void Keeper::sync_records() const {
 // What a killed warden leaves becomes a child of the keeper.
 void Keeper::kill_orphans() {
   const auto is_warden = [this](pid_t pid) {
-    return std::ranges::any_of(execs_,
-                               [pid](const auto& exec) { return exec.second->warden() == pid; });
+    return wardens_.is_spare(pid) || std::ranges::any_of(execs_, [pid](const auto& exec) {
+             return exec.second->warden() == pid;
+           });
   };
   has_orphans_ = false;
   for (const pid_t pid : descendants_of(::getpid())) {
@@ -259,6 +262,7 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
     epitaph_.outcome = cause;
     epitaph_.reason = std::move(reason);
     has_orphans_ = true;  // to look once more, whatever is known
+    wardens_.dismiss_spare();
   }
   for (const auto& [id, exec] : execs_) exec->end(cause, grace_ms);
 }

@@ -66,6 +66,7 @@ class Keeper final : public Mail, public Session::Host {
   HeldExec* live(Address to, const std::string& exec_id);
 
   std::vector<char> scratch_;
+  Wardens wardens_;
   HeldExec::Shared shared_;
   Fd listener_;
   Fd signals_;

@@ -148,7 +148,8 @@ void Keeper::on(Address from, const Stats& stats) {
     root = exec->warden();
   }
   const auto is_ours = [this](pid_t pid) {
-    return std::ranges::any_of(execs_, [&](const auto& e) { return e.second->warden() == pid; });
+    return wardens_.is_spare(pid) || pid == syncer_ ||
+           std::ranges::any_of(execs_, [&](const auto& e) { return e.second->warden() == pid; });
   };
   const auto ticks_per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -18,8 +18,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <ctime>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace berth::keeper {
@@ -214,26 +217,122 @@ void arrange(const std::array<int, first_free_fd>& wanted) {
   ::close_range(first_free_fd, ~0U, 0);
 }
 
-}  // namespace
+// The two ends of a channel, and what a warden has besides it.
+struct Beginning {
+  Fd ours;
+  Fd theirs;
+  Fd null;
+};
 
-Result<Warden> start_warden(const Exec& exec, ChildEnds ends, rlimit open_files) {
+Result<Beginning> begin() {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
-    return io_failure("socketpair", "exec " + exec.exec_id, errno);
+    return io_failure("socketpair", "a warden", errno);
   }
-  Fd ours{pair[0]};
-  const Fd theirs{pair[1]};
-  const Fd null{::open("/dev/null", O_RDWR | O_CLOEXEC)};
-  if (!null) return io_failure("open", "/dev/null", errno);
+  Beginning made{.ours = Fd{pair[0]}, .theirs = Fd{pair[1]}, .null = Fd{}};
+  made.null = Fd{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  if (!made.null) return io_failure("open", "/dev/null", errno);
+  return made;
+}
+
+void become_warden(const Beginning& with, int in, int out, int err) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_NAME, "berth-warden");
+  arrange({in, out, err, with.theirs.get(), with.null.get()});
+}
+
+// A command on its way to the spare warden: the request as a frame, and the three descriptors.
+constexpr std::size_t packet_bytes_max = std::size_t{64} << 10;
+constexpr std::size_t descriptors = 3;
+union Control {
+  cmsghdr aligned;
+  std::array<char, CMSG_SPACE(sizeof(int) * descriptors)> bytes;
+};
+
+Result<> hand_over(const Warden& spare, const Exec& exec, const ChildEnds& ends) {
+  std::string packet;
+  append_frame(packet, 0, exec);
+  if (packet.size() > packet_bytes_max) return fail(Errc::command_too_large, "for one packet");
+  iovec bytes{.iov_base = packet.data(), .iov_len = packet.size()};
+  Control control{.bytes = {}};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int) * descriptors);
+  const std::array<int, descriptors> fds{ends.in.get(), ends.out.get(), ends.err.get()};
+  std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
+  if (::sendmsg(spare.channel.get(), &message, MSG_NOSIGNAL) < 0) {
+    return io_failure("send", "a warden", errno);
+  }
+  return {};
+}
+
+[[noreturn]] void await_command(rlimit open_files) {
+  pollfd wanted{channel_fd, POLLIN, 0};
+  while (::poll(&wanted, 1, -1) < 0) {
+  }
+  std::string packet(packet_bytes_max, '\0');
+  iovec bytes{.iov_base = packet.data(), .iov_len = packet.size()};
+  Control control{.bytes = {}};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  const ssize_t got = ::recvmsg(channel_fd, &message, MSG_CMSG_CLOEXEC);
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (got <= 0 || header == nullptr) ::_exit(0);  // the keeper needs it no longer
+  std::array<int, descriptors> fds{};
+  std::memcpy(fds.data(), CMSG_DATA(header), sizeof fds);
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    ::dup2(fds[i], static_cast<int>(i));
+    ::close(fds[i]);
+  }
+  FrameReader reader;
+  reader.feed({packet.data(), static_cast<std::size_t>(got)});
+  const Result<std::optional<Frame>> frame = reader.next();
+  if (!frame || !*frame) ::_exit(1);
+  const Result<Exec> exec = decode<Exec>(**frame);
+  if (!exec) ::_exit(1);
+  Watch{*exec}.run(open_files);
+}
+
+}  // namespace
+
+Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
+  ++started_;
+  if (spare_.channel) {
+    Warden spare = std::exchange(spare_, {});
+    if (hand_over(spare, exec, ends)) return spare;
+  }
+  BERTH_TRY(Beginning made, begin());
   const pid_t pid = ::fork();
   if (pid < 0) return io_failure("fork", "exec " + exec.exec_id, errno);
   if (pid == 0) {
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    ::prctl(PR_SET_NAME, "berth-warden");
-    arrange({ends.in.get(), ends.out.get(), ends.err.get(), theirs.get(), null.get()});
-    Watch{exec}.run(open_files);
+    become_warden(made, ends.in.get(), ends.out.get(), ends.err.get());
+    Watch{exec}.run(open_files_);
   }
-  return Warden{.pid = pid, .channel = std::move(ours)};
+  return Warden{.pid = pid, .channel = std::move(made.ours)};
+}
+
+void Wardens::prepare() {
+  constexpr int a_habit = 2;
+  if (spare_.channel || started_ < a_habit) return;
+  Result<Beginning> made = begin();
+  if (!made) return;  // the next command is started without
+  const int null = made->null.get();
+  const pid_t pid = ::fork();
+  if (pid < 0) return;
+  if (pid == 0) {
+    become_warden(*made, null, null, null);
+    await_command(open_files_);
+  }
+  spare_ = {.pid = pid, .channel = std::move(made->ours)};
 }
 
 }  // namespace berth::keeper

@@ -47,7 +47,23 @@ struct Warden {
   Fd channel;  // non-blocking, one packet per message; closed by the other side when it is gone
 };
 
-// The open-file limit is what the command gets; the keeper raises its own.
-Result<Warden> start_warden(const Exec& exec, ChildEnds ends, rlimit open_files);
+// The wardens of one keeper. A keeper that is asked a second time will be asked again, so from then
+// on a spare one waits for the next command, which need not wait for a fork.
+class Wardens {
+ public:
+  // The open-file limit is what a command gets; the keeper raises its own.
+  explicit Wardens(rlimit open_files) : open_files_(open_files) {}
+
+  Result<Warden> start(const Exec& exec, ChildEnds ends);
+  // Makes the spare warden where one is due; called when nobody waits.
+  void prepare();
+  void dismiss_spare() { spare_ = {}; }
+  bool is_spare(pid_t pid) const { return spare_.channel && spare_.pid == pid; }
+
+ private:
+  rlimit open_files_;
+  Warden spare_;
+  int started_ = 0;
+};
 
 }  // namespace berth::keeper
