@@ -1,16 +1,16 @@
 # berth_library(NAME DEPENDS ...): every .cpp of the calling folder but *_test.cpp and *_fuzz.cpp becomes the library
-# berth_NAME; every *_test.cpp becomes part of the test program NAME_test (label unit). EXCLUDE names a source that
-# belongs to a program instead; FLAT leaves out the subfolders, which are libraries of their own.
+# berth_NAME; every *_test.cpp becomes part of the test program NAME_test (label unit). EXCLUDE names sources that
+# belong to a program instead; FLAT leaves out the subfolders, which are libraries of their own.
 function(berth_library name)
-  cmake_parse_arguments(arg "NO_TESTS;FLAT" "EXCLUDE" "DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "NO_TESTS;FLAT" "" "DEPENDS;LABELS;EXCLUDE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   if(NOT arg_FLAT)
     file(GLOB_RECURSE nested CONFIGURE_DEPENDS */*.cpp)
     list(APPEND sources ${nested})
   endif()
-  if(arg_EXCLUDE)
-    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${arg_EXCLUDE})
-  endif()
+  foreach(excluded ${arg_EXCLUDE})
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${excluded})
+  endforeach()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   set(fuzzers ${sources})

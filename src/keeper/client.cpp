@@ -1,6 +1,7 @@
 #include "keeper/client.hpp"
 
 #include "base/files.hpp"
+#include "keeper/descriptors.hpp"
 #include "keeper/state_folder.hpp"
 
 #include <fcntl.h>
@@ -118,6 +119,16 @@ Result<std::optional<Frame>> Connection::next() {
   return in_.next();
 }
 
+Result<Fd> Connection::take_descriptor() {
+  if (descriptors_.empty()) {
+    return fail(Errc::keeper_protocol, "the answer came without its descriptor",
+                "descriptors pass only between processes of one machine");
+  }
+  Fd taken = std::move(descriptors_.front());
+  descriptors_.pop_front();
+  return taken;
+}
+
 Result<> KeeperClient::flush() {
   while (!connection_.outgoing().empty()) {
     const std::string_view out = connection_.outgoing();
@@ -142,10 +153,12 @@ Result<Frame> KeeperClient::next_frame(std::chrono::steady_clock::time_point unt
       return fail(Errc::timed_out, "the keeper has not answered in time");
     }
     std::string buffer(receive_bytes, '\0');
-    const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    std::vector<Fd> descriptors;
+    const ssize_t got = receive_with(socket_.get(), buffer, descriptors, MSG_DONTWAIT);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got <= 0) return fail(Errc::keeper_unreachable, "the keeper has closed the connection");
     connection_.received({buffer.data(), static_cast<std::size_t>(got)});
+    for (Fd& descriptor : descriptors) connection_.received(std::move(descriptor));
   }
 }
 
@@ -165,6 +178,32 @@ template <Described Request>
 Result<> KeeperClient::ask(const Request& request, Limit limit) {
   BERTH_DO(answer_to<Done>(send(request), limit));
   return {};
+}
+
+template <Described Request>
+Result<Fd> KeeperClient::ask_descriptor(const Request& request) {
+  BERTH_DO(answer_to<Descriptor>(send(request)));
+  return connection_.take_descriptor();
+}
+
+Result<Confined> KeeperClient::confine(const sandbox::Plan& plan) {
+  return answer_to<Confined>(send(Confine{.plan = plan}));
+}
+
+Result<Fd> KeeperClient::root(Part part) {
+  return ask_descriptor(Root{.part = part});
+}
+
+Result<Fd> KeeperClient::listener(std::uint16_t port) {
+  return ask_descriptor(Listener{.port = port});
+}
+
+Result<> KeeperClient::freeze() {
+  return ask(Freeze{});
+}
+
+Result<> KeeperClient::thaw() {
+  return ask(Thaw{});
 }
 
 Result<Started> KeeperClient::exec(const Exec& exec) {

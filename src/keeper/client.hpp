@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -48,12 +49,17 @@ class Connection {
   void sent(std::size_t bytes) { out_.erase(0, bytes); }
 
   void received(std::string_view bytes) { in_.feed(bytes); }
+  // Open files that came with bytes, in their order. Each `descriptor` answer has one.
+  void received(Fd descriptor) { descriptors_.push_back(std::move(descriptor)); }
+  // The one of the `descriptor` answer that next() has just returned.
+  Result<Fd> take_descriptor();
   // The next answer but the welcome, which it checks. An error ends the connection.
   Result<std::optional<Frame>> next();
 
  private:
   std::string out_;
   FrameReader in_;
+  std::deque<Fd> descriptors_;
   std::uint64_t last_request_ = 0;
 };
 
@@ -79,6 +85,11 @@ class KeeperClient {
   Result<Ended> cancel(const std::string& exec_id, std::chrono::milliseconds grace);
   Result<> stop(std::chrono::milliseconds grace);
   Result<Listing> list();
+  Result<Confined> confine(const sandbox::Plan& plan);
+  Result<Fd> root(Part part = Part::root);
+  Result<Fd> listener(std::uint16_t port);
+  Result<> freeze();
+  Result<> thaw();
   // Gives every piece of output to the visitor, until it says no or the exec has ended.
   using Visit = std::function<bool(std::uint64_t offset, std::string_view bytes)>;
   Result<std::optional<Ended>> attach(const std::string& exec_id, std::uint64_t offset,
@@ -101,6 +112,8 @@ class KeeperClient {
  private:
   template <Described Request>
   Result<> ask(const Request& request, Limit limit = usual_limit);
+  template <Described Request>
+  Result<Fd> ask_descriptor(const Request& request);
   Result<> flush();
   Result<Frame> next_frame(std::chrono::steady_clock::time_point until);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "keeper/fields.hpp"
+#include "keeper/sandbox/plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +61,15 @@ enum class Verb : std::uint8_t {
   ended,
   usage,
   listing,
+  // requests about the sandbox
+  confine,
+  root,
+  listener,
+  freeze,
+  thaw,
+  // and their answers
+  confined,
+  descriptor,
   count_,
 };
 
@@ -232,10 +242,19 @@ struct Usage {
   std::uint64_t cpu_us = 0;          // of what lives and of what it has waited for
   std::uint64_t resident_bytes = 0;  // now
   std::uint32_t processes = 0;
+  // Of a sandbox as a whole, as its cgroup counts; 0 where there is none.
+  std::uint64_t memory_bytes_peak = 0;
+  std::uint64_t read_bytes = 0;
+  std::uint64_t written_bytes = 0;
+  std::uint64_t oom_kills = 0;
   static constexpr auto fields() {
     return std::tuple{field("cpu_us", &Usage::cpu_us),
                       field("resident_bytes", &Usage::resident_bytes),
-                      field("processes", &Usage::processes)};
+                      field("processes", &Usage::processes),
+                      field("memory_bytes_peak", &Usage::memory_bytes_peak),
+                      field("read_bytes", &Usage::read_bytes),
+                      field("written_bytes", &Usage::written_bytes),
+                      field("oom_kills", &Usage::oom_kills)};
   }
 };
 
@@ -298,6 +317,76 @@ struct Open {
   }
 };
 
+// Puts every later exec into a sandbox. Once per keeper, and before its first exec.
+struct Confine {
+  static constexpr Verb verb = Verb::confine;
+  sandbox::Plan plan = {};
+  static constexpr auto fields() { return std::tuple{field("plan", &Confine::plan)}; }
+};
+
+// What the plan asked for or a better kernel would give, and this sandbox does not have.
+struct Missing {
+  std::string feature = {};
+  std::string reason = {};
+  std::string remedy = {};
+  friend bool operator==(const Missing&, const Missing&) = default;
+  static constexpr auto fields() {
+    return std::tuple{field("feature", &Missing::feature), field("reason", &Missing::reason),
+                      field("remedy", &Missing::remedy)};
+  }
+};
+
+// The isolation that the sandbox really has.
+struct Confined {
+  static constexpr Verb verb = Verb::confined;
+  sandbox::Level level = sandbox::Level::weak;
+  std::vector<std::string> features = {};
+  std::vector<Missing> missing = {};
+  std::int32_t init_pid = 0;  // as the host sees it
+  static constexpr auto fields() {
+    return std::tuple{field("level", &Confined::level), field("features", &Confined::features),
+                      field("missing", &Confined::missing), field("init_pid", &Confined::init_pid)};
+  }
+};
+
+enum class Part : std::uint8_t {
+  root,   // what the sandbox sees as /
+  upper,  // what it has written to it
+  count_,
+};
+
+// Answered with an O_PATH descriptor of a directory.
+struct Root {
+  static constexpr Verb verb = Verb::root;
+  Part part = Part::root;
+  static constexpr auto fields() { return std::tuple{field("part", &Root::part)}; }
+};
+
+// Answered with a socket that listens on 127.0.0.1 inside the sandbox: the same one for the same
+// port, however often it is asked for.
+struct Listener {
+  static constexpr Verb verb = Verb::listener;
+  std::uint16_t port = 0;
+  static constexpr auto fields() { return std::tuple{field("port", &Listener::port)}; }
+};
+
+// Stops all processes of the sandbox where they stand.
+struct Freeze {
+  static constexpr Verb verb = Verb::freeze;
+  static constexpr auto fields() { return std::tuple{}; }
+};
+
+struct Thaw {
+  static constexpr Verb verb = Verb::thaw;
+  static constexpr auto fields() { return std::tuple{}; }
+};
+
+// The frame is accompanied by one open file.
+struct Descriptor {
+  static constexpr Verb verb = Verb::descriptor;
+  static constexpr auto fields() { return std::tuple{}; }
+};
+
 struct Done {
   static constexpr Verb verb = Verb::done;
   static constexpr auto fields() { return std::tuple{}; }
@@ -326,7 +415,7 @@ struct Ended {
   std::uint8_t dumped_core = 0;
   Step failed_step = Step::none;
   std::int32_t failed_errno = 0;
-  std::string error_code = {};  // the name of an Errc when it failed to start
+  std::string error_code = {};  // the name of an Errc when it failed to start or ran out of memory
   std::string message = {};
   std::string remedy = {};
   std::int64_t started_us = 0;
@@ -343,6 +432,7 @@ struct Ended {
   std::uint64_t bytes_lost = 0;        // of these, not kept because the disk refused them
   std::uint64_t output_end = 0;        // length of the output file
   std::uint32_t left_behind = 0;       // processes that could not be killed
+  std::uint64_t oom_kills = 0;         // in its sandbox while it ran, for want of memory
   static constexpr auto fields() {
     return std::tuple{field("exec_id", &Ended::exec_id),
                       field("fingerprint", &Ended::fingerprint),
@@ -369,7 +459,8 @@ struct Ended {
                       field("bytes_over_limit", &Ended::bytes_over_limit),
                       field("bytes_lost", &Ended::bytes_lost),
                       field("output_end", &Ended::output_end),
-                      field("left_behind", &Ended::left_behind)};
+                      field("left_behind", &Ended::left_behind),
+                      field("oom_kills", &Ended::oom_kills)};
   }
 };
 

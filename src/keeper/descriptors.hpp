@@ -1,0 +1,22 @@
+#pragma once
+
+#include "base/owned.hpp"
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+// Bytes and open files over a unix socket.
+namespace berth::keeper {
+
+inline constexpr std::size_t descriptors_max = 8;  // with one message
+
+// As send(2) and recv(2), with errno. All descriptors go with the first byte; what comes is
+// close-on-exec, and appended.
+ssize_t send_with(int socket, std::string_view bytes, std::span<const int> descriptors, int flags);
+ssize_t receive_with(int socket, std::span<char> into, std::vector<Fd>& descriptors, int flags);
+
+}  // namespace berth::keeper

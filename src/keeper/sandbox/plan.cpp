@@ -1,0 +1,153 @@
+#include "keeper/sandbox/plan.hpp"
+
+#include "base/text.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(Level::count_)> level_names{
+    "weak", "standard", "strong"};
+constexpr std::uint32_t known_weakenings =
+    AllowPtrace::bit | AllowNestedNamespaces::bit | AllowHostNetwork::bit;
+constexpr std::uint64_t memory_bytes_min = std::uint64_t{4} << 20;
+constexpr std::uint32_t pids_min = 4;  // pid 1, a warden, a command and one of its own
+constexpr std::uint32_t cpu_weight_max = 10'000;
+constexpr std::uint64_t tmpfs_bytes_min = 64 << 10;
+
+std::unexpected<Error> wrong(std::string message, std::string remedy = {}) {
+  return fail(Errc::validation_failed, "the plan of the sandbox: " + std::move(message),
+              std::move(remedy));
+}
+
+// Absolute and in its shortest spelling, so that no look at the text misses what the path means.
+bool is_plain_path(std::string_view path) {
+  if (path.size() < 2 || path.size() > plan_limits::path_bytes || path[0] != '/') return false;
+  if (path.contains('\0') || path.ends_with('/')) return false;
+  for (std::size_t at = 1; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    if (part.empty() || part == "." || part == "..") return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+bool is_below(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+// What the sandbox itself mounts there is a part of its strength.
+Result<> check_target(std::string_view what, const std::string& target) {
+  if (!is_plain_path(target)) {
+    return wrong(std::string{what} + " " + in_quotes(target) + " is no absolute path",
+                 "without '.', '..', double or trailing slashes, and not '/' itself");
+  }
+  for (const std::string_view taken : {"/proc", "/dev", "/sys"}) {
+    if (is_below(target, taken)) {
+      return wrong(std::string{what} + " " + in_quotes(target) + " lies in " + std::string{taken} +
+                   ", which is the sandbox's own");
+    }
+  }
+  return {};
+}
+
+Result<> check_root(const Plan& plan) {
+  if (plan.layers.size() > plan_limits::layers || plan.binds.size() > plan_limits::binds ||
+      plan.directories.size() > plan_limits::directories) {
+    return wrong("more than " + std::to_string(plan_limits::layers) + " layers, " +
+                 std::to_string(plan_limits::binds) + " binds or " +
+                 std::to_string(plan_limits::directories) + " directories");
+  }
+  if (plan.base == Base::layers && plan.layers.empty()) return wrong("there is no layer");
+  for (const std::string& layer : plan.layers) {
+    if (!is_plain_path(layer)) {
+      return wrong("the layer " + in_quotes(layer) + " is no absolute path");
+    }
+  }
+  if (!plan.upper_folder.empty() && !is_plain_path(plan.upper_folder)) {
+    return wrong("the upper folder " + in_quotes(plan.upper_folder) + " is no absolute path");
+  }
+  for (const Bind& bind : plan.binds) {
+    if (!is_plain_path(bind.source)) {
+      return wrong("the bind of " + in_quotes(bind.source) + " is no absolute path");
+    }
+    BERTH_DO(check_target("the bind to", bind.target));
+  }
+  for (const std::string& directory : plan.directories) {
+    BERTH_DO(check_target("the directory", directory));
+  }
+  return {};
+}
+
+Result<> check_sizes(const Plan& plan) {
+  const bool in_memory = plan.upper_folder.empty();
+  const bool too_small = (in_memory && plan.upper_bytes < tmpfs_bytes_min) ||
+                         (plan.tmp_bytes != 0 && plan.tmp_bytes < tmpfs_bytes_min) ||
+                         plan.shm_bytes < tmpfs_bytes_min;
+  if (too_small) return wrong("a size in memory is less than 64 KiB");
+  if (in_memory && plan.upper_inodes < 1024) {
+    return wrong("fewer than 1024 files in the root leave no room for its own");
+  }
+  const Limits& limits = plan.limits;
+  if (limits.memory_bytes != 0 && limits.memory_bytes < memory_bytes_min) {
+    return wrong("less than 4 MiB of memory cannot hold a process");
+  }
+  if (limits.memory_bytes == 0 && limits.swap_bytes != 0) {
+    return wrong("swap is limited, but memory is not", "give a limit of memory too");
+  }
+  if (limits.pids != 0 && limits.pids < pids_min) {
+    return wrong("fewer than 4 processes leave none for a command");
+  }
+  if (limits.cpu_weight > cpu_weight_max) return wrong("a CPU weight is 1 to 10000");
+  return {};
+}
+
+Result<> check_rlimits(const Plan& plan) {
+  if (plan.rlimits.size() > plan_limits::rlimits) return wrong("there are too many rlimits");
+  for (const Rlimit& limit : plan.rlimits) {
+    if (limit.resource < 0 || limit.resource >= RLIMIT_NLIMITS || limit.soft > limit.hard) {
+      return wrong("rlimit " + std::to_string(limit.resource) +
+                   " does not exist, or its soft value is above its hard one");
+    }
+  }
+  return {};
+}
+
+bool is_hostname(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.';
+  };
+  return !name.empty() && name.size() <= plan_limits::hostname_bytes &&
+         std::ranges::all_of(name, fits);
+}
+
+}  // namespace
+
+std::string_view name_of(Level level) {
+  return level_names[static_cast<std::size_t>(level)];
+}
+
+Result<> check(const Plan& plan) {
+  BERTH_DO(check_root(plan));
+  BERTH_DO(check_sizes(plan));
+  BERTH_DO(check_rlimits(plan));
+  if (!is_hostname(plan.hostname)) {
+    return wrong(in_quotes(plan.hostname) + " is no host name",
+                 "a host name has up to 64 letters, digits, '-' and '.'");
+  }
+  if (plan.uid_base % plan_limits::ids != 0 || plan.uid_base > UINT32_MAX - 2 * plan_limits::ids) {
+    return wrong("the ids of a sandbox start at a multiple of 65536");
+  }
+  if ((plan.weakenings & ~known_weakenings) != 0) {
+    return wrong("it asks for a weakening that does not exist");
+  }
+  return {};
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,141 @@
+#pragma once
+
+#include "base/result.hpp"
+#include "keeper/fields.hpp"
+#include "keeper/sandbox/limits.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+// What a sandbox is to be, as a value: made by a provider, carried by the request `confine`, judged
+// by check(), and turned into kernel objects by enter(). docs/sandbox.md says what each part means.
+namespace berth::keeper::sandbox {
+
+namespace plan_limits {
+
+inline constexpr std::size_t layers = 48;
+inline constexpr std::size_t binds = 64;
+inline constexpr std::size_t directories = 64;
+inline constexpr std::size_t rlimits = 16;
+inline constexpr std::size_t path_bytes = 4095;
+inline constexpr std::size_t hostname_bytes = 64;
+inline constexpr std::uint32_t ids = 65536;  // in the range of one sandbox
+
+}  // namespace plan_limits
+
+// How strong a sandbox is, weakest first, so that they compare. docs/sandbox.md#levels.
+enum class Level : std::uint8_t { weak, standard, strong, count_ };
+std::string_view name_of(Level level);
+
+// What the root filesystem is built on.
+enum class Base : std::uint8_t {
+  host,    // the host's /usr, read-only, and a skeleton of the rest
+  layers,  // only what the layers hold
+  count_,
+};
+
+enum class Access : std::uint8_t { read_only, writable, count_ };
+
+// Who the commands are, inside. Outside they are nobody that exists, or the keeper's own user.
+enum class Identity : std::uint8_t {
+  user,  // 1000, without any capability
+  root,  // 0, with capabilities over the sandbox's own ids only
+  count_,
+};
+inline constexpr std::uint32_t user_id = 1000;
+
+// A directory or file of the host, seen in the sandbox.
+struct Bind {
+  std::string source = {};
+  std::string target = {};
+  Access access = Access::read_only;
+  friend bool operator==(const Bind&, const Bind&) = default;
+  static constexpr auto fields() {
+    return std::tuple{field("source", &Bind::source), field("target", &Bind::target),
+                      field("access", &Bind::access)};
+  }
+};
+
+// One of setrlimit(2), for everything inside.
+struct Rlimit {
+  std::int32_t resource = 0;
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+  friend bool operator==(const Rlimit&, const Rlimit&) = default;
+  static constexpr auto fields() {
+    return std::tuple{field("resource", &Rlimit::resource), field("soft", &Rlimit::soft),
+                      field("hard", &Rlimit::hard)};
+  }
+};
+
+// Weakenings. Each is a type, so that a search for its name finds every place that opens the door.
+struct AllowPtrace {  // debuggers: ptrace, process_vm_readv and personality
+  static constexpr std::uint32_t bit = 1;
+};
+struct AllowNestedNamespaces {  // sandboxes inside: user namespaces and what they grant
+  static constexpr std::uint32_t bit = 2;
+};
+struct AllowHostNetwork {  // the host's interfaces, loopback and abstract sockets
+  static constexpr std::uint32_t bit = 4;
+};
+
+struct Plan {
+  Base base = Base::host;
+  std::vector<std::string> layers = {};  // directories, bottom to top, read-only
+  // What is written to the root: this directory (`upper` and `work` are made in it), or memory.
+  std::string upper_folder = {};
+  std::uint64_t upper_bytes = std::uint64_t{256} << 20;  // in memory only
+  std::uint64_t upper_inodes = 65536;
+  std::vector<Bind> binds = {};
+  // Made where they are missing, and given to the sandbox's user.
+  std::vector<std::string> directories = {};
+  std::uint64_t tmp_bytes = std::uint64_t{256} << 20;  // 0: /tmp is a part of the root
+  std::uint64_t shm_bytes = std::uint64_t{64} << 20;
+  std::string hostname = "sandbox";
+  Identity identity = Identity::user;
+  // First of the 65536 ids of the host that are the sandbox's; 0: chosen by the keeper. Without
+  // meaning where the keeper is not root.
+  std::uint32_t uid_base = 0;
+  std::vector<Rlimit> rlimits = {};
+  Limits limits = {};
+  std::uint32_t weakenings = 0;  // see allow()
+  Level min_level = Level::weak;
+
+  template <class Weakening>
+  void allow(Weakening /*token*/) {
+    weakenings |= Weakening::bit;
+  }
+  template <class Weakening>
+  bool allows() const {
+    return (weakenings & Weakening::bit) != 0;
+  }
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+  static constexpr auto fields() {
+    return std::tuple{field("base", &Plan::base),
+                      field("layers", &Plan::layers),
+                      field("upper_folder", &Plan::upper_folder),
+                      field("upper_bytes", &Plan::upper_bytes),
+                      field("upper_inodes", &Plan::upper_inodes),
+                      field("binds", &Plan::binds),
+                      field("directories", &Plan::directories),
+                      field("tmp_bytes", &Plan::tmp_bytes),
+                      field("shm_bytes", &Plan::shm_bytes),
+                      field("hostname", &Plan::hostname),
+                      field("identity", &Plan::identity),
+                      field("uid_base", &Plan::uid_base),
+                      field("rlimits", &Plan::rlimits),
+                      field("limits", &Plan::limits),
+                      field("weakenings", &Plan::weakenings),
+                      field("min_level", &Plan::min_level)};
+  }
+};
+
+// What must hold of a plan before anything is done for it. Looks at nothing but the plan.
+Result<> check(const Plan& plan);
+
+}  // namespace berth::keeper::sandbox

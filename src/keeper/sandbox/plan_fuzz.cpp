@@ -1,0 +1,25 @@
+#include "keeper/sandbox/plan.hpp"
+#include "keeper/wire.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+// What was decoded encodes to the bytes it came from, and what passes the check keeps its promises.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace berth::keeper;
+  const std::string_view in{reinterpret_cast<const char*>(bytes), size};
+  sandbox::Plan plan;
+  WireReader reader{in};
+  if (!reader.get(plan) || !reader.at_end()) return 0;
+  std::string again;
+  WireWriter{again}.put(plan);
+  if (again != in) std::abort();
+  if (!check(plan)) return 0;
+  for (const sandbox::Bind& bind : plan.binds) {
+    if (bind.target[0] != '/' || bind.target.contains("/../")) std::abort();
+  }
+  if (plan.base == sandbox::Base::layers && plan.layers.empty()) std::abort();
+  return 0;
+}
