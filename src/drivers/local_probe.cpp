@@ -4,7 +4,7 @@
 #include "base/log.hpp"
 #include "base/offload.hpp"
 #include "base/remove_tree.hpp"
-#include "drivers/keeper_process.hpp"
+#include "execution/keeper_process.hpp"
 
 #include <sys/stat.h>
 
@@ -85,8 +85,8 @@ std::optional<Error> error_of(const auto& result) {
 Task<ProbeReport> Local::probe(const AcquireRequest& /*request*/) {
   ProbeReport report{.driver = core::DriverKind::local};
   Steps steps{report};
-  const Result<std::string> folder =
-      co_await offload(pool_, [root = options_.state_root] { return make_probe_folder(root); });
+  const Result<std::string> folder = co_await offload(
+      pool_, [root = keepers_.options().state_root] { return make_probe_folder(root); });
   steps.add("workspace", error_of(folder), "A folder of a lease can be written.");
   if (!folder) co_return report;
   const Result<std::string> version = co_await try_keeper(*folder);
@@ -102,13 +102,14 @@ Task<ProbeReport> Local::probe(const AcquireRequest& /*request*/) {
 }
 
 Task<std::string> Local::try_keeper(std::string folder) {
-  const LeaseFolder place{.path = folder};
-  BERTH_CO_TRY(KeeperAt at, co_await offload(pool_, [place, options = options_] {
-                 return find_or_start_keeper(place, options.keeper_program,
-                                             options.keeper_environment);
+  const execution::KeptFolder place{.path = folder};
+  BERTH_CO_TRY(execution::KeeperAt at,
+               co_await offload(pool_, [place, options = keepers_.options()] {
+                 return execution::find_or_start_keeper(place, options.keeper_program,
+                                                        options.keeper_environment);
                }));
-  tasks_.start("keeper.reap", reap(executor_, at.child));
-  KeeperLink link{executor_, tasks_, {.in = std::move(at.socket), .name = "probe"}};
+  probes_.start("keeper.reap", execution::reap(executor_, at.child));
+  execution::KeeperLink link{executor_, probes_, {.in = std::move(at.socket), .name = "probe"}};
   const keeper::Exec command{.exec_id = "probe",
                              .argv = {"true"},
                              .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"},
@@ -120,7 +121,7 @@ Task<std::string> Local::try_keeper(std::string folder) {
   BERTH_CO_TRY(const keeper::FoundKeeper found,
                co_await offload(pool_, [place] { return keeper::look_at_keeper(place.keeper()); }));
   BERTH_CO_DO(co_await link.ask<keeper::Done>(keeper::Stop{.grace_ms = 0}));
-  BERTH_CO_DO(co_await link.wait_for_end(KeeperLink::usual_limit));
+  BERTH_CO_DO(co_await link.wait_for_end(execution::KeeperLink::usual_limit));
   if (ended.outcome != keeper::Outcome::exited || ended.code != 0) {
     co_return fail(Errc::command_failed, "the command true has failed on this machine");
   }

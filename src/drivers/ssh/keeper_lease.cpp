@@ -1,8 +1,8 @@
 #include "drivers/ssh/keeper_lease.hpp"
 
-#include "drivers/keeper_values.hpp"
-#include "drivers/output_records.hpp"
 #include "drivers/ssh/quoting.hpp"
+#include "execution/keeper_values.hpp"
+#include "execution/output_records.hpp"
 #include "keeper/text_record.hpp"
 
 #include <utility>
@@ -17,7 +17,7 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 constexpr std::size_t write_bytes = std::size_t{256} << 10;
 constexpr std::chrono::seconds wardens_limit{20};
 // A command takes its input when it likes, and its end ends the wait.
-constexpr KeeperLink::Limit input_limit{keeper::limits::deadline_ms};
+constexpr execution::KeeperLink::Limit input_limit{keeper::limits::deadline_ms};
 
 Error with_disk(Error error) {
   if (!is_disk_full(error.message)) return error;
@@ -95,13 +95,13 @@ Task<std::shared_ptr<KeeperLease::Line>> KeeperLease::line(keeper::OpenHow how) 
   if (line_ && !line_->link.broken()) co_return line_;
   line_.reset();
   BERTH_CO_TRY(Session session, co_await begin_session());
-  KeeperLink link{connection_->executor(), tasks_,
-                  KeeperLink::Ends{
-                      .in = session.process().release_output(),
-                      .out = session.process().release_input(),
-                      .name = name(),
-                      .open = keeper::Open{.keeper_id = paths_.lease_id, .how = how},
-                  }};
+  execution::KeeperLink link{connection_->executor(), tasks_,
+                             execution::KeeperLink::Ends{
+                                 .in = session.process().release_output(),
+                                 .out = session.process().release_input(),
+                                 .name = name(),
+                                 .open = keeper::Open{.keeper_id = paths_.lease_id, .how = how},
+                             }};
   line_ = std::make_shared<Line>(std::move(session), std::move(link));
   co_return line_;
 }
@@ -164,16 +164,16 @@ Task<> KeeperLease::ask_once(const Request& request, Limit limit) {
 Task<> KeeperLease::open() {
   // A keeper that nobody renews gives up after this time, so saying it changes nothing.
   const keeper::Renew renew{.deadline_ms = keeper::limits::first_deadline_ms};
-  BERTH_CO_DO(
-      co_await ask<keeper::Done>(renew, KeeperLink::usual_limit, keeper::OpenHow::start_or_attach));
+  BERTH_CO_DO(co_await ask<keeper::Done>(renew, execution::KeeperLink::usual_limit,
+                                         keeper::OpenHow::start_or_attach));
   co_return Result<>{};
 }
 
 Task<Started> KeeperLease::start(const Command& command) {
-  const ExecRequest request{command};
+  const execution::ExecRequest request{command};
   const Result<keeper::Started> started = co_await ask<keeper::Started>(
-      request.exec(), KeeperLink::usual_limit, keeper::OpenHow::start_or_attach);
-  if (started) co_return started_of(*started);
+      request.exec(), execution::KeeperLink::usual_limit, keeper::OpenHow::start_or_attach);
+  if (started) co_return execution::started_of(*started);
   // The keeper compares the whole command, and that has a new token in it after a restart.
   if (started.error().code == Errc::exec_id_reused || is_over(started.error().code)) {
     co_return co_await started_before(command.exec_id, started.error());
@@ -184,10 +184,10 @@ Task<Started> KeeperLease::start(const Command& command) {
 Task<Started> KeeperLease::started_before(std::string exec_id, Error otherwise) {
   if (otherwise.code == Errc::exec_id_reused) {
     BERTH_CO_TRY(const keeper::Listing listing,
-                 co_await ask<keeper::Listing>(keeper::List{}, KeeperLink::usual_limit));
+                 co_await ask<keeper::Listing>(keeper::List{}, execution::KeeperLink::usual_limit));
     for (const keeper::Listed& listed : listing.live) {
       if (listed.exec_id != exec_id) continue;
-      co_return started_of({.pid = listed.pid, .started_us = listed.started_us});
+      co_return execution::started_of({.pid = listed.pid, .started_us = listed.started_us});
     }
   }
   const RunLimits limits{.time = connection_->options().script_limit};
@@ -198,7 +198,7 @@ Task<Started> KeeperLease::started_before(std::string exec_id, Error otherwise) 
   if (found.record.empty()) co_return std::unexpected(std::move(otherwise));
   BERTH_CO_TRY(const keeper::Ended record,
                keeper::from_text<keeper::Ended>(found.record, "exec " + exec_id));
-  BERTH_CO_TRY(const Ended ended, ended_of(record));
+  BERTH_CO_TRY(const Ended ended, execution::ended_of(record));
   co_return Started{.pid = record.pid, .started_at = ended.started_at};
 }
 
@@ -247,7 +247,8 @@ Task<Ended> KeeperLease::read_remains(const std::string& exec_id, FollowedOutput
     if (!found.has_output && found.record.empty()) {
       co_return fail(Errc::exec_not_found, name() + ": exec " + exec_id + " was never started");
     }
-    BERTH_CO_TRY(const CutRecords cut, cut_records(found.bytes, output.offset()));
+    BERTH_CO_TRY(const execution::CutRecords cut,
+                 execution::cut_records(found.bytes, output.offset()));
     if (!cut.pieces.empty()) {
       BERTH_CO_DO(co_await output.take(cut.pieces));
       continue;
@@ -255,7 +256,7 @@ Task<Ended> KeeperLease::read_remains(const std::string& exec_id, FollowedOutput
     if (!found.record.empty()) {
       BERTH_CO_TRY(const keeper::Ended record,
                    keeper::from_text<keeper::Ended>(found.record, "exec " + exec_id));
-      co_return ended_of(record);
+      co_return execution::ended_of(record);
     }
     // The wardens of a killed keeper end their commands and write down how, which takes a while.
     Result<bool> again{life == Life::dead};
@@ -278,20 +279,20 @@ Task<> KeeperLease::send(std::string exec_id, Input input) {
     co_return co_await write(exec_id, std::move(*bytes));
   }
   if (const auto* size = std::get_if<core::TerminalSize>(&input)) {
-    const keeper::Resize resize = resize_of(exec_id, *size);
-    co_return co_await ask_once(resize, KeeperLink::usual_limit);
+    const keeper::Resize resize = execution::resize_of(exec_id, *size);
+    co_return co_await ask_once(resize, execution::KeeperLink::usual_limit);
   }
   if (const auto* signal = std::get_if<SignalNumber>(&input)) {
     const keeper::Signal request{.exec_id = exec_id, .number = signal->number};
-    co_return co_await ask_once(request, KeeperLink::usual_limit);
+    co_return co_await ask_once(request, execution::KeeperLink::usual_limit);
   }
   const keeper::CloseStdin close{.exec_id = exec_id};
-  co_return co_await ask_once(close, KeeperLink::usual_limit);
+  co_return co_await ask_once(close, execution::KeeperLink::usual_limit);
 }
 
 Task<> KeeperLease::cancel(std::string exec_id, std::int64_t grace_ms) {
   const keeper::Cancel cancel{.exec_id = exec_id, .grace_ms = not_negative(grace_ms)};
-  const Limit limit = Limit{grace_ms} + KeeperLink::usual_limit;
+  const Limit limit = Limit{grace_ms} + execution::KeeperLink::usual_limit;
   const Result<keeper::Ended> ended = co_await ask<keeper::Ended>(cancel, limit);
   if (ended || is_over(ended.error().code)) co_return Result<>{};
   co_return std::unexpected(ended.error());
@@ -299,7 +300,7 @@ Task<> KeeperLease::cancel(std::string exec_id, std::int64_t grace_ms) {
 
 Task<> KeeperLease::renew(std::int64_t deadline_ms) {
   const keeper::Renew renew{.deadline_ms = not_negative(deadline_ms)};
-  BERTH_CO_DO(co_await ask<keeper::Done>(renew, KeeperLink::usual_limit));
+  BERTH_CO_DO(co_await ask<keeper::Done>(renew, execution::KeeperLink::usual_limit));
   co_return Result<>{};
 }
 
@@ -314,7 +315,7 @@ Task<> KeeperLease::remove() {
   // Where the line stands the keeper is asked, which is quicker than to look for it.
   if (const std::shared_ptr<Line> open = line_; open && !open->link.broken()) {
     const keeper::Stop stop{.grace_ms = stop_grace_ms};
-    const Limit limit = Limit{stop_grace_ms} + KeeperLink::usual_limit;
+    const Limit limit = Limit{stop_grace_ms} + execution::KeeperLink::usual_limit;
     // A keeper that does not answer is killed by the script below; one that has, has said goodbye
     // and need not be waited for.
     static_cast<void>(co_await open->link.ask<keeper::Done>(stop, limit));

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "drivers/keeper_link.hpp"
 #include "drivers/ssh/connection.hpp"
 #include "drivers/ssh/held_lease.hpp"
 #include "drivers/ssh/reattach.hpp"
+#include "execution/keeper_link.hpp"
 
 namespace berth::drivers::ssh {
 
@@ -26,10 +26,10 @@ class KeeperLease final : public HeldLease {
   // The session and the protocol over it; the protocol ends first.
   struct Line {
     Session session;
-    KeeperLink link;
+    execution::KeeperLink link;
     bool answered = false;
   };
-  using Limit = KeeperLink::Limit;
+  using Limit = execution::KeeperLink::Limit;
 
   Task<Session> begin_session();
   Task<std::shared_ptr<Line>> line(keeper::OpenHow how);

@@ -1,7 +1,7 @@
 #include "drivers/ssh/shell_lease.hpp"
 
 #include "base/text.hpp"
-#include "drivers/keeper_values.hpp"
+#include "execution/keeper_values.hpp"
 #include "keeper/protocol.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -97,7 +97,7 @@ Error ShellLease::refusal(std::string_view what, std::string_view code) const {
 }
 
 Task<Started> ShellLease::start(const Command& command) {
-  const ExecRequest request{command};
+  const execution::ExecRequest request{command};
   const keeper::Exec& exec = request.exec();
   BERTH_CO_DO(keeper::check(exec));
   if (exec.has_terminal()) {
@@ -243,7 +243,7 @@ Result<Ended> ShellLease::end_of(const std::string& exec_id, const Look& look) c
   // The shell tells a signal from a status only by its size.
   if (ended.outcome == Outcome::lost) return ended;
   const bool by_signal = status > 128 && status <= 128 + signals_max;
-  if (by_signal) ended.signal = signal_name(static_cast<int>(status - 128));
+  if (by_signal) ended.signal = execution::signal_name(static_cast<int>(status - 128));
   if (!by_signal) ended.exit_code = status;
   if (by_signal && ended.outcome == Outcome::exited) ended.outcome = Outcome::signaled;
   return ended;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "drivers/bell.hpp"
+#include "execution/bell.hpp"
 
 #include <utility>
 
@@ -36,7 +36,7 @@ class Turn {
 
  private:
   bool taken_ = false;
-  Bell free_;
+  execution::Bell free_;
 };
 
 }  // namespace berth::drivers::ssh

@@ -1,13 +1,13 @@
-#include "drivers/keeper_values.hpp"
+#include "execution/keeper_values.hpp"
 
-#include "drivers/output_records.hpp"
+#include "execution/output_records.hpp"
 #include "keeper/output.hpp"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
 
-namespace berth::drivers {
+namespace berth::execution {
 namespace {
 
 TEST(KeeperValues, ACommandIsAskedForWithAllThatItHas) {
@@ -122,4 +122,4 @@ TEST(OutputRecords, EndWhereAPowerCutLeftZeros) {
 }
 
 }  // namespace
-}  // namespace berth::drivers
+}  // namespace berth::execution

@@ -1,8 +1,8 @@
-#include "drivers/output_records.hpp"
+#include "execution/output_records.hpp"
 
 #include "keeper/output.hpp"
 
-namespace berth::drivers {
+namespace berth::execution {
 namespace {
 
 OutputKind kind_of(keeper::Stream stream) {
@@ -40,4 +40,4 @@ Result<CutRecords> cut_records(std::string_view bytes, std::uint64_t offset) {
   return cut;
 }
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

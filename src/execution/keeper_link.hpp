@@ -2,7 +2,7 @@
 
 #include "base/owned.hpp"
 #include "base/task_group.hpp"
-#include "drivers/driver.hpp"
+#include "execution/execution.hpp"
 #include "keeper/client.hpp"
 
 #include <chrono>
@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace berth::drivers {
+namespace berth::execution {
 
 // One connection to a keeper: any number of requests under way at a time, each with its own answer.
 // It is read by one task of the group, which must outlive the link. When the connection breaks,
@@ -94,4 +94,4 @@ class KeeperLink {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <utility>
 
-namespace berth::drivers {
+namespace berth::execution {
 
 // Wakes who waits. Whether the awaited thing has happened they look up themselves, before the wait
 // and after it, so a ring that nobody hears is not missed. One thread.
@@ -40,4 +40,4 @@ class Bell {
   asio::steady_timer timer_;
 };
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

@@ -1,4 +1,4 @@
-#include "drivers/keeper_link.hpp"
+#include "execution/keeper_link.hpp"
 
 #include "keeper/output.hpp"
 
@@ -16,7 +16,7 @@
 
 #include <array>
 
-namespace berth::drivers {
+namespace berth::execution {
 namespace {
 
 using namespace std::chrono_literals;
@@ -379,4 +379,4 @@ TEST_F(KeeperLinkTest, AFollowerThatIsCancelledLeavesTheLinkUsable) {
 }
 
 }  // namespace
-}  // namespace berth::drivers
+}  // namespace berth::execution

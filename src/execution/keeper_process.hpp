@@ -9,7 +9,7 @@
 
 #include <chrono>
 
-namespace berth::drivers {
+namespace berth::execution {
 
 // Waits for a child of this process and takes its exit status, so that no zombie is left; other
 // children are not touched. Cancelled, it leaves the child to whoever inherits it.
@@ -21,4 +21,4 @@ bool has_ended(const keeper::Card& card, std::chrono::milliseconds limit);
 // SIGKILL to the very process that wrote the card. Gone already is fine.
 Result<> kill_keeper(const keeper::Card& card);
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

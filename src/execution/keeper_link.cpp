@@ -1,8 +1,8 @@
-#include "drivers/keeper_link.hpp"
+#include "execution/keeper_link.hpp"
 
-#include "drivers/bell.hpp"
-#include "drivers/keeper_values.hpp"
-#include "drivers/output_records.hpp"
+#include "execution/bell.hpp"
+#include "execution/keeper_values.hpp"
+#include "execution/output_records.hpp"
 #include "keeper/output.hpp"
 
 #include <boost/asio/buffer.hpp>
@@ -11,7 +11,7 @@
 #include <map>
 #include <utility>
 
-namespace berth::drivers {
+namespace berth::execution {
 namespace {
 
 constexpr std::size_t read_bytes = std::size_t{256} << 10;
@@ -325,4 +325,4 @@ Task<> KeeperLink::close_on(std::shared_ptr<State> state) {
   co_return Result<>{};
 }
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

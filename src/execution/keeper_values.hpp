@@ -1,10 +1,10 @@
 #pragma once
 
-#include "drivers/driver.hpp"
+#include "execution/execution.hpp"
 #include "keeper/messages.hpp"
 
 // The drivers' values in the words of the keeper, and back.
-namespace berth::drivers {
+namespace berth::execution {
 
 // A command as a keeper is asked for it. What was secret in it is wiped when it goes.
 class ExecRequest {
@@ -27,4 +27,4 @@ Result<Ended> ended_of(const keeper::Ended& ended);
 // "SIGKILL"
 std::string signal_name(int number);
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

@@ -1,4 +1,4 @@
-#include "drivers/keeper_process.hpp"
+#include "execution/keeper_process.hpp"
 
 #include "base/files.hpp"
 #include "base/owned.hpp"
@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <csignal>
 
-namespace berth::drivers {
+namespace berth::execution {
 namespace {
 
 Result<Fd> open_process(pid_t pid) {
@@ -60,4 +60,4 @@ Result<> kill_keeper(const keeper::Card& card) {
   return {};
 }
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

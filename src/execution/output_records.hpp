@@ -1,12 +1,12 @@
 #pragma once
 
-#include "drivers/driver.hpp"
+#include "execution/execution.hpp"
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-namespace berth::drivers {
+namespace berth::execution {
 
 struct CutRecords {
   std::vector<OutputPiece> pieces;  // of the bytes that were given, not copied
@@ -18,4 +18,4 @@ struct CutRecords {
 // damaged.
 Result<CutRecords> cut_records(std::string_view bytes, std::uint64_t offset);
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

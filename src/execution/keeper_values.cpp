@@ -1,4 +1,4 @@
-#include "drivers/keeper_values.hpp"
+#include "execution/keeper_values.hpp"
 
 #include "keeper/protocol.hpp"
 
@@ -6,7 +6,7 @@
 #include <csignal>
 #include <cstring>
 
-namespace berth::drivers {
+namespace berth::execution {
 namespace {
 
 void wipe(std::string& text) {
@@ -118,4 +118,4 @@ std::string signal_name(int number) {
   return "signal " + std::to_string(number);
 }
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

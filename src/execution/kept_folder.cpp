@@ -1,7 +1,7 @@
-#include "drivers/lease_folder.hpp"
+#include "execution/kept_folder.hpp"
 
 #include "base/files.hpp"
-#include "drivers/keeper_process.hpp"
+#include "execution/keeper_process.hpp"
 #include "keeper/output.hpp"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <ctime>
 
-namespace berth::drivers {
+namespace berth::execution {
 namespace {
 
 constexpr std::size_t output_block_bytes = 2 * keeper::record_bytes_max;
@@ -25,7 +25,7 @@ bool is_there(const std::string& path) {
 
 // A keeper that was killed in the instant between taking the socket and writing its card leaves a
 // socket that would keep every other one out.
-void remove_stale_socket(const LeaseFolder& folder) {
+void remove_stale_socket(const KeptFolder& folder) {
   const std::string path = folder.keeper() + "/" + keeper::socket_file;
   struct stat found{};
   if (::stat(path.c_str(), &found) != 0) return;
@@ -34,7 +34,7 @@ void remove_stale_socket(const LeaseFolder& folder) {
 
 }  // namespace
 
-Result<KeeperAt> find_keeper(const LeaseFolder& folder) {
+Result<KeeperAt> find_keeper(const KeptFolder& folder) {
   const bool has_card = is_there(folder.keeper() + "/" + keeper::card_file);
   // A keeper that has just been started listens before it writes its card.
   if (!has_card && !is_there(folder.keeper() + "/" + keeper::socket_file)) return KeeperAt{};
@@ -50,7 +50,7 @@ Result<KeeperAt> find_keeper(const LeaseFolder& folder) {
   return KeeperAt{.gone = std::move(found)};
 }
 
-Result<KeeperAt> find_or_start_keeper(const LeaseFolder& folder, const std::string& program,
+Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::string& program,
                                       const std::vector<std::string>& environment) {
   BERTH_TRY(KeeperAt at, find_keeper(folder));
   if (at.socket || at.gone) return at;
@@ -62,19 +62,19 @@ Result<KeeperAt> find_or_start_keeper(const LeaseFolder& folder, const std::stri
   return KeeperAt{.socket = std::move(spawned.control), .child = spawned.pid};
 }
 
-Error why_gone(const LeaseFolder& folder, const keeper::FoundKeeper& gone) {
-  const std::string lease = "lease " + folder.path.substr(folder.path.rfind('/') + 1);
+Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>& gone) {
   const std::string remedy = "release the lease and take another";
-  if (gone.life == keeper::Life::dead) {
-    return {Errc::process_lost, lease + ": its keeper was killed", remedy};
+  if (!gone) return {Errc::process_lost, name + ": nothing of it is on this machine", remedy};
+  if (gone->life == keeper::Life::dead) {
+    return {Errc::process_lost, name + ": its keeper was killed", remedy};
   }
-  if (gone.epitaph.outcome == keeper::Outcome::lapsed) {
-    return {Errc::lease_lapsed, lease + ": was not renewed in time, so its commands ended", remedy};
+  if (gone->epitaph.outcome == keeper::Outcome::lapsed) {
+    return {Errc::lease_lapsed, name + ": was not renewed in time, so its commands ended", remedy};
   }
-  return {Errc::process_lost, lease + ": its keeper has ended: " + gone.epitaph.reason, remedy};
+  return {Errc::process_lost, name + ": its keeper has ended: " + gone->epitaph.reason, remedy};
 }
 
-Result<CommandFiles> look_at_command(const LeaseFolder& folder, const std::string& exec_id) {
+Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string& exec_id) {
   CommandFiles files;
   if (!keeper::is_exec_id(exec_id)) return files;
   if (is_there(folder.keeper() + "/" + keeper::exit_file(exec_id))) {
@@ -89,7 +89,7 @@ bool is_of_this_boot(const keeper::Card& card) {
   return now && now->boot_id == card.boot_id;
 }
 
-Result<std::string> read_output(const LeaseFolder& folder, const std::string& exec_id,
+Result<std::string> read_output(const KeptFolder& folder, const std::string& exec_id,
                                 std::uint64_t offset) {
   const std::string path = folder.keeper() + "/" + keeper::output_file(exec_id);
   const Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -108,4 +108,4 @@ Result<std::string> read_output(const LeaseFolder& folder, const std::string& ex
   return bytes;
 }
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

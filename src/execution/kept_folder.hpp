@@ -2,7 +2,6 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
-#include "drivers/driver.hpp"
 #include "keeper/client.hpp"
 #include "keeper/state_folder.hpp"
 
@@ -10,10 +9,10 @@
 #include <string>
 #include <vector>
 
-// What one lease has on the disk of this machine. All of it may block.
-namespace berth::drivers {
+// What one held place has on the disk of this machine. All of it may block.
+namespace berth::execution {
 
-struct LeaseFolder {
+struct KeptFolder {
   std::string path;
 
   std::string keeper() const { return path + "/keeper"; }  // the keeper's state folder
@@ -22,31 +21,31 @@ struct LeaseFolder {
   std::string scratch() const { return path + "/tmp"; }
 };
 
-// How a lease's keeper stands. At most one of the three is there; none of them: there never was a
-// keeper.
+// How the keeper of a folder stands. At most one of the three is there; none of them: there never
+// was a keeper.
 struct KeeperAt {
   Fd socket = {};                                // it lives, and this is a connection to it
   pid_t child = 0;                               // it was started just now, by us
   std::optional<keeper::FoundKeeper> gone = {};  // it has ended or was killed
 };
 
-Result<KeeperAt> find_keeper(const LeaseFolder& folder);
-Result<KeeperAt> find_or_start_keeper(const LeaseFolder& folder, const std::string& program,
+Result<KeeperAt> find_keeper(const KeptFolder& folder);
+Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::string& program,
                                       const std::vector<std::string>& environment);
-// Why a lease whose keeper is gone can start nothing any more.
-Error why_gone(const LeaseFolder& folder, const keeper::FoundKeeper& gone);
+// Why what is called that can start nothing any more: its keeper is gone, or there never was one.
+Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>& gone);
 
 // What the files say of a command when there is no keeper to ask.
 struct CommandFiles {
   bool has_output = false;
   std::optional<keeper::Ended> ended = {};
 };
-Result<CommandFiles> look_at_command(const LeaseFolder& folder, const std::string& exec_id);
+Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string& exec_id);
 // Whether the wardens of a killed keeper may still be at work: not when the machine has been
 // started again since.
 bool is_of_this_boot(const keeper::Card& card);
 // Bytes of the output file from an offset on, enough for a whole record where there is one.
-Result<std::string> read_output(const LeaseFolder& folder, const std::string& exec_id,
+Result<std::string> read_output(const KeptFolder& folder, const std::string& exec_id,
                                 std::uint64_t offset);
 
-}  // namespace berth::drivers
+}  // namespace berth::execution

@@ -1,0 +1,18 @@
+#include "execution/execution.hpp"
+
+namespace berth::execution {
+
+LeaseFacts LeaseFacts::clone() const {
+  LeaseFacts copy{.lease_id = lease_id,
+                  .company_id = company_id,
+                  .environment_id = environment_id,
+                  .run_id = run_id,
+                  .sandbox_id = sandbox_id,
+                  .config = config,
+                  .provider_lease_id = provider_lease_id,
+                  .metadata = metadata};
+  for (const auto& [path, value] : secrets) copy.secrets.emplace(path, value.clone());
+  return copy;
+}
+
+}  // namespace berth::execution

@@ -1,0 +1,143 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "base/secret.hpp"
+#include "base/task.hpp"
+#include "base/time.hpp"
+#include "core/ids.hpp"
+#include "core/run.hpp"
+
+#include <map>
+#include <span>
+#include <variant>
+#include <vector>
+
+// What it means to execute a command in a place: the values, and the verbs. Everything that a verb
+// needs to find, follow and end what it started is in the lease that it is given, so each works as
+// well after a restart of the server as before it.
+namespace berth::execution {
+
+// The lease for which something is done, as it was recorded before the place was first asked.
+struct LeaseFacts {
+  core::LeaseId lease_id;
+  core::CompanyId company_id;
+  std::optional<core::EnvironmentId> environment_id = {};
+  std::optional<core::RunId> run_id = {};  // absent: an ad-hoc lease of a test
+  std::optional<core::SandboxId> sandbox_id = {};
+  bj::object config = {};                      // stored shape: secret ids, never values
+  std::map<std::string, Secret> secrets = {};  // values by their path in the config
+  std::optional<std::string> provider_lease_id = {};
+  bj::object metadata = {};  // what acquire returned
+
+  LeaseFacts clone() const;
+};
+
+// Where the command works, in paths of the place itself.
+struct Workspace {
+  std::string cwd;
+  std::optional<std::string> home = {};
+  std::optional<std::string> path = {};     // PATH of a login there; absent: the usual one
+  std::optional<std::string> scratch = {};  // removed with the lease
+  std::optional<std::string> api_url = {};  // under which this server was reached from there
+};
+
+struct NoStdin {};
+struct StdinBytes {
+  Secret bytes;
+};
+struct StdinPipe {};  // fed by send()
+
+struct Command {
+  std::string exec_id;  // one command of a lease; starting it twice runs it once
+  std::vector<std::string> argv = {};
+  std::map<std::string, Secret> environment = {};  // all of it: nothing is inherited
+  std::string cwd = {};
+  std::variant<NoStdin, StdinBytes, StdinPipe> input = NoStdin{};
+  std::optional<core::TerminalSize> terminal = {};
+  std::optional<std::int64_t> timeout_ms = {};
+  std::int64_t grace_ms = 15'000;
+  std::int64_t output_bytes_max = std::int64_t{4} << 30;
+};
+
+struct Started {
+  std::optional<std::int64_t> pid = {};
+  Time started_at;
+};
+
+BOOST_DEFINE_ENUM_CLASS(OutputKind, out, err, note)
+
+// A piece of output, in order of arrival. `next_offset` is where to go on reading after it.
+struct OutputPiece {
+  std::uint64_t offset = 0;
+  std::uint64_t next_offset = 0;
+  OutputKind kind = OutputKind::out;
+  Time at;
+  std::string_view bytes;
+};
+
+// Takes output as it comes. It is awaited, so a slow taker slows the reading and nothing is lost;
+// an error of it ends the following, not the command.
+class OutputTaker {
+ public:
+  virtual ~OutputTaker() = default;
+  virtual Task<> take(std::span<const OutputPiece> pieces) = 0;
+};
+
+// `lost`: whoever watched the command was killed, and the command with it. `lapsed`: nobody renewed
+// the lease, so the command was ended.
+BOOST_DEFINE_ENUM_CLASS(Outcome, exited, signaled, timed_out, stopped, lapsed, lost)
+
+struct Ended {
+  Outcome outcome = Outcome::lost;
+  std::optional<std::int64_t> exit_code = {};
+  std::optional<std::string> signal = {};  // "SIGKILL"
+  Time started_at = {};
+  Time ended_at = {};
+  bj::object usage = {};  // userMs, systemMs, residentBytesMax, ...
+  std::int64_t bytes_over_limit = 0;
+  std::int64_t bytes_lost = 0;   // refused by a full disk
+  std::int64_t left_behind = 0;  // processes that could not be killed
+};
+
+struct EndOfInput {};
+struct SignalNumber {
+  int number = 0;
+};
+using Input = std::variant<std::string, EndOfInput, core::TerminalSize, SignalNumber>;
+
+// One thing that a test of an environment tried.
+struct ProbeStep {
+  std::string name;  // "connect", "keeper", "workspace", "callback", ...
+  bool ok = false;
+  std::int64_t duration_ms = 0;
+  std::string message = {};
+  std::optional<std::string> code = {};
+  std::optional<std::string> remedy = {};
+};
+BOOST_DESCRIBE_STRUCT(ProbeStep, (), (name, ok, duration_ms, message, code, remedy))
+
+// All verbs may be repeated. References are to what the caller keeps until the answer.
+class Execution {
+ public:
+  virtual ~Execution() = default;
+
+  // The folder that a command works in: `wanted`, which must be there, or one made for the lease.
+  virtual Task<Workspace> realize(const LeaseFacts& lease,
+                                  const std::optional<std::string>& wanted) = 0;
+
+  // Returns when the command runs. The same exec id again gives the same answer and runs nothing.
+  virtual Task<Started> start(const LeaseFacts& lease, const Command& command) = 0;
+  // What the command has said from an offset on, and how it ended: also long after the end, until
+  // the lease is released. A connection that breaks is made again where that can help.
+  // exec_not_found when the command was never started.
+  virtual Task<Ended> follow(const LeaseFacts& lease, const std::string& exec_id,
+                             std::uint64_t offset, OutputTaker& taker) = 0;
+  virtual Task<> send(const LeaseFacts& lease, const std::string& exec_id, Input input) = 0;
+  // Ends the command and everything it left behind; `follow` then returns. Nothing to end is fine.
+  virtual Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
+                        std::int64_t grace_ms) = 0;
+  // What the lease holds ends by itself unless this is repeated in time.
+  virtual Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) = 0;
+};
+
+}  // namespace berth::execution

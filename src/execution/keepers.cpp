@@ -1,0 +1,350 @@
+#include "execution/keepers.hpp"
+
+#include "base/fault_point.hpp"
+#include "base/files.hpp"
+#include "base/offload.hpp"
+#include "base/remove_tree.hpp"
+#include "execution/bell.hpp"
+#include "execution/keeper_process.hpp"
+#include "execution/keeper_values.hpp"
+#include "execution/output_records.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace berth::execution {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t input_piece_bytes = std::size_t{256} << 10;
+constexpr std::uint64_t release_grace_ms = 5000;
+constexpr KeeperLink::Limit death_limit = 30s;
+// Longer than a warden may take to kill its tree after its keeper was killed.
+constexpr auto wardens_limit = 20s;
+constexpr auto look_again_after = 20ms;
+
+KeeperLink::Limit with_grace(std::uint64_t grace_ms) {
+  return KeeperLink::usual_limit +
+         std::chrono::milliseconds{std::min(grace_ms, keeper::limits::grace_ms)};
+}
+
+std::unexpected<Error> not_found(const std::string& exec_id) {
+  return fail(Errc::exec_not_found, "exec " + exec_id + ": was never started here");
+}
+
+using Names = std::vector<std::string>;
+
+// Knows how far its taker has come, so that following can go on elsewhere.
+class Position final : public OutputTaker {
+ public:
+  Position(OutputTaker& taker, std::uint64_t offset) : taker_(taker), offset_(offset) {}
+
+  Task<> take(std::span<const OutputPiece> pieces) override {
+    Result<> taken = co_await taker_.take(pieces);
+    refused_ = !taken;
+    if (taken && !pieces.empty()) offset_ = pieces.back().next_offset;
+    co_return taken;
+  }
+  std::uint64_t offset() const { return offset_; }
+  bool is_refused() const { return refused_; }
+
+ private:
+  OutputTaker& taker_;
+  std::uint64_t offset_;
+  bool refused_ = false;
+};
+
+}  // namespace
+
+struct Keepers::Held {
+  explicit Held(const asio::any_io_executor& executor) : opened(executor) {}
+
+  Link link;
+  bool opening = false;
+  Bell opened;
+};
+
+// One at a time: of two who start the first command of a lease, only one may start its keeper.
+class Keepers::Opening {
+ public:
+  explicit Opening(std::shared_ptr<Held> held) : held_(std::move(held)) { held_->opening = true; }
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
+  ~Opening() {
+    held_->opening = false;
+    held_->opened.ring();
+  }
+
+ private:
+  std::shared_ptr<Held> held_;
+};
+
+Keepers::Keepers(asio::any_io_executor executor, asio::thread_pool& pool, KeeperOptions options)
+    : executor_(executor), pool_(pool), options_(std::move(options)), tasks_(std::move(executor)) {}
+
+std::string Keepers::name_of(const std::string& id) const {
+  return options_.noun + " " + id;
+}
+
+KeptFolder Keepers::folder_of(const std::string& id) const {
+  return {.path = options_.state_root + "/" + id};
+}
+
+KeeperLink Keepers::make_link(const std::string& id, Fd socket) {
+  return {executor_, tasks_, {.in = std::move(socket), .name = name_of(id)}};
+}
+
+Task<Keepers::Reached> Keepers::reach(std::string id, IfNone if_none) {
+  std::shared_ptr<Held>& place = held_[id];
+  if (!place) place = std::make_shared<Held>(executor_);
+  const std::shared_ptr<Held> held = place;
+  while (held->opening) BERTH_CO_DO(co_await held->opened.wait());
+  if (held->link && !held->link->broken()) co_return Reached{.link = held->link};
+
+  const Opening opening{held};
+  held->link.reset();
+  BERTH_CO_TRY(
+      KeeperAt at,
+      co_await offload(
+          pool_, [folder = folder_of(id), if_none, options = options_]() -> Result<KeeperAt> {
+            if (if_none == IfNone::tell) return find_keeper(folder);
+            return find_or_start_keeper(folder, options.keeper_program, options.keeper_environment);
+          }));
+  if (at.child != 0) {
+    tasks_.start("keeper.reap", reap(executor_, at.child));
+    fault_point(options_.place + ".keeper_started");
+  }
+  if (at.socket) {
+    held->link = std::make_shared<KeeperLink>(make_link(id, std::move(at.socket)));
+    co_return Reached{.link = held->link};
+  }
+  held_.erase(id);
+  co_return Reached{.gone = std::move(at.gone)};
+}
+
+Task<> Keepers::pause() {
+  Bell bell{executor_};
+  co_return co_await bell.wait_until(std::chrono::steady_clock::now() + look_again_after);
+}
+
+Task<Started> Keepers::start(std::string id, const Command& command, IfNone if_none) {
+  const ExecRequest request{command};
+  const auto started =
+      co_await ask<keeper::Started>(id, request.exec(), KeeperLink::usual_limit, if_none);
+  if (started && *started) co_return started_of(**started);
+  // The keeper compares the whole command, and that has a new token in it after a restart.
+  const bool is_known = !started && started.error().code == Errc::exec_id_reused;
+  if (!started && !is_known) co_return std::unexpected(started.error());
+  co_return co_await started_before(std::move(id), command.exec_id);
+}
+
+Task<Started> Keepers::started_before(std::string id, std::string exec_id) {
+  const KeptFolder folder = folder_of(id);
+  BERTH_CO_TRY(const Reached reached, co_await reach(id, IfNone::tell));
+  BERTH_CO_TRY(const CommandFiles files, co_await offload(pool_, [folder, exec_id] {
+                 return look_at_command(folder, exec_id);
+               }));
+  if (files.ended) {
+    BERTH_CO_TRY(const Ended ended, ended_of(*files.ended));
+    co_return Started{.pid = files.ended->pid, .started_at = ended.started_at};
+  }
+  if (reached.link) {
+    BERTH_CO_TRY(const keeper::Listing listing,
+                 co_await reached.link->ask<keeper::Listing>(keeper::List{}));
+    for (const keeper::Listed& listed : listing.live) {
+      if (listed.exec_id != exec_id) continue;
+      co_return started_of({.pid = listed.pid, .started_us = listed.started_us});
+    }
+    co_return fail(Errc::exec_id_reused,
+                   "exec " + exec_id + ": the id was used for another command");
+  }
+  if (!files.has_output || !reached.gone) {
+    co_return std::unexpected(why_gone(name_of(id), reached.gone));
+  }
+  co_return Started{.started_at = Time{reached.gone->card.created_us / 1000}};
+}
+
+Task<Ended> Keepers::follow(std::string id, const std::string& exec_id, std::uint64_t offset,
+                            OutputTaker& taker) {
+  const KeptFolder folder = folder_of(id);
+  Position position{taker, offset};
+  for (int attempt = 1;; ++attempt) {
+    // On a connection of its own: a slow taker must not hold up the answers to other requests.
+    BERTH_CO_TRY(KeeperAt at, co_await offload(pool_, [folder] { return find_keeper(folder); }));
+    if (!at.socket) break;
+    KeeperLink link = make_link(id, std::move(at.socket));
+    Result<Ended> ended = co_await link.follow(exec_id, position.offset(), position);
+    // A task that was cancelled awaits nothing any more; then the link goes by itself.
+    if (!ended && ended.error().code == Errc::cancelled) co_return ended;
+    BERTH_CO_DO(co_await link.close());
+    const bool is_broken = !ended && ended.error().code == Errc::keeper_unreachable;
+    if (!is_broken || position.is_refused() || attempt == 3) co_return ended;
+  }
+  co_return co_await follow_files(folder, exec_id, position.offset(), taker);
+}
+
+// The keeper is gone, so its files are all there is.
+Task<Ended> Keepers::follow_files(KeptFolder folder, std::string exec_id, std::uint64_t offset,
+                                  OutputTaker& taker) {
+  BERTH_CO_TRY(const KeeperAt at,
+               co_await offload(pool_, [folder] { return find_keeper(folder); }));
+  if (!at.gone) co_return not_found(exec_id);
+  BERTH_CO_DO(co_await wait_for_wardens(folder, *at.gone));
+  BERTH_CO_TRY(const CommandFiles files, co_await offload(pool_, [folder, exec_id] {
+                 return look_at_command(folder, exec_id);
+               }));
+  if (!files.has_output && !files.ended) co_return not_found(exec_id);
+  if (files.has_output) BERTH_CO_DO(co_await hand_over_file(folder, exec_id, offset, taker));
+  if (files.ended) co_return ended_of(*files.ended);
+  co_return Ended{.outcome = Outcome::lost,
+                  .started_at = Time{at.gone->card.created_us / 1000},
+                  .ended_at = Time{keeper::wall_clock_us() / 1000}};
+}
+
+Task<> Keepers::hand_over_file(KeptFolder folder, std::string exec_id, std::uint64_t offset,
+                               OutputTaker& taker) {
+  while (true) {
+    BERTH_CO_TRY(const std::string bytes, co_await offload(pool_, [folder, exec_id, offset] {
+                   return read_output(folder, exec_id, offset);
+                 }));
+    BERTH_CO_TRY(const CutRecords cut, cut_records(bytes, offset));
+    // What is left of the file is a record that its writer did not finish.
+    if (cut.pieces.empty()) co_return Result<>{};
+    BERTH_CO_DO(co_await taker.take(cut.pieces));
+    offset += cut.used;
+  }
+}
+
+// When a keeper is killed, the wardens of its commands kill their trees and write the exit records.
+// Nobody is told when they are done, so the folder is looked at.
+Task<> Keepers::wait_for_wardens(KeptFolder folder, keeper::FoundKeeper gone) {
+  if (gone.life != keeper::Life::dead || !is_of_this_boot(gone.card)) co_return Result<>{};
+  const auto until = std::chrono::steady_clock::now() + wardens_limit;
+  Bell pause{executor_};
+  while (std::chrono::steady_clock::now() < until) {
+    const bool all_written = co_await offload(pool_, [folder, ids = gone.execs] {
+      return std::ranges::all_of(ids, [&](const std::string& id) {
+        return keeper::read_exit(folder.keeper(), id).has_value();
+      });
+    });
+    if (all_written) break;
+    BERTH_CO_DO(co_await pause.wait_until(std::chrono::steady_clock::now() + look_again_after));
+  }
+  co_return Result<>{};
+}
+
+Task<> Keepers::send(std::string id, const std::string& exec_id, Input input) {
+  // The command takes input when it likes. Its end, which comes, is what ends the wait.
+  constexpr KeeperLink::Limit as_long_as_it_lives{keeper::limits::deadline_ms};
+  if (const auto* bytes = std::get_if<std::string>(&input)) {
+    for (std::size_t at = 0; at < bytes->size(); at += input_piece_bytes) {
+      const keeper::Write write{.exec_id = exec_id, .bytes = bytes->substr(at, input_piece_bytes)};
+      BERTH_CO_DO(co_await tell(id, exec_id, write, as_long_as_it_lives));
+    }
+    co_return Result<>{};
+  }
+  if (const auto* size = std::get_if<core::TerminalSize>(&input)) {
+    const keeper::Resize resize = resize_of(exec_id, *size);
+    co_return co_await tell(id, exec_id, resize, KeeperLink::usual_limit);
+  }
+  if (const auto* signal = std::get_if<SignalNumber>(&input)) {
+    const keeper::Signal message{.exec_id = exec_id, .number = signal->number};
+    co_return co_await tell(id, exec_id, message, KeeperLink::usual_limit);
+  }
+  const keeper::CloseStdin end{.exec_id = exec_id};
+  co_return co_await tell(id, exec_id, end, KeeperLink::usual_limit);
+}
+
+template <class Request>
+Task<> Keepers::tell(std::string id, const std::string& exec_id, const Request& request,
+                     KeeperLink::Limit limit) {
+  BERTH_CO_TRY(const std::optional<keeper::Done> done,
+               co_await ask<keeper::Done>(id, request, limit));
+  if (!done) co_return not_found(exec_id);
+  co_return Result<>{};
+}
+
+Task<> Keepers::cancel(std::string id, const std::string& exec_id, std::int64_t grace_ms) {
+  const auto grace = static_cast<std::uint64_t>(std::max<std::int64_t>(grace_ms, 0));
+  const keeper::Cancel cancel{.exec_id = exec_id, .grace_ms = grace};
+  const auto ended = co_await ask<keeper::Ended>(id, cancel, with_grace(grace));
+  if (!ended && ended.error().code != Errc::exec_not_found) {
+    co_return std::unexpected(ended.error());
+  }
+  co_return Result<>{};
+}
+
+Task<> Keepers::renew(std::string id, std::int64_t deadline_ms) {
+  const keeper::Renew renew{.deadline_ms = static_cast<std::uint64_t>(deadline_ms)};
+  BERTH_CO_TRY(const std::optional<keeper::Done> done,
+               co_await ask<keeper::Done>(id, renew, KeeperLink::usual_limit));
+  if (done) co_return Result<>{};
+  BERTH_CO_TRY(const Reached reached, co_await reach(id, IfNone::tell));
+  if (!reached.gone) co_return Result<>{};
+  co_return std::unexpected(why_gone(name_of(id), reached.gone));
+}
+
+Task<> Keepers::remove(std::string id) {
+  const KeptFolder folder = folder_of(id);
+  const auto failed = [&](const Error& why) {
+    return fail(Errc::lease_release_failed, name_of(id) + ": " + why.message, why.remedy);
+  };
+  if (const Result<> stopped = co_await stop_keeper(id); !stopped) {
+    co_return failed(stopped.error());
+  }
+  fault_point(options_.place + ".keeper_stopped");
+  const Result<> removed = co_await offload(pool_, [folder] { return remove_tree(folder.path); });
+  if (!removed) co_return failed(removed.error());
+  held_.erase(id);
+  co_return Result<>{};
+}
+
+Task<> Keepers::stop_keeper(std::string id) {
+  const KeptFolder folder = folder_of(id);
+  BERTH_CO_TRY(Reached reached, co_await reach(id, IfNone::tell));
+  if (const Link link = std::move(reached.link)) {
+    const keeper::Stop stop{.grace_ms = release_grace_ms};
+    const auto stopped = co_await link->ask<keeper::Done>(stop, with_grace(release_grace_ms));
+    // `done` is said when nothing is left and the keeper only has to flush its files and go, for
+    // which nobody needs to wait.
+    if (!stopped && stopped.error().code != Errc::keeper_unreachable) {
+      BERTH_CO_DO(co_await kill(folder, *link));
+    }
+    BERTH_CO_DO(co_await link->close());
+    BERTH_CO_TRY(reached, co_await reach(id, IfNone::tell));
+  }
+  if (!reached.gone) co_return Result<>{};
+  BERTH_CO_DO(co_await wait_for_wardens(folder, *reached.gone));
+  const std::uint32_t left = reached.gone->epitaph.left_behind;
+  if (left == 0) co_return Result<>{};
+  co_return fail(Errc::lease_release_failed,
+                 std::to_string(left) + " of its processes could not be killed",
+                 "end them as the user they belong to, then resolve the lease");
+}
+
+// A keeper that does not answer, because somebody has stopped it, is killed; then its wardens end
+// what it held.
+Task<> Keepers::kill(KeptFolder folder, KeeperLink& link) {
+  BERTH_CO_DO(co_await offload(pool_, [folder]() -> Result<> {
+    BERTH_TRY(const keeper::FoundKeeper found, keeper::look_at_keeper(folder.keeper()));
+    return kill_keeper(found.card);
+  }));
+  co_return co_await link.wait_for_end(death_limit);
+}
+
+Task<std::vector<std::string>> Keepers::held() {
+  co_return co_await offload(pool_, [root = options_.state_root]() -> Result<Names> {
+    BERTH_DO(make_directories(root, 0700));
+    return names_in(root);
+  });
+}
+
+Task<> Keepers::close() {
+  for (const auto& [id, held] : std::exchange(held_, {})) {
+    if (held->link) BERTH_CO_DO(co_await held->link->close());
+  }
+  co_return co_await tasks_.stop();
+}
+
+}  // namespace berth::execution

@@ -1,0 +1,109 @@
+#pragma once
+
+#include "base/task_group.hpp"
+#include "execution/execution.hpp"
+#include "execution/keeper_link.hpp"
+#include "execution/kept_folder.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace berth::execution {
+
+struct KeeperOptions {
+  std::string state_root;      // a folder of this server's own; each held place has one in it
+  std::string keeper_program;  // path of berth-keeper
+  std::vector<std::string> keeper_environment = {};  // commands get none of it
+  std::string place = "local";                       // who this is in names of fault points
+  std::string noun = "lease";                        // what an id is the id of, in errors
+};
+
+// The keepers of this machine, one for each id. A keeper is found again by its folder, so nothing
+// here needs to survive a restart of the server. All verbs may be repeated.
+class Keepers {
+ public:
+  using Link = std::shared_ptr<KeeperLink>;
+  enum class IfNone { start, tell };
+
+  // A keeper that can be asked, or one that is gone, or neither: there never was one.
+  struct Reached {
+    Link link = {};
+    std::optional<keeper::FoundKeeper> gone = {};
+  };
+
+  Keepers(asio::any_io_executor executor, asio::thread_pool& pool, KeeperOptions options);
+
+  const KeeperOptions& options() const { return options_; }
+  asio::thread_pool& pool() { return pool_; }
+  KeptFolder folder_of(const std::string& id) const;
+  std::string name_of(const std::string& id) const;  // "lease 7f3a"
+  Task<Reached> reach(std::string id, IfNone if_none);
+
+  // Asks the keeper; again on a new connection when the old one turns out to be broken. Nothing
+  // when there is no keeper to ask.
+  template <class Answer, class Request>
+  Task<std::optional<Answer>> ask(std::string id, const Request& request,
+                                  KeeperLink::Limit limit = KeeperLink::usual_limit,
+                                  IfNone if_none = IfNone::tell) {
+    // Whether a keeper has taken what was asked when the connection broke, the same request again
+    // tells. Or it was a second keeper, which finds the folder taken by one that a server started
+    // just before it was killed, and that needs another moment to listen.
+    const int attempts_max = if_none == IfNone::start ? 10 : 2;
+    for (int attempt = 1;; ++attempt) {
+      BERTH_CO_TRY(const Reached reached, co_await reach(id, if_none));
+      if (!reached.link) co_return std::nullopt;
+      Result<Answer> answer = co_await reached.link->template ask<Answer>(request, limit);
+      if (answer) co_return *std::move(answer);
+      if (answer.error().code != Errc::keeper_unreachable || attempt == attempts_max) {
+        co_return std::unexpected(std::move(answer).error());
+      }
+      if (if_none == IfNone::start) BERTH_CO_DO(co_await pause());
+    }
+  }
+
+  // The verbs of Execution, for the keeper of an id.
+  Task<Started> start(std::string id, const Command& command, IfNone if_none);
+  Task<Ended> follow(std::string id, const std::string& exec_id, std::uint64_t offset,
+                     OutputTaker& taker);
+  Task<> send(std::string id, const std::string& exec_id, Input input);
+  Task<> cancel(std::string id, const std::string& exec_id, std::int64_t grace_ms);
+  Task<> renew(std::string id, std::int64_t deadline_ms);
+
+  // Ends the keeper with all it holds, and removes the folder.
+  Task<> remove(std::string id);
+  // The names in the root, whoever made them.
+  Task<std::vector<std::string>> held();
+  // Lets go of connections; what they hold lives on. Called last.
+  Task<> close();
+
+ private:
+  // The connection of one id, and who is about to make it.
+  struct Held;
+  class Opening;
+
+  KeeperLink make_link(const std::string& id, Fd socket);
+  template <class Request>
+  Task<> tell(std::string id, const std::string& exec_id, const Request& request,
+              KeeperLink::Limit limit);
+  Task<> pause();
+  Task<Started> started_before(std::string id, std::string exec_id);
+  Task<Ended> follow_files(KeptFolder folder, std::string exec_id, std::uint64_t offset,
+                           OutputTaker& taker);
+  Task<> hand_over_file(KeptFolder folder, std::string exec_id, std::uint64_t offset,
+                        OutputTaker& taker);
+  Task<> wait_for_wardens(KeptFolder folder, keeper::FoundKeeper gone);
+  Task<> stop_keeper(std::string id);
+  Task<> kill(KeptFolder folder, KeeperLink& link);
+
+  asio::any_io_executor executor_;
+  asio::thread_pool& pool_;
+  KeeperOptions options_;
+  TaskGroup tasks_;  // readers of links, reapers of keepers
+  std::map<std::string, std::shared_ptr<Held>> held_;
+};
+
+}  // namespace berth::execution
