@@ -112,9 +112,9 @@ core::Node new_node(Random& random, const Clock& clock) {
 // Owns the life of the running server: starts it, waits for a signal, and takes it down in order.
 class Program {
  public:
-  Program(asio::io_context& loop, engine::Engine& work, http::Server& server, const Home& home,
-          Places& places)
-      : loop_(loop), work_(work), server_(server), home_(home), places_(places) {}
+  Program(asio::io_context& loop, engine::Engine& work, const engine::RunLogs& logs,
+          http::Server& server, const Home& home, Places& places)
+      : loop_(loop), work_(work), logs_(logs), server_(server), home_(home), places_(places) {}
 
   Result<> run(const http::ServerOptions& options, const cli::Settings& settings) {
     life_.start("serve", life(options, settings));
@@ -142,7 +142,7 @@ class Program {
     work_.workshop.reachable_as(core::primary_api_url(facts), std::move(candidates));
     BERTH_CO_DO(home_.announce(url));
     background_.start("accept", server_.accept());
-    background_.start("janitor", engine::keep_clean(work_.means, loop_.get_executor()));
+    background_.start("janitor", engine::keep_clean(work_.means, logs_, loop_.get_executor()));
     background_.start("heartbeat", beat());
     background_.start("dispatch", work_.workshop.dispatch());
     background_.start("sweeper", work_.sweeper.sweep());
@@ -186,6 +186,7 @@ class Program {
 
   asio::io_context& loop_;
   engine::Engine& work_;
+  const engine::RunLogs& logs_;
   http::Server& server_;
   const Home& home_;
   Places& places_;
@@ -238,7 +239,7 @@ Result<> try_serve(const cli::Config& config) {
       http::all_routes(work, facts,
                        [&metrics, &work] { return metrics.text(work.workshop.counts()); }),
       gate, metrics};
-  return Program{loop, work, server, home, *places}.run(options, settings);
+  return Program{loop, work, logs, server, home, *places}.run(options, settings);
 }
 
 }  // namespace

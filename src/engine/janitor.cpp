@@ -4,10 +4,14 @@
 #include "engine/settings.hpp"
 #include "store/idempotency.hpp"
 #include "store/nodes.hpp"
+#include "store/runs.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+#include <span>
 
 namespace berth::engine {
 namespace {
@@ -32,6 +36,34 @@ Task<std::int64_t> prune_nodes(Means& means) {
       [&](store::Session& s) { return store::prune_nodes(s, before, batch); });
 }
 
+// A run is recorded before it has a log, so a log that is found has a run, or had one.
+Task<> forget_logs(Means& means, const RunLogs& logs) {
+  BERTH_CO_TRY(const std::vector<core::RunId> kept, logs.list());
+  for (std::size_t from = 0; from < kept.size(); from += batch) {
+    const std::size_t count = std::min<std::size_t>(batch, kept.size() - from);
+    const std::span<const core::RunId> some = std::span{kept}.subspan(from, count);
+    const auto orphans = [some](store::Session& s) -> Result<std::vector<core::RunId>> {
+      std::vector<core::RunId> gone;
+      for (const core::RunId& id : some) {
+        const auto run = store::find_run(s, core::Reach::everything(), id);
+        if (run) continue;
+        if (run.error().code != Errc::run_not_found) return std::unexpected(run.error());
+        gone.push_back(id);
+      }
+      return gone;
+    };
+    BERTH_CO_TRY(const std::vector<core::RunId> gone, co_await means.store.read(orphans));
+    for (const core::RunId& id : gone) {
+      BERTH_CO_DO(logs.remove(id));
+    }
+  }
+  co_return Result<>{};
+}
+
+void complain(const Result<>& done) {
+  if (!done) log::warn("janitor.failed", {{"error", done.error().message}});
+}
+
 Task<> until_done(Means& means, Task<std::int64_t> (*chore)(Means&)) {
   std::int64_t done = batch;
   while (done == batch) {
@@ -42,13 +74,13 @@ Task<> until_done(Means& means, Task<std::int64_t> (*chore)(Means&)) {
 
 }  // namespace
 
-Task<> keep_clean(Means& means, asio::any_io_executor executor) {
+Task<> keep_clean(Means& means, const RunLogs& logs, asio::any_io_executor executor) {
   asio::steady_timer timer{executor};
   while (true) {
     for (const auto chore : {forget_answers, prune_nodes}) {
-      const Result<> done = co_await until_done(means, chore);
-      if (!done) log::warn("janitor.failed", {{"error", done.error().message}});
+      complain(co_await until_done(means, chore));
     }
+    complain(co_await forget_logs(means, logs));
     timer.expires_after(pause);
     const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped) co_return Result<>{};

@@ -221,6 +221,18 @@ std::string RunLogs::index_file(const core::RunId& run) const {
   return folder_ + "/" + run.str() + ".index";
 }
 
+Result<std::vector<core::RunId>> RunLogs::list() const {
+  constexpr std::string_view suffix = ".log";
+  BERTH_TRY(const std::vector<std::string> names, names_in(folder_));
+  std::vector<core::RunId> runs;
+  for (const std::string_view name : names) {
+    if (!name.ends_with(suffix)) continue;
+    const auto run = core::RunId::parse(name.substr(0, name.size() - suffix.size()));
+    if (run) runs.push_back(*run);
+  }
+  return runs;
+}
+
 bool RunLogs::has(const core::RunId& run) const {
   return ::access(index_file(run).c_str(), F_OK) == 0;
 }

@@ -89,6 +89,8 @@ class RunLogs {
                                  std::size_t bytes_max) const;
   bool has(const core::RunId& run) const;
   Result<> remove(const core::RunId& run) const;
+  // The runs that have a log here.
+  Result<std::vector<core::RunId>> list() const;
 
  private:
   explicit RunLogs(std::string folder) : folder_(std::move(folder)) {}

@@ -266,14 +266,21 @@ class Cleaning : public EngineContract {
   }
   std::int64_t nodes() { return number("select count(*) from nodes"); }
 
-  // Waits until so many nodes are left, and ends the janitor.
-  static Task<> wait_for(Cleaning& test, std::int64_t left, TaskGroup& janitor) {
+  // Waits until it has done its work, and ends the janitor.
+  static Task<> wait_until(Cleaning& test, std::function<bool()> is_done, TaskGroup& janitor) {
     asio::steady_timer timer{test.loop_};
-    for (int look = 0; look < 500 && test.nodes() != left; ++look) {
+    for (int look = 0; look < 500 && !is_done(); ++look) {
       timer.expires_after(std::chrono::milliseconds{20});
       co_await timer.async_wait(asio::use_awaitable);
     }
     co_return co_await janitor.stop();
+  }
+  void clean(std::function<bool()> is_done) {
+    TaskGroup janitor{loop_.get_executor()};
+    TaskGroup watching{loop_.get_executor()};
+    janitor.start("janitor", keep_clean(engine_->means, *logs_, loop_.get_executor()));
+    watching.start("watch", wait_until(*this, std::move(is_done), janitor));
+    loop_.run();
   }
 };
 BERTH_ON_BOTH_ENGINES(Cleaning);
@@ -282,13 +289,22 @@ TEST_P(Cleaning, AServerThatWasFencedAWeekAgoIsForgotten) {
   fenced_node();
   clock_.advance(std::chrono::hours{24 * 8});
   const core::Node late = fenced_node();
-  TaskGroup janitor{loop_.get_executor()};
-  TaskGroup watching{loop_.get_executor()};
-  janitor.start("janitor", keep_clean(engine_->means, loop_.get_executor()));
-  watching.start("watch", wait_for(*this, 1, janitor));
-  loop_.run();
+  clean([&] { return nodes() == 1; });
   EXPECT_EQ(nodes(), 1);
   EXPECT_EQ(number("select count(*) from nodes where id = '" + late.id.str() + "'"), 1);
+}
+
+TEST_P(Cleaning, TheLogOfARunThatIsGoneIsRemovedAndNoOther) {
+  const core::RunId gone = core::RunId::make(random_, now());
+  const core::RunId kept = given_run(given_company().id).id;
+  for (const core::RunId& id : {gone, kept}) {
+    auto log = logs_->writer(id);
+    ASSERT_TRUE(log);
+    EXPECT_WORKS(log->append(core::OutputStream::stdout_, now(), "said"));
+  }
+  clean([&] { return !logs_->has(gone); });
+  EXPECT_FALSE(logs_->has(gone));
+  EXPECT_TRUE(logs_->has(kept));
 }
 
 }  // namespace
