@@ -6,6 +6,7 @@
 #include "engine/node_life.hpp"
 #include "store/companies.hpp"
 #include "store/runs.hpp"
+#include "store/sandboxes.hpp"
 
 namespace berth::engine {
 namespace {
@@ -109,8 +110,30 @@ Task<LeaseView> Leases::release(core::Call call, core::LeaseId id) {
 }
 
 Task<LeaseView> Leases::destroy(core::Call call, core::LeaseId id) {
-  co_return co_await end(call, id, "environment.lease_destroy_asked",
-                         core::LeaseEvent::release_expired);
+  BERTH_CO_TRY(LeaseView ended, co_await end(call, id, "environment.lease_destroy_asked",
+                                             core::LeaseEvent::release_expired));
+  BERTH_CO_DO(co_await destroy_idle_sandbox(call, ended));
+  co_return ended;
+}
+
+// A lease that has been given back may have left a sandbox that waits for another.
+Task<> Leases::destroy_idle_sandbox(core::Call call, const LeaseView& ended) {
+  if (!ended.sandbox_id) co_return Result<>{};
+  using Found = std::optional<core::Stored<core::Sandbox>>;
+  const auto find = [&](store::Session& s) -> Result<Found> {
+    BERTH_TRY(auto row, store::find_sandbox(s, core::Reach::of(call.who), *ended.sandbox_id));
+    if (row.value.status != core::SandboxState::idle) return Found{};
+    BERTH_DO(record(s, means_, call,
+                    {ended.company_id,
+                     "environment.sandbox_destroy_asked",
+                     "environment_lease",
+                     ended.id.str(),
+                     {{"sandboxId", row.value.id.str()}}}));
+    return Found{std::move(row)};
+  };
+  BERTH_CO_TRY(Found idle, co_await means_.store.write(find));
+  if (!idle) co_return Result<>{};
+  co_return co_await work_.settle(*std::move(idle));
 }
 
 Task<LeaseView> Leases::force_resolve(core::Call call, core::LeaseId id, ForceResolve wanted) {

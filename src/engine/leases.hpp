@@ -66,6 +66,7 @@ class Leases {
   Task<ProbeReport> probe_draft(core::Call call, core::CompanyId company, ProbeDraft draft);
 
  private:
+  Task<> destroy_idle_sandbox(core::Call call, const LeaseView& ended);
   Task<LeaseView> end(core::Call call, core::LeaseId id, std::string_view action,
                       core::LeaseEvent how);
   Task<> try_lease(const core::Environment& environment, ProbeReport& report);

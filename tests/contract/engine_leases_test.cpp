@@ -469,6 +469,15 @@ TEST_P(Reuse, ASandboxThatItsRunDidNotLeaveInOrderIsDestroyed) {
   EXPECT_EQ(boxes_->there, std::set<std::string>{});
 }
 
+TEST_P(Reuse, DestroyingALeaseThatWasGivenBackDestroysTheSandboxThatWaits) {
+  const RunView first = ran_in_box({"true"});
+  ASSERT_EQ(state_of(first), SandboxState::idle);
+  EXPECT_WORKS(await(server()->leases.destroy(admin(), *first.lease_id)));
+  EXPECT_EQ(state_of(first), SandboxState::destroyed);
+  EXPECT_EQ(boxes_->there, std::set<std::string>{});
+  EXPECT_WORKS(await(server()->leases.destroy(admin(), *first.lease_id)));
+}
+
 TEST_P(Reuse, ASandboxThatTheProviderLostIsReplaced) {
   const RunView first = ran_in_box({"true"});
   boxes_->there.clear();
