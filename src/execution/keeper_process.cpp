@@ -37,10 +37,12 @@ Result<Fd> hold(const keeper::Card& card) {
 Task<> reap(asio::any_io_executor executor, pid_t child) {
   BERTH_CO_TRY(Fd process, open_process(child));
   asio::posix::stream_descriptor ended{executor, process.release()};
-  const auto [error] = co_await ended.async_wait(asio::posix::descriptor_base::wait_read,
-                                                 asio::as_tuple(asio::use_awaitable));
-  if (!error) ::waitpid(child, nullptr, WNOHANG);
-  co_return Result<>{};
+  while (true) {
+    const auto [error] = co_await ended.async_wait(asio::posix::descriptor_base::wait_read,
+                                                   asio::as_tuple(asio::use_awaitable));
+    // A wake may be early; that the process has ended is what waitpid says.
+    if (error || ::waitpid(child, nullptr, WNOHANG) != 0) co_return Result<>{};
+  }
 }
 
 bool has_ended(const keeper::Card& card, std::chrono::milliseconds limit) {
