@@ -1,0 +1,59 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The files of a control group: small texts that the kernel makes up when they are read and obeys
+// when they are written.
+namespace berth::keeper::sandbox {
+
+// 0 or errno.
+int write_group_file(const std::string& path, std::string_view text);
+// Empty when there is no such file.
+std::string read_group_file(const std::string& path);
+// "max" and what is no number are nothing.
+std::optional<std::uint64_t> number_in(std::string_view text);
+std::optional<std::uint64_t> number_of(const std::string& path);
+// Of a file with lines `key number`.
+std::optional<std::uint64_t> keyed_number(std::string_view text, std::string_view key);
+// Of a file with lines `device key=number key=number`: the sum over all devices.
+std::uint64_t summed_number(std::string_view text, std::string_view key);
+
+// Waits in small steps, or until the group says that something has changed, for the question to
+// be answered with yes. The descriptor is that of cgroup.events, or -1.
+template <class Question>
+bool wait_until(int events, std::chrono::milliseconds limit, Question&& holds);
+// One such step: returns early when the group has changed.
+void await_change(int events, std::chrono::milliseconds step);
+
+// Removes a group and those in it, again and again while the kernel lets go of their processes.
+Result<> remove_group(const std::string& folder, std::chrono::milliseconds limit);
+
+struct GroupFolderKind {
+  using Raw = std::string;
+  static Raw none() { return {}; }
+  // The net below Cgroup::remove: never waits.
+  static void dispose(const std::string& folder) noexcept;
+};
+using GroupFolder = Owned<GroupFolderKind>;
+Result<GroupFolder> make_group_folder(std::string folder);
+
+template <class Question>
+bool wait_until(int events, std::chrono::milliseconds limit, Question&& holds) {
+  using namespace std::chrono_literals;
+  const auto until = std::chrono::steady_clock::now() + limit;
+  for (auto step = 1ms; !holds(); step = std::min(step * 2, 64ms)) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    await_change(events, step);
+  }
+  return true;
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,258 @@
+#include "keeper/sandbox/cgroup_layout.hpp"
+
+#include "base/files.hpp"
+
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ranges>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+constexpr std::size_t proc_file_bytes_max = std::size_t{4} << 20;
+
+constexpr const char* no_hierarchy_remedy =
+    "mount control groups: mount -t cgroup2 none /sys/fs/cgroup";
+constexpr const char* not_ours_remedy =
+    "give us a group of our own: Delegate=yes in the service, or start with "
+    "systemd-run --scope -p Delegate=yes (with --user for an ordinary user)";
+constexpr const char* no_controller_remedy =
+    "enable the controllers for our group: Delegate=cpu memory pids in the service, or "
+    "cgroup_enable=memory at boot where the kernel leaves it out";
+
+bool holds(const auto& values, const auto& value) {
+  return std::ranges::find(values, value) != std::end(values);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (const auto part : std::views::split(text, separator)) {
+    parts.emplace_back(part.begin(), part.end());
+  }
+  return parts;
+}
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (const std::string_view line : split(text, '\n')) {
+    for (const std::string_view word : split(line, ' ')) {
+      if (!word.empty()) words.push_back(word);
+    }
+  }
+  return words;
+}
+
+std::vector<Controller> controllers_among(const std::vector<std::string_view>& words) {
+  std::vector<Controller> found;
+  for (std::size_t i = 0; i < controller_count; ++i) {
+    const auto controller = static_cast<Controller>(i);
+    if (holds(words, name_of(controller))) found.push_back(controller);
+  }
+  return found;
+}
+
+// mountinfo writes blanks, tabs, line ends and backslashes as three octal digits.
+std::string unescaped(std::string_view text) {
+  const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escape = text[i] == '\\' && i + 3 < text.size() &&
+                        std::ranges::all_of(text.substr(i + 1, 3), is_octal);
+    if (!escape) {
+      plain += text[i];
+      continue;
+    }
+    const int code = ((text[i + 1] - '0') << 6) | ((text[i + 2] - '0') << 3) | (text[i + 3] - '0');
+    plain += static_cast<char>(code);
+    i += 3;
+  }
+  return plain;
+}
+
+struct CgroupMount {
+  Hierarchy::Version version = Hierarchy::Version::v1;
+  std::string root = {};  // which group of the hierarchy is seen at the mount point
+  std::string point = {};
+  std::vector<std::string_view> options = {};  // of the hierarchy
+};
+
+// "31 23 0:28 /root /point opts [optional fields] - type source options"
+std::optional<CgroupMount> parse_mount(std::string_view line) {
+  const std::size_t dash = line.find(" - ");
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto place = split(line.substr(0, dash), ' ');
+  const auto kind = split(line.substr(dash + 3), ' ');
+  if (place.size() < 6 || kind.size() < 3) return std::nullopt;
+  if (kind[0] != "cgroup" && kind[0] != "cgroup2") return std::nullopt;
+  return CgroupMount{
+      .version = kind[0] == "cgroup2" ? Hierarchy::Version::v2 : Hierarchy::Version::v1,
+      .root = unescaped(place[3]),
+      .point = unescaped(place[4]),
+      .options = split(kind[2], ',')};
+}
+
+struct OwnGroup {
+  Hierarchy::Version version = Hierarchy::Version::v1;
+  std::vector<std::string_view> controllers = {};  // as v1 lists them
+  std::string_view path = {};
+};
+
+// "4:memory:/a/b", and of v2 "0::/a/b". A path may hold colons.
+std::optional<OwnGroup> parse_own_group(std::string_view line) {
+  const std::size_t first = line.find(':');
+  const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+  if (second == std::string_view::npos) return std::nullopt;
+  const std::string_view names = line.substr(first + 1, second - first - 1);
+  const bool v2 = names.empty() && line.starts_with("0:");
+  return OwnGroup{.version = v2 ? Hierarchy::Version::v2 : Hierarchy::Version::v1,
+                  .controllers = split(names, ','),
+                  .path = line.substr(second + 1)};
+}
+
+bool is_of(const CgroupMount& mount, const OwnGroup& group) {
+  if (mount.version != group.version) return false;
+  return group.version == Hierarchy::Version::v2 || holds(mount.options, group.controllers.front());
+}
+
+// A container may see only a part of the hierarchy: the mount shows the group `root` and what is
+// below. Nothing when our own group is not in that part, or above the root of our cgroup namespace.
+std::optional<std::string> folder_of(const CgroupMount& mount, std::string_view path) {
+  if (path.starts_with("/..") || mount.root.starts_with("/..")) return std::nullopt;
+  if (mount.root == "/") return path == "/" ? mount.point : mount.point + std::string{path};
+  if (path == mount.root) return mount.point;
+  if (!path.starts_with(mount.root + "/")) return std::nullopt;
+  return mount.point + std::string{path.substr(mount.root.size())};
+}
+
+// What we made is ours to divide further: from the leaf that we moved into, back to the group
+// that we were given.
+std::string without_own_leaf(const std::string& folder) {
+  const std::string leaf = "/" + std::string{own_leaf};
+  return folder.ends_with(leaf) ? folder.substr(0, folder.size() - leaf.size()) : folder;
+}
+
+// Freezing and accounting of CPU time need no controller in v2.
+bool is_limit(Controller controller) {
+  return controller == Controller::memory || controller == Controller::cpu ||
+         controller == Controller::pids;
+}
+
+// Enabling needs a group without processes. Only the root of the machine may have both, and only
+// what was given away, or is the whole of a container, may we empty by moving what is in it.
+bool may_divide(const Hierarchy& own, const std::string& base, const FolderView& view) {
+  return view.delegated || own.own_path == "/" || base != own.own_folder;
+}
+
+void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout) {
+  const std::string base = without_own_leaf(own.own_folder);
+  const FolderView view = look(base);
+  if (!view.writable) {
+    layout.remedy = not_ours_remedy;
+    return;
+  }
+  layout.unified = base;
+  const auto enabled = controllers_among(words_of(view.subtree_control));
+  for (const Controller controller : controllers_among(words_of(view.controllers))) {
+    if (!is_limit(controller)) continue;
+    if (holds(enabled, controller)) {
+      layout.in_unified.push_back(controller);
+    } else if (may_divide(own, base, view)) {
+      layout.to_enable.push_back(controller);
+    } else {
+      layout.remedy = not_ours_remedy;
+    }
+  }
+}
+
+void choose_legacy(const Hierarchy& own, const Look& look, CgroupLayout& layout) {
+  if (!look(own.own_folder).writable) {
+    if (layout.remedy.empty()) layout.remedy = not_ours_remedy;
+    return;
+  }
+  for (const Controller controller : own.controllers) {
+    layout.legacy[static_cast<std::size_t>(controller)] = own.own_folder;
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Controller controller) {
+  switch (controller) {
+    case Controller::memory: return "memory";
+    case Controller::cpu: return "cpu";
+    case Controller::pids: return "pids";
+    case Controller::freezer: return "freezer";
+    case Controller::cpuacct: return "cpuacct";
+    case Controller::count_: break;
+  }
+  return "none";
+}
+
+bool CgroupLayout::has(Controller controller) const {
+  return holds(in_unified, controller) || holds(to_enable, controller) ||
+         !legacy_of(controller).empty();
+}
+
+std::vector<Hierarchy> find_hierarchies(std::string_view self_cgroup, std::string_view mountinfo) {
+  std::vector<CgroupMount> mounts;
+  for (const std::string_view line : split(mountinfo, '\n')) {
+    if (auto mount = parse_mount(line)) mounts.push_back(*std::move(mount));
+  }
+  std::vector<Hierarchy> found;
+  for (const std::string_view line : split(self_cgroup, '\n')) {
+    const auto own = parse_own_group(line);
+    if (!own) continue;
+    for (const CgroupMount& mount : mounts) {
+      if (!is_of(mount, *own)) continue;
+      auto folder = folder_of(mount, own->path);
+      if (!folder) continue;
+      found.push_back({.version = own->version,
+                       .controllers = controllers_among(own->controllers),
+                       .own_path = std::string{own->path},
+                       .own_folder = *std::move(folder)});
+      break;
+    }
+  }
+  return found;
+}
+
+FolderView look_at_folder(const std::string& folder) {
+  const auto text_of = [&](const char* name) {
+    return read_file(folder + name, proc_file_bytes_max).value_or("");
+  };
+  const auto has_attribute = [&](const char* name) {
+    char value = 0;
+    return ::getxattr(folder.c_str(), name, &value, 1) == 1 && value == '1';
+  };
+  return {.writable = ::access(folder.c_str(), W_OK | X_OK) == 0 &&
+                      ::access((folder + "/cgroup.procs").c_str(), W_OK) == 0,
+          .delegated = has_attribute("user.delegate") || has_attribute("trusted.delegate"),
+          .controllers = text_of("/cgroup.controllers"),
+          .subtree_control = text_of("/cgroup.subtree_control")};
+}
+
+CgroupLayout choose_layout(const std::vector<Hierarchy>& hierarchies, const Look& look) {
+  CgroupLayout layout;
+  if (hierarchies.empty()) layout.remedy = no_hierarchy_remedy;
+  for (const Hierarchy& own : hierarchies) {
+    if (own.version == Hierarchy::Version::v2) choose_unified(own, look, layout);
+  }
+  for (const Hierarchy& own : hierarchies) {
+    if (own.version == Hierarchy::Version::v1) choose_legacy(own, look, layout);
+  }
+  const bool complete =
+      layout.has(Controller::memory) && layout.has(Controller::cpu) && layout.has(Controller::pids);
+  if (complete) layout.remedy.clear();
+  if (!complete && layout.remedy.empty()) layout.remedy = no_controller_remedy;
+  return layout;
+}
+
+CgroupLayout detect_layout() {
+  const std::string self = read_file("/proc/self/cgroup", proc_file_bytes_max).value_or("");
+  const std::string mounts = read_file("/proc/self/mountinfo", proc_file_bytes_max).value_or("");
+  return choose_layout(find_hierarchies(self, mounts), look_at_folder);
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,161 @@
+#include "keeper/sandbox/cgroup_layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+using Version = Hierarchy::Version;
+using Views = std::map<std::string, FolderView>;
+
+CgroupLayout layout_for(std::string_view self, std::string_view mounts, const Views& views) {
+  return choose_layout(find_hierarchies(self, mounts), [&](const std::string& folder) {
+    const auto found = views.find(folder);
+    return found == views.end() ? FolderView{} : found->second;
+  });
+}
+
+constexpr auto v2_mount =
+    "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+    "31 23 0:27 / /proc rw - proc proc rw\n";
+constexpr auto v1_mounts =
+    "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:5 - cgroup cgroup rw,cpu,cpuacct\n"
+    "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+    "37 31 0:34 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n"
+    "39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+    "40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n";
+constexpr auto v1_self =
+    "12:name=systemd:/user.slice\n5:pids:/jobs/a\n4:memory:/jobs/a\n3:freezer:/\n"
+    "2:cpu,cpuacct:/jobs\n";
+
+FolderView writable(std::string controllers = "", std::string enabled = "") {
+  return {.writable = true,
+          .controllers = std::move(controllers),
+          .subtree_control = std::move(enabled)};
+}
+
+FolderView delegated(std::string controllers) {
+  FolderView view = writable(std::move(controllers));
+  view.delegated = true;
+  return view;
+}
+
+TEST(CgroupLayout, AServiceThatWasGivenItsGroupDividesIt) {
+  const auto layout = layout_for(
+      "0::/system.slice/berth.service\n", v2_mount,
+      {{"/sys/fs/cgroup/system.slice/berth.service", delegated("cpu io memory pids\n")}});
+  EXPECT_EQ(layout.unified, "/sys/fs/cgroup/system.slice/berth.service");
+  EXPECT_EQ(layout.to_enable, (std::vector{Controller::memory, Controller::cpu, Controller::pids}));
+  EXPECT_TRUE(layout.in_unified.empty());
+  EXPECT_EQ(layout.remedy, "");
+}
+
+TEST(CgroupLayout, TheLeafThatWeMovedIntoIsNotNestedFurther) {
+  const auto layout = layout_for("0::/system.slice/berth.service/berth.self\n", v2_mount,
+                                 {{"/sys/fs/cgroup/system.slice/berth.service",
+                                   writable("cpu memory pids\n", "cpu memory pids\n")}});
+  EXPECT_EQ(layout.unified, "/sys/fs/cgroup/system.slice/berth.service");
+  EXPECT_EQ(layout.in_unified,
+            (std::vector{Controller::memory, Controller::cpu, Controller::pids}));
+  EXPECT_TRUE(layout.to_enable.empty());
+}
+
+TEST(CgroupLayout, AGroupThatNobodyGaveAwayIsNotEmptied) {
+  const auto layout =
+      layout_for("0::/user.slice/session-1.scope\n", v2_mount,
+                 {{"/sys/fs/cgroup/user.slice/session-1.scope", writable("memory pids\n")}});
+  EXPECT_EQ(layout.unified, "/sys/fs/cgroup/user.slice/session-1.scope");
+  EXPECT_FALSE(layout.has(Controller::memory));
+  EXPECT_NE(layout.remedy.find("Delegate=yes"), std::string::npos);
+}
+
+TEST(CgroupLayout, WithoutDelegationNothingIsUsable) {
+  const auto layout = layout_for("0::/user.slice/session-1.scope\n", v2_mount, {});
+  EXPECT_EQ(layout.unified, "");
+  EXPECT_FALSE(layout.has(Controller::pids));
+  EXPECT_NE(layout.remedy.find("Delegate=yes"), std::string::npos);
+}
+
+TEST(CgroupLayout, DelegationOfSomeControllersLeavesARemedyForTheRest) {
+  const auto layout =
+      layout_for("0::/user.slice/user-1000.slice/user@1000.service/run.scope\n", v2_mount,
+                 {{"/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/run.scope",
+                   delegated("memory pids\n")}});
+  EXPECT_TRUE(layout.has(Controller::memory));
+  EXPECT_FALSE(layout.has(Controller::cpu));
+  EXPECT_NE(layout.remedy.find("Delegate=cpu memory pids"), std::string::npos);
+}
+
+TEST(CgroupLayout, HybridTakesLimitsFromV1AndLifeFromV2) {
+  const std::string self = "4:memory:/jobs/7\n3:pids:/\n2:cpu:/\n1:freezer:/\n0::/jobs\n";
+  const std::string mounts =
+      "32 31 0:29 / /c/cpu rw - cgroup cgroup rw,cpu\n35 31 0:32 / /c/memory rw - cgroup cgroup "
+      "rw,memory\n39 31 0:36 / /c/pids rw - cgroup cgroup rw,pids\n41 31 0:38 / /c/unified rw - "
+      "cgroup2 cgroup2 rw\n";
+  const auto layout = layout_for(self, mounts,
+                                 {{"/c/memory/jobs/7", writable()},
+                                  {"/c/pids", writable()},
+                                  {"/c/cpu", writable()},
+                                  {"/c/unified/jobs", writable("hugetlb\n")}});
+  EXPECT_EQ(layout.unified, "/c/unified/jobs");
+  EXPECT_TRUE(layout.in_unified.empty());
+  EXPECT_EQ(layout.legacy_of(Controller::memory), "/c/memory/jobs/7");
+  EXPECT_EQ(layout.legacy_of(Controller::pids), "/c/pids");
+  EXPECT_EQ(layout.legacy_of(Controller::freezer), "");  // not mounted
+  EXPECT_EQ(layout.remedy, "");
+}
+
+TEST(CgroupLayout, PureV1HasAFolderForEachController) {
+  const std::string c = "/sys/fs/cgroup/";
+  const auto layout = layout_for(v1_self, v1_mounts,
+                                 {{c + "cpu,cpuacct/jobs", writable()},
+                                  {c + "memory/jobs/a", writable()},
+                                  {c + "freezer", writable()},
+                                  {c + "pids/jobs/a", writable()}});
+  EXPECT_EQ(layout.unified, "");
+  EXPECT_EQ(layout.legacy_of(Controller::cpu), c + "cpu,cpuacct/jobs");
+  EXPECT_EQ(layout.legacy_of(Controller::cpuacct), c + "cpu,cpuacct/jobs");
+  EXPECT_EQ(layout.legacy_of(Controller::freezer), c + "freezer");
+  EXPECT_EQ(layout.legacy_of(Controller::memory), c + "memory/jobs/a");
+}
+
+TEST(CgroupLayout, AReadOnlyControllerOfV1IsNotUsed) {
+  const auto layout = layout_for(v1_self, v1_mounts, {{"/sys/fs/cgroup/pids/jobs/a", writable()}});
+  EXPECT_TRUE(layout.has(Controller::pids));
+  EXPECT_FALSE(layout.has(Controller::memory));
+  EXPECT_NE(layout.remedy, "");
+}
+
+TEST(CgroupLayout, AMachineWithoutGroupsSaysHowToGetThem) {
+  const auto layout = layout_for("", "31 23 0:27 / /proc rw - proc proc rw\n", {});
+  EXPECT_EQ(layout.unified, "");
+  EXPECT_FALSE(layout.has(Controller::memory));
+  EXPECT_NE(layout.remedy.find("mount -t cgroup2"), std::string::npos);
+}
+
+TEST(CgroupLayout, AContainerSeesItsOwnGroupAtTheMountPoint) {
+  const auto found = find_hierarchies(
+      "0::/docker/abc/inner\n", "30 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].own_folder, "/sys/fs/cgroup/inner");
+}
+
+TEST(CgroupLayout, AGroupOutsideOfWhatIsMountedIsNotFound) {
+  constexpr auto part = "30 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n";
+  EXPECT_TRUE(find_hierarchies("0::/docker/abcd\n", part).empty());
+  EXPECT_TRUE(find_hierarchies("0::/../other\n", v2_mount).empty());
+}
+
+TEST(CgroupLayout, OddLinesAndNamesDoNoHarm) {
+  const auto found =
+      find_hierarchies("nonsense\n3:memory\n0::/a:b c\n",
+                       "x\n1 2 3 - cgroup2\n30 23 0:26 / /odd\\040place rw - cgroup2 cgroup2 rw\n");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].version, Version::v2);
+  EXPECT_EQ(found[0].own_folder, "/odd place/a:b c");
+}
+
+}  // namespace
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,102 @@
+#include "keeper/sandbox/cgroup_settings.hpp"
+
+#include "keeper/sandbox/cgroup_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+TEST(CgroupSettings, ContradictoryLimitsAreRefused) {
+  const Limits wrong[] = {
+      {.swap_bytes = 1 << 20},
+      {.memory_bytes = 4096},
+      {.memory_bytes = ~std::uint64_t{0}},
+      {.memory_bytes = 1 << 30, .swap_bytes = ~std::uint64_t{0}},
+      {.pids = 1},
+      {.cpu_millis = 5},
+      {.cpu_weight = 10'001},
+  };
+  for (const Limits& limits : wrong) {
+    const auto checked = check(limits);
+    ASSERT_FALSE(checked) << settings_of(limits).size();
+    EXPECT_EQ(checked.error().code, Errc::validation_failed);
+    EXPECT_NE(checked.error().remedy, "");
+  }
+}
+
+TEST(CgroupSettings, SensibleLimitsAreFine) {
+  EXPECT_TRUE(check(Limits{}));
+  EXPECT_TRUE(check(Limits{.memory_bytes = 64 << 20,
+                           .swap_bytes = 1 << 20,
+                           .pids = 64,
+                           .cpu_millis = 500,
+                           .cpu_weight = 10'000}));
+}
+
+const Setting* find(const std::vector<Setting>& settings, std::string_view legacy_file,
+                    Setting::Purpose purpose) {
+  const auto found = std::ranges::find_if(settings, [&](const Setting& setting) {
+    return setting.legacy.file == legacy_file && setting.purpose == purpose;
+  });
+  return found == settings.end() ? nullptr : &*found;
+}
+
+TEST(CgroupSettings, TheSwapLimitOfV1CountsTheMemoryToo) {
+  const auto settings = settings_of({.memory_bytes = 64 << 20, .swap_bytes = 1 << 20});
+  const Setting* swap = find(settings, "memory.memsw.limit_in_bytes", Setting::Purpose::limit);
+  ASSERT_NE(swap, nullptr);
+  EXPECT_EQ(swap->legacy.value, std::to_string(65 << 20));
+  EXPECT_EQ(swap->unified.value, std::to_string(1 << 20));
+  // The kernel refuses memory above memory and swap: the latter is lifted first and set last.
+  const Setting* memory = find(settings, "memory.limit_in_bytes", Setting::Purpose::limit);
+  const Setting* lifted = find(settings, "memory.memsw.limit_in_bytes", Setting::Purpose::reset);
+  EXPECT_LT(lifted, memory);
+  EXPECT_LT(memory, swap);
+}
+
+TEST(CgroupSettings, AMemoryLimitAloneForbidsSwap) {
+  const auto settings = settings_of({.memory_bytes = 64 << 20});
+  const Setting* swap = find(settings, "memory.memsw.limit_in_bytes", Setting::Purpose::limit);
+  ASSERT_NE(swap, nullptr);
+  EXPECT_EQ(swap->unified.value, "0");
+}
+
+TEST(CgroupSettings, ThousandthsOfACpuAreAQuotaOfEachPeriod) {
+  const auto settings = settings_of({.cpu_millis = 1500, .cpu_weight = 200});
+  const Setting* quota = find(settings, "cpu.cfs_quota_us", Setting::Purpose::limit);
+  const Setting* weight = find(settings, "cpu.shares", Setting::Purpose::limit);
+  ASSERT_NE(quota, nullptr);
+  ASSERT_NE(weight, nullptr);
+  EXPECT_EQ(quota->unified.value, "150000 100000");
+  EXPECT_EQ(quota->legacy.value, "150000");
+  EXPECT_EQ(weight->unified.value, "200");
+  EXPECT_EQ(weight->legacy.value, "2048");
+}
+
+TEST(CgroupSettings, NothingAskedIsOnlyResets) {
+  for (const Setting& setting : settings_of({})) {
+    EXPECT_EQ(setting.purpose, Setting::Purpose::reset) << setting.limit;
+  }
+}
+
+TEST(CgroupFiles, NumbersAreFoundByTheirWholeKey) {
+  constexpr auto text = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
+  EXPECT_EQ(keyed_number(text, "oom_kill"), 3U);
+  EXPECT_EQ(keyed_number(text, "oom"), std::nullopt);
+  EXPECT_EQ(keyed_number("", "oom"), std::nullopt);
+  EXPECT_EQ(number_in("max\n"), std::nullopt);
+  EXPECT_EQ(number_in("4096\n"), 4096U);
+}
+
+TEST(CgroupFiles, DevicesAreAddedUp) {
+  constexpr auto text = "8:0 rbytes=10 wbytes=1 rios=9\n8:16 rbytes=5 wbytes=2 dbytes=7\n";
+  EXPECT_EQ(summed_number(text, "rbytes"), 15U);
+  EXPECT_EQ(summed_number(text, "wbytes"), 3U);
+  EXPECT_EQ(summed_number(text, "bytes"), 0U);
+}
+
+}  // namespace
+}  // namespace berth::keeper::sandbox

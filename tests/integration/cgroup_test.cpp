@@ -1,0 +1,308 @@
+#include "keeper/sandbox/cgroup.hpp"
+#include "base/files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+// Real control groups of this machine, below the group of the test itself.
+namespace berth::keeper::sandbox {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t mebi = 1 << 20;
+
+bool eventually(const std::function<bool()>& is_so, std::chrono::milliseconds limit = 20s) {
+  return wait_until(-1, limit, is_so);
+}
+
+// Where both versions are mounted, v1 is tried alone too, as older machines have it.
+enum class Use : std::uint8_t { all, legacy };
+
+class CgroupTest : public testing::TestWithParam<Use> {
+ protected:
+  void SetUp() override {
+    layout_ = detect_layout();
+    if (GetParam() == Use::legacy) {
+      layout_.unified.clear();
+      layout_.in_unified.clear();
+      layout_.to_enable.clear();
+      if (!layout_.has(Controller::freezer)) GTEST_SKIP() << "no freezer of v1 here";
+    }
+    for (const auto controller : {Controller::memory, Controller::cpu, Controller::pids}) {
+      if (layout_.has(controller)) continue;
+      GTEST_SKIP() << "no controller " << name_of(controller) << " here: " << layout_.remedy;
+    }
+  }
+
+  void TearDown() override {
+    for (const pid_t child : children_) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+    for (Cgroup& group : groups_) {
+      EXPECT_TRUE(group.kill()) << group.name();
+      EXPECT_TRUE(group.remove()) << group.name();
+      EXPECT_EQ(folders_named(group.name()), std::vector<std::string>{});
+    }
+  }
+
+  Cgroup& make(const std::string& id, const Limits& limits) {
+    auto made = Cgroup::make(layout_, id, limits);
+    EXPECT_TRUE(made) << (made ? "" : made.error().message);
+    groups_.reserve(8);  // so that references stay
+    groups_.push_back(made ? *std::move(made) : Cgroup{});
+    for (const Unenforced& missing : groups_.back().unenforced()) {
+      ADD_FAILURE() << missing.limit << ": " << missing.why;
+    }
+    return groups_.back();
+  }
+
+  // A shell that is in the group before it does anything.
+  pid_t run(const Cgroup& group, const std::string& script) {
+    const pid_t child = start(group, script);
+    EXPECT_GT(child, 0);
+    children_.push_back(child);
+    return child;
+  }
+
+  // The same, when it is certain that it has joined.
+  pid_t run_for_long(const Cgroup& group, const std::string& script) {
+    const pid_t child = run(group, script);
+    EXPECT_TRUE(eventually([&] { return group.is_populated(); }));
+    return child;
+  }
+
+  static pid_t start(const Cgroup& group, const std::string& script) {
+    clone_args how{};
+    how.exit_signal = SIGCHLD;
+    const auto born = group.directory() < 0 ? Cgroup::Born::outside : Cgroup::Born::inside;
+    if (born == Cgroup::Born::inside) {
+      how.flags = CLONE_INTO_CGROUP;
+      how.cgroup = static_cast<std::uint64_t>(group.directory());
+    }
+    const auto child = static_cast<pid_t>(::syscall(SYS_clone3, &how, sizeof how));
+    if (child != 0) return child;
+    if (group.join(born) != 0) ::_exit(99);
+    ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
+    ::_exit(98);
+  }
+
+  int wait_for(pid_t child) {
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    std::erase(children_, child);
+    return status;
+  }
+
+  std::vector<std::string> folders_named(const std::string& name) const {
+    std::vector<std::string> found;
+    std::vector<std::string> bases{layout_.unified};
+    bases.insert(bases.end(), layout_.legacy.begin(), layout_.legacy.end());
+    for (const std::string& base : bases) {
+      if (base.empty() || ::access((base + "/" + name).c_str(), F_OK) != 0) continue;
+      found.push_back(base + "/" + name);
+    }
+    return found;
+  }
+
+  static std::uint64_t cpu_us(const Cgroup& group) {
+    const CgroupUsage usage = group.usage();
+    return usage.cpu_user_us.value_or(0) + usage.cpu_system_us.value_or(0);
+  }
+
+  CgroupLayout layout_;
+  std::vector<Cgroup> groups_;
+  std::vector<pid_t> children_;
+};
+
+constexpr auto eat_memory = "head -c 200000000 /dev/zero | tail | cat > /dev/null; exit 0";
+constexpr auto burn = "while :; do :; done";
+
+TEST_P(CgroupTest, WhoTakesTooMuchMemoryIsKilledAndCounted) {
+  Cgroup& group = make("memory", {.memory_bytes = 32 * mebi});
+  wait_for(run(group, eat_memory));
+  EXPECT_GE(group.oom_kills(), 1U);
+  EXPECT_EQ(group.usage().oom_kills, group.oom_kills());
+  EXPECT_LE(group.usage().memory_peak_bytes.value_or(0), 32 * mebi);
+  EXPECT_GT(group.usage().memory_peak_bytes.value_or(0), 16 * mebi);
+}
+
+TEST_P(CgroupTest, WhoStaysBelowTheLimitIsNotCounted) {
+  Cgroup& group = make("frugal", {.memory_bytes = 64 * mebi});
+  EXPECT_EQ(wait_for(run(group, "exit 0")), 0);
+  EXPECT_EQ(group.oom_kills(), 0U);
+}
+
+TEST_P(CgroupTest, AForkBombStopsAtTheLimitOfProcesses) {
+  Cgroup& group = make("pids", {.pids = 12});
+  run(group, "trap '' TERM; i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done; wait");
+  EXPECT_TRUE(eventually([&] {
+    const auto events = group.usage().pids_peak.value_or(group.usage().pids.value_or(0));
+    return events == 12;
+  }));
+  EXPECT_LE(group.usage().pids.value_or(99), 12U);
+}
+
+TEST_P(CgroupTest, TheCpuQuotaHolds) {
+  Cgroup& group = make("cpu", {.cpu_millis = 200});
+  const auto start = Clock::now();
+  run(group, std::string{burn} + " & " + burn);
+  ASSERT_TRUE(eventually([&] { return cpu_us(group) >= 200'000; }, 60s));
+  const std::chrono::duration<double, std::micro> wall = Clock::now() - start;
+  EXPECT_LT(static_cast<double>(cpu_us(group)) / wall.count(), 0.4);
+  EXPECT_GT(group.usage().throttled_us.value_or(0), 0U);
+}
+
+TEST_P(CgroupTest, AFrozenGroupUsesNoTimeUntilItIsThawed) {
+  Cgroup& group = make("freeze", {});
+  run(group, burn);
+  ASSERT_TRUE(eventually([&] { return cpu_us(group) > 0; }));
+  ASSERT_TRUE(group.freeze());
+  const std::uint64_t frozen = cpu_us(group);
+  EXPECT_FALSE(eventually([&] { return cpu_us(group) > frozen; }, 200ms));
+  ASSERT_TRUE(group.thaw());
+  EXPECT_TRUE(eventually([&] { return cpu_us(group) > frozen; }));
+}
+
+TEST_P(CgroupTest, KillingEndsWhoeverIgnoresSignalsIsStoppedOrHasLeftItsSession) {
+  Cgroup& group = make("stubborn", {});
+  run(group,
+      "trap '' TERM HUP INT; for i in 1 2 3 4 5 6 7 8 9 10; do "
+      "setsid sh -c 'trap \"\" TERM HUP; sleep 600 & kill -STOP $!; wait' & done; wait");
+  ASSERT_TRUE(eventually([&] { return group.usage().pids.value_or(0) >= 21; }));
+  EXPECT_TRUE(group.is_populated());
+  ASSERT_TRUE(group.kill());
+  EXPECT_FALSE(group.is_populated());
+}
+
+TEST_P(CgroupTest, KillingEndsAFrozenGroup) {
+  Cgroup& group = make("ice", {});
+  run_for_long(group, burn);
+  ASSERT_TRUE(group.freeze());
+  EXPECT_TRUE(group.kill());
+}
+
+TEST_P(CgroupTest, RemovingLeavesNothingBehind) {
+  Cgroup& group = make("gone", {.memory_bytes = 64 * mebi, .pids = 16});
+  const std::string name = group.name();
+  EXPECT_FALSE(folders_named(name).empty());
+  EXPECT_EQ(wait_for(run(group, "cat /proc/meminfo > /dev/null")), 0);
+  ASSERT_TRUE(group.remove());
+  EXPECT_EQ(folders_named(name), std::vector<std::string>{});
+}
+
+TEST_P(CgroupTest, AGroupThatIsForgottenIsRemovedByItsHolder) {
+  std::string name;
+  {
+    auto group = Cgroup::make(layout_, "forgotten", {});
+    ASSERT_TRUE(group);
+    name = group->name();
+    EXPECT_FALSE(folders_named(name).empty());
+  }
+  EXPECT_EQ(folders_named(name), std::vector<std::string>{});
+}
+
+TEST_P(CgroupTest, TwoGroupsDoNotFeelEachOther) {
+  Cgroup& greedy = make("greedy", {.memory_bytes = 32 * mebi});
+  Cgroup& modest = make("modest", {.memory_bytes = 32 * mebi, .pids = 8});
+  const pid_t quiet = run_for_long(modest, "sleep 600");
+  wait_for(run(greedy, eat_memory));
+  EXPECT_GE(greedy.oom_kills(), 1U);
+  EXPECT_EQ(modest.oom_kills(), 0U);
+  EXPECT_EQ(::kill(quiet, 0), 0);
+  EXPECT_LT(modest.usage().memory_peak_bytes.value_or(0), 16 * mebi);
+  ASSERT_TRUE(greedy.kill());
+  EXPECT_TRUE(modest.is_populated());
+}
+
+TEST_P(CgroupTest, AGroupIsRecycledOnlyWhenItIsEmptyAndThenCountsFromNothing) {
+  Cgroup& group = make("again", {.memory_bytes = 32 * mebi});
+  wait_for(run(group, eat_memory));
+  run_for_long(group, "sleep 600");
+  const auto refused = group.recycle({});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::conflict);
+  ASSERT_TRUE(group.kill());
+  const auto recycled = group.recycle({.pids = 5});
+  ASSERT_TRUE(recycled) << recycled.error().message;
+  EXPECT_EQ(group.oom_kills(), 0U);
+  EXPECT_EQ(cpu_us(group), 0U);
+  EXPECT_LT(group.usage().memory_peak_bytes.value_or(0), mebi);
+  wait_for(run(group, eat_memory));  // no limit of the former tenant
+  EXPECT_EQ(group.oom_kills(), 0U);
+  const pid_t many = run(group, "for i in 1 2 3 4 5 6 7 8; do sleep 600 & done; wait");
+  EXPECT_NE(wait_for(many), 0);
+}
+
+TEST_P(CgroupTest, ALimitThatCannotBeEnforcedIsReportedWithItsRemedy) {
+  CgroupLayout poor;
+  poor.unified = layout_.unified;  // where only the life cycle is ours
+  poor.remedy = "mend it";
+  auto group = Cgroup::make(poor, "poor", {.memory_bytes = 32 * mebi, .pids = 8});
+  ASSERT_TRUE(group) << group.error().message;
+  ASSERT_EQ(group->unenforced().size(), 3U);  // memory, its swap, and processes
+  EXPECT_EQ(group->unenforced()[0].remedy, "mend it");
+  EXPECT_NE(group->unenforced()[0].why.find("memory"), std::string::npos);
+}
+
+TEST_P(CgroupTest, LimitsThatContradictEachOtherMakeNoGroup) {
+  const auto made = Cgroup::make(layout_, "wrong", {.swap_bytes = mebi});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Errc::validation_failed);
+  EXPECT_FALSE(Cgroup::make(layout_, "../up", {}));
+}
+
+// The maker is killed, so that it cannot clean up; what it started sleeps on in its group.
+TEST_P(CgroupTest, WhatAKilledMakerLeftIsSweptAndTheGroupsOfTheLivingAreNot) {
+  Cgroup& alive = make("alive", {});
+  run_for_long(alive, "sleep 600");
+  int channel[2];
+  ASSERT_EQ(::pipe(channel), 0);
+  const pid_t maker = ::fork();
+  ASSERT_GE(maker, 0);
+  if (maker == 0) {
+    auto group = Cgroup::make(layout_, "orphan", {.pids = 8});
+    const bool sleeps = group && start(*group, "exec sleep 600") > 0 &&
+                        eventually([&] { return group->is_populated(); });
+    const std::string said = sleeps ? group->name() : "";
+    [[maybe_unused]] const auto wrote = ::write(channel[1], said.data(), said.size());
+    if (sleeps) ::pause();
+    ::_exit(1);
+  }
+  const Fd reader{channel[0]};
+  const Fd writer{channel[1]};
+  std::string name(256, '\0');
+  const ssize_t size = ::read(reader.get(), name.data(), name.size());
+  name.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  ::kill(maker, SIGKILL);
+  ::waitpid(maker, nullptr, 0);
+  ASSERT_FALSE(folders_named(name).empty());
+  Cgroup orphan = Cgroup::adopt(layout_, name);
+  EXPECT_TRUE(orphan.is_populated());
+  const auto found = find_leftovers(layout_);
+  EXPECT_NE(std::ranges::find(found, name), found.end());
+  EXPECT_EQ(std::ranges::find(found, alive.name()), found.end());
+  EXPECT_EQ(sweep_leftovers(layout_), std::vector<std::string>{});
+  EXPECT_EQ(folders_named(name), std::vector<std::string>{});
+  EXPECT_TRUE(alive.is_populated());
+}
+
+INSTANTIATE_TEST_SUITE_P(Machine, CgroupTest, testing::Values(Use::all, Use::legacy),
+                         [](const testing::TestParamInfo<Use>& use) {
+                           return use.param == Use::all ? "Whole" : "OnlyV1";
+                         });
+
+}  // namespace
+}  // namespace berth::keeper::sandbox
