@@ -99,10 +99,8 @@ Result<> HeldExec::open_pipes(ChildEnds& ends) {
 }
 
 Result<> HeldExec::open_terminal(ChildEnds& ends) {
-  terminal_ = Fd{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
-  if (!terminal_ || ::unlockpt(terminal_.get()) != 0) {
-    return io_failure("open", "terminal", errno);
-  }
+  BERTH_TRY(terminal_, shared_.wardens.open_terminal());
+  if (::unlockpt(terminal_.get()) != 0) return io_failure("open", "terminal", errno);
   const winsize size{.ws_row = exec_.rows, .ws_col = exec_.columns, .ws_xpixel = 0, .ws_ypixel = 0};
   ::ioctl(terminal_.get(), TIOCSWINSZ, &size);
   for (Fd* end : {&ends.in, &ends.out, &ends.err, &terminal_peer_}) {
@@ -258,7 +256,7 @@ void HeldExec::tick(BootMs now) {
   if (phase_ == Phase::killing && now >= stuck_at_) {
     // Somebody has stopped the warden. Without it, its tree becomes the keeper's.
     stuck_at_ = now + warden_limit_ms;
-    ::kill(warden_.pid, SIGKILL);
+    if (warden_.pid > 0) ::kill(warden_.pid, SIGKILL);
   }
 }
 
@@ -307,7 +305,7 @@ void HeldExec::read_reports() {
   bool reset = false;
   while (phase_ != Phase::gone) {
     Report report;
-    const ssize_t got = ::recv(warden_.channel.get(), &report, sizeof report, MSG_DONTWAIT);
+    const ssize_t got = receive_report(warden_, report);
     if (got < 0 && errno == EINTR) continue;
     // A warden that ended with an order unread resets the channel: that is said once, before the
     // reports it had sent, which are still to be read.
@@ -338,8 +336,9 @@ void HeldExec::take(const Report& report) {
       if (phase_ == Phase::starting) phase_ = Phase::running;
       break;
     case Report::Kind::failed: {
-      const Error error =
-          explain(exec_, {.step = report.failed_step, .error_number = report.failed_errno});
+      const Error error = explain(exec_, {.step = report.failed_step,
+                                          .error_number = report.failed_errno,
+                                          .command_exists = report.command_exists != 0});
       ended_.outcome = Outcome::failed_to_start;
       ended_.failed_step = report.failed_step;
       ended_.failed_errno = report.failed_errno;

@@ -58,6 +58,7 @@ void sync_path(const char* path) {
 
 Keeper::Keeper(rlimit open_files)
     : scratch_(scratch_bytes),
+      open_files_(open_files),
       wardens_(open_files),
       shared_{.mail = *this, .scratch = scratch_, .wardens = wardens_},
       deadline_(boot_ms() + static_cast<BootMs>(limits::first_deadline_ms)) {}
@@ -158,6 +159,8 @@ void Keeper::run() {
     const bool all_gone =
         std::ranges::all_of(execs_, [](const auto& entry) { return entry.second->is_gone(); });
     if (!stopping_ || !all_gone) continue;
+    // Whoever the wardens could not end dies with the sandbox.
+    if (cell_) cell_->kill();
     // Looked once more when nothing is held any longer: a warden that has reported its end may
     // still be on its way out, and must not be counted as left behind.
     if (execs_.empty() && !has_orphans_) {
@@ -179,6 +182,9 @@ void Keeper::turn() {
   set.watch(listener_.get(), POLLIN, [this](short) { accept(); });
   if (folder_changes_) {
     set.watch(folder_changes_.get(), POLLIN, [this](short) { look_at_folder(); });
+  }
+  if (cell_ && cell_->init_handle() >= 0 && !cell_lost_) {
+    set.watch(cell_->init_handle(), POLLIN, [this](short) { look_at_cell(); });
   }
   set.wake_by(std::min(deadline_, syncer_ == 0 ? sync_at_ : never));
   if (has_orphans_) set.wake_by(boot_ms() + orphan_pause_ms);
@@ -250,6 +256,7 @@ void Keeper::kill_orphans() {
   for (const pid_t pid : descendants_of(::getpid())) {
     const auto stat = process_stat(pid);
     if (!stat || stat->parent != ::getpid() || is_warden(pid) || pid == syncer_) continue;
+    if (cell_ && pid == cell_->init_pid()) continue;
     has_orphans_ = true;
     for (const pid_t below : descendants_of(pid)) ::kill(below, SIGKILL);
     ::kill(pid, SIGKILL);

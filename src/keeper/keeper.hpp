@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "keeper/held_exec.hpp"
 #include "keeper/loop.hpp"
+#include "keeper/sandbox/cell.hpp"
 #include "keeper/session.hpp"
 #include "keeper/state_folder.hpp"
 
@@ -61,11 +62,23 @@ class Keeper final : public Mail, public Session::Host {
   void on(Address from, const Cancel& cancel);
   void on(Address from, const Stop& stop);
   void on(Address from, const List& list);
+  void on(Address from, const Confine& confine);
+  void on(Address from, const Root& root);
+  void on(Address from, const Listener& listener);
+  void on(Address from, const Freeze& freeze);
+  void on(Address from, const Thaw& thaw);
+  // The sandbox, or nothing after a refusal.
+  sandbox::Cell* cell(Address to);
+  void answer_descriptor(Address to, int descriptor);
+  void look_at_cell();
   void refuse(Address to, const Error& error) { answer(*this, to, as_refused(error)); }
   void answer_again(Address to, const Exec& exec);
   HeldExec* live(Address to, const std::string& exec_id);
 
   std::vector<char> scratch_;
+  rlimit open_files_;
+  std::unique_ptr<sandbox::Cell> cell_;
+  bool cell_lost_ = false;
   Wardens wardens_;
   HeldExec::Shared shared_;
   Fd listener_;

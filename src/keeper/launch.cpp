@@ -66,15 +66,8 @@ std::string reason(int error_number) {
   return ::strerror_r(error_number, text.data(), text.size());
 }
 
-bool exists_somewhere(const Exec& exec) {
-  for (const std::string& candidate : candidates_of(exec)) {
-    const std::string path = candidate[0] == '/' ? candidate : exec.cwd + "/" + candidate;
-    if (::access(path.c_str(), F_OK) == 0) return true;
-  }
-  return false;
-}
-
-Error explain_exec(const Exec& exec, int error_number) {
+Error explain_exec(const Exec& exec, const StartFailure& failure) {
+  const int error_number = failure.error_number;
   const std::string subject = "exec " + exec.exec_id + ": command " + in_quotes(exec.argv[0]);
   const std::string in_cwd = " in directory " + in_quotes(exec.cwd);
   if (error_number == E2BIG) {
@@ -82,7 +75,7 @@ Error explain_exec(const Exec& exec, int error_number) {
             "pass long values in a file or on stdin"};
   }
   const bool missing = error_number == ENOENT || error_number == ENOTDIR;
-  if (missing && exists_somewhere(exec)) {
+  if (missing && failure.command_exists) {
     return {Errc::command_not_executable,
             subject + " exists" + in_cwd + ", but the interpreter or loader that it names does not",
             "look at its first line, or at the architecture it was built for"};
@@ -102,6 +95,14 @@ Error explain_exec(const Exec& exec, int error_number) {
 }
 
 }  // namespace
+
+bool exists_somewhere(const Exec& exec) {
+  for (const std::string& candidate : candidates_of(exec)) {
+    const std::string path = candidate[0] == '/' ? candidate : exec.cwd + "/" + candidate;
+    if (::access(path.c_str(), F_OK) == 0) return true;
+  }
+  return false;
+}
 
 std::string path_of(const Exec& exec) {
   for (const std::string& entry : exec.environment) {
@@ -177,7 +178,7 @@ Error explain(const Exec& exec, const StartFailure& failure) {
               subject + "the directory " + in_quotes(exec.cwd) +
                   " cannot be entered: " + reason(failure.error_number),
               "create it, or give another working directory"};
-    case Step::exec: return explain_exec(exec, failure.error_number);
+    case Step::exec: return explain_exec(exec, failure);
     default:
       return {Errc::command_start_failed,
               subject + "command " + in_quotes(exec.argv[0]) + " could not be started: " +

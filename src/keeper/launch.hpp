@@ -15,6 +15,7 @@ namespace berth::keeper {
 struct StartFailure {
   Step step = Step::none;
   int error_number = 0;
+  bool command_exists = false;  // though it could not be executed
 };
 
 // A command made ready to be executed: what is left to do allocates nothing.
@@ -41,6 +42,8 @@ class Launch {
 
 // The failure in words, with what was looked for where.
 Error explain(const Exec& exec, const StartFailure& failure);
+// Whether there is such a command where the caller looks.
+bool exists_somewhere(const Exec& exec);
 // Where a command without a slash is looked for.
 std::string path_of(const Exec& exec);
 

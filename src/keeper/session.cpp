@@ -1,6 +1,7 @@
 #include "keeper/session.hpp"
 
 #include "base/files.hpp"
+#include "keeper/descriptors.hpp"
 #include "keeper/state_folder.hpp"
 
 #include <fcntl.h>
@@ -61,21 +62,34 @@ void Session::post(std::string_view frame) {
   flush();
 }
 
+void Session::post(std::string_view frame, Fd descriptor) {
+  enclosures_.push_back({.at = out_.size(), .descriptor = std::move(descriptor)});
+  post(frame);
+}
+
 void Session::flush() {
   std::size_t sent = 0;
   while (sent < out_.size()) {
-    const ssize_t wrote =
-        ::send(socket_.get(), out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const bool encloses = !enclosures_.empty() && enclosures_.front().at == sent;
+    // A descriptor goes with the first byte of its own frame, so no send goes past the next one.
+    const std::size_t next = encloses ? 1 : 0;
+    const std::size_t end = next < enclosures_.size() ? enclosures_[next].at : out_.size();
+    const int descriptor = encloses ? enclosures_.front().descriptor.get() : -1;
+    const ssize_t wrote = send_with(socket_.get(), std::string_view{out_}.substr(sent, end - sent),
+                                    std::span{&descriptor, next}, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0 && errno == EAGAIN) break;
     if (wrote < 0) {
       close();
       sent = out_.size();
+      enclosures_.clear();
       break;
     }
     sent += static_cast<std::size_t>(wrote);
+    if (encloses) enclosures_.pop_front();
   }
   out_.erase(0, sent);
+  for (Enclosure& enclosure : enclosures_) enclosure.at -= sent;
 }
 
 Result<> Session::attach(std::uint64_t request, const Attach& what) {

@@ -5,7 +5,9 @@
 #include "keeper/loop.hpp"
 #include "keeper/protocol.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <span>
 #include <string>
@@ -34,6 +36,8 @@ class Session {
   // Sends what the attached outputs have, as far as the client takes it.
   void pump();
   void post(std::string_view frame);
+  // With an open file, of which the client gets a copy.
+  void post(std::string_view frame, Fd descriptor);
   Result<> attach(std::uint64_t request, const Attach& what);
   void greet() { greeted_ = true; }
   void close() { closed_ = true; }
@@ -62,6 +66,11 @@ class Session {
   std::span<char> scratch_;
   FrameReader in_;
   std::string out_;
+  struct Enclosure {
+    std::size_t at = 0;  // in out_: the first byte of its frame
+    Fd descriptor = {};
+  };
+  std::deque<Enclosure> enclosures_;
   std::vector<Attachment> attachments_;
   bool greeted_ = false;
   bool hungry_ = false;  // has had its share of this turn, and there is more

@@ -2,6 +2,7 @@
 #include "keeper/process_tree.hpp"
 #include "keeper/version.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,14 @@
 
 // What a keeper does for each request.
 namespace berth::keeper {
+namespace {
+
+Error lost_sandbox() {
+  return {Errc::process_lost, "the sandbox is gone: its first process was killed",
+          "make another one"};
+}
+
+}  // namespace
 
 template <class Message>
 void Keeper::act(Session& from, const Frame& frame) {
@@ -41,6 +50,11 @@ void Keeper::handle(Session& from, const Frame& frame) {
     case Verb::cancel: return act<Cancel>(from, frame);
     case Verb::stop: return act<Stop>(from, frame);
     case Verb::list: return act<List>(from, frame);
+    case Verb::confine: return act<Confine>(from, frame);
+    case Verb::root: return act<Root>(from, frame);
+    case Verb::listener: return act<Listener>(from, frame);
+    case Verb::freeze: return act<Freeze>(from, frame);
+    case Verb::thaw: return act<Thaw>(from, frame);
     default: break;
   }
   refuse({.client = from.id(), .request = frame.request},
@@ -83,6 +97,7 @@ void Keeper::on(Address from, Exec exec) {
     return refuse(from, {Errc::keeper_full,
                          "the keeper holds " + std::to_string(execs_.size()) + " execs already"});
   }
+  if (cell_lost_) return refuse(from, lost_sandbox());
   const std::string id = exec.exec_id;
   Result<std::unique_ptr<HeldExec>> started = HeldExec::start(shared_, std::move(exec));
   if (!started) return refuse(from, started.error());
@@ -147,7 +162,9 @@ void Keeper::on(Address from, const Stats& stats) {
     if (exec == nullptr) return;
     root = exec->warden();
   }
-  const auto is_ours = [this](pid_t pid) {
+  const auto is_ours = [this](pid_t pid, pid_t parent) {
+    // Inside a sandbox the children of its first process are wardens.
+    if (cell_ && (pid == cell_->init_pid() || parent == cell_->init_pid())) return true;
     return wardens_.is_spare(pid) || pid == syncer_ ||
            std::ranges::any_of(execs_, [&](const auto& e) { return e.second->warden() == pid; });
   };
@@ -162,7 +179,7 @@ void Keeper::on(Address from, const Stats& stats) {
   }
   for (const pid_t pid : descendants_of(root)) {
     const auto stat = process_stat(pid);
-    if (!stat || is_ours(pid)) continue;
+    if (!stat || is_ours(pid, stat->parent)) continue;
     usage.cpu_us += stat->cpu_ticks * 1'000'000 / ticks_per_second;
     usage.resident_bytes += stat->resident_pages * page_bytes;
     ++usage.processes;
@@ -202,6 +219,76 @@ void Keeper::on(Address from, const List& /*list*/) {
   Listing listing;
   for (const auto& [id, exec] : execs_) listing.live.push_back(exec->listed());
   answer(*this, from, listing);
+}
+
+void Keeper::on(Address from, const Confine& confine) {
+  if (stopping_) {
+    return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + epitaph_.reason});
+  }
+  struct stat folder{};
+  if (cell_ || !execs_.empty() || !unsynced_.empty() || syncer_ != 0) {
+    return refuse(from, {Errc::conflict, "the keeper has a sandbox, or has run commands without",
+                         "start a keeper for every sandbox"});
+  }
+  // The inode of the state folder is a name that no other keeper has.
+  const std::string id = "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
+  auto made = sandbox::Cell::make(confine.plan, id, open_files_);
+  if (!made) return refuse(from, made.error());
+  cell_ = *std::move(made);
+  wardens_.confine(*cell_);
+  answer(*this, from, cell_->confined());
+}
+
+sandbox::Cell* Keeper::cell(Address to) {
+  if (cell_ && !cell_lost_ && !stopping_) return cell_.get();
+  const Error none{Errc::conflict, "the keeper has no sandbox", "confine it first"};
+  refuse(to, cell_lost_ ? lost_sandbox() : none);
+  return nullptr;
+}
+
+void Keeper::answer_descriptor(Address to, int descriptor) {
+  Fd copy{::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)};
+  if (!copy) return refuse(to, {Errc::overloaded, "the keeper has too many open files"});
+  std::string frame;
+  append_frame(frame, to.request, Descriptor{});
+  const auto found = sessions_.find(to.client);
+  if (found != sessions_.end()) found->second->post(frame, std::move(copy));
+}
+
+void Keeper::on(Address from, const Root& root) {
+  if (sandbox::Cell* made = cell(from)) {
+    answer_descriptor(from, root.part == Part::root ? made->root() : made->upper());
+  }
+}
+
+void Keeper::on(Address from, const Listener& listener) {
+  sandbox::Cell* made = cell(from);
+  if (made == nullptr) return;
+  const Result<int> socket = made->listener(listener.port);
+  if (!socket) return refuse(from, socket.error());
+  answer_descriptor(from, *socket);
+}
+
+void Keeper::on(Address from, const Freeze& /*freeze*/) {
+  sandbox::Cell* made = cell(from);
+  if (made == nullptr) return;
+  const Result<> frozen = made->cgroup().freeze();
+  if (!frozen) return refuse(from, frozen.error());
+  answer(*this, from, Done{});
+}
+
+void Keeper::on(Address from, const Thaw& /*thaw*/) {
+  sandbox::Cell* made = cell(from);
+  if (made == nullptr) return;
+  const Result<> thawed = made->cgroup().thaw();
+  if (!thawed) return refuse(from, thawed.error());
+  answer(*this, from, Done{});
+}
+
+// Its execs find out by themselves: their wardens are gone with it.
+void Keeper::look_at_cell() {
+  cell_lost_ = true;
+  wardens_.dismiss_spare();
 }
 
 }  // namespace berth::keeper

@@ -1,13 +1,16 @@
 #include "keeper/warden.hpp"
 
 #include "base/files.hpp"
+#include "keeper/descriptors.hpp"
 #include "keeper/process_tree.hpp"
 #include "keeper/protocol.hpp"
+#include "keeper/sandbox/cell.hpp"
 #include "keeper/state_folder.hpp"
 #include "keeper/text_record.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -18,12 +21,16 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace berth::keeper {
 namespace {
@@ -41,9 +48,11 @@ std::int64_t monotonic_ms() {
   return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
 }
 
+enum class Place : std::uint8_t { outside, inside };
+
 class Watch {
  public:
-  explicit Watch(const Exec& exec) : exec_(exec) {}
+  Watch(const Exec& exec, Place place) : exec_(exec), place_(place) {}
 
   [[noreturn]] void run(rlimit open_files) {
     prepare_signals();
@@ -77,6 +86,7 @@ class Watch {
     if (failure.step != Step::none) {
       report_.failed_step = failure.step;
       report_.failed_errno = failure.error_number;
+      report_.command_exists = exists_somewhere(exec_) ? 1 : 0;
       send(Report::Kind::failed);
       ::_exit(0);
     }
@@ -146,6 +156,7 @@ class Watch {
                 .outcome = Outcome::lost,
                 .pid = report_.pid};
     ended.left_behind = kill_everything();
+    if (place_ == Place::inside) ::_exit(0);
     ended.message = "the keeper was killed; its process tree was killed then";
     ended.ended_us = wall_clock_us();
     struct stat output{};
@@ -198,6 +209,7 @@ class Watch {
   }
 
   const Exec& exec_;
+  Place place_;
   Fd children_;
   Report report_;
   bool has_children_ = true;
@@ -241,68 +253,115 @@ void become_warden(const Beginning& with, int in, int out, int err) {
   arrange({in, out, err, with.theirs.get(), with.null.get()});
 }
 
-// A command on its way to the spare warden: the request as a frame, and the three descriptors.
+// A command on its way to a warden that waits: the request as a frame, and the three descriptors. A
+// frame that is too long for a packet is a fourth.
 constexpr std::size_t packet_bytes_max = std::size_t{64} << 10;
-constexpr std::size_t descriptors = 3;
-union Control {
-  cmsghdr aligned;
-  std::array<char, CMSG_SPACE(sizeof(int) * descriptors)> bytes;
-};
 
-Result<> hand_over(const Warden& spare, const Exec& exec, const ChildEnds& ends) {
+Fd file_of(std::string_view bytes) {
+  Fd file{::memfd_create("command", MFD_CLOEXEC)};
+  while (file && !bytes.empty()) {
+    const ssize_t wrote = ::write(file.get(), bytes.data(), bytes.size());
+    if (wrote <= 0) return {};
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return file;
+}
+
+Result<> hand_over(const Warden& waiting, const Exec& exec, const ChildEnds& ends) {
   std::string packet;
   append_frame(packet, 0, exec);
-  if (packet.size() > packet_bytes_max) return fail(Errc::command_too_large, "for one packet");
-  iovec bytes{.iov_base = packet.data(), .iov_len = packet.size()};
-  Control control{.bytes = {}};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int) * descriptors);
-  const std::array<int, descriptors> fds{ends.in.get(), ends.out.get(), ends.err.get()};
-  std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
-  if (::sendmsg(spare.channel.get(), &message, MSG_NOSIGNAL) < 0) {
+  std::vector<int> passed{ends.in.get(), ends.out.get(), ends.err.get()};
+  Fd file;
+  if (packet.size() > packet_bytes_max) {
+    file = file_of(packet);
+    if (!file) return io_failure("write", "a command in memory", errno);
+    passed.push_back(file.get());
+    packet = "f";
+  }
+  if (send_with(waiting.channel.get(), packet, passed, MSG_NOSIGNAL) < 0) {
     return io_failure("send", "a warden", errno);
   }
   return {};
 }
 
-[[noreturn]] void await_command(rlimit open_files) {
+[[noreturn]] void await_command(rlimit open_files, Place place) {
   pollfd wanted{channel_fd, POLLIN, 0};
   while (::poll(&wanted, 1, -1) < 0) {
   }
   std::string packet(packet_bytes_max, '\0');
-  iovec bytes{.iov_base = packet.data(), .iov_len = packet.size()};
-  Control control{.bytes = {}};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  const ssize_t got = ::recvmsg(channel_fd, &message, MSG_CMSG_CLOEXEC);
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (got <= 0 || header == nullptr) ::_exit(0);  // the keeper needs it no longer
-  std::array<int, descriptors> fds{};
-  std::memcpy(fds.data(), CMSG_DATA(header), sizeof fds);
-  for (std::size_t i = 0; i < fds.size(); ++i) {
-    ::dup2(fds[i], static_cast<int>(i));
-    ::close(fds[i]);
+  std::vector<Fd> passed;
+  const ssize_t got = receive_with(channel_fd, packet, passed, 0);
+  if (got <= 0 || passed.size() < 3) ::_exit(0);  // the keeper needs it no longer
+  packet.resize(static_cast<std::size_t>(got));
+  if (passed.size() > 3) {
+    ::lseek(passed[3].get(), 0, SEEK_SET);
+    Result<std::string> file = read_fd(passed[3].get(), limits::exec_frame_bytes + 16, "a command");
+    if (!file) ::_exit(1);
+    packet = *std::move(file);
   }
+  for (std::size_t i = 0; i < 3; ++i) ::dup2(passed[i].get(), static_cast<int>(i));
+  passed.clear();
   FrameReader reader;
-  reader.feed({packet.data(), static_cast<std::size_t>(got)});
+  reader.feed(packet);
   const Result<std::optional<Frame>> frame = reader.next();
   if (!frame || !*frame) ::_exit(1);
   const Result<Exec> exec = decode<Exec>(**frame);
   if (!exec) ::_exit(1);
-  Watch{*exec}.run(open_files);
+  Watch{*exec, place}.run(open_files);
 }
 
 }  // namespace
+
+ssize_t receive_report(Warden& from, Report& report) {
+  iovec part{.iov_base = &report, .iov_len = sizeof report};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(from.channel.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (header == nullptr || header->cmsg_type != SCM_CREDENTIALS || from.pid != 0) return got;
+  // The kernel says who has sent it, and in ids of whoever reads.
+  ucred sender{};
+  std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
+  from.pid = sender.pid;
+  return got;
+}
+
+void run_waiting_warden(Fd channel, rlimit open_files) {
+  Beginning begun{.ours = {}, .theirs = std::move(channel), .null = {}};
+  begun.null = Fd{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  const int null = begun.null.get();
+  become_warden(begun, null, null, null);
+  await_command(open_files, Place::inside);
+}
+
+void Wardens::confine(const sandbox::Cell& cell) {
+  dismiss_spare();
+  cell_ = &cell;
+}
+
+Result<Warden> Wardens::start_inside() const {
+  std::array<int, 2> pair{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
+    return io_failure("socketpair", "a warden", errno);
+  }
+  Warden made{.pid = 0, .channel = Fd{pair[0]}};
+  const Fd theirs{pair[1]};
+  const int on = 1;
+  ::setsockopt(made.channel.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+  BERTH_DO(cell_->start_warden(theirs.get()));
+  return made;
+}
+
+Result<Fd> Wardens::open_terminal() const {
+  if (cell_ != nullptr) return cell_->open_terminal();
+  Fd master{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
+  if (!master) return io_failure("open", "terminal", errno);
+  return master;
+}
 
 Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
   ++started_;
@@ -310,12 +369,18 @@ Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
     Warden spare = std::exchange(spare_, {});
     if (hand_over(spare, exec, ends)) return spare;
   }
+  if (cell_ != nullptr) {
+    BERTH_TRY(Warden inside, start_inside());
+    // The warden is on its way; the command waits for it in the channel.
+    BERTH_DO(hand_over(inside, exec, ends));
+    return inside;
+  }
   BERTH_TRY(Beginning made, begin());
   const pid_t pid = ::fork();
   if (pid < 0) return io_failure("fork", "exec " + exec.exec_id, errno);
   if (pid == 0) {
     become_warden(made, ends.in.get(), ends.out.get(), ends.err.get());
-    Watch{exec}.run(open_files_);
+    Watch{exec, Place::outside}.run(open_files_);
   }
   return Warden{.pid = pid, .channel = std::move(made.ours)};
 }
@@ -323,6 +388,10 @@ Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
 void Wardens::prepare() {
   constexpr int a_habit = 2;
   if (spare_.channel || started_ < a_habit) return;
+  if (cell_ != nullptr) {
+    if (Result<Warden> inside = start_inside()) spare_ = *std::move(inside);
+    return;
+  }
   Result<Beginning> made = begin();
   if (!made) return;  // the next command is started without
   const int null = made->null.get();
@@ -330,7 +399,7 @@ void Wardens::prepare() {
   if (pid < 0) return;
   if (pid == 0) {
     become_warden(*made, null, null, null);
-    await_command(open_files_);
+    await_command(open_files_, Place::outside);
   }
   spare_ = {.pid = pid, .channel = std::move(made->ours)};
 }

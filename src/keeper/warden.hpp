@@ -15,6 +15,10 @@
 // without holding up other execs, and a tree dies even when the keeper is killed.
 namespace berth::keeper {
 
+namespace sandbox {
+class Cell;
+}
+
 // From the keeper to a warden, one packet each.
 struct Order {
   enum class Kind : std::uint8_t { signal, terminate, kill };
@@ -29,7 +33,8 @@ struct Report {
   std::int32_t pid = 0;
   Step failed_step = Step::none;
   std::int32_t failed_errno = 0;
-  std::int32_t status = 0;  // as waitpid gives it, of the command
+  std::uint8_t command_exists = 0;  // where the warden looks, when it could not be executed
+  std::int32_t status = 0;          // as waitpid gives it, of the command
   std::int64_t ended_us = 0;
   rusage usage = {};              // of all that was waited for below the warden
   std::uint32_t left_behind = 0;  // what could not be killed
@@ -43,9 +48,17 @@ struct ChildEnds {
 };
 
 struct Warden {
-  pid_t pid = 0;
-  Fd channel;  // non-blocking, one packet per message; closed by the other side when it is gone
+  pid_t pid = 0;  // 0 while a warden inside a sandbox has not said anything yet
+  Fd channel;     // non-blocking, one packet per message; closed by the other side when it is gone
 };
+
+// The next report, as recv(2) says how: its size, 0 at the end, or -1 and errno. Also finds out
+// which process the warden is.
+ssize_t receive_report(Warden& from, Report& report);
+
+// The other side: a warden that waits on its channel for a command, in the process that calls this.
+// It is inside a sandbox, where it has no state folder to write to.
+[[noreturn]] void run_waiting_warden(Fd channel, rlimit open_files);
 
 // The wardens of one keeper. A keeper that is asked a second time will be asked again, so from then
 // on a spare one waits for the next command, which need not wait for a fork.
@@ -54,13 +67,21 @@ class Wardens {
   // The open-file limit is what a command gets; the keeper raises its own.
   explicit Wardens(rlimit open_files) : open_files_(open_files) {}
 
+  // From now on wardens are in the sandbox, which must outlive this.
+  void confine(const sandbox::Cell& cell);
+
   Result<Warden> start(const Exec& exec, ChildEnds ends);
+  // The master of a new terminal, where the wardens are.
+  Result<Fd> open_terminal() const;
   // Makes the spare warden where one is due; called when nobody waits.
   void prepare();
   void dismiss_spare() { spare_ = {}; }
   bool is_spare(pid_t pid) const { return spare_.channel && spare_.pid == pid; }
 
  private:
+  Result<Warden> start_inside() const;
+
+  const sandbox::Cell* cell_ = nullptr;
   rlimit open_files_;
   Warden spare_;
   int started_ = 0;

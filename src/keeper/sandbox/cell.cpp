@@ -1,0 +1,249 @@
+#include "keeper/sandbox/cell.hpp"
+
+#include "base/files.hpp"
+#include "keeper/descriptors.hpp"
+#include "keeper/sandbox/enter.hpp"
+#include "keeper/sandbox/init.hpp"
+#include "keeper/sandbox/isolation.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+constexpr int setup_limit_ms = 30'000;
+constexpr int reply_limit_ms = 5'000;
+constexpr int death_limit_ms = 10'000;
+constexpr std::size_t listeners_max = 64;
+constexpr std::uint32_t first_base = 0x30000000;
+constexpr std::uint32_t ranges = 8192;
+
+constexpr std::uint64_t usual_namespaces = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
+
+std::uint32_t base_of(const Plan& plan) {
+  if (plan.uid_base != 0) return plan.uid_base;
+  // Keepers that live at the same time have different ranges, but for pids this far apart.
+  return first_base + static_cast<std::uint32_t>(::getpid()) % ranges * plan_limits::ids;
+}
+
+// What the child is given, and the descriptors that this refers to.
+struct Preparation {
+  Fd ids;
+  std::vector<Fd> bind_ids;
+  MountMaps maps;
+  Owners owners;
+};
+
+// In the sandbox, whoever owns a bound directory on the disk is the sandbox's user.
+Result<Fd> map_for_bind(const Bind& bind, uid_t user) {
+  struct stat source{};
+  if (::stat(bind.source.c_str(), &source) != 0) return Fd{};  // enter() says so, with its name
+  return make_user_namespace({.inside = source.st_uid, .outside = user, .count = 1});
+}
+
+Result<Preparation> prepare_range(const Plan& plan) {
+  const std::uint32_t base = base_of(plan);
+  Preparation made;
+  made.owners = {.kind = Owners::Kind::range,
+                 .root = base,
+                 .user = base + (plan.identity == Identity::user ? user_id : 0)};
+  BERTH_TRY(made.ids,
+            make_user_namespace({.inside = 0, .outside = base, .count = plan_limits::ids}));
+  made.maps.layers = made.ids.get();
+  for (const Bind& bind : plan.binds) {
+    BERTH_TRY(Fd ids, map_for_bind(bind, made.owners.user));
+    made.maps.binds.push_back(ids.get());
+    made.bind_ids.push_back(std::move(ids));
+  }
+  return made;
+}
+
+Preparation prepare_single(const Plan& plan) {
+  const uid_t id = plan.identity == Identity::user ? user_id : 0;
+  Preparation made;
+  made.owners = {.kind = Owners::Kind::single, .root = id, .user = id};
+  return made;
+}
+
+bool await(int fd, int limit_ms) {
+  pollfd wanted{fd, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&wanted, 1, limit_ms);
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+template <class Packet>
+std::string_view bytes_of(const Packet& packet) {
+  return {reinterpret_cast<const char*>(&packet), sizeof packet};
+}
+
+template <class Packet>
+std::span<char> room_of(Packet& packet) {
+  return {reinterpret_cast<char*>(&packet), sizeof packet};
+}
+
+[[noreturn]] void become_init(const Setup& setup, rlimit open_files) {
+  const SetupReport report = enter(setup);
+  const bool good = report.failed == Phase::none;
+  const std::array passed{root_descriptor, upper_descriptor};
+  send_with(good ? control_descriptor : setup.control, bytes_of(report),
+            std::span{passed}.first(good ? passed.size() : 0), MSG_NOSIGNAL);
+  if (!good) ::_exit(1);
+  ::close(root_descriptor);
+  ::close(upper_descriptor);
+  run_init(control_descriptor, open_files);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Cell>> Cell::make(const Plan& plan, std::string_view id, rlimit open_files) {
+  BERTH_DO(check(plan));
+  BERTH_TRY(Cgroup cgroup, Cgroup::make(detect_layout(), id, plan.limits));
+  std::unique_ptr<Cell> cell{new Cell{std::move(cgroup)}};
+  BERTH_DO(cell->start(plan, open_files));
+  return cell;
+}
+
+Result<> Cell::start(const Plan& plan, rlimit open_files) {
+  const bool is_root = ::geteuid() == 0;
+  Preparation prepared = prepare_single(plan);
+  if (is_root) {
+    auto ranged = prepare_range(plan);
+    if (!ranged) {
+      return fail(Errc::sandbox_unavailable,
+                  "the sandbox could not be made: " + ranged.error().message,
+                  "run as root with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID, or as another user");
+    }
+    prepared = *std::move(ranged);
+  }
+  std::array<int, 2> pair{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+    return io_failure("socketpair", "a sandbox", errno);
+  }
+  control_ = Fd{pair[0]};
+  Fd theirs{pair[1]};
+  std::uint64_t namespaces = usual_namespaces;
+  if (!is_root) namespaces |= CLONE_NEWUSER;
+  if (!plan.allows<AllowHostNetwork>()) namespaces |= CLONE_NEWNET;
+  const IdMap own_user{.inside = prepared.owners.user, .outside = ::geteuid(), .count = 1};
+  const IdMap own_group{.inside = prepared.owners.user, .outside = ::getegid(), .count = 1};
+  NewProcess child = fork_into(namespaces, cgroup_.directory());
+  if (child.pid == 0) {
+    become_init({.plan = plan,
+                 .cgroup = cgroup_,
+                 .born = cgroup_.directory() >= 0 ? Cgroup::Born::inside : Cgroup::Born::outside,
+                 .owners = prepared.owners,
+                 .user_namespace = prepared.ids.get(),
+                 .own_user = own_user,
+                 .own_group = own_group,
+                 .maps = prepared.maps,
+                 .control = theirs.get()},
+                open_files);
+  }
+  if (child.pid < 0) {
+    return std::unexpected(explain(plan, {.failed = Phase::process, .error_number = -child.pid}));
+  }
+  theirs = Fd{};  // so that its end is seen
+  init_ = std::move(child.handle);
+  confined_.init_pid = child.pid;
+
+  SetupReport report;
+  std::vector<Fd> passed;
+  const bool answered = await(control_.get(), setup_limit_ms) &&
+                        receive_with(control_.get(), room_of(report), passed, MSG_DONTWAIT) ==
+                            static_cast<ssize_t>(sizeof report);
+  if (!answered) report = {.failed = Phase::init, .error_number = ETIMEDOUT};
+  if (report.failed != Phase::none || passed.size() != 2) {
+    return std::unexpected(explain(plan, report));
+  }
+  root_ = std::move(passed[0]);
+  upper_ = std::move(passed[1]);
+  const pid_t pid = confined_.init_pid;
+  confined_ = describe(plan, report.features, cgroup_.unenforced());
+  confined_.init_pid = pid;
+  return demand(plan, confined_);
+}
+
+Cell::~Cell() {
+  kill();
+}
+
+void Cell::kill() {
+  if (!init_) return;
+  listeners_.clear();
+  root_ = Fd{};
+  upper_ = Fd{};
+  ::syscall(SYS_pidfd_send_signal, init_.get(), SIGKILL, nullptr, 0);
+  await(init_.get(), death_limit_ms);
+  ::waitid(P_PIDFD, static_cast<id_t>(init_.get()), nullptr, WEXITED | WNOHANG);
+  init_ = Fd{};
+  control_ = Fd{};
+  // Whoever was not in the pid namespace any more when it ended is not in the group either, but
+  // the group is what the kernel counts by.
+  static_cast<void>(cgroup_.kill());
+  static_cast<void>(cgroup_.remove());
+}
+
+Result<> Cell::start_warden(int channel) const {
+  const InitRequest request{.kind = InitRequest::Kind::warden};
+  if (send_with(control_.get(), bytes_of(request), std::span{&channel, 1},
+                MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    return fail(Errc::process_lost, "the sandbox is gone", "make another one");
+  }
+  return {};
+}
+
+Result<Fd> Cell::open_terminal() const {
+  open_how how{};
+  how.flags = O_RDWR | O_NOCTTY | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  Fd master{
+      static_cast<int>(::syscall(SYS_openat2, root_.get(), "dev/pts/ptmx", &how, sizeof how))};
+  if (!master) return io_failure("open", "a terminal of the sandbox", errno);
+  return master;
+}
+
+Result<int> Cell::listener(std::uint16_t port) {
+  if (const auto known = listeners_.find(port); known != listeners_.end()) {
+    return known->second.get();
+  }
+  const std::string name = "port " + std::to_string(port) + " of the sandbox";
+  if (port == 0 || listeners_.size() >= listeners_max) {
+    return fail(Errc::port_unreachable, name + ": there is no such port, or too many are open");
+  }
+  const InitRequest request{.kind = InitRequest::Kind::listener, .port = port};
+  InitReply reply;
+  std::vector<Fd> passed;
+  const bool answered =
+      send_with(control_.get(), bytes_of(request), {}, MSG_NOSIGNAL | MSG_DONTWAIT) > 0 &&
+      await(control_.get(), reply_limit_ms) &&
+      receive_with(control_.get(), room_of(reply), passed, MSG_DONTWAIT) ==
+          static_cast<ssize_t>(sizeof reply);
+  if (!answered) return fail(Errc::process_lost, "the sandbox is gone", "make another one");
+  if (passed.size() != 1) {
+    return fail(Errc::port_unreachable,
+                name + ": " + io_failure("listen", "127.0.0.1", reply.error_number).error().message,
+                "choose a port above 1023 that nobody inside listens on");
+  }
+  return listeners_.emplace(port, std::move(passed[0])).first->second.get();
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,137 @@
+#include "keeper/sandbox/identity.hpp"
+#include "keeper/sandbox/mounts.hpp"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+
+// /dev and /proc: what of the machine a sandbox sees.
+namespace berth::keeper::sandbox {
+namespace {
+
+struct Device {
+  const char* name;
+  unsigned major;
+  unsigned minor;
+};
+constexpr std::array devices{Device{"null", 1, 3},   Device{"zero", 1, 5},    Device{"full", 1, 7},
+                             Device{"random", 1, 8}, Device{"urandom", 1, 9}, Device{"tty", 5, 0}};
+
+struct Link {
+  const char* name;
+  const char* target;
+};
+constexpr std::array links{Link{"/dev/fd", "/proc/self/fd"}, Link{"/dev/stdin", "/proc/self/fd/0"},
+                           Link{"/dev/stdout", "/proc/self/fd/1"},
+                           Link{"/dev/stderr", "/proc/self/fd/2"}, Link{"/dev/ptmx", "pts/ptmx"}};
+
+// What tells of the host or its kernel, or reaches it. Those that only the host's root may read are
+// closed by ids already, and are here for the day that they are not.
+constexpr std::array masked_files{"/proc/cmdline",       "/proc/config.gz",   "/proc/interrupts",
+                                  "/proc/iomem",         "/proc/kallsyms",    "/proc/kcore",
+                                  "/proc/key-users",     "/proc/keys",        "/proc/kmsg",
+                                  "/proc/latency_stats", "/proc/modules",     "/proc/partitions",
+                                  "/proc/diskstats",     "/proc/sched_debug", "/proc/sysrq-trigger",
+                                  "/proc/timer_list",    "/proc/timer_stats", "/proc/vmallocinfo"};
+constexpr std::array masked_folders{"/proc/acpi", "/proc/asound", "/proc/bus",
+                                    "/proc/fs",   "/proc/irq",    "/proc/scsi"};
+
+constexpr unsigned long quiet = MS_NOSUID | MS_NOEXEC;
+
+int failed(long result) {
+  return result < 0 ? errno : 0;
+}
+
+bool is_missing(int error_number) {
+  return error_number == ENOENT || error_number == ENOTDIR;
+}
+
+int make_mount_point(const char* path) {
+  return ::mkdir(path, 0755) != 0 && errno != EEXIST ? errno : 0;
+}
+
+}  // namespace
+
+int RootBuilder::open_devices() {
+  // The host's root makes nodes of its own; everybody else borrows those of the host.
+  if (owners_.kind == Owners::Kind::range) return 0;
+  for (const Device& device : devices) {
+    const std::string path = std::string{"/dev/"} + device.name;
+    Fd node{::open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)};
+    if (!node) return errno;
+    devices_.push_back(std::move(node));
+  }
+  return 0;
+}
+
+int RootBuilder::mount_devices() {
+  if (const int error_number = make_mount_point("/dev"); error_number != 0) return error_number;
+  if (::mount("tmpfs", "/dev", "tmpfs", quiet, "size=64k,nr_inodes=64,mode=0755") != 0) {
+    return errno;
+  }
+  const bool makes_nodes = owners_.kind == Owners::Kind::range;
+  if (makes_nodes) act_on_files_as(0);
+  const mode_t before = ::umask(0);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const std::string path = std::string{"/dev/"} + devices[i].name;
+    const dev_t number = makes_nodes ? makedev(devices[i].major, devices[i].minor) : 0;
+    if (::mknod(path.c_str(), (makes_nodes ? S_IFCHR : S_IFREG) | 0666, number) != 0) return errno;
+    if (makes_nodes) continue;
+    if (::move_mount(devices_[i].get(), "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+      return errno;
+    }
+  }
+  ::umask(before);
+  for (const Link& link : links) {
+    if (::symlink(link.target, link.name) != 0) return errno;
+  }
+  if (::mkdir("/dev/shm", 0755) != 0 || ::mkdir("/dev/pts", 0755) != 0) return errno;
+  // Its own instance: no terminal of the host is in it.
+  std::string terminals = "newinstance,ptmxmode=0666,mode=0620";
+  if (makes_nodes) terminals += ",uid=" + std::to_string(owners_.user);
+  if (::mount("devpts", "/dev/pts", "devpts", quiet, terminals.c_str()) != 0) return errno;
+  const std::string shared =
+      "size=" + std::to_string(plan_.shm_bytes) + ",nr_inodes=16384,mode=1777";
+  if (::mount("tmpfs", "/dev/shm", "tmpfs", quiet | MS_NODEV, shared.c_str()) != 0) return errno;
+  mount_attr fixed{};
+  fixed.attr_set = MOUNT_ATTR_RDONLY;
+  const int error_number = failed(::mount_setattr(AT_FDCWD, "/dev", 0, &fixed, sizeof fixed));
+  if (makes_nodes) act_on_files_as(owners_.root);
+  return error_number;
+}
+
+int RootBuilder::mount_proc() {
+  if (const int error_number = make_mount_point("/proc"); error_number != 0) return error_number;
+  return failed(::mount("proc", "/proc", "proc", quiet | MS_NODEV, nullptr));
+}
+
+int RootBuilder::mask_proc() {
+  for (const char* file : masked_files) {
+    if (::mount("/dev/null", file, nullptr, MS_BIND, nullptr) != 0 && !is_missing(errno)) {
+      return errno;
+    }
+  }
+  const char* empty = nullptr;
+  for (const char* folder : masked_folders) {
+    const int error_number =
+        failed(empty == nullptr
+                   ? ::mount("tmpfs", folder, "tmpfs", quiet | MS_NODEV | MS_RDONLY, "nr_inodes=2")
+                   : ::mount(empty, folder, nullptr, MS_BIND, nullptr));
+    if (error_number == 0 && empty == nullptr) empty = folder;
+    if (error_number != 0 && !is_missing(error_number)) return error_number;
+  }
+  const Fd settings{::open_tree(AT_FDCWD, "/proc/sys", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)};
+  if (!settings) return errno;
+  mount_attr fixed{};
+  fixed.attr_set = MOUNT_ATTR_RDONLY;
+  if (::mount_setattr(settings.get(), "", AT_EMPTY_PATH, &fixed, sizeof fixed) != 0) return errno;
+  return failed(::move_mount(settings.get(), "", AT_FDCWD, "/proc/sys", MOVE_MOUNT_F_EMPTY_PATH));
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,159 @@
+#include "keeper/sandbox/enter.hpp"
+
+#include "keeper/sandbox/identity.hpp"
+#include "keeper/sandbox/landlock.hpp"
+#include "keeper/sandbox/seccomp.hpp"
+
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+// The kernel prefers these when memory runs out on the host.
+constexpr std::string_view oom_preference = "300";
+
+int failed(long result) {
+  return result < 0 ? errno : 0;
+}
+
+void prefer_as_oom_victim() {
+  const Fd file{::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)};
+  // A keeper that is preferred even more stays so.
+  if (file && ::write(file.get(), oom_preference.data(), oom_preference.size()) < 0) return;
+}
+
+int join_ids(const Setup& setup) {
+  if (setup.user_namespace < 0) return 0;
+  act_on_files_as(0);
+  return failed(::setns(setup.user_namespace, CLONE_NEWUSER));
+}
+
+int take_identity(Identity identity) {
+  const uid_t id = identity == Identity::root ? 0 : user_id;
+  if (const int error_number = become(id, id); error_number != 0) return error_number;
+  if (const int error_number = drop_capabilities(identity); error_number != 0) {
+    return error_number;
+  }
+  // Both are forgotten by the kernel when ids change, so they are said afterwards.
+  ::prctl(PR_SET_DUMPABLE, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return forbid_new_privileges();
+}
+
+// Nothing of the keeper's is left open but the way to talk to it.
+int keep_only(int control, Fd upper) {
+  // Plain numbers: at the end all of these are closed at once.
+  constexpr int above = 16;
+  const int high_control = ::fcntl(control, F_DUPFD_CLOEXEC, above);
+  const int high_upper = ::fcntl(upper.release(), F_DUPFD_CLOEXEC, above);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return errno;
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::dup2(null, fd) < 0) return errno;
+  }
+  const int root = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int high_root = ::fcntl(root, F_DUPFD_CLOEXEC, above);
+  if (::dup3(high_control, control_descriptor, O_CLOEXEC) < 0 ||
+      ::dup3(high_root, root_descriptor, O_CLOEXEC) < 0 ||
+      ::dup3(high_upper, upper_descriptor, O_CLOEXEC) < 0) {
+    return errno;
+  }
+  return failed(::close_range(upper_descriptor + 1, ~0U, 0));
+}
+
+std::span<const sock_filter> filter_of(const Plan& plan) {
+  return filter_program(plan.allows<AllowPtrace>() ? Debugging::allowed : Debugging::denied,
+                        plan.allows<AllowNestedNamespaces>() ? Nesting::allowed : Nesting::denied);
+}
+
+void note_features(const RootBuilder& root, const Setup& setup, Features& features) {
+  for (const Feature always :
+       {Feature::user_namespace, Feature::pid_namespace, Feature::mount_namespace,
+        Feature::ipc_namespace, Feature::uts_namespace, Feature::cgroup_namespace,
+        Feature::private_root, Feature::masked_proc, Feature::no_new_privileges}) {
+    features.add(always);
+  }
+  if (!setup.plan.allows<AllowHostNetwork>()) features.add(Feature::network_namespace);
+  if (setup.owners.kind == Owners::Kind::range) features.add(Feature::uid_range);
+  if (root.is_idmapped()) features.add(Feature::idmapped_root);
+  if (root.are_binds_idmapped()) features.add(Feature::idmapped_binds);
+  if (setup.plan.identity == Identity::user) features.add(Feature::no_capabilities);
+}
+
+}  // namespace
+
+#define BERTH_STEP(phase, ...)                                     \
+  if (const int error_number = (__VA_ARGS__); error_number != 0) { \
+    report.failed = Phase::phase;                                  \
+    report.error_number = error_number;                            \
+    return report;                                                 \
+  }
+
+// The order is the security argument, so it stands in one place: see docs/sandbox.md#order.
+SetupReport enter(const Setup& setup) {
+  const Plan& plan = setup.plan;
+  SetupReport report;
+  std::optional<RootBuilder> root{std::in_place, plan, setup.owners};
+
+  // The files about a process that hides its memory are root's; this one has no secrets yet.
+  ::prctl(PR_SET_DUMPABLE, 1);
+  // With the host in sight: limits first, so that even the making is limited; then all that is
+  // needed of the host is opened.
+  BERTH_STEP(control_groups, setup.cgroup.join(setup.born));
+  prefer_as_oom_victim();
+  if (setup.user_namespace < 0) BERTH_STEP(ids, map_own_id(setup.own_user, setup.own_group));
+  ::umask(022);
+  ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
+  BERTH_STEP(private_mounts, make_mounts_private());
+  BERTH_STEP(layer, root->open_layers(setup.maps.layers, report.item));
+  BERTH_STEP(bind_source, root->open_binds(setup.maps.binds, report.item));
+  BERTH_STEP(host_folder, root->open_host(setup.maps.layers));
+  BERTH_STEP(devices, root->open_devices());
+
+  // From the pivot on no path leads to the host.
+  BERTH_STEP(root, root->mount_root());
+  BERTH_STEP(pivot, root->pivot());
+  BERTH_STEP(process_table, root->mount_proc());
+  BERTH_STEP(pivot, root->leave_host());
+  BERTH_STEP(attach, root->attach_host());
+  BERTH_STEP(devices, root->mount_devices());
+  BERTH_STEP(masks, root->mask_proc());
+  BERTH_STEP(attach, root->mount_tmp());
+  BERTH_STEP(bind_target, root->attach_binds(report.item));
+  BERTH_STEP(directory, root->make_directories(report.item));
+
+  // The last uses of rights over the other namespaces, which then are given up with their owner.
+  if (!plan.allows<AllowHostNetwork>()) BERTH_STEP(network, bring_up_loopback());
+  BERTH_STEP(hostname, set_hostname(plan.hostname));
+  BERTH_STEP(namespaces, failed(::unshare(CLONE_NEWCGROUP)));
+  BERTH_STEP(rlimits, set_rlimits(plan.rlimits));
+  BERTH_STEP(enter_ids, join_ids(setup));
+  note_features(*root, setup, report.features);
+  Fd upper = root->take_upper();
+  root.reset();
+  BERTH_STEP(init, keep_only(setup.control, std::move(upper)));
+  BERTH_STEP(identity, take_identity(plan.identity));
+
+  // The walls that need no rights, last: the steps above need calls that they deny.
+  const int landlocked = restrict_with_landlock();
+  if (landlocked == 0) report.features.add(Feature::landlock);
+  if (landlocked != ENOSYS && landlocked != EOPNOTSUPP) BERTH_STEP(landlock, landlocked);
+  BERTH_STEP(system_calls, install_filter(filter_of(plan)));
+  report.features.add(Feature::seccomp);
+  return report;
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,311 @@
+#include "keeper/sandbox/seccomp.hpp"
+
+#include <seccomp.h>
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+// Writes the system-call filters of the sandbox as a C++ source. Run by the build, so that the
+// keeper installs a finished program with one call and needs no library for it.
+namespace {
+
+using berth::keeper::sandbox::Debugging;
+using berth::keeper::sandbox::Nesting;
+
+struct Release {
+  void operator()(void* context) const { ::seccomp_release(context); }
+};
+using Context = std::unique_ptr<void, Release>;
+
+// What nobody inside needs, and what reaches parts of the kernel that no namespace divides.
+constexpr std::array denied_calls{"acct",
+                                  "add_key",
+                                  "adjtimex",
+                                  "bpf",
+                                  "chroot",
+                                  "clock_adjtime",
+                                  "clock_settime",
+                                  "delete_module",
+                                  "fanotify_init",
+                                  "finit_module",
+                                  "fsconfig",
+                                  "fsmount",
+                                  "fsopen",
+                                  "fspick",
+                                  "init_module",
+                                  "io_uring_enter",
+                                  "io_uring_register",
+                                  "io_uring_setup",
+                                  "ioperm",
+                                  "iopl",
+                                  "kexec_file_load",
+                                  "kexec_load",
+                                  "keyctl",
+                                  "lookup_dcookie",
+                                  "mount",
+                                  "mount_setattr",
+                                  "move_mount",
+                                  "move_pages",
+                                  "migrate_pages",
+                                  "name_to_handle_at",
+                                  "nfsservctl",
+                                  "open_by_handle_at",
+                                  "open_tree",
+                                  "open_tree_attr",
+                                  "perf_event_open",
+                                  "pidfd_getfd",
+                                  "pivot_root",
+                                  "quotactl",
+                                  "quotactl_fd",
+                                  "reboot",
+                                  "request_key",
+                                  "setdomainname",
+                                  "sethostname",
+                                  "setns",
+                                  "settimeofday",
+                                  "stime",
+                                  "swapoff",
+                                  "swapon",
+                                  "syslog",
+                                  "umount",
+                                  "umount2",
+                                  "userfaultfd",
+                                  "uselib",
+                                  "ustat",
+                                  "sysfs",
+                                  "_sysctl",
+                                  "vhangup",
+                                  "vm86",
+                                  "vm86old"};
+// What a debugger needs.
+constexpr std::array debugging_calls{"ptrace", "process_vm_readv", "process_vm_writev", "kcmp",
+                                     "process_madvise"};
+// What a sandbox inside the sandbox needs.
+constexpr std::array nesting_calls{"chroot",     "mount",      "umount",       "umount2",
+                                   "pivot_root", "setns",      "sethostname",  "setdomainname",
+                                   "fsopen",     "fsconfig",   "fsmount",      "fspick",
+                                   "open_tree",  "move_mount", "mount_setattr"};
+
+constexpr std::uint32_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                          CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+                                          CLONE_NEWNET;
+
+[[noreturn]] void give_up(const char* what, int code) {
+  std::fprintf(stderr, "seccomp filter: %s: %d\n", what, code);
+  std::exit(1);
+}
+
+void must(const char* what, int code) {
+  if (code != 0) give_up(what, code);
+}
+
+bool is_in(const char* name, std::span<const char* const> list) {
+  for (const char* entry : list) {
+    if (std::string_view{entry} == name) return true;
+  }
+  return false;
+}
+
+void deny(void* filter, const char* name, std::uint16_t error_number = EPERM) {
+  const int number = ::seccomp_syscall_resolve_name(name);
+  // A name that this architecture or this library does not have needs no rule.
+  if (number == __NR_SCMP_ERROR || number < 0) return;
+  must(name, ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(error_number), number, 0));
+}
+
+// The kernel takes these arguments as 32 bits, so only those are looked at: a rule over all 64
+// would not see a forbidden value with something above it.
+constexpr std::uint32_t low_word_of(std::uint32_t argument) {
+  static_assert(std::endian::native == std::endian::little);
+  return offsetof(seccomp_data, args) + argument * sizeof(std::uint64_t);
+}
+
+sock_filter load(std::uint32_t offset) {
+  return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset);
+}
+sock_filter leave(std::uint32_t action) {
+  return BPF_STMT(BPF_RET | BPF_K, action);
+}
+sock_filter refuse(std::uint32_t error_number) {
+  return leave(SECCOMP_RET_ERRNO | error_number);
+}
+
+// The program before the tree, where numbers are not enough. Every block starts and ends with the
+// number of the call loaded.
+class Prologue {
+ public:
+  Prologue() {
+#if defined(__x86_64__)
+    // The other numbering of this one is answered as by
+    // a kernel without it.
+    constexpr std::uint32_t x32_bit = 0x40000000;
+    steps_ = {load(offsetof(seccomp_data, arch)),
+              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+              leave(SECCOMP_RET_KILL_PROCESS),
+              load(offsetof(seccomp_data, nr)),
+              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffff, 2, 0),
+              BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, x32_bit, 0, 1),
+              refuse(ENOSYS)};
+#elif defined(__aarch64__)
+    constexpr std::uint32_t arch = AUDIT_ARCH_AARCH64;
+    steps_ = {load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0),
+              leave(SECCOMP_RET_KILL_PROCESS), load(offsetof(seccomp_data, nr))};
+#else
+#error "the sandbox knows no system calls of this architecture"
+#endif
+  }
+
+  // Only these values of the argument.
+  void permit(std::uint32_t call, std::uint32_t argument,
+              std::initializer_list<std::uint32_t> values, std::uint32_t error_number) {
+    std::vector<sock_filter> block{load(low_word_of(argument))};
+    auto left = static_cast<std::uint8_t>(values.size());
+    for (const std::uint32_t value : values) {
+      block.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0));
+    }
+    block.push_back(refuse(error_number));
+    block.push_back(leave(SECCOMP_RET_ALLOW));
+    add(call, block);
+  }
+  // Not these values, after a mask.
+  void forbid(std::uint32_t call, std::uint32_t argument, std::uint32_t mask,
+              std::initializer_list<std::uint32_t> values) {
+    std::vector<sock_filter> block{load(low_word_of(argument)),
+                                   BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask)};
+    auto left = static_cast<std::uint8_t>(values.size());
+    for (const std::uint32_t value : values) {
+      block.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0));
+    }
+    block.push_back(leave(SECCOMP_RET_ALLOW));
+    block.push_back(refuse(EPERM));
+    add(call, block);
+  }
+  // None of these bits.
+  void forbid_bits(std::uint32_t call, std::uint32_t argument, std::uint32_t bits) {
+    add(call, {load(low_word_of(argument)), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1),
+               refuse(EPERM), leave(SECCOMP_RET_ALLOW)});
+  }
+
+  const std::vector<sock_filter>& steps() const { return steps_; }
+
+ private:
+  void add(std::uint32_t call, const std::vector<sock_filter>& block) {
+    const auto past = static_cast<std::uint8_t>(block.size());
+    steps_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, past));
+    steps_.insert(steps_.end(), block.begin(), block.end());
+  }
+
+  std::vector<sock_filter> steps_;
+};
+
+std::vector<sock_filter> argument_rules(Debugging debugging, Nesting nesting) {
+  Prologue rules;
+  // Only families that a network namespace holds.
+  rules.permit(SYS_socket, 0, {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}, EAFNOSUPPORT);
+  rules.permit(SYS_socketpair, 0, {AF_UNIX}, EAFNOSUPPORT);
+  // Typing into the terminal of whoever watches.
+  rules.forbid(SYS_ioctl, 1, 0xffffffff, {TIOCSTI, TIOCLINUX});
+#ifdef SYS_mknod
+  rules.forbid(SYS_mknod, 1, S_IFMT, {S_IFCHR, S_IFBLK});
+#endif
+  rules.forbid(SYS_mknodat, 2, S_IFMT, {S_IFCHR, S_IFBLK});
+  if (nesting == Nesting::denied) rules.forbid_bits(SYS_clone, 0, namespace_flags);
+  if (debugging == Debugging::denied) {
+    // Others switch off address randomization or make old calls reachable. Asking stays, as do
+    // the two that build tools use.
+    constexpr std::uint32_t linux32 = 8;
+    constexpr std::uint32_t uname26 = 0x20000;
+    rules.permit(SYS_personality, 0, {0, linux32, uname26, linux32 | uname26, 0xffffffff}, EPERM);
+  }
+  return rules.steps();
+}
+
+std::vector<sock_filter> exported(void* filter, std::vector<sock_filter> program) {
+  const int file = ::memfd_create("filter", 0);
+  if (file < 0) give_up("memfd_create", errno);
+  must("export", ::seccomp_export_bpf(filter, file));
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  const std::size_t before = program.size();
+  program.resize(before + static_cast<std::size_t>(size) / sizeof(sock_filter));
+  const ssize_t got = ::pread(file, &program[before], static_cast<std::size_t>(size), 0);
+  if (got != size) give_up("read", errno);
+  ::close(file);
+  return program;
+}
+
+std::vector<sock_filter> make(Debugging debugging, Nesting nesting) {
+  const Context filter{::seccomp_init(SCMP_ACT_ALLOW)};
+  must("architecture",
+       ::seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
+  // The keeper says itself that no privileges are gained.
+  must("no_new_privs", ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_NNP, 0));
+  // A tree over the numbers: what is allowed is found in a few steps.
+  must("tree", ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2));
+  for (const char* name : denied_calls) {
+    if (nesting == Nesting::allowed && is_in(name, nesting_calls)) continue;
+    deny(filter.get(), name);
+  }
+  if (nesting == Nesting::denied) {
+    // The flags of clone3 lie in memory, where no filter looks; libraries fall back to clone.
+    deny(filter.get(), "clone3", ENOSYS);
+    deny(filter.get(), "unshare");
+  }
+  if (debugging == Debugging::denied) {
+    for (const char* name : debugging_calls) deny(filter.get(), name);
+  }
+  return exported(filter.get(), argument_rules(debugging, nesting));
+}
+
+void write_array(std::ofstream& out, const char* name, const std::vector<sock_filter>& program) {
+  out << "const sock_filter " << name << "[] = {\n";
+  for (const sock_filter& step : program) {
+    out << "    {" << step.code << ", " << unsigned{step.jt} << ", " << unsigned{step.jf} << ", "
+        << step.k << "u},\n";
+  }
+  out << "};\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::span<char*> words{argv, static_cast<std::size_t>(argc)};
+  if (words.size() != 2) give_up("usage: generate FILE", 2);
+  std::ofstream out{words[1]};
+  out << "#include \"keeper/sandbox/seccomp.hpp\"\n\n"
+         "namespace berth::keeper::sandbox {\nnamespace {\n\n";
+  write_array(out, "usual", make(Debugging::denied, Nesting::denied));
+  write_array(out, "with_ptrace", make(Debugging::allowed, Nesting::denied));
+  write_array(out, "with_namespaces", make(Debugging::denied, Nesting::allowed));
+  write_array(out, "with_both", make(Debugging::allowed, Nesting::allowed));
+  out << "\n}  // namespace\n\n"
+         "std::span<const sock_filter> filter_program(Debugging debugging, Nesting nesting) {\n"
+         "  if (debugging == Debugging::allowed && nesting == Nesting::allowed) return with_both;\n"
+         "  if (debugging == Debugging::allowed) return with_ptrace;\n"
+         "  if (nesting == Nesting::allowed) return with_namespaces;\n"
+         "  return usual;\n}\n\n}  // namespace berth::keeper::sandbox\n";
+  out.close();
+  if (!out) give_up("write", errno);
+  return 0;
+}

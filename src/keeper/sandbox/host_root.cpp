@@ -1,0 +1,117 @@
+#include "keeper/sandbox/mounts.hpp"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <string>
+#include <string_view>
+
+// The root that is built on the host's own programs: /usr as it is, read-only, and a skeleton of
+// the rest with nothing of this host in it but what programs need to run.
+namespace berth::keeper::sandbox {
+namespace {
+
+struct SkeletonFolder {
+  const char* path;
+  mode_t mode;
+};
+constexpr std::array folders{SkeletonFolder{"usr", 0755},     SkeletonFolder{"etc", 0755},
+                             SkeletonFolder{"etc/ssl", 0755}, SkeletonFolder{"proc", 0555},
+                             SkeletonFolder{"dev", 0755},     SkeletonFolder{"sys", 0555},
+                             SkeletonFolder{"tmp", 01777},    SkeletonFolder{"run", 0755},
+                             SkeletonFolder{"var", 0755},     SkeletonFolder{"var/tmp", 01777},
+                             SkeletonFolder{"var/lib", 0755}, SkeletonFolder{"var/cache", 0755},
+                             SkeletonFolder{"var/log", 0755}, SkeletonFolder{"home", 0755},
+                             SkeletonFolder{"root", 0700},    SkeletonFolder{"opt", 0755}};
+
+struct SkeletonFile {
+  const char* path;
+  std::string_view text;
+};
+constexpr std::array files{
+    SkeletonFile{"etc/passwd",
+                 "root:x:0:0:root:/root:/bin/sh\n"
+                 "sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/sh\n"
+                 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
+    SkeletonFile{"etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
+    SkeletonFile{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"},
+    SkeletonFile{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"}};
+
+// Top folders that are links into /usr on most systems, and folders of their own on the others.
+constexpr std::array usr_links{"/bin", "/sbin", "/lib", "/lib32", "/lib64"};
+// Without these, programs in /usr are not found or do not trust anybody.
+constexpr std::array etc_parts{"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs"};
+
+constexpr std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+int write_file(int directory, const SkeletonFile& file) {
+  const Fd made{::openat(directory, file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+  if (!made) return errno;
+  return ::write(made.get(), file.text.data(), file.text.size()) < 0 ? errno : 0;
+}
+
+}  // namespace
+
+int RootBuilder::open_host(int map) {
+  if (plan_.base != Base::host) return 0;
+  if (const int error_number = add_host("/usr", attributes, map); error_number != 0) {
+    return error_number;
+  }
+  for (const char* path : usr_links) {
+    std::array<char, PATH_MAX> target{};
+    const ssize_t size = ::readlink(path, target.data(), target.size());
+    if (size > 0) {
+      host_.push_back(
+          {.target = path, .tree = {}, .link = {target.data(), static_cast<std::size_t>(size)}});
+    } else if (const int error_number = add_host(path, attributes, map); error_number != 0) {
+      return error_number;
+    }
+  }
+  const bool mapped = idmapped_;
+  for (const char* path : etc_parts) {
+    if (const int error_number = add_host(path, attributes | MOUNT_ATTR_NOEXEC, -1);
+        error_number != 0) {
+      return error_number;
+    }
+  }
+  idmapped_ = mapped;
+  return 0;
+}
+
+int RootBuilder::make_skeleton(int directory) const {
+  const mode_t before = ::umask(0);
+  for (const SkeletonFolder& folder : folders) {
+    if (::mkdirat(directory, folder.path, folder.mode) != 0) return errno;
+  }
+  ::umask(before);
+  for (const SkeletonFile& file : files) {
+    if (const int error_number = write_file(directory, file); error_number != 0) {
+      return error_number;
+    }
+  }
+  for (const HostPart& part : host_) {
+    const char* relative = part.target.c_str() + 1;
+    if (!part.link.empty()) {
+      if (::symlinkat(part.link.c_str(), directory, relative) != 0) return errno;
+      continue;
+    }
+    struct stat source{};
+    if (::fstat(part.tree.get(), &source) != 0) return errno;
+    const bool is_directory = S_ISDIR(source.st_mode);
+    if (is_directory && ::mkdirat(directory, relative, 0755) != 0 && errno != EEXIST) return errno;
+    if (!is_directory) {
+      if (const int error_number = write_file(directory, {.path = relative, .text = {}});
+          error_number != 0) {
+        return error_number;
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,91 @@
+#include "keeper/sandbox/identity.hpp"
+
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+constexpr std::uint64_t bit(unsigned capability) {
+  return std::uint64_t{1} << capability;
+}
+
+// What programs of packages expect of root, and what reaches nothing but the sandbox's own files
+// and processes: no devices, mounts, interfaces, raw sockets, tracing or time.
+constexpr std::uint64_t of_root = bit(CAP_CHOWN) | bit(CAP_DAC_OVERRIDE) | bit(CAP_FOWNER) |
+                                  bit(CAP_FSETID) | bit(CAP_KILL) | bit(CAP_SETGID) |
+                                  bit(CAP_SETUID) | bit(CAP_NET_BIND_SERVICE) | bit(CAP_SETFCAP);
+
+constexpr unsigned capabilities_max = 63;
+
+int set_capabilities(std::uint64_t kept) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, 2> sets{};
+  for (std::size_t word = 0; word < sets.size(); ++word) {
+    const auto part = static_cast<std::uint32_t>(kept >> (32 * word));
+    sets[word] = {.effective = part, .permitted = part, .inheritable = 0};
+  }
+  return ::syscall(SYS_capset, &header, sets.data()) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+int set_rlimits(const std::vector<Rlimit>& rlimits) {
+  constexpr rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  // A core file would be written by the kernel, outside of every limit but this.
+  if (::setrlimit(RLIMIT_CORE, &none) != 0) return errno;
+  for (const Rlimit& wanted : rlimits) {
+    const rlimit limit{.rlim_cur = wanted.soft, .rlim_max = wanted.hard};
+    if (::syscall(SYS_prlimit64, 0, wanted.resource, &limit, nullptr) != 0) return errno;
+  }
+  return 0;
+}
+
+// The C library's own functions would tell its other threads, which a child of clone3 has not.
+int become(uid_t user, gid_t group) {
+  // Where groups were denied, nobody could have added one.
+  if (::syscall(SYS_setgroups, 0, nullptr) != 0 && errno != EPERM) return errno;
+  if (::syscall(SYS_setresgid, group, group, group) != 0) return errno;
+  return ::syscall(SYS_setresuid, user, user, user) == 0 ? 0 : errno;
+}
+
+int drop_capabilities(Identity identity) {
+  const std::uint64_t kept = identity == Identity::root ? of_root : 0;
+  for (unsigned capability = 0; capability <= capabilities_max; ++capability) {
+    if ((kept & bit(capability)) != 0) continue;
+    if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
+    if (errno == EINVAL) break;  // past the last one that this kernel knows
+    return errno;
+  }
+  if (identity == Identity::user) {
+    // Also number 0, should anybody become it, is a user like others.
+    constexpr unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                                     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                                     SECBIT_NO_CAP_AMBIENT_RAISE |
+                                     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+    if (::prctl(PR_SET_SECUREBITS, locked) != 0) return errno;
+  }
+  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL) {
+    return errno;
+  }
+  return set_capabilities(kept);
+}
+
+int forbid_new_privileges() {
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno;
+}
+
+void act_on_files_as(uid_t user) {
+  ::syscall(SYS_setfsgid, user);
+  ::syscall(SYS_setfsuid, user);
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "keeper/sandbox/plan.hpp"
+
+#include <sys/types.h>
+
+#include <vector>
+
+// Who the processes of a sandbox are, and what they can never become. For the calling process and
+// all it starts; each returns 0 or errno.
+namespace berth::keeper::sandbox {
+
+// Nobody inside may have more of anything than this.
+int set_rlimits(const std::vector<Rlimit>& rlimits);
+// Takes the ids, which must be mapped. Where a single id is mapped, it has it already.
+int become(uid_t user, gid_t group);
+// Drops capabilities from all sets, for ever. `root` keeps those over its own files and processes.
+int drop_capabilities(Identity identity);
+int forbid_new_privileges();
+// Files are made and opened as this user from now on; 0 gives the rights over all files back.
+void act_on_files_as(uid_t user);
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,80 @@
+#include "keeper/sandbox/init.hpp"
+
+#include "keeper/descriptors.hpp"
+#include "keeper/sandbox/setup.hpp"
+#include "keeper/warden.hpp"
+
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <span>
+#include <vector>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+constexpr int backlog = 128;
+
+void start_warden(int control, Fd channel, rlimit open_files) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(control);
+    ::signal(SIGCHLD, SIG_DFL);
+    run_waiting_warden(std::move(channel), open_files);
+  }
+  if (pid > 0) return;
+  Report report{.kind = Report::Kind::failed, .failed_step = Step::fork, .failed_errno = errno};
+  ::send(channel.get(), &report, sizeof report, MSG_NOSIGNAL);
+}
+
+Fd listen_on(std::uint16_t port) {
+  Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!socket) return {};
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), backlog) != 0) {
+    return {};
+  }
+  return socket;
+}
+
+void answer_listener(int control, std::uint16_t port) {
+  const Fd socket = listen_on(port);
+  const InitReply reply{.error_number = socket ? 0 : errno};
+  const std::array<int, 1> passed{socket.get()};
+  send_with(control, {reinterpret_cast<const char*>(&reply), sizeof reply},
+            std::span{passed}.first(socket ? 1 : 0), MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+void run_init(int control, rlimit open_files) {
+  ::prctl(PR_SET_NAME, "berth-init");
+  ::signal(SIGCHLD, SIG_IGN);  // the kernel then reaps
+  while (true) {
+    InitRequest request;
+    std::vector<Fd> passed;
+    const ssize_t got =
+        receive_with(control, {reinterpret_cast<char*>(&request), sizeof request}, passed, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof request) ::_exit(0);  // the keeper is gone
+    switch (request.kind) {
+      case InitRequest::Kind::warden:
+        if (!passed.empty()) start_warden(control, std::move(passed[0]), open_files);
+        break;
+      case InitRequest::Kind::listener: answer_listener(control, request.port); break;
+    }
+  }
+}
+
+}  // namespace berth::keeper::sandbox

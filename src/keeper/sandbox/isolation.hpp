@@ -1,0 +1,18 @@
+#pragma once
+
+#include "base/result.hpp"
+#include "keeper/messages.hpp"
+#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/sandbox/plan.hpp"
+#include "keeper/sandbox/setup.hpp"
+
+#include <vector>
+
+namespace berth::keeper::sandbox {
+
+// How strong a sandbox with these features is, and what would make it stronger.
+Confined describe(const Plan& plan, Features features, const std::vector<Unenforced>& unenforced);
+// `isolation_too_weak` when the plan demands more.
+Result<> demand(const Plan& plan, const Confined& confined);
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,276 @@
+#include "keeper/sandbox/mounts.hpp"
+
+#include "keeper/sandbox/identity.hpp"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+// Where the new root is built: covered in the private mounts of the child only, after everything of
+// the host has been opened.
+constexpr const char* staging = "/tmp";
+constexpr std::uint64_t usual_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+int failed(long result) {
+  return result < 0 ? errno : 0;
+}
+
+// With all that is mounted below, because a user namespace may not uncover what is mounted over.
+Fd clone_tree(const char* path) {
+  return Fd{::open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE)};
+}
+
+int attach(const Fd& tree, const std::string& target) {
+  return failed(::move_mount(tree.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH));
+}
+
+int set_attributes(const Fd& tree, std::uint64_t attributes, int map) {
+  mount_attr wanted{};
+  wanted.attr_set = attributes;
+  if (map >= 0) {
+    wanted.attr_set |= MOUNT_ATTR_IDMAP;
+    wanted.userns_fd = static_cast<std::uint64_t>(map);
+  }
+  return failed(
+      ::mount_setattr(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted));
+}
+
+// Not every filesystem can show other ids than it holds; then they stay as they are.
+int set_attributes_mapped_if_possible(const Fd& tree, std::uint64_t attributes, int map,
+                                      bool& is_mapped) {
+  if (map >= 0 && set_attributes(tree, attributes, map) == 0) {
+    is_mapped = true;
+    return 0;
+  }
+  is_mapped = false;
+  return set_attributes(tree, attributes, -1);
+}
+
+std::string tmpfs_options(std::uint64_t bytes, std::uint64_t inodes, const char* mode,
+                          uid_t owner) {
+  const std::string id = std::to_string(owner);
+  return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(inodes) +
+         ",mode=" + mode + ",uid=" + id + ",gid=" + id;
+}
+
+std::string by_descriptor(const Fd& fd) {
+  return "/proc/self/fd/" + std::to_string(fd.get());
+}
+
+// One directory after the other, as mkdir -p does.
+int make_path(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (::mkdir(part.c_str(), 0755) != 0 && errno != EEXIST) return errno;
+    if (end == std::string::npos) return 0;
+  }
+}
+
+int make_file(const std::string& path) {
+  const Fd made{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)};
+  return made ? 0 : errno;
+}
+
+std::string parent_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+int make_mounts_private() {
+  return failed(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr));
+}
+
+int RootBuilder::open_layers(int map, std::uint32_t& item) {
+  for (item = 0; item < plan_.layers.size(); ++item) {
+    Fd tree = clone_tree(plan_.layers[item].c_str());
+    if (!tree) return errno;
+    const int error_number = set_attributes_mapped_if_possible(
+        tree, usual_attributes | MOUNT_ATTR_RDONLY, map, idmapped_);
+    if (error_number != 0) return error_number;
+    layers_.push_back(std::move(tree));
+  }
+  return plan_.upper_folder.empty() ? 0 : open_upper(map);
+}
+
+int RootBuilder::open_upper(int map) {
+  const std::string& folder = plan_.upper_folder;
+  for (const char* part : {"/upper", "/work"}) {
+    if (::mkdir((folder + part).c_str(), 0755) != 0 && errno != EEXIST) return errno;
+  }
+  upper_ = Fd{::open((folder + "/upper").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  if (!upper_) return errno;
+  upper_mount_ = clone_tree(folder.c_str());
+  if (!upper_mount_) return errno;
+  bool mapped = false;
+  return set_attributes_mapped_if_possible(upper_mount_, usual_attributes, map, mapped);
+}
+
+int RootBuilder::open_binds(const std::vector<int>& maps, std::uint32_t& item) {
+  binds_idmapped_ = true;
+  for (item = 0; item < plan_.binds.size(); ++item) {
+    const Bind& bind = plan_.binds[item];
+    Fd tree = clone_tree(bind.source.c_str());
+    if (!tree) return errno;
+    std::uint64_t attributes = usual_attributes;
+    if (bind.access == Access::read_only) attributes |= MOUNT_ATTR_RDONLY;
+    bool mapped = false;
+    const int error_number = set_attributes_mapped_if_possible(
+        tree, attributes, item < maps.size() ? maps[item] : -1, mapped);
+    if (error_number != 0) return error_number;
+    binds_idmapped_ = binds_idmapped_ && mapped;
+    binds_.push_back(std::move(tree));
+  }
+  return 0;
+}
+
+int RootBuilder::mount_tray() {
+  const bool in_memory = plan_.upper_folder.empty();
+  constexpr std::uint64_t skeleton_bytes = 1 << 20;
+  constexpr std::uint64_t skeleton_inodes = 256;
+  const std::string options =
+      tmpfs_options(in_memory ? plan_.upper_bytes : skeleton_bytes,
+                    in_memory ? plan_.upper_inodes : skeleton_inodes, "0755", owners_.root);
+  if (::mount("tmpfs", staging, "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) return errno;
+  return failed(::chdir(staging));
+}
+
+int RootBuilder::mount_root() {
+  if (const int error_number = mount_tray(); error_number != 0) return error_number;
+  // What is made from here on belongs to the sandbox's root.
+  if (owners_.kind == Owners::Kind::range) act_on_files_as(owners_.root);
+  if (is_plain()) {
+    upper_ = Fd{::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    if (!upper_) return errno;
+    return make_skeleton(AT_FDCWD);
+  }
+  return mount_overlay();
+}
+
+int RootBuilder::mount_overlay() {
+  for (const char* folder : {"root", "upper", "work", "skeleton"}) {
+    if (::mkdir(folder, 0755) != 0) return errno;
+  }
+  Fd skeleton;
+  std::string layers;
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    layers += (layers.empty() ? "" : ":") + by_descriptor(*layer);
+  }
+  if (plan_.base == Base::host) {
+    skeleton = Fd{::open("skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    if (!skeleton) return errno;
+    if (const int error_number = make_skeleton(skeleton.get()); error_number != 0) {
+      return error_number;
+    }
+    layers += (layers.empty() ? "" : ":") + by_descriptor(skeleton);
+  }
+  const int beside = upper_mount_ ? upper_mount_.get() : AT_FDCWD;
+  const Fd upper{::openat(beside, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  const Fd work{::openat(beside, "work", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  if (!upper || !work) return errno;
+  if (!upper_) upper_ = Fd{::openat(beside, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  std::string options = "lowerdir=" + layers + ",upperdir=" + by_descriptor(upper) +
+                        ",workdir=" + by_descriptor(work);
+  if (owners_.kind == Owners::Kind::single) options += ",userxattr";
+  // The mounter's rights are those with which the layers are read later.
+  if (owners_.kind == Owners::Kind::range) act_on_files_as(0);
+  const int error_number =
+      failed(::mount("overlay", "root", "overlay", MS_NOSUID | MS_NODEV, options.c_str()));
+  if (owners_.kind == Owners::Kind::range) act_on_files_as(owners_.root);
+  return error_number != 0 ? error_number : failed(::chdir("root"));
+}
+
+int RootBuilder::pivot() {
+  // The old root is stacked on the new one, where "." finds it again.
+  return failed(::syscall(SYS_pivot_root, ".", "."));
+}
+
+int RootBuilder::leave_host() {
+  if (::umount2(".", MNT_DETACH) != 0) return errno;
+  return failed(::chdir("/"));
+}
+
+int RootBuilder::mount_tmp() {
+  if (plan_.tmp_bytes == 0) {
+    return ::mkdir("/tmp", 01777) != 0 && errno != EEXIST ? errno : 0;
+  }
+  if (::mkdir("/tmp", 0755) != 0 && errno != EEXIST) return errno;
+  const std::string options =
+      tmpfs_options(plan_.tmp_bytes, plan_.upper_inodes, "1777", owners_.root);
+  return failed(::mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()));
+}
+
+int RootBuilder::attach_binds(std::uint32_t& item) {
+  for (item = 0; item < plan_.binds.size(); ++item) {
+    const std::string& target = plan_.binds[item].target;
+    struct stat source{};
+    if (::fstat(binds_[item].get(), &source) != 0) return errno;
+    const bool is_directory = S_ISDIR(source.st_mode);
+    int error_number = make_path(is_directory ? target : parent_path(target));
+    if (error_number == 0 && !is_directory) error_number = make_file(target);
+    if (error_number == 0) error_number = attach(binds_[item], target);
+    if (error_number != 0) return error_number;
+  }
+  return 0;
+}
+
+int RootBuilder::make_owned(const std::string& path) {
+  if (const int error_number = make_path(parent_path(path)); error_number != 0) {
+    return error_number;
+  }
+  if (::mkdir(path.c_str(), 0755) != 0) return errno == EEXIST ? 0 : errno;
+  if (owners_.user == owners_.root) return 0;
+  act_on_files_as(0);
+  const int error_number =
+      failed(::fchownat(AT_FDCWD, path.c_str(), owners_.user, owners_.user, AT_SYMLINK_NOFOLLOW));
+  act_on_files_as(owners_.root);
+  return error_number;
+}
+
+int RootBuilder::make_directories(std::uint32_t& item) {
+  if (plan_.base == Base::host) {
+    item = plan_limits::directories;
+    if (const int error_number = make_owned("/home/sandbox"); error_number != 0) {
+      return error_number;
+    }
+  }
+  for (item = 0; item < plan_.directories.size(); ++item) {
+    if (const int error_number = make_owned(plan_.directories[item]); error_number != 0) {
+      return error_number;
+    }
+  }
+  return 0;
+}
+
+int RootBuilder::add_host(const char* path, std::uint64_t attributes, int map) {
+  Fd tree = clone_tree(path);
+  if (!tree) return errno == ENOENT ? 0 : errno;
+  bool mapped = false;
+  const int error_number =
+      set_attributes_mapped_if_possible(tree, attributes | MOUNT_ATTR_RDONLY, map, mapped);
+  if (error_number != 0) return error_number;
+  idmapped_ = mapped;
+  host_.push_back({.target = path, .tree = std::move(tree), .link = {}});
+  return 0;
+}
+
+int RootBuilder::attach_host() {
+  for (const HostPart& part : host_) {
+    if (!part.tree) continue;
+    if (const int error_number = attach(part.tree, part.target); error_number != 0) {
+      return error_number;
+    }
+  }
+  return 0;
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,94 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "keeper/sandbox/plan.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// The root filesystem of a sandbox. Everything of the host is opened first, then the new root is
+// built and entered, and what was opened is put into its place by descriptor: no path is followed
+// from one world into the other. Each step returns 0 or errno.
+namespace berth::keeper::sandbox {
+
+// As whom the files of a sandbox are made, in ids of whoever makes them.
+struct Owners {
+  enum class Kind : std::uint8_t {
+    range,   // the keeper is root and the sandbox has ids of its own
+    single,  // everybody inside is the keeper's user
+  };
+  Kind kind = Kind::single;
+  uid_t root = 0;
+  uid_t user = 0;
+};
+
+// The user namespaces whose maps the mounts of the host are given; -1: as they are.
+struct MountMaps {
+  int layers = -1;
+  std::vector<int> binds = {};
+};
+
+int make_mounts_private();
+
+class RootBuilder {
+ public:
+  RootBuilder(const Plan& plan, const Owners& owners) : plan_(plan), owners_(owners) {}
+
+  // While the host is in sight.
+  int open_layers(int map, std::uint32_t& item);
+  int open_binds(const std::vector<int>& maps, std::uint32_t& item);
+  int open_host(int map);
+  int open_devices();
+
+  // The new root, and into it. The old one stays mounted until leave_host().
+  int mount_root();
+  int pivot();
+  int mount_proc();
+  int leave_host();
+
+  // With nothing but the new root in sight.
+  int attach_host();
+  int mount_devices();
+  int mask_proc();
+  int mount_tmp();
+  int attach_binds(std::uint32_t& item);
+  int make_directories(std::uint32_t& item);
+
+  bool is_idmapped() const { return idmapped_; }
+  bool are_binds_idmapped() const { return binds_idmapped_; }
+  // The directory with what was written to the root.
+  Fd take_upper() { return std::move(upper_); }
+
+ private:
+  struct HostPart {
+    std::string target;
+    Fd tree;
+    std::string link;  // instead of a tree
+  };
+
+  bool is_plain() const { return plan_.layers.empty() && plan_.upper_folder.empty(); }
+  int open_upper(int map);
+  int add_host(const char* path, std::uint64_t attributes, int map);
+  int mount_tray();
+  int mount_overlay();
+  int make_skeleton(int directory) const;
+  int make_owned(const std::string& path);
+
+  const Plan& plan_;
+  Owners owners_;
+  bool idmapped_ = false;
+  bool binds_idmapped_ = false;
+  std::vector<Fd> layers_;
+  std::vector<Fd> binds_;
+  std::vector<HostPart> host_;
+  std::vector<Fd> devices_;
+  Fd upper_mount_;  // the plan's folder, with the map of the layers
+  Fd upper_;
+};
+
+}  // namespace berth::keeper::sandbox

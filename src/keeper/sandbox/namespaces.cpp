@@ -1,0 +1,108 @@
+#include "keeper/sandbox/namespaces.hpp"
+
+#include "base/files.hpp"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+std::string line_of(const IdMap& map) {
+  return std::to_string(map.inside) + " " + std::to_string(map.outside) + " " +
+         std::to_string(map.count);
+}
+
+int write_once(const std::string& path, std::string_view text) {
+  const Fd file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+  if (!file) return errno;
+  return ::write(file.get(), text.data(), text.size()) < 0 ? errno : 0;
+}
+
+// Lives only as long as somebody looks at its namespace.
+struct Dummy {
+  pid_t pid = 0;
+  Dummy() = default;
+  Dummy(const Dummy&) = delete;
+  Dummy& operator=(const Dummy&) = delete;
+  ~Dummy() {
+    if (pid <= 0) return;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+};
+
+}  // namespace
+
+NewProcess fork_into(std::uint64_t namespaces, int cgroup_directory) {
+  int handle = -1;
+  clone_args wanted{};
+  wanted.flags = namespaces | CLONE_PIDFD;
+  wanted.pidfd = reinterpret_cast<std::uint64_t>(&handle);
+  wanted.exit_signal = SIGCHLD;
+  if (cgroup_directory >= 0) {
+    wanted.flags |= CLONE_INTO_CGROUP;
+    wanted.cgroup = static_cast<std::uint64_t>(cgroup_directory);
+  }
+  const long pid = ::syscall(SYS_clone3, &wanted, sizeof wanted);
+  if (pid < 0) return {.pid = -errno, .handle = {}};
+  return {.pid = static_cast<pid_t>(pid), .handle = Fd{pid > 0 ? handle : -1}};
+}
+
+Result<Fd> make_user_namespace(const IdMap& map) {
+  Dummy dummy;
+  dummy.pid = static_cast<pid_t>(
+      ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  if (dummy.pid < 0) return io_failure("clone", "a user namespace", errno);
+  if (dummy.pid == 0) {
+    while (true) ::pause();
+  }
+  const std::string process = "/proc/" + std::to_string(dummy.pid);
+  for (const char* file : {"/uid_map", "/gid_map"}) {
+    if (const int error_number = write_once(process + file, line_of(map)); error_number != 0) {
+      return io_failure("map ids of", "a user namespace", error_number);
+    }
+  }
+  Fd held{::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!held) return io_failure("open", process + "/ns/user", errno);
+  return held;
+}
+
+int map_own_id(const IdMap& users, const IdMap& groups) {
+  // Without this an ordinary user may not map a group: it would undo what groups are denied.
+  if (const int error_number = write_once("/proc/self/setgroups", "deny"); error_number != 0) {
+    return error_number;
+  }
+  if (const int error_number = write_once("/proc/self/uid_map", line_of(users))) {
+    return error_number;
+  }
+  return write_once("/proc/self/gid_map", line_of(groups));
+}
+
+int bring_up_loopback() {
+  const Fd socket{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  if (!socket) return errno;
+  ifreq request{};
+  std::memcpy(request.ifr_name, "lo", sizeof "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0 ? 0 : errno;
+}
+
+int set_hostname(const std::string& name) {
+  return ::sethostname(name.data(), name.size()) == 0 ? 0 : errno;
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace berth::keeper::sandbox {
+
+// Ids inside a user namespace, and which they are outside.
+struct IdMap {
+  std::uint32_t inside = 0;
+  std::uint32_t outside = 0;
+  std::uint32_t count = 1;
+};
+
+// A user namespace with this map for users and groups, held by the descriptor alone. Needs root.
+Result<Fd> make_user_namespace(const IdMap& map);
+
+struct NewProcess {
+  pid_t pid = 0;  // 0 in the child
+  Fd handle;      // readable when it is over
+};
+// fork(2) into new namespaces, and into the cgroup of the directory unless that is -1. -1 and errno
+// in `pid` when it fails.
+NewProcess fork_into(std::uint64_t namespaces, int cgroup_directory);
+
+// What the first process of new namespaces does for them. 0 or errno.
+int map_own_id(const IdMap& users, const IdMap& groups);
+int bring_up_loopback();
+int set_hostname(const std::string& name);
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <linux/filter.h>
+
+#include <cstdint>
+#include <span>
+
+// Which system calls there are inside. The programs are made by filters/generate.cpp when the
+// keeper is built; docs/sandbox.md has the list.
+namespace berth::keeper::sandbox {
+
+enum class Debugging : std::uint8_t { denied, allowed };
+enum class Nesting : std::uint8_t { denied, allowed };
+std::span<const sock_filter> filter_program(Debugging debugging, Nesting nesting);
+
+// For the calling thread and all it starts, for ever. It must have given up new privileges before.
+// 0 or errno.
+int install_filter(std::span<const sock_filter> program);
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,98 @@
+#include "keeper/sandbox/setup.hpp"
+
+#include "base/text.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace berth::keeper::sandbox {
+namespace {
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(Phase::count_)> phase_names{
+    "none",          "process",        "control groups",
+    "ids",           "private mounts", "layer",
+    "bind",          "host folder",    "devices",
+    "process table", "root",           "pivot",
+    "attach",        "masks",          "bind target",
+    "directory",     "network",        "host name",
+    "namespaces",    "enter ids",      "resource limits",
+    "identity",      "landlock",       "system calls",
+    "init"};
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(Feature::count_)> feature_names{
+    "user-namespace", "uid-range",         "pid-namespace",     "mount-namespace", "ipc-namespace",
+    "uts-namespace",  "network-namespace", "cgroup-namespace",  "idmapped-root",   "idmapped-binds",
+    "private-root",   "masked-proc",       "no-new-privileges", "no-capabilities", "landlock",
+    "seccomp",        "cgroup-limits"};
+
+std::string reason(int error_number) {
+  std::array<char, 128> text{};
+  return ::strerror_r(error_number, text.data(), text.size());
+}
+
+template <class List>
+const auto* at(const List& list, std::uint32_t item) {
+  return item < list.size() ? &list[item] : nullptr;
+}
+
+std::string object_of(const Plan& plan, const SetupReport& report) {
+  switch (report.failed) {
+    case Phase::layer:
+      if (const auto* layer = at(plan.layers, report.item)) return " " + in_quotes(*layer);
+      return " " + in_quotes(plan.upper_folder);
+    case Phase::bind_source:
+      if (const auto* bind = at(plan.binds, report.item)) return " of " + in_quotes(bind->source);
+      break;
+    case Phase::bind_target:
+      if (const auto* bind = at(plan.binds, report.item)) return " " + in_quotes(bind->target);
+      break;
+    case Phase::directory:
+      if (const auto* made = at(plan.directories, report.item)) return " " + in_quotes(*made);
+      break;
+    default: break;
+  }
+  return {};
+}
+
+std::string remedy_of(const SetupReport& report) {
+  const bool refused = report.error_number == EPERM || report.error_number == EACCES;
+  switch (report.failed) {
+    case Phase::process:
+    case Phase::ids:
+      if (report.error_number == ENOSPC || refused) {
+        return "allow user namespaces: sysctl user.max_user_namespaces above 0, "
+               "kernel.unprivileged_userns_clone=1 and "
+               "kernel.apparmor_restrict_unprivileged_userns=0 where they exist; or run as root";
+      }
+      return "raise the limits of processes and of namespaces for this user";
+    case Phase::layer:
+    case Phase::bind_source: return "make it, or let the keeper's user read it";
+    case Phase::process_table: return "in a container, the outer one must not mask parts of /proc";
+    case Phase::root: return "the kernel needs overlayfs, in user namespaces when not root (5.11)";
+    case Phase::control_groups: return "give the keeper a control group that it may divide";
+    case Phase::rlimits: return "ask for limits within those of the keeper itself";
+    default: return refused ? "run as root, or where user namespaces may mount" : "";
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Phase phase) {
+  return phase_names[static_cast<std::size_t>(phase)];
+}
+
+std::string_view name_of(Feature feature) {
+  return feature_names[static_cast<std::size_t>(feature)];
+}
+
+Error explain(const Plan& plan, const SetupReport& report) {
+  const bool forbidden = report.failed == Phase::process || report.failed == Phase::ids;
+  return {forbidden ? Errc::sandbox_unavailable : Errc::sandbox_setup_failed,
+          "the sandbox could not be made: " + std::string{name_of(report.failed)} +
+              object_of(plan, report) + ": " + reason(report.error_number),
+          remedy_of(report)};
+}
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,101 @@
+#pragma once
+
+#include "base/result.hpp"
+#include "keeper/sandbox/plan.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+// What the process that becomes pid 1 tells the keeper about its way there.
+namespace berth::keeper::sandbox {
+
+// The steps of enter(), in their order.
+enum class Phase : std::uint8_t {
+  none,
+  process,
+  control_groups,
+  ids,
+  private_mounts,
+  layer,
+  bind_source,
+  host_folder,
+  devices,
+  process_table,
+  root,
+  pivot,
+  attach,
+  masks,
+  bind_target,
+  directory,
+  network,
+  hostname,
+  namespaces,
+  enter_ids,
+  rlimits,
+  identity,
+  landlock,
+  system_calls,
+  init,
+  count_,
+};
+std::string_view name_of(Phase phase);
+
+// What makes a sandbox strong and may be absent. One bit each.
+enum class Feature : std::uint8_t {
+  user_namespace,
+  uid_range,
+  pid_namespace,
+  mount_namespace,
+  ipc_namespace,
+  uts_namespace,
+  network_namespace,
+  cgroup_namespace,
+  idmapped_root,
+  idmapped_binds,
+  private_root,
+  masked_proc,
+  no_new_privileges,
+  no_capabilities,
+  landlock,
+  seccomp,
+  cgroup_limits,
+  count_,
+};
+std::string_view name_of(Feature feature);
+
+class Features {
+ public:
+  void add(Feature feature) { bits_ |= bit(feature); }
+  bool has(Feature feature) const { return (bits_ & bit(feature)) != 0; }
+
+ private:
+  static std::uint32_t bit(Feature feature) { return 1U << static_cast<unsigned>(feature); }
+  std::uint32_t bits_ = 0;
+};
+
+// One packet, whether it went well or not; the descriptors of the root and of what is written to it
+// come along when it did.
+struct SetupReport {
+  Phase failed = Phase::none;
+  std::int32_t error_number = 0;
+  std::uint32_t item = 0;  // which layer, bind or directory
+  Features features = {};
+};
+
+// The failure as an error: the phase, the errno in words, and what mends it.
+Error explain(const Plan& plan, const SetupReport& report);
+
+// From the keeper to pid 1, one packet each, with a descriptor where it says so.
+struct InitRequest {
+  enum class Kind : std::uint8_t {
+    warden,    // with the warden's end of its channel
+    listener,  // answered with InitReply and the socket
+  };
+  Kind kind = Kind::warden;
+  std::uint16_t port = 0;
+};
+struct InitReply {
+  std::int32_t error_number = 0;
+};
+
+}  // namespace berth::keeper::sandbox
