@@ -1,0 +1,210 @@
+#include "images/archive.hpp"
+
+#include "base/text.hpp"
+#include "images/disk.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace berth::images {
+namespace {
+
+constexpr std::size_t read_bytes = 256 << 10;
+constexpr std::string_view whiteout_prefix = ".wh.";
+constexpr std::string_view opaque_name = ".wh..wh..opq";
+constexpr std::string_view aufs_prefix = ".wh..wh.";
+
+std::string text_of(const char* text) {
+  return text != nullptr ? text : "";
+}
+
+EntryType type_of(::archive_entry* entry) {
+  if (::archive_entry_hardlink(entry) != nullptr) return EntryType::hard_link;
+  switch (::archive_entry_filetype(entry)) {
+    case AE_IFREG: return EntryType::file;
+    case AE_IFDIR: return EntryType::directory;
+    case AE_IFLNK: return EntryType::symbolic_link;
+    case AE_IFIFO: return EntryType::pipe;
+    default: return EntryType::device;
+  }
+}
+
+// Ids and sizes come as signed 64 bits; what does not fit becomes what the writer refuses.
+std::uint32_t id_of(std::int64_t id) {
+  return id >= 0 && id <= id_max ? static_cast<std::uint32_t>(id) : id_max + 1;
+}
+
+Entry described(::archive_entry* entry) {
+  const std::int64_t size = ::archive_entry_size(entry);
+  Entry out{.path = text_of(::archive_entry_pathname(entry)),
+            .type = type_of(entry),
+            .mode = ::archive_entry_perm(entry),
+            .uid = id_of(::archive_entry_uid(entry)),
+            .gid = id_of(::archive_entry_gid(entry)),
+            .modified = {.tv_sec = ::archive_entry_mtime(entry),
+                         .tv_nsec = ::archive_entry_mtime_nsec(entry)},
+            .bytes = size < 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(size)};
+  if (out.modified.tv_nsec < 0 || out.modified.tv_nsec >= 1'000'000'000) out.modified.tv_nsec = 0;
+  if (out.type == EntryType::hard_link) out.target = text_of(::archive_entry_hardlink(entry));
+  if (out.type == EntryType::symbolic_link) out.target = text_of(::archive_entry_symlink(entry));
+  return out;
+}
+
+Result<> hide(const std::string& path, std::string_view name, TreeWriter& into) {
+  const std::string folder = path.substr(0, path.size() - name.size());
+  if (name == opaque_name) return into.hide_content(folder);
+  if (name.starts_with(aufs_prefix)) return {};  // notes of a storage driver to itself
+  name.remove_prefix(whiteout_prefix.size());
+  if (name.empty() || name == "." || name == "..") {
+    return refuse_entry(path, "is a whiteout that names nothing");
+  }
+  return into.hide(folder + std::string{name});
+}
+
+Result<> put(ArchiveReader& reader, const Entry& entry, TreeWriter& into, Meter& meter) {
+  if (entry.type != EntryType::file) return into.put(entry);
+  BERTH_TRY(const Fd file, into.begin_file(entry));
+  BERTH_DO(reader.copy_content(entry, file.get(), meter));
+  return into.end_file(file, entry);
+}
+
+}  // namespace
+
+Blob::Blob(int fd, std::string name, std::uint64_t bytes_max)
+    : fd_(fd), name_(std::move(name)), bytes_max_(bytes_max), buffer_(read_bytes) {}
+
+Result<std::string_view> Blob::next() {
+  ssize_t got = 0;
+  do {
+    got = ::read(fd_, buffer_.data(), buffer_.size());
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return disk_failure("read", name_, errno);
+  const std::string_view bytes{buffer_.data(), static_cast<std::size_t>(got)};
+  bytes_ += bytes.size();
+  if (bytes_ > bytes_max_) {
+    return fail(Errc::image_invalid,
+                name_ + ": is larger than " + std::to_string(bytes_max_) + " bytes");
+  }
+  hash_.add(bytes);
+  return bytes;
+}
+
+Result<> Blob::drain() {
+  while (true) {
+    BERTH_TRY(const std::string_view bytes, next());
+    if (bytes.empty()) return {};
+  }
+}
+
+void ArchiveReader::ArchiveKind::dispose(Raw archive) noexcept {
+  ::archive_read_free(archive);
+}
+
+std::ptrdiff_t ArchiveReader::feed(::archive* archive, void* context, const void** bytes) {
+  auto& feed = *static_cast<Feed*>(context);
+  Result<std::string_view> next = feed.blob.next();
+  if (!next) {
+    ::archive_set_error(archive, EIO, "%s", next.error().message.c_str());
+    feed.error = std::move(next).error();
+    return -1;
+  }
+  *bytes = next->data();
+  return static_cast<std::ptrdiff_t>(next->size());
+}
+
+Result<ArchiveReader> ArchiveReader::open(Blob& blob, const Limits& limits) {
+  Owned<ArchiveKind> archive{::archive_read_new()};
+  if (!archive) return fail(Errc::io_failed, blob.name() + ": no memory for an archive reader");
+  ::archive* raw = archive.get();
+  ::archive_read_support_format_tar(raw);
+  // Each by name: "all" includes filters that start a program to decompress.
+  for (auto* const support :
+       {::archive_read_support_filter_gzip, ::archive_read_support_filter_bzip2,
+        ::archive_read_support_filter_xz, ::archive_read_support_filter_lzma,
+        ::archive_read_support_filter_zstd, ::archive_read_support_filter_lz4,
+        ::archive_read_support_filter_compress}) {
+    support(raw);
+  }
+  auto context = std::make_unique<Feed>(blob, std::nullopt);
+  ArchiveReader reader{std::move(context), std::move(archive), limits};
+  if (::archive_read_open(raw, reader.feed_.get(), nullptr, &ArchiveReader::feed, nullptr) !=
+      ARCHIVE_OK) {
+    return reader.failure();
+  }
+  return reader;
+}
+
+std::unexpected<Error> ArchiveReader::failure() const {
+  if (feed_->error) return std::unexpected(*feed_->error);
+  const std::string said = text_of(::archive_error_string(archive_.get()));
+  return fail(Errc::image_invalid, feed_->blob.name() + ": is no whole tar: " + as_utf8(said),
+              "a tar is taken plain or compressed with gzip, bzip2, xz, zstd or lz4");
+}
+
+// A few bytes may decompress to more than any disk holds, also in what lies between the files.
+Result<> ArchiveReader::check_growth() const {
+  const auto out = static_cast<std::uint64_t>(::archive_filter_bytes(archive_.get(), 0));
+  if (out > limits_.bytes_max + limits_.growth_free_bytes) {
+    return fail(Errc::image_invalid, feed_->blob.name() + ": decompresses to more than " +
+                                         std::to_string(limits_.bytes_max) + " bytes");
+  }
+  if (out > limits_.growth_free_bytes && out / limits_.growth_max > feed_->blob.bytes()) {
+    return fail(Errc::image_invalid, feed_->blob.name() + ": decompresses to more than " +
+                                         std::to_string(limits_.growth_max) + " times its size");
+  }
+  return {};
+}
+
+Result<std::optional<Entry>> ArchiveReader::next() {
+  ::archive_entry* entry = nullptr;
+  const int status = ::archive_read_next_header(archive_.get(), &entry);
+  if (status == ARCHIVE_EOF) return std::nullopt;
+  // A warning is about a name that is no text in our locale: names are bytes here.
+  if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
+  BERTH_DO(check_growth());
+  return described(entry);
+}
+
+Result<> ArchiveReader::copy_content(const Entry& entry, int into, Meter& meter) {
+  while (true) {
+    const void* bytes = nullptr;
+    std::size_t size = 0;
+    std::int64_t offset = 0;
+    const int status = ::archive_read_data_block(archive_.get(), &bytes, &size, &offset);
+    if (status == ARCHIVE_EOF) return {};
+    if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
+    const auto at = static_cast<std::uint64_t>(offset);
+    if (offset < 0 || at > entry.bytes || size > entry.bytes - at) {
+      return refuse_entry(entry.path, "holds more than it says");
+    }
+    BERTH_DO(write_at(into, {static_cast<const char*>(bytes), size}, at, entry.path));
+    meter.add_bytes(size);
+    BERTH_DO(check_growth());
+  }
+}
+
+Result<> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter) {
+  BERTH_TRY(ArchiveReader reader, ArchiveReader::open(blob, into.limits()));
+  into.begin_layer();
+  std::uint64_t entries = 0;
+  while (true) {
+    BERTH_TRY(const std::optional<Entry> entry, reader.next());
+    if (!entry) break;
+    if (++entries > into.limits().entries_max) {
+      return refuse_entry(entry->path, "is one more than " +
+                                           std::to_string(into.limits().entries_max) + " entries");
+    }
+    const std::string_view name = std::string_view{entry->path}.substr(entry->path.rfind('/') + 1);
+    if (form == ArchiveForm::layer && name.starts_with(whiteout_prefix)) {
+      BERTH_DO(hide(entry->path, name, into));
+    } else {
+      BERTH_DO(put(reader, *entry, into, meter));
+    }
+  }
+  return blob.drain();
+}
+
+}  // namespace berth::images

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+#include "images/hash.hpp"
+#include "images/limits.hpp"
+#include "images/tree_writer.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+struct archive;
+
+namespace berth::images {
+
+// The bytes of a tar on their way into the archive reader: counted, bounded and hashed as they
+// pass. A pipe will do.
+class Blob {
+ public:
+  // The descriptor must outlive it. More bytes than `bytes_max` are an error, not the end.
+  Blob(int fd, std::string name, std::uint64_t bytes_max);
+
+  // The next bytes, good until the next call; empty at the end.
+  Result<std::string_view> next();
+  // Reads what the archive reader left, so that the digest is that of the whole.
+  Result<> drain();
+  // "sha256:..." of all bytes; once, after `drain`.
+  std::string digest() { return hash_.digest(); }
+  std::uint64_t bytes() const { return bytes_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  int fd_;
+  std::string name_;
+  std::uint64_t bytes_max_;
+  std::uint64_t bytes_ = 0;
+  Hash hash_;
+  std::vector<char> buffer_;
+};
+
+// The entries of a tar in any compression that is built in. No format but tar is understood, and no
+// outside program is ever started to decompress.
+class ArchiveReader {
+ public:
+  // The blob must outlive the reader.
+  static Result<ArchiveReader> open(Blob& blob, const Limits& limits);
+
+  // Nothing at the end.
+  Result<std::optional<Entry>> next();
+  // The content of the file that `next` returned, holes left as holes.
+  Result<> copy_content(const Entry& entry, int into, Meter& meter);
+
+ private:
+  struct ArchiveKind {
+    using Raw = ::archive*;
+    static Raw none() { return nullptr; }
+    static void dispose(Raw archive) noexcept;
+  };
+  // What the read call-back of libarchive works with; it stays where it is when the reader moves.
+  struct Feed {
+    Blob& blob;
+    std::optional<Error> error;
+  };
+  ArchiveReader(std::unique_ptr<Feed> feed, Owned<ArchiveKind> archive, const Limits& limits)
+      : feed_(std::move(feed)), archive_(std::move(archive)), limits_(limits) {}
+
+  static std::ptrdiff_t feed(::archive* archive, void* context, const void** bytes);
+  std::unexpected<Error> failure() const;
+  Result<> check_growth() const;
+
+  std::unique_ptr<Feed> feed_;
+  Owned<ArchiveKind> archive_;
+  Limits limits_;
+};
+
+// plain: names mean what they say. layer: ".wh.x" hides x of the layers below.
+enum class ArchiveForm { plain, layer };
+// Unpacks to the last byte of the blob. The caller compares its digest, and finishes the tree.
+Result<> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter);
+
+}  // namespace berth::images

@@ -1,0 +1,222 @@
+#include "images/copy_tree.hpp"
+
+#include "images/disk.hpp"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <vector>
+
+namespace berth::images {
+namespace {
+
+constexpr std::uint32_t nobody = 65534;
+constexpr std::size_t attribute_bytes_max = 64 << 10;  // the kernel's own limit
+
+EntryType type_of(const struct stat& seen) {
+  switch (seen.st_mode & S_IFMT) {
+    case S_IFREG: return EntryType::file;
+    case S_IFDIR: return EntryType::directory;
+    case S_IFLNK: return EntryType::symbolic_link;
+    case S_IFCHR: return seen.st_rdev == makedev(0, 0) ? EntryType::whiteout : EntryType::device;
+    case S_IFIFO:
+    case S_IFSOCK: return EntryType::pipe;
+    default: return EntryType::device;
+  }
+}
+
+// The part of a file between two holes, or what is left of it.
+struct Extent {
+  off_t begin = 0;
+  off_t end = 0;
+};
+
+Extent next_extent(int file, off_t from, off_t size) {
+  const off_t begin = ::lseek(file, from, SEEK_DATA);
+  if (begin < 0 && errno == ENXIO) return {size, size};
+  if (begin < 0) return {from, size};  // a file system that knows no holes
+  const off_t end = ::lseek(file, begin, SEEK_HOLE);
+  return {std::min(begin, size), end < 0 ? size : std::min(end, size)};
+}
+
+class TreeCopy {
+ public:
+  TreeCopy(TreeWriter& into, const CopyOptions& options, Meter& meter)
+      : into_(into), options_(options), meter_(meter), buffer_(256 << 10) {}
+
+  Result<> copy_root(int from) {
+    struct stat seen{};
+    if (::fstat(from, &seen) != 0) return disk_failure("look at", "./", errno);
+    device_ = seen.st_dev;
+    BERTH_TRY(const Entry entry, described(from, "", "./", seen));
+    BERTH_DO(into_.put(entry));
+    return copy_content(from, "");
+  }
+
+ private:
+  // What a folder holds; its own entry is there already.
+  Result<> copy_content(int folder, const std::string& path) {
+    if (options_.kind == TreeKind::upper) BERTH_DO(copy_folder_attributes(folder, path));
+    BERTH_TRY(const std::vector<std::string> names, names_of(folder, path));
+    for (const std::string& name : names) {
+      BERTH_DO(copy_entry(folder, name, path.empty() ? name : path + "/" + name));
+    }
+    return {};
+  }
+
+  Result<> copy_entry(int folder, const std::string& name, const std::string& path) {
+    struct stat seen{};
+    if (::fstatat(folder, name.c_str(), &seen, AT_SYMLINK_NOFOLLOW) != 0) {
+      return errno == ENOENT ? Result<>{} : disk_failure("look at", path, errno);
+    }
+    BERTH_TRY(const Entry entry, described(folder, name, path, seen));
+    if (entry.type == EntryType::file) return copy_file(folder, name, entry, seen);
+    BERTH_DO(into_.put(entry));
+    if (entry.type != EntryType::directory || seen.st_dev != device_) return {};
+    const Fd inside{
+        ::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+    if (!inside) return disk_failure("open", path, errno);
+    return copy_content(inside.get(), path);
+  }
+
+  Result<Entry> described(int folder, const std::string& name, const std::string& path,
+                          const struct stat& seen) const {
+    Entry entry{.path = path,
+                .type = type_of(seen),
+                .mode = seen.st_mode & 07777,
+                .uid = id_inside(seen.st_uid),
+                .gid = id_inside(seen.st_gid),
+                .modified = seen.st_mtim,
+                .bytes = static_cast<std::uint64_t>(seen.st_size)};
+    if (entry.type == EntryType::symbolic_link) {
+      BERTH_TRY(entry.target, read_link(folder, name, into_.limits().target_bytes_max));
+    }
+    return entry;
+  }
+
+  std::uint32_t id_inside(std::uint32_t id) const {
+    if (ownership_ == Ownership::own_user) return 0;
+    if (options_.kind == TreeKind::image) return id;
+    const std::uint32_t first = options_.ids.first;
+    return id >= first && id - first <= id_max ? id - first : nobody;
+  }
+
+  Result<> copy_file(int folder, const std::string& name, Entry entry, const struct stat& seen) {
+    if (seen.st_nlink > 1) {
+      const auto [first, fresh] = links_.try_emplace({seen.st_dev, seen.st_ino}, entry.path);
+      if (!fresh) {
+        entry.type = EntryType::hard_link;
+        entry.target = first->second;
+        return into_.put(entry);
+      }
+    }
+    // The file may have become a pipe since we looked, and opening one must not wait.
+    const Fd from{::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+    struct stat opened{};
+    if (!from || ::fstat(from.get(), &opened) != 0) return disk_failure("open", entry.path, errno);
+    if (!S_ISREG(opened.st_mode)) return refuse_entry(entry.path, "changes while it is copied");
+    entry.bytes = static_cast<std::uint64_t>(opened.st_size);
+    BERTH_TRY(const Fd to, into_.begin_file(entry));
+    BERTH_DO(copy_bytes(from.get(), to.get(), entry));
+    if (options_.kind == TreeKind::upper) {
+      BERTH_DO(copy_attributes(from.get(), to.get(), entry.path));
+    }
+    return into_.end_file(to, entry);
+  }
+
+  Result<> copy_bytes(int from, int to, const Entry& entry) {
+    if (::ioctl(to, FICLONE, from) == 0) {
+      meter_.add_bytes(entry.bytes);
+      return {};
+    }
+    const auto size = static_cast<off_t>(entry.bytes);
+    for (off_t at = 0; at < size;) {
+      const Extent extent = next_extent(from, at, size);
+      BERTH_DO(copy_extent(from, to, extent, entry.path));
+      at = extent.end;
+    }
+    return {};
+  }
+
+  Result<> copy_extent(int from, int to, Extent extent, const std::string& path) {
+    while (extent.begin < extent.end) {
+      const auto wanted =
+          std::min(buffer_.size(), static_cast<std::size_t>(extent.end - extent.begin));
+      const ssize_t got = ::pread(from, buffer_.data(), wanted, extent.begin);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return disk_failure("read", path, errno);
+      if (got == 0) return {};  // it became shorter
+      const auto bytes = static_cast<std::size_t>(got);
+      BERTH_DO(
+          write_at(to, {buffer_.data(), bytes}, static_cast<std::uint64_t>(extent.begin), path));
+      meter_.add_bytes(bytes);
+      extent.begin += got;
+    }
+    return {};
+  }
+
+  Result<> copy_folder_attributes(int folder, const std::string& path) {
+    BERTH_TRY(const int to, into_.folder(path));
+    return copy_attributes(folder, to, path);
+  }
+
+  Result<> copy_attributes(int from, int to, const std::string& path) {
+    const ssize_t size = ::flistxattr(from, nullptr, 0);
+    if (size < 0 && errno == ENOTSUP) return {};
+    if (size < 0) return disk_failure("list attributes of", path, errno);
+    std::string list(static_cast<std::size_t>(size), '\0');
+    const ssize_t got = ::flistxattr(from, list.data(), list.size());
+    if (got < 0) return disk_failure("list attributes of", path, errno);
+    list.resize(static_cast<std::size_t>(got));
+    for (std::size_t at = 0; at < list.size();) {
+      const std::string name = list.c_str() + at;
+      at += name.size() + 1;
+      BERTH_DO(copy_attribute(from, to, name, path));
+    }
+    return {};
+  }
+
+  Result<> copy_attribute(int from, int to, const std::string& name, const std::string& path) {
+    const bool of_overlay =
+        name.starts_with("user.overlay.") || name.starts_with("trusted.overlay.");
+    // With these the content is elsewhere, in a layer that the copy does not hold.
+    if (of_overlay && (name.ends_with(".metacopy") || name.ends_with(".redirect"))) {
+      return refuse_entry(path, "has its content in another layer",
+                          "mount the sandbox without metacopy and redirect_dir");
+    }
+    if (of_overlay && !name.ends_with(".opaque")) return {};
+    if (!of_overlay && !name.starts_with("user.")) return {};
+    std::string value(attribute_bytes_max, '\0');
+    const ssize_t size = ::fgetxattr(from, name.c_str(), value.data(), value.size());
+    if (size < 0) return disk_failure("read an attribute of", path, errno);
+    if (::fsetxattr(to, name.c_str(), value.data(), static_cast<std::size_t>(size), 0) != 0) {
+      return disk_failure("set an attribute of", path, errno);
+    }
+    return {};
+  }
+
+  TreeWriter& into_;
+  CopyOptions options_;
+  Meter& meter_;
+  Ownership ownership_ = ownership_of_this_process();
+  dev_t device_ = 0;
+  std::map<std::pair<dev_t, ino_t>, std::string> links_;  // files with several names, by the first
+  std::vector<char> buffer_;
+};
+
+}  // namespace
+
+Result<> copy_tree(int from, TreeWriter& into, const CopyOptions& options, Meter& meter) {
+  return TreeCopy{into, options, meter}.copy_root(from);
+}
+
+}  // namespace berth::images

@@ -1,0 +1,90 @@
+#include "images/disk.hpp"
+
+#include "base/files.hpp"
+#include "base/text.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace berth::images {
+namespace {
+
+struct DirectoryKind {
+  using Raw = DIR*;
+  static Raw none() { return nullptr; }
+  static void dispose(DIR* directory) noexcept { ::closedir(directory); }
+};
+
+}  // namespace
+
+std::unexpected<Error> disk_failure(std::string_view action, std::string_view object,
+                                    int error_number) {
+  auto failure = io_failure(action, in_quotes(object), error_number);
+  // EFBIG is how a limit on the size of files, set by whoever started us, says that it is reached.
+  if (error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG) {
+    failure.error().code = Errc::store_full;
+    failure.error().remedy = "make room on the disk, for example with: berth image gc";
+  }
+  return failure;
+}
+
+int open_beneath(int root, const std::string& path, int flags, Links links) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
+                (links == Links::none ? static_cast<std::uint64_t>(RESOLVE_NO_SYMLINKS) : 0);
+  const char* at = path.empty() ? "." : path.c_str();
+  return static_cast<int>(::syscall(SYS_openat2, root, at, &how, sizeof how));
+}
+
+Result<std::vector<std::string>> names_of(int folder, std::string_view object) {
+  // A descriptor of its own, because reading moves the position that duplicates share.
+  Fd own{::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (!own) return disk_failure("open", object, errno);
+  const Owned<DirectoryKind> directory{::fdopendir(own.get())};
+  if (!directory) return disk_failure("open", object, errno);
+  static_cast<void>(own.release());
+  std::vector<std::string> names;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this function's own
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<> write_at(int fd, std::string_view bytes, std::uint64_t offset, std::string_view object) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return disk_failure("write", object, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+    offset += static_cast<std::uint64_t>(wrote);
+  }
+  return {};
+}
+
+Result<std::string> read_link(int folder, const std::string& name, std::size_t bytes_max) {
+  std::string target(bytes_max + 1, '\0');
+  const ssize_t size = ::readlinkat(folder, name.c_str(), target.data(), target.size());
+  if (size < 0) return disk_failure("read", name, errno);
+  if (static_cast<std::size_t>(size) > bytes_max) {
+    return fail(Errc::image_invalid, "link " + in_quotes(name) + ": says more than " +
+                                         std::to_string(bytes_max) + " bytes");
+  }
+  target.resize(static_cast<std::size_t>(size));
+  return target;
+}
+
+std::string path_at(int folder, std::string_view name) {
+  return "/proc/self/fd/" + std::to_string(folder) + "/" + std::string{name};
+}
+
+}  // namespace berth::images

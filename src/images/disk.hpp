@@ -1,0 +1,34 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The few system calls that this folder makes on trees whose content is not to be trusted.
+namespace berth::images {
+
+// As io_failure, but a disk without room is told apart: `store_full`.
+std::unexpected<Error> disk_failure(std::string_view action, std::string_view object,
+                                    int error_number);
+
+// Which links may lie on the way. None leads out of the root in either case.
+enum class Links { none, beneath };
+// openat2 below a folder. -1 and errno: ELOOP for a link that may not be followed, EXDEV for a way
+// out.
+int open_beneath(int root, const std::string& path, int flags, Links links = Links::none);
+
+// What a folder holds, in order of bytes.
+Result<std::vector<std::string>> names_of(int folder, std::string_view object);
+Result<> write_at(int fd, std::string_view bytes, std::uint64_t offset, std::string_view object);
+// What a symbolic link says; refused when it is longer.
+Result<std::string> read_link(int folder, const std::string& name, std::size_t bytes_max);
+// A path that leads to `name` in an open folder, for calls that take no descriptor.
+std::string path_at(int folder, std::string_view name);
+
+}  // namespace berth::images

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "base/owned.hpp"
+
+#include <openssl/evp.h>
+
+#include <string>
+#include <string_view>
+
+namespace berth::images {
+
+// SHA-256 of bytes as they come.
+class Hash {
+ public:
+  Hash();
+  void add(std::string_view bytes);
+  // "sha256:..." of all that was added; nothing may be added afterwards.
+  std::string digest();
+
+ private:
+  struct ContextKind {
+    using Raw = EVP_MD_CTX*;
+    static Raw none() { return nullptr; }
+    static void dispose(Raw context) noexcept { EVP_MD_CTX_free(context); }
+  };
+  Owned<ContextKind> context_;
+};
+
+}  // namespace berth::images

@@ -1,0 +1,299 @@
+#include "images/image_store.hpp"
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "base/remove_tree.hpp"
+#include "base/text.hpp"
+#include "images/disk.hpp"
+#include "images/tree_digest.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace berth::images {
+namespace {
+
+constexpr std::size_t record_bytes_max = 8 << 20;
+constexpr std::size_t name_bytes_max = 256;
+constexpr std::size_t digest_start_min = 6;  // digits by which an image may be named
+
+// "sha256:HEX" as a name of a folder.
+std::string thing_of(std::string_view digest) {
+  std::string thing{digest};
+  std::ranges::replace(thing, ':', '-');
+  return thing;
+}
+
+std::unexpected<Error> not_found(std::string_view named) {
+  return fail(Errc::image_not_found, "there is no image " + in_quotes(named),
+              "'berth image list' shows the images; 'berth image import' adds one");
+}
+
+std::unexpected<Error> in_use(const Image& image) {
+  Error error{.code = Errc::image_in_use,
+              .message = image.digest + " is in use by " + std::to_string(image.holders.size()) +
+                         " holders, the first is " + image.holders.front(),
+              .remedy = "release the leases and remove the templates that use it"};
+  error.facts["holders"] = image.holders;
+  return std::unexpected(std::move(error));
+}
+
+std::unexpected<Error> failed_import(const std::string& source, Error error) {
+  error.message = "import of " + in_quotes(source) + ": " + error.message +
+                  (error.code == Errc::store_full ? "; nothing was left behind" : "");
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace
+
+Result<ImageStore> ImageStore::open(const std::string& folder) {
+  BERTH_TRY(StoreFolder things, StoreFolder::open(folder, "by-digest"));
+  std::string names = folder + "/names";
+  BERTH_DO(make_directories(names, 0700));
+  return ImageStore{std::move(things), std::move(names)};
+}
+
+std::string ImageStore::name_file(const ImageName& name) const {
+  std::string file = name.str();
+  std::ranges::replace(file, '/', '+');
+  return names_ + "/" + file;
+}
+
+Result<Image> ImageStore::import(const std::string& source, const std::string& name,
+                                 const ImportOptions& options, const ProgressSink& progress) const {
+  BERTH_TRY(const ImageName parsed, parse_image_name(name));
+  if (parsed.name == host_name) {
+    return fail(Errc::validation_failed, "'host' is the image that is built in",
+                "choose another name");
+  }
+  BERTH_DO(folder_.sweep());
+  Meter meter{progress};
+  BERTH_TRY(Draft draft, folder_.make_draft());
+  Result<ImageRecord> record = make(draft, source, options, meter);
+  if (!record) return failed_import(source, std::move(record).error());
+  if (Result<> done = publish(std::move(draft), record->digest, parsed); !done) {
+    return failed_import(source, std::move(done).error());
+  }
+  return read(thing_of(record->digest));
+}
+
+// Everything but the place and the name.
+Result<ImageRecord> ImageStore::make(const Draft& draft, const std::string& source,
+                                     const ImportOptions& options, Meter& meter) const {
+  const int folder = draft.folder.get();
+  BERTH_TRY(Unpacked unpacked, unpack_source(source, folder, options, meter));
+  BERTH_DO(remove_tree(draft.path.get() + "/layout"));
+  const Fd root{open_beneath(folder, "root", O_RDONLY | O_DIRECTORY)};
+  if (!root) return disk_failure("open", "root", errno);
+  meter.begin(Phase::hashing);
+  BERTH_TRY(const TreeDigest tree, digest_of_tree(root.get(), options.limits, meter));
+  meter.begin(Phase::saving);
+  ImageRecord record{.digest = image_digest(tree.digest, unpacked.config),
+                     .tree_digest = tree.digest,
+                     .kind = unpacked.kind,
+                     .source_digest = std::move(unpacked.source_digest),
+                     .architecture = std::move(unpacked.architecture),
+                     .bytes = tree.bytes,
+                     .entries = tree.entries,
+                     .set_id_bits_removed = unpacked.tally.set_id_bits_removed,
+                     .devices_skipped = unpacked.tally.devices_skipped,
+                     .created_at = SystemClock{}.now(),
+                     .config = std::move(unpacked.config)};
+  const Fd file{::openat(folder, "image.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+  if (!file) return disk_failure("make file", "image.json", errno);
+  BERTH_DO(write_at(file.get(), encode_text(record) + "\n", 0, "image.json"));
+  BERTH_DO(folder_.make_durable(draft));
+  return record;
+}
+
+// The same tree with the same config is there once, whatever it came from.
+Result<> ImageStore::publish(Draft draft, const std::string& digest, const ImageName& name) const {
+  const std::string thing = thing_of(digest);
+  Draft unnamed;  // removed after the lock is gone
+  BERTH_TRY(const Fd held, folder_.lock());
+  const bool fresh = !folder_.contains(thing);
+  if (fresh) BERTH_DO(folder_.publish(std::move(draft), thing));
+  Result<> named = replace_file(name_file(name), digest + "\n", 0600);
+  if (!named && fresh) {
+    BERTH_TRY(unnamed, folder_.retire(thing));
+  }
+  return named;
+}
+
+Result<std::vector<std::string>> ImageStore::names_for(std::string_view digest) const {
+  BERTH_TRY(const std::vector<std::string> files, names_in(names_));
+  std::vector<std::string> names;
+  for (const std::string& file : files) {
+    if (file.contains(name_draft_mark)) continue;
+    const auto text = read_file(names_ + "/" + file, name_bytes_max);
+    if (!text || *text != std::string{digest} + "\n") continue;
+    std::string name = file;
+    std::ranges::replace(name, '+', '/');
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Result<Image> ImageStore::read(const std::string& thing) const {
+  const auto text = read_file(folder_.place_of(thing) + "/image.json", record_bytes_max);
+  if (!text) return not_found(thing);
+  Result<ImageRecord> record = decode_text<ImageRecord>(*text, UnknownKeys::ignore);
+  if (!record) {
+    return fail(Errc::image_invalid,
+                folder_.place_of(thing) + "/image.json: " + record.error().message,
+                "remove the image and import it again");
+  }
+  Image image{*std::move(record), {}, folder_.holders(thing)};
+  BERTH_TRY(image.names, names_for(image.digest));
+  return image;
+}
+
+Result<Image> ImageStore::find(std::string_view named) const {
+  if (named == host_name) return host_image();
+  if (const auto name = parse_image_name(named)) {
+    if (const auto digest = read_file(name_file(*name), name_bytes_max)) {
+      return read(thing_of(std::string_view{*digest}.substr(0, digest->find('\n'))));
+    }
+  }
+  return find_by_digest(named);
+}
+
+Result<Image> ImageStore::find_by_digest(std::string_view named) const {
+  constexpr std::string_view prefix = "sha256:";
+  const std::string_view digits = named.starts_with(prefix) ? named.substr(prefix.size()) : named;
+  if (digits.size() < digest_start_min) return not_found(named);
+  const std::string start = std::string{prefix} + std::string{digits};
+  BERTH_TRY(const std::vector<Image> images, list());
+  const Image* found = nullptr;
+  for (const Image& image : images) {
+    const bool fits = image.digest.starts_with(start) || image.source_digest == start;
+    if (!fits || image.kind == ImageKind::host) continue;
+    if (found != nullptr) {
+      return fail(Errc::conflict, in_quotes(named) + " is the start of several digests",
+                  "write more of it");
+    }
+    found = &image;
+  }
+  if (found == nullptr) return not_found(named);
+  return *found;
+}
+
+Result<std::vector<Image>> ImageStore::list() const {
+  BERTH_TRY(const std::vector<std::string> things, folder_.names());
+  std::vector<Image> images{host_image()};
+  for (const std::string& thing : things) {
+    Result<Image> image = read(thing);
+    if (image) images.push_back(*std::move(image));
+    // One that goes while we look is not an error, and one that cannot be read must not hide
+    // others.
+  }
+  std::ranges::sort(images, [](const Image& left, const Image& right) {
+    return std::pair{left.names.empty(), left.names} < std::pair{right.names.empty(), right.names};
+  });
+  return images;
+}
+
+// Under the lock. The tree itself is taken away when the draft goes, after the lock.
+Result<Removed> ImageStore::remove(std::string_view named) const {
+  if (named == host_name) {
+    return fail(Errc::validation_failed, "'host' is built in and cannot be removed");
+  }
+  Draft going;
+  BERTH_TRY(const Fd held, folder_.lock());
+  BERTH_TRY(const Image image, find(named));
+  Removed removed;
+  const auto name = parse_image_name(named);
+  const bool by_name = name && std::ranges::find(image.names, name->str()) != image.names.end();
+  removed.names = by_name ? std::vector{name->str()} : image.names;
+  if (removed.names.size() == image.names.size()) {
+    if (!image.holders.empty()) return in_use(image);
+    BERTH_TRY(going, folder_.retire(thing_of(image.digest)));
+    removed.digests = {image.digest};
+    removed.bytes = image.bytes;
+  }
+  for (const std::string& each : removed.names) {
+    BERTH_TRY(const ImageName parsed, parse_image_name(each));
+    if (::unlink(name_file(parsed).c_str()) != 0) return disk_failure("remove", each, errno);
+  }
+  return removed;
+}
+
+// Under the lock. A crash between the steps of `remove` leaves names that lead nowhere, and one in
+// the middle of naming leaves a half-written name.
+Result<> ImageStore::drop_dangling_names() const {
+  BERTH_TRY(const std::vector<std::string> files, names_in(names_));
+  for (const std::string& file : files) {
+    const std::string path = names_ + "/" + file;
+    const auto digest = read_file(path, name_bytes_max);
+    const bool leads = !file.contains(name_draft_mark) && digest &&
+                       folder_.contains(thing_of(digest->substr(0, digest->find('\n'))));
+    if (!leads && ::unlink(path.c_str()) != 0) return disk_failure("remove", file, errno);
+  }
+  return {};
+}
+
+Result<Removed> ImageStore::gc() const {
+  Removed removed;
+  BERTH_TRY(removed.drafts, folder_.sweep());
+  std::vector<Draft> going;
+  BERTH_TRY(const Fd held, folder_.lock());
+  BERTH_DO(drop_dangling_names());
+  BERTH_TRY(const std::vector<Image> images, list());
+  for (const Image& image : images) {
+    if (!image.names.empty() || !image.holders.empty()) continue;
+    Result<Draft> retired = folder_.retire(thing_of(image.digest));
+    if (!retired && retired.error().code == Errc::image_in_use) continue;
+    if (!retired) return std::unexpected(std::move(retired).error());
+    going.push_back(*std::move(retired));
+    removed.digests.push_back(image.digest);
+    removed.bytes += image.bytes;
+  }
+  return removed;
+}
+
+Result<> ImageStore::verify(const Image& image, const ProgressSink& progress) const {
+  if (image.kind == ImageKind::host) return {};
+  const std::string root = root_of(image);
+  const Fd tree{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  if (!tree) return not_found(image.digest);
+  Meter meter{progress};
+  meter.begin(Phase::hashing);
+  BERTH_TRY(const TreeDigest found, digest_of_tree(tree.get(), Limits{}, meter));
+  if (found.digest == image.tree_digest &&
+      image_digest(found.digest, image.config) == image.digest) {
+    return {};
+  }
+  return fail(Errc::image_digest_mismatch,
+              image.digest + ": its tree was " + image.tree_digest + " and is " + found.digest,
+              "remove the image and import it again");
+}
+
+Result<> ImageStore::hold(const std::string& digest, const std::string& holder) const {
+  if (digest == host_name) return {};
+  BERTH_TRY(const Fd held, folder_.lock());
+  if (!is_digest(digest) || !folder_.contains(thing_of(digest))) return not_found(digest);
+  return folder_.hold(thing_of(digest), holder);
+}
+
+Result<> ImageStore::release(const std::string& digest, const std::string& holder) const {
+  if (digest == host_name) return {};
+  if (!is_digest(digest)) return not_found(digest);
+  return folder_.release(thing_of(digest), holder);
+}
+
+Result<Fd> ImageStore::pin(const std::string& digest) const {
+  if (!is_digest(digest)) return not_found(digest);
+  BERTH_TRY(const Fd held, folder_.lock());
+  if (!folder_.contains(thing_of(digest))) return not_found(digest);
+  return folder_.pin(thing_of(digest));
+}
+
+std::string ImageStore::root_of(const Image& image) const {
+  if (image.kind == ImageKind::host) return {};
+  return folder_.place_of(thing_of(image.digest)) + "/root";
+}
+
+}  // namespace berth::images

@@ -1,0 +1,432 @@
+#include "images/image_store.hpp"
+
+#include "base/digest.hpp"
+#include "base/files.hpp"
+#include "support/full_disk.hpp"
+#include "support/tar.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace berth::images {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using tests::Tar;
+namespace fs = std::filesystem;
+
+class Images : public testing::Test {
+ protected:
+  Images() : store_(ImageStore::open(folder_.file("images")).value()) {}
+
+  std::string write(const std::string& name, const std::string& bytes) const {
+    fs::create_directories(fs::path{folder_.file(name)}.parent_path());
+    std::ofstream{folder_.file(name), std::ios::binary} << bytes;
+    return folder_.file(name);
+  }
+  std::string write_tar(const std::string& content) const {
+    return write("tree.tar", Tar{}.file("etc/motd", content).folder("empty").bytes());
+  }
+  Image imported(const std::string& source, const std::string& name = "a") const {
+    const auto image = store_.import(source, name);
+    EXPECT_TRUE(image) << image.error().message;
+    return image.value_or(host_image());
+  }
+  std::string text_in(const Image& image, const std::string& path) const {
+    return read_file(store_.root_of(image) + "/" + path, 1 << 20).value_or("(none)");
+  }
+  // Everything that a failed import might leave.
+  std::vector<std::string> left() const {
+    std::vector<std::string> paths;
+    for (const char* part : {"by-digest", "names", "drafts"}) {
+      for (const auto& each : fs::directory_iterator{folder_.file("images/") + part}) {
+        paths.push_back(each.path());
+      }
+    }
+    return paths;
+  }
+
+  // An OCI layout with these layers, as tools write it.
+  struct Layout {
+    std::string folder;
+    std::string manifest_digest;
+    std::vector<std::string> blobs;  // paths of the layers
+  };
+  std::string put_blob(const std::string& layout, const std::string& bytes) const {
+    const std::string hex = sha256_hex(bytes);
+    write(layout + "/blobs/sha256/" + hex, bytes);
+    return "sha256:" + hex;
+  }
+  Layout make_layout(const std::vector<std::string>& layers,
+                     const std::string& name = "oci") const {
+    Layout out{.folder = folder_.file(name), .manifest_digest = {}, .blobs = {}};
+    std::string listed;
+    std::string diff_ids;
+    for (const std::string& layer : layers) {
+      const std::string digest = put_blob(name, layer);
+      const std::string joint = listed.empty() ? "" : ",";
+      listed += joint + R"({"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":")" +
+                digest + R"(","size":)" + std::to_string(layer.size()) + "}";
+      diff_ids += joint + "\"" + digest + "\"";
+      out.blobs.push_back(out.folder + "/blobs/sha256/" + digest.substr(7));
+    }
+    const std::string config =
+        R"({"os":"linux","architecture":")" + machine_architecture() +
+        R"(","config":{"Env":["A=b"],"User":"1000"},"rootfs":{"diff_ids":[)" + diff_ids + "]}}";
+    const std::string manifest = R"({"schemaVersion":2,"config":{"digest":")" +
+                                 put_blob(name, config) + R"(","size":)" +
+                                 std::to_string(config.size()) + R"(},"layers":[)" + listed + "]}";
+    out.manifest_digest = put_blob(name, manifest);
+    write(name + "/index.json", R"({"manifests":[{"digest":")" + out.manifest_digest +
+                                    R"(","size":)" + std::to_string(manifest.size()) + "}]}");
+    write(name + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})");
+    return out;
+  }
+
+  tests::TemporaryFolder folder_;
+  ImageStore store_;
+};
+
+TEST_F(Images, ATarIsFoundByItsNameItsDigestAndTheStartOfIt) {
+  const Image image = imported(write_tar("hello"), "tools/a:1");
+  EXPECT_EQ(text_in(image, "etc/motd"), "hello");
+  EXPECT_EQ(image.kind, ImageKind::tar);
+  EXPECT_EQ(image.source_digest,
+            "sha256:" + sha256_hex(read_file(folder_.file("tree.tar"), 1 << 20).value()));
+  for (const std::string& named :
+       {std::string{"tools/a:1"}, image.digest, image.digest.substr(0, 19),
+        image.digest.substr(7, 12), image.source_digest.value_or("")}) {
+    const auto found = store_.find(named);
+    ASSERT_TRUE(found) << named << ": " << found.error().message;
+    EXPECT_EQ(found->digest, image.digest) << named;
+    EXPECT_THAT(found->names, ElementsAre("tools/a:1"));
+  }
+  EXPECT_EQ(store_.find("tools/a").error().code, Errc::image_not_found);
+}
+
+TEST_F(Images, TheHostIsAlwaysThereAndCannotBeReplaced) {
+  EXPECT_EQ(store_.find("host")->kind, ImageKind::host);
+  EXPECT_EQ(store_.root_of(*store_.find("host")), "");
+  EXPECT_EQ(store_.list()->size(), 1U);
+  EXPECT_FALSE(store_.import(write_tar("x"), "host"));
+  EXPECT_FALSE(store_.remove("host"));
+}
+
+TEST_F(Images, TheSameContentIsStoredOnceWhateverItCameFrom) {
+  const Image tar = imported(write_tar("same"), "from-tar");
+  const Image directory = imported(store_.root_of(tar), "from-directory");
+  EXPECT_EQ(directory.digest, tar.digest);
+  EXPECT_THAT(directory.names, ElementsAre("from-directory:latest", "from-tar:latest"));
+  EXPECT_EQ(store_.list()->size(), 2U);
+}
+
+TEST_F(Images, ADirectoryIsCopiedWithItsHolesAndLinks) {
+  const std::string source = folder_.file("source");
+  write("source/a", "content");
+  fs::create_hard_link(source + "/a", source + "/b");
+  fs::create_symlink("/etc/passwd", source + "/link");
+  write("source/sparse", "x");
+  fs::resize_file(source + "/sparse", 16 << 20);
+  const Image image = imported(source);
+  const std::string root = store_.root_of(image);
+  struct stat first{};
+  struct stat second{};
+  struct stat sparse{};
+  ASSERT_EQ(::stat((root + "/a").c_str(), &first), 0);
+  ASSERT_EQ(::stat((root + "/b").c_str(), &second), 0);
+  ASSERT_EQ(::stat((root + "/sparse").c_str(), &sparse), 0);
+  EXPECT_EQ(first.st_ino, second.st_ino);
+  EXPECT_EQ(fs::read_symlink(root + "/link"), "/etc/passwd");
+  EXPECT_EQ(sparse.st_size, 16 << 20);
+  EXPECT_LT(sparse.st_blocks, 1024);
+}
+
+TEST_F(Images, ADirectoryWithAPipeIsRefusedWithoutWaitingForIt) {
+  write("source/a", "content");
+  ASSERT_EQ(::mkfifo(folder_.file("source/pipe").c_str(), 0600), 0);
+  const auto done = store_.import(folder_.file("source"), "a");
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("'pipe'"));
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(Images, LayersOfALayoutAreLaidOnEachOther) {
+  const Layout layout = make_layout({Tar{}.file("a", "1").file("b", "1").bytes(),
+                                     Tar{}.file("b", "2").file(".wh.a", "").bytes()});
+  const Image image = imported(layout.folder);
+  EXPECT_EQ(image.kind, ImageKind::oci);
+  EXPECT_EQ(image.source_digest, layout.manifest_digest);
+  EXPECT_EQ(image.config.env.at("A"), "b");
+  EXPECT_EQ(image.config.user, "1000");
+  EXPECT_EQ(text_in(image, "a"), "(none)");
+  EXPECT_EQ(text_in(image, "b"), "2");
+}
+
+TEST_F(Images, AnArchiveOfALayoutIsTheSameImage) {
+  const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
+  const Image direct = imported(layout.folder, "direct");
+  Tar tar;
+  for (const auto& each : fs::recursive_directory_iterator{layout.folder}) {
+    const std::string path = fs::relative(each.path(), layout.folder);
+    if (each.is_directory()) {
+      tar.folder(path);
+    } else {
+      tar.file(path, read_file(each.path(), 1 << 20).value());
+    }
+  }
+  const Image archived = imported(write("oci.tar", tar.bytes()), "archived");
+  EXPECT_EQ(archived.digest, direct.digest);
+  EXPECT_EQ(archived.kind, ImageKind::oci);
+  EXPECT_TRUE(fs::is_empty(folder_.file("images/drafts")));
+}
+
+TEST_F(Images, AnArchiveOfDockerIsChecked) {
+  const std::string layer = Tar{}.file("a", "1").bytes();
+  const std::string config = R"({"os":"linux","architecture":")" + machine_architecture() +
+                             R"(","rootfs":{"diff_ids":["sha256:)" + sha256_hex(layer) + R"("]}})";
+  const std::string manifest =
+      R"([{"Config":"c.json","RepoTags":["a:1"],"Layers":["x/layer.tar"]}])";
+  const auto archive = [&](const std::string& content) {
+    return write("docker.tar", Tar{}
+                                   .file("c.json", config)
+                                   .file("x/layer.tar", content)
+                                   .file("manifest.json", manifest)
+                                   .bytes());
+  };
+  const Image image = imported(archive(layer));
+  EXPECT_EQ(image.kind, ImageKind::docker);
+  EXPECT_EQ(text_in(image, "a"), "1");
+  const auto forged = store_.import(archive(Tar{}.file("a", "2").bytes()), "b");
+  ASSERT_FALSE(forged);
+  EXPECT_EQ(forged.error().code, Errc::image_digest_mismatch);
+}
+
+TEST_F(Images, AChangedLayerIsNoticedAndNothingStays) {
+  const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
+  std::string bytes = read_file(layout.blobs.front(), 1 << 20).value();
+  bytes[512] = '2';  // the content of the file: still a good tar
+  std::ofstream{layout.blobs.front()} << bytes;
+  const auto done = store_.import(layout.folder, "a");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::image_digest_mismatch) << done.error().message;
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(Images, WhatFollowsTheEndOfALayerCountsForItsDigest) {
+  const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
+  std::ofstream{layout.blobs.front(), std::ios::app} << "more";
+  const auto done = store_.import(layout.folder, "a");
+  ASSERT_FALSE(done);
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(Images, AMissingBlobIsNamed) {
+  const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
+  fs::remove(layout.blobs.front());
+  const auto done = store_.import(layout.folder, "a");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::image_invalid);
+  EXPECT_THAT(done.error().message, HasSubstr("is missing"));
+}
+
+TEST_F(Images, ABlobThatIsALinkIsNotFollowed) {
+  const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
+  const std::string real = write("elsewhere", read_file(layout.blobs.front(), 1 << 20).value());
+  fs::remove(layout.blobs.front());
+  fs::create_symlink(real, layout.blobs.front());
+  EXPECT_FALSE(store_.import(layout.folder, "a"));
+}
+
+TEST_F(Images, AnExpectedDigestIsInsistedOn) {
+  const std::string tar = write_tar("x");
+  const std::string right = "sha256:" + sha256_hex(read_file(tar, 1 << 20).value());
+  EXPECT_TRUE(store_.import(tar, "a", {.expected_digest = right}));
+  const auto wrong = store_.import(tar, "b", {.expected_digest = "sha256:" + std::string(64, '0')});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, Errc::image_digest_mismatch);
+  EXPECT_THAT(wrong.error().message, HasSubstr(right));
+  const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
+  EXPECT_TRUE(store_.import(layout.folder, "c", {.expected_digest = layout.manifest_digest}));
+}
+
+TEST_F(Images, AHostileTarLeavesNothing) {
+  const auto done =
+      store_.import(write("bad.tar", Tar{}.file("good", "1").file("../bad", "2").bytes()), "a");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::image_invalid);
+  EXPECT_THAT(done.error().message, HasSubstr("../bad"));
+  EXPECT_THAT(left(), IsEmpty());
+  EXPECT_FALSE(fs::exists(folder_.file("images/bad")));
+}
+
+TEST_F(Images, AFullDiskLeavesNothing) {
+  const std::string tar = write_tar("does not fit");
+  Result<Image> done = fail(Errc::bug, "");
+  {
+    const tests::FullDisk full;
+    done = store_.import(tar, "a");
+  }
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::store_full) << done.error().message;
+  EXPECT_THAT(done.error().message, HasSubstr("nothing was left behind"));
+  EXPECT_THAT(left(), IsEmpty());
+  EXPECT_TRUE(store_.import(tar, "a")) << "with room again it works";
+}
+
+TEST_F(Images, ANameMovesToTheNewImageAndGcTakesTheOld) {
+  const Image old = imported(write_tar("old"));
+  const Image fresh = imported(write_tar("new"));
+  EXPECT_EQ(store_.find("a")->digest, fresh.digest);
+  EXPECT_THAT(store_.find(old.digest)->names, IsEmpty());
+  const auto removed = store_.gc();
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_THAT(removed->digests, ElementsAre(old.digest));
+  EXPECT_FALSE(store_.find(old.digest));
+  EXPECT_EQ(text_in(fresh, "etc/motd"), "new");
+}
+
+TEST_F(Images, TheImageGoesWithItsLastName) {
+  const std::string tar = write_tar("x");
+  const Image image = imported(tar, "one");
+  imported(tar, "two");
+  const auto first = store_.remove("one");
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_THAT(first->digests, IsEmpty());
+  EXPECT_TRUE(store_.find("two"));
+  const auto second = store_.remove("two");
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_THAT(second->digests, ElementsAre(image.digest));
+  EXPECT_THAT(left(), IsEmpty());
+  EXPECT_EQ(store_.remove("two").error().code, Errc::image_not_found);
+}
+
+TEST_F(Images, AHeldImageIsNeitherRemovedNorCollected) {
+  const Image image = imported(write_tar("x"));
+  ASSERT_TRUE(store_.hold(image.digest, "lease-1"));
+  ASSERT_TRUE(store_.hold(image.digest, "lease-2"));
+  const auto refused = store_.remove("a");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::image_in_use);
+  EXPECT_THAT(refused.error().facts.at("holders"), ElementsAre("lease-1", "lease-2"));
+  imported(write_tar("other"));  // takes the name away
+  EXPECT_THAT(store_.gc()->digests, IsEmpty());
+
+  // Another process, or this one after a restart, releases what it finds.
+  const ImageStore again = ImageStore::open(folder_.file("images")).value();
+  EXPECT_THAT(again.find(image.digest)->holders, ElementsAre("lease-1", "lease-2"));
+  ASSERT_TRUE(again.release(image.digest, "lease-1"));
+  ASSERT_TRUE(again.release(image.digest, "lease-2"));
+  ASSERT_TRUE(again.release(image.digest, "lease-2")) << "releasing twice is fine";
+  EXPECT_THAT(store_.gc()->digests, ElementsAre(image.digest));
+  EXPECT_EQ(store_.hold(image.digest, "lease-3").error().code, Errc::image_not_found);
+}
+
+TEST_F(Images, AHolderCannotBeAPath) {
+  const Image image = imported(write_tar("x"));
+  for (const char* holder : {"", "..", ".x", "a/b", "a b"}) {
+    EXPECT_FALSE(store_.hold(image.digest, holder)) << holder;
+    EXPECT_FALSE(store_.release(image.digest, holder)) << holder;
+  }
+}
+
+TEST_F(Images, APinnedImageStaysUntilItsDescriptorIsClosed) {
+  const Image image = imported(write_tar("x"));
+  {
+    const auto one = store_.pin(image.digest);
+    const auto two = store_.pin(image.digest);
+    ASSERT_TRUE(one && two);
+    EXPECT_EQ(store_.remove("a").error().code, Errc::image_in_use);
+    EXPECT_TRUE(store_.find("a")) << "the name went although the image stayed";
+  }
+  EXPECT_TRUE(store_.remove("a"));
+}
+
+TEST_F(Images, OnlyDraftsOfTheDeadAreSwept) {
+  const StoreFolder things = StoreFolder::open(folder_.file("images"), "by-digest").value();
+  const auto alive = things.make_draft();
+  ASSERT_TRUE(alive);
+  write("images/drafts/draft-of-the-dead/root/file", "x");
+  const auto removed = store_.gc();
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(removed->drafts, 1U);
+  EXPECT_TRUE(fs::exists(alive->path.get()));
+  EXPECT_FALSE(fs::exists(folder_.file("images/drafts/draft-of-the-dead")));
+}
+
+TEST_F(Images, EveryChangeOfATreeIsFound) {
+  const auto fresh = [&] {
+    static_cast<void>(store_.remove("a"));
+    return imported(write_tar("x"));
+  };
+  const std::vector<std::pair<const char*, void (*)(const std::string&)>> changes{
+      {"content", [](const std::string& root) { std::ofstream{root + "/etc/motd"} << "y"; }},
+      {"mode", [](const std::string& root) { ::chmod((root + "/etc/motd").c_str(), 0600); }},
+      {"mode of a folder",
+       [](const std::string& root) { ::chmod((root + "/empty").c_str(), 0700); }},
+      {"a new file", [](const std::string& root) { std::ofstream{root + "/empty/f"} << ""; }},
+      {"a file less", [](const std::string& root) { fs::remove(root + "/etc/motd"); }},
+      {"another name",
+       [](const std::string& root) { fs::rename(root + "/etc/motd", root + "/etc/mote"); }},
+      {"a link instead",
+       [](const std::string& root) {
+         fs::remove(root + "/etc/motd");
+         fs::create_symlink("x", root + "/etc/motd");
+       }},
+  };
+  EXPECT_TRUE(store_.verify(fresh()));
+  for (const auto& [what, change] : changes) {
+    const Image image = fresh();
+    change(store_.root_of(image));
+    const auto verified = store_.verify(image);
+    ASSERT_FALSE(verified) << what;
+    EXPECT_EQ(verified.error().code, Errc::image_digest_mismatch) << what;
+  }
+}
+
+TEST_F(Images, AnotherConfigIsAnotherImage) {
+  Image image = imported(write_tar("x"));
+  image.config.user = "root";
+  EXPECT_EQ(store_.verify(image).error().code, Errc::image_digest_mismatch);
+}
+
+TEST_F(Images, ImportsSideBySideDoNotDisturbEachOther) {
+  constexpr int importers = 4;
+  std::vector<std::string> tars;
+  for (int i = 0; i < importers; ++i) {
+    tars.push_back(write("side" + std::to_string(i % 2) + ".tar",
+                         Tar{}.file("f", "side" + std::to_string(i % 2)).bytes()));
+  }
+  std::vector<std::jthread> threads;
+  std::vector<Result<Image>> done(importers, fail(Errc::bug, ""));
+  for (int i = 0; i < importers; ++i) {
+    threads.emplace_back([&, i] { done[i] = store_.import(tars[i], "n" + std::to_string(i)); });
+  }
+  threads.clear();
+  for (const auto& each : done) EXPECT_TRUE(each) << each.error().message;
+  EXPECT_EQ(store_.list()->size(), 3U);
+  EXPECT_TRUE(fs::is_empty(folder_.file("images/drafts")));
+}
+
+TEST_F(Images, ProgressNamesEachPhase) {
+  std::vector<Phase> phases;
+  const auto sink = [&phases](const Progress& progress) {
+    if (phases.empty() || phases.back() != progress.phase) phases.push_back(progress.phase);
+  };
+  ASSERT_TRUE(store_.import(write_tar("x"), "a", {}, sink));
+  EXPECT_THAT(phases, ElementsAre(Phase::unpacking, Phase::hashing, Phase::saving));
+}
+
+TEST_F(Images, WhatIsNotThereIsAFileThatIsNotThere) {
+  EXPECT_EQ(store_.import(folder_.file("nothing"), "a").error().code, Errc::file_not_found);
+}
+
+}  // namespace
+}  // namespace berth::images

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <boost/describe/enum.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+namespace berth::images {
+
+BOOST_DEFINE_ENUM_CLASS(Phase, unpacking, copying, hashing, saving)
+
+struct Progress {
+  Phase phase = Phase::unpacking;
+  std::uint64_t bytes = 0;    // of this phase
+  std::uint64_t entries = 0;  // of this phase
+};
+using ProgressSink = std::function<void(const Progress&)>;
+
+// Counts what is done and says so now and then, because a call for each file would cost more than
+// some files do.
+class Meter {
+ public:
+  explicit Meter(ProgressSink sink = {}) : sink_(std::move(sink)) {}
+
+  void begin(Phase phase) {
+    now_ = {.phase = phase};
+    say();
+  }
+  void add_bytes(std::uint64_t bytes) {
+    now_.bytes += bytes;
+    if (now_.bytes - said_.bytes >= bytes_between) say();
+  }
+  void add_entry() {
+    ++now_.entries;
+    if (now_.entries - said_.entries >= entries_between) say();
+  }
+
+ private:
+  static constexpr std::uint64_t bytes_between = 4 << 20;
+  static constexpr std::uint64_t entries_between = 512;
+
+  void say() {
+    said_ = now_;
+    if (sink_) sink_(now_);
+  }
+
+  ProgressSink sink_;
+  Progress now_;
+  Progress said_;
+};
+
+}  // namespace berth::images

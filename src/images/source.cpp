@@ -1,0 +1,242 @@
+#include "images/source.hpp"
+
+#include "base/text.hpp"
+#include "images/archive.hpp"
+#include "images/copy_tree.hpp"
+#include "images/disk.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+namespace berth::images {
+namespace {
+
+constexpr std::uint64_t document_bytes_max = 4 << 20;
+constexpr int index_depth_max = 4;
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY;
+
+bool holds(int folder, const std::string& path) {
+  return static_cast<bool>(Fd{open_beneath(folder, path, O_PATH)});
+}
+
+bool is_oci_layout(int folder) {
+  return holds(folder, "oci-layout") && holds(folder, "index.json");
+}
+
+bool is_docker_archive(int folder) {
+  return holds(folder, "manifest.json") && !holds(folder, "usr") && !holds(folder, "bin");
+}
+
+Result<Fd> make_root(int draft) {
+  if (::mkdirat(draft, "root", 0700) != 0) return disk_failure("make folder", "root", errno);
+  Fd root{open_beneath(draft, "root", folder_flags)};
+  if (!root) return disk_failure("open", "root", errno);
+  return root;
+}
+
+std::unexpected<Error> mismatch(std::string_view what, std::string_view wanted,
+                                std::string_view found) {
+  return fail(
+      Errc::image_digest_mismatch,
+      std::string{what} + ": should be " + std::string{wanted} + " and is " + std::string{found},
+      "fetch it again: it was damaged or changed on the way");
+}
+
+Result<> check_expected(std::string_view what, const ImportOptions& options,
+                        const std::string& found) {
+  if (!options.expected_digest || *options.expected_digest == found) return {};
+  return mismatch(what, *options.expected_digest, found);
+}
+
+// The files of an image that is not unpacked yet: an OCI layout, or the content of an archive of
+// docker.
+class Layout {
+ public:
+  Layout(int folder, const ImportOptions& options, Meter& meter)
+      : folder_(folder), options_(options), meter_(meter) {}
+
+  Result<Unpacked> unpack_oci(TreeWriter& into) const {
+    BERTH_TRY(const std::string index, read_document("index.json", Links::none));
+    BERTH_TRY(const Descriptor chosen, choose(index));
+    BERTH_DO(check_expected("manifest", options_, chosen.digest));
+    BERTH_TRY(const std::string manifest_text, read_blob(chosen));
+    BERTH_TRY(const OciManifest manifest, parse_manifest(manifest_text));
+    BERTH_TRY(const std::string config_text, read_blob(manifest.config));
+    BERTH_TRY(const OciConfig config, parse_config(config_text, options_.wanted.architecture));
+    BERTH_DO(check_layers(config, manifest.layers.size()));
+    for (const Descriptor& layer : manifest.layers) {
+      BERTH_TRY(const std::string found,
+                apply_layer(blob_path(layer), "layer " + layer.digest, layer.size, into));
+      if (found != layer.digest) return mismatch("layer", layer.digest, found);
+    }
+    return Unpacked{ImageKind::oci, chosen.digest, config.architecture, config.config, {}};
+  }
+
+  // Such an archive names its layers by path. Their digests are in the config, whose own digest is
+  // its name.
+  Result<Unpacked> unpack_docker(TreeWriter& into) const {
+    BERTH_TRY(const std::string text, read_document("manifest.json", Links::none));
+    BERTH_TRY(const DockerManifest manifest, choose_docker_manifest(text, options_.wanted));
+    BERTH_TRY(const std::string config_text, read_document(manifest.config, Links::beneath));
+    Hash hash;
+    hash.add(config_text);
+    const std::string digest = hash.digest();
+    BERTH_DO(check_expected("config", options_, digest));
+    BERTH_TRY(const OciConfig config, parse_config(config_text, options_.wanted.architecture));
+    BERTH_DO(check_layers(config, manifest.layers.size()));
+    for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
+      BERTH_TRY(const std::string found,
+                apply_layer(manifest.layers[i], "layer " + in_quotes(manifest.layers[i]),
+                            std::nullopt, into));
+      if (found != config.diff_ids[i]) return mismatch("layer", config.diff_ids[i], found);
+    }
+    return Unpacked{ImageKind::docker, digest, config.architecture, config.config, {}};
+  }
+
+ private:
+  static std::string blob_path(const Descriptor& descriptor) {
+    return "blobs/sha256/" + descriptor.digest.substr(std::string_view{"sha256:"}.size());
+  }
+
+  static Result<> check_layers(const OciConfig& config, std::size_t layers) {
+    if (config.diff_ids.size() == layers) return {};
+    return fail(Errc::image_invalid, "config: names " + std::to_string(config.diff_ids.size()) +
+                                         " layers, and the manifest has " + std::to_string(layers));
+  }
+
+  // An index may hold the indexes of several images, each with one manifest for each platform.
+  Result<Descriptor> choose(std::string index) const {
+    Wanted wanted = options_.wanted;
+    for (int depth = 0; depth < index_depth_max; ++depth) {
+      BERTH_TRY(Descriptor chosen, choose_manifest(index, wanted));
+      if (!is_index(chosen)) return chosen;
+      BERTH_TRY(index, read_blob(chosen));
+      wanted.reference.reset();
+    }
+    return fail(Errc::image_invalid, "index: holds an index in an index in an index");
+  }
+
+  Result<Fd> open_file(const std::string& path, Links links) const {
+    Fd file{open_beneath(folder_, path, O_RDONLY | O_NONBLOCK, links)};
+    struct stat seen{};
+    if (!file || ::fstat(file.get(), &seen) != 0 || !S_ISREG(seen.st_mode)) {
+      return fail(Errc::image_invalid, in_quotes(path) + ": is missing or no file of the layout",
+                  "fetch the image again: a part of it is not there");
+    }
+    return file;
+  }
+
+  static Result<std::string> read_all(Blob& blob) {
+    std::string text;
+    while (true) {
+      BERTH_TRY(const std::string_view bytes, blob.next());
+      if (bytes.empty()) return text;
+      text += bytes;
+    }
+  }
+
+  Result<std::string> read_document(const std::string& path, Links links) const {
+    BERTH_TRY(const Fd file, open_file(path, links));
+    Blob blob{file.get(), path, document_bytes_max};
+    return read_all(blob);
+  }
+
+  Result<std::string> read_blob(const Descriptor& descriptor) const {
+    BERTH_TRY(const Fd file, open_file(blob_path(descriptor), Links::none));
+    Blob blob{file.get(), "blob " + descriptor.digest, document_bytes_max};
+    BERTH_TRY(std::string text, read_all(blob));
+    const std::string found = blob.digest();
+    if (found != descriptor.digest) return mismatch("blob", descriptor.digest, found);
+    return text;
+  }
+
+  // The digest of the layer as it is stored. Until the caller has compared it, the tree is a draft.
+  Result<std::string> apply_layer(const std::string& path, const std::string& name,
+                                  std::optional<std::uint64_t> bytes, TreeWriter& into) const {
+    const bool by_digest = bytes.has_value();
+    BERTH_TRY(const Fd file, open_file(path, by_digest ? Links::none : Links::beneath));
+    const std::uint64_t most = options_.limits.bytes_max;
+    Blob blob{file.get(), name, std::min(bytes.value_or(most), most)};
+    BERTH_DO(unpack(blob, ArchiveForm::layer, into, meter_));
+    return blob.digest();
+  }
+
+  int folder_;
+  const ImportOptions& options_;
+  Meter& meter_;
+};
+
+Result<Unpacked> unpack_layout(int layout, Fd root, const ImportOptions& options, Meter& meter) {
+  meter.begin(Phase::unpacking);
+  TreeWriter into{std::move(root), {.limits = options.limits}, meter};
+  const Layout files{layout, options, meter};
+  Result<Unpacked> unpacked =
+      is_oci_layout(layout) ? files.unpack_oci(into) : files.unpack_docker(into);
+  if (!unpacked) return unpacked;
+  BERTH_DO(into.finish());
+  unpacked->tally = into.tally();
+  return unpacked;
+}
+
+Result<Unpacked> copy_directory(int from, Fd root, const ImportOptions& options, Meter& meter) {
+  if (options.expected_digest) {
+    return fail(Errc::validation_failed, "a directory has no digest to compare",
+                "leave the digest out, or import a tar or an OCI layout");
+  }
+  meter.begin(Phase::copying);
+  TreeWriter into{std::move(root), {.limits = options.limits}, meter};
+  BERTH_DO(copy_tree(from, into, {.kind = TreeKind::image}, meter));
+  BERTH_DO(into.finish());
+  return Unpacked{ImageKind::directory, {}, options.wanted.architecture, {}, into.tally()};
+}
+
+// A tar of a tree and a tar of an image cannot be told apart before the last entry, so it is
+// unpacked first and looked at then.
+Result<Unpacked> unpack_tar(int tar, const std::string& name, int draft,
+                            const ImportOptions& options, Meter& meter) {
+  meter.begin(Phase::unpacking);
+  BERTH_TRY(Fd root, make_root(draft));
+  TreeWriter into{std::move(root), {.limits = options.limits}, meter};
+  Blob blob{tar, name, options.limits.bytes_max};
+  BERTH_DO(unpack(blob, ArchiveForm::plain, into, meter));
+  BERTH_DO(into.finish());
+  const Fd unpacked{open_beneath(draft, "root", folder_flags)};
+  if (!unpacked) return disk_failure("open", "root", errno);
+  if (is_oci_layout(unpacked.get()) || is_docker_archive(unpacked.get())) {
+    if (::renameat(draft, "root", draft, "layout") != 0) {
+      return disk_failure("move", "root", errno);
+    }
+    BERTH_TRY(Fd tree, make_root(draft));
+    return unpack_layout(unpacked.get(), std::move(tree), options, meter);
+  }
+  const std::string digest = blob.digest();
+  BERTH_DO(check_expected(name, options, digest));
+  return Unpacked{ImageKind::tar, digest, options.wanted.architecture, {}, into.tally()};
+}
+
+}  // namespace
+
+Result<Unpacked> unpack_source(const std::string& source, int draft, const ImportOptions& options,
+                               Meter& meter) {
+  if (options.expected_digest && !is_digest(*options.expected_digest)) {
+    return fail(Errc::validation_failed,
+                in_quotes(*options.expected_digest) + " is no digest of the form sha256:HEX");
+  }
+  const Fd from{::open(source.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!from && errno == ENOENT) return fail(Errc::file_not_found, source + ": is not there");
+  struct stat seen{};
+  if (!from || ::fstat(from.get(), &seen) != 0) return disk_failure("open", source, errno);
+  if (!S_ISDIR(seen.st_mode)) return unpack_tar(from.get(), source, draft, options, meter);
+  BERTH_TRY(Fd root, make_root(draft));
+  if (is_oci_layout(from.get()) || is_docker_archive(from.get())) {
+    return unpack_layout(from.get(), std::move(root), options, meter);
+  }
+  return copy_directory(from.get(), std::move(root), options, meter);
+}
+
+}  // namespace berth::images

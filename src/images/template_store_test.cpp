@@ -1,0 +1,191 @@
+#include "images/template_store.hpp"
+
+#include "base/files.hpp"
+#include "images/disk.hpp"
+#include "support/tar.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace berth::images {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace fs = std::filesystem;
+
+class Templates : public testing::Test {
+ protected:
+  Templates()
+      : images_(ImageStore::open(folder_.file("images")).value()),
+        store_(TemplateStore::open(folder_.file("templates"), images_).value()) {
+    fs::create_directory(upper());
+  }
+
+  std::string upper() const { return folder_.file("upper"); }
+  std::string at(const std::string& path) const { return upper() + "/" + path; }
+  Result<Template> capture(const CaptureRequest& request) const {
+    const Fd from{::open(upper().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    return store_.capture(from.get(), request);
+  }
+  std::string copied(const Template& made, const std::string& path) const {
+    return store_.layers_of(made)->front() + "/" + path;
+  }
+  std::string image() const {
+    std::ofstream{folder_.file("a.tar")} << tests::Tar{}.file("f", "x").bytes();
+    return images_.import(folder_.file("a.tar"), "a").value().digest;
+  }
+
+  tests::TemporaryFolder folder_;
+  ImageStore images_;
+  TemplateStore store_;
+};
+
+TEST_F(Templates, FilesModesLinksAndHolesAreKept) {
+  std::ofstream{at("f")} << "content";
+  fs::create_hard_link(at("f"), at("g"));
+  fs::create_symlink("f", at("l"));
+  ASSERT_EQ(::chmod(at("f").c_str(), 0751), 0);
+  std::ofstream{at("sparse")} << "x";
+  fs::resize_file(at("sparse"), 16 << 20);
+  const auto made = capture({.name = "first", .base_image = "host"});
+  ASSERT_TRUE(made) << made.error().message;
+  struct stat file{};
+  struct stat other{};
+  struct stat sparse{};
+  ASSERT_EQ(::lstat(copied(*made, "f").c_str(), &file), 0);
+  ASSERT_EQ(::lstat(copied(*made, "g").c_str(), &other), 0);
+  ASSERT_EQ(::lstat(copied(*made, "sparse").c_str(), &sparse), 0);
+  EXPECT_EQ(file.st_mode & 07777, 0751U);
+  EXPECT_EQ(file.st_ino, other.st_ino);
+  EXPECT_EQ(fs::read_symlink(copied(*made, "l")), "f");
+  EXPECT_LT(sparse.st_blocks, 1024);
+  EXPECT_EQ(read_file(copied(*made, "f"), 100).value(), "content");
+  EXPECT_EQ(store_.find("first")->id, made->id);
+}
+
+TEST_F(Templates, WhatTheSandboxDeletedStaysDeleted) {
+  // Anybody may make a whiteout since Linux 5.8.
+  ASSERT_EQ(::mknod(at("gone").c_str(), S_IFCHR, makedev(0, 0)), 0);
+  fs::create_directory(at("opaque"));
+  const char* name = ::geteuid() == 0 ? "trusted.overlay.opaque" : "user.overlay.opaque";
+  if (::setxattr(at("opaque").c_str(), name, "y", 1, 0) != 0) {
+    GTEST_SKIP() << "the temporary folder keeps no such attribute";
+  }
+  const auto made = capture({.name = "t", .base_image = "host"});
+  ASSERT_TRUE(made) << made.error().message;
+  struct stat gone{};
+  ASSERT_EQ(::lstat(copied(*made, "gone").c_str(), &gone), 0);
+  EXPECT_TRUE(S_ISCHR(gone.st_mode));
+  EXPECT_EQ(gone.st_rdev, makedev(0, 0));
+  char value = 0;
+  EXPECT_EQ(::getxattr(copied(*made, "opaque").c_str(), name, &value, 1), 1);
+  EXPECT_EQ(value, 'y');
+}
+
+TEST_F(Templates, ALayerWhoseContentIsElsewhereIsRefused) {
+  fs::create_directory(at("moved"));
+  const char* name = ::geteuid() == 0 ? "trusted.overlay.redirect" : "user.overlay.redirect";
+  if (::setxattr(at("moved").c_str(), name, "/old", 4, 0) != 0) {
+    GTEST_SKIP() << "the temporary folder keeps no such attribute";
+  }
+  const auto made = capture({.name = "t", .base_image = "host"});
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().message, HasSubstr("another layer"));
+  EXPECT_TRUE(fs::is_empty(folder_.file("templates/drafts")));
+}
+
+TEST_F(Templates, SocketsAndPipesAreLeftOut) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::mknod(at("socket").c_str(), S_IFSOCK | 0600, 0), 0);
+  const auto made = capture({.name = "t", .base_image = "host"});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(fs::is_empty(copied(*made, "")));
+}
+
+TEST_F(Templates, IdsAreThoseTheSandboxSaw) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  for (const auto& [name, id] : {std::pair{"inside", 100'033U}, {"root", 100'000U}, {"odd", 7U}}) {
+    std::ofstream{at(name)} << "";
+    ASSERT_EQ(::chown(at(name).c_str(), id, id), 0);
+  }
+  const auto made = capture({.name = "t", .base_image = "host", .ids = {.first = 100'000}});
+  ASSERT_TRUE(made) << made.error().message;
+  const auto owner = [&](const std::string& path) {
+    struct stat seen{};
+    EXPECT_EQ(::lstat(copied(*made, path).c_str(), &seen), 0);
+    return seen.st_uid;
+  };
+  EXPECT_EQ(owner("inside"), 33U);
+  EXPECT_EQ(owner("root"), 0U);
+  EXPECT_EQ(owner("odd"), 65534U);
+}
+
+TEST_F(Templates, AnImageStaysWhileATemplateStandsOnIt) {
+  const std::string digest = image();
+  const auto made = capture({.name = "t", .base_image = digest});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(images_.remove("a").error().code, Errc::image_in_use);
+  ASSERT_TRUE(store_.remove("t"));
+  EXPECT_THAT(images_.find("a")->holders, IsEmpty());
+  EXPECT_TRUE(images_.remove("a"));
+}
+
+TEST_F(Templates, AChainIsBoundedAndCannotBeCutBelow) {
+  std::optional<std::string> parent;
+  for (std::uint32_t depth = 1; depth <= template_depth_max; ++depth) {
+    const std::string name = "t" + std::to_string(depth);
+    const auto made = capture({.name = name, .base_image = "host", .parent = parent});
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_EQ(made->depth, depth);
+    EXPECT_EQ(store_.layers_of(*made)->size(), depth);
+    parent = made->id;
+  }
+  const auto more = capture({.name = "more", .base_image = "host", .parent = parent});
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, Errc::conflict);
+  EXPECT_EQ(store_.remove("t1").error().code, Errc::image_in_use);
+  EXPECT_TRUE(store_.remove("t16"));
+  EXPECT_TRUE(store_.remove("t15")) << "nothing stands on it any more";
+}
+
+TEST_F(Templates, AParentOnAnotherImageIsRefused) {
+  const auto first = capture({.name = "first", .base_image = "host"});
+  ASSERT_TRUE(first);
+  EXPECT_EQ(capture({.name = "t", .base_image = image(), .parent = "first"}).error().code,
+            Errc::conflict);
+}
+
+TEST_F(Templates, ANameIsTakenOnceAndWhatIsMissingIsNotFound) {
+  ASSERT_TRUE(capture({.name = "t", .base_image = "host"}));
+  EXPECT_EQ(capture({.name = "t", .base_image = "host"}).error().code, Errc::conflict);
+  EXPECT_EQ(store_.find("u").error().code, Errc::template_not_found);
+  EXPECT_EQ(store_.remove("u").error().code, Errc::template_not_found);
+  EXPECT_EQ(capture({.name = "v", .base_image = "nothing"}).error().code, Errc::image_not_found);
+  EXPECT_EQ(capture({.name = "w", .base_image = "host", .parent = "u"}).error().code,
+            Errc::template_not_found);
+  EXPECT_EQ(store_.list()->size(), 1U);
+}
+
+TEST_F(Templates, AHeldTemplateStays) {
+  const auto made = capture({.name = "t", .base_image = "host"});
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(store_.hold(made->id, "lease-1"));
+  const auto refused = store_.remove("t");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().facts.at("holders"), ElementsAre("lease-1"));
+  ASSERT_TRUE(store_.release(made->id, "lease-1"));
+  EXPECT_TRUE(store_.remove("t"));
+}
+
+}  // namespace
+}  // namespace berth::images

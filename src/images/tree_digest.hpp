@@ -1,0 +1,26 @@
+#pragma once
+
+#include "base/result.hpp"
+#include "images/limits.hpp"
+#include "images/progress.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace berth::images {
+
+struct TreeDigest {
+  std::string digest;  // "sha256:..."
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;
+};
+
+// One number for a whole tree: the SHA-256 over a record of each entry, in the order of the bytes
+// of their names, a folder before what is in it. A record is the type, the mode, the owner, the
+// path, and the SHA-256 of a file's content or what a link says. Times, hard links and the order on
+// disk do not count. docs/images.md has the exact form.
+//
+// Without root all files belong to the user who unpacked them; then the owner counts as 0:0.
+Result<TreeDigest> digest_of_tree(int root, const Limits& limits, Meter& meter);
+
+}  // namespace berth::images
