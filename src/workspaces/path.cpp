@@ -1,0 +1,87 @@
+#include "workspaces/path.hpp"
+
+#include "base/text.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace berth::workspaces {
+namespace {
+
+constexpr std::size_t quoted_bytes_max = 512;
+
+// C0, DEL and C1 (U+0080 to U+009F): what a terminal takes for a command.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+void append_hex(std::string& out, std::string_view bytes) {
+  for (const char byte : bytes) {
+    std::array<char, 8> text{};
+    std::snprintf(text.data(), text.size(), "\\x%02x", static_cast<unsigned char>(byte));
+    out += text.data();
+  }
+}
+
+}  // namespace
+
+Result<Path> Path::parse(std::string_view text, const Limits& limits) {
+  if (text.size() > limits.path_bytes_max) {
+    return refuse(text, "is longer than " + std::to_string(limits.path_bytes_max) + " bytes");
+  }
+  if (text.contains('\0')) return refuse(text, "holds a NUL byte");
+  if (text.starts_with('/')) {
+    return refuse(text, "is absolute", "name it relative to the root it lies in");
+  }
+  Path path;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('/', at), text.size());
+    const std::string_view name = text.substr(at, end - at);
+    at = end + 1;
+    if (name.empty() || name == ".") continue;
+    if (name == "..") return refuse(text, "holds '..'", "name it without '..'");
+    if (name.size() > name_bytes_max) {
+      return refuse(text, "holds a name of more than " + std::to_string(name_bytes_max) + " bytes");
+    }
+    path.names_.emplace_back(name);
+  }
+  if (path.names_.size() > limits.depth_max) {
+    return refuse(text, "is deeper than " + std::to_string(limits.depth_max) + " folders");
+  }
+  return path;
+}
+
+std::string Path::text_of(std::size_t count) const {
+  if (count == 0) return ".";
+  std::string text = names_.front();
+  for (std::size_t i = 1; i < count; ++i) text += "/" + names_[i];
+  return text;
+}
+
+std::string escaped(std::string_view name) {
+  std::string out;
+  out.reserve(name.size());
+  while (!name.empty()) {
+    const std::size_t length = character_length(name);
+    const std::string_view character = name.substr(0, length == 0 ? 1 : length);
+    if (length == 0 || is_control(character)) {
+      append_hex(out, character);
+    } else if (character == "\\") {
+      out += "\\\\";
+    } else {
+      out += character;
+    }
+    name.remove_prefix(character.size());
+  }
+  return out;
+}
+
+std::unexpected<Error> refuse(std::string_view path, std::string_view rule, std::string remedy) {
+  return fail(Errc::path_refused,
+              "path '" + escaped(clipped(path, quoted_bytes_max)) + "': " + std::string{rule},
+              std::move(remedy));
+}
+
+}  // namespace berth::workspaces

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "workspaces/disk.hpp"
+
+#include <string>
+#include <vector>
+
+namespace berth::workspaces {
+
+// Everything below one folder, folders before their content, in the order of the file system. Each
+// step starts at the descriptor of the folder above, so a folder that is renamed away is still the
+// one that was entered, and a name that became a link is a link. The stack is a vector; what is
+// held at a time is one descriptor and one buffer for each folder on the way down.
+class Walk {
+ public:
+  struct Item {
+    std::string path;  // from the start of the walk
+    std::string name;
+    int folder = -1;   // the open folder it lies in, good until the next call
+    Found found = {};  // nothing when it was refused
+    std::optional<Error> refusal = {};
+  };
+
+  // `shown` is how the caller knows the folder.
+  static Result<Walk> from(int folder, std::string_view shown, Mounts mounts, Limits limits);
+
+  // Nothing at the end. Fails when the tree has too many entries. What vanished meanwhile is left
+  // out; what may not be looked at or is too deep is an item with its refusal.
+  Result<std::optional<Item>> next();
+
+ private:
+  struct Frame {
+    Names names;
+    std::size_t path_bytes;  // of the folder's own path, in path_
+  };
+  Walk(std::string_view shown, Mounts mounts, const Limits& limits)
+      : shown_(shown == "." ? "" : std::string{shown} + "/"), mounts_(mounts), limits_(limits) {}
+
+  Result<std::optional<Item>> examine(const Frame& frame, std::string name);
+  Result<> enter(Item& item);
+
+  std::string shown_;
+  Mounts mounts_;
+  Limits limits_;
+  std::vector<Frame> frames_;
+  std::string path_;
+  std::uint64_t entries_ = 0;
+};
+
+}  // namespace berth::workspaces
