@@ -4,6 +4,7 @@
 
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -189,6 +190,17 @@ class Prologue {
     block.push_back(leave(SECCOMP_RET_ALLOW));
     add(call, block);
   }
+  // Only families that a network namespace holds, and of netlink what tells of the network alone:
+  // the rest of it is about the machine's devices, modules, audit and ciphers.
+  void permit_sockets() {
+    add(SYS_socket, {load(low_word_of(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 8, 0),
+                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 7, 0),
+                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 6, 0),
+                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 1, 0), refuse(EAFNOSUPPORT),
+                     load(low_word_of(2)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_ROUTE, 2, 0),
+                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_SOCK_DIAG, 1, 0),
+                     refuse(EPROTONOSUPPORT), leave(SECCOMP_RET_ALLOW)});
+  }
   // Not these values, after a mask.
   void forbid(std::uint32_t call, std::uint32_t argument, std::uint32_t mask,
               std::initializer_list<std::uint32_t> values) {
@@ -222,8 +234,7 @@ class Prologue {
 
 std::vector<sock_filter> argument_rules(Debugging debugging, Nesting nesting) {
   Prologue rules;
-  // Only families that a network namespace holds.
-  rules.permit(SYS_socket, 0, {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}, EAFNOSUPPORT);
+  rules.permit_sockets();
   rules.permit(SYS_socketpair, 0, {AF_UNIX}, EAFNOSUPPORT);
   // Typing into the terminal of whoever watches.
   rules.forbid(SYS_ioctl, 1, 0xffffffff, {TIOCSTI, TIOCLINUX});
