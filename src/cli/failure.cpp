@@ -19,6 +19,7 @@ ExitCode exit_code_of(Errc code) {
     case Errc::precondition_failed:
     case Errc::idempotency_key_reused:
     case Errc::company_in_use:
+    case Errc::image_in_use:
     case Errc::environment_local_exists:
     case Errc::environment_delete_blocked:
     case Errc::environment_pending_sandbox_cleanup:

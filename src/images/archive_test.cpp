@@ -91,6 +91,14 @@ TEST_F(Unpacking, FilesFoldersAndLinksComeOutAsTheyWentIn) {
   EXPECT_EQ(seen("etc/name").st_ino, seen("etc/hostname").st_ino);
 }
 
+TEST_F(Unpacking, TheRootHasSeveralSpellings) {
+  for (const char* spelling : {".", "./", "/", "././"}) {
+    const auto done = unpack_tar(Tar{}.folder(spelling, 0711));
+    ASSERT_TRUE(done) << spelling << done.error().message;
+    EXPECT_EQ(seen("").st_mode & 07777, 0711U) << spelling;
+  }
+}
+
 TEST_F(Unpacking, OwnersAreThoseOfTheArchiveOnlyForRoot) {
   const auto done = unpack_tar(Tar{}.add({.path = "f", .uid = 1000, .gid = 33}));
   ASSERT_TRUE(done) << done.error().message;

@@ -59,7 +59,8 @@ std::unexpected<Error> refuse_entry(std::string_view path, std::string_view rule
 
 Result<std::string> clean_path(std::string_view path, const Limits& limits) {
   if (path.empty()) return refuse_entry(path, "has no name");
-  if (path.front() == '/') return refuse_entry(path, "is an absolute path");
+  // A slash alone is how some programs write the folder they were given.
+  if (path.front() == '/' && path != "/") return refuse_entry(path, "is an absolute path");
   if (path.size() > limits.path_bytes_max) {
     return refuse_entry(
         path, "has a path of more than " + std::to_string(limits.path_bytes_max) + " bytes");

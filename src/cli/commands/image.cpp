@@ -1,0 +1,230 @@
+#include "base/files.hpp"
+#include "cli/commands/common.hpp"
+#include "cli/debian_tree.hpp"
+#include "images/image_store.hpp"
+
+#include <array>
+#include <ostream>
+
+namespace berth::cli {
+namespace {
+
+using images::Image;
+using images::ImageStore;
+
+struct ImageOptions {
+  std::string named;
+  std::string source;
+  std::optional<std::string> digest;
+  std::optional<std::string> reference;
+  DebianTree debian;
+  bool verify = false;
+};
+
+std::string folder_of(Session& session) {
+  return session.config().settings.home + "/images";
+}
+
+// The store is a folder with a lock of its own, so that no server is needed and one may run.
+Result<ImageStore> open_store(Session& session) {
+  BERTH_DO(make_directories(session.config().settings.home, 0700));
+  return ImageStore::open(folder_of(session));
+}
+
+// "1.4 GB"
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::array units{"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  std::uint64_t tenths = bytes * 10;
+  while (tenths >= 10'000 && unit + 1 < units.size()) {
+    tenths /= 1000;
+    ++unit;
+  }
+  const std::string whole = std::to_string(tenths / 10);
+  if (unit == 0 || tenths >= 1000) return whole + " " + units[unit];
+  return whole + "." + std::to_string(tenths % 10) + " " + units[unit];
+}
+
+// One line on a terminal that is written over again and again, and gone in the end.
+class ProgressLine {
+ public:
+  explicit ProgressLine(Session& session)
+      : console_(session.console()),
+        shown_(console_.err_is_terminal && !session.flags().quiet && !session.flags().json) {}
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine() {
+    if (shown_) console_.err << "\r\033[K" << std::flush;
+  }
+
+  images::ProgressSink sink() {
+    return [this](const images::Progress& now) {
+      if (!shown_) return;
+      console_.err << "\r\033[K" << name_of(now.phase) << ": " << now.entries << " entries, "
+                   << size_text(now.bytes) << std::flush;
+    };
+  }
+
+ private:
+  Console& console_;
+  bool shown_;
+};
+
+void print_imported(Session& session, const Image& image) {
+  if (session.printer().look() == Look::json) session.printer().object(encode(image));
+  std::string text = "imported " + image.digest + ": " + std::to_string(image.entries) +
+                     " entries, " + size_text(image.bytes);
+  if (image.set_id_bits_removed > 0) {
+    text += "; set-id bits taken from " + std::to_string(image.set_id_bits_removed) + " files";
+  }
+  if (image.devices_skipped > 0) {
+    text += "; " + std::to_string(image.devices_skipped) + " devices left out";
+  }
+  session.printer().note(text);
+}
+
+Result<> import(Session& session, const ImageOptions& options) {
+  BERTH_TRY(const ImageStore store, open_store(session));
+  images::ImportOptions wanted{.expected_digest = options.digest};
+  wanted.wanted.reference = options.reference;
+  Result<Image> image = fail(Errc::bug, "");
+  {
+    ProgressLine line{session};
+    image = store.import(options.source, options.named, wanted, line.sink());
+  }
+  if (!image) return std::unexpected(std::move(image).error());
+  print_imported(session, *image);
+  return {};
+}
+
+Result<> build_debian(Session& session, const ImageOptions& options) {
+  BERTH_TRY(const ImageStore store, open_store(session));
+  BERTH_DO(images::parse_image_name(options.named));
+  BERTH_TRY(const Fd tar, make_debian_tree(options.debian, folder_of(session), session.console()));
+  ImageOptions as_import = options;
+  as_import.source = "/proc/self/fd/" + std::to_string(tar.get());
+  return import(session, as_import);
+}
+
+// What a table shows of an image: short enough for a line, long enough to name it by.
+bj::value row_of(const Image& image) {
+  bj::value row = encode(image);
+  row.as_object()["size"] = image.kind == images::ImageKind::host ? "-" : size_text(image.bytes);
+  row.as_object()["short"] = image.digest.substr(0, 19);
+  return row;
+}
+
+Result<> list(Session& session, const ImageOptions& /*options*/) {
+  BERTH_TRY(const ImageStore store, open_store(session));
+  BERTH_TRY(const std::vector<Image> all, store.list());
+  const bool json = session.printer().look() == Look::json;
+  bj::array rows;
+  for (const Image& image : all) rows.push_back(json ? encode(image) : row_of(image));
+  session.printer().list(rows, {{"NAMES", "names", Shown::words},
+                                {"DIGEST", "short"},
+                                {"FROM", "kind"},
+                                {"SIZE", "size"},
+                                {"HELD BY", "holders", Shown::words},
+                                {"CREATED", "createdAt", Shown::moment}});
+  return {};
+}
+
+Result<> inspect(Session& session, const ImageOptions& options) {
+  BERTH_TRY(const ImageStore store, open_store(session));
+  BERTH_TRY(const Image image, store.find(options.named));
+  if (options.verify) {
+    ProgressLine line{session};
+    BERTH_DO(store.verify(image, line.sink()));
+  }
+  bj::value shown = encode(image);
+  shown.as_object()["root"] = store.root_of(image);
+  session.printer().object(shown);
+  if (options.verify) session.printer().note("its tree is what was imported");
+  return {};
+}
+
+Result<> print_removed(Session& session, const images::Removed& removed) {
+  if (session.printer().look() == Look::json) session.printer().object(encode(removed));
+  session.printer().note("removed " + std::to_string(removed.digests.size()) + " images, " +
+                         size_text(removed.bytes) + ", and " + std::to_string(removed.drafts) +
+                         " drafts");
+  return {};
+}
+
+Result<> remove(Session& session, const ImageOptions& options) {
+  BERTH_TRY(const ImageStore store, open_store(session));
+  BERTH_TRY(const Image image, store.find(options.named));
+  BERTH_DO(
+      confirm(session.console(), "Remove the image " + options.named + "?", session.flags().yes));
+  BERTH_TRY(const images::Removed removed, store.remove(options.named));
+  return print_removed(session, removed);
+}
+
+Result<> gc(Session& session, const ImageOptions& /*options*/) {
+  BERTH_TRY(const ImageStore store, open_store(session));
+  BERTH_TRY(const images::Removed removed, store.gc());
+  return print_removed(session, removed);
+}
+
+CLI::App& add(CommandTree& tree, CLI::App& group, const char* name, const char* says,
+              const char* example, const std::shared_ptr<ImageOptions>& options,
+              Result<> (*action)(Session&, const ImageOptions&)) {
+  return tree.leaf(group, name, says, example,
+                   [options, action](Session& session) { return action(session, *options); });
+}
+
+void add_import(CommandTree& tree, CLI::App& group) {
+  const auto options = std::make_shared<ImageOptions>();
+  CLI::App& app = add(tree, group, "import", "unpack one into the store",
+                      "berth image import ./debian.tar.zst debian:bookworm", options, import);
+  app.add_option("source", options->source,
+                 "a directory, a tar in any compression, an OCI layout, or an archive of OCI or "
+                 "docker; /dev/stdin for a tar from a pipe")
+      ->required();
+  app.add_option("name", options->named, "its name, with an optional :tag")->required();
+  app.add_option("--digest", options->digest,
+                 "refuse anything else: of the manifest, or of the tar as it is")
+      ->type_name("sha256:HEX");
+  app.add_option("--ref", options->reference, "which image, where the source holds several")
+      ->type_name("NAME");
+}
+
+void add_build_debian(CommandTree& tree, CLI::App& group) {
+  const auto options = std::make_shared<ImageOptions>();
+  CLI::App& app = add(
+      tree, group, "build-debian", "make one with mmdebstrap from the apt sources of this machine",
+      "berth image build-debian debian:dev --include git,python3", options, build_debian);
+  app.add_option("name", options->named, "its name, with an optional :tag")->required();
+  app.add_option("--suite", options->debian.suite, "the release; this machine's own by default")
+      ->type_name("SUITE");
+  app.add_option("--include", options->debian.packages, "packages besides the essential ones")
+      ->type_name("PACKAGE,...")
+      ->delimiter(',');
+}
+
+}  // namespace
+
+void add_image_commands(CommandTree& tree) {
+  CLI::App& group = tree.group("image", "images: what sandboxes on this machine start from");
+  add_import(tree, group);
+  add_build_debian(tree, group);
+  add(tree, group, "list", "list them, with the names they have", "berth image list",
+      std::make_shared<ImageOptions>(), list);
+
+  const auto inspected = std::make_shared<ImageOptions>();
+  CLI::App& inspects = add(tree, group, "inspect", "show one with its configuration and its folder",
+                           "berth image inspect debian:bookworm --verify", inspected, inspect);
+  inspects.add_option("image", inspected->named, "its name, its digest or the start of it")
+      ->required();
+  inspects.add_flag("--verify", inspected->verify, "compute the digest of its tree anew");
+
+  const auto removed = std::make_shared<ImageOptions>();
+  CLI::App& removes = add(tree, group, "rm", "take a name away, and the image with its last name",
+                          "berth image rm debian:bookworm --yes", removed, remove);
+  removes.add_option("image", removed->named, "its name, its digest or the start of it")
+      ->required();
+  add(tree, group, "gc", "remove images without a name, and what broken imports left",
+      "berth image gc", std::make_shared<ImageOptions>(), gc);
+}
+
+}  // namespace berth::cli

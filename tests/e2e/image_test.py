@@ -1,0 +1,309 @@
+"""Images: what goes in comes out, what is hostile stays out, and nothing half-done is left."""
+
+import contextlib
+import fcntl
+import gzip
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tarfile
+
+from support import BERTH, BerthTest, clean_environment
+
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+
+
+def tar_of(entries, mode="w"):
+    """A tar as bytes. An entry is (path, content), or a TarInfo for what tarfile makes otherwise."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as tar:
+        for entry in entries:
+            if isinstance(entry, tarfile.TarInfo):
+                tar.addfile(entry)
+                continue
+            path, content = entry
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
+def member(path, kind, target=""):
+    made = tarfile.TarInfo(path)
+    made.type, made.linkname = kind, target
+    return made
+
+
+class Layout:
+    """An OCI layout, written as other tools write it: gzipped layers, an index in the index."""
+
+    def __init__(self, folder, layers, architecture=ARCHITECTURE, **config):
+        self.folder = folder
+        (folder / "blobs" / "sha256").mkdir(parents=True)
+        packed = [gzip.compress(layer) for layer in layers]
+        listed = [self.blob(data, "application/vnd.oci.image.layer.v1.tar+gzip") for data in packed]
+        described = self.document({
+            "architecture": architecture, "os": "linux", "config": config,
+            "rootfs": {"type": "layers", "diff_ids": [self.digest(layer) for layer in layers]},
+        }, "application/vnd.oci.image.config.v1+json")
+        self.manifest = self.document({"schemaVersion": 2, "config": described, "layers": listed},
+                                      "application/vnd.oci.image.manifest.v1+json")
+        self.manifest["platform"] = {"os": "linux", "architecture": architecture}
+        inner = self.document({"schemaVersion": 2, "manifests": [
+            {**self.manifest, "digest": self.digest(b"other"),
+             "platform": {"os": "linux", "architecture": "pdp11"}}, self.manifest,
+        ]}, "application/vnd.oci.image.index.v1+json")
+        (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [inner]}))
+        (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+        self.layers = [self.path(layer["digest"]) for layer in listed]
+
+    @staticmethod
+    def digest(data):
+        return "sha256:" + hashlib.sha256(data).hexdigest()
+
+    def path(self, digest):
+        return self.folder / "blobs" / "sha256" / digest.removeprefix("sha256:")
+
+    def blob(self, data, kind):
+        digest = self.digest(data)
+        self.path(digest).write_bytes(data)
+        return {"mediaType": kind, "digest": digest, "size": len(data)}
+
+    def document(self, value, kind):
+        return self.blob(json.dumps(value).encode(), kind)
+
+
+class Images(BerthTest):
+    def image(self, *words, **variables):
+        return self.run_berth("image", *words, "--home", self.home, "--json", **variables)
+
+    def did(self, *words, **variables):
+        done = self.image(*words, **variables)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def refused(self, *words, code, status, says=(), **variables):
+        done = self.image(*words, **variables)
+        self.assertEqual(done.returncode, status, done.stderr)
+        error = json.loads(done.stderr)
+        self.assertEqual(error["code"], code, done.stderr)
+        for text in says:
+            self.assertIn(text, done.stderr)
+        return error
+
+    def write(self, name, data):
+        path = self.folder / name
+        path.write_bytes(data)
+        return path
+
+    def root_of(self, name):
+        return self.folder / self.did("inspect", name)["root"]
+
+    def names(self):
+        return [name for image in self.did("list") for name in image["names"]]
+
+    def assert_nothing_left(self):
+        store = self.home / "images"
+        left = [str(path) for part in ("by-digest", "names", "drafts")
+                for path in (store / part).iterdir()]
+        self.assertEqual(left, [])
+
+    def test_the_host_is_there_before_anything_is_imported(self):
+        self.assertEqual(self.names(), ["host"])
+        shown = self.run_berth("image", "list", "--home", self.home, "--json")
+        self.assertIn('"kind": "host"', shown.stdout)
+
+    def test_a_directory_a_tar_and_a_compressed_tar_of_it_are_one_image(self):
+        source = self.folder / "tree"
+        (source / "etc").mkdir(parents=True)
+        (source / "etc" / "motd").write_text("welcome\n")
+        (source / "bin").symlink_to("usr/bin")
+        digests = {self.did("import", source, "from-directory")["digest"]}
+        for mode in ("w", "w:gz", "w:xz", "w:bz2"):
+            path = self.folder / f"tree-{mode[2:]}.tar"
+            with tarfile.open(path, mode) as tar:
+                tar.add(source, arcname=".")
+            digests.add(self.did("import", path, f"from-tar-{mode[2:] or 'plain'}")["digest"])
+        self.assertEqual(len(digests), 1)
+        self.assertEqual((self.root_of("from-directory") / "etc" / "motd").read_text(), "welcome\n")
+        self.assertEqual(len(self.did("list")), 2, "the host and the one image")
+
+    def test_a_tar_comes_through_a_pipe(self):
+        tar = self.write("a.tar", tar_of([("f", b"piped")]))
+        with tar.open("rb") as file, subprocess.Popen(["cat"], stdin=file,
+                                                      stdout=subprocess.PIPE) as cat:
+            done = subprocess.run(
+                [BERTH, "image", "import", "/dev/stdin", "a", "--home", str(self.home)],
+                stdin=cat.stdout, capture_output=True, text=True, env=clean_environment(),
+                timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.root_of("a") / "f").read_bytes(), b"piped")
+
+    def test_layers_of_an_oci_layout_with_whiteouts(self):
+        layout = Layout(self.folder / "oci", [
+            tar_of([("etc/a", b"1"), ("etc/b", b"1"), ("var/old", b"1"), ("opt/x/y", b"1")]),
+            tar_of([("etc/.wh.a", b""), ("etc/b", b"2"), ("var/new", b"2"), ("var/.wh..wh..opq", b"")]),
+            tar_of([(".wh.opt", b""), ("etc/c", b"3")]),
+        ], Env=["LANG=C.UTF-8"], User="1000", WorkingDir="/work", Cmd=["/bin/sh"])
+        made = self.did("import", layout.folder, "team/app:1")
+        self.assertEqual(made["sourceDigest"], layout.manifest["digest"])
+        self.assertEqual(made["config"]["env"], {"LANG": "C.UTF-8"})
+        self.assertEqual(made["config"]["workdir"], "/work")
+        root = self.root_of("team/app:1")
+        found = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+        self.assertEqual(found, ["etc/b", "etc/c", "var/new"])
+        self.assertEqual((root / "etc" / "b").read_bytes(), b"2")
+        self.did("inspect", layout.manifest["digest"], "--verify")
+
+    def test_an_oci_archive_is_the_image_of_its_layout(self):
+        layout = Layout(self.folder / "oci", [tar_of([("f", b"1")])])
+        with tarfile.open(self.folder / "oci.tar", "w") as tar:
+            tar.add(layout.folder, arcname="")
+        archived = self.did("import", self.folder / "oci.tar", "archived")
+        self.assertEqual(archived["kind"], "oci")
+        self.assertEqual(archived["digest"], self.did("import", layout.folder, "direct")["digest"])
+
+    def test_a_layer_that_was_changed_is_refused_and_nothing_is_left(self):
+        layout = Layout(self.folder / "oci", [tar_of([("f", b"1")])])
+        layout.layers[0].write_bytes(gzip.compress(tar_of([("f", b"2")])))
+        self.refused("import", layout.folder, "a", code="image_digest_mismatch", status=1)
+        self.assert_nothing_left()
+
+    def test_another_architecture_is_refused(self):
+        layout = Layout(self.folder / "oci", [tar_of([("f", b"1")])], architecture="pdp11")
+        self.refused("import", layout.folder, "a", code="image_invalid", status=1,
+                     says=[ARCHITECTURE])
+
+    def test_an_expected_digest_is_insisted_on(self):
+        tar = self.write("a.tar", tar_of([("f", b"1")]))
+        digest = Layout.digest(tar.read_bytes())
+        self.refused("import", tar, "a", "--digest", "sha256:" + "0" * 64,
+                     code="image_digest_mismatch", status=1, says=[digest])
+        self.assert_nothing_left()
+        self.did("import", tar, "a", "--digest", digest)
+
+    def test_hostile_entries_are_named_and_nothing_is_left(self):
+        (self.folder / "victim").write_text("untouched")
+        for what, entries, says in (
+                ("parent", [("../victim", b"x")], "../victim"),
+                ("absolute", [(str(self.folder / "victim"), b"x")], "absolute"),
+                ("link", [member("d", tarfile.SYMTYPE, str(self.folder)), ("d/victim", b"x")],
+                 "symbolic link"),
+                ("hard link", [member("h", tarfile.LNKTYPE, "../../victim")], "hard link"),
+                ("device", [member("kmem", tarfile.CHRTYPE)], "kmem"),
+                ("pipe", [member("p", tarfile.FIFOTYPE)], "pipe")):
+            with self.subTest(what):
+                tar = self.write("hostile.tar", tar_of([("good", b"x"), *entries]))
+                self.refused("import", tar, "a", code="image_invalid", status=1, says=[says])
+                self.assertEqual((self.folder / "victim").read_text(), "untouched")
+                self.assert_nothing_left()
+
+    def test_what_is_no_image_is_refused(self):
+        self.refused("import", self.folder / "missing", "a", code="file_not_found", status=3)
+        self.refused("import", self.write("text", b"hello"), "a", code="image_invalid", status=1)
+        tar = tar_of([("f", b"x" * 100_000)])
+        self.refused("import", self.write("cut.tar", tar[:5000]), "a", code="image_invalid", status=1)
+        self.refused("import", self.write("ok.tar", tar), "Not/A Name", code="validation_failed",
+                     status=1)
+        self.assert_nothing_left()
+
+    def test_a_full_disk_leaves_nothing(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small file system needs root")
+        tar = self.write("large.tar", tar_of([("small", b"x"), ("large", b"x" * (8 << 20))]))
+        self.home.mkdir()
+        # In a mount namespace of its own, which is gone with the shell whatever happens.
+        script = """mount -t tmpfs -o size=2m tmpfs "$2" || exit 77
+            "$1" image import "$3" a --home "$2" --json; echo $?
+            cd "$2"/images && find by-digest names drafts -mindepth 1
+            head -c 200000 "$3" > /dev/null && df --output=used -B1 . | tail -1"""
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", BERTH, str(self.home), str(tar)],
+            capture_output=True, text=True, env=clean_environment(), timeout=60, check=False)
+        if done.returncode == 77 or "unshare" in done.stderr:
+            self.skipTest("no mount namespaces here: " + done.stderr)
+        lines = done.stdout.split()
+        self.assertEqual(lines[0], "1", done.stdout + done.stderr)
+        self.assertEqual(len(lines), 2, "something was left: " + done.stdout)
+        self.assertLess(int(lines[1]), 200_000)
+        error = json.loads(done.stderr)
+        self.assertEqual(error["code"], "store_full")
+        self.assertIn("nothing was left behind", error["error"])
+
+    def test_an_import_that_is_killed_leaves_a_draft_that_the_next_one_removes(self):
+        read, write = os.pipe()
+        process = subprocess.Popen(
+            [BERTH, "image", "import", "/dev/stdin", "a", "--home", str(self.home)], stdin=read,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment())
+        os.close(read)
+        with contextlib.closing(os.fdopen(write, "wb")) as pipe:
+            # More than the pipe holds, so that the first file is being unpacked when this returns.
+            pipe.write(tar_of([("f", b"x" * (4 << 20))])[:3 << 20])
+            pipe.flush()
+            drafts = list((self.home / "images" / "drafts").iterdir())
+            self.assertEqual(len(drafts), 1)
+            self.assertEqual(self.did("gc")["drafts"], 0, "the draft of a living import was removed")
+            process.kill()
+            process.wait()
+        self.assertEqual(self.names(), ["host"])
+        self.assertEqual(self.did("gc")["drafts"], 1)
+        self.assert_nothing_left()
+
+    def test_a_name_moves_and_gc_takes_what_has_none(self):
+        first = self.did("import", self.write("1.tar", tar_of([("f", b"1")])), "a")
+        second = self.did("import", self.write("2.tar", tar_of([("f", b"2")])), "a")
+        self.assertEqual(self.did("inspect", "a")["digest"], second["digest"])
+        self.assertEqual(self.did("gc")["digests"], [first["digest"]])
+        self.refused("inspect", first["digest"], code="image_not_found", status=3)
+        self.did("rm", "a", "--yes")
+        self.refused("rm", "a", "--yes", code="image_not_found", status=3)
+        self.assert_nothing_left()
+
+    def test_an_image_in_use_is_neither_removed_nor_collected(self):
+        made = self.did("import", self.write("1.tar", tar_of([("f", b"1")])), "a")
+        folder = self.home / "images" / "by-digest" / made["digest"].replace(":", "-")
+        (folder / "holds").mkdir(exist_ok=True)
+        (folder / "holds" / "lease-1").touch()
+        error = self.refused("rm", "a", "--yes", code="image_in_use", status=4, says=["lease-1"])
+        self.assertEqual(error["details"]["holders"], ["lease-1"])
+        (folder / "holds" / "lease-1").unlink()
+        # A process that works with the image holds a lock on its folder.
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        self.refused("rm", "a", "--yes", code="image_in_use", status=4)
+        os.close(descriptor)
+        self.did("rm", "a", "--yes")
+
+    def test_a_tree_that_was_changed_is_noticed(self):
+        self.did("import", self.write("1.tar", tar_of([("f", b"1")])), "a")
+        self.did("inspect", "a", "--verify")
+        (self.root_of("a") / "f").write_bytes(b"2")
+        self.refused("inspect", "a", "--verify", code="image_digest_mismatch", status=1)
+
+    def test_a_server_and_the_command_line_share_the_store(self):
+        self.serve()
+        self.did("import", self.write("1.tar", tar_of([("f", b"1")])), "a")
+        self.assertEqual(self.names(), ["a:latest", "host"])
+
+    def test_without_mmdebstrap_the_remedy_is_named(self):
+        empty = self.folder / "bin"
+        empty.mkdir()
+        if not shutil.which("apt-get"):
+            self.skipTest("this machine has no apt, so that another error comes first")
+        error = self.refused("build-debian", "debian", code="command_not_found", status=3,
+                             PATH=str(empty))
+        self.assertIn("apt-get install mmdebstrap", json.dumps(error))
+
+    def test_a_suite_that_no_source_offers_is_refused(self):
+        self.refused("build-debian", "debian", "--suite", "no-such-suite", code="config_invalid",
+                     status=1, says=["no-such-suite"])
+
+    def test_every_command_has_an_example(self):
+        for command in ("import", "build-debian", "list", "inspect", "rm", "gc"):
+            done = self.run_berth("image", command, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(f"Example: berth image {command}", done.stdout)
