@@ -320,8 +320,9 @@ void HeldExec::read_reports() {
       ended_.message = "the process that watched the command was killed";
       ended_.ended_us = wall_clock_us();
     }
+    phase_ = Phase::gone;
+    answer_starts();  // before those who wait for the end
     finish();
-    answer_starts();
   }
 }
 
@@ -331,6 +332,7 @@ void HeldExec::answer_starts() {
 
 void HeldExec::take(const Report& report) {
   switch (report.kind) {
+    case Report::Kind::waiting: return;
     case Report::Kind::started:
       ended_.pid = report.pid;
       if (phase_ == Phase::starting) phase_ = Phase::running;
@@ -386,6 +388,11 @@ void HeldExec::take_status(const Report& report) {
     ended_.outcome = Outcome::exited;
   }
   if (cause_ != Outcome::running) ended_.outcome = cause_;
+  ended_.oom_kills = shared_.wardens.new_oom_kills();
+  if (ended_.oom_kills == 0 || ended_.outcome != Outcome::signaled) return;
+  ended_.error_code = name_of(Errc::out_of_memory);
+  ended_.message = "exec " + exec_.exec_id + ": was killed, because its sandbox ran out of memory";
+  ended_.remedy = "raise the sandbox's limit of memory";
 }
 
 void HeldExec::finish() {

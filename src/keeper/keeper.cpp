@@ -63,7 +63,8 @@ Keeper::Keeper(rlimit open_files)
       shared_{.mail = *this, .scratch = scratch_, .wardens = wardens_},
       deadline_(boot_ms() + static_cast<BootMs>(limits::first_deadline_ms)) {}
 
-Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first_client) {
+Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first_client,
+                                             std::span<char> command_line) {
   if (::chdir(folder.c_str()) != 0) return io_failure("enter", folder, errno);
   if (::access(card_file, F_OK) == 0) {
     return fail(Errc::conflict, folder + ": is or was the folder of another keeper",
@@ -76,6 +77,7 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
   set_default_signals();
   for (const int number : ignored_signals) ::signal(number, SIG_IGN);
   std::unique_ptr<Keeper> keeper{new Keeper{raise_open_files()}};
+  keeper->command_line_ = command_line;
 
   sigset_t taken;
   ::sigemptyset(&taken);

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ namespace berth::keeper {
 class Keeper final : public Mail, public Session::Host {
  public:
   // Takes the folder over; `conflict` when it is or was another keeper's. The first client may be
-  // none.
-  static Result<std::unique_ptr<Keeper>> open(const std::string& folder, Fd first_client);
+  // none. The command line is where a sandbox's first process writes its own name.
+  static Result<std::unique_ptr<Keeper>> open(const std::string& folder, Fd first_client,
+                                              std::span<char> command_line);
 
   // Until nothing is left of it.
   void run();
@@ -77,6 +79,7 @@ class Keeper final : public Mail, public Session::Host {
 
   std::vector<char> scratch_;
   rlimit open_files_;
+  std::span<char> command_line_;
   std::unique_ptr<sandbox::Cell> cell_;
   bool cell_lost_ = false;
   Wardens wardens_;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,14 +37,20 @@ Fd inherited_client() {
   return Fd{control_fd};
 }
 
-int hold(const std::string& folder) {
+int hold(const std::string& folder, std::span<char> command_line) {
   ::setsid();  // fails where the caller has already made the session
   Fd client = inherited_client();
   ::close_range(client ? control_fd + 1 : control_fd, ~0U, 0);
-  auto keeper = berth::keeper::Keeper::open(folder, std::move(client));
+  auto keeper = berth::keeper::Keeper::open(folder, std::move(client), command_line);
   if (!keeper) return say(keeper.error());
   (*keeper)->run();
   return 0;
+}
+
+// The kernel puts the words one after the other.
+std::span<char> bytes_of(std::span<char*> words) {
+  char* end = words.back() + std::strlen(words.back());
+  return {words.front(), static_cast<std::size_t>(end - words.front())};
 }
 
 int serve_stdio(const std::string& root) {
@@ -56,7 +63,7 @@ int serve_stdio(const std::string& root) {
 int main(int argc, char** argv) {
   const std::span<char*> words{argv, static_cast<std::size_t>(argc)};
   const std::string_view verb = words.size() > 1 ? words[1] : "";
-  if (verb == "hold" && words.size() == 3) return hold(words[2]);
+  if (verb == "hold" && words.size() == 3) return hold(words[2], bytes_of(words));
   if (verb == "serve-stdio" && words.size() == 3) return serve_stdio(words[2]);
   if (verb == "version" && words.size() == 2) {
     std::printf("%s\n", std::string{berth::keeper::version()}.c_str());

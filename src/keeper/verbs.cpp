@@ -18,6 +18,19 @@ Error lost_sandbox() {
           "make another one"};
 }
 
+// What the kernel counts for all of it, also for those that are gone.
+void count_sandbox(const sandbox::Cell& cell, Usage& usage) {
+  const sandbox::CgroupUsage counted = cell.cgroup().usage();
+  if (counted.cpu_user_us && counted.cpu_system_us) {
+    usage.cpu_us = *counted.cpu_user_us + *counted.cpu_system_us;
+  }
+  usage.resident_bytes = counted.memory_bytes.value_or(usage.resident_bytes);
+  usage.memory_bytes_peak = counted.memory_peak_bytes.value_or(0);
+  usage.read_bytes = counted.io_read_bytes.value_or(0);
+  usage.written_bytes = counted.io_written_bytes.value_or(0);
+  usage.oom_kills = counted.oom_kills;
+}
+
 }  // namespace
 
 template <class Message>
@@ -184,6 +197,7 @@ void Keeper::on(Address from, const Stats& stats) {
     usage.resident_bytes += stat->resident_pages * page_bytes;
     ++usage.processes;
   }
+  if (cell_ && stats.exec_id.empty()) count_sandbox(*cell_, usage);
   answer(*this, from, usage);
 }
 
@@ -232,7 +246,8 @@ void Keeper::on(Address from, const Confine& confine) {
   }
   // The inode of the state folder is a name that no other keeper has.
   const std::string id = "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
-  auto made = sandbox::Cell::make(confine.plan, id, open_files_);
+  auto made = sandbox::Cell::make(
+      confine.plan, {.id = id, .open_files = open_files_, .command_line = command_line_});
   if (!made) return refuse(from, made.error());
   cell_ = *std::move(made);
   wardens_.confine(*cell_);

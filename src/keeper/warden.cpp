@@ -335,10 +335,12 @@ void run_waiting_warden(Fd channel, rlimit open_files) {
   begun.null = Fd{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   const int null = begun.null.get();
   become_warden(begun, null, null, null);
+  const Report here{.kind = Report::Kind::waiting};
+  ::send(channel_fd, &here, sizeof here, MSG_NOSIGNAL);
   await_command(open_files, Place::inside);
 }
 
-void Wardens::confine(const sandbox::Cell& cell) {
+void Wardens::confine(sandbox::Cell& cell) {
   dismiss_spare();
   cell_ = &cell;
 }
@@ -354,6 +356,10 @@ Result<Warden> Wardens::start_inside() const {
   ::setsockopt(made.channel.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   BERTH_DO(cell_->start_warden(theirs.get()));
   return made;
+}
+
+std::uint64_t Wardens::new_oom_kills() const {
+  return cell_ != nullptr ? cell_->new_oom_kills() : 0;
 }
 
 Result<Fd> Wardens::open_terminal() const {

@@ -28,7 +28,9 @@ struct Order {
 
 // From a warden to the keeper, one packet each.
 struct Report {
-  enum class Kind : std::uint8_t { started, failed, main_ended, gone };
+  // One inside a sandbox starts with `waiting`, so that the keeper knows which process it is before
+  // a command can stop it.
+  enum class Kind : std::uint8_t { waiting, started, failed, main_ended, gone };
   Kind kind = Kind::started;
   std::int32_t pid = 0;
   Step failed_step = Step::none;
@@ -68,11 +70,13 @@ class Wardens {
   explicit Wardens(rlimit open_files) : open_files_(open_files) {}
 
   // From now on wardens are in the sandbox, which must outlive this.
-  void confine(const sandbox::Cell& cell);
+  void confine(sandbox::Cell& cell);
 
   Result<Warden> start(const Exec& exec, ChildEnds ends);
   // The master of a new terminal, where the wardens are.
   Result<Fd> open_terminal() const;
+  // Processes of the sandbox that were killed for want of memory since the last question.
+  std::uint64_t new_oom_kills() const;
   // Makes the spare warden where one is due; called when nobody waits.
   void prepare();
   void dismiss_spare() { spare_ = {}; }
@@ -81,7 +85,7 @@ class Wardens {
  private:
   Result<Warden> start_inside() const;
 
-  const sandbox::Cell* cell_ = nullptr;
+  sandbox::Cell* cell_ = nullptr;
   rlimit open_files_;
   Warden spare_;
   int started_ = 0;

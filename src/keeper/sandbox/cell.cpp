@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -30,6 +31,7 @@ namespace {
 constexpr int setup_limit_ms = 30'000;
 constexpr int reply_limit_ms = 5'000;
 constexpr int death_limit_ms = 10'000;
+constexpr std::string_view init_name = "berth-init";
 constexpr std::size_t listeners_max = 64;
 constexpr std::uint32_t first_base = 0x30000000;
 constexpr std::uint32_t ranges = 8192;
@@ -100,7 +102,7 @@ std::span<char> room_of(Packet& packet) {
   return {reinterpret_cast<char*>(&packet), sizeof packet};
 }
 
-[[noreturn]] void become_init(const Setup& setup, rlimit open_files) {
+[[noreturn]] void become_init(const Setup& setup, const Surroundings& surroundings) {
   const SetupReport report = enter(setup);
   const bool good = report.failed == Phase::none;
   const std::array passed{root_descriptor, upper_descriptor};
@@ -109,20 +111,24 @@ std::span<char> room_of(Packet& packet) {
   if (!good) ::_exit(1);
   ::close(root_descriptor);
   ::close(upper_descriptor);
-  run_init(control_descriptor, open_files);
+  // Everybody inside can read it, and it has paths of the host.
+  std::ranges::fill(surroundings.command_line, '\0');
+  init_name.copy(surroundings.command_line.data(), surroundings.command_line.size());
+  run_init(control_descriptor, surroundings.open_files);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Cell>> Cell::make(const Plan& plan, std::string_view id, rlimit open_files) {
+Result<std::unique_ptr<Cell>> Cell::make(const Plan& plan, const Surroundings& surroundings) {
   BERTH_DO(check(plan));
-  BERTH_TRY(Cgroup cgroup, Cgroup::make(detect_layout(), id, plan.limits));
+  BERTH_TRY(Cgroup cgroup, Cgroup::make(detect_layout(), surroundings.id, plan.limits));
   std::unique_ptr<Cell> cell{new Cell{std::move(cgroup)}};
-  BERTH_DO(cell->start(plan, open_files));
+  BERTH_DO(cell->start(plan, surroundings));
+  cell->counts_oom_ = plan.limits.memory_bytes != 0;
   return cell;
 }
 
-Result<> Cell::start(const Plan& plan, rlimit open_files) {
+Result<> Cell::start(const Plan& plan, const Surroundings& surroundings) {
   const bool is_root = ::geteuid() == 0;
   Preparation prepared = prepare_single(plan);
   if (is_root) {
@@ -156,7 +162,7 @@ Result<> Cell::start(const Plan& plan, rlimit open_files) {
                  .own_group = own_group,
                  .maps = prepared.maps,
                  .control = theirs.get()},
-                open_files);
+                surroundings);
   }
   if (child.pid < 0) {
     return std::unexpected(explain(plan, {.failed = Phase::process, .error_number = -child.pid}));
@@ -200,6 +206,12 @@ void Cell::kill() {
   // the group is what the kernel counts by.
   static_cast<void>(cgroup_.kill());
   static_cast<void>(cgroup_.remove());
+}
+
+std::uint64_t Cell::new_oom_kills() {
+  if (!counts_oom_) return 0;
+  const std::uint64_t before = std::exchange(oom_kills_, cgroup_.oom_kills());
+  return oom_kills_ - std::min(before, oom_kills_);
 }
 
 Result<> Cell::start_warden(int channel) const {

@@ -13,18 +13,25 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace berth::keeper::sandbox {
+
+// What a new sandbox takes over from its keeper.
+struct Surroundings {
+  std::string_view id;           // names its control groups
+  rlimit open_files;             // what commands get
+  std::span<char> command_line;  // of the keeper: pid 1 shows its own name there
+};
 
 // A sandbox as its keeper holds it: pid 1, and what the outside needs of the inside. Nothing of it
 // is left when it is destroyed.
 class Cell {
  public:
   // Makes the whole sandbox or nothing. `isolation_too_weak` when it would be weaker than the plan
-  // demands. The id names its control groups; the limit is what commands get.
-  static Result<std::unique_ptr<Cell>> make(const Plan& plan, std::string_view id,
-                                            rlimit open_files);
+  // demands.
+  static Result<std::unique_ptr<Cell>> make(const Plan& plan, const Surroundings& surroundings);
   ~Cell();
   Cell(const Cell&) = delete;
   Cell& operator=(const Cell&) = delete;
@@ -43,13 +50,15 @@ class Cell {
   int root() const { return root_.get(); }
   int upper() const { return upper_.get(); }
   const Cgroup& cgroup() const { return cgroup_; }
+  // Processes killed for want of memory since the last question, where memory is limited.
+  std::uint64_t new_oom_kills();
 
   // Kills pid 1, and with it everything inside, and waits for the end.
   void kill();
 
  private:
-  Cell(Cgroup cgroup) : cgroup_(std::move(cgroup)) {}
-  Result<> start(const Plan& plan, rlimit open_files);
+  explicit Cell(Cgroup cgroup) : cgroup_(std::move(cgroup)) {}
+  Result<> start(const Plan& plan, const Surroundings& surroundings);
 
   Cgroup cgroup_;
   Confined confined_;
@@ -58,6 +67,8 @@ class Cell {
   Fd root_;
   Fd upper_;
   std::map<std::uint16_t, Fd> listeners_;
+  bool counts_oom_ = false;
+  std::uint64_t oom_kills_ = 0;
 };
 
 }  // namespace berth::keeper::sandbox

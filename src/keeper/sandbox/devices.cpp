@@ -1,4 +1,3 @@
-#include "keeper/sandbox/identity.hpp"
 #include "keeper/sandbox/mounts.hpp"
 
 #include <fcntl.h>
@@ -33,12 +32,12 @@ constexpr std::array links{Link{"/dev/fd", "/proc/self/fd"}, Link{"/dev/stdin", 
 
 // What tells of the host or its kernel, or reaches it. Those that only the host's root may read are
 // closed by ids already, and are here for the day that they are not.
-constexpr std::array masked_files{"/proc/cmdline",       "/proc/config.gz",   "/proc/interrupts",
-                                  "/proc/iomem",         "/proc/kallsyms",    "/proc/kcore",
-                                  "/proc/key-users",     "/proc/keys",        "/proc/kmsg",
-                                  "/proc/latency_stats", "/proc/modules",     "/proc/partitions",
-                                  "/proc/diskstats",     "/proc/sched_debug", "/proc/sysrq-trigger",
-                                  "/proc/timer_list",    "/proc/timer_stats", "/proc/vmallocinfo"};
+constexpr std::array masked_files{
+    "/proc/cmdline",    "/proc/config.gz",   "/proc/interrupts",    "/proc/iomem",
+    "/proc/ioports",    "/proc/kallsyms",    "/proc/kcore",         "/proc/key-users",
+    "/proc/keys",       "/proc/kmsg",        "/proc/latency_stats", "/proc/modules",
+    "/proc/partitions", "/proc/diskstats",   "/proc/sched_debug",   "/proc/sysrq-trigger",
+    "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo"};
 constexpr std::array masked_folders{"/proc/acpi", "/proc/asound", "/proc/bus",
                                     "/proc/fs",   "/proc/irq",    "/proc/scsi"};
 
@@ -76,7 +75,6 @@ int RootBuilder::mount_devices() {
     return errno;
   }
   const bool makes_nodes = owners_.kind == Owners::Kind::range;
-  if (makes_nodes) act_on_files_as(0);
   const mode_t before = ::umask(0);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const std::string path = std::string{"/dev/"} + devices[i].name;
@@ -101,9 +99,7 @@ int RootBuilder::mount_devices() {
   if (::mount("tmpfs", "/dev/shm", "tmpfs", quiet | MS_NODEV, shared.c_str()) != 0) return errno;
   mount_attr fixed{};
   fixed.attr_set = MOUNT_ATTR_RDONLY;
-  const int error_number = failed(::mount_setattr(AT_FDCWD, "/dev", 0, &fixed, sizeof fixed));
-  if (makes_nodes) act_on_files_as(owners_.root);
-  return error_number;
+  return failed(::mount_setattr(AT_FDCWD, "/dev", 0, &fixed, sizeof fixed));
 }
 
 int RootBuilder::mount_proc() {

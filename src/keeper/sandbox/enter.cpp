@@ -37,7 +37,6 @@ void prefer_as_oom_victim() {
 
 int join_ids(const Setup& setup) {
   if (setup.user_namespace < 0) return 0;
-  act_on_files_as(0);
   return failed(::setns(setup.user_namespace, CLONE_NEWUSER));
 }
 
@@ -124,7 +123,7 @@ SetupReport enter(const Setup& setup) {
   BERTH_STEP(devices, root->open_devices());
 
   // From the pivot on no path leads to the host.
-  BERTH_STEP(root, root->mount_root());
+  BERTH_STEP(root, root->mount_root(setup.maps.layers));
   BERTH_STEP(pivot, root->pivot());
   BERTH_STEP(process_table, root->mount_proc());
   BERTH_STEP(pivot, root->leave_host());

@@ -17,7 +17,8 @@ int become(uid_t user, gid_t group);
 // Drops capabilities from all sets, for ever. `root` keeps those over its own files and processes.
 int drop_capabilities(Identity identity);
 int forbid_new_privileges();
-// Files are made and opened as this user from now on; 0 gives the rights over all files back.
-void act_on_files_as(uid_t user);
+// Files are made as this user and group from now on, with the rights over files that the process
+// has. For root only.
+int make_files_as(uid_t user);
 
 }  // namespace berth::keeper::sandbox

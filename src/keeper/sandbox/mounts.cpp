@@ -54,15 +54,8 @@ int set_attributes_mapped_if_possible(const Fd& tree, std::uint64_t attributes, 
   return set_attributes(tree, attributes, -1);
 }
 
-std::string tmpfs_options(std::uint64_t bytes, std::uint64_t inodes, const char* mode,
-                          uid_t owner) {
-  const std::string id = std::to_string(owner);
-  return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(inodes) +
-         ",mode=" + mode + ",uid=" + id + ",gid=" + id;
-}
-
-std::string by_descriptor(const Fd& fd) {
-  return "/proc/self/fd/" + std::to_string(fd.get());
+std::string tmpfs_options(std::uint64_t bytes, std::uint64_t inodes, const char* mode) {
+  return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(inodes) + ",mode=" + mode;
 }
 
 // One directory after the other, as mkdir -p does.
@@ -133,60 +126,94 @@ int RootBuilder::open_binds(const std::vector<int>& maps, std::uint32_t& item) {
   return 0;
 }
 
+// A filesystem in memory that holds what is written to the root. Seen by the host its files belong
+// to the ids that the sandbox knows, as in a folder; so it is shown to the sandbox through the map.
 int RootBuilder::mount_tray() {
   const bool in_memory = plan_.upper_folder.empty();
   constexpr std::uint64_t skeleton_bytes = 1 << 20;
   constexpr std::uint64_t skeleton_inodes = 256;
   const std::string options =
       tmpfs_options(in_memory ? plan_.upper_bytes : skeleton_bytes,
-                    in_memory ? plan_.upper_inodes : skeleton_inodes, "0755", owners_.root);
+                    in_memory ? plan_.upper_inodes : skeleton_inodes, "0755");
   if (::mount("tmpfs", staging, "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) return errno;
   return failed(::chdir(staging));
 }
 
-int RootBuilder::mount_root() {
+int RootBuilder::mount_root(int map) {
   if (const int error_number = mount_tray(); error_number != 0) return error_number;
-  // What is made from here on belongs to the sandbox's root.
-  if (owners_.kind == Owners::Kind::range) act_on_files_as(owners_.root);
-  if (is_plain()) {
-    upper_ = Fd{::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)};
-    if (!upper_) return errno;
-    return make_skeleton(AT_FDCWD);
-  }
-  return mount_overlay();
+  return is_plain() ? use_tray_as_root(map) : mount_overlay(map);
 }
 
-int RootBuilder::mount_overlay() {
-  for (const char* folder : {"root", "upper", "work", "skeleton"}) {
+int RootBuilder::own_files_from_now_on() {
+  return owners_.kind == Owners::Kind::range ? make_files_as(owners_.root) : 0;
+}
+
+// A second view of the tray with other owners; the tray itself changes hands where there is none.
+Fd RootBuilder::view_of_tray(int map) {
+  if (owners_.kind == Owners::Kind::single) return {};
+  Fd view = clone_tree(".");
+  if (view && set_attributes(view, usual_attributes, map) == 0) return view;
+  return {};
+}
+
+int RootBuilder::use_tray_as_root(int map) {
+  upper_ = Fd{::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  if (!upper_) return errno;
+  if (const Fd view = view_of_tray(map)) {
+    if (const int error_number = attach(view, staging); error_number != 0) return error_number;
+    if (::fchdir(view.get()) != 0) return errno;
+  } else if (::chown(".", owners_.root, owners_.root) != 0) {
+    return errno;
+  }
+  if (const int error_number = own_files_from_now_on(); error_number != 0) return error_number;
+  return make_skeleton(AT_FDCWD);
+}
+
+// The layers lie in the tray while the overlay is made, because older kernels take only what is
+// mounted somewhere. Both are gone with the old root.
+int RootBuilder::mount_overlay(int map) {
+  for (const char* folder : {"root", "upper", "work", "view", "skeleton"}) {
     if (::mkdir(folder, 0755) != 0) return errno;
   }
-  Fd skeleton;
+  // Before anything is mounted in the tray: the view is of all that is in it.
+  Fd view;
+  if (upper_mount_) {
+    view = std::move(upper_mount_);
+  } else {
+    upper_ = Fd{::open("upper", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    view = view_of_tray(map);
+  }
   std::string layers;
-  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
-    layers += (layers.empty() ? "" : ":") + by_descriptor(*layer);
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    const std::string name = std::to_string(i);
+    if (::mkdir(name.c_str(), 0755) != 0) return errno;
+    if (const int error_number = attach(layers_[i], name); error_number != 0) return error_number;
+    layers += (layers.empty() ? "" : ":") + name;
+  }
+  if (view) {
+    if (const int error_number = attach(view, "view"); error_number != 0) return error_number;
   }
   if (plan_.base == Base::host) {
-    skeleton = Fd{::open("skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    if (::chown("skeleton", owners_.root, owners_.root) != 0) return errno;
+    layers += layers.empty() ? "skeleton" : ":skeleton";
+  }
+  if (!view && ::chown("upper", owners_.root, owners_.root) != 0) return errno;
+  if (const int error_number = own_files_from_now_on(); error_number != 0) return error_number;
+  if (plan_.base == Base::host) {
+    const Fd skeleton{::open("skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC)};
     if (!skeleton) return errno;
     if (const int error_number = make_skeleton(skeleton.get()); error_number != 0) {
       return error_number;
     }
-    layers += (layers.empty() ? "" : ":") + by_descriptor(skeleton);
   }
-  const int beside = upper_mount_ ? upper_mount_.get() : AT_FDCWD;
-  const Fd upper{::openat(beside, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  const Fd work{::openat(beside, "work", O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  if (!upper || !work) return errno;
-  if (!upper_) upper_ = Fd{::openat(beside, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  std::string options = "lowerdir=" + layers + ",upperdir=" + by_descriptor(upper) +
-                        ",workdir=" + by_descriptor(work);
+  const std::string beside = view ? "view/" : "";
+  std::string options =
+      "lowerdir=" + layers + ",upperdir=" + beside + "upper,workdir=" + beside + "work";
   if (owners_.kind == Owners::Kind::single) options += ",userxattr";
-  // The mounter's rights are those with which the layers are read later.
-  if (owners_.kind == Owners::Kind::range) act_on_files_as(0);
-  const int error_number =
-      failed(::mount("overlay", "root", "overlay", MS_NOSUID | MS_NODEV, options.c_str()));
-  if (owners_.kind == Owners::Kind::range) act_on_files_as(owners_.root);
-  return error_number != 0 ? error_number : failed(::chdir("root"));
+  if (::mount("overlay", "root", "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
+    return errno;
+  }
+  return failed(::chdir("root"));
 }
 
 int RootBuilder::pivot() {
@@ -204,8 +231,7 @@ int RootBuilder::mount_tmp() {
     return ::mkdir("/tmp", 01777) != 0 && errno != EEXIST ? errno : 0;
   }
   if (::mkdir("/tmp", 0755) != 0 && errno != EEXIST) return errno;
-  const std::string options =
-      tmpfs_options(plan_.tmp_bytes, plan_.upper_inodes, "1777", owners_.root);
+  const std::string options = tmpfs_options(plan_.tmp_bytes, plan_.upper_inodes, "1777");
   return failed(::mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()));
 }
 
@@ -229,11 +255,8 @@ int RootBuilder::make_owned(const std::string& path) {
   }
   if (::mkdir(path.c_str(), 0755) != 0) return errno == EEXIST ? 0 : errno;
   if (owners_.user == owners_.root) return 0;
-  act_on_files_as(0);
-  const int error_number =
-      failed(::fchownat(AT_FDCWD, path.c_str(), owners_.user, owners_.user, AT_SYMLINK_NOFOLLOW));
-  act_on_files_as(owners_.root);
-  return error_number;
+  return failed(
+      ::fchownat(AT_FDCWD, path.c_str(), owners_.user, owners_.user, AT_SYMLINK_NOFOLLOW));
 }
 
 int RootBuilder::make_directories(std::uint32_t& item) {

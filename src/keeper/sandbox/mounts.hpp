@@ -46,7 +46,7 @@ class RootBuilder {
   int open_devices();
 
   // The new root, and into it. The old one stays mounted until leave_host().
-  int mount_root();
+  int mount_root(int map);
   int pivot();
   int mount_proc();
   int leave_host();
@@ -75,7 +75,10 @@ class RootBuilder {
   int open_upper(int map);
   int add_host(const char* path, std::uint64_t attributes, int map);
   int mount_tray();
-  int mount_overlay();
+  Fd view_of_tray(int map);
+  int use_tray_as_root(int map);
+  int mount_overlay(int map);
+  int own_files_from_now_on();
   int make_skeleton(int directory) const;
   int make_owned(const std::string& path);
 

@@ -1,6 +1,7 @@
 #include "keeper/sandbox/plan.hpp"
 
 #include "base/text.hpp"
+#include "keeper/sandbox/cgroup_settings.hpp"
 
 #include <sys/resource.h>
 
@@ -14,9 +15,6 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Level::count_)> 
     "weak", "standard", "strong"};
 constexpr std::uint32_t known_weakenings =
     AllowPtrace::bit | AllowNestedNamespaces::bit | AllowHostNetwork::bit;
-constexpr std::uint64_t memory_bytes_min = std::uint64_t{4} << 20;
-constexpr std::uint32_t pids_min = 4;  // pid 1, a warden, a command and one of its own
-constexpr std::uint32_t cpu_weight_max = 10'000;
 constexpr std::uint64_t tmpfs_bytes_min = 64 << 10;
 
 std::unexpected<Error> wrong(std::string message, std::string remedy = {}) {
@@ -93,18 +91,7 @@ Result<> check_sizes(const Plan& plan) {
   if (in_memory && plan.upper_inodes < 1024) {
     return wrong("fewer than 1024 files in the root leave no room for its own");
   }
-  const Limits& limits = plan.limits;
-  if (limits.memory_bytes != 0 && limits.memory_bytes < memory_bytes_min) {
-    return wrong("less than 4 MiB of memory cannot hold a process");
-  }
-  if (limits.memory_bytes == 0 && limits.swap_bytes != 0) {
-    return wrong("swap is limited, but memory is not", "give a limit of memory too");
-  }
-  if (limits.pids != 0 && limits.pids < pids_min) {
-    return wrong("fewer than 4 processes leave none for a command");
-  }
-  if (limits.cpu_weight > cpu_weight_max) return wrong("a CPU weight is 1 to 10000");
-  return {};
+  return check(plan.limits);
 }
 
 Result<> check_rlimits(const Plan& plan) {
