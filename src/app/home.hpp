@@ -17,6 +17,8 @@ class Home {
   static Result<Home> open(std::string path);
 
   std::string leases_folder() const { return path_ + "/leases"; }
+  std::string sandboxes_folder() const { return path_ + "/sandboxes"; }
+  std::string images_folder() const { return path_ + "/images"; }
   std::string logs_folder() const { return path_ + "/runs"; }
   std::string ssh_folder() const { return path_ + "/ssh"; }
   // The nodes that servers with this home were; the newest ones are remembered.

@@ -1,23 +1,33 @@
 #include "app/places.hpp"
 
 #include "base/files.hpp"
+#include "base/log.hpp"
 #include "cli/keeper_program.hpp"
 #include "drivers/local.hpp"
 #include "drivers/plugin.hpp"
 #include "drivers/sandbox.hpp"
 #include "drivers/ssh/ssh.hpp"
 #include "providers/fake.hpp"
+#include "providers/linux/linux.hpp"
 
 namespace berth::app {
 
-Result<std::unique_ptr<Places>> Places::open(asio::any_io_executor executor, const Clock& clock,
+Result<std::unique_ptr<Places>> Places::open(asio::io_context& loop, const Clock& clock,
                                              Random& random, const Home& home,
                                              const cli::Settings& settings) {
   BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
   BERTH_DO(make_directories(home.leases_folder(), 0700));
   BERTH_DO(make_directories(home.ssh_folder(), 0700));
-  std::unique_ptr<Places> out{new Places};
+  BERTH_DO(make_directories(home.sandboxes_folder(), 0700));
+  const asio::any_io_executor executor = loop.get_executor();
+  std::unique_ptr<Places> out{new Places{loop, clock}};
   out->providers_.add(std::make_unique<providers::Fake>(random, clock));
+  out->providers_.add(std::make_unique<providers::Linux>(
+      executor, out->pool_, random, clock,
+      providers::LinuxOptions{.state_root = home.sandboxes_folder(),
+                              .keeper_program = keeper,
+                              .images_folder = home.images_folder(),
+                              .ways_out = &out->ways_out_}));
   using core::DriverKind;
   drivers::Registry& drivers = out->drivers_;
   drivers.add(DriverKind::local, std::make_unique<drivers::Local>(
@@ -31,6 +41,16 @@ Result<std::unique_ptr<Places>> Places::open(asio::any_io_executor executor, con
   drivers.add(DriverKind::sandbox, std::make_unique<drivers::Sandbox>(out->providers_));
   drivers.add(DriverKind::plugin, std::make_unique<drivers::Plugin>());
   return out;
+}
+
+Task<bool> Places::makes_sandboxes() {
+  BERTH_CO_TRY(providers::Provider* const own, providers_.find("linux"));
+  bj::object config{{"provider", "linux"}};
+  const Result<providers::Verdict> verdict = co_await own->probe(std::move(config));
+  if (verdict && verdict->ok) co_return true;
+  const std::string why = verdict ? verdict->summary : verdict.error().message;
+  log::warn("sandbox.unavailable", {{"error", why}});
+  co_return false;
 }
 
 }  // namespace berth::app

@@ -6,6 +6,7 @@
 #include "cli/config.hpp"
 #include "drivers/registry.hpp"
 #include "providers/built_in.hpp"
+#include "providers/linux/ways_out.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -16,19 +17,24 @@ namespace berth::app {
 // Everything that can reach a place where work runs, built from the settings.
 class Places {
  public:
-  // The clock and the random outlive it.
-  static Result<std::unique_ptr<Places>> open(asio::any_io_executor executor, const Clock& clock,
+  // The loop, the clock and the random outlive it.
+  static Result<std::unique_ptr<Places>> open(asio::io_context& loop, const Clock& clock,
                                               Random& random, const Home& home,
                                               const cli::Settings& settings);
 
   const drivers::Registry& drivers() const { return drivers_; }
+  // Whether this machine makes sandboxes, found by making one. Why not is logged.
+  Task<bool> makes_sandboxes();
+  // Where this server's API is for whoever is in a sandbox.
+  void reachable_at(egress::Callback callback) { ways_out_.reachable_at(std::move(callback)); }
   // Lets go of connections; what they hold lives on.
   Task<> close() { co_return co_await drivers_.close(); }
 
  private:
-  Places() = default;
+  Places(asio::io_context& loop, const Clock& clock) : ways_out_(loop, pool_, clock) {}
 
   asio::thread_pool pool_{2};  // removal of folders and other work that blocks
+  providers::WaysOut ways_out_;
   providers::BuiltInProviders providers_;
   drivers::Registry drivers_;
 };

@@ -109,6 +109,16 @@ core::Node new_node(Random& random, const Clock& clock) {
           .version = std::string{cli::version()}};
 }
 
+// Where a sandbox's proxy finds this server: on loopback also when it listens everywhere.
+egress::Callback callback_of(const std::string& host, unsigned short port) {
+  const bool everywhere = host == "0.0.0.0" || host == "::" || host == "localhost";
+  const std::string text = everywhere ? "127.0.0.1" : host;
+  const bool v6 = text.contains(':');
+  return {.address = egress::Address::parse(text).value_or(egress::Address{}),
+          .port = port,
+          .host = (v6 ? "[" + text + "]" : text) + ":" + std::to_string(port)};
+}
+
 // Owns the life of the running server: starts it, waits for a signal, and takes it down in order.
 class Program {
  public:
@@ -132,6 +142,8 @@ class Program {
 
   Task<> serve_until_signal(http::ServerOptions options, const cli::Settings& settings) {
     const cli::Mode mode = settings.mode;
+    BERTH_CO_TRY(const bool makes_sandboxes, co_await places_.makes_sandboxes());
+    if (makes_sandboxes) work_.catalog.linux_works();
     BERTH_CO_DO(co_await prepare(work_, home_, mode));
     BERTH_CO_DO(co_await join());
     BERTH_CO_TRY(const unsigned short port, server_.listen());
@@ -140,6 +152,7 @@ class Program {
     if (options.tls && !facts.public_base_url) facts.public_base_url = url;
     BERTH_CO_TRY(std::vector<std::string> candidates, api_candidates(facts));
     work_.workshop.reachable_as(core::primary_api_url(facts), std::move(candidates));
+    if (!options.tls) places_.reachable_at(callback_of(options.host, port));
     BERTH_CO_DO(home_.announce(url));
     background_.start("accept", server_.accept());
     background_.start("janitor", engine::keep_clean(work_.means, logs_, loop_.get_executor()));
@@ -215,7 +228,7 @@ Result<> try_serve(const cli::Config& config) {
   engine::Feed feed{loop.get_executor()};
   BERTH_TRY(engine::RunLogs logs, engine::RunLogs::open(home.logs_folder()));
   BERTH_TRY(const std::unique_ptr<Places> places,
-            Places::open(loop.get_executor(), clock, random, home, settings));
+            Places::open(loop, clock, random, home, settings));
   engine::Engine work{{store, vault, clock, random, feed},
                       {.drivers = places->drivers(),
                        .logs = logs,

@@ -124,8 +124,9 @@ int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
   return session.exit_code().value_or(code);
 }
 
-// Takes away what stands behind `berth run ... --`: it is a command line of somebody else, in which
-// CLI11 would look for our flags, lists and commands.
+// Takes away what stands behind `berth run ... --`, `berth sandbox run ... --` and `berth exec ...
+// --`: it is a command line of somebody else, in which CLI11 would look for our flags, lists and
+// commands.
 std::optional<std::vector<std::string>> cut_command(std::vector<std::string>& arguments,
                                                     const CLI::App& root) {
   auto at = arguments.begin();
@@ -134,7 +135,8 @@ std::optional<std::vector<std::string>> cut_command(std::vector<std::string>& ar
     const bool takes_next = flag != nullptr && flag->get_items_expected_max() > 0;
     at += takes_next && at + 1 != arguments.end() ? 2 : 1;
   }
-  if (at == arguments.end() || *at != "run") return std::nullopt;
+  if (at == arguments.end() || (*at != "run" && *at != "sandbox" && *at != "exec"))
+    return std::nullopt;
   const auto dashes = std::find(at, arguments.end(), "--");
   if (dashes == arguments.end()) return std::nullopt;
   std::vector<std::string> command{dashes + 1, arguments.end()};
@@ -144,11 +146,13 @@ std::optional<std::vector<std::string>> cut_command(std::vector<std::string>& ar
 
 }  // namespace
 
-int run(const std::vector<std::string>& arguments, Console& console, const ServeCommand& serve) {
+int run(const std::vector<std::string>& arguments, Console& console, const ServeCommand& serve,
+        const SandboxCommand& sandbox) {
   GlobalFlags flags;
   CommandTree tree{flags};
   add_serve(tree, flags, serve);
   add_all(tree);
+  add_sandbox_commands(tree, sandbox);
   tree.root().set_version_flag("--version", "berth " + std::string{version()},
                                "print the version of this program");
   std::vector<std::string> ours = arguments;
@@ -163,11 +167,11 @@ int run(const std::vector<std::string>& arguments, Console& console, const Serve
   return run_chosen(tree, console, flags);
 }
 
-int run(int argc, char** argv, const ServeCommand& serve) {
+int run(int argc, char** argv, const ServeCommand& serve, const SandboxCommand& sandbox) {
   // A reader that goes away must end in an error we can report, not in a signal.
   std::signal(SIGPIPE, SIG_IGN);
   Console console = Console::of_process();
-  return run(std::vector<std::string>(argv + 1, argv + argc), console, serve);
+  return run(std::vector<std::string>(argv + 1, argv + argc), console, serve, sandbox);
 }
 
 }  // namespace berth::cli

@@ -2,6 +2,7 @@
 
 #include "cli/config.hpp"
 #include "cli/console.hpp"
+#include "cli/sandbox_wish.hpp"
 
 #include <functional>
 #include <string>
@@ -13,8 +14,9 @@ namespace berth::cli {
 using ServeCommand = std::function<int(Config)>;
 
 // The whole command line of the program. Returns the exit code.
-int run(int argc, char** argv, const ServeCommand& serve);
+int run(int argc, char** argv, const ServeCommand& serve, const SandboxCommand& sandbox);
 // The same with another console, for tests. `arguments` are without the program's name.
-int run(const std::vector<std::string>& arguments, Console& console, const ServeCommand& serve);
+int run(const std::vector<std::string>& arguments, Console& console, const ServeCommand& serve,
+        const SandboxCommand& sandbox = {});
 
 }  // namespace berth::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/names.hpp"
+#include "cli/sandbox_wish.hpp"
 #include "cli/session.hpp"
 
 #include <CLI/App.hpp>
@@ -65,5 +66,7 @@ void add_settings_commands(CommandTree& tree);
 void add_config_commands(CommandTree& tree);
 void add_completion_commands(CommandTree& tree);
 void add_doctor_commands(CommandTree& tree);
+// `run` outlives the tree.
+void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run);
 
 }  // namespace berth::cli

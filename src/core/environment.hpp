@@ -26,5 +26,6 @@ BOOST_DESCRIBE_STRUCT(Environment, (),
                        metadata, created_at, updated_at))
 
 inline constexpr std::string_view local_environment_name = "Local";
+inline constexpr std::string_view sandbox_environment_name = "Sandbox";
 
 }  // namespace berth::core

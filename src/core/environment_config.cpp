@@ -1,5 +1,7 @@
 #include "core/environment_config.hpp"
 
+#include "core/linux_config.hpp"
+
 #include <charconv>
 
 namespace berth::core {
@@ -248,7 +250,10 @@ Result<bj::object> parse_sandbox_config(const bj::object& config) {
   bj::object in = config;
   in.erase(removed_key);
   const std::string provider = provider_of(in);
-  return provider == "fake" ? normalize_fake(in) : normalize_provider(in, provider);
+  if (provider == "fake") return normalize_fake(in);
+  if (provider != linux_provider) return normalize_provider(in, provider);
+  BERTH_TRY(const LinuxConfig sandbox, parse_linux_config(in));
+  return to_stored(sandbox);
 }
 
 Result<SshConfig> parse_ssh_config(const bj::object& config) {

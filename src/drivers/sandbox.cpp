@@ -25,6 +25,15 @@ LeaseEnd end_of(core::LeaseEvent how) {
   }
 }
 
+// The key of a lease that has no sandbox of its own on record is the lease's.
+core::SandboxId key_of(const LeaseFacts& lease) {
+  return lease.sandbox_id.value_or(*core::SandboxId::parse(lease.lease_id.str()));
+}
+
+providers::SandboxName sandbox_name_of(const LeaseFacts& lease) {
+  return {.key = key_of(lease), .provider_lease_id = lease.provider_lease_id};
+}
+
 std::int64_t ms_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
                                                                start)
@@ -43,6 +52,13 @@ ProbeReport report_of(ProbeStep step, std::optional<bj::object> details) {
 
 bj::object Sandbox::config_of(const LeaseFacts& lease) const {
   return providers_.loose_config_from(lease.metadata).value_or(lease.config);
+}
+
+Result<execution::Execution*> Sandbox::execution_of(const LeaseFacts& lease) const {
+  BERTH_TRY(Provider* const provider, providers_.find(core::provider_of(config_of(lease))));
+  execution::Execution* const inside = provider->execution();
+  if (inside == nullptr) return cannot_execute();
+  return inside;
 }
 
 Task<ProbeReport> Sandbox::probe(const AcquireRequest& request) {
@@ -67,11 +83,14 @@ Task<ProbeReport> Sandbox::probe(const AcquireRequest& request) {
   }
   step.ok = verdict->ok;
   step.message = verdict->summary;
-  co_return report_of(std::move(step), verdict->details);
+  ProbeReport report = report_of(std::move(step), verdict->details);
+  if (!verdict->steps.empty()) report.steps = verdict->steps;
+  co_return report;
 }
 
 Task<Acquired> Sandbox::acquire(const AcquireRequest& request) {
   providers::AcquireLease wanted{.config = request.lease.config,
+                                 .key = key_of(request.lease),
                                  .environment_id = request.lease.environment_id,
                                  .run_id = request.lease.run_id};
   BERTH_CO_TRY(providers::AcquiredLease lease,
@@ -82,43 +101,50 @@ Task<Acquired> Sandbox::acquire(const AcquireRequest& request) {
                      .resumed = lease.resumed};
 }
 
-Task<Workspace> Sandbox::realize(const LeaseFacts& /*lease*/,
-                                 const std::optional<std::string>& /*wanted*/) {
-  co_return cannot_execute();
+Task<Workspace> Sandbox::realize(const LeaseFacts& lease,
+                                 const std::optional<std::string>& wanted) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->realize(lease, wanted);
 }
 
-Task<Started> Sandbox::start(const LeaseFacts& /*lease*/, const Command& /*command*/) {
-  co_return cannot_execute();
+Task<Started> Sandbox::start(const LeaseFacts& lease, const Command& command) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->start(lease, command);
 }
 
-Task<Ended> Sandbox::follow(const LeaseFacts& /*lease*/, const std::string& /*exec_id*/,
-                            std::uint64_t /*offset*/, OutputTaker& /*taker*/) {
-  co_return cannot_execute();
+Task<Ended> Sandbox::follow(const LeaseFacts& lease, const std::string& exec_id,
+                            std::uint64_t offset, OutputTaker& taker) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->follow(lease, exec_id, offset, taker);
 }
 
-Task<> Sandbox::send(const LeaseFacts& /*lease*/, const std::string& /*exec_id*/, Input /*input*/) {
-  co_return cannot_execute();
+Task<> Sandbox::send(const LeaseFacts& lease, const std::string& exec_id, Input input) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->send(lease, exec_id, std::move(input));
 }
 
-Task<> Sandbox::cancel(const LeaseFacts& /*lease*/, const std::string& /*exec_id*/,
-                       std::int64_t /*grace_ms*/) {
-  co_return Result<>{};
+Task<> Sandbox::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+  const Result<execution::Execution*> inside = execution_of(lease);
+  if (!inside) co_return Result<>{};  // where nothing runs there is nothing to end
+  co_return co_await (*inside)->cancel(lease, exec_id, grace_ms);
 }
 
-Task<> Sandbox::renew(const LeaseFacts& /*lease*/, std::int64_t /*deadline_ms*/) {
-  co_return Result<>{};
+Task<> Sandbox::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+  const Result<execution::Execution*> inside = execution_of(lease);
+  if (!inside) co_return Result<>{};
+  co_return co_await (*inside)->renew(lease, deadline_ms);
 }
 
 Task<> Sandbox::release(const LeaseFacts& lease, core::LeaseEvent how) {
   bj::object config = config_of(lease);
   BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));
-  co_return co_await provider->release(std::move(config), lease.provider_lease_id, end_of(how));
+  co_return co_await provider->release(std::move(config), sandbox_name_of(lease), end_of(how));
 }
 
 Task<> Sandbox::destroy(const LeaseFacts& lease) {
   bj::object config = config_of(lease);
   BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));
-  co_return co_await provider->destroy(std::move(config), lease.provider_lease_id);
+  co_return co_await provider->destroy(std::move(config), sandbox_name_of(lease));
 }
 
 }  // namespace berth::drivers

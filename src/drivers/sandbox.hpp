@@ -5,8 +5,8 @@
 
 namespace berth::drivers {
 
-// Sandboxes of providers. None of the providers that are built in can execute yet, so the verbs of
-// commands are refused.
+// Sandboxes of providers. The verbs of commands go to the provider of the lease; one that cannot
+// execute is refused them.
 class Sandbox final : public Driver {
  public:
   explicit Sandbox(const providers::BuiltInProviders& providers) : providers_(providers) {}
@@ -25,10 +25,15 @@ class Sandbox final : public Driver {
   Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
   Task<> destroy(const LeaseFacts& lease) override;
 
+  Task<> close() override { return providers_.close(); }
+  Task<std::vector<HeldSandbox>> held_sandboxes() override { return providers_.held(); }
+
  private:
   // What the lease was made with: its metadata first, because the config of its environment may be
   // another by now.
   bj::object config_of(const LeaseFacts& lease) const;
+  // Who executes in the lease's sandbox; an error when its provider cannot.
+  Result<execution::Execution*> execution_of(const LeaseFacts& lease) const;
 
   const providers::BuiltInProviders& providers_;
 };

@@ -1,5 +1,7 @@
 #include "engine/catalog.hpp"
 
+#include "core/linux_config.hpp"
+
 namespace berth::engine {
 namespace {
 
@@ -16,6 +18,26 @@ Catalog::Catalog() {
   fake.display_name = "Fake";
   fake.source = "builtin";
   add("fake", std::move(fake));
+
+  ProviderCapability own;
+  own.supports_saved_probe = true;
+  own.supports_unsaved_probe = true;
+  own.supports_run_execution = true;
+  own.supports_reusable_leases = true;
+  own.display_name = "Linux sandbox";
+  own.description = "Namespaces, limits and a filter of system calls on the machine of the server.";
+  own.source = "builtin";
+  own.config_schema = core::linux_config_schema();
+  add(std::string{core::linux_provider}, std::move(own));
+}
+
+void Catalog::linux_works() {
+  providers_.at(std::string{core::linux_provider}).status = Support::supported;
+}
+
+bool Catalog::makes_sandboxes() const {
+  const auto own = providers_.find(std::string{core::linux_provider});
+  return own != providers_.end() && own->second.status == Support::supported;
 }
 
 void Catalog::add(std::string key, ProviderCapability provider) {

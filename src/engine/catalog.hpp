@@ -53,11 +53,16 @@ BOOST_DESCRIBE_STRUCT(Capabilities, (), (adapters, drivers, sandbox_providers))
 // all ask here, so that what is offered and what is accepted cannot differ.
 class Catalog {
  public:
-  // Starts with the built-in `fake`, which is for probes only.
+  // Starts with the built-in `fake`, which is for probes only, and with `linux` as a provider that
+  // this machine is not known to support.
   Catalog();
+  // The built-in `linux` makes sandboxes here.
+  void linux_works();
 
   void add(std::string key, ProviderCapability provider);
   std::vector<core::ProviderFacts> facts() const;
+  // Whether new companies get a sandbox of this machine beside their Local environment.
+  bool makes_sandboxes() const;
   Capabilities capabilities() const;
 
  private:

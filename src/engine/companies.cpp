@@ -1,6 +1,7 @@
 #include "engine/companies.hpp"
 
 #include "core/environment.hpp"
+#include "core/linux_config.hpp"
 #include "engine/checks.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
@@ -24,6 +25,16 @@ core::Environment local_environment(const Means& means, const core::CompanyId& c
           .metadata = bj::object{{"managedByBerth", true}},
           .created_at = now,
           .updated_at = now};
+}
+
+core::Environment sandbox_environment(const Means& means, const core::CompanyId& company) {
+  core::Environment environment = local_environment(means, company);
+  environment.name = core::sandbox_environment_name;
+  environment.description = "Runs on this machine, each run in a sandbox of its own.";
+  environment.driver = core::DriverKind::sandbox;
+  environment.config = {
+      {"provider", core::linux_provider}, {"image", "host"}, {"reuseLease", false}};
+  return environment;
 }
 
 }  // namespace
@@ -53,6 +64,9 @@ Result<core::Stored<core::Company>> Companies::insert(store::Session& session,
                         .updated_at = now};
   BERTH_DO(store::insert_company(session, company));
   BERTH_DO(store::insert_environment(session, local_environment(means_, company.id)));
+  if (catalog_.makes_sandboxes()) {
+    BERTH_DO(store::insert_environment(session, sandbox_environment(means_, company.id)));
+  }
   BERTH_DO(record(
       session, means_, call,
       {company.id, "company.created", "company", company.id.str(), {{"name", company.name}}}));

@@ -1,5 +1,6 @@
 #include "engine/environments.hpp"
 
+#include "egress/policy.hpp"
 #include "engine/checks.hpp"
 #include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
@@ -95,6 +96,9 @@ Result<> Environments::check_provider(core::DriverKind driver, const bj::object&
   }
   if (driver != core::DriverKind::sandbox) return {};
   const std::string key = core::provider_of(config);
+  if (const bj::value* rules = config.if_contains("egress"); rules != nullptr && key == "linux") {
+    BERTH_DO(egress::Policy::decode(*rules));
+  }
   const auto known = catalog_.facts();
   if (std::ranges::any_of(known, [&](const auto& p) { return p.key == key && p.runs_work; })) {
     return {};

@@ -421,6 +421,20 @@ Task<> LeaseWork::remove_held(core::LeaseId id) {
   co_return co_await local->destroy(facts);
 }
 
+Task<std::vector<drivers::HeldSandbox>> LeaseWork::held_sandboxes() {
+  BERTH_CO_TRY(drivers::Driver* const sandboxes, drivers_.find(core::DriverKind::sandbox));
+  co_return co_await sandboxes->held_sandboxes();
+}
+
+Task<> LeaseWork::remove_held(drivers::HeldSandbox sandbox) {
+  BERTH_CO_TRY(drivers::Driver* const sandboxes, drivers_.find(core::DriverKind::sandbox));
+  const drivers::LeaseFacts facts{.lease_id = *core::LeaseId::parse(sandbox.id.str()),
+                                  .company_id = *core::CompanyId::parse(sandbox.id.str()),
+                                  .sandbox_id = sandbox.id,
+                                  .config = {{"provider", sandbox.provider}}};
+  co_return co_await sandboxes->destroy(facts);
+}
+
 Task<> LeaseWork::settle(core::Stored<core::Sandbox> sandbox) {
   const Time now = means_.clock.now();
   const auto begin = [&](store::Session& s) -> Result<core::Stored<core::Sandbox>> {

@@ -62,6 +62,8 @@ class LeaseWork {
   // What this machine holds by itself, and the removal of what no lease asks for any more.
   Task<std::vector<core::LeaseId>> held();
   Task<> remove_held(core::LeaseId id);
+  Task<std::vector<drivers::HeldSandbox>> held_sandboxes();
+  Task<> remove_held(drivers::HeldSandbox sandbox);
 
  private:
   Result<> intend_sandbox(store::Session& session, const core::Environment& environment,

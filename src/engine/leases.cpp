@@ -34,6 +34,12 @@ std::string next_step_of(const core::LeaseRecord& lease) {
   return {};
 }
 
+std::optional<bj::object> isolation_of(const core::LeaseRecord& lease) {
+  const bj::value* told = lease.metadata ? lease.metadata->if_contains("isolation") : nullptr;
+  if (told == nullptr || !told->is_object()) return std::nullopt;
+  return told->get_object();
+}
+
 LeaseView view_of(core::LeaseRecord lease) {
   std::string next_step = next_step_of(lease);
   return {static_cast<const core::Lease&>(lease),
@@ -43,7 +49,8 @@ LeaseView view_of(core::LeaseRecord lease) {
           lease.attempts,
           lease.next_attempt_at,
           lease.parked_at,
-          std::move(next_step)};
+          std::move(next_step),
+          isolation_of(lease)};
 }
 
 Entry entry_of(const core::LeaseRecord& lease, std::string_view action) {

@@ -22,15 +22,39 @@ struct LeaseView : core::Lease {
   std::optional<Time> next_attempt_at = {};
   std::optional<Time> parked_at = {};
   std::string next_step = {};  // a sentence: what the sweeper will do, or what it waits for
+  // How strong its sandbox really is: {level, features, missing, remedy}; where it has one.
+  std::optional<bj::object> isolation = {};
 };
 BOOST_DESCRIBE_STRUCT(LeaseView, (core::Lease),
-                      (driver, node_id, sandbox_id, attempts, next_attempt_at, parked_at,
-                       next_step))
+                      (driver, node_id, sandbox_id, attempts, next_attempt_at, parked_at, next_step,
+                       isolation))
 
 struct ForceResolve {
   std::string reason;
 };
 BOOST_DESCRIBE_STRUCT(ForceResolve, (), (reason))
+
+// One more command in a place that is held.
+struct ExecInLease {
+  std::vector<std::string> argv;
+  std::optional<std::string> cwd = {};  // absent: where commands of the place work
+  std::optional<std::map<std::string, std::string>> env = {};
+  std::optional<std::string> stdin_text = {};
+  std::optional<std::int64_t> timeout_ms = {};
+};
+BOOST_DESCRIBE_STRUCT(ExecInLease, (), (argv, cwd, env, stdin_text, timeout_ms))
+
+struct ExecOutcome {
+  drivers::Outcome outcome = drivers::Outcome::lost;
+  std::optional<std::int64_t> exit_code = {};
+  std::optional<std::string> signal = {};
+  std::string stdout_text = {};  // the first MiB
+  std::string stderr_text = {};
+  bool is_truncated = false;
+  bj::object usage = {};
+};
+BOOST_DESCRIBE_STRUCT(ExecOutcome, (),
+                      (outcome, exit_code, signal, stdout_text, stderr_text, is_truncated, usage))
 
 // An environment that is not saved: nothing of it is stored.
 struct ProbeDraft {
@@ -58,6 +82,9 @@ class Leases {
   Task<LeaseView> release(core::Call call, core::LeaseId id);
   // The same, and the sandbox with it.
   Task<LeaseView> destroy(core::Call call, core::LeaseId id);
+  // Runs a command in the place of a lease that is active or retained, and waits for its end. A
+  // command that takes longer than its timeout is ended.
+  Task<ExecOutcome> exec(core::Call call, core::LeaseId id, ExecInLease wanted);
   // On the operator's word: the row ends, whatever the provider still holds.
   Task<LeaseView> force_resolve(core::Call call, core::LeaseId id, ForceResolve wanted);
 

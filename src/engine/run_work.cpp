@@ -40,6 +40,19 @@ std::string sentence_of(const core::Environment& environment) {
          ")";
 }
 
+// The config of a sandbox may limit every command in it.
+std::optional<std::int64_t> timeout_in(const bj::object& config) {
+  const bj::value* limit = config.if_contains("timeoutMs");
+  if (limit == nullptr || !limit->is_int64()) return std::nullopt;
+  return limit->get_int64();
+}
+
+std::optional<std::int64_t> shorter(const std::optional<std::int64_t>& one,
+                                    const std::optional<std::int64_t>& other) {
+  if (!one || !other) return one ? one : other;
+  return std::min(*one, *other);
+}
+
 }  // namespace
 
 RunWork::RunWork(WorkTools& tools, core::Stored<core::Run> run, LeaseWork::Row lease)
@@ -243,6 +256,7 @@ Task<RunWork::Plan> RunWork::plan(core::RunInput input) {
                  .timeout_ms = built.timeout_ms,
                  .grace_ms = built.grace_ms};
   }
+  out.shown.timeout_ms = shorter(out.shown.timeout_ms, timeout_in(place_->config));
   out.command.argv = out.shown.argv;
   out.command.terminal = out.shown.terminal;
   out.command.timeout_ms = out.shown.timeout_ms;
@@ -409,6 +423,8 @@ void RunWork::hide_telling(const core::RunEnvironment& environment) {
 
 RunWork::End RunWork::judge(const drivers::Ended& ended) const {
   End end{.event = RunEvent::exited_nonzero, .command = ended};
+  // A shell whose child was killed for want of memory ends with a code, not with a signal.
+  const bool starved = ended.oom_kills > 0 && ended.exit_code != 0 && !cancelled_;
   const auto failed = [&](Errc code, std::string message, std::string remedy = {}) {
     end.error = Error{code, std::move(message), std::move(remedy)};
   };
@@ -455,6 +471,10 @@ RunWork::End RunWork::judge(const drivers::Ended& ended) const {
       break;
   }
   if (end.event == RunEvent::cancelled) end.error = cancelled().error;
+  if (starved && end.event == RunEvent::exited_nonzero) {
+    failed(Errc::out_of_memory, "The sandbox ran out of its memory, and the kernel ended processes",
+           "raise memoryMb in the config of the environment");
+  }
   return end;
 }
 

@@ -25,6 +25,7 @@ Task<> Sweeper::sweep() {
     Result<> swept = co_await workshop_.adopt_orphans();
     if (swept) swept = co_await sweep_once();
     if (swept && count % held_every == 0) swept = co_await sweep_held();
+    if (swept && count % held_every == 0) swept = co_await sweep_held_sandboxes();
     if (!swept && swept.error().code != Errc::cancelled) {
       log::warn("sweeper.failed", {{"error", swept.error().message}});
     }
@@ -118,6 +119,24 @@ Task<> Sweeper::sweep_held() {
     const Result<> removed = co_await leases_.remove_held(id);
     if (!removed)
       log::warn("lease.remove_failed", {{"lease", id}, {"error", removed.error().message}});
+  }
+  co_return Result<>{};
+}
+
+Task<> Sweeper::sweep_held_sandboxes() {
+  BERTH_CO_TRY(const std::vector<drivers::HeldSandbox> held, co_await leases_.held_sandboxes());
+  for (const drivers::HeldSandbox& one : held) {
+    const auto look = [&](store::Session& s) {
+      return store::find_sandbox(s, core::Reach::everything(), one.id);
+    };
+    const Result<core::Stored<core::Sandbox>> row = co_await means_.store.read(look);
+    if (!row && row.error().code != Errc::sandbox_not_found) continue;
+    if (row && !core::is_final(row->value.status)) continue;
+    log::warn("sandbox.left_behind", {{"sandbox", one.id}});
+    const Result<> removed = co_await leases_.remove_held(one);
+    if (!removed) {
+      log::warn("sandbox.remove_failed", {{"sandbox", one.id}, {"error", removed.error().message}});
+    }
   }
   co_return Result<>{};
 }

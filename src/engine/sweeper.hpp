@@ -21,9 +21,10 @@ class Sweeper {
   Task<> stop() { co_return co_await work_.stop(); }
 
  private:
-  // Leases of which this machine still holds something although their rows are final: what a server
-  // left behind that was fenced and then killed.
+  // Leases and sandboxes of which this machine still holds something although their rows are final:
+  // what a server left behind that was fenced and then killed.
   Task<> sweep_held();
+  Task<> sweep_held_sandboxes();
   Task<> handle(LeaseWork::Row lease);
   Task<> handle_sandbox(core::Stored<core::Sandbox> sandbox);
   // A lease whose run is not over: true when it has been dealt with.

@@ -32,6 +32,12 @@ struct LeaseFacts {
   LeaseFacts clone() const;
 };
 
+// A sandbox of which this machine still holds something, whoever knows of it.
+struct HeldSandbox {
+  core::SandboxId id;
+  std::string provider;
+};
+
 // Where the command works, in paths of the place itself.
 struct Workspace {
   std::string cwd;
@@ -97,6 +103,7 @@ struct Ended {
   std::int64_t bytes_over_limit = 0;
   std::int64_t bytes_lost = 0;   // refused by a full disk
   std::int64_t left_behind = 0;  // processes that could not be killed
+  std::int64_t oom_kills = 0;    // in its sandbox while it ran, for want of memory
 };
 
 struct EndOfInput {};

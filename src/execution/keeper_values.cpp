@@ -51,7 +51,7 @@ bj::object usage_of(const keeper::Ended& ended) {
 
 }  // namespace
 
-ExecRequest::ExecRequest(const Command& command)
+ExecRequest::ExecRequest(const Command& command, std::span<const std::string> defaults)
     : exec_{.exec_id = command.exec_id,
             .argv = command.argv,
             .cwd = command.cwd,
@@ -63,6 +63,11 @@ ExecRequest::ExecRequest(const Command& command)
     // Reserved first: a string that grows leaves a copy behind that nobody wipes.
     entry.reserve(name.size() + 1 + value.reveal().size());
     entry.append(name).append("=").append(value.reveal());
+  }
+  for (const std::string& entry : defaults) {
+    if (!command.environment.contains(entry.substr(0, entry.find('=')))) {
+      exec_.environment.push_back(entry);
+    }
   }
   if (const auto* given = std::get_if<StdinBytes>(&command.input)) {
     exec_.stdin_kind = keeper::Stdin::bytes;
@@ -101,7 +106,8 @@ Result<Ended> ended_of(const keeper::Ended& ended) {
             .usage = usage_of(ended),
             .bytes_over_limit = static_cast<std::int64_t>(ended.bytes_over_limit),
             .bytes_lost = static_cast<std::int64_t>(ended.bytes_lost),
-            .left_behind = ended.left_behind};
+            .left_behind = ended.left_behind,
+            .oom_kills = static_cast<std::int64_t>(ended.oom_kills)};
   if (ended.signal != 0) {
     out.signal = signal_name(ended.signal);
   } else if (out.outcome != Outcome::lost) {

@@ -9,7 +9,8 @@ namespace berth::execution {
 // A command as a keeper is asked for it. What was secret in it is wiped when it goes.
 class ExecRequest {
  public:
-  explicit ExecRequest(const Command& command);
+  // `defaults` are NAME=value, for the names that the command's environment lacks.
+  explicit ExecRequest(const Command& command, std::span<const std::string> defaults = {});
   ExecRequest(const ExecRequest&) = delete;
   ExecRequest& operator=(const ExecRequest&) = delete;
   ~ExecRequest();

@@ -34,6 +34,14 @@ TEST(KeeperValues, ACommandIsAskedForWithAllThatItHas) {
   EXPECT_EQ(exec.leftovers, keeper::Leftovers::kill);
 }
 
+TEST(KeeperValues, DefaultsStandOnlyWhereTheCommandSaysNothing) {
+  Command command{.exec_id = "e", .argv = {"true"}, .cwd = "/"};
+  command.environment.emplace("PATH", Secret{"/bin"});
+  const std::vector<std::string> defaults{"PATH=/usr/bin", "LANG=C=1"};
+  const ExecRequest request{command, defaults};
+  EXPECT_EQ(request.exec().environment, (std::vector<std::string>{"PATH=/bin", "LANG=C=1"}));
+}
+
 TEST(KeeperValues, WithoutATimeoutTheKeepersOwnDeadlineIsTheOnlyOne) {
   const ExecRequest request{{.exec_id = "e", .argv = {"true"}, .cwd = "/"}};
   EXPECT_EQ(request.exec().deadline_ms, 0U);

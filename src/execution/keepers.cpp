@@ -128,8 +128,9 @@ Task<> Keepers::pause() {
   co_return co_await bell.wait_until(std::chrono::steady_clock::now() + look_again_after);
 }
 
-Task<Started> Keepers::start(std::string id, const Command& command, IfNone if_none) {
-  const ExecRequest request{command};
+Task<Started> Keepers::start(std::string id, const Command& command, IfNone if_none,
+                             std::vector<std::string> default_environment) {
+  const ExecRequest request{command, default_environment};
   const auto started =
       co_await ask<keeper::Started>(id, request.exec(), KeeperLink::usual_limit, if_none);
   if (started && *started) co_return started_of(**started);
@@ -220,6 +221,9 @@ Task<> Keepers::hand_over_file(KeptFolder folder, std::string exec_id, std::uint
 // Nobody is told when they are done, so the folder is looked at.
 Task<> Keepers::wait_for_wardens(KeptFolder folder, keeper::FoundKeeper gone) {
   if (gone.life != keeper::Life::dead || !is_of_this_boot(gone.card)) co_return Result<>{};
+  if (options_.after_kill) {
+    co_return co_await offload(pool_, options_.after_kill);
+  }
   const auto until = std::chrono::steady_clock::now() + wardens_limit;
   Bell pause{executor_};
   while (std::chrono::steady_clock::now() < until) {

@@ -7,6 +7,7 @@
 
 #include <boost/asio/thread_pool.hpp>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,9 @@ struct KeeperOptions {
   std::vector<std::string> keeper_environment = {};  // commands get none of it
   std::string place = "local";                       // who this is in names of fault points
   std::string noun = "lease";                        // what an id is the id of, in errors
+  // Ends what a killed keeper held, and may block. Without it the keeper's wardens do that, and
+  // they write down how each command ended.
+  std::function<Result<>()> after_kill = {};
 };
 
 // The keepers of this machine, one for each id. A keeper is found again by its folder, so nothing
@@ -66,7 +70,8 @@ class Keepers {
   }
 
   // The verbs of Execution, for the keeper of an id.
-  Task<Started> start(std::string id, const Command& command, IfNone if_none);
+  Task<Started> start(std::string id, const Command& command, IfNone if_none,
+                      std::vector<std::string> default_environment = {});
   Task<Ended> follow(std::string id, const std::string& exec_id, std::uint64_t offset,
                      OutputTaker& taker);
   Task<> send(std::string id, const std::string& exec_id, Input input);

@@ -56,6 +56,24 @@ Task<AcquiredLease> BuiltInProviders::acquire(AcquireLease request,
   co_return AcquiredLease{std::move(fresh), false};
 }
 
+Task<std::vector<execution::HeldSandbox>> BuiltInProviders::held() const {
+  std::vector<execution::HeldSandbox> all;
+  for (const auto& provider : providers_) {
+    BERTH_CO_TRY(const std::vector<core::SandboxId> some, co_await provider->held());
+    for (const core::SandboxId& id : some) all.push_back({id, std::string{provider->key()}});
+  }
+  co_return all;
+}
+
+Task<> BuiltInProviders::close() const {
+  Result<> outcome;
+  for (const auto& provider : providers_) {
+    Result<> closed = co_await provider->close();
+    if (outcome) outcome = std::move(closed);
+  }
+  co_return outcome;
+}
+
 std::optional<std::string> BuiltInProviders::find_reusable(
     const bj::object& config, std::span<const ReusableLease> candidates) const {
   const Result<Provider*> own = find(core::provider_of(config));

@@ -31,6 +31,11 @@ class BuiltInProviders {
   std::optional<std::string> find_reusable(const bj::object& config,
                                            std::span<const ReusableLease> candidates) const;
 
+  // The sandboxes of all providers that this machine still holds something of.
+  Task<std::vector<execution::HeldSandbox>> held() const;
+  // Closes every provider; an error of one does not keep the others open.
+  Task<> close() const;
+
   // The config with which a lease was made. Strict: only for built-in providers. Loose: for a
   // provider that is not built in the metadata themselves, which hold its config among others.
   std::optional<bj::object> strict_config_from(const bj::object& lease_metadata) const;

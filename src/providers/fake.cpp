@@ -61,12 +61,11 @@ Task<std::optional<ProviderLease>> Fake::resume(bj::object config, std::string p
   co_return std::optional{std::move(lease)};
 }
 
-Task<> Fake::release(bj::object config, std::optional<std::string> /*provider_lease_id*/,
-                     LeaseEnd /*how*/) {
+Task<> Fake::release(bj::object config, SandboxName /*name*/, LeaseEnd /*how*/) {
   co_return check_config_is_for(own_key, config);
 }
 
-Task<> Fake::destroy(bj::object config, std::optional<std::string> /*provider_lease_id*/) {
+Task<> Fake::destroy(bj::object config, SandboxName /*name*/) {
   co_return check_config_is_for(own_key, config);
 }
 

@@ -18,9 +18,8 @@ class Fake final : public Provider {
   Task<ProviderLease> acquire(AcquireLease request) override;
   Task<std::optional<ProviderLease>> resume(bj::object config,
                                             std::string provider_lease_id) override;
-  Task<> release(bj::object config, std::optional<std::string> provider_lease_id,
-                 LeaseEnd how) override;
-  Task<> destroy(bj::object config, std::optional<std::string> provider_lease_id) override;
+  Task<> release(bj::object config, SandboxName name, LeaseEnd how) override;
+  Task<> destroy(bj::object config, SandboxName name) override;
   bool matches(const bj::object& config, const ReusableLease& lease) const override;
   std::optional<bj::object> config_from(const bj::object& lease_metadata) const override;
 

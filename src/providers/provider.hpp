@@ -3,10 +3,12 @@
 #include "base/json.hpp"
 #include "base/task.hpp"
 #include "core/ids.hpp"
+#include "execution/execution.hpp"
 
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // Who makes sandboxes. A provider is given values and returns facts; it neither decides nor
 // remembers.
@@ -17,10 +19,13 @@ struct Verdict {
   bool ok = false;
   std::string summary = {};
   bj::object details = {};
+  std::vector<execution::ProbeStep> steps = {};  // what was tried, where there was more than one
 };
 
 struct AcquireLease {
   bj::object config;
+  // Ours, recorded before the provider is asked, so that a repeated call finds what was made.
+  std::optional<core::SandboxId> key = {};
   std::optional<core::EnvironmentId> environment_id = {};  // absent: a config that is not saved
   std::optional<core::RunId> run_id = {};                  // absent: an ad-hoc lease of a test
   std::optional<core::IssueId> issue_id = {};
@@ -29,6 +34,12 @@ struct AcquireLease {
 struct ProviderLease {
   std::string provider_lease_id;
   bj::object metadata = {};
+};
+
+// By what a sandbox is found: our key, and the provider's own id once it has answered.
+struct SandboxName {
+  std::optional<core::SandboxId> key = {};
+  std::optional<std::string> provider_lease_id = {};
 };
 
 BOOST_DEFINE_ENUM_CLASS(LeaseEnd, released, expired, failed)
@@ -53,14 +64,20 @@ class Provider {
   // Nothing when the sandbox is gone, which is no error.
   virtual Task<std::optional<ProviderLease>> resume(bj::object config,
                                                     std::string provider_lease_id) = 0;
-  virtual Task<> release(bj::object config, std::optional<std::string> provider_lease_id,
-                         LeaseEnd how) = 0;
+  virtual Task<> release(bj::object config, SandboxName name, LeaseEnd how) = 0;
   // May be repeated: what is gone is fine.
-  virtual Task<> destroy(bj::object config, std::optional<std::string> provider_lease_id) = 0;
+  virtual Task<> destroy(bj::object config, SandboxName name) = 0;
 
   virtual bool matches(const bj::object& config, const ReusableLease& lease) const = 0;
   // The config with which a lease was made; nothing when the metadata is not this provider's.
   virtual std::optional<bj::object> config_from(const bj::object& lease_metadata) const = 0;
+
+  // Runs commands in its sandboxes; nothing when the provider cannot.
+  virtual execution::Execution* execution() { return nullptr; }
+  // The sandboxes of which this machine itself still holds something, whoever knows of them.
+  virtual Task<std::vector<core::SandboxId>> held() { co_return std::vector<core::SandboxId>{}; }
+  // Lets go of connections; what they hold lives on. Called last.
+  virtual Task<> close() { co_return Result<>{}; }
 };
 
 // `Sandbox provider "<own>" received config for provider "<other>".`

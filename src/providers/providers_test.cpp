@@ -45,13 +45,10 @@ class Forgetful final : public Provider {
     calls_.push_back("resume " + id);
     co_return std::optional<ProviderLease>{};
   }
-  Task<> release(bj::object /*config*/, std::optional<std::string> /*id*/,
-                 LeaseEnd /*how*/) override {
+  Task<> release(bj::object /*config*/, SandboxName /*name*/, LeaseEnd /*how*/) override {
     co_return Result<>{};
   }
-  Task<> destroy(bj::object /*config*/, std::optional<std::string> /*id*/) override {
-    co_return Result<>{};
-  }
+  Task<> destroy(bj::object /*config*/, SandboxName /*name*/) override { co_return Result<>{}; }
   bool matches(const bj::object& /*config*/, const ReusableLease& /*lease*/) const override {
     return false;
   }
@@ -94,8 +91,9 @@ TEST_F(FakeProvider, RefusesTheConfigOfAnother) {
             R"(Sandbox provider "fake" received config for provider "e2b".)");
   EXPECT_FALSE(await(fake_.acquire({.config = json(R"({"provider": "e2b"})")})));
   EXPECT_FALSE(await(fake_.resume(json(R"({"provider": "e2b"})"), "id")));
-  EXPECT_FALSE(await(fake_.release(json(R"({"provider": "e2b"})"), "id", LeaseEnd::released)));
-  EXPECT_FALSE(await(fake_.destroy(json(R"({"provider": "e2b"})"), "id")));
+  EXPECT_FALSE(await(fake_.release(json(R"({"provider": "e2b"})"), {.provider_lease_id = "id"},
+                                   LeaseEnd::released)));
+  EXPECT_FALSE(await(fake_.destroy(json(R"({"provider": "e2b"})"), {.provider_lease_id = "id"})));
 }
 
 TEST_F(FakeProvider, GivesAReusableLeaseTheNameOfItsEnvironment) {
@@ -132,9 +130,9 @@ TEST_F(FakeProvider, ResumesTheGivenIdAndSaysThatItDid) {
 
 TEST_F(FakeProvider, HasNothingToDoToReleaseOrDestroy) {
   for (const std::optional<std::string>& id : {std::optional<std::string>{"id"}, {}}) {
-    EXPECT_TRUE(await(fake_.release(json("{}"), id, LeaseEnd::failed)));
-    EXPECT_TRUE(await(fake_.destroy(json("{}"), id)));
-    EXPECT_TRUE(await(fake_.destroy(json("{}"), id)));
+    EXPECT_TRUE(await(fake_.release(json("{}"), {.provider_lease_id = id}, LeaseEnd::failed)));
+    EXPECT_TRUE(await(fake_.destroy(json("{}"), {.provider_lease_id = id})));
+    EXPECT_TRUE(await(fake_.destroy(json("{}"), {.provider_lease_id = id})));
   }
 }
 

@@ -115,7 +115,7 @@ class Environments(BerthTest):
             with self.subTest(engine):
                 server = self.serve(home=self.folder / engine, **variables)
                 company = server.company()
-                local = server.get(f"/api/companies/{company}/environments").json[0]
+                local = server.get(f"/api/companies/{company}/environments?driver=local").json[0]
                 answer = server.request("DELETE", f"/api/environments/{local['id']}")
                 self.assertEqual(answer.status, 409)
                 self.assertEqual(answer.json["details"]["deleteBlockedReasons"], ["managed_local"])
@@ -143,6 +143,7 @@ class Environments(BerthTest):
             with self.subTest(engine):
                 server = self.serve(home=self.folder / engine, **variables)
                 path = f"/api/companies/{server.company()}/environments"
+                count = len(server.get(path).json) + 25
                 for number in range(25):
                     server.post(path, ssh_environment(f"e{number}"))
                 seen, link = [], f"{path}?limit=4"
@@ -151,7 +152,7 @@ class Environments(BerthTest):
                     self.assertLessEqual(len(page.json), 4)
                     seen += [row["id"] for row in page.json]
                     link = page.headers.get("Link", "").partition(">")[0].lstrip("<")
-                self.assertEqual((len(seen), len(set(seen))), (26, 26))
+                self.assertEqual((len(seen), len(set(seen))), (count, count))
                 self.assertEqual(server.get(f"{path}?limit=0").status, 400)
                 self.assertEqual(server.get(f"{path}?after=junk").status, 400)
                 self.assertEqual(server.get(f"{path}?driver=local").json[0]["name"], "Local")

@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <fstream>
 
 // What holds for every driver that executes commands.
 namespace berth::driver_test {
@@ -144,7 +143,7 @@ TEST_P(CommandContract, PastItsTimeACommandMayEndItselfWithinTheGrace) {
 
 TEST_P(CommandContract, CancelEndsTheWholeTreeAlsoADaemonThatIgnoresSigterm) {
   const Command tree = shell(stubborn_daemon() + "exec sleep 100");
-  const Started started = start(tree);
+  const pid_t main = pid_of(start(tree));
   Collected output;
   const auto following = begin_follow(tree.exec_id, output);
   const pid_t daemon = pid_in(output);
@@ -152,7 +151,7 @@ TEST_P(CommandContract, CancelEndsTheWholeTreeAlsoADaemonThatIgnoresSigterm) {
   const Result<> cancelled = await(driver().cancel(lease(), tree.exec_id, 200));
   ASSERT_TRUE(cancelled) << cancelled.error().message;
   EXPECT_FALSE(is_running(daemon));
-  if (started.pid) EXPECT_FALSE(is_running(static_cast<pid_t>(*started.pid)));
+  EXPECT_FALSE(is_running(main));
   const Result<Ended> ended = finish(following);
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(ended->outcome, Outcome::stopped);
@@ -248,7 +247,7 @@ TEST_P(CommandContract, ANewServerFollowsWhatTheOldOneStarted) {
 
 TEST_P(CommandContract, WhenTheKeeperIsKilledTheCommandIsLostAndNothingOfItLives) {
   const Command tree = shell(stubborn_daemon() + "exec sleep 100");
-  const Started started = start(tree);
+  const pid_t main = pid_of(start(tree));
   Collected output;
   const auto following = begin_follow(tree.exec_id, output);
   const pid_t daemon = pid_in(output);
@@ -260,7 +259,7 @@ TEST_P(CommandContract, WhenTheKeeperIsKilledTheCommandIsLostAndNothingOfItLives
   EXPECT_EQ(ended->outcome, Outcome::lost);
   EXPECT_EQ(ended->exit_code, std::nullopt);
   EXPECT_FALSE(is_running(daemon));
-  if (started.pid) EXPECT_FALSE(is_running(static_cast<pid_t>(*started.pid)));
+  EXPECT_FALSE(is_running(main));
   // It is still known, and nothing more can be started.
   EXPECT_TRUE(await(driver().start(lease(), tree)));
   Collected again;
@@ -357,7 +356,8 @@ TEST_P(CommandContract, ABadCommandIsRefusedWithItsReason) {
   EXPECT_EQ(code_of(command({"true", std::string{"a\0b", 3}})), Errc::validation_failed);
   EXPECT_EQ(code_of(command({})), Errc::validation_failed);
   EXPECT_EQ(code_of(command({"true", std::string(1 << 20, 'x')})), Errc::command_too_large);
-  std::ofstream{workspace().cwd + "/plain"} << "no program\n";
+  Collected output;
+  run(shell("echo no program > plain"), output);
   EXPECT_EQ(code_of(command({workspace().cwd + "/plain"})), Errc::command_not_executable);
 }
 

@@ -40,6 +40,10 @@ class DriverPlace {
   virtual void add_secrets(drivers::LeaseFacts& /*lease*/) const {}
   // The keeper that holds a lease's commands.
   virtual pid_t keeper_of(const drivers::LeaseFacts& lease) const = 0;
+  // Who on this machine a process is that calls itself by that number; 0 when it is gone.
+  virtual pid_t pid_here(const drivers::LeaseFacts& /*lease*/, pid_t pid_there) const {
+    return pid_there;
+  }
   // What is left of leases in the place: paths, processes, whatever can be named.
   virtual std::vector<std::string> leftovers() const = 0;
 };
@@ -142,8 +146,10 @@ class CommandContract : public DriverContract {
                                                         std::uint64_t offset = 0);
   drivers::Ended follow(const std::string& exec_id, Collected& output, std::uint64_t offset = 0);
   drivers::Ended run(const drivers::Command& command, Collected& output);
-  // The first number in what a command has written.
+  // The first number in what a command has written, as this machine knows that process.
   pid_t pid_in(const Collected& output);
+  // The same of a command itself; 0 where the driver does not say.
+  pid_t pid_of(const drivers::Started& started);
 
  private:
   std::optional<drivers::LeaseFacts> lease_;

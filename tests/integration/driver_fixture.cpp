@@ -158,7 +158,12 @@ Ended CommandContract::run(const Command& command, Collected& output) {
 
 pid_t CommandContract::pid_in(const Collected& output) {
   EXPECT_TRUE(run_until([&] { return output.out.contains('\n'); })) << "said: " << output.out;
-  return static_cast<pid_t>(std::strtol(output.out.c_str(), nullptr, 10));
+  const auto pid = static_cast<pid_t>(std::strtol(output.out.c_str(), nullptr, 10));
+  return place().pid_here(lease(), pid);
+}
+
+pid_t CommandContract::pid_of(const Started& started) {
+  return started.pid ? place().pid_here(lease(), static_cast<pid_t>(*started.pid)) : 0;
 }
 
 }  // namespace berth::driver_test

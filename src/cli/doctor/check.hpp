@@ -43,6 +43,9 @@ Finding check_landlock();
 Finding check_seccomp();
 Finding check_kvm();
 
+// sandbox.cpp: how strong a sandbox is here, and each thing that it lacks.
+std::vector<Finding> check_sandbox(const Machine& machine);
+
 // tools.cpp: programs that Berth calls.
 Finding check_keeper(const Machine& machine);
 Finding check_ssh();

@@ -27,6 +27,7 @@ std::vector<Finding> examine(const Machine& machine) {
        {check_keeper, check_home, check_master_key, check_database, check_listen, check_tls}) {
     findings.push_back(check(machine));
   }
+  for (Finding& finding : check_sandbox(machine)) findings.push_back(std::move(finding));
   return findings;
 }
 

@@ -111,13 +111,10 @@ Finding check_cgroups() {
       return {"cgroups", Verdict::warn, "no cgroup hierarchy is mounted: no limits on sandboxes",
               "mount -t cgroup2 none /sys/fs/cgroup"};
     case Cgroups::v1:
-      return {"cgroups", Verdict::warn, "only cgroup v1: no limits on sandboxes",
-              "boot with systemd.unified_cgroup_hierarchy=1"};
     case Cgroups::hybrid:
-      return {
-          "cgroups", Verdict::warn,
-          "v1 and v2 side by side: the controllers are bound to v1, so sandboxes have no limits",
-          "boot with systemd.unified_cgroup_hierarchy=1"};
+      if (::geteuid() == 0) return {"cgroups", Verdict::ok, "v1 controllers, which root may use"};
+      return {"cgroups", Verdict::warn, "v1 controllers, which only root may use",
+              "boot with systemd.unified_cgroup_hierarchy=1"};
     case Cgroups::v2: break;
   }
   const std::string own =

@@ -90,6 +90,15 @@ std::vector<Route> single_lease_routes(engine::Leases& leases) {
           .says = "Give back a lease and destroy its sandbox",
           .call = [&leases](core::Call call,
                             auto in) { return leases.destroy(call, in.path.lease); }},
+      Endpoint<LeasePath, None, engine::ExecInLease, engine::ExecOutcome>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/exec",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Run one more command in a place that is held, and wait for its end",
+          .call = [&leases](
+                      core::Call call,
+                      auto in) { return leases.exec(call, in.path.lease, std::move(in.body)); }},
       Endpoint<LeasePath, None, engine::ForceResolve, LeaseView>{
           .verb = Verb::post,
           .path = "/api/environment-leases/{lease}/force-resolve",

@@ -1,0 +1,271 @@
+#include "app/sandbox_run.hpp"
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "base/log.hpp"
+#include "base/random.hpp"
+#include "base/remove_tree.hpp"
+#include "base/task_group.hpp"
+#include "cli/keeper_program.hpp"
+#include "cli/run/raw_terminal.hpp"
+#include "cli/run/readiness.hpp"
+#include "cli/run/verdict.hpp"
+#include "execution/keeper_values.hpp"
+#include "providers/linux/linux.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+namespace berth::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* exec_id = "command";
+constexpr std::int64_t hold_ms = 30'000;
+constexpr auto renew_every = 10s;
+constexpr std::int64_t grace_ms = 2000;
+constexpr std::size_t input_bytes = std::size_t{64} << 10;
+
+Result<> write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(fd, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return io_failure("write", fd == STDERR_FILENO ? "stderr" : "stdout", errno);
+    bytes.remove_prefix(static_cast<std::size_t>(done));
+  }
+  return {};
+}
+
+// Passes output on as it comes. A reader that has gone ends the command, as SIGPIPE would.
+class Streams final : public execution::OutputTaker {
+ public:
+  explicit Streams(const cli::Console& console) : console_(console) {}
+
+  Task<> take(std::span<const execution::OutputPiece> pieces) override {
+    for (const execution::OutputPiece& piece : pieces) {
+      const bool is_out = piece.kind == execution::OutputKind::out;
+      BERTH_CO_DO(write_all(is_out ? console_.out_fd : console_.err_fd, piece.bytes));
+    }
+    co_return Result<>{};
+  }
+
+ private:
+  const cli::Console& console_;
+};
+
+// A folder of this process alone, removed with all it holds.
+class WorkFolder {
+ public:
+  static Result<WorkFolder> make(const cli::Console& console) {
+    const auto runtime = console.variables.find("XDG_RUNTIME_DIR");
+    const bool has_runtime =
+        runtime != console.variables.end() && ::access(runtime->second.c_str(), W_OK | X_OK) == 0;
+    std::string path = (has_runtime ? runtime->second : std::string{"/tmp"}) + "/berth-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) return io_failure("make a folder as", path, errno);
+    return WorkFolder{std::move(path)};
+  }
+  WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  WorkFolder& operator=(WorkFolder&&) = delete;
+  ~WorkFolder() {
+    if (path_.empty()) return;
+    const Result<> removed = remove_tree(path_);
+    if (!removed) log::warn("sandbox.folder_left", {{"error", removed.error().message}});
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit WorkFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+int exit_code_of(const execution::Ended& ended) {
+  switch (ended.outcome) {
+    case execution::Outcome::timed_out: return cli::exit_timed_out;
+    case execution::Outcome::stopped: return cli::exit_cancelled;
+    case execution::Outcome::lapsed:
+    case execution::Outcome::lost: return cli::exit_not_run;
+    case execution::Outcome::exited:
+    case execution::Outcome::signaled: break;
+  }
+  if (ended.exit_code) return static_cast<int>(*ended.exit_code);
+  for (int number = 1; number < NSIG; ++number) {
+    if (execution::signal_name(number) == ended.signal) return cli::exit_signal_base + number;
+  }
+  return cli::exit_signal_base;
+}
+
+class SandboxRun {
+ public:
+  SandboxRun(asio::io_context& loop, cli::SandboxWish wish, cli::Console& console,
+             providers::LinuxOptions options)
+      : loop_(loop),
+        wish_(std::move(wish)),
+        console_(console),
+        linux_(loop.get_executor(), pool_, random_, clock_, std::move(options)) {
+    const std::string id = make_uuid(random_, clock_.now());
+    key_ = core::SandboxId::parse(id).value();
+    lease_ = execution::LeaseFacts{.lease_id = core::LeaseId::parse(id).value(),
+                                   .company_id = core::CompanyId::parse(id).value(),
+                                   .sandbox_id = key_,
+                                   .config = wish_.config};
+  }
+
+  Result<int> run() {
+    life_.start("sandbox run", life());
+    loop_.run();
+    return std::move(outcome_);
+  }
+
+ private:
+  Task<> life() {
+    if (wish_.terminal) signals_.add(SIGWINCH);
+    beside_.start("signals", watch_signals());
+    outcome_ = co_await carry_out();
+    BERTH_CO_DO(co_await beside_.stop());
+    const Result<> removed =
+        co_await linux_.destroy(wish_.config, {.key = key_, .provider_lease_id = {}});
+    if (outcome_ && !removed) outcome_ = std::unexpected(removed.error());
+    co_return co_await linux_.close();
+  }
+
+  Task<int> carry_out() {
+    BERTH_CO_TRY(const providers::ProviderLease made,
+                 co_await linux_.acquire({.config = wish_.config, .key = key_}));
+    lease_->metadata = made.metadata;
+    beside_.start("renew", keep());
+    execution::Execution& inside = *linux_.execution();
+    const std::optional<std::string> wanted =
+        wish_.cwd.empty() ? std::nullopt : std::optional{wish_.cwd};
+    BERTH_CO_TRY(const execution::Workspace workspace, co_await inside.realize(*lease_, wanted));
+    const execution::Command command = command_in(workspace);
+    BERTH_CO_DO(co_await inside.start(*lease_, command));
+    started_ = true;
+    if (interrupted_) BERTH_CO_DO(co_await inside.cancel(*lease_, exec_id, grace_ms));
+    if (wish_.passes_stdin) beside_.start("stdin", feed());
+    Streams streams{console_};
+    const std::string id = exec_id;
+    BERTH_CO_TRY(const execution::Ended ended, co_await inside.follow(*lease_, id, 0, streams));
+    if (ended.oom_kills > 0 && ended.exit_code != 0) {
+      co_return fail(Errc::out_of_memory, "the sandbox ran out of its memory",
+                     "give it more: --memory MIB");
+    }
+    co_return exit_code_of(ended);
+  }
+
+  execution::Command command_in(const execution::Workspace& workspace) const {
+    execution::Command command{
+        .exec_id = exec_id, .argv = wish_.argv, .cwd = workspace.cwd, .grace_ms = grace_ms};
+    const auto set = [&](const std::string& name, std::string_view value) {
+      command.environment.insert_or_assign(name, Secret{value});
+    };
+    set("PATH", workspace.path.value_or(std::string{providers::usual_path}));
+    set("HOME", workspace.home.value_or("/"));
+    set("PWD", workspace.cwd);
+    set("LANG", "C.UTF-8");
+    if (wish_.passes_stdin) command.input = execution::StdinPipe{};
+    if (wish_.terminal) {
+      command.terminal = cli::terminal_size(console_.in);
+      const auto term = console_.variables.find("TERM");
+      set("TERM", term != console_.variables.end() ? term->second : "xterm");
+    }
+    for (const auto& [name, value] : wish_.variables) set(name, value);
+    if (const bj::value* limit = wish_.config.if_contains("timeoutMs")) {
+      command.timeout_ms = limit->to_number<std::int64_t>();
+    }
+    return command;
+  }
+
+  Task<> keep() {
+    asio::steady_timer timer{loop_};
+    while (true) {
+      BERTH_CO_DO(co_await linux_.execution()->renew(*lease_, hold_ms));
+      timer.expires_after(renew_every);
+      const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+      if (stopped) co_return Result<>{};
+    }
+  }
+
+  Task<> feed() {
+    BERTH_CO_TRY(cli::Readiness ready, cli::Readiness::open(loop_.get_executor(), console_.in,
+                                                            cli::Readiness::For::reading));
+    const std::string id = exec_id;
+    while (true) {
+      BERTH_CO_DO(co_await ready.wait());
+      std::string bytes(input_bytes, '\0');
+      const ssize_t got = ::read(console_.in, bytes.data(), bytes.size());
+      if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (got <= 0)
+        co_return co_await linux_.execution()->send(*lease_, id, execution::EndOfInput{});
+      bytes.resize(static_cast<std::size_t>(got));
+      // A command that has closed its stdin has what it wanted.
+      if (!co_await linux_.execution()->send(*lease_, id, std::move(bytes))) co_return Result<>{};
+    }
+  }
+
+  Task<> watch_signals() {
+    const std::string id = exec_id;
+    while (true) {
+      const auto [error, number] =
+          co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
+      if (error) co_return Result<>{};
+      if (number == SIGWINCH) {
+        if (started_ && wish_.terminal) {
+          co_await linux_.execution()->send(*lease_, id, cli::terminal_size(console_.in));
+        }
+        continue;
+      }
+      interrupted_ = true;
+      if (started_) co_await linux_.execution()->cancel(*lease_, id, grace_ms);
+    }
+  }
+
+  asio::io_context& loop_;
+  cli::SandboxWish wish_;
+  cli::Console& console_;
+  SystemClock clock_;
+  SystemRandom random_;
+  asio::thread_pool pool_{1};
+  providers::Linux linux_;
+  std::optional<core::SandboxId> key_;
+  std::optional<execution::LeaseFacts> lease_;
+  // From the start, so that a signal never finds a sandbox that nobody removes.
+  asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
+  bool started_ = false;
+  bool interrupted_ = false;
+  Result<int> outcome_ = fail(Errc::bug, "no result");
+  TaskGroup life_{loop_.get_executor()};
+  TaskGroup beside_{loop_.get_executor()};
+};
+
+}  // namespace
+
+Result<int> run_sandbox(cli::SandboxWish wish, cli::Console& console,
+                        const cli::Settings& settings) {
+  BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
+  BERTH_TRY(const WorkFolder folder, WorkFolder::make(console));
+  std::optional<cli::RawTerminal> raw;
+  if (wish.terminal) {
+    BERTH_TRY(cli::RawTerminal entered, cli::RawTerminal::enter(console.in));
+    raw.emplace(std::move(entered));
+  }
+  asio::io_context loop{1};
+  SandboxRun run{loop,
+                 std::move(wish),
+                 console,
+                 {.state_root = folder.path(),
+                  .keeper_program = keeper,
+                  .images_folder = settings.home + "/images"}};
+  return run.run();
+}
+
+}  // namespace berth::app

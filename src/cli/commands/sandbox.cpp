@@ -1,0 +1,217 @@
+#include "cli/commands/common.hpp"
+#include "cli/run/span.hpp"
+#include "cli/run/verdict.hpp"
+#include "cli/sandbox_wish.hpp"
+#include "core/lifecycle.hpp"
+#include "core/linux_config.hpp"
+
+#include <ostream>
+
+namespace berth::cli {
+namespace {
+
+constexpr auto run_example = R"(berth sandbox run -- sh -c 'id; ls /'
+
+Needs no server: the sandbox is made for this command and goes with it. Standard input is passed
+unless it is a terminal (-i passes that too), and Ctrl-C ends the command.
+
+Exit codes: those of the command, and
+  124      it took longer than --timeout
+  125      it could not be carried out; the error says why
+  128 + n  signal n ended it
+  130      it was ended by Ctrl-C)";
+
+struct SandboxOptions {
+  std::string image;
+  std::optional<std::int64_t> memory_mb;
+  std::optional<std::int64_t> pids;
+  std::optional<std::int64_t> disk_mb;
+  std::optional<double> cpus;
+  std::string network;
+  std::string user;
+  std::string min_isolation;
+  std::string timeout;
+  std::string cwd;
+  std::vector<std::string> allow;
+  std::vector<std::string> variables;
+  bool interactive = false;
+  bool terminal = false;
+};
+
+template <class T>
+void set(bj::object& config, const char* key, const std::optional<T>& value) {
+  if (value) config[key] = *value;
+}
+
+Result<bj::object> config_of(const SandboxOptions& options) {
+  bj::object config{{"provider", core::linux_provider}};
+  set_text(config, "image", options.image);
+  set_text(config, "network", options.network);
+  set_text(config, "user", options.user);
+  set_text(config, "minIsolation", options.min_isolation);
+  set(config, "memoryMb", options.memory_mb);
+  set(config, "pids", options.pids);
+  set(config, "diskMb", options.disk_mb);
+  set(config, "cpus", options.cpus);
+  if (!options.allow.empty()) config["allow"] = encode(options.allow);
+  if (!options.timeout.empty()) {
+    BERTH_TRY(config["timeoutMs"], parse_span_ms(options.timeout, "--timeout"));
+  }
+  BERTH_DO(core::parse_linux_config(config));
+  return config;
+}
+
+Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
+  const auto& command = session.flags().command;
+  if (!command || command->empty()) {
+    return fail(Errc::bad_request, "no command was given",
+                "write it behind two dashes: berth sandbox run -- COMMAND ARGS");
+  }
+  const Console& console = session.console();
+  if (options.terminal && !console.in_is_terminal) {
+    return fail(Errc::bad_request, "-t: standard input is no terminal",
+                "leave out -t, or run it from a terminal");
+  }
+  SandboxWish wish{.config = {}, .argv = *command, .cwd = options.cwd};
+  BERTH_TRY(wish.config, config_of(options));
+  for (const std::string& pair : options.variables) {
+    const std::size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return fail(Errc::bad_request, "--env '" + pair + "': has no '='",
+                  "write it as --env NAME=value");
+    }
+    wish.variables.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  wish.passes_stdin = options.interactive || options.terminal || !console.in_is_terminal;
+  wish.terminal = options.terminal;
+  return wish;
+}
+
+Result<> run_one(Session& session, const SandboxOptions& options, const SandboxCommand& run) {
+  BERTH_TRY(SandboxWish wish, wish_of(session, options));
+  session.end_with(exit_not_run);
+  BERTH_TRY(const int code, run(std::move(wish), session.console(), session.config().settings));
+  session.end_with(code);
+  return {};
+}
+
+// Leases of sandboxes that are not over, each with the facts that matter of one.
+Result<bj::array> live_sandboxes(Session& session) {
+  BERTH_TRY(const std::string path, session.company_path("environment-leases"));
+  BERTH_TRY(const bj::array leases, session.list(path));
+  bj::array out;
+  for (const bj::value& lease : leases) {
+    const auto state = parse_name<core::LeaseState>(text_of(lease, "status"));
+    if (text_of(lease, "driver") != "sandbox" || !state || core::is_final(*state)) continue;
+    bj::object row = lease.as_object();
+    const bj::value* isolation = row.if_contains("isolation");
+    const bool told = isolation != nullptr && isolation->is_object();
+    row["level"] = told ? isolation->at("level") : bj::value(nullptr);
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Result<> list(Session& session) {
+  static const std::vector<Column> columns{
+      {"LEASE", "id"},           {"STATUS", "status", Shown::state},
+      {"PROVIDER", "provider"},  {"ISOLATION", "level"},
+      {"RUN", "heartbeatRunId"}, {"ACQUIRED", "acquiredAt", Shown::moment}};
+  BERTH_TRY(const bj::array rows, live_sandboxes(session));
+  session.printer().list(rows, columns);
+  return {};
+}
+
+struct ExecOptions {
+  std::string named;
+  std::string cwd;
+  std::string timeout;
+};
+
+// One command in a place that a lease holds, with its output and exit code as if it ran here.
+Result<> exec(Session& session, const ExecOptions& options) {
+  const auto& command = session.flags().command;
+  if (!command || command->empty()) {
+    return fail(Errc::bad_request, "no command was given",
+                "write it behind two dashes: berth exec LEASE -- COMMAND ARGS");
+  }
+  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  bj::object body{{"argv", encode(*command)}};
+  set_text(body, "cwd", options.cwd);
+  if (!options.timeout.empty()) {
+    BERTH_TRY(body["timeoutMs"], parse_span_ms(options.timeout, "--timeout"));
+  }
+  session.end_with(exit_not_run);
+  BERTH_TRY(const bj::value ended, session.send({.method = "POST",
+                                                 .path = "/api/environment-leases/" + id + "/exec",
+                                                 .body = std::move(body)}));
+  session.console().err << text_of(ended, "stderrText");
+  session.console().out << text_of(ended, "stdoutText");
+  const bj::value* code = ended.as_object().if_contains("exitCode");
+  if (text_of(ended, "outcome") == "timed_out") {
+    session.end_with(exit_timed_out);
+  } else {
+    const bool exited = code != nullptr && code->is_int64();
+    session.end_with(exited ? static_cast<int>(code->get_int64()) : exit_signal_base);
+  }
+  return {};
+}
+
+void add_exec(CommandTree& tree) {
+  const auto options = std::make_shared<ExecOptions>();
+  CLI::App& app = tree.leaf(tree.root(), "exec", "run one more command in a place that is held",
+                            "berth exec 0190b5d2 -- ps ax",
+                            [options](Session& session) { return exec(session, *options); });
+  app.add_option("lease", options->named, "the id of the lease or the start of it")->required();
+  app.add_option("-C,--cwd", options->cwd, "where it works")->type_name("PATH");
+  app.add_option("--timeout", options->timeout, "longest time, up to a minute")->type_name("TIME");
+}
+
+void add_limits(CLI::App& app, SandboxOptions& options) {
+  app.add_option("--image", options.image, "what it is built on; 'host' is this machine's /usr")
+      ->type_name("IMAGE");
+  app.add_option("--memory", options.memory_mb, "memory of all its processes")->type_name("MIB");
+  app.add_option("--disk", options.disk_mb, "what it may write")->type_name("MIB");
+  app.add_option("--cpus", options.cpus, "processors, also parts of one")->type_name("NUMBER");
+  app.add_option("--pids", options.pids, "processes and threads at a time")->type_name("NUMBER");
+  app.add_option("--timeout", options.timeout, "longest time of the command: 90s, 1m30s")
+      ->type_name("TIME");
+  add_choice<core::LinuxNetwork>(app, "--net", options.network, "none, unless asked for");
+  add_choice<core::LinuxUser>(app, "--user", options.user, "who the command is inside");
+  add_choice<core::Isolation>(app, "--min-isolation", options.min_isolation,
+                              "refuse where less is possible");
+  app.add_option("--allow", options.allow, "weaken it: ptrace, nested_user_namespaces")
+      ->type_name("WHAT");
+}
+
+}  // namespace
+
+void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
+  CLI::App& group = tree.group("sandbox", "commands in sandboxes of this machine");
+  const auto options = std::make_shared<SandboxOptions>();
+  CLI::App& runs = tree.leaf(
+      group, "run", "run one command in a throwaway sandbox; no server needed", run_example,
+      [options, &run](Session& session) { return run_one(session, *options, run); },
+      Needs::nothing);
+  add_limits(runs, *options);
+  runs.add_option("-C,--cwd", options->cwd, "where it works; else in its own folder")
+      ->type_name("PATH");
+  runs.add_option("--env", options->variables, "a variable of the command")
+      ->type_name("NAME=VALUE");
+  runs.add_flag("-i,--interactive", options->interactive, "pass standard input from a terminal");
+  runs.add_flag("-t,--terminal", options->terminal, "give the command a terminal");
+  tree.leaf(group, "ls", "list the sandboxes that a server holds", "berth sandbox ls",
+            [](Session& session) { return list(session); });
+  const auto named = std::make_shared<std::string>();
+  CLI::App& shows =
+      tree.leaf(group, "inspect", "show one: its isolation, config and state",
+                "berth sandbox inspect 0190b5d2", [named](Session& session) -> Result<> {
+                  BERTH_TRY(const bj::value lease, session.find(lease_kind(), *named));
+                  session.printer().object(lease);
+                  return {};
+                });
+  add_exec(tree);
+  shows.add_option("lease", *named, "the id of its lease or the start of it")->required();
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,62 @@
+#include "base/files.hpp"
+#include "base/remove_tree.hpp"
+#include "cli/doctor/check.hpp"
+#include "cli/keeper_program.hpp"
+#include "keeper/client.hpp"
+
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+// What the single facts of the kernel come to: a sandbox is made and asked how strong it is.
+namespace berth::cli::doctor {
+namespace {
+
+Result<keeper::Confined> confine_in(const std::string& folder, const std::string& program) {
+  BERTH_TRY(keeper::SpawnedKeeper spawned,
+            keeper::spawn_keeper({.program = program, .folder = folder}));
+  keeper::KeeperClient client{std::move(spawned.control)};
+  // The limits that an environment has when it asks for none.
+  keeper::sandbox::Plan plan;
+  plan.limits = {.memory_bytes = std::uint64_t{1} << 30, .pids = 256};
+  Result<keeper::Confined> confined = client.confine(plan);
+  const Result<> stopped = client.stop(std::chrono::milliseconds{0});
+  while (::waitpid(spawned.pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (confined && !stopped) return std::unexpected(stopped.error());
+  return confined;
+}
+
+Result<keeper::Confined> try_sandbox(const std::string& program) {
+  std::string folder = "/tmp/berth-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) return io_failure("make a folder in", "/tmp", errno);
+  Result<keeper::Confined> confined = confine_in(folder, program);
+  BERTH_DO(remove_tree(folder));
+  return confined;
+}
+
+}  // namespace
+
+std::vector<Finding> check_sandbox(const Machine& machine) {
+  const Result<std::string> program = keeper_program(machine.settings);
+  if (!program) return {};  // check_keeper says so
+  const Result<keeper::Confined> made = try_sandbox(*program);
+  if (!made) {
+    return {
+        {"sandbox", Verdict::warn, "cannot be made: " + made.error().message, made.error().remedy}};
+  }
+  const std::string level{name_of(made->level)};
+  const bool strong = made->level == keeper::sandbox::Level::strong;
+  std::string features;
+  for (const std::string& one : made->features) features += (features.empty() ? "" : ", ") + one;
+  std::vector<Finding> findings{
+      {"sandbox", strong ? Verdict::ok : Verdict::warn, "isolation " + level + ": " + features}};
+  for (const keeper::Missing& one : made->missing) {
+    findings.push_back({"sandbox", strong ? Verdict::note : Verdict::warn,
+                        "without " + one.feature + ": " + one.reason, one.remedy});
+  }
+  return findings;
+}
+
+}  // namespace berth::cli::doctor

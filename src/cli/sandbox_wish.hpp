@@ -1,0 +1,26 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "cli/config.hpp"
+#include "cli/console.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace berth::cli {
+
+// One command in a sandbox that is made for it and goes with it.
+struct SandboxWish {
+  bj::object config;  // of the provider `linux`
+  std::vector<std::string> argv;
+  std::vector<std::pair<std::string, std::string>> variables = {};
+  std::string cwd = {};  // empty: the sandbox's own
+  bool passes_stdin = false;
+  bool terminal = false;
+};
+
+// What `berth sandbox run` does, given by whoever can. The answer is the exit code.
+using SandboxCommand = std::function<Result<int>(SandboxWish, Console&, const Settings&)>;
+
+}  // namespace berth::cli

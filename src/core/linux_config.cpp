@@ -1,0 +1,164 @@
+#include "core/linux_config.hpp"
+
+#include "base/json_schema.hpp"
+
+namespace berth::core {
+namespace {
+
+constexpr std::size_t rules_max = 1000;
+
+// One integer field: the same numbers refuse a config and stand in the schema of forms.
+struct Range {
+  std::string_view key;
+  std::optional<std::int64_t> LinuxConfig::* field;
+  std::int64_t low;
+  std::int64_t high;
+  std::string_view says;
+};
+
+constexpr std::int64_t day_ms = 86'400'000;
+
+constexpr Range ranges[] = {
+    {"memoryMb", &LinuxConfig::memory_mb, 16, 1 << 24, "Memory of all its processes, in MiB"},
+    {"swapMb", &LinuxConfig::swap_mb, 0, 1 << 24, "Swap beside the memory, in MiB"},
+    {"pids", &LinuxConfig::pids, 8, 1 << 22, "Processes and threads at a time"},
+    {"cpuWeight", &LinuxConfig::cpu_weight, 1, 10'000, "Share when processors are scarce"},
+    {"diskMb", &LinuxConfig::disk_mb, 1, 1 << 24, "What it may write, in MiB"},
+    {"inodes", &LinuxConfig::inodes, 1024, 1 << 30, "Files that it may make"},
+    {"openFiles", &LinuxConfig::open_files, 16, 1 << 20, "Open files of one process"},
+    {"timeoutMs", &LinuxConfig::timeout_ms, 1, day_ms, "Longest time of one command"},
+};
+constexpr double cpus_low = 0.01;
+constexpr double cpus_high = 4096;
+
+bool is_clean_path(std::string_view path) {
+  const bool plain =
+      std::ranges::none_of(path, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  return path.starts_with('/') && plain && !(std::string{path} + "/").contains("/../");
+}
+
+class Checked {
+ public:
+  Checked(const LinuxConfig& config, JsonIssues& issues) : config_(config), issues_(issues) {}
+
+  void ranges_hold() {
+    for (const Range& range : ranges) {
+      const auto& value = config_.*range.field;
+      if (!value || (*value >= range.low && *value <= range.high)) continue;
+      wrong(range.key,
+            "must be from " + std::to_string(range.low) + " to " + std::to_string(range.high));
+    }
+    if (config_.cpus && !(*config_.cpus >= cpus_low && *config_.cpus <= cpus_high)) {
+      wrong("cpus", "must be from 0.01 to 4096");
+    }
+  }
+
+  void texts_hold() {
+    if (config_.image && config_.image->empty()) {
+      wrong("image", "must be 'host', or the name or digest of an image");
+    }
+    if (config_.workdir && !is_clean_path(*config_.workdir)) {
+      wrong("workdir", "must be an absolute path of the sandbox without '..'");
+    }
+  }
+
+  void nothing_contradicts() {
+    if (config_.swap_mb && !config_.memory_mb) {
+      wrong("swapMb", "limits nothing without memoryMb");
+    }
+    if (config_.inodes && !config_.disk_mb) wrong("inodes", "limits nothing without diskMb");
+    const bool is_host = config_.network == LinuxNetwork::host;
+    if (is_host && config_.egress) {
+      wrong("egress", "cannot be kept with the network of the host; leave network out");
+    }
+    if (is_host && config_.min_isolation == Isolation::strong) {
+      wrong("minIsolation", "cannot be strong with the network of the host");
+    }
+    for (const auto* rules : {egress_list(&LinuxEgress::allow), egress_list(&LinuxEgress::deny)}) {
+      if (rules != nullptr && rules->size() > rules_max) {
+        wrong("egress", "has more than " + std::to_string(rules_max) + " rules");
+      }
+    }
+  }
+
+ private:
+  using Rules = std::optional<std::vector<std::string>>;
+  const std::vector<std::string>* egress_list(Rules LinuxEgress::* list) const {
+    if (!config_.egress || !((*config_.egress).*list)) return nullptr;
+    return &*((*config_.egress).*list);
+  }
+  void wrong(std::string_view key, std::string message) {
+    issues_.add(JsonAt{root_, key}, std::move(message));
+  }
+
+  const LinuxConfig& config_;
+  JsonIssues& issues_;
+  JsonAt root_;
+};
+
+}  // namespace
+
+Result<LinuxConfig> parse_linux_config(const bj::object& config) {
+  JsonIssues issues{UnknownKeys::refuse, "/config"};
+  std::optional<LinuxConfig> found = decode_at<LinuxConfig>(config, JsonAt{}, issues);
+  if (found) {
+    Checked checked{*found, issues};
+    checked.ranges_hold();
+    checked.texts_hold();
+    checked.nothing_contradicts();
+  }
+  if (!issues.list().empty() || !found) {
+    return std::unexpected(std::move(issues).to_error(Errc::unprocessable));
+  }
+  found->provider = linux_provider;
+  if (!found->image) found->image = "host";
+  found->reuse_lease = found->reuse_lease.value_or(false);
+  return *std::move(found);
+}
+
+bj::object to_stored(const LinuxConfig& config) {
+  bj::object all = encode(config).as_object();
+  bj::object out;
+  for (const auto& [key, value] : all) {
+    if (!value.is_null()) out.emplace(key, value);
+  }
+  if (const bj::value* egress = out.if_contains("egress")) {
+    bj::object rules;
+    for (const auto& [key, value] : egress->as_object()) {
+      if (!value.is_null()) rules.emplace(key, value);
+    }
+    out["egress"] = std::move(rules);
+  }
+  return out;
+}
+
+bj::object linux_config_schema() {
+  SchemaBook book{"#/$defs/"};
+  book.schema<LinuxConfig>();
+  bj::object components = book.components();
+  bj::object schema = components.at("LinuxConfig").as_object();
+  components.erase("LinuxConfig");
+  bj::object& properties = schema.at("properties").as_object();
+  // Absent says what null says, so a form is told the plain type.
+  for (auto& [key, property] : properties) {
+    const bj::value plain = property.as_object().at("anyOf").as_array().front();
+    property = plain;
+  }
+  for (const Range& range : ranges) {
+    bj::object& property = properties.at(range.key).as_object();
+    property["minimum"] = range.low;
+    property["maximum"] = range.high;
+    property["description"] = range.says;
+  }
+  bj::object& cpus = properties.at("cpus").as_object();
+  cpus["minimum"] = cpus_low;
+  cpus["maximum"] = cpus_high;
+  cpus["description"] = "Processors, also parts of one";
+  properties.at("image").as_object()["default"] = "host";
+  properties.erase("provider");
+  schema["additionalProperties"] = false;
+  schema["$defs"] = std::move(components);
+  return schema;
+}
+
+}  // namespace berth::core

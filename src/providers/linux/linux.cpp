@@ -1,0 +1,407 @@
+#include "providers/linux/linux.hpp"
+
+#include "base/fault_point.hpp"
+#include "base/files.hpp"
+#include "base/log.hpp"
+#include "base/offload.hpp"
+#include "keeper/client.hpp"
+#include "keeper/sandbox/cgroup.hpp"
+#include "providers/metadata.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+
+namespace berth::providers {
+namespace {
+
+using core::LinuxConfig;
+using execution::KeeperLink;
+using execution::Keepers;
+
+// Longer than a sandbox waits for its next lease before the server destroys it, so that it goes by
+// itself only when there is no server.
+constexpr std::int64_t idle_ms = 45LL * 60 * 1000;
+constexpr std::size_t facts_bytes_max = std::size_t{1} << 20;
+constexpr const char* facts_file = "/sandbox.json";
+constexpr const char* egress_file = "/egress.jsonl";
+
+Result<LinuxConfig> read(const bj::object& config) {
+  BERTH_DO(check_config_is_for(core::linux_provider, config));
+  BERTH_TRY(LinuxConfig read_config, core::parse_linux_config(config));
+  if (read_config.egress) BERTH_DO(policy_of(read_config));
+  return read_config;
+}
+
+bj::object metadata_of(const LinuxConfig& config, const RootLayers& root,
+                       const keeper::Confined& confined) {
+  return {{"provider", core::linux_provider},
+          {"reuseLease", config.reuse_lease.value_or(false)},
+          {"image", config.image.value_or("host")},
+          {"remoteCwd", workdir_of(config, root)},
+          {"imageEnvironment", encode(root.environment)},
+          {"config", core::to_stored(config)},
+          {"isolation", isolation_of(confined)},
+          {"initPid", confined.init_pid}};
+}
+
+// The folder's name: what a stored id is has been ours before, but only a key names a folder.
+Result<std::string> id_of(const SandboxName& name) {
+  if (name.key) return name.key->str();
+  BERTH_TRY(const core::SandboxId id, core::SandboxId::parse(name.provider_lease_id.value_or("")));
+  return id.str();
+}
+
+std::string id_of(const execution::LeaseFacts& lease) {
+  return lease.sandbox_id ? lease.sandbox_id->str() : lease.lease_id.str();
+}
+
+std::vector<std::string> image_environment(const bj::object& metadata) {
+  const bj::value* entries = metadata.if_contains("imageEnvironment");
+  if (entries == nullptr) return {};
+  return decode<std::vector<std::string>>(*entries).value_or(std::vector<std::string>{});
+}
+
+// Looks from the root of the sandbox, so that no link of its leads out of it. Blocks.
+Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path) {
+  BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
+  BERTH_TRY(const Fd root, keeper::KeeperClient{std::move(socket)}.root());
+  const open_how how{.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                     .mode = 0,
+                     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+  const Fd found{
+      static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof(how)))};
+  if (found && path.starts_with('/')) return {};
+  return fail(Errc::working_directory_missing,
+              "working directory " + path + ": is no directory of the sandbox",
+              "name one that its image has, or leave it out");
+}
+
+// With a killed keeper its sandbox dies, wardens and all: only the groups are left, and in them who
+// is still on the way out.
+Result<> end_what_killed_keepers_held() {
+  for (const std::string& group :
+       keeper::sandbox::sweep_leftovers(keeper::sandbox::detect_layout())) {
+    log::warn("sandbox.group_left", {{"group", group}});
+  }
+  return {};
+}
+
+execution::KeeperOptions keepers_of(const LinuxOptions& options) {
+  return {.state_root = options.state_root,
+          .keeper_program = options.keeper_program,
+          .place = "linux",
+          .noun = "sandbox",
+          .after_kill = end_what_killed_keepers_held};
+}
+
+// The steps of a probe, each with its time.
+class Steps {
+ public:
+  template <class T>
+  bool add(std::string name, const Result<T>& outcome, std::string message) {
+    const auto now = std::chrono::steady_clock::now();
+    execution::ProbeStep step{
+        .name = std::move(name),
+        .ok = outcome.has_value(),
+        .duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - since_).count(),
+        .message = outcome ? std::move(message) : outcome.error().message};
+    since_ = now;
+    if (!outcome) {
+      step.code = name_of(outcome.error().code);
+      if (!outcome.error().remedy.empty()) step.remedy = outcome.error().remedy;
+    }
+    steps_.push_back(std::move(step));
+    return outcome.has_value();
+  }
+
+  Verdict verdict(std::string good, bj::object details) && {
+    const auto bad = std::ranges::find(steps_, false, &execution::ProbeStep::ok);
+    const bool ok = bad == steps_.end();
+    std::string summary =
+        ok ? std::move(good) : "This machine cannot make the sandbox: " + bad->message;
+    return {.ok = ok,
+            .summary = std::move(summary),
+            .details = std::move(details),
+            .steps = std::move(steps_)};
+  }
+
+ private:
+  std::vector<execution::ProbeStep> steps_;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& random,
+             const Clock& clock, LinuxOptions options)
+    : keepers_(std::move(executor), pool, keepers_of(options)),
+      random_(random),
+      clock_(clock),
+      images_(std::move(options.images_folder)),
+      ways_out_(options.ways_out) {}
+
+Task<Verdict> Linux::validate(bj::object config) {
+  BERTH_CO_TRY(const LinuxConfig read_config, read(config));
+  co_return Verdict{.ok = true,
+                    .summary = "The config of the Linux sandbox is valid for image " +
+                               read_config.image.value_or("host") + ".",
+                    .details = core::to_stored(read_config)};
+}
+
+Task<Verdict> Linux::probe(bj::object config) {
+  BERTH_CO_TRY(const LinuxConfig wanted, read(config));
+  // Named as any other, so that what a killed server leaves of it is found and removed.
+  const std::string id = core::SandboxId::make(random_, clock_.now()).str();
+  probes_.insert(id);
+  Result<Verdict> verdict = co_await try_sandbox(id, wanted);
+  probes_.erase(id);
+  co_return verdict;
+}
+
+Task<Verdict> Linux::try_sandbox(std::string id, LinuxConfig wanted) {
+  Steps steps;
+  bj::object details{{"provider", core::linux_provider}, {"image", wanted.image.value_or("host")}};
+  const Result<Made> made = co_await make(id, wanted);
+  std::string level;
+  if (made) level = name_of(made->confined.level);
+  if (steps.add("sandbox", made, "A sandbox was made; its isolation is " + level + ".")) {
+    details["isolation"] = isolation_of(made->confined);
+    const Result<> ran = co_await run_inside(id, {"true"});
+    steps.add("command", ran, "A command has run in it.");
+    const Result<> removed = co_await remove(id);
+    steps.add("cleanup", removed, "Nothing is left of it.");
+  }
+  co_return std::move(steps).verdict("This machine makes sandboxes of isolation " + level + ".",
+                                     std::move(details));
+}
+
+Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
+  BERTH_CO_TRY(RootLayers root,
+               co_await offload(keepers_.pool(), [images = images_, image = *config.image, id] {
+                 return images.hold(image, id);
+               }));
+  const std::string folder = keepers_.folder_of(id).path;
+  BERTH_CO_DO(
+      co_await offload(keepers_.pool(), [folder] { return make_directories(folder, 0700); }));
+  const keeper::Confine request{.plan = plan_of(config, root)};
+  BERTH_CO_TRY(const std::optional<keeper::Confined> confined,
+               co_await keepers_.ask<keeper::Confined>(id, request, KeeperLink::usual_limit,
+                                                       Keepers::IfNone::start));
+  if (!confined) {
+    co_return fail(Errc::sandbox_setup_failed, keepers_.name_of(id) + ": its keeper has ended");
+  }
+  fault_point("linux.confined");
+  BERTH_CO_DO(co_await open_way_out(id, config));
+  co_return Made{.confined = *confined, .root = std::move(root)};
+}
+
+// What could not be made whole is removed, so that a refusal leaves nothing.
+Task<Linux::Made> Linux::make(std::string id, LinuxConfig config) {
+  Result<Made> made = co_await confine(id, std::move(config));
+  if (made || made.error().code == Errc::cancelled) co_return made;
+  const Result<> removed = co_await remove(id);
+  if (!removed) {
+    log::warn("sandbox.not_removed", {{"sandbox", id}, {"error", removed.error().message}});
+  }
+  co_return made;
+}
+
+Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
+  if (ways_out_ == nullptr) co_return Result<>{};
+  const execution::KeptFolder folder = keepers_.folder_of(id);
+  co_return co_await ways_out_->open({.id = std::move(id),
+                                      .keeper_folder = folder.keeper(),
+                                      .log_path = folder.path + egress_file,
+                                      .config = std::move(config)});
+}
+
+Task<> Linux::restore_way_out(const LeaseFacts& lease) {
+  const std::string id = id_of(lease);
+  if (ways_out_ == nullptr || ways_out_->is_open(id)) co_return Result<>{};
+  BERTH_CO_TRY(LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  const Result<> opened = co_await open_way_out(id, std::move(config));
+  if (!opened && opened.error().code != Errc::cancelled) {
+    log::warn("sandbox.no_way_out", {{"sandbox", id}, {"error", opened.error().message}});
+  }
+  co_return Result<>{};
+}
+
+Task<> Linux::close() {
+  if (ways_out_ != nullptr) BERTH_CO_DO(co_await ways_out_->close_all());
+  co_return co_await keepers_.close();
+}
+
+Task<> Linux::remove(std::string id) {
+  if (ways_out_ != nullptr) BERTH_CO_DO(co_await ways_out_->close(id));
+  BERTH_CO_DO(co_await keepers_.remove(id));
+  co_return co_await offload(keepers_.pool(),
+                             [images = images_, id] { return images.release(id); });
+}
+
+Task<ProviderLease> Linux::acquire(AcquireLease request) {
+  BERTH_CO_TRY(LinuxConfig config, read(request.config));
+  BERTH_CO_TRY(const std::string id, id_of(SandboxName{.key = request.key}));
+  // A folder has one keeper in its life: what an attempt before this one has left goes first.
+  BERTH_CO_DO(co_await remove(id));
+  BERTH_CO_TRY(const Made made, co_await make(id, config));
+  ProviderLease lease{.provider_lease_id = id,
+                      .metadata = metadata_of(config, made.root, made.confined)};
+  const std::string file = keepers_.folder_of(id).path + facts_file;
+  BERTH_CO_DO(co_await offload(keepers_.pool(), [file, text = encode_text(lease.metadata)] {
+    return replace_file(file, text, 0600);
+  }));
+  co_return lease;
+}
+
+Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string provider_lease_id) {
+  BERTH_CO_TRY(LinuxConfig wanted, read(config));
+  BERTH_CO_TRY(const std::string id,
+               id_of(SandboxName{.provider_lease_id = std::move(provider_lease_id)}));
+  const std::string file = keepers_.folder_of(id).path + facts_file;
+  const Result<bj::object> facts =
+      co_await offload(keepers_.pool(), [file]() -> Result<bj::object> {
+        BERTH_TRY(const std::string text, read_file(file, facts_bytes_max));
+        return decode_text<bj::object>(text);
+      });
+  const Result<> renewed = co_await keepers_.renew(id, keeper::limits::first_deadline_ms);
+  BERTH_CO_TRY(const Keepers::Reached reached, co_await keepers_.reach(id, Keepers::IfNone::tell));
+  // What is only half there is of no use; the fresh one takes its place.
+  if (!facts || !renewed || !reached.link) co_return std::optional<ProviderLease>{};
+  BERTH_CO_DO(co_await open_way_out(id, std::move(wanted)));
+  ProviderLease lease{.provider_lease_id = id, .metadata = *facts};
+  lease.metadata["resumedLease"] = true;
+  co_return std::optional{std::move(lease)};
+}
+
+Task<> Linux::release(bj::object config, SandboxName name, LeaseEnd how) {
+  BERTH_CO_DO(check_config_is_for(core::linux_provider, config));
+  BERTH_CO_TRY(const std::string id, id_of(name));
+  if (how != LeaseEnd::released || !is_true_at(config, "reuseLease")) {
+    co_return co_await remove(id);
+  }
+  const Result<> emptied = co_await empty(id);
+  if (emptied || emptied.error().code == Errc::cancelled) co_return emptied;
+  // What cannot be emptied serves nobody else; the next lease finds it gone and has a fresh one.
+  log::warn("sandbox.not_emptied", {{"sandbox", id}, {"error", emptied.error().message}});
+  co_return co_await remove(id);
+}
+
+Task<> Linux::destroy(bj::object config, SandboxName name) {
+  BERTH_CO_DO(check_config_is_for(core::linux_provider, config));
+  BERTH_CO_TRY(const std::string id, id_of(name));
+  co_return co_await remove(id);
+}
+
+Task<> Linux::empty(std::string id) {
+  BERTH_CO_TRY(const std::optional<keeper::Listing> listing,
+               co_await keepers_.ask<keeper::Listing>(id, keeper::List{}));
+  if (!listing) co_return Result<>{};
+  for (const keeper::Listed& live : listing->live) {
+    BERTH_CO_DO(co_await keepers_.cancel(id, live.exec_id, 0));
+  }
+  constexpr const char* wipe =
+      "rm -rf /tmp/* /tmp/.[!.]* /tmp/..?* /dev/shm/* /dev/shm/.[!.]* /dev/shm/..?*";
+  BERTH_CO_DO(co_await run_inside(id, {"/bin/sh", "-c", wipe}));
+  co_return co_await keepers_.renew(id, idle_ms);
+}
+
+Task<> Linux::run_inside(std::string id, std::vector<std::string> argv) {
+  const keeper::Exec exec{.exec_id = "own-" + make_uuid(random_, clock_.now()),
+                          .argv = std::move(argv),
+                          .environment = {"PATH=" + std::string{usual_path}},
+                          .cwd = "/",
+                          .deadline_ms = 20'000};
+  const std::string what = exec.argv.front();
+  BERTH_CO_TRY(const std::optional<keeper::Started> started,
+               co_await keepers_.ask<keeper::Started>(id, exec));
+  BERTH_CO_TRY(const std::optional<keeper::Ended> ended,
+               co_await keepers_.ask<keeper::Ended>(id, keeper::Wait{.exec_id = exec.exec_id}));
+  const bool succeeded =
+      started && ended && ended->outcome == keeper::Outcome::exited && ended->code == 0;
+  if (succeeded) co_return Result<>{};
+  co_return fail(Errc::command_failed,
+                 keepers_.name_of(id) + ": the command " + what + " has failed in it");
+}
+
+bool Linux::matches(const bj::object& config, const ReusableLease& lease) const {
+  const Result<LinuxConfig> wanted = read(config);
+  const std::optional<bj::object> had = config_from(lease.metadata);
+  return wanted && had && lease.provider_lease_id && !lease.provider_lease_id->empty() &&
+         is_true_at(lease.metadata, "reuseLease") && core::to_stored(*wanted) == *had;
+}
+
+std::optional<bj::object> Linux::config_from(const bj::object& lease_metadata) const {
+  if (text_at(lease_metadata, "provider") != core::linux_provider) return std::nullopt;
+  const bj::value* config = lease_metadata.if_contains("config");
+  if (config == nullptr || !config->is_object()) return std::nullopt;
+  return config->get_object();
+}
+
+Task<std::vector<core::SandboxId>> Linux::held() {
+  BERTH_CO_DO(co_await offload(keepers_.pool(), end_what_killed_keepers_held));
+  BERTH_CO_TRY(const std::vector<std::string> names, co_await keepers_.held());
+  std::vector<core::SandboxId> sandboxes;
+  for (const std::string& name : names) {
+    if (probes_.contains(name)) continue;
+    if (Result<core::SandboxId> id = core::SandboxId::parse(name)) {
+      sandboxes.push_back(*std::move(id));
+    }
+  }
+  co_return sandboxes;
+}
+
+Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
+                                          const std::optional<std::string>& wanted) {
+  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  const auto usual = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
+  if (wanted) {
+    const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
+    BERTH_CO_DO(co_await offload(
+        keepers_.pool(), [folder, path = *wanted] { return expect_folder_inside(folder, path); }));
+  }
+  std::string path{usual_path};
+  for (const std::string& entry : image_environment(lease.metadata)) {
+    if (entry.starts_with("PATH=")) path = entry.substr(5);
+  }
+  co_return execution::Workspace{.cwd = wanted.value_or(usual),
+                                 .home = home_of(config),
+                                 .path = std::move(path),
+                                 .scratch = "/tmp",
+                                 .api_url = ways_out_ ? ways_out_->api_url(config) : std::nullopt};
+}
+
+Task<execution::Started> Linux::start(const LeaseFacts& lease, const execution::Command& command) {
+  BERTH_CO_DO(co_await restore_way_out(lease));
+  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  std::vector<std::string> defaults = image_environment(lease.metadata);
+  if (ways_out_ != nullptr && config.egress) {
+    for (std::string& entry : WaysOut::environment()) defaults.push_back(std::move(entry));
+  }
+  // Never a keeper of its own: that would run the command outside.
+  co_return co_await keepers_.start(id_of(lease), command, Keepers::IfNone::tell,
+                                    std::move(defaults));
+}
+
+Task<execution::Ended> Linux::follow(const LeaseFacts& lease, const std::string& exec_id,
+                                     std::uint64_t offset, execution::OutputTaker& taker) {
+  BERTH_CO_DO(co_await restore_way_out(lease));
+  co_return co_await keepers_.follow(id_of(lease), exec_id, offset, taker);
+}
+
+Task<> Linux::send(const LeaseFacts& lease, const std::string& exec_id, execution::Input input) {
+  return keepers_.send(id_of(lease), exec_id, std::move(input));
+}
+
+Task<> Linux::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+  return keepers_.cancel(id_of(lease), exec_id, grace_ms);
+}
+
+Task<> Linux::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+  return keepers_.renew(id_of(lease), deadline_ms);
+}
+
+}  // namespace berth::providers

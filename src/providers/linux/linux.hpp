@@ -1,0 +1,83 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "execution/keepers.hpp"
+#include "providers/linux/images.hpp"
+#include "providers/linux/ways_out.hpp"
+#include "providers/provider.hpp"
+
+#include <set>
+
+namespace berth::providers {
+
+struct LinuxOptions {
+  std::string state_root;      // a folder of this server's own; each sandbox has one in it
+  std::string keeper_program;  // path of berth-keeper
+  std::string images_folder;
+  WaysOut* ways_out = nullptr;  // none: what has no network has no way out either
+};
+
+// Sandboxes of this machine. Each is held by a keeper of its own, in a folder named by our key, and
+// is found again by it: nothing here needs to survive a restart of the server.
+class Linux final : public Provider, private execution::Execution {
+ public:
+  // The random and the clock outlive it.
+  Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& random, const Clock& clock,
+        LinuxOptions options);
+
+  std::string_view key() const override { return core::linux_provider; }
+  Task<Verdict> validate(bj::object config) override;
+  // A sandbox that runs `true` and is removed again.
+  Task<Verdict> probe(bj::object config) override;
+  Task<ProviderLease> acquire(AcquireLease request) override;
+  Task<std::optional<ProviderLease>> resume(bj::object config,
+                                            std::string provider_lease_id) override;
+  // One that may be reused is emptied of processes and of what lies in /tmp, and then waits.
+  Task<> release(bj::object config, SandboxName name, LeaseEnd how) override;
+  Task<> destroy(bj::object config, SandboxName name) override;
+  bool matches(const bj::object& config, const ReusableLease& lease) const override;
+  std::optional<bj::object> config_from(const bj::object& lease_metadata) const override;
+
+  execution::Execution* execution() override { return this; }
+  Task<std::vector<core::SandboxId>> held() override;
+  Task<> close() override;
+
+ private:
+  using LeaseFacts = execution::LeaseFacts;
+
+  Task<execution::Workspace> realize(const LeaseFacts& lease,
+                                     const std::optional<std::string>& wanted) override;
+  Task<execution::Started> start(const LeaseFacts& lease,
+                                 const execution::Command& command) override;
+  Task<execution::Ended> follow(const LeaseFacts& lease, const std::string& exec_id,
+                                std::uint64_t offset, execution::OutputTaker& taker) override;
+  Task<> send(const LeaseFacts& lease, const std::string& exec_id, execution::Input input) override;
+  Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
+                std::int64_t grace_ms) override;
+  Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
+
+  // The folder, its keeper, and the sandbox around all that the keeper will run.
+  struct Made {
+    keeper::Confined confined;
+    RootLayers root;
+  };
+  Task<Made> confine(std::string id, core::LinuxConfig config);
+  Task<Made> make(std::string id, core::LinuxConfig config);
+  Task<> remove(std::string id);
+  Task<> open_way_out(std::string id, core::LinuxConfig config);
+  // For a lease that a former server acquired. What fails is logged: the command goes on.
+  Task<> restore_way_out(const LeaseFacts& lease);
+  Task<Verdict> try_sandbox(std::string id, core::LinuxConfig config);
+  Task<> empty(std::string id);
+  Task<> run_inside(std::string id, std::vector<std::string> argv);
+
+  execution::Keepers keepers_;
+  Random& random_;
+  const Clock& clock_;
+  HeldImages images_;
+  WaysOut* ways_out_;
+  std::set<std::string> probes_;  // under way, and in nobody's books
+};
+
+}  // namespace berth::providers

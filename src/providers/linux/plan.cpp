@@ -1,0 +1,104 @@
+#include "providers/linux/plan.hpp"
+
+#include <sys/resource.h>
+
+#include <cmath>
+
+namespace berth::providers {
+namespace {
+
+using core::LinuxConfig;
+using keeper::sandbox::Plan;
+
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+// What is usual for a coding agent, and no danger to the machine.
+constexpr std::int64_t usual_memory_mb = 4096;
+constexpr std::int64_t usual_pids = 2048;
+constexpr std::int64_t usual_disk_mb = 2048;
+constexpr std::uint64_t usual_inodes = 500'000;
+constexpr std::uint64_t tmp_part = 2;  // /tmp has as much as the root, over this
+
+std::uint64_t bytes_of(std::int64_t mb) {
+  return static_cast<std::uint64_t>(mb) * mebibyte;
+}
+
+keeper::sandbox::Limits limits_of(const LinuxConfig& config) {
+  return {.memory_bytes = bytes_of(config.memory_mb.value_or(usual_memory_mb)),
+          .swap_bytes = bytes_of(config.swap_mb.value_or(0)),
+          .pids = static_cast<std::uint32_t>(config.pids.value_or(usual_pids)),
+          .cpu_millis = static_cast<std::uint32_t>(std::lround(config.cpus.value_or(0) * 1000)),
+          .cpu_weight = static_cast<std::uint32_t>(config.cpu_weight.value_or(0))};
+}
+
+void weaken(Plan& plan, const LinuxConfig& config) {
+  if (config.network == core::LinuxNetwork::host) plan.allow(keeper::sandbox::AllowHostNetwork{});
+  for (const core::LinuxAllowance what :
+       config.allow.value_or(std::vector<core::LinuxAllowance>{})) {
+    switch (what) {
+      case core::LinuxAllowance::ptrace: plan.allow(keeper::sandbox::AllowPtrace{}); break;
+      case core::LinuxAllowance::nested_user_namespaces:
+        plan.allow(keeper::sandbox::AllowNestedNamespaces{});
+        break;
+    }
+  }
+}
+
+keeper::sandbox::Level level_of(core::Isolation isolation) {
+  switch (isolation) {
+    case core::Isolation::weak: return keeper::sandbox::Level::weak;
+    case core::Isolation::standard: return keeper::sandbox::Level::standard;
+    case core::Isolation::strong: break;
+  }
+  return keeper::sandbox::Level::strong;
+}
+
+}  // namespace
+
+std::string workdir_of(const LinuxConfig& config, const RootLayers& root) {
+  if (config.workdir) return *config.workdir;
+  return root.workdir.starts_with('/') ? root.workdir : std::string{usual_workdir};
+}
+
+std::string home_of(const LinuxConfig& config) {
+  return config.user == core::LinuxUser::root ? "/root" : "/home/user";
+}
+
+Plan plan_of(const LinuxConfig& config, const RootLayers& root) {
+  using keeper::sandbox::Base;
+  using keeper::sandbox::Identity;
+  const std::uint64_t disk = bytes_of(config.disk_mb.value_or(usual_disk_mb));
+  Plan plan{.base = root.layers.empty() ? Base::host : Base::layers,
+            .layers = root.layers,
+            .upper_bytes = disk,
+            .upper_inodes = static_cast<std::uint64_t>(
+                config.inodes.value_or(static_cast<std::int64_t>(usual_inodes))),
+            .tmp_bytes = disk / tmp_part,
+            .identity = config.user == core::LinuxUser::root ? Identity::root : Identity::user,
+            .limits = limits_of(config),
+            .min_level = level_of(config.min_isolation.value_or(core::Isolation::weak))};
+  plan.directories = {home_of(config)};
+  const std::string workdir = workdir_of(config, root);
+  if (workdir != "/") plan.directories.push_back(workdir);
+  if (config.open_files) {
+    const auto files = static_cast<std::uint64_t>(*config.open_files);
+    plan.rlimits.push_back({.resource = RLIMIT_NOFILE, .soft = files, .hard = files});
+  }
+  weaken(plan, config);
+  return plan;
+}
+
+bj::object isolation_of(const keeper::Confined& confined) {
+  bj::array missing;
+  bj::value remedy = nullptr;
+  for (const keeper::Missing& one : confined.missing) {
+    missing.push_back(
+        bj::object{{"feature", one.feature}, {"reason", one.reason}, {"remedy", one.remedy}});
+    if (remedy.is_null() && !one.remedy.empty()) remedy = bj::string(one.remedy);
+  }
+  return {{"level", bj::string(name_of(confined.level))},
+          {"features", bj::array(confined.features.begin(), confined.features.end())},
+          {"missing", std::move(missing)},
+          {"remedy", std::move(remedy)}};
+}
+
+}  // namespace berth::providers

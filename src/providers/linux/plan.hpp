@@ -1,0 +1,34 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "core/linux_config.hpp"
+#include "keeper/messages.hpp"
+
+#include <string>
+#include <vector>
+
+// From what was asked of a sandbox to what the keeper is told, and back to what it became.
+namespace berth::providers {
+
+// What the root of a sandbox is built on. Without layers: this machine's own /usr.
+struct RootLayers {
+  std::vector<std::string> layers = {};       // directories, bottom to top
+  std::vector<std::string> environment = {};  // NAME=value, for what a command is not given
+  std::string workdir = {};                   // empty: the usual one
+};
+
+inline constexpr std::string_view usual_workdir = "/workspace";
+inline constexpr std::string_view usual_path =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+std::string workdir_of(const core::LinuxConfig& config, const RootLayers& root);
+std::string home_of(const core::LinuxConfig& config);
+
+// Asks for a limit on everything, also where the config does not.
+keeper::sandbox::Plan plan_of(const core::LinuxConfig& config, const RootLayers& root);
+
+// {level, features, missing: [{feature, reason, remedy}], remedy}; the last names the first
+// command that would make it stronger.
+bj::object isolation_of(const keeper::Confined& confined);
+
+}  // namespace berth::providers

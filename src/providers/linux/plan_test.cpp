@@ -1,0 +1,83 @@
+#include "providers/linux/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+
+namespace berth::providers {
+namespace {
+
+using keeper::sandbox::Plan;
+
+Plan plan_for(std::string_view config, const RootLayers& root = {}) {
+  const auto parsed = core::parse_linux_config(parse_json(config)->as_object());
+  EXPECT_TRUE(parsed) << parsed.error().message;
+  const Plan plan = plan_of(*parsed, root);
+  const Result<> checked = check(plan);
+  EXPECT_TRUE(checked) << checked.error().message;
+  return plan;
+}
+
+TEST(LinuxPlan, LimitsEverythingAndWeakensNothingWhenNothingIsAsked) {
+  const Plan plan = plan_for("{}");
+  EXPECT_EQ(plan.base, keeper::sandbox::Base::host);
+  EXPECT_EQ(plan.weakenings, 0U);
+  EXPECT_EQ(plan.identity, keeper::sandbox::Identity::user);
+  EXPECT_NE(plan.limits.memory_bytes, 0U);
+  EXPECT_NE(plan.limits.pids, 0U);
+  EXPECT_NE(plan.upper_bytes, 0U);
+  EXPECT_NE(plan.tmp_bytes, 0U);
+  EXPECT_EQ(plan.limits.swap_bytes, 0U);
+  EXPECT_EQ(plan.directories, (std::vector<std::string>{"/home/user", "/workspace"}));
+  EXPECT_EQ(plan.min_level, keeper::sandbox::Level::weak);
+}
+
+TEST(LinuxPlan, CarriesEachLimitOfTheConfig) {
+  const Plan plan = plan_for(R"({"memoryMb": 64, "swapMb": 8, "pids": 20, "cpus": 0.25,
+      "cpuWeight": 7, "diskMb": 10, "inodes": 2000, "openFiles": 99})");
+  EXPECT_EQ(plan.limits, (keeper::sandbox::Limits{.memory_bytes = 64ULL << 20,
+                                                  .swap_bytes = 8ULL << 20,
+                                                  .pids = 20,
+                                                  .cpu_millis = 250,
+                                                  .cpu_weight = 7}));
+  EXPECT_EQ(plan.upper_bytes, 10ULL << 20);
+  EXPECT_EQ(plan.upper_inodes, 2000U);
+  ASSERT_EQ(plan.rlimits.size(), 1U);
+  EXPECT_EQ(plan.rlimits[0].resource, RLIMIT_NOFILE);
+  EXPECT_EQ(plan.rlimits[0].hard, 99U);
+}
+
+TEST(LinuxPlan, OpensOnlyTheDoorThatIsAskedFor) {
+  using namespace keeper::sandbox;
+  EXPECT_EQ(plan_for(R"({"network": "none"})").weakenings, 0U);
+  EXPECT_EQ(plan_for(R"({"network": "host"})").weakenings, AllowHostNetwork::bit);
+  EXPECT_EQ(plan_for(R"({"allow": ["ptrace"]})").weakenings, AllowPtrace::bit);
+  EXPECT_EQ(plan_for(R"({"allow": ["nested_user_namespaces"]})").weakenings,
+            AllowNestedNamespaces::bit);
+}
+
+TEST(LinuxPlan, TakesLayersUserWorkdirAndTheLeastIsolation) {
+  const Plan plan = plan_for(
+      R"({"image": "debian", "user": "root", "workdir": "/srv/app", "minIsolation": "strong"})",
+      {.layers = {"/images/a", "/images/b"}});
+  EXPECT_EQ(plan.base, keeper::sandbox::Base::layers);
+  EXPECT_EQ(plan.layers, (std::vector<std::string>{"/images/a", "/images/b"}));
+  EXPECT_EQ(plan.identity, keeper::sandbox::Identity::root);
+  EXPECT_EQ(plan.directories, (std::vector<std::string>{"/root", "/srv/app"}));
+  EXPECT_EQ(plan.min_level, keeper::sandbox::Level::strong);
+}
+
+TEST(LinuxPlan, TellsTheIsolationWithTheFirstRemedy) {
+  const bj::object told = isolation_of(
+      {.level = keeper::sandbox::Level::standard,
+       .features = {"pid", "net"},
+       .missing = {{.feature = "a", .reason = "old"}, {.feature = "b", .remedy = "do this"}},
+       .init_pid = 7});
+  EXPECT_EQ(told.at("level"), bj::value("standard"));
+  EXPECT_EQ(told.at("features"), bj::value({"pid", "net"}));
+  EXPECT_EQ(told.at("missing").as_array().size(), 2U);
+  EXPECT_EQ(told.at("remedy"), bj::value("do this"));
+}
+
+}  // namespace
+}  // namespace berth::providers

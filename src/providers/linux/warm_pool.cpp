@@ -1,0 +1,133 @@
+#include "providers/linux/warm_pool.hpp"
+
+#include "base/log.hpp"
+#include "core/ids.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace berth::providers {
+namespace {
+
+using namespace std::chrono_literals;
+using keeper::sandbox::Plan;
+
+constexpr auto quiet_before_filling = 50ms;
+constexpr auto tend_every = 5s;
+constexpr auto forgotten_after = 30min;
+constexpr auto first_pause = 1s;
+constexpr int pause_doublings_max = 8;
+// Longer than an old one may wait to be removed.
+constexpr auto lifetime_slack = 5min;
+
+}  // namespace
+
+WarmPool::WarmPool(asio::any_io_executor executor, SpareMaker& maker, Random& random,
+                   const Clock& clock)
+    : maker_(maker), random_(random), clock_(clock), bell_(executor), tasks_(std::move(executor)) {}
+
+WarmPool::Shelf& WarmPool::shelf_for(const Plan& plan) {
+  const auto found = std::ranges::find(shelves_, plan, &Shelf::plan);
+  if (found != shelves_.end()) return *found;
+  return shelves_.emplace_back(Shelf{.plan = plan, .wish = {}, .asked = {}});
+}
+
+std::optional<SpareSandbox> WarmPool::take(const Plan& plan, PoolWish wish) {
+  const Moment now = std::chrono::steady_clock::now();
+  last_asked_ = now;
+  if (wish.size == 0 && shelves_.empty()) return std::nullopt;
+  Shelf& shelf = shelf_for(plan);
+  shelf.wish = wish;
+  shelf.asked = now;
+  const auto is_young = [&](const Ready& ready) { return now - ready.made < wish.age_max; };
+  const auto found = std::ranges::find_if(shelf.ready, is_young);
+  std::optional<SpareSandbox> taken;
+  if (found != shelf.ready.end()) {
+    taken = std::move(found->sandbox);
+    shelf.ready.erase(found);
+  }
+  if (!std::exchange(is_tended_, true)) tasks_.start("pool.tend", tend());
+  bell_.ring();
+  return taken;
+}
+
+bool WarmPool::holds(const std::string& id) const {
+  const auto is_it = [&](const Ready& ready) { return ready.sandbox.id == id; };
+  return id == in_hand_ || std::ranges::any_of(shelves_, [&](const Shelf& shelf) {
+           return std::ranges::any_of(shelf.ready, is_it);
+         });
+}
+
+WarmPool::Shelf* WarmPool::wanting(Moment now) {
+  const auto found = std::ranges::find_if(shelves_, [&](const Shelf& shelf) {
+    return shelf.ready.size() < shelf.wish.size && now >= shelf.again_at;
+  });
+  return found == shelves_.end() ? nullptr : &*found;
+}
+
+Task<> WarmPool::tend() {
+  while (true) {
+    const Moment now = std::chrono::steady_clock::now();
+    co_await retire(now);
+    Shelf* shelf = wanting(now);
+    const Moment quiet_at = last_asked_ + quiet_before_filling;
+    if (shelf != nullptr && now >= quiet_at) {
+      co_await fill(*shelf);
+      continue;
+    }
+    const Result<> rested =
+        co_await bell_.wait_until(shelf != nullptr ? quiet_at : now + tend_every);
+    if (!rested) co_return Result<>{};
+  }
+}
+
+// Shelves are only removed by `retire`, which runs in the same task, so the shelf stays.
+Task<> WarmPool::fill(Shelf& shelf) {
+  in_hand_ = core::SandboxId::make(random_, clock_.now()).str();
+  const auto lifetime = shelf.wish.age_max + lifetime_slack;
+  Result<keeper::Confined> made = co_await maker_.make_spare(in_hand_, shelf.plan, lifetime);
+  const std::string id = std::exchange(in_hand_, {});
+  const Moment now = std::chrono::steady_clock::now();
+  if (made) {
+    shelf.failures = 0;
+    shelf.ready.push_back({.sandbox = {.id = id, .confined = *std::move(made)}, .made = now});
+    co_return Result<>{};
+  }
+  shelf.again_at = now + first_pause * (1 << std::min(shelf.failures++, pause_doublings_max));
+  log::warn("pool.fill_failed", {{"sandbox", id}, {"error", made.error().message}});
+  co_return Result<>{};
+}
+
+Task<> WarmPool::retire(Moment now) {
+  for (Shelf& shelf : shelves_) {
+    if (now - shelf.asked >= forgotten_after) shelf.wish.size = 0;
+    while (!shelf.ready.empty() && (shelf.ready.size() > shelf.wish.size ||
+                                    now - shelf.ready.front().made >= shelf.wish.age_max)) {
+      std::string id = std::move(shelf.ready.front().sandbox.id);
+      shelf.ready.pop_front();
+      co_await remove(std::move(id));
+    }
+  }
+  std::erase_if(shelves_,
+                [](const Shelf& shelf) { return shelf.wish.size == 0 && shelf.ready.empty(); });
+  co_return Result<>{};
+}
+
+// What cannot be removed is found by the sweeper, because nobody knows it any more.
+Task<> WarmPool::remove(std::string id) {
+  in_hand_ = std::move(id);
+  const Result<> removed = co_await maker_.remove_spare(in_hand_);
+  if (!removed) {
+    log::warn("pool.remove_failed", {{"sandbox", in_hand_}, {"error", removed.error().message}});
+  }
+  in_hand_.clear();
+  co_return Result<>{};
+}
+
+Task<> WarmPool::stop() {
+  BERTH_CO_DO(co_await tasks_.stop());
+  for (Shelf& shelf : shelves_) shelf.wish.size = 0;
+  co_return co_await retire(std::chrono::steady_clock::now());
+}
+
+}  // namespace berth::providers

@@ -1,0 +1,88 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "base/task_group.hpp"
+#include "execution/bell.hpp"
+#include "keeper/messages.hpp"
+
+#include <chrono>
+#include <deque>
+#include <list>
+#include <optional>
+#include <string>
+
+namespace berth::providers {
+
+struct SpareSandbox {
+  std::string id;
+  keeper::Confined confined;
+};
+
+// Makes what a pool holds, and removes it.
+class SpareMaker {
+ public:
+  virtual ~SpareMaker() = default;
+  // It goes by itself after its lifetime, in case nobody is left to remove it.
+  virtual Task<keeper::Confined> make_spare(std::string id, keeper::sandbox::Plan plan,
+                                            std::chrono::milliseconds lifetime) = 0;
+  virtual Task<> remove_spare(std::string id) = 0;
+};
+
+struct PoolWish {
+  std::size_t size = 0;
+  std::chrono::milliseconds age_max{};
+};
+
+// Sandboxes that are made before somebody asks for them, each by a plan; one that was taken never
+// comes back. They are made one at a time, and only when nobody has asked for a moment: whoever
+// needs a sandbox now goes first. After a crash they are in nobody's books, and the sweeper removes
+// them as it removes everything of that kind.
+class WarmPool {
+ public:
+  // What is referred to outlives the pool.
+  WarmPool(asio::any_io_executor executor, SpareMaker& maker, Random& random, const Clock& clock);
+
+  // One that is ready and young enough. Either way, as many as are wished for are kept ready for
+  // this plan from now on, until nobody has asked for a while.
+  std::optional<SpareSandbox> take(const keeper::sandbox::Plan& plan, PoolWish wish);
+  // Ready, being made or being removed.
+  bool holds(const std::string& id) const;
+  // Removes all that is ready. Called last.
+  Task<> stop();
+
+ private:
+  using Moment = execution::Bell::Moment;
+  struct Ready {
+    SpareSandbox sandbox;
+    Moment made;
+  };
+  // All for one plan.
+  struct Shelf {
+    keeper::sandbox::Plan plan;
+    PoolWish wish;
+    Moment asked;
+    std::deque<Ready> ready = {};  // the oldest first
+    int failures = 0;              // in a row
+    Moment again_at = {};          // after a failure
+  };
+
+  Shelf& shelf_for(const keeper::sandbox::Plan& plan);
+  Shelf* wanting(Moment now);
+  Task<> tend();
+  Task<> fill(Shelf& shelf);
+  Task<> retire(Moment now);
+  Task<> remove(std::string id);
+
+  SpareMaker& maker_;
+  Random& random_;
+  const Clock& clock_;
+  std::list<Shelf> shelves_;
+  std::string in_hand_;  // the id of the one that is being made or removed
+  Moment last_asked_ = {};
+  bool is_tended_ = false;
+  execution::Bell bell_;
+  TaskGroup tasks_;
+};
+
+}  // namespace berth::providers

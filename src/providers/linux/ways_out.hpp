@@ -1,0 +1,63 @@
+#pragma once
+
+#include "core/linux_config.hpp"
+#include "egress/proxy.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace berth::providers {
+
+// The one way out of each sandbox that has no network: a proxy of this server that listens inside
+// it, and a door to this server's own API beside it.
+class WaysOut {
+ public:
+  // The clock and the pool outlive it.
+  WaysOut(asio::io_context& loop, asio::thread_pool& pool, const Clock& clock);
+
+  // Where this server's own API is, from now on. Without it there is no door to it.
+  void reachable_at(egress::Callback callback) { callback_ = std::move(callback); }
+
+  struct Wish {
+    std::string id;
+    std::string keeper_folder;
+    std::string log_path;
+    core::LinuxConfig config;
+  };
+  // Opens it unless it is open: for a new sandbox, and for one that a former server made.
+  Task<> open(Wish wish);
+  bool is_open(const std::string& id) const { return open_.contains(id); }
+  // Nothing to close is fine.
+  Task<> close(std::string id);
+  Task<> close_all();
+
+  // How the commands of such a sandbox are told of it: http_proxy and the like.
+  static std::vector<std::string> environment();
+  // Under which address they reach this server; nothing when it is not known.
+  std::optional<std::string> api_url(const core::LinuxConfig& config) const;
+
+ private:
+  struct Listeners {
+    Fd proxy;
+    Fd callback;
+  };
+  static Result<Listeners> listeners_in(const std::string& keeper_folder);
+
+  asio::io_context& loop_;
+  asio::thread_pool& pool_;
+  const Clock& clock_;
+  asio::thread_pool lookups_{2};
+  egress::SystemResolver resolver_;
+  std::optional<egress::Callback> callback_;
+  std::map<std::string, std::shared_ptr<egress::Proxy>> open_;  // null: being opened
+};
+
+// The rules of a config; validation_failed names the rule that cannot be read.
+Result<egress::Policy> policy_of(const core::LinuxConfig& config);
+
+}  // namespace berth::providers

@@ -1,0 +1,241 @@
+"""Runs in sandboxes of this machine, from the command line and over the API; what they cannot do, and
+that nothing of them is left."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import runs_support as runs
+from support import BERTH, BerthTest, clean_environment
+
+# Once each start of a server passes them too, when it looks whether this machine makes sandboxes.
+STEPS_OF_A_SANDBOX = ["linux.keeper_started:2", "linux.confined:2", "acquire.acted",
+                      "acquire.recorded", "execute.acted", "execute.recorded", "execute.ended",
+                      "release.intended", "linux.keeper_stopped:2", "release.acted"]
+
+
+def why_no_sandbox():
+    """Nothing where this machine makes sandboxes, else the reason."""
+    done = subprocess.run([BERTH, "sandbox", "run", "--", "true"], capture_output=True, text=True,
+                          env=clean_environment(), timeout=30, check=False)
+    return None if done.returncode == 0 else done.stderr
+
+
+WHY_NOT = why_no_sandbox()
+
+
+def cgroups():
+    """The groups that are there, in every hierarchy; those of others come and go, ours are named."""
+    found = set()
+    for root in Path("/sys/fs/cgroup").glob("**/*berth*"):
+        if root.is_dir():
+            found.add(str(root))
+    return found
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class SandboxTest(BerthTest):
+    def setUp(self):
+        super().setUp()
+        self.groups_before = cgroups()
+        self.addCleanup(self.check_nothing_left)
+
+    def check_nothing_left(self):
+        gone = runs.eventually(lambda: not runs.processes_with(f"berth-keeper hold {self.folder}"))
+        self.assertTrue(gone, runs.processes_with(f"berth-keeper hold {self.folder}"))
+        self.assertTrue(runs.eventually(lambda: cgroups() <= self.groups_before),
+                        cgroups() - self.groups_before)
+        self.assertNotIn(str(self.folder), Path("/proc/self/mountinfo").read_text())
+
+    def check_leases_left(self, server, home=None):
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)),
+                        runs.unfinished_leases(server))
+        folder = (home or self.home) / "sandboxes"
+        self.assertTrue(runs.eventually(lambda: not list(folder.iterdir())), list(folder.iterdir()))
+
+    def environment(self, server, name, **config):
+        made = server.post(f"/api/companies/{server.company()}/environments",
+                           {"name": name, "driver": "sandbox",
+                            "config": {"provider": "linux", **config}})
+        self.assertEqual(made.status, 201, made.text)
+        return made.json["id"]
+
+    def default_sandbox(self, server):
+        rows = server.get(f"/api/companies/{server.company()}/environments").json
+        return next(row["id"] for row in rows if row["name"] == "Sandbox")
+
+    def test_a_new_company_has_a_sandbox_beside_its_local_environment(self):
+        server = self.serve()
+        sandbox = self.default_sandbox(server)
+        made = server.get(f"/api/environments/{sandbox}").json
+        self.assertEqual(made["driver"], "sandbox")
+        self.assertEqual(made["config"]["provider"], "linux")
+        able = server.get(f"/api/companies/{server.company()}/environments/capabilities").json
+        self.assertEqual(able["sandboxProviders"]["linux"]["status"], "supported")
+        schema = able["sandboxProviders"]["linux"]["configSchema"]
+        self.assertEqual(schema["properties"]["network"]["enum"], ["none", "host"])
+
+    def test_a_run_in_it_sees_a_root_of_its_own_and_leaves_nothing(self):
+        server = self.serve()
+        run = runs.start(server, "sh", "-c",
+                         f"echo out; echo err >&2; ls -d {self.home}; id -u; pwd; exit 3",
+                         environmentId=self.default_sandbox(server))
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual((ended["status"], ended["exitCode"]), ("failed", 3), ended)
+        self.assertEqual(runs.output(server, run), "out\n1000\n/workspace\n")
+        self.assertIn("No such file", runs.output(server, run, "stderr"))
+        self.check_leases_left(server)
+        lease = runs.leases(server)[0]
+        self.assertIn(lease["isolation"]["level"], ["weak", "standard", "strong"])
+        self.assertTrue(lease["isolation"]["features"])
+        self.assertEqual(lease["provider"], "linux")
+
+    def test_a_config_that_is_wrong_is_refused_by_its_path(self):
+        server = self.serve()
+        for config, path in [({"memoryMb": "much"}, "/config/memoryMb"), ({"swapMb": 1}, "/config/swapMb"),
+                             ({"imgae": "x"}, "/config/imgae"), ({"network": "bridge"}, "/config/network")]:
+            with self.subTest(config):
+                made = server.post(f"/api/companies/{server.company()}/environments",
+                                   {"name": "x", "driver": "sandbox",
+                                    "config": {"provider": "linux", **config}})
+                self.assertEqual(made.status, 422, made.text)
+                self.assertIn(path, made.text)
+
+    def test_a_run_that_eats_its_memory_is_told_so(self):
+        server = self.serve()
+        run = runs.start(server, "sh", "-c", "head -c 200000000 /dev/zero | tail -c 150000000 | wc -c",
+                         environmentId=self.environment(server, "small", memoryMb=64))
+        ended = runs.wait_for_end(server, run)
+        if ended["status"] == "succeeded":
+            self.skipTest("no cgroup limits memory here")
+        self.assertEqual(ended["errorCode"], "out_of_memory", ended)
+        self.check_leases_left(server)
+
+    def test_a_missing_image_fails_the_run_and_leaves_nothing(self):
+        server = self.serve()
+        run = runs.start(server, "true", environmentId=self.environment(server, "x", image="nothing"))
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual(ended["status"], "failed", ended)
+        self.assertIn("nothing", ended["error"])
+        self.check_leases_left(server)
+
+    def test_a_test_of_the_environment_tells_its_steps_and_isolation(self):
+        server = self.serve()
+        told = server.post(f"/api/environments/{self.default_sandbox(server)}/probe", {})
+        self.assertEqual(told.status, 200, told.text)
+        self.assertTrue(told.json["ok"], told.text)
+        draft = server.post(f"/api/companies/{server.company()}/environments/probe-config",
+                            {"driver": "sandbox", "config": {"provider": "linux"}})
+        self.assertTrue(draft.json["ok"], draft.text)
+        self.assertEqual([step["name"] for step in draft.json["steps"]],
+                         ["sandbox", "command", "cleanup"])
+        self.assertIn("level", draft.json["details"]["isolation"])
+        self.check_leases_left(server)
+
+    def test_cancel_timeout_and_stdin_reach_into_it(self):
+        server = self.serve()
+        sandbox = self.default_sandbox(server)
+        run = runs.start(server, "sh", "-c", "echo ready; exec sleep 100", environmentId=sandbox)
+        self.assertTrue(runs.eventually(lambda: runs.output(server, run) == "ready\n"))
+        server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "cancelled")
+        run = runs.start(server, "sleep", "100", environmentId=sandbox, timeoutMs=500)
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "timed_out")
+        piped = self.run_berth("--home", self.home, "run", "-e", "Sandbox", "--", "cat", stdin="through\n")
+        self.assertEqual((piped.returncode, piped.stdout), (0, "through\n"), piped.stderr)
+        self.check_leases_left(server)
+
+    def test_a_reused_sandbox_keeps_its_files_and_nothing_else(self):
+        server = self.serve()
+        kept = self.environment(server, "kept", reuseLease=True)
+        first = runs.start(server, "sh", "-c", "echo mine > file; echo x > /tmp/x", environmentId=kept)
+        self.assertEqual(runs.wait_for_end(server, first)["status"], "succeeded")
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        second = runs.start(server, "sh", "-c", "cat file; ls -A /tmp", environmentId=kept)
+        self.assertEqual(runs.wait_for_end(server, second)["status"], "succeeded")
+        self.assertEqual(runs.output(server, second), "mine\n")
+        for lease in runs.leases(server):
+            server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
+        self.check_leases_left(server)
+
+    def test_the_death_of_the_server_at_every_step_leaves_no_sandbox(self):
+        for step in STEPS_OF_A_SANDBOX:
+            with self.subTest(step):
+                home = self.folder / step.replace(":", "-")
+                first = self.serve(home=home, BERTH_FAULT_POINT=step)
+                run = runs.start(first, "sh", "-c", "echo begin; sleep 0.2; echo end",
+                                 environmentId=self.default_sandbox(first))
+                self.assertEqual(first.process.wait(30), -signal.SIGKILL, f"{step} was not passed")
+                again = self.serve(home=home)
+                ended = runs.wait_for_end(again, run)
+                self.assertEqual(ended["status"], "succeeded", ended)
+                self.assertEqual(runs.output(again, run), "begin\nend\n")
+                self.check_leases_left(again, home)
+                again.stop()
+
+
+class CommandLine(unittest.TestCase):
+    """`berth sandbox run`, as root and as an ordinary user; no server takes part."""
+
+    def sandbox(self, *words, user=None, stdin="", **more):
+        prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        return subprocess.run([*prefix, BERTH, "sandbox", "run", *words], input=stdin,
+                              capture_output=True, text=True, timeout=60, check=False,
+                              env=clean_environment(HOME="/nonexistent"), **more)
+
+    def users(self):
+        yield None
+        if os.geteuid() == 0 and os.access(BERTH, os.X_OK):
+            yield 65534
+
+    def each_user(self):
+        for user in self.users():
+            probe = self.sandbox("--", "true", user=user)
+            with self.subTest(user=user):
+                if probe.returncode != 0:
+                    self.skipTest(f"no sandbox for {user}: {probe.stderr}")
+                yield user
+
+    def folders(self):
+        return {path for path in Path(tempfile.gettempdir()).glob("berth-??????")}
+
+    def test_streams_and_exit_code_pass_through_and_nothing_is_left(self):
+        for user in self.each_user():
+            before = self.folders()
+            done = self.sandbox("--", "sh", "-c", "cat; echo err >&2; exit 7", user=user, stdin="in\n")
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (7, "in\n", "err\n"))
+            done = self.sandbox("--", "sh", "-c", "kill -9 $$", user=user)
+            self.assertEqual(done.returncode, 137, done.stderr)
+            self.assertEqual(self.folders() - before, set())
+
+    def test_a_limit_of_time_and_a_command_that_is_missing_have_their_codes(self):
+        for user in self.each_user():
+            self.assertEqual(self.sandbox("--timeout", "300ms", "--", "sleep", "9", user=user).returncode, 124)
+            missing = self.sandbox("--", "no-such-command", user=user)
+            self.assertEqual(missing.returncode, 125)
+            self.assertIn("no-such-command", missing.stderr)
+
+    def test_it_has_no_network_and_not_our_files(self):
+        for user in self.each_user():
+            done = self.sandbox("--", "sh", "-c", f"ls {BERTH}; cat /proc/net/dev | wc -l", user=user)
+            self.assertIn("No such file", done.stderr)
+            self.assertEqual(done.stdout, "3\n", done.stdout)
+
+    def test_an_interrupt_ends_the_command(self):
+        for user in self.each_user():
+            prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+            process = subprocess.Popen([*prefix, BERTH, "sandbox", "run", "--", "sh", "-c",
+                                        "echo ready; sleep 100"],
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                       env=clean_environment(HOME="/nonexistent"))
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(30), 130)
+            process.stdout.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

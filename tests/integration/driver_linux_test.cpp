@@ -1,0 +1,196 @@
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "drivers/sandbox.hpp"
+#include "integration/driver_contract.hpp"
+#include "keeper/process_tree.hpp"
+#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/state_folder.hpp"
+#include "providers/linux/linux.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+// The contract over the sandbox driver with the provider `linux`, and what that provider promises
+// beyond it.
+namespace berth::driver_test {
+namespace {
+
+using namespace drivers;
+
+// What a process calls itself in the innermost of its pid namespaces.
+pid_t own_pid_of(pid_t pid) {
+  std::ifstream status{"/proc/" + std::to_string(pid) + "/status"};
+  std::string line;
+  while (std::getline(status, line)) {
+    if (!line.starts_with("NSpid:")) continue;
+    return static_cast<pid_t>(
+        std::strtol(line.c_str() + line.find_last_of("\t ") + 1, nullptr, 10));
+  }
+  return 0;
+}
+
+class LinuxPlace final : public DriverPlace {
+ public:
+  std::unique_ptr<Driver> make_driver(asio::any_io_executor executor,
+                                      asio::thread_pool& pool) override {
+    auto& providers = providers_.emplace_back(std::make_unique<providers::BuiltInProviders>());
+    providers->add(std::make_unique<providers::Linux>(
+        std::move(executor), pool, random_, clock_,
+        providers::LinuxOptions{.state_root = root(),
+                                .keeper_program = BERTH_KEEPER,
+                                .images_folder = folder_.file("images")}));
+    return std::make_unique<Sandbox>(*providers);
+  }
+  bj::object config() const override { return {{"provider", "linux"}}; }
+  pid_t keeper_of(const LeaseFacts& lease) const override {
+    const auto found = keeper::look_at_keeper(root() + "/" + lease.lease_id.str() + "/keeper");
+    return found ? found->card.pid : 0;
+  }
+  pid_t pid_here(const LeaseFacts& lease, pid_t pid_there) const override {
+    for (const pid_t process : keeper::descendants_of(keeper_of(lease))) {
+      if (own_pid_of(process) == pid_there) return process;
+    }
+    return 0;
+  }
+  // Folders of sandboxes, mounts that anybody sees, and control groups whose keeper is gone.
+  std::vector<std::string> leftovers() const override {
+    std::vector<std::string> left = names_in(root()).value_or(std::vector<std::string>{});
+    std::ifstream mounts{"/proc/self/mountinfo"};
+    std::string line;
+    while (std::getline(mounts, line)) {
+      if (line.contains(root())) left.push_back(line);
+    }
+    for (std::string& group : find_leftovers(keeper::sandbox::detect_layout())) {
+      left.push_back(std::move(group));
+    }
+    return left;
+  }
+  std::string root() const { return folder_.file("sandboxes"); }
+
+ private:
+  tests::TemporaryFolder folder_;
+  SystemRandom random_;
+  SystemClock clock_;
+  std::vector<std::unique_ptr<providers::BuiltInProviders>> providers_;
+};
+
+std::unique_ptr<DriverPlace> make_linux_place() {
+  return std::make_unique<LinuxPlace>();
+}
+
+INSTANTIATE_TEST_SUITE_P(Linux, DriverContract, testing::Values(&make_linux_place));
+INSTANTIATE_TEST_SUITE_P(Linux, CommandContract, testing::Values(&make_linux_place));
+
+class LinuxSandbox : public CommandContract {
+ protected:
+  const LinuxPlace& linux_place() { return static_cast<const LinuxPlace&>(place()); }
+  AcquireRequest request_with(bj::object more) {
+    AcquireRequest wanted = request();
+    for (const auto& [key, value] : more) wanted.lease.config[key] = value;
+    return wanted;
+  }
+  std::string said_by(const LeaseFacts& where, std::string script) {
+    Command command = shell(std::move(script));
+    const Result<Started> started = await(driver().start(where, command));
+    EXPECT_TRUE(started) << started.error().message;
+    Collected output;
+    const Result<Ended> ended = await(driver().follow(where, command.exec_id, 0, output));
+    EXPECT_TRUE(ended) << ended.error().message;
+    return output.out + output.err;
+  }
+  LeaseFacts acquired(const AcquireRequest& wanted) {
+    LeaseFacts facts = wanted.lease.clone();
+    const Result<Acquired> made = await(driver().acquire(wanted));
+    EXPECT_TRUE(made) << made.error().message;
+    if (made) {
+      facts.provider_lease_id = made->provider_lease_id;
+      facts.metadata = made->metadata;
+    }
+    return facts;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Place, LinuxSandbox, testing::Values(&make_linux_place));
+
+TEST_P(LinuxSandbox, ALeaseTellsItsIsolationAndTheConfigThatItsTeardownNeeds) {
+  const bj::object& metadata = lease().metadata;
+  ASSERT_TRUE(metadata.contains("isolation"));
+  const bj::object& isolation = metadata.at("isolation").as_object();
+  EXPECT_FALSE(isolation.at("level").as_string().empty());
+  EXPECT_FALSE(isolation.at("features").as_array().empty());
+  EXPECT_TRUE(isolation.contains("missing"));
+  EXPECT_TRUE(isolation.contains("remedy"));
+  EXPECT_EQ(metadata.at("config").at("provider"), bj::value("linux"));
+  LeaseFacts changed = lease().clone();
+  changed.config = {{"provider", "gone"}};
+  EXPECT_TRUE(await(driver().release(changed, core::LeaseEvent::release_succeeded)));
+  EXPECT_EQ(place().leftovers(), std::vector<std::string>{});
+}
+
+TEST_P(LinuxSandbox, ACommandSeesNeitherOurProcessesNorOurFolders) {
+  const std::string processes = said_by(lease(), "ls -d /proc/[0-9]* | wc -l; cat /proc/1/comm");
+  EXPECT_LT(std::strtol(processes.c_str(), nullptr, 10), 12) << processes;
+  const std::string folder = said_by(lease(), "ls -d " + linux_place().root() + " 2>&1; id -u");
+  EXPECT_TRUE(folder.contains("No such file")) << folder;
+  EXPECT_FALSE(folder.ends_with("\n0\n")) << folder;
+}
+
+TEST_P(LinuxSandbox, AConfigThatAsksForMoreThanIsPossibleIsRefusedAndLeavesNothing) {
+  // The host's network is never a part of a strong sandbox, on any machine.
+  const AcquireRequest wanted =
+      request_with({{"network", "host"}, {"minIsolation", "standard"}, {"allow", {"ptrace"}}});
+  const Result<Acquired> refused = await(driver().acquire(wanted));
+  if (refused) {
+    EXPECT_TRUE(await(driver().destroy(wanted.lease)));
+    GTEST_SKIP() << "this machine calls a sandbox with the host's network standard";
+  }
+  EXPECT_EQ(refused.error().code, Errc::isolation_too_weak) << refused.error().message;
+  EXPECT_FALSE(std::filesystem::exists(linux_place().root() + "/" + wanted.lease.lease_id.str()));
+}
+
+TEST_P(LinuxSandbox, AnImageThatIsNotThereIsSaidSoAndLeavesNothing) {
+  const AcquireRequest wanted = request_with({{"image", "no-such-image"}});
+  const Result<Acquired> refused = await(driver().acquire(wanted));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::image_not_found) << refused.error().message;
+  EXPECT_FALSE(std::filesystem::exists(linux_place().root() + "/" + wanted.lease.lease_id.str()));
+}
+
+TEST_P(LinuxSandbox, AReusableSandboxWaitsEmptyOfProcessesAndTemporaryFiles) {
+  AcquireRequest wanted = request_with({{"reuseLease", true}});
+  LeaseFacts first = acquired(wanted);
+  EXPECT_EQ(said_by(first, "echo kept > file; echo gone > /tmp/file; echo gone > /dev/shm/.f"), "");
+  Command left = shell("sleep 1000");
+  ASSERT_TRUE(await(driver().start(first, left)));
+  ASSERT_TRUE(await(driver().release(first, core::LeaseEvent::release_succeeded)));
+  restart_driver();
+  wanted.reusable_id = first.provider_lease_id;
+  const Result<Acquired> resumed = await(driver().acquire(wanted));
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_TRUE(resumed->resumed);
+  EXPECT_EQ(resumed->provider_lease_id, first.provider_lease_id);
+  EXPECT_TRUE(resumed->metadata.contains("isolation"));
+  EXPECT_EQ(said_by(first, "cat file; ls -A /tmp /dev/shm; ps ax | grep -c '[s]leep 1000'"),
+            "kept\n/dev/shm:\n\n/tmp:\n0\n");
+  ASSERT_TRUE(await(driver().release(first, core::LeaseEvent::release_failed)));
+  EXPECT_FALSE(std::filesystem::exists(linux_place().root() + "/" + first.lease_id.str()));
+  const Result<Acquired> fresh = await(driver().acquire(wanted));
+  ASSERT_TRUE(fresh) << fresh.error().message;
+  EXPECT_FALSE(fresh->resumed);
+  EXPECT_EQ(said_by(first, "ls -A"), "");
+  EXPECT_TRUE(await(driver().destroy(first)));
+}
+
+TEST_P(LinuxSandbox, WhatThisMachineHoldsIsNamed) {
+  const auto held = await(driver().held_sandboxes());
+  ASSERT_TRUE(held) << held.error().message;
+  ASSERT_EQ(held->size(), 1U);
+  EXPECT_EQ(held->front().id.str(), lease().lease_id.str());
+  EXPECT_EQ(held->front().provider, "linux");
+}
+
+}  // namespace
+}  // namespace berth::driver_test
