@@ -138,7 +138,7 @@ SetupReport enter(const Setup& setup) {
   if (!plan.allows<AllowHostNetwork>()) BERTH_STEP(network, bring_up_loopback());
   BERTH_STEP(hostname, set_hostname(plan.hostname));
   BERTH_STEP(namespaces, failed(::unshare(CLONE_NEWCGROUP)));
-  BERTH_STEP(rlimits, set_rlimits(plan.rlimits));
+  BERTH_STEP(rlimits, set_rlimits(plan));
   BERTH_STEP(enter_ids, join_ids(setup));
   note_features(*root, setup, report.features);
   Fd upper = root->take_upper();

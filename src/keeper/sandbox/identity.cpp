@@ -38,11 +38,17 @@ int set_capabilities(std::uint64_t kept) {
 
 }  // namespace
 
-int set_rlimits(const std::vector<Rlimit>& rlimits) {
+int set_rlimits(const Plan& plan) {
   constexpr rlimit none{.rlim_cur = 0, .rlim_max = 0};
   // A core file would be written by the kernel, outside of every limit but this.
   if (::setrlimit(RLIMIT_CORE, &none) != 0) return errno;
-  for (const Rlimit& wanted : rlimits) {
+  // The kernel counts this for the ids of the sandbox alone. Where there is no control group it is
+  // all that stops a fork bomb; where there is one, it stops nothing that the group would not.
+  if (plan.limits.pids != 0) {
+    const rlimit processes{.rlim_cur = plan.limits.pids, .rlim_max = plan.limits.pids};
+    if (::setrlimit(RLIMIT_NPROC, &processes) != 0) return errno;
+  }
+  for (const Rlimit& wanted : plan.rlimits) {
     const rlimit limit{.rlim_cur = wanted.soft, .rlim_max = wanted.hard};
     if (::syscall(SYS_prlimit64, 0, wanted.resource, &limit, nullptr) != 0) return errno;
   }
