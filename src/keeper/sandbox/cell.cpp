@@ -46,17 +46,17 @@ std::uint32_t base_of(const Plan& plan) {
 
 // What the child is given, and the descriptors that this refers to.
 struct Preparation {
-  Fd ids;
-  std::vector<Fd> bind_ids;
+  UserNamespace ids;
+  std::vector<UserNamespace> bind_ids;
   MountMaps maps;
   Owners owners;
 };
 
 // In the sandbox, whoever owns a bound directory on the disk is the sandbox's user.
-Result<Fd> map_for_bind(const Bind& bind, uid_t user) {
+Result<UserNamespace> map_for_bind(const Bind& bind, uid_t user) {
   struct stat source{};
-  if (::stat(bind.source.c_str(), &source) != 0) return Fd{};  // enter() says so, with its name
-  return make_user_namespace({.inside = source.st_uid, .outside = user, .count = 1});
+  if (::stat(bind.source.c_str(), &source) != 0) return UserNamespace{};  // enter() says so
+  return UserNamespace::make({.inside = source.st_uid, .outside = user, .count = 1});
 }
 
 Result<Preparation> prepare_range(const Plan& plan) {
@@ -66,10 +66,10 @@ Result<Preparation> prepare_range(const Plan& plan) {
                  .root = base,
                  .user = base + (plan.identity == Identity::user ? user_id : 0)};
   BERTH_TRY(made.ids,
-            make_user_namespace({.inside = 0, .outside = base, .count = plan_limits::ids}));
+            UserNamespace::make({.inside = 0, .outside = base, .count = plan_limits::ids}));
   made.maps.layers = made.ids.get();
   for (const Bind& bind : plan.binds) {
-    BERTH_TRY(Fd ids, map_for_bind(bind, made.owners.user));
+    BERTH_TRY(UserNamespace ids, map_for_bind(bind, made.owners.user));
     made.maps.binds.push_back(ids.get());
     made.bind_ids.push_back(std::move(ids));
   }

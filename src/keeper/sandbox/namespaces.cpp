@@ -32,19 +32,6 @@ int write_once(const std::string& path, std::string_view text) {
   return ::write(file.get(), text.data(), text.size()) < 0 ? errno : 0;
 }
 
-// Lives only as long as somebody looks at its namespace.
-struct Dummy {
-  pid_t pid = 0;
-  Dummy() = default;
-  Dummy(const Dummy&) = delete;
-  Dummy& operator=(const Dummy&) = delete;
-  ~Dummy() {
-    if (pid <= 0) return;
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-  }
-};
-
 }  // namespace
 
 NewProcess fork_into(std::uint64_t namespaces, int cgroup_directory) {
@@ -62,23 +49,32 @@ NewProcess fork_into(std::uint64_t namespaces, int cgroup_directory) {
   return {.pid = static_cast<pid_t>(pid), .handle = Fd{pid > 0 ? handle : -1}};
 }
 
-Result<Fd> make_user_namespace(const IdMap& map) {
-  Dummy dummy;
-  dummy.pid = static_cast<pid_t>(
+Result<UserNamespace> UserNamespace::make(const IdMap& map) {
+  UserNamespace made;
+  made.maker_ = static_cast<pid_t>(
       ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
-  if (dummy.pid < 0) return io_failure("clone", "a user namespace", errno);
-  if (dummy.pid == 0) {
+  if (made.maker_ < 0) {
+    made.maker_ = 0;
+    return io_failure("clone", "a user namespace", errno);
+  }
+  if (made.maker_ == 0) {
     while (true) ::pause();
   }
-  const std::string process = "/proc/" + std::to_string(dummy.pid);
-  for (const char* file : {"/uid_map", "/gid_map"}) {
-    if (const int error_number = write_once(process + file, line_of(map)); error_number != 0) {
-      return io_failure("map ids of", "a user namespace", error_number);
-    }
+  const std::string process = "/proc/" + std::to_string(made.maker_);
+  int error_number = write_once(process + "/uid_map", line_of(map));
+  if (error_number == 0) error_number = write_once(process + "/gid_map", line_of(map));
+  if (error_number == 0) {
+    made.handle_ = Fd{::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!made.handle_) error_number = errno;
   }
-  Fd held{::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!held) return io_failure("open", process + "/ns/user", errno);
-  return held;
+  // Waited for later, when it has had time to die.
+  ::kill(made.maker_, SIGKILL);
+  if (error_number != 0) return io_failure("map ids of", "a user namespace", error_number);
+  return made;
+}
+
+UserNamespace::~UserNamespace() {
+  if (maker_ > 0) ::waitpid(maker_, nullptr, 0);
 }
 
 int map_own_id(const IdMap& users, const IdMap& groups) {

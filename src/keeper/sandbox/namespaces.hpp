@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace berth::keeper::sandbox {
 
@@ -17,8 +18,27 @@ struct IdMap {
   std::uint32_t count = 1;
 };
 
-// A user namespace with this map for users and groups, held by the descriptor alone. Needs root.
-Result<Fd> make_user_namespace(const IdMap& map);
+// A user namespace that nobody is in, to be entered or to be given to mounts.
+class UserNamespace {
+ public:
+  UserNamespace() = default;
+  // With this map for users and groups. Needs root.
+  static Result<UserNamespace> make(const IdMap& map);
+  ~UserNamespace();
+  UserNamespace(UserNamespace&& other) noexcept
+      : maker_(std::exchange(other.maker_, 0)), handle_(std::move(other.handle_)) {}
+  UserNamespace& operator=(UserNamespace&& other) noexcept {
+    std::swap(maker_, other.maker_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+
+  int get() const { return handle_.get(); }
+
+ private:
+  pid_t maker_ = 0;  // its first process, which has been killed and is to be waited for
+  Fd handle_;
+};
 
 struct NewProcess {
   pid_t pid = 0;  // 0 in the child
