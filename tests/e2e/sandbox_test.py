@@ -1,10 +1,12 @@
 """Runs in sandboxes of this machine, from the command line and over the API; what they cannot do, and
 that nothing of them is left."""
 
+import http.server
 import os
 import signal
 import subprocess
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -160,6 +162,86 @@ class SandboxTest(BerthTest):
         for lease in runs.leases(server):
             server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
         self.check_leases_left(server)
+
+    def test_less_isolation_than_asked_for_is_refused(self):
+        server = self.serve()
+        asked = self.environment(server, "asked", network="host", minIsolation="standard")
+        run = runs.start(server, "true", environmentId=asked)
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual((ended["status"], ended["errorCode"]), ("failed", "isolation_too_weak"), ended)
+        self.check_leases_left(server)
+
+    def serve_file(self, text):
+        """A web server on a port of loopback that answers everything with the text."""
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server.server_address[1]
+
+    @unittest.skipUnless(os.access("/usr/bin/curl", os.X_OK), "there is no curl to try with")
+    def test_the_way_out_leads_where_the_rules_allow_and_nowhere_else(self):
+        allowed, denied = self.serve_file("let out\n"), self.serve_file("not for you\n")
+        server = self.serve()
+        rules = {"allow": [f"127.0.0.1:{allowed}"]}
+        web = self.environment(server, "web", egress=rules)
+        script = ("echo $http_proxy; "
+                  f"curl -s --noproxy '' http://127.0.0.1:{allowed}/; "
+                  f"curl -s -o /dev/null -w '%{{http_code}}\n' --noproxy '' http://127.0.0.1:{denied}/; "
+                  f"curl -s --noproxy '*' http://127.0.0.1:{denied}/ || echo no route")
+        run = runs.start(server, "sh", "-c", script, environmentId=web)
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual(ended["status"], "succeeded", runs.output(server, run, "stderr"))
+        self.assertEqual(runs.output(server, run),
+                         "http://127.0.0.1:3128\nlet out\n403\nno route\n")
+        wrong = server.post(f"/api/companies/{server.company()}/environments",
+                            {"name": "x", "driver": "sandbox",
+                             "config": {"provider": "linux", "egress": {"allow": ["http://a"]}}})
+        self.assertIn(wrong.status, (400, 422), wrong.text)
+        self.assertIn("allow", wrong.text)
+        self.check_leases_left(server)
+
+    @unittest.skipUnless(os.access("/usr/bin/curl", os.X_OK), "there is no curl to try with")
+    def test_a_run_reaches_this_server_and_goes_on_to_after_it_was_killed(self):
+        first = self.serve()
+        script = "curl -s $BERTH_API_URL/api/health; echo; sleep 3; curl -s $BERTH_API_URL/api/health"
+        run = runs.start(first, "sh", "-c", script, environmentId=self.default_sandbox(first))
+        runs.wait_until(first, run, {"running"})
+        first.kill()
+        again = self.serve()
+        ended = runs.wait_for_end(again, run)
+        self.assertEqual(ended["status"], "succeeded", runs.output(again, run, "stderr"))
+        self.assertEqual(runs.output(again, run).count('"ok"'), 2, runs.output(again, run))
+        self.check_leases_left(again)
+
+    def test_one_more_command_runs_in_a_sandbox_that_is_held(self):
+        server = self.serve()
+        run = runs.start(server, "sh", "-c", "echo here > file; exec sleep 100",
+                         environmentId=self.default_sandbox(server))
+        runs.wait_until(server, run, {"running"})
+        lease = runs.leases(server)[0]["id"]
+        listed = self.run_berth("--home", self.home, "sandbox", "ls")
+        self.assertIn(lease, listed.stdout)
+        done = self.run_berth("--home", self.home, "exec", lease, "--", "sh", "-c",
+                              "until cat file; do sleep 0.1; done; id -u; echo err >&2; exit 5")
+        self.assertEqual((done.returncode, done.stdout), (5, "here\n1000\n"), done.stderr)
+        self.assertTrue(done.stderr.endswith("err\n"), done.stderr)
+        server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+        self.check_leases_left(server)
+        over = server.post(f"/api/environment-leases/{lease}/exec", {"argv": ["true"]})
+        self.assertEqual(over.status, 409, over.text)
 
     def test_the_death_of_the_server_at_every_step_leaves_no_sandbox(self):
         for step in STEPS_OF_A_SANDBOX:
