@@ -67,9 +67,8 @@ class TreeCopy {
   Result<> copy_content(int folder, const std::string& path) {
     if (options_.kind == TreeKind::upper) BERTH_DO(copy_folder_attributes(folder, path));
     BERTH_TRY(const std::vector<std::string> names, names_of(folder, path));
-    for (const std::string& name : names) {
-      BERTH_DO(copy_entry(folder, name, path.empty() ? name : path + "/" + name));
-    }
+    const std::string prefix = path.empty() ? "" : path + "/";
+    for (const std::string& name : names) BERTH_DO(copy_entry(folder, name, prefix + name));
     return {};
   }
 

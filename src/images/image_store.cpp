@@ -1,6 +1,7 @@
 #include "images/image_store.hpp"
 
 #include "base/clock.hpp"
+#include "base/fault_point.hpp"
 #include "base/files.hpp"
 #include "base/remove_tree.hpp"
 #include "base/text.hpp"
@@ -25,6 +26,12 @@ std::string thing_of(std::string_view digest) {
   std::string thing{digest};
   std::ranges::replace(thing, ':', '-');
   return thing;
+}
+
+std::string digest_of(std::string_view thing) {
+  std::string digest{thing};
+  std::ranges::replace(digest, '-', ':');
+  return digest;
 }
 
 std::unexpected<Error> not_found(std::string_view named) {
@@ -115,7 +122,9 @@ Result<> ImageStore::publish(Draft draft, const std::string& digest, const Image
   Draft unnamed;  // removed after the lock is gone
   BERTH_TRY(const Fd held, folder_.lock());
   const bool fresh = !folder_.contains(thing);
+  fault_point("image.unpacked");
   if (fresh) BERTH_DO(folder_.publish(std::move(draft), thing));
+  fault_point("image.published");
   Result<> named = replace_file(name_file(name), digest + "\n", 0600);
   if (!named && fresh) {
     BERTH_TRY(unnamed, folder_.retire(thing));
@@ -144,7 +153,7 @@ Result<Image> ImageStore::read(const std::string& thing) const {
   if (!record) {
     return fail(Errc::image_invalid,
                 folder_.place_of(thing) + "/image.json: " + record.error().message,
-                "remove the image and import it again");
+                "'berth image gc' removes it; import it again afterwards");
   }
   Image image{*std::move(record), {}, folder_.holders(thing)};
   BERTH_TRY(image.names, names_for(image.digest));
@@ -211,6 +220,7 @@ Result<Removed> ImageStore::remove(std::string_view named) const {
   if (removed.names.size() == image.names.size()) {
     if (!image.holders.empty()) return in_use(image);
     BERTH_TRY(going, folder_.retire(thing_of(image.digest)));
+    fault_point("image.retired");
     removed.digests = {image.digest};
     removed.bytes = image.bytes;
   }
@@ -240,17 +250,19 @@ Result<Removed> ImageStore::gc() const {
   BERTH_TRY(removed.drafts, folder_.sweep());
   std::vector<Draft> going;
   BERTH_TRY(const Fd held, folder_.lock());
-  BERTH_DO(drop_dangling_names());
-  BERTH_TRY(const std::vector<Image> images, list());
-  for (const Image& image : images) {
-    if (!image.names.empty() || !image.holders.empty()) continue;
-    Result<Draft> retired = folder_.retire(thing_of(image.digest));
+  BERTH_TRY(const std::vector<std::string> things, folder_.names());
+  for (const std::string& thing : things) {
+    // One that cannot be read is of no use, whatever its name.
+    const Result<Image> image = read(thing);
+    if ((image && !image->names.empty()) || !folder_.holders(thing).empty()) continue;
+    Result<Draft> retired = folder_.retire(thing);
     if (!retired && retired.error().code == Errc::image_in_use) continue;
     if (!retired) return std::unexpected(std::move(retired).error());
     going.push_back(*std::move(retired));
-    removed.digests.push_back(image.digest);
-    removed.bytes += image.bytes;
+    removed.digests.push_back(digest_of(thing));
+    removed.bytes += image ? image->bytes : 0;
   }
+  BERTH_DO(drop_dangling_names());
   return removed;
 }
 

@@ -49,7 +49,8 @@ class ImageStore {
   Result<std::vector<Image>> list() const;
   // A name goes; the image goes with its last name. By digest, the image and all its names go.
   Result<Removed> remove(std::string_view named) const;
-  // Images that have no name and that nobody holds, and drafts of the dead.
+  // Images that have no name or cannot be read, and that nobody holds; drafts of the dead; names
+  // that lead nowhere.
   Result<Removed> gc() const;
   // image_digest_mismatch when the tree is not what it was when it was imported.
   Result<> verify(const Image& image, const ProgressSink& progress = {}) const;

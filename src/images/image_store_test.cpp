@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -25,29 +26,29 @@ namespace fs = std::filesystem;
 
 class Images : public testing::Test {
  protected:
-  Images() : store_(ImageStore::open(folder_.file("images")).value()) {}
+  Images() : store(ImageStore::open(folder.file("images")).value()) {}
 
   std::string write(const std::string& name, const std::string& bytes) const {
-    fs::create_directories(fs::path{folder_.file(name)}.parent_path());
-    std::ofstream{folder_.file(name), std::ios::binary} << bytes;
-    return folder_.file(name);
+    fs::create_directories(fs::path{folder.file(name)}.parent_path());
+    std::ofstream{folder.file(name), std::ios::binary} << bytes;
+    return folder.file(name);
   }
   std::string write_tar(const std::string& content) const {
     return write("tree.tar", Tar{}.file("etc/motd", content).folder("empty").bytes());
   }
   Image imported(const std::string& source, const std::string& name = "a") const {
-    const auto image = store_.import(source, name);
+    const auto image = store.import(source, name);
     EXPECT_TRUE(image) << image.error().message;
     return image.value_or(host_image());
   }
   std::string text_in(const Image& image, const std::string& path) const {
-    return read_file(store_.root_of(image) + "/" + path, 1 << 20).value_or("(none)");
+    return read_file(store.root_of(image) + "/" + path, 1 << 20).value_or("(none)");
   }
   // Everything that a failed import might leave.
   std::vector<std::string> left() const {
     std::vector<std::string> paths;
     for (const char* part : {"by-digest", "names", "drafts"}) {
-      for (const auto& each : fs::directory_iterator{folder_.file("images/") + part}) {
+      for (const auto& each : fs::directory_iterator{folder.file("images/") + part}) {
         paths.push_back(each.path());
       }
     }
@@ -67,32 +68,34 @@ class Images : public testing::Test {
   }
   Layout make_layout(const std::vector<std::string>& layers,
                      const std::string& name = "oci") const {
-    Layout out{.folder = folder_.file(name), .manifest_digest = {}, .blobs = {}};
-    std::string listed;
-    std::string diff_ids;
+    Layout out{.folder = folder.file(name), .manifest_digest = {}, .blobs = {}};
+    bj::array listed;
+    bj::array diff_ids;
     for (const std::string& layer : layers) {
       const std::string digest = put_blob(name, layer);
-      const std::string joint = listed.empty() ? "" : ",";
-      listed += joint + R"({"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":")" +
-                digest + R"(","size":)" + std::to_string(layer.size()) + "}";
-      diff_ids += joint + "\"" + digest + "\"";
+      listed.push_back(bj::object{{"mediaType", "application/vnd.oci.image.layer.v1.tar"},
+                                  {"digest", digest},
+                                  {"size", layer.size()}});
+      diff_ids.push_back(bj::value(digest));
       out.blobs.push_back(out.folder + "/blobs/sha256/" + digest.substr(7));
     }
     const std::string config =
-        R"({"os":"linux","architecture":")" + machine_architecture() +
-        R"(","config":{"Env":["A=b"],"User":"1000"},"rootfs":{"diff_ids":[)" + diff_ids + "]}}";
-    const std::string manifest = R"({"schemaVersion":2,"config":{"digest":")" +
-                                 put_blob(name, config) + R"(","size":)" +
-                                 std::to_string(config.size()) + R"(},"layers":[)" + listed + "]}";
+        encode_text(bj::object{{"os", "linux"},
+                               {"architecture", machine_architecture()},
+                               {"config", {{"Env", bj::array{"A=b"}}, {"User", "1000"}}},
+                               {"rootfs", {{"diff_ids", diff_ids}}}});
+    const bj::object described{{"digest", put_blob(name, config)}, {"size", config.size()}};
+    const std::string manifest =
+        encode_text(bj::object{{"schemaVersion", 2}, {"config", described}, {"layers", listed}});
     out.manifest_digest = put_blob(name, manifest);
-    write(name + "/index.json", R"({"manifests":[{"digest":")" + out.manifest_digest +
-                                    R"(","size":)" + std::to_string(manifest.size()) + "}]}");
+    const bj::object chosen{{"digest", out.manifest_digest}, {"size", manifest.size()}};
+    write(name + "/index.json", encode_text(bj::object{{"manifests", bj::array{chosen}}}));
     write(name + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})");
     return out;
   }
 
-  tests::TemporaryFolder folder_;
-  ImageStore store_;
+  tests::TemporaryFolder folder;
+  ImageStore store;
 };
 
 TEST_F(Images, ATarIsFoundByItsNameItsDigestAndTheStartOfIt) {
@@ -100,43 +103,43 @@ TEST_F(Images, ATarIsFoundByItsNameItsDigestAndTheStartOfIt) {
   EXPECT_EQ(text_in(image, "etc/motd"), "hello");
   EXPECT_EQ(image.kind, ImageKind::tar);
   EXPECT_EQ(image.source_digest,
-            "sha256:" + sha256_hex(read_file(folder_.file("tree.tar"), 1 << 20).value()));
+            "sha256:" + sha256_hex(read_file(folder.file("tree.tar"), 1 << 20).value()));
   for (const std::string& named :
        {std::string{"tools/a:1"}, image.digest, image.digest.substr(0, 19),
         image.digest.substr(7, 12), image.source_digest.value_or("")}) {
-    const auto found = store_.find(named);
+    const auto found = store.find(named);
     ASSERT_TRUE(found) << named << ": " << found.error().message;
     EXPECT_EQ(found->digest, image.digest) << named;
     EXPECT_THAT(found->names, ElementsAre("tools/a:1"));
   }
-  EXPECT_EQ(store_.find("tools/a").error().code, Errc::image_not_found);
+  EXPECT_EQ(store.find("tools/a").error().code, Errc::image_not_found);
 }
 
 TEST_F(Images, TheHostIsAlwaysThereAndCannotBeReplaced) {
-  EXPECT_EQ(store_.find("host")->kind, ImageKind::host);
-  EXPECT_EQ(store_.root_of(*store_.find("host")), "");
-  EXPECT_EQ(store_.list()->size(), 1U);
-  EXPECT_FALSE(store_.import(write_tar("x"), "host"));
-  EXPECT_FALSE(store_.remove("host"));
+  EXPECT_EQ(store.find("host")->kind, ImageKind::host);
+  EXPECT_EQ(store.root_of(*store.find("host")), "");
+  EXPECT_EQ(store.list()->size(), 1U);
+  EXPECT_FALSE(store.import(write_tar("x"), "host"));
+  EXPECT_FALSE(store.remove("host"));
 }
 
 TEST_F(Images, TheSameContentIsStoredOnceWhateverItCameFrom) {
   const Image tar = imported(write_tar("same"), "from-tar");
-  const Image directory = imported(store_.root_of(tar), "from-directory");
+  const Image directory = imported(store.root_of(tar), "from-directory");
   EXPECT_EQ(directory.digest, tar.digest);
   EXPECT_THAT(directory.names, ElementsAre("from-directory:latest", "from-tar:latest"));
-  EXPECT_EQ(store_.list()->size(), 2U);
+  EXPECT_EQ(store.list()->size(), 2U);
 }
 
 TEST_F(Images, ADirectoryIsCopiedWithItsHolesAndLinks) {
-  const std::string source = folder_.file("source");
+  const std::string source = folder.file("source");
   write("source/a", "content");
   fs::create_hard_link(source + "/a", source + "/b");
   fs::create_symlink("/etc/passwd", source + "/link");
   write("source/sparse", "x");
   fs::resize_file(source + "/sparse", 16 << 20);
   const Image image = imported(source);
-  const std::string root = store_.root_of(image);
+  const std::string root = store.root_of(image);
   struct stat first{};
   struct stat second{};
   struct stat sparse{};
@@ -151,8 +154,8 @@ TEST_F(Images, ADirectoryIsCopiedWithItsHolesAndLinks) {
 
 TEST_F(Images, ADirectoryWithAPipeIsRefusedWithoutWaitingForIt) {
   write("source/a", "content");
-  ASSERT_EQ(::mkfifo(folder_.file("source/pipe").c_str(), 0600), 0);
-  const auto done = store_.import(folder_.file("source"), "a");
+  ASSERT_EQ(::mkfifo(folder.file("source/pipe").c_str(), 0600), 0);
+  const auto done = store.import(folder.file("source"), "a");
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().message, HasSubstr("'pipe'"));
   EXPECT_THAT(left(), IsEmpty());
@@ -185,7 +188,7 @@ TEST_F(Images, AnArchiveOfALayoutIsTheSameImage) {
   const Image archived = imported(write("oci.tar", tar.bytes()), "archived");
   EXPECT_EQ(archived.digest, direct.digest);
   EXPECT_EQ(archived.kind, ImageKind::oci);
-  EXPECT_TRUE(fs::is_empty(folder_.file("images/drafts")));
+  EXPECT_TRUE(fs::is_empty(folder.file("images/drafts")));
 }
 
 TEST_F(Images, AnArchiveOfDockerIsChecked) {
@@ -204,7 +207,7 @@ TEST_F(Images, AnArchiveOfDockerIsChecked) {
   const Image image = imported(archive(layer));
   EXPECT_EQ(image.kind, ImageKind::docker);
   EXPECT_EQ(text_in(image, "a"), "1");
-  const auto forged = store_.import(archive(Tar{}.file("a", "2").bytes()), "b");
+  const auto forged = store.import(archive(Tar{}.file("a", "2").bytes()), "b");
   ASSERT_FALSE(forged);
   EXPECT_EQ(forged.error().code, Errc::image_digest_mismatch);
 }
@@ -214,7 +217,7 @@ TEST_F(Images, AChangedLayerIsNoticedAndNothingStays) {
   std::string bytes = read_file(layout.blobs.front(), 1 << 20).value();
   bytes[512] = '2';  // the content of the file: still a good tar
   std::ofstream{layout.blobs.front()} << bytes;
-  const auto done = store_.import(layout.folder, "a");
+  const auto done = store.import(layout.folder, "a");
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Errc::image_digest_mismatch) << done.error().message;
   EXPECT_THAT(left(), IsEmpty());
@@ -223,7 +226,7 @@ TEST_F(Images, AChangedLayerIsNoticedAndNothingStays) {
 TEST_F(Images, WhatFollowsTheEndOfALayerCountsForItsDigest) {
   const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
   std::ofstream{layout.blobs.front(), std::ios::app} << "more";
-  const auto done = store_.import(layout.folder, "a");
+  const auto done = store.import(layout.folder, "a");
   ASSERT_FALSE(done);
   EXPECT_THAT(left(), IsEmpty());
 }
@@ -231,7 +234,7 @@ TEST_F(Images, WhatFollowsTheEndOfALayerCountsForItsDigest) {
 TEST_F(Images, AMissingBlobIsNamed) {
   const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
   fs::remove(layout.blobs.front());
-  const auto done = store_.import(layout.folder, "a");
+  const auto done = store.import(layout.folder, "a");
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Errc::image_invalid);
   EXPECT_THAT(done.error().message, HasSubstr("is missing"));
@@ -242,29 +245,29 @@ TEST_F(Images, ABlobThatIsALinkIsNotFollowed) {
   const std::string real = write("elsewhere", read_file(layout.blobs.front(), 1 << 20).value());
   fs::remove(layout.blobs.front());
   fs::create_symlink(real, layout.blobs.front());
-  EXPECT_FALSE(store_.import(layout.folder, "a"));
+  EXPECT_FALSE(store.import(layout.folder, "a"));
 }
 
 TEST_F(Images, AnExpectedDigestIsInsistedOn) {
   const std::string tar = write_tar("x");
   const std::string right = "sha256:" + sha256_hex(read_file(tar, 1 << 20).value());
-  EXPECT_TRUE(store_.import(tar, "a", {.expected_digest = right}));
-  const auto wrong = store_.import(tar, "b", {.expected_digest = "sha256:" + std::string(64, '0')});
+  EXPECT_TRUE(store.import(tar, "a", {.expected_digest = right}));
+  const auto wrong = store.import(tar, "b", {.expected_digest = "sha256:" + std::string(64, '0')});
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, Errc::image_digest_mismatch);
   EXPECT_THAT(wrong.error().message, HasSubstr(right));
   const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
-  EXPECT_TRUE(store_.import(layout.folder, "c", {.expected_digest = layout.manifest_digest}));
+  EXPECT_TRUE(store.import(layout.folder, "c", {.expected_digest = layout.manifest_digest}));
 }
 
 TEST_F(Images, AHostileTarLeavesNothing) {
   const auto done =
-      store_.import(write("bad.tar", Tar{}.file("good", "1").file("../bad", "2").bytes()), "a");
+      store.import(write("bad.tar", Tar{}.file("good", "1").file("../bad", "2").bytes()), "a");
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Errc::image_invalid);
   EXPECT_THAT(done.error().message, HasSubstr("../bad"));
   EXPECT_THAT(left(), IsEmpty());
-  EXPECT_FALSE(fs::exists(folder_.file("images/bad")));
+  EXPECT_FALSE(fs::exists(folder.file("images/bad")));
 }
 
 TEST_F(Images, AFullDiskLeavesNothing) {
@@ -272,24 +275,24 @@ TEST_F(Images, AFullDiskLeavesNothing) {
   Result<Image> done = fail(Errc::bug, "");
   {
     const tests::FullDisk full;
-    done = store_.import(tar, "a");
+    done = store.import(tar, "a");
   }
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Errc::store_full) << done.error().message;
   EXPECT_THAT(done.error().message, HasSubstr("nothing was left behind"));
   EXPECT_THAT(left(), IsEmpty());
-  EXPECT_TRUE(store_.import(tar, "a")) << "with room again it works";
+  EXPECT_TRUE(store.import(tar, "a")) << "with room again it works";
 }
 
 TEST_F(Images, ANameMovesToTheNewImageAndGcTakesTheOld) {
   const Image old = imported(write_tar("old"));
   const Image fresh = imported(write_tar("new"));
-  EXPECT_EQ(store_.find("a")->digest, fresh.digest);
-  EXPECT_THAT(store_.find(old.digest)->names, IsEmpty());
-  const auto removed = store_.gc();
+  EXPECT_EQ(store.find("a")->digest, fresh.digest);
+  EXPECT_THAT(store.find(old.digest)->names, IsEmpty());
+  const auto removed = store.gc();
   ASSERT_TRUE(removed) << removed.error().message;
   EXPECT_THAT(removed->digests, ElementsAre(old.digest));
-  EXPECT_FALSE(store_.find(old.digest));
+  EXPECT_FALSE(store.find(old.digest));
   EXPECT_EQ(text_in(fresh, "etc/motd"), "new");
 }
 
@@ -297,73 +300,94 @@ TEST_F(Images, TheImageGoesWithItsLastName) {
   const std::string tar = write_tar("x");
   const Image image = imported(tar, "one");
   imported(tar, "two");
-  const auto first = store_.remove("one");
+  const auto first = store.remove("one");
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_THAT(first->digests, IsEmpty());
-  EXPECT_TRUE(store_.find("two"));
-  const auto second = store_.remove("two");
+  EXPECT_TRUE(store.find("two"));
+  const auto second = store.remove("two");
   ASSERT_TRUE(second) << second.error().message;
   EXPECT_THAT(second->digests, ElementsAre(image.digest));
   EXPECT_THAT(left(), IsEmpty());
-  EXPECT_EQ(store_.remove("two").error().code, Errc::image_not_found);
+  EXPECT_EQ(store.remove("two").error().code, Errc::image_not_found);
 }
 
 TEST_F(Images, AHeldImageIsNeitherRemovedNorCollected) {
   const Image image = imported(write_tar("x"));
-  ASSERT_TRUE(store_.hold(image.digest, "lease-1"));
-  ASSERT_TRUE(store_.hold(image.digest, "lease-2"));
-  const auto refused = store_.remove("a");
+  ASSERT_TRUE(store.hold(image.digest, "lease-1"));
+  ASSERT_TRUE(store.hold(image.digest, "lease-2"));
+  const auto refused = store.remove("a");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::image_in_use);
   EXPECT_THAT(refused.error().facts.at("holders"), ElementsAre("lease-1", "lease-2"));
   imported(write_tar("other"));  // takes the name away
-  EXPECT_THAT(store_.gc()->digests, IsEmpty());
+  EXPECT_THAT(store.gc()->digests, IsEmpty());
 
   // Another process, or this one after a restart, releases what it finds.
-  const ImageStore again = ImageStore::open(folder_.file("images")).value();
+  const ImageStore again = ImageStore::open(folder.file("images")).value();
   EXPECT_THAT(again.find(image.digest)->holders, ElementsAre("lease-1", "lease-2"));
   ASSERT_TRUE(again.release(image.digest, "lease-1"));
   ASSERT_TRUE(again.release(image.digest, "lease-2"));
   ASSERT_TRUE(again.release(image.digest, "lease-2")) << "releasing twice is fine";
-  EXPECT_THAT(store_.gc()->digests, ElementsAre(image.digest));
-  EXPECT_EQ(store_.hold(image.digest, "lease-3").error().code, Errc::image_not_found);
+  EXPECT_THAT(store.gc()->digests, ElementsAre(image.digest));
+  EXPECT_EQ(store.hold(image.digest, "lease-3").error().code, Errc::image_not_found);
 }
 
 TEST_F(Images, AHolderCannotBeAPath) {
   const Image image = imported(write_tar("x"));
   for (const char* holder : {"", "..", ".x", "a/b", "a b"}) {
-    EXPECT_FALSE(store_.hold(image.digest, holder)) << holder;
-    EXPECT_FALSE(store_.release(image.digest, holder)) << holder;
+    EXPECT_FALSE(store.hold(image.digest, holder)) << holder;
+    EXPECT_FALSE(store.release(image.digest, holder)) << holder;
   }
 }
 
 TEST_F(Images, APinnedImageStaysUntilItsDescriptorIsClosed) {
   const Image image = imported(write_tar("x"));
   {
-    const auto one = store_.pin(image.digest);
-    const auto two = store_.pin(image.digest);
+    const auto one = store.pin(image.digest);
+    const auto two = store.pin(image.digest);
     ASSERT_TRUE(one && two);
-    EXPECT_EQ(store_.remove("a").error().code, Errc::image_in_use);
-    EXPECT_TRUE(store_.find("a")) << "the name went although the image stayed";
+    EXPECT_EQ(store.remove("a").error().code, Errc::image_in_use);
+    EXPECT_TRUE(store.find("a")) << "the name went although the image stayed";
   }
-  EXPECT_TRUE(store_.remove("a"));
+  EXPECT_TRUE(store.remove("a"));
 }
 
 TEST_F(Images, OnlyDraftsOfTheDeadAreSwept) {
-  const StoreFolder things = StoreFolder::open(folder_.file("images"), "by-digest").value();
+  const StoreFolder things = StoreFolder::open(folder.file("images"), "by-digest").value();
   const auto alive = things.make_draft();
   ASSERT_TRUE(alive);
   write("images/drafts/draft-of-the-dead/root/file", "x");
-  const auto removed = store_.gc();
+  const auto removed = store.gc();
   ASSERT_TRUE(removed) << removed.error().message;
   EXPECT_EQ(removed->drafts, 1U);
   EXPECT_TRUE(fs::exists(alive->path.get()));
-  EXPECT_FALSE(fs::exists(folder_.file("images/drafts/draft-of-the-dead")));
+  EXPECT_FALSE(fs::exists(folder.file("images/drafts/draft-of-the-dead")));
+}
+
+TEST_F(Images, ADamagedImageHidesNoOtherAndGcTakesIt) {
+  const Image good = imported(write_tar("good"), "good");
+  const Image damaged = imported(write_tar("damaged"), "damaged");
+  std::ofstream{fs::path{store.root_of(damaged)}.parent_path() / "image.json"} << "{";
+  EXPECT_EQ(store.find("damaged").error().code, Errc::image_invalid);
+  EXPECT_EQ(store.list()->size(), 2U);
+  EXPECT_EQ(store.find("good")->digest, good.digest);
+  EXPECT_THAT(store.gc()->digests, ElementsAre(damaged.digest));
+  EXPECT_EQ(store.find("damaged").error().code, Errc::image_not_found);
+  EXPECT_EQ(left().size(), 2U) << "one image and its name";
+  imported(folder.file("tree.tar"), "damaged");
+}
+
+TEST_F(Images, AHalfWrittenNameIsNoName) {
+  const Image image = imported(write_tar("x"));
+  write("images/names/b:latest.new.abc", image.digest + "\n");
+  EXPECT_THAT(store.find("a")->names, ElementsAre("a:latest"));
+  ASSERT_TRUE(store.gc());
+  EXPECT_EQ(left().size(), 2U);
 }
 
 TEST_F(Images, EveryChangeOfATreeIsFound) {
   const auto fresh = [&] {
-    static_cast<void>(store_.remove("a"));
+    if (store.find("a")) EXPECT_TRUE(store.remove("a"));
     return imported(write_tar("x"));
   };
   const std::vector<std::pair<const char*, void (*)(const std::string&)>> changes{
@@ -381,11 +405,11 @@ TEST_F(Images, EveryChangeOfATreeIsFound) {
          fs::create_symlink("x", root + "/etc/motd");
        }},
   };
-  EXPECT_TRUE(store_.verify(fresh()));
+  EXPECT_TRUE(store.verify(fresh()));
   for (const auto& [what, change] : changes) {
     const Image image = fresh();
-    change(store_.root_of(image));
-    const auto verified = store_.verify(image);
+    change(store.root_of(image));
+    const auto verified = store.verify(image);
     ASSERT_FALSE(verified) << what;
     EXPECT_EQ(verified.error().code, Errc::image_digest_mismatch) << what;
   }
@@ -394,25 +418,23 @@ TEST_F(Images, EveryChangeOfATreeIsFound) {
 TEST_F(Images, AnotherConfigIsAnotherImage) {
   Image image = imported(write_tar("x"));
   image.config.user = "root";
-  EXPECT_EQ(store_.verify(image).error().code, Errc::image_digest_mismatch);
+  EXPECT_EQ(store.verify(image).error().code, Errc::image_digest_mismatch);
 }
 
 TEST_F(Images, ImportsSideBySideDoNotDisturbEachOther) {
   constexpr int importers = 4;
-  std::vector<std::string> tars;
-  for (int i = 0; i < importers; ++i) {
-    tars.push_back(write("side" + std::to_string(i % 2) + ".tar",
-                         Tar{}.file("f", "side" + std::to_string(i % 2)).bytes()));
-  }
+  const std::array tars{write("side0.tar", Tar{}.file("f", "side0").bytes()),
+                        write("side1.tar", Tar{}.file("f", "side1").bytes())};
   std::vector<std::jthread> threads;
+  threads.reserve(importers);
   std::vector<Result<Image>> done(importers, fail(Errc::bug, ""));
   for (int i = 0; i < importers; ++i) {
-    threads.emplace_back([&, i] { done[i] = store_.import(tars[i], "n" + std::to_string(i)); });
+    threads.emplace_back([&, i] { done[i] = store.import(tars[i % 2], "n" + std::to_string(i)); });
   }
   threads.clear();
   for (const auto& each : done) EXPECT_TRUE(each) << each.error().message;
-  EXPECT_EQ(store_.list()->size(), 3U);
-  EXPECT_TRUE(fs::is_empty(folder_.file("images/drafts")));
+  EXPECT_EQ(store.list()->size(), 3U);
+  EXPECT_TRUE(fs::is_empty(folder.file("images/drafts")));
 }
 
 TEST_F(Images, ProgressNamesEachPhase) {
@@ -420,12 +442,12 @@ TEST_F(Images, ProgressNamesEachPhase) {
   const auto sink = [&phases](const Progress& progress) {
     if (phases.empty() || phases.back() != progress.phase) phases.push_back(progress.phase);
   };
-  ASSERT_TRUE(store_.import(write_tar("x"), "a", {}, sink));
+  ASSERT_TRUE(store.import(write_tar("x"), "a", {}, sink));
   EXPECT_THAT(phases, ElementsAre(Phase::unpacking, Phase::hashing, Phase::saving));
 }
 
 TEST_F(Images, WhatIsNotThereIsAFileThatIsNotThere) {
-  EXPECT_EQ(store_.import(folder_.file("nothing"), "a").error().code, Errc::file_not_found);
+  EXPECT_EQ(store.import(folder.file("nothing"), "a").error().code, Errc::file_not_found);
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ Result<> check_words(const std::vector<std::string>& words, std::string_view wha
   return fail(Errc::image_invalid, "config: " + std::string{what} + " is no command line");
 }
 
-Result<ImageConfig> process_of(RawProcess raw) {
+Result<ImageConfig> process_of(const RawProcess& raw) {
   ImageConfig out;
   BERTH_TRY(out.env, variables_of(raw.env.value_or(std::vector<std::string>{})));
   out.user = raw.user.value_or("");
@@ -240,7 +240,7 @@ Result<OciConfig> parse_config(std::string_view text, std::string_view architect
   BERTH_TRY(bj::value value, parse_document("config", text));
   respell_inside(value, "config");
   respell_inside(value, "rootfs");
-  BERTH_TRY(RawConfig raw, read_document<RawConfig>("config", value));
+  BERTH_TRY(const RawConfig raw, read_document<RawConfig>("config", value));
   if (raw.os != "linux" || raw.architecture != architecture) {
     return fail(Errc::image_invalid,
                 "config: is for " + in_quotes(raw.os) + " and " + in_quotes(raw.architecture) +
@@ -249,7 +249,7 @@ Result<OciConfig> parse_config(std::string_view text, std::string_view architect
   }
   OciConfig out{.architecture = raw.architecture, .config = {}, .diff_ids = raw.rootfs.diff_ids};
   if (raw.config) {
-    BERTH_TRY(out.config, process_of(*std::move(raw.config)));
+    BERTH_TRY(out.config, process_of(*raw.config));
   }
   return out;
 }

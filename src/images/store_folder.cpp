@@ -48,7 +48,8 @@ bool is_holder(std::string_view text) {
 }  // namespace
 
 void FolderKind::dispose(const Raw& path) noexcept {
-  static_cast<void>(remove_tree(path));  // what stays is a draft of nobody, for the next sweep
+  // What stays is a draft of nobody, for the next sweep.
+  [[maybe_unused]] const Result<> removed = remove_tree(path);
 }
 
 Result<StoreFolder> StoreFolder::open(std::string path, std::string things) {

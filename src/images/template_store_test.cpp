@@ -7,8 +7,11 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -26,28 +29,28 @@ namespace fs = std::filesystem;
 class Templates : public testing::Test {
  protected:
   Templates()
-      : images_(ImageStore::open(folder_.file("images")).value()),
-        store_(TemplateStore::open(folder_.file("templates"), images_).value()) {
+      : image_store(ImageStore::open(folder.file("images")).value()),
+        store(TemplateStore::open(folder.file("templates"), image_store).value()) {
     fs::create_directory(upper());
   }
 
-  std::string upper() const { return folder_.file("upper"); }
+  std::string upper() const { return folder.file("upper"); }
   std::string at(const std::string& path) const { return upper() + "/" + path; }
   Result<Template> capture(const CaptureRequest& request) const {
     const Fd from{::open(upper().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    return store_.capture(from.get(), request);
+    return store.capture(from.get(), request);
   }
   std::string copied(const Template& made, const std::string& path) const {
-    return store_.layers_of(made)->front() + "/" + path;
+    return store.layers_of(made)->front() + "/" + path;
   }
   std::string image() const {
-    std::ofstream{folder_.file("a.tar")} << tests::Tar{}.file("f", "x").bytes();
-    return images_.import(folder_.file("a.tar"), "a").value().digest;
+    std::ofstream{folder.file("a.tar")} << tests::Tar{}.file("f", "x").bytes();
+    return image_store.import(folder.file("a.tar"), "a").value().digest;
   }
 
-  tests::TemporaryFolder folder_;
-  ImageStore images_;
-  TemplateStore store_;
+  tests::TemporaryFolder folder;
+  ImageStore image_store;
+  TemplateStore store;
 };
 
 TEST_F(Templates, FilesModesLinksAndHolesAreKept) {
@@ -70,7 +73,7 @@ TEST_F(Templates, FilesModesLinksAndHolesAreKept) {
   EXPECT_EQ(fs::read_symlink(copied(*made, "l")), "f");
   EXPECT_LT(sparse.st_blocks, 1024);
   EXPECT_EQ(read_file(copied(*made, "f"), 100).value(), "content");
-  EXPECT_EQ(store_.find("first")->id, made->id);
+  EXPECT_EQ(store.find("first")->id, made->id);
 }
 
 TEST_F(Templates, WhatTheSandboxDeletedStaysDeleted) {
@@ -92,6 +95,54 @@ TEST_F(Templates, WhatTheSandboxDeletedStaysDeleted) {
   EXPECT_EQ(value, 'y');
 }
 
+// Runs in a mount namespace of its own, which is gone with the child. The number says which step
+// failed.
+int lay_and_capture(const std::string& folder, const TemplateStore& store) {
+  const auto mount_overlay = [&](const std::string& options) {
+    return ::mount("overlay", (folder + "/merged").c_str(), "overlay", 0, options.c_str()) == 0;
+  };
+  const std::string merged = folder + "/merged/";
+  if (::unshare(CLONE_NEWNS) != 0) return 77;
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
+  if (!mount_overlay("lowerdir=" + folder + "/lower,upperdir=" + folder +
+                     "/upper,workdir=" + folder + "/work")) {
+    return 77;
+  }
+  fs::remove(merged + "gone");
+  fs::remove_all(merged + "emptied");
+  fs::create_directory(merged + "emptied");
+  std::ofstream{merged + "kept"} << "changed";
+  if (::umount((folder + "/merged").c_str()) != 0) return 1;
+
+  const Fd upper{::open((folder + "/upper").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const auto made = store.capture(upper.get(), {.name = "t", .base_image = "host"});
+  if (!made) return 2;
+  if (!mount_overlay("lowerdir=" + store.layers_of(*made)->front() + ":" + folder + "/lower")) {
+    return 3;
+  }
+  if (fs::exists(merged + "gone")) return 4;
+  if (!fs::exists(merged + "emptied") || !fs::is_empty(merged + "emptied")) return 5;
+  return read_file(merged + "kept", 100).value_or("") == "changed" ? 0 : 6;
+}
+
+TEST_F(Templates, LaidOnTheImageAgainATemplateIsWhatTheSandboxSaw) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  const tests::TemporaryFolder place;
+  for (const char* each : {"lower", "lower/emptied", "work", "upper", "merged"}) {
+    fs::create_directory(place.file(each));
+  }
+  for (const char* each : {"lower/gone", "lower/kept", "lower/emptied/inside"}) {
+    std::ofstream{place.file(each)} << "of the image";
+  }
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(lay_and_capture(place.path(), store));
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no overlayfs on the temporary folder";
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "the number of the step that failed";
+}
+
 TEST_F(Templates, ALayerWhoseContentIsElsewhereIsRefused) {
   fs::create_directory(at("moved"));
   const char* name = ::geteuid() == 0 ? "trusted.overlay.redirect" : "user.overlay.redirect";
@@ -101,7 +152,7 @@ TEST_F(Templates, ALayerWhoseContentIsElsewhereIsRefused) {
   const auto made = capture({.name = "t", .base_image = "host"});
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message, HasSubstr("another layer"));
-  EXPECT_TRUE(fs::is_empty(folder_.file("templates/drafts")));
+  EXPECT_TRUE(fs::is_empty(folder.file("templates/drafts")));
 }
 
 TEST_F(Templates, SocketsAndPipesAreLeftOut) {
@@ -134,10 +185,10 @@ TEST_F(Templates, AnImageStaysWhileATemplateStandsOnIt) {
   const std::string digest = image();
   const auto made = capture({.name = "t", .base_image = digest});
   ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(images_.remove("a").error().code, Errc::image_in_use);
-  ASSERT_TRUE(store_.remove("t"));
-  EXPECT_THAT(images_.find("a")->holders, IsEmpty());
-  EXPECT_TRUE(images_.remove("a"));
+  EXPECT_EQ(image_store.remove("a").error().code, Errc::image_in_use);
+  ASSERT_TRUE(store.remove("t"));
+  EXPECT_THAT(image_store.find("a")->holders, IsEmpty());
+  EXPECT_TRUE(image_store.remove("a"));
 }
 
 TEST_F(Templates, AChainIsBoundedAndCannotBeCutBelow) {
@@ -147,15 +198,15 @@ TEST_F(Templates, AChainIsBoundedAndCannotBeCutBelow) {
     const auto made = capture({.name = name, .base_image = "host", .parent = parent});
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ(made->depth, depth);
-    EXPECT_EQ(store_.layers_of(*made)->size(), depth);
+    EXPECT_EQ(store.layers_of(*made)->size(), depth);
     parent = made->id;
   }
   const auto more = capture({.name = "more", .base_image = "host", .parent = parent});
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, Errc::conflict);
-  EXPECT_EQ(store_.remove("t1").error().code, Errc::image_in_use);
-  EXPECT_TRUE(store_.remove("t16"));
-  EXPECT_TRUE(store_.remove("t15")) << "nothing stands on it any more";
+  EXPECT_EQ(store.remove("t1").error().code, Errc::image_in_use);
+  EXPECT_TRUE(store.remove("t16"));
+  EXPECT_TRUE(store.remove("t15")) << "nothing stands on it any more";
 }
 
 TEST_F(Templates, AParentOnAnotherImageIsRefused) {
@@ -168,23 +219,23 @@ TEST_F(Templates, AParentOnAnotherImageIsRefused) {
 TEST_F(Templates, ANameIsTakenOnceAndWhatIsMissingIsNotFound) {
   ASSERT_TRUE(capture({.name = "t", .base_image = "host"}));
   EXPECT_EQ(capture({.name = "t", .base_image = "host"}).error().code, Errc::conflict);
-  EXPECT_EQ(store_.find("u").error().code, Errc::template_not_found);
-  EXPECT_EQ(store_.remove("u").error().code, Errc::template_not_found);
+  EXPECT_EQ(store.find("u").error().code, Errc::template_not_found);
+  EXPECT_EQ(store.remove("u").error().code, Errc::template_not_found);
   EXPECT_EQ(capture({.name = "v", .base_image = "nothing"}).error().code, Errc::image_not_found);
   EXPECT_EQ(capture({.name = "w", .base_image = "host", .parent = "u"}).error().code,
             Errc::template_not_found);
-  EXPECT_EQ(store_.list()->size(), 1U);
+  EXPECT_EQ(store.list()->size(), 1U);
 }
 
 TEST_F(Templates, AHeldTemplateStays) {
   const auto made = capture({.name = "t", .base_image = "host"});
   ASSERT_TRUE(made);
-  ASSERT_TRUE(store_.hold(made->id, "lease-1"));
-  const auto refused = store_.remove("t");
+  ASSERT_TRUE(store.hold(made->id, "lease-1"));
+  const auto refused = store.remove("t");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().facts.at("holders"), ElementsAre("lease-1"));
-  ASSERT_TRUE(store_.release(made->id, "lease-1"));
-  EXPECT_TRUE(store_.remove("t"));
+  ASSERT_TRUE(store.release(made->id, "lease-1"));
+  EXPECT_TRUE(store.remove("t"));
 }
 
 }  // namespace

@@ -30,9 +30,8 @@ class TreeHash {
     if (::fstat(folder, &seen) != 0) return disk_failure("look at", path, errno);
     add_record('d', seen, path, "");
     BERTH_TRY(const std::vector<std::string> names, names_of(folder, path));
-    for (const std::string& name : names) {
-      BERTH_DO(add_entry(folder, name, path.empty() ? name : path + "/" + name, depth));
-    }
+    const std::string prefix = path.empty() ? "" : path + "/";
+    for (const std::string& name : names) BERTH_DO(add_entry(folder, name, prefix + name, depth));
     return {};
   }
 

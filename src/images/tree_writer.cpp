@@ -356,7 +356,8 @@ Result<> TreeWriter::hide_content(const std::string& path) {
     if (!inside) return disk_failure("open", clean, errno);
     BERTH_TRY(names, names_of(inside.get(), clean));
   }
-  for (const std::string& name : names) BERTH_DO(hide((clean.empty() ? "" : clean + "/") + name));
+  const std::string prefix = clean.empty() ? "" : clean + "/";
+  for (const std::string& name : names) BERTH_DO(hide(prefix + name));
   return {};
 }
 
