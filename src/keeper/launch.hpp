@@ -19,10 +19,14 @@ struct StartFailure {
 };
 
 // A command made ready to be executed: what is left to do allocates nothing.
+// Whom the kernel ends when memory runs out: nobody before others, or the command before the one
+// who watches it and must live to tell.
+enum class MemoryVictim : std::uint8_t { anyone, command };
+
 class Launch {
  public:
   // The exec must outlive the launch, which points into its strings.
-  Launch(const Exec& exec, rlimit open_files);
+  Launch(const Exec& exec, rlimit open_files, MemoryVictim victim);
 
   // Makes the child of the calling process, with its stdin, stdout and stderr. Returns when the
   // child runs the command or has failed to. The child dies with the calling process.
@@ -34,6 +38,7 @@ class Launch {
 
   const Exec& exec_;
   rlimit open_files_;
+  MemoryVictim victim_;
   std::vector<std::string> candidates_;
   std::string cgroup_procs_;
   std::vector<char*> argv_;

@@ -78,7 +78,8 @@ class Watch {
   }
 
   void start(rlimit open_files) {
-    const Launch launch{exec_, open_files};
+    const Launch launch{exec_, open_files,
+                        place_ == Place::inside ? MemoryVictim::command : MemoryVictim::anyone};
     StartFailure failure;
     report_.pid = launch.run(failure);
     // From here on only the tree holds the pipes, so their end is the tree's end.
