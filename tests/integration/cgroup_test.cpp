@@ -33,12 +33,16 @@ enum class Use : std::uint8_t { all, legacy };
 class CgroupTest : public testing::TestWithParam<Use> {
  protected:
   void SetUp() override {
-    layout_ = detect_layout();
+    auto hierarchies = find_hierarchies(read_group_file("/proc/self/cgroup"),
+                                        read_group_file("/proc/self/mountinfo"));
     if (GetParam() == Use::legacy) {
-      layout_.unified.clear();
-      layout_.in_unified.clear();
-      layout_.to_enable.clear();
-      if (!layout_.has(Controller::freezer)) GTEST_SKIP() << "no freezer of v1 here";
+      std::erase_if(hierarchies, [](const Hierarchy& hierarchy) {
+        return hierarchy.version == Hierarchy::Version::v2;
+      });
+    }
+    layout_ = choose_layout(hierarchies, look_at_folder);
+    if (GetParam() == Use::legacy && !layout_.has(Controller::freezer)) {
+      GTEST_SKIP() << "no freezer of v1 here";
     }
     for (const auto controller : {Controller::memory, Controller::cpu, Controller::pids}) {
       if (layout_.has(controller)) continue;

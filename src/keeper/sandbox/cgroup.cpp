@@ -111,21 +111,28 @@ void Cgroup::open_doors() {
   }
   if (unified_.empty()) return;
   directory_ = Fd{::open(unified_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  unified_door_ = Fd{::open((unified_ + "/cgroup.procs").c_str(), flags)};
-  events_ = Fd{::open((unified_ + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)};
+  unified_procs_ = unified_ + "/cgroup.procs";
 }
 
 // A thread that moves itself by `tasks` needs no lock on its siblings, which it has none of. By
 // `cgroup.procs` it would take one that all forks of the machine share, and wait for it as long as
 // the whole start of a sandbox takes.
 int Cgroup::join(Born born) const noexcept {
-  if (born == Born::outside && unified_door_) {
-    if (const int failed = move_self(unified_door_.get())) return failed;
+  if (born == Born::outside && !unified_procs_.empty()) {
+    const int door = ::open(unified_procs_.c_str(), O_WRONLY | O_CLOEXEC);
+    const int failed = door < 0 ? errno : move_self(door);
+    ::close(door);
+    if (failed != 0) return failed;
   }
   for (const Fd& door : doors_) {
     if (const int failed = move_self(door.get())) return failed;
   }
   return 0;
+}
+
+Fd Cgroup::open_events() const {
+  if (unified_.empty()) return {};
+  return Fd{::open((unified_ + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)};
 }
 
 bool Cgroup::is_unified(Controller controller) const {
@@ -181,7 +188,8 @@ void Cgroup::kill_each() const {
 
 Result<> Cgroup::kill(Wait limit) const {
   const bool at_once = !unified_.empty() && write_group_file(unified_ + "/cgroup.kill", "1") == 0;
-  const bool ended = wait_until(events_.get(), limit, [&] {
+  const Fd events = open_events();
+  const bool ended = wait_until(events.get(), limit, [&] {
     if (!is_populated()) return true;
     if (!at_once) kill_each();
     return false;
@@ -198,7 +206,8 @@ Result<> Cgroup::freeze(Wait limit) const {
   if (const int failed = write_group_file(file, v2 ? "1" : "FROZEN")) {
     return io_failure("freeze", folder.empty() ? name_ : folder, failed);
   }
-  const bool still = wait_until(events_.get(), limit, [&] {
+  const Fd events = open_events();
+  const bool still = wait_until(events.get(), limit, [&] {
     if (v2) return keyed_number(read_group_file(folder + "/cgroup.events"), "frozen") == 1U;
     return read_group_file(file).starts_with("FROZEN");
   });
@@ -241,8 +250,6 @@ Result<> Cgroup::recycle(const Limits& limits) {
 Result<> Cgroup::remove(Wait limit) {
   // Let go of the descriptors first: an open folder of a removed group keeps its memory.
   directory_ = Fd{};
-  unified_door_ = Fd{};
-  events_ = Fd{};
   doors_.clear();
   while (!owned_.empty()) {
     BERTH_DO(remove_group(owned_.back().get(), limit));

@@ -87,6 +87,8 @@ class Cgroup {
   std::string file_of(Controller controller, std::string_view unified,
                       std::string_view legacy) const;
   bool is_unified(Controller controller) const;
+  // Of v2: tells when the last process is gone or stands still.
+  Fd open_events() const;
   // Where every process of the group is found; empty when there is no group.
   const std::string& lifecycle_folder() const;
   void kill_each() const;
@@ -101,9 +103,8 @@ class Cgroup {
   std::array<std::string, controller_count> folders_;  // that rule each controller
   std::vector<GroupFolder> owned_;
   Fd directory_;
-  Fd events_;
-  std::vector<Fd> doors_;  // the `tasks` files of v1
-  Fd unified_door_;
+  std::vector<Fd> doors_;      // the `tasks` files of v1
+  std::string unified_procs_;  // the door of v2, for who was not born inside
 };
 
 // The name of a group made by this process: an id, and who made it.

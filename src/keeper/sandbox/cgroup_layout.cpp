@@ -1,6 +1,7 @@
 #include "keeper/sandbox/cgroup_layout.hpp"
 
 #include "base/files.hpp"
+#include "keeper/sandbox/cgroup_files.hpp"
 
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -147,7 +148,7 @@ bool may_divide(const Hierarchy& own, const std::string& base, const FolderView&
 
 void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout) {
   const std::string base = without_own_leaf(own.own_folder);
-  const FolderView view = look(base);
+  const FolderView view = look(Hierarchy::Version::v2, base);
   if (!view.writable) {
     layout.remedy = not_ours_remedy;
     return;
@@ -166,8 +167,17 @@ void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout
   }
 }
 
+// Every look costs a start some time, so nobody looks at what is not used: the group of v2 freezes
+// and counts without a controller.
+bool is_wanted(const Hierarchy& own, const CgroupLayout& layout) {
+  return std::ranges::any_of(own.controllers, [&](Controller controller) {
+    return is_limit(controller) ? !layout.has(controller) : layout.unified.empty();
+  });
+}
+
 void choose_legacy(const Hierarchy& own, const Look& look, CgroupLayout& layout) {
-  if (!look(own.own_folder).writable) {
+  if (!is_wanted(own, layout)) return;
+  if (!look(Hierarchy::Version::v1, own.own_folder).writable) {
     if (layout.remedy.empty()) layout.remedy = not_ours_remedy;
     return;
   }
@@ -218,19 +228,17 @@ std::vector<Hierarchy> find_hierarchies(std::string_view self_cgroup, std::strin
   return found;
 }
 
-FolderView look_at_folder(const std::string& folder) {
-  const auto text_of = [&](const char* name) {
-    return read_file(folder + name, proc_file_bytes_max).value_or("");
-  };
+FolderView look_at_folder(Hierarchy::Version version, const std::string& folder) {
+  const bool writable = ::access(folder.c_str(), W_OK | X_OK) == 0;
+  if (version == Hierarchy::Version::v1) return {.writable = writable};
   const auto has_attribute = [&](const char* name) {
     char value = 0;
     return ::getxattr(folder.c_str(), name, &value, 1) == 1 && value == '1';
   };
-  return {.writable = ::access(folder.c_str(), W_OK | X_OK) == 0 &&
-                      ::access((folder + "/cgroup.procs").c_str(), W_OK) == 0,
+  return {.writable = writable && ::access((folder + "/cgroup.procs").c_str(), W_OK) == 0,
           .delegated = has_attribute("user.delegate") || has_attribute("trusted.delegate"),
-          .controllers = text_of("/cgroup.controllers"),
-          .subtree_control = text_of("/cgroup.subtree_control")};
+          .controllers = read_group_file(folder + "/cgroup.controllers"),
+          .subtree_control = read_group_file(folder + "/cgroup.subtree_control")};
 }
 
 CgroupLayout choose_layout(const std::vector<Hierarchy>& hierarchies, const Look& look) {

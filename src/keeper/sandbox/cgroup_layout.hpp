@@ -45,8 +45,8 @@ struct FolderView {
   std::string controllers = {};      // of v2: cgroup.controllers
   std::string subtree_control = {};  // of v2: cgroup.subtree_control
 };
-using Look = std::function<FolderView(const std::string& folder)>;
-FolderView look_at_folder(const std::string& folder);
+using Look = std::function<FolderView(Hierarchy::Version version, const std::string& folder)>;
+FolderView look_at_folder(Hierarchy::Version version, const std::string& folder);
 
 // Where sandboxes are made. A folder that is empty is not to be had.
 struct CgroupLayout {

@@ -11,7 +11,7 @@ using Version = Hierarchy::Version;
 using Views = std::map<std::string, FolderView>;
 
 CgroupLayout layout_for(std::string_view self, std::string_view mounts, const Views& views) {
-  return choose_layout(find_hierarchies(self, mounts), [&](const std::string& folder) {
+  return choose_layout(find_hierarchies(self, mounts), [&](Version, const std::string& folder) {
     const auto found = views.find(folder);
     return found == views.end() ? FolderView{} : found->second;
   });
@@ -92,18 +92,20 @@ TEST(CgroupLayout, HybridTakesLimitsFromV1AndLifeFromV2) {
   const std::string self = "4:memory:/jobs/7\n3:pids:/\n2:cpu:/\n1:freezer:/\n0::/jobs\n";
   const std::string mounts =
       "32 31 0:29 / /c/cpu rw - cgroup cgroup rw,cpu\n35 31 0:32 / /c/memory rw - cgroup cgroup "
-      "rw,memory\n39 31 0:36 / /c/pids rw - cgroup cgroup rw,pids\n41 31 0:38 / /c/unified rw - "
+      "rw,memory\n37 31 0:34 / /c/freezer rw - cgroup cgroup rw,freezer\n39 31 0:36 / /c/pids rw - "
+      "cgroup cgroup rw,pids\n41 31 0:38 / /c/unified rw - "
       "cgroup2 cgroup2 rw\n";
   const auto layout = layout_for(self, mounts,
                                  {{"/c/memory/jobs/7", writable()},
                                   {"/c/pids", writable()},
                                   {"/c/cpu", writable()},
+                                  {"/c/freezer", writable()},
                                   {"/c/unified/jobs", writable("hugetlb\n")}});
   EXPECT_EQ(layout.unified, "/c/unified/jobs");
   EXPECT_TRUE(layout.in_unified.empty());
   EXPECT_EQ(layout.legacy_of(Controller::memory), "/c/memory/jobs/7");
   EXPECT_EQ(layout.legacy_of(Controller::pids), "/c/pids");
-  EXPECT_EQ(layout.legacy_of(Controller::freezer), "");  // not mounted
+  EXPECT_EQ(layout.legacy_of(Controller::freezer), "");  // v2 freezes
   EXPECT_EQ(layout.remedy, "");
 }
 
