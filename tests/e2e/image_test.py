@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import tarfile
 
@@ -252,6 +253,24 @@ class Images(BerthTest):
         self.assertEqual(self.names(), ["host"])
         self.assertEqual(self.did("gc")["drafts"], 1)
         self.assert_nothing_left()
+
+    def test_a_kill_at_any_step_leaves_a_store_that_gc_puts_in_order(self):
+        tar = self.write("1.tar", tar_of([("f", b"1")]))
+        for step in ("image.unpacked", "image.published"):
+            with self.subTest(step):
+                killed = self.image("import", tar, "a", BERTH_FAULT_POINT=step)
+                self.assertEqual(killed.returncode, -signal.SIGKILL, killed.stderr)
+                self.assertNotIn("a:latest", self.names())
+                self.did("gc")
+                self.assert_nothing_left()
+        self.did("import", tar, "a")
+        killed = self.image("rm", "a", "--yes", BERTH_FAULT_POINT="image.retired")
+        self.assertEqual(killed.returncode, -signal.SIGKILL, killed.stderr)
+        self.refused("inspect", "a", code="image_not_found", status=3)
+        self.did("gc")
+        self.assert_nothing_left()
+        self.did("import", tar, "a")
+        self.did("inspect", "a", "--verify")
 
     def test_a_name_moves_and_gc_takes_what_has_none(self):
         first = self.did("import", self.write("1.tar", tar_of([("f", b"1")])), "a")
