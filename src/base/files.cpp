@@ -76,7 +76,7 @@ std::string parent_of(const std::string& path) {
 
 Result<std::string> read_fd(int fd, std::size_t bytes_max, std::string_view name) {
   std::string text;
-  std::array<char, 65536> chunk{};
+  std::array<char, 65536> chunk;  // not cleared: most files are small, and its pages are costly
   while (true) {
     const ssize_t got = ::read(fd, chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;

@@ -57,10 +57,11 @@ void sync_path(const char* path) {
 }  // namespace
 
 Keeper::Keeper(rlimit open_files)
-    : scratch_(scratch_bytes),
+    // Not cleared: of a keeper that sees no large output these pages are never made.
+    : scratch_(std::make_unique_for_overwrite<char[]>(scratch_bytes)),
       open_files_(open_files),
       wardens_(open_files),
-      shared_{.mail = *this, .scratch = scratch_, .wardens = wardens_},
+      shared_{.mail = *this, .scratch = {scratch_.get(), scratch_bytes}, .wardens = wardens_},
       deadline_(boot_ms() + static_cast<BootMs>(limits::first_deadline_ms)) {}
 
 Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first_client,
@@ -122,7 +123,8 @@ Result<> Keeper::watch_folder() {
 
 void Keeper::add_client(Fd socket) {
   const std::uint64_t id = next_client_++;
-  sessions_.emplace(id, std::make_unique<Session>(id, std::move(socket), *this, scratch_));
+  sessions_.emplace(id, std::make_unique<Session>(id, std::move(socket), *this,
+                                                  std::span{scratch_.get(), scratch_bytes}));
 }
 
 void Keeper::accept() {

@@ -77,7 +77,7 @@ class Keeper final : public Mail, public Session::Host {
   void answer_again(Address to, const Exec& exec);
   HeldExec* live(Address to, const std::string& exec_id);
 
-  std::vector<char> scratch_;
+  std::unique_ptr<char[]> scratch_;
   rlimit open_files_;
   std::span<char> command_line_;
   std::unique_ptr<sandbox::Cell> cell_;
