@@ -123,29 +123,32 @@ def other_tools(folder):
 
 
 def measure(mode, folder, first, second, tools=None):
-    """What the program says, as lists of numbers by name."""
+    """What the program says, as lists of numbers by name.
+
+    What it leaves is removed at the very end: ext4 does not reuse the inode of a deleted file for a
+    minute, and whoever makes a file meanwhile searches past all of them.
+    """
     lines = "".join("\t".join([name, *words]) + "\n" for name, words in (tools or {}).items())
-    done = subprocess.run([lab.PROGRAMS / "sandbox_cost", mode, lab.KEEPER, folder / mode,
+    done = subprocess.run([lab.PROGRAMS / "sandbox_cost", mode, lab.KEEPER, folder / f"{mode}-{first}-{second}",
                            str(first), str(second)],
                           input=lines, capture_output=True, text=True, check=False, timeout=900)
     if done.returncode != 0:
         raise RuntimeError(f"sandbox_cost {mode}: {done.stderr.strip()[-2000:]}")
     if done.stderr:
         print("note  " + done.stderr.strip().replace("\n", "\nnote  "), flush=True)
-    # Thousands of folders with one file each are no part of what follows.
-    shutil.rmtree(folder / mode, ignore_errors=True)
     return {name: [float(word) for word in words]
             for name, *words in (line.split() for line in done.stdout.splitlines())}
 
 
 def shown(times):
-    return ", ".join(f"{name} {p50:.0f} us" for name, (p50, *_) in times.items())
+    return ", ".join(f"{name} {p50:.0f} (least {least:.0f})"
+                     for name, (p50, _, least) in times.items())
 
 
 def starts(report, folder, tools):
     times = measure("start", folder, ROUNDS, 0, tools)
     cold, spawn = times["cold"][0], times["posix_spawn"][0]
-    print(f"note  p50 of {ROUNDS}: {shown(times)}", flush=True)
+    print(f"note  p50 of {ROUNDS}, us: {shown(times)}", flush=True)
     if "bwrap" in times:
         report.line("sandbox, cold start, times bwrap", cold / times["bwrap"][0],
                     f"{cold:.0f} us to the exit of true, bubblewrap {times['bwrap'][0]:.0f} us",
@@ -163,7 +166,7 @@ def idle_starts(report, folder, tools):
         return
     times = measure("start", folder, IDLE_ROUNDS, IDLE_MS, {"bwrap": tools["bwrap"]})
     report.line("sandbox, start after idling, times bwrap", times["cold"][0] / times["bwrap"][0],
-                f"{IDLE_MS} ms of quiet before each: {shown(times)}", at_most=1.0)
+                f"{IDLE_MS} ms of quiet before each, us: {shown(times)}", at_most=1.0)
 
 
 def crowd(report, folder, tools):
@@ -190,7 +193,7 @@ def live(report, folder):
         report.line(f"sandbox, kB of each of {count} idle", each_kb,
                     f"available memory {found['available-kb']:.0f}, sum of parts "
                     f"{found['parts-kb']:.0f}, of it slab {found['slab-kb']:.0f} and processes "
-                    f"{found['processes-kb']:.0f}; 1,000 take {each_kb / 1000:.0f} MB", at_most=600)
+                    f"{found['processes-kb']:.0f}; 1,000 take {each_kb:.0f} MB", at_most=600)
         for name, text in (("cold", "start"), ("held", "exec")):
             one, many = found[f"{name}-beside-one"], found[f"{name}-beside-all"]
             report.line(f"sandbox, {text} beside {count}, beside 1", many / one,
@@ -200,9 +203,11 @@ def live(report, folder):
 
 
 def end(report, folder):
-    p50, p95 = measure("end", folder, STUBBORN, END_ROUNDS)["end"]
+    times = measure("end", folder, STUBBORN, END_ROUNDS)
+    p50, p95, _ = times["end"]
     report.line(f"sandbox, end with {STUBBORN} stubborn, ms p95", p95 / 1000,
-                f"p50 {p50 / 1000:.1f} ms, until the keeper is gone too", at_most=50)
+                f"p50 {p50 / 1000:.1f} ms; until the keeper has exited too "
+                f"{times['exit'][0] / 1000:.1f} ms", at_most=50)
 
 
 def heap(report, folder):

@@ -1,6 +1,7 @@
 // sandbox MODE KEEPER FOLDER ARGUMENT... < COMMANDS: what a sandbox costs, against bare programs
 // and other tools, taken in turns. COMMANDS are lines `name<TAB>word<TAB>word...`; "@" in a word
-// becomes a number that is used once. Prints lines `name value...`; times are microseconds.
+// becomes a number that is used once. Prints lines `name value...`; times are microseconds, their
+// p50, p95 and least.
 //
 //   start KEEPER FOLDER ROUNDS IDLE_MS   p50 and p95 of each command, of posix_spawn, and of ours:
 //                                        to the exit of `true`, with the end of the sandbox, the
@@ -147,9 +148,12 @@ class Sandboxes {
       if (ended.outcome != keeper::Outcome::exited || ended.code != 0)
         give_up("a command in a sandbox did not succeed");
     }
-    void end() {
-      must(client_.stop(0ms));
-      ::waitpid(pid_, nullptr, 0);
+    // When this returns nothing of the sandbox is left; its keeper is about to exit.
+    void end() { must(client_.stop(0ms)); }
+    void reap() const { ::waitpid(pid_, nullptr, 0); }
+    void end_and_reap() {
+      end();
+      reap();
     }
     pid_t pid() const { return pid_; }
     keeper::KeeperClient& client() { return client_; }
@@ -188,8 +192,8 @@ struct Times {
   double p50(const std::string& name) const { return percentile(by_name.at(name), 0.5); }
   void print() const {
     for (const auto& [name, values] : by_name) {
-      std::printf("%s %.1f %.1f\n", name.c_str(), percentile(values, 0.5),
-                  percentile(values, 0.95));
+      std::printf("%s %.1f %.1f %.1f\n", name.c_str(), percentile(values, 0.5),
+                  percentile(values, 0.95), percentile(values, 0));
     }
   }
 };
@@ -202,6 +206,7 @@ void time_start(Sandboxes& sandboxes, Times& times) {
   });
   times.add("cold", to_exit);
   times.add("cold-and-end", to_exit + microseconds([&] { one->end(); }));
+  one->reap();
 }
 
 // Taking turns: whatever the machine does meanwhile, it does to all of them.
@@ -226,11 +231,11 @@ void compare_starts(Sandboxes& sandboxes, int rounds, std::chrono::milliseconds 
     Sandboxes::One ready = sandboxes.start();
     rest();
     taken.add("ready", microseconds([&] { ready.run_true(); }));
-    ready.end();
+    ready.end_and_reap();
     if (round < 0) continue;  // the first round warms up
     for (const auto& [name, values] : taken.by_name) times.add(name, values.front());
   }
-  held.end();
+  held.end_and_reap();
   times.print();
 }
 
@@ -256,6 +261,10 @@ void compare_crowds(Sandboxes& sandboxes, int ways, std::chrono::seconds length)
     Sandboxes::One one = sandboxes.start();
     one.run_true();
     one.end();
+    // Nobody waits for an exit; that of an earlier one is collected.
+    thread_local std::vector<pid_t> leaving;
+    leaving.push_back(one.pid());
+    std::erase_if(leaving, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) == pid; });
   };
   Times rates;
   for (int round = 0; round < 3; ++round) {
@@ -311,7 +320,7 @@ void time_beside(Sandboxes& sandboxes, int rounds, const std::string& suffix, Ti
     taken.add("held", microseconds([&] { held.run_true(); }));
     taken.add("spawn", microseconds([] { spawn(bare_true); }));
   }
-  held.end();
+  held.end_and_reap();
   for (const char* name : {"cold", "held", "spawn"}) {
     for (const double value : taken.by_name[name]) times.add(name + suffix, value);
   }
@@ -332,6 +341,7 @@ void measure_live(Sandboxes& sandboxes, int count, int rounds) {
   time_beside(sandboxes, 2 * rounds, "-beside-all", times);
   std::vector<double> ends;
   for (Sandboxes::One& one : live) ends.push_back(microseconds([&] { one.end(); }));
+  for (const Sandboxes::One& one : live) one.reap();
   // Before and after: a machine that slows down meanwhile does not look like a cost of many.
   time_beside(sandboxes, rounds, "-beside-one", times);
   times.print();
@@ -354,7 +364,9 @@ void measure_ends(Sandboxes& sandboxes, int processes, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     Sandboxes::One one = sandboxes.start();
     one.run({"/bin/sh", "-c", stubborn_script(processes)}, keeper::Leftovers::linger);
-    times.add("end", microseconds([&] { one.end(); }));
+    const double gone = microseconds([&] { one.end(); });
+    times.add("end", gone);
+    times.add("exit", gone + microseconds([&] { one.reap(); }));
   }
   times.print();
 }
