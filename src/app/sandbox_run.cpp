@@ -204,10 +204,12 @@ class SandboxRun {
       std::string bytes(input_bytes, '\0');
       const ssize_t got = ::read(console_.in, bytes.data(), bytes.size());
       if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-      if (got <= 0)
-        co_return co_await linux_.execution()->send(*lease_, id, execution::EndOfInput{});
+      // A command that has ended or closed its stdin has what it wanted.
+      if (got <= 0) {
+        co_await linux_.execution()->send(*lease_, id, execution::EndOfInput{});
+        co_return Result<>{};
+      }
       bytes.resize(static_cast<std::size_t>(got));
-      // A command that has closed its stdin has what it wanted.
       if (!co_await linux_.execution()->send(*lease_, id, std::move(bytes))) co_return Result<>{};
     }
   }

@@ -78,9 +78,7 @@ class Driver : public execution::Execution {
   // The leases of which this machine itself still holds something, whoever knows of them.
   virtual Task<std::vector<core::LeaseId>> held() { co_return std::vector<core::LeaseId>{}; }
   // The same of sandboxes, which may outlive their leases.
-  virtual Task<std::vector<HeldSandbox>> held_sandboxes() {
-    co_return std::vector<HeldSandbox>{};
-  }
+  virtual Task<std::vector<HeldSandbox>> held_sandboxes() { co_return std::vector<HeldSandbox>{}; }
 };
 
 }  // namespace berth::drivers

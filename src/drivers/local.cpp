@@ -70,6 +70,10 @@ Task<> Local::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
   return keepers_.renew(lease.lease_id.str(), deadline_ms);
 }
 
+Task<execution::Usage> Local::usage(const LeaseFacts& lease) {
+  return keepers_.usage(lease.lease_id.str());
+}
+
 Task<> Local::release(const LeaseFacts& lease, core::LeaseEvent /*how*/) {
   return keepers_.remove(lease.lease_id.str());
 }

@@ -135,6 +135,11 @@ Task<> Sandbox::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
   co_return co_await (*inside)->renew(lease, deadline_ms);
 }
 
+Task<execution::Usage> Sandbox::usage(const LeaseFacts& lease) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->usage(lease);
+}
+
 Task<> Sandbox::release(const LeaseFacts& lease, core::LeaseEvent how) {
   bj::object config = config_of(lease);
   BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));

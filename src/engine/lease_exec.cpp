@@ -1,8 +1,10 @@
-// One more command in a place that a lease holds: a look into it while it lives or is retained.
+// Looks into a place that a lease holds, while it lives or is retained: what it uses, and one more
+// command.
 #include "base/text.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
+#include "engine/once.hpp"
 
 namespace berth::engine {
 namespace {
@@ -30,33 +32,57 @@ class Beginning final : public drivers::OutputTaker {
   bool truncated = false;
 };
 
+Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node) {
+  using core::LeaseState;
+  if (lease.node_id != node) {
+    return fail(Errc::conflict, "Lease " + lease.id.str() + " is held by another server",
+                "ask that server");
+  }
+  if (lease.status == LeaseState::active || lease.status == LeaseState::retained) return {};
+  return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no place: it is " +
+                                  std::string{name_of(lease.status)});
+}
+
+Entry entry_of(const core::LeaseRecord& lease, const ExecInLease& wanted) {
+  return {lease.company_id,
+          "environment.lease_exec",
+          "environment_lease",
+          lease.id.str(),
+          {{"command", wanted.argv.empty() ? "" : wanted.argv.front()}}};
+}
+
 }  // namespace
+
+Task<execution::Usage> Leases::usage(core::Call call, core::LeaseId id) {
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_lease_record(s, core::Reach::of(call.who), id);
+  }));
+  BERTH_CO_DO(expect_held(row.value, work_.node()));
+  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
+  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await work_.facts(row.value));
+  co_return co_await driver->usage(facts);
+}
 
 Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wanted) {
   const std::int64_t timeout_ms = wanted.timeout_ms.value_or(usual_timeout_ms);
   if (timeout_ms < 1 || timeout_ms > timeout_ms_max) {
     co_return fail(Errc::validation_failed, "/timeoutMs: must be from 1 to 60000");
   }
-  BERTH_CO_TRY(const auto row,
-               co_await means_.store.write([&](store::Session& s) -> Result<LeaseWork::Row> {
-                 BERTH_TRY(auto found, store::find_lease_record(s, core::Reach::of(call.who), id));
-                 const core::LeaseState state = found.value.status;
-                 if (state != core::LeaseState::active && state != core::LeaseState::retained) {
-                   return fail(Errc::conflict, "Lease " + id.str() + " holds no place: it is " +
-                                                   std::string{name_of(state)});
-                 }
-                 BERTH_DO(record(s, means_, call,
-                                 {found.value.company_id,
-                                  "environment.lease_exec",
-                                  "environment_lease",
-                                  id.str(),
-                                  {{"command", wanted.argv.empty() ? "" : wanted.argv.front()}}}));
-                 return found;
-               }));
+  // A repeated request has the same id, and a command runs once for each.
+  const auto name_it = [&](store::Session& s) -> Result<std::string> {
+    BERTH_TRY(const auto found, store::find_lease_record(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_held(found.value, work_.node()));
+    BERTH_DO(record(s, means_, call, entry_of(found.value, wanted)));
+    return "exec-" + make_uuid(means_.random, means_.clock.now());
+  };
+  BERTH_CO_TRY(const std::string exec_id, co_await write_once(means_, call, name_it));
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_lease_record(s, core::Reach::of(call.who), id);
+  }));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
   BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await work_.facts(row.value));
   BERTH_CO_TRY(const drivers::Workspace place, co_await driver->realize(facts, wanted.cwd));
-  drivers::Command command{.exec_id = "exec-" + make_uuid(means_.random, means_.clock.now()),
+  drivers::Command command{.exec_id = exec_id,
                            .argv = std::move(wanted.argv),
                            .cwd = place.cwd,
                            .timeout_ms = timeout_ms,

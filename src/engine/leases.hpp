@@ -82,6 +82,8 @@ class Leases {
   Task<LeaseView> release(core::Call call, core::LeaseId id);
   // The same, and the sandbox with it.
   Task<LeaseView> destroy(core::Call call, core::LeaseId id);
+  // What the place of a lease that is held uses.
+  Task<execution::Usage> usage(core::Call call, core::LeaseId id);
   // Runs a command in the place of a lease that is active or retained, and waits for its end. A
   // command that takes longer than its timeout is ended.
   Task<ExecOutcome> exec(core::Call call, core::LeaseId id, ExecInLease wanted);

@@ -15,4 +15,9 @@ LeaseFacts LeaseFacts::clone() const {
   return copy;
 }
 
+Task<Usage> Execution::usage(const LeaseFacts& lease) {
+  co_return fail(Errc::execution_unsupported,
+                 "lease " + lease.lease_id.str() + ": nobody counts what is used there");
+}
+
 }  // namespace berth::execution

@@ -112,6 +112,20 @@ struct SignalNumber {
 };
 using Input = std::variant<std::string, EndOfInput, core::TerminalSize, SignalNumber>;
 
+// What a place uses now, and has used. What is not counted there is 0.
+struct Usage {
+  std::int64_t cpu_ms = 0;
+  std::int64_t memory_bytes = 0;  // now
+  std::int64_t memory_bytes_peak = 0;
+  std::int64_t processes = 0;
+  std::int64_t read_bytes = 0;
+  std::int64_t written_bytes = 0;
+  std::int64_t oom_kills = 0;
+};
+BOOST_DESCRIBE_STRUCT(Usage, (),
+                      (cpu_ms, memory_bytes, memory_bytes_peak, processes, read_bytes,
+                       written_bytes, oom_kills))
+
 // One thing that a test of an environment tried.
 struct ProbeStep {
   std::string name;  // "connect", "keeper", "workspace", "callback", ...
@@ -145,6 +159,8 @@ class Execution {
                         std::int64_t grace_ms) = 0;
   // What the lease holds ends by itself unless this is repeated in time.
   virtual Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) = 0;
+  // Refused with execution_unsupported where nobody counts.
+  virtual Task<Usage> usage(const LeaseFacts& lease);
 };
 
 }  // namespace berth::execution

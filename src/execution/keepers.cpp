@@ -10,6 +10,8 @@
 #include "execution/output_records.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <utility>
 
 namespace berth::execution {
@@ -287,6 +289,34 @@ Task<> Keepers::renew(std::string id, std::int64_t deadline_ms) {
   BERTH_CO_TRY(const Reached reached, co_await reach(id, IfNone::tell));
   if (!reached.gone) co_return Result<>{};
   co_return std::unexpected(why_gone(name_of(id), reached.gone));
+}
+
+Task<> Keepers::rename(std::string from, std::string to) {
+  const std::string old_path = folder_of(from).path;
+  const std::string new_path = folder_of(to).path;
+  BERTH_CO_DO(co_await offload(pool_, [old_path, new_path]() -> Result<> {
+    if (std::rename(old_path.c_str(), new_path.c_str()) == 0) return {};
+    return io_failure("rename", old_path, errno);
+  }));
+  if (auto held = held_.extract(from)) {
+    held.key() = std::move(to);
+    held_.insert(std::move(held));
+  }
+  co_return Result<>{};
+}
+
+Task<Usage> Keepers::usage(std::string id) {
+  BERTH_CO_TRY(const std::optional<keeper::Usage> used,
+               co_await ask<keeper::Usage>(std::move(id), keeper::Stats{}));
+  if (!used) co_return Usage{};
+  const auto number = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
+  co_return Usage{.cpu_ms = number(used->cpu_us / 1000),
+                  .memory_bytes = number(used->resident_bytes),
+                  .memory_bytes_peak = number(used->memory_bytes_peak),
+                  .processes = number(used->processes),
+                  .read_bytes = number(used->read_bytes),
+                  .written_bytes = number(used->written_bytes),
+                  .oom_kills = number(used->oom_kills)};
 }
 
 Task<> Keepers::remove(std::string id) {

@@ -43,6 +43,7 @@ class Keepers {
 
   const KeeperOptions& options() const { return options_; }
   asio::thread_pool& pool() { return pool_; }
+  const asio::any_io_executor& executor() const { return executor_; }
   KeptFolder folder_of(const std::string& id) const;
   std::string name_of(const std::string& id) const;  // "lease 7f3a"
   Task<Reached> reach(std::string id, IfNone if_none);
@@ -77,7 +78,11 @@ class Keepers {
   Task<> send(std::string id, const std::string& exec_id, Input input);
   Task<> cancel(std::string id, const std::string& exec_id, std::int64_t grace_ms);
   Task<> renew(std::string id, std::int64_t deadline_ms);
+  Task<Usage> usage(std::string id);
 
+  // The keeper and its folder under another id, from one moment to the next. Nobody else asks the
+  // keeper meanwhile.
+  Task<> rename(std::string from, std::string to);
   // Ends the keeper with all it holds, and removes the folder.
   Task<> remove(std::string id);
   // The names in the root, whoever made them.

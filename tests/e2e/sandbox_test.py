@@ -2,7 +2,9 @@
 that nothing of them is left."""
 
 import http.server
+import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -171,6 +173,27 @@ class SandboxTest(BerthTest):
         self.assertEqual((ended["status"], ended["errorCode"]), ("failed", "isolation_too_weak"), ended)
         self.check_leases_left(server)
 
+    def test_an_image_is_what_the_root_is_and_stays_while_it_is_used(self):
+        tree = self.folder / "tree"
+        (tree / "bin").mkdir(parents=True)
+        shutil.copy(Path(BERTH).parent / "berth-keeper", tree / "bin" / "keeper")
+        server = self.serve()
+        made = self.run_berth("--home", self.home, "image", "import", tree, "tiny")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        tiny = self.environment(server, "tiny", image="tiny")
+        run = runs.start(server, "/bin/keeper", "version", environmentId=tiny)
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+        waiting = runs.start(server, "/bin/keeper", "serve-stdio", "/tmp/x", environmentId=tiny,
+                             stdinOpen=True)
+        runs.wait_until(server, waiting, {"running"})
+        refused = self.run_berth("--home", self.home, "--yes", "image", "rm", "tiny")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("image_in_use", refused.stderr)
+        server.post(f"/api/heartbeat-runs/{waiting}/cancel", {})
+        self.check_leases_left(server)
+        removed = self.run_berth("--home", self.home, "--yes", "image", "rm", "tiny")
+        self.assertEqual(removed.returncode, 0, removed.stderr)
+
     def serve_file(self, text):
         """A web server on a port of loopback that answers everything with the text."""
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -216,11 +239,16 @@ class SandboxTest(BerthTest):
     @unittest.skipUnless(os.access("/usr/bin/curl", os.X_OK), "there is no curl to try with")
     def test_a_run_reaches_this_server_and_goes_on_to_after_it_was_killed(self):
         first = self.serve()
-        script = "curl -s $BERTH_API_URL/api/health; echo; sleep 3; curl -s $BERTH_API_URL/api/health"
+        script = ("curl -s $BERTH_API_URL/api/health; echo; until [ -e go ]; do sleep 0.05; done; "
+                  "until curl -sf -m 2 $BERTH_API_URL/api/health; do sleep 0.1; done")
         run = runs.start(first, "sh", "-c", script, environmentId=self.default_sandbox(first))
         runs.wait_until(first, run, {"running"})
+        self.assertTrue(runs.eventually(lambda: runs.look(first, run)["logBytes"] > 50))
         first.kill()
         again = self.serve()
+        lease = runs.leases(again)[0]["id"]
+        self.assertTrue(runs.eventually(lambda: again.post(
+            f"/api/environment-leases/{lease}/exec", {"argv": ["touch", "go"]}).status == 200))
         ended = runs.wait_for_end(again, run)
         self.assertEqual(ended["status"], "succeeded", runs.output(again, run, "stderr"))
         self.assertEqual(runs.output(again, run).count('"ok"'), 2, runs.output(again, run))
@@ -234,6 +262,8 @@ class SandboxTest(BerthTest):
         lease = runs.leases(server)[0]["id"]
         listed = self.run_berth("--home", self.home, "sandbox", "ls")
         self.assertIn(lease, listed.stdout)
+        counted = self.run_berth("--home", self.home, "sandbox", "stats", lease)
+        self.assertGreater(json.loads(counted.stdout)[0]["processes"], 0, counted.stderr)
         done = self.run_berth("--home", self.home, "exec", lease, "--", "sh", "-c",
                               "until cat file; do sleep 0.1; done; id -u; echo err >&2; exit 5")
         self.assertEqual((done.returncode, done.stdout), (5, "here\n1000\n"), done.stderr)

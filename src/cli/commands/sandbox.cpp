@@ -122,6 +122,39 @@ Result<> list(Session& session) {
   return {};
 }
 
+// What each of them uses; those that end meanwhile are left out.
+Result<> stats(Session& session, const std::string& named) {
+  static const std::vector<Column> columns{{"LEASE", "id"},
+                                           {"CPU MS", "cpuMs"},
+                                           {"MEMORY", "memoryBytes"},
+                                           {"PEAK", "memoryBytesPeak"},
+                                           {"PROCESSES", "processes"},
+                                           {"READ", "readBytes"},
+                                           {"WRITTEN", "writtenBytes"},
+                                           {"OOM KILLS", "oomKills"}};
+  bj::array leases;
+  if (named.empty()) {
+    BERTH_TRY(leases, live_sandboxes(session));
+  } else {
+    BERTH_TRY(const bj::value lease, session.find(lease_kind(), named));
+    leases.push_back(lease);
+  }
+  bj::array rows;
+  for (const bj::value& lease : leases) {
+    const std::string id = text_of(lease, "id");
+    const auto used = session.get("/api/environment-leases/" + id + "/usage");
+    if (!used && (!named.empty() || used.error().code != Errc::conflict)) {
+      return std::unexpected(used.error());
+    }
+    if (!used) continue;
+    bj::object row = used->as_object();
+    row["id"] = id;
+    rows.push_back(std::move(row));
+  }
+  session.printer().list(rows, columns);
+  return {};
+}
+
 struct ExecOptions {
   std::string named;
   std::string cwd;
@@ -202,6 +235,10 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
   runs.add_flag("-t,--terminal", options->terminal, "give the command a terminal");
   tree.leaf(group, "ls", "list the sandboxes that a server holds", "berth sandbox ls",
             [](Session& session) { return list(session); });
+  const auto counted = std::make_shared<std::string>();
+  tree.leaf(group, "stats", "what they use: processors, memory, processes, bytes",
+            "berth sandbox stats", [counted](Session& session) { return stats(session, *counted); })
+      .add_option("lease", *counted, "only that of this lease");
   const auto named = std::make_shared<std::string>();
   CLI::App& shows =
       tree.leaf(group, "inspect", "show one: its isolation, config and state",

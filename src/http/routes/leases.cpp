@@ -90,6 +90,14 @@ std::vector<Route> single_lease_routes(engine::Leases& leases) {
           .says = "Give back a lease and destroy its sandbox",
           .call = [&leases](core::Call call,
                             auto in) { return leases.destroy(call, in.path.lease); }},
+      Endpoint<LeasePath, None, None, execution::Usage>{
+          .verb = Verb::get,
+          .path = "/api/environment-leases/{lease}/usage",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "What the place of a lease uses now, and has used",
+          .call = [&leases](core::Call call,
+                            auto in) { return leases.usage(call, in.path.lease); }},
       Endpoint<LeasePath, None, engine::ExecInLease, engine::ExecOutcome>{
           .verb = Verb::post,
           .path = "/api/environment-leases/{lease}/exec",

@@ -1,0 +1,102 @@
+#include "cli/cli.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace berth::cli {
+namespace {
+
+using testing::HasSubstr;
+
+// `berth sandbox run` up to the point where the sandbox would be made.
+class SandboxCommandTest : public testing::Test {
+ protected:
+  int run(const std::vector<std::string>& words) {
+    out_.str("");
+    err_.str("");
+    wish_.reset();
+    const SandboxCommand keep = [this](SandboxWish wish, Console&, const Settings&) -> Result<int> {
+      wish_ = std::move(wish);
+      return 9;
+    };
+    return cli::run(words, console_, [](Config) { return 1; }, keep);
+  }
+
+  std::ostringstream out_;
+  std::ostringstream err_;
+  Console console_{.out = out_, .err = err_, .in = -1, .in_is_terminal = true};
+  std::optional<SandboxWish> wish_;
+};
+
+TEST_F(SandboxCommandTest, TakesWhatStandsBehindTheDashesAsItIs) {
+  EXPECT_EQ(run({"sandbox", "run", "--", "sh", "-c", "echo --json", "--net", "host"}), 9);
+  ASSERT_TRUE(wish_) << err_.str();
+  EXPECT_EQ(wish_->argv, (std::vector<std::string>{"sh", "-c", "echo --json", "--net", "host"}));
+  EXPECT_EQ(wish_->config, (bj::object{{"provider", "linux"}}));
+  EXPECT_FALSE(wish_->passes_stdin);
+  EXPECT_FALSE(wish_->terminal);
+}
+
+TEST_F(SandboxCommandTest, MakesAConfigOfItsFlags) {
+  EXPECT_EQ(run({"sandbox",
+                 "run",
+                 "--image",
+                 "debian",
+                 "--memory",
+                 "64",
+                 "--cpus",
+                 "0.5",
+                 "--pids",
+                 "20",
+                 "--disk",
+                 "10",
+                 "--net",
+                 "host",
+                 "--user",
+                 "root",
+                 "--min-isolation",
+                 "weak",
+                 "--timeout",
+                 "1m",
+                 "--allow",
+                 "ptrace",
+                 "--env",
+                 "A=b=c",
+                 "-C",
+                 "/srv",
+                 "-i",
+                 "--",
+                 "true"}),
+            9);
+  ASSERT_TRUE(wish_) << err_.str();
+  EXPECT_EQ(wish_->config, parse_json(R"({"provider": "linux", "image": "debian", "network": "host",
+                "user": "root", "minIsolation": "weak", "memoryMb": 64, "pids": 20, "diskMb": 10,
+                "cpus": 0.5, "allow": ["ptrace"], "timeoutMs": 60000})")
+                               ->as_object());
+  EXPECT_EQ(wish_->variables, (std::vector<std::pair<std::string, std::string>>{{"A", "b=c"}}));
+  EXPECT_EQ(wish_->cwd, "/srv");
+  EXPECT_TRUE(wish_->passes_stdin);
+}
+
+TEST_F(SandboxCommandTest, PassesStdinThatIsNoTerminal) {
+  console_.in_is_terminal = false;
+  EXPECT_EQ(run({"sandbox", "run", "--", "cat"}), 9);
+  ASSERT_TRUE(wish_);
+  EXPECT_TRUE(wish_->passes_stdin);
+}
+
+TEST_F(SandboxCommandTest, RefusesWhatCannotBeCarriedOutBeforeAnythingIsMade) {
+  EXPECT_EQ(run({"sandbox", "run"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("no command was given"));
+  EXPECT_NE(run({"sandbox", "run", "--memory", "1", "--", "true"}), 0);
+  EXPECT_THAT(err_.str(), HasSubstr("memoryMb"));
+  EXPECT_EQ(run({"sandbox", "run", "--env", "A", "--", "true"}), 2);
+  console_.in_is_terminal = false;
+  EXPECT_EQ(run({"sandbox", "run", "-t", "--", "true"}), 2);
+  EXPECT_FALSE(wish_);
+}
+
+}  // namespace
+}  // namespace berth::cli
