@@ -85,8 +85,10 @@ bool check_request(Sender& client, Door door) {
   BERTH_ASSERT(again->fields.find("host") == request->target.authority());
   const Result<Framing> framing = framing_of(*again);
   BERTH_ASSERT(framing.has_value() && *framing == request->body);
-  if (request->kind == ProxyRequest::Kind::callback)
+  if (request->kind == ProxyRequest::Kind::callback) {
     BERTH_ASSERT(request->path.starts_with("/api/"));
+    BERTH_ASSERT(request->path == "/api/health" || again->fields.count("authorization") == 1);
+  }
   return client.body(request->body) && request->keeps_alive;
 }
 

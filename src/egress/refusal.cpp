@@ -10,6 +10,7 @@ namespace {
 std::string_view reason_of(unsigned status) {
   switch (status) {
     case 400: return "Bad Request";
+    case 401: return "Unauthorized";
     case 403: return "Forbidden";
     case 408: return "Request Timeout";
     case 413: return "Content Too Large";
@@ -47,6 +48,7 @@ unsigned status_of(Errc code) {
   switch (code) {
     case Errc::bad_request:
     case Errc::validation_failed: return 400;
+    case Errc::unauthenticated: return 401;
     case Errc::forbidden:
     case Errc::path_refused: return 403;
     case Errc::request_timed_out: return 408;

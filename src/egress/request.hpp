@@ -29,7 +29,8 @@ struct ProxyRequest {
   std::string_view path_without_query() const;
 };
 
-// Fails bad_request with what is wrong, or path_refused where a callback leaves /api/.
+// Fails bad_request with what is wrong, path_refused where a callback leaves /api/, or
+// unauthenticated where it shows no token.
 Result<ProxyRequest> understand(const RequestHead& head, Door door);
 
 // The head that goes to the upstream; `host` is the value of its Host field. One request per

@@ -73,7 +73,8 @@ TEST(EgressRequest, ConnectTakesTheHostThatClientsSend) {
 
 TEST(EgressRequest, CallbackServesNothingButTheApi) {
   const auto status = [](const std::string& target, Door door) {
-    const auto request = ask("GET " + target + " HTTP/1.1", "Host: berth.internal\r\n", door);
+    const auto request = ask("GET " + target + " HTTP/1.1",
+                             "Host: berth.internal\r\nAuthorization: Bearer t\r\n", door);
     if (!request) return status_of(request.error().code);
     return request->kind == ProxyRequest::Kind::callback ? 200U : 0U;
   };
@@ -92,6 +93,28 @@ TEST(EgressRequest, CallbackServesNothingButTheApi) {
   EXPECT_EQ(status("http://other.test/api/x", Door::callback), 400U);
   EXPECT_FALSE(ask("CONNECT berth.internal:80 HTTP/1.1", "Host: berth.internal\r\n"));
   EXPECT_FALSE(ask("CONNECT a.test:80 HTTP/1.1", "Host: a.test\r\n", Door::callback));
+}
+
+// Behind the proxy stands a server that trusts its own machine.
+TEST(EgressRequest, CallbackNeedsATokenThatReallyGoesOut) {
+  const auto status = [](const std::string& fields) {
+    const auto request =
+        ask("GET /api/runs HTTP/1.1", "Host: berth.internal\r\n" + fields, Door::callback);
+    return request ? 200U : status_of(request.error().code);
+  };
+  EXPECT_EQ(status("authorization: bearer t\r\n"), 200U);
+  for (const char* fields :
+       {"", "Authorization:\r\n", "Authorization: Bearer\r\n", "Authorization: Bearer \r\n",
+        "Authorization: Basic eDp5\r\n", "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n",
+        "Authorization: Bearer t\r\nConnection: authorization\r\n",
+        "Authorization: Bearer t\r\nConnection: close, Authorization\r\n",
+        "Authorization: Bearer t\r\nProxy-Connection: AUTHORIZATION\r\n",
+        "Proxy-Authorization: Bearer t\r\n", "Authorization_: Bearer t\r\n"}) {
+    EXPECT_EQ(status(fields), 401U) << fields;
+  }
+  EXPECT_TRUE(ask("GET /api/health HTTP/1.1", "Host: a\r\n", Door::callback));
+  EXPECT_FALSE(ask("GET /api/health/x HTTP/1.1", "Host: a\r\n", Door::callback));
+  EXPECT_FALSE(ask("POST /api/health HTTP/1.1", "Host: a\r\n", Door::callback));
 }
 
 TEST(EgressAnswer, HasTheFramingThatFollowsIt) {

@@ -17,8 +17,9 @@ using boost::system::error_code;
 constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t head_read_bytes = 4096;
 constexpr std::size_t pump_bytes_min = 16UL * 1024;
-constexpr std::size_t pump_bytes_max = 256UL * 1024;
+constexpr std::size_t pump_bytes_max = 128UL * 1024;
 constexpr std::size_t address_tries_max = 4;
+constexpr std::chrono::milliseconds pause_step{100};
 constexpr std::size_t logged_path_bytes_max = 1024;
 constexpr std::size_t dropped_bytes_max = 1024UL * 1024;
 
@@ -32,12 +33,16 @@ Endpoint endpoint_of(const Address& address, std::uint16_t port) {
   return tcp::endpoint{asio::ip::address_v6{address.bytes}, port};
 }
 
+bool is_loopback(const Address& address) {
+  if (address.family == Address::Family::v4) return address.bytes[0] == 127;
+  return address == Address::parse("::1");
+}
+
 }  // namespace
 
 Session::Session(Socket client, Door door, Shared& shared)
     : client_(std::move(client)),
       upstream_(client_.get_executor()),
-      pause_(client_.get_executor()),
       door_(door),
       shared_(shared),
       place_(shared.sessions.insert(shared.sessions.end(), this)) {
@@ -123,12 +128,11 @@ void Session::abort() {
   error_code ignored;
   client_.close(ignored);
   upstream_.close(ignored);
-  pause_.cancel();
 }
 
 void Session::reconsider() {
   if (!address_) return;
-  const Decision decision = shared_.policy.decide(request_.target, *address_);
+  const Decision decision = decide(*address_);
   if (decision.allowed) {
     entry_.rule = decision.rule;
     return;
@@ -231,15 +235,30 @@ Task<std::vector<Address>> Session::permitted_addresses() {
   const Decision first = shared_.policy.decide(target);
   if (!first.allowed) co_return denied(first);
   entry_.rule = first.rule;
-  if (target.address) co_return std::vector{*target.address};
-  BERTH_CO_TRY(std::vector<Address> addresses, co_await look_up());
+  std::vector<Address> addresses;
+  if (target.address) {
+    addresses.push_back(*target.address);
+  } else {
+    BERTH_CO_TRY(addresses, co_await look_up());
+  }
   for (const Address& address : addresses) {
-    const Decision decision = shared_.policy.decide(target, address);
+    const Decision decision = decide(address);
     if (!decision.allowed) entry_.address = address.str();
     if (!decision.allowed) co_return denied(decision);
     entry_.rule = decision.rule;
   }
   co_return addresses;
+}
+
+// The API has a way of its own, which looks at paths and tokens. No rule opens another one.
+Decision Session::decide(const Address& address) const {
+  const bool is_api = shared_.callback && shared_.callback->unix_path.empty() &&
+                      request_.target.port == shared_.callback->port &&
+                      (address == shared_.callback->address || is_loopback(address));
+  if (!is_api) return shared_.policy.decide(request_.target, address);
+  return {.rule = "callback",
+          .reason = request_.target.str() + " is the server's own API",
+          .remedy = "call it as http://" + std::string{callback_name} + "/api/..."};
 }
 
 Task<std::vector<Address>> Session::look_up() {
@@ -338,12 +357,16 @@ asio::awaitable<void> Session::pump(Socket& from, Socket& to, std::uint64_t& cou
   abort();
 }
 
+// Waits in short steps, so that a session that was aborted does not stay for a long one.
 asio::awaitable<void> Session::pace(std::size_t bytes) {
-  const auto pause = shared_.meter.spend(bytes, std::chrono::steady_clock::now());
-  if (pause.count() == 0 || aborted_) co_return;
-  asio::steady_timer timer{client_.get_executor(), pause};
-  deadline_ += std::chrono::duration_cast<Moment::duration>(pause);
-  co_await timer.async_wait(tuple_awaitable);
+  std::chrono::nanoseconds pause = shared_.meter.spend(bytes, std::chrono::steady_clock::now());
+  while (pause.count() > 0 && !aborted_) {
+    const auto step = std::min<std::chrono::nanoseconds>(pause, pause_step);
+    touch();
+    asio::steady_timer timer{client_.get_executor(), step};
+    co_await timer.async_wait(tuple_awaitable);
+    pause -= step;
+  }
 }
 
 asio::awaitable<Session::Next> Session::refuse(Error error) {

@@ -8,7 +8,6 @@
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <list>
 
@@ -67,6 +66,7 @@ class Session {
   Task<> reach();
   Task<std::vector<Address>> permitted_addresses();
   Task<std::vector<Address>> look_up();
+  Decision decide(const Address& address) const;
   Task<> connect(Endpoint endpoint);
   Task<> connect_callback();
   std::unexpected<Error> denied(const Decision& decision);
@@ -97,7 +97,6 @@ class Session {
 
   Socket client_;
   Socket upstream_;
-  asio::steady_timer pause_;
   const Door door_;
   Shared& shared_;
   std::list<Session*>::iterator place_;

@@ -265,35 +265,62 @@ TEST(EgressLogOfProxy, TellsWhatHappenedWithoutSecrets) {
   EXPECT_FALSE(file.contains("Bearer")) << file;
 }
 
+const std::string token = "Authorization: Bearer run-token\r\n";
+
 TEST(EgressCallback, ReachesTheApiAndNothingElse) {
   const Upstream api{mirror};
   const egress::Callback callback{.address = *egress::Address::parse("127.0.0.1"),
                                   .port = api.port(),
                                   .host = "api.local:7000"};
-  Lab lab{{.callback = callback, .special = egress::special_ranges()}};
-  const Answer answer =
-      lab.ask(get("berth.internal", "/api/runs?x=1", "Authorization: Bearer run-token\r\n"));
+  Lab lab{{.allow = {api.authority("127.0.0.1"), api.authority("api.test")}, .callback = callback}};
+  lab.resolver.answers["api.test"] = {{"127.0.0.1"}};
+  const Answer answer = lab.ask(get("berth.internal", "/api/runs?x=1", token));
   EXPECT_EQ(answer.status, 200);
   EXPECT_TRUE(answer.body.starts_with("GET /api/runs?x=1 HTTP/1.1\r\nHost: api.local:7000\r\n"));
-  EXPECT_TRUE(answer.body.contains("Authorization: Bearer run-token\r\n"));
+  EXPECT_TRUE(answer.body.contains(token));
   EXPECT_EQ(lab.entry_after(1).rule, "callback");
   for (const char* path : {"/", "/metrics", "/api/../metrics", "/api/%2e%2e/metrics"}) {
-    EXPECT_EQ(lab.ask(get("berth.internal", path)).status, 403) << path;
+    EXPECT_EQ(lab.ask(get("berth.internal", path, token)).status, 403) << path;
   }
   EXPECT_EQ(lab.ask(connect("berth.internal:80")).status, 403);
   EXPECT_EQ(lab.ask(connect("berth.internal:" + std::to_string(api.port()))).status, 403);
-  EXPECT_EQ(lab.ask(get(api.authority("127.0.0.1"), "/api/runs")).status, 403);
+  // Not even a rule opens a way that looks at neither path nor token.
+  for (const std::string host : {"127.0.0.1", "127.0.0.2", "api.test"}) {
+    EXPECT_EQ(lab.ask(get(api.authority(host), "/api/runs", token)).status, 403) << host;
+    EXPECT_EQ(lab.ask(connect(api.authority(host))).status, 403) << host;
+  }
   EXPECT_EQ(api.connections(), 1);
+}
 
+TEST(EgressCallback, ASandboxWithoutATokenIsNotTheOperatorOfTheMachine) {
+  const Upstream api{mirror};
+  Lab lab{{.callback = egress::Callback{.address = *egress::Address::parse("127.0.0.1"),
+                                        .port = api.port(),
+                                        .host = "api.local:7000"}}};
+  EXPECT_EQ(lab.ask(get("berth.internal", "/api/runs")).status, 401);
+  EXPECT_EQ(
+      lab.ask(get("berth.internal", "/api/runs", token + "Connection: authorization\r\n")).status,
+      401);
+  EXPECT_EQ(api.connections(), 0);
+}
+
+TEST(EgressCallback, HasADoorOfItsOwn) {
+  const Upstream api{mirror};
+  Lab lab{{.allow = {"*"},
+           .callback = egress::Callback{.address = *egress::Address::parse("127.0.0.1"),
+                                        .port = api.port(),
+                                        .host = "api.local:7000"}}};
   Listener own = listen_on("127.0.0.1");
   lab.listen(std::move(own.fd), egress::Door::callback);
-  const auto direct = [&](std::string_view request) {
+  const auto status = [&](std::string_view request) {
     return Wire::connect_to(own.port).ask(request).status;
   };
-  EXPECT_EQ(direct("GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n"), 200);
-  EXPECT_EQ(direct("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n"), 403);
-  EXPECT_EQ(direct(get("example.org")), 403);
-  EXPECT_EQ(direct(connect("example.org:443")), 400);
+  const std::string host = " HTTP/1.1\r\nHost: 127.0.0.1:1\r\n";
+  EXPECT_EQ(status("GET /api/runs" + host + token + "\r\n"), 200);
+  EXPECT_EQ(status("GET /api/runs" + host + "\r\n"), 401);
+  EXPECT_EQ(status("GET /metrics" + host + token + "\r\n"), 403);
+  EXPECT_EQ(status(get("example.org", "/api/", token)), 403);
+  EXPECT_EQ(status(connect("example.org:443")), 400);
 }
 
 TEST(EgressCallback, TakesAUnixSocketAndMayBeAbsent) {
@@ -308,9 +335,9 @@ TEST(EgressCallback, TakesAUnixSocketAndMayBeAbsent) {
   ASSERT_EQ(::listen(listener.fd.get(), 8), 0);
   const Upstream api{mirror, std::move(listener)};
   Lab lab{{.callback = egress::Callback{.unix_path = path, .host = "localhost"}}};
-  EXPECT_EQ(lab.ask(get("berth.internal", "/api/x")).status, 200);
+  EXPECT_EQ(lab.ask(get("berth.internal", "/api/x", token)).status, 200);
   Lab without{{.allow = {"*"}}};
-  EXPECT_EQ(without.ask(get("berth.internal", "/api/x")).status, 403);
+  EXPECT_EQ(without.ask(get("berth.internal", "/api/x", token)).status, 403);
 }
 
 }  // namespace
