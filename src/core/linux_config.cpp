@@ -27,6 +27,8 @@ constexpr Range ranges[] = {
     {"inodes", &LinuxConfig::inodes, 1024, 1 << 30, "Files that it may make"},
     {"openFiles", &LinuxConfig::open_files, 16, 1 << 20, "Open files of one process"},
     {"timeoutMs", &LinuxConfig::timeout_ms, 1, day_ms, "Longest time of one command"},
+    {"poolSize", &LinuxConfig::pool_size, 0, 64, "Sandboxes kept ready before a run asks"},
+    {"poolAgeMinutes", &LinuxConfig::pool_age_minutes, 1, 10'080, "How old a ready one may get"},
 };
 constexpr double cpus_low = 0.01;
 constexpr double cpus_high = 4096;
@@ -67,6 +69,9 @@ class Checked {
       wrong("swapMb", "limits nothing without memoryMb");
     }
     if (config_.inodes && !config_.disk_mb) wrong("inodes", "limits nothing without diskMb");
+    if (config_.pool_age_minutes && !config_.pool_size) {
+      wrong("poolAgeMinutes", "says nothing without poolSize");
+    }
     const bool is_host = config_.network == LinuxNetwork::host;
     if (is_host && config_.egress) {
       wrong("egress", "cannot be kept with the network of the host; leave network out");

@@ -45,13 +45,16 @@ struct LinuxConfig {
   std::optional<std::string> workdir;
   std::optional<LinuxUser> user;
   std::optional<std::vector<LinuxAllowance>> allow;
+  std::optional<std::int64_t> pool_size;  // sandboxes that are kept ready before a run asks
+  std::optional<std::int64_t> pool_age_minutes;
   std::optional<bool> stream_run_logs;
   std::optional<bool> archive_on_release;
 };
 BOOST_DESCRIBE_STRUCT(LinuxConfig, (),
                       (provider, image, memory_mb, swap_mb, pids, cpus, cpu_weight, disk_mb, inodes,
                        open_files, timeout_ms, network, egress, min_isolation, reuse_lease, workdir,
-                       user, allow, stream_run_logs, archive_on_release))
+                       user, allow, pool_size, pool_age_minutes, stream_run_logs,
+                       archive_on_release))
 
 inline constexpr std::string_view linux_provider = "linux";
 

@@ -12,6 +12,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 // The contract over the sandbox driver with the provider `linux`, and what that provider promises
@@ -102,6 +103,17 @@ class LinuxSandbox : public CommandContract {
     EXPECT_TRUE(ended) << ended.error().message;
     return output.out + output.err;
   }
+  std::string spare_besides(const std::set<std::string>& known) {
+    for (std::string& name : names_in(linux_place().root()).value()) {
+      if (!known.contains(name)) return std::move(name);
+    }
+    return {};
+  }
+  // Its keeper has a child: the first process of the sandbox.
+  bool is_confined(const std::string& id) {
+    const auto found = keeper::look_at_keeper(linux_place().root() + "/" + id + "/keeper");
+    return found && !keeper::descendants_of(found->card.pid).empty();
+  }
   LeaseFacts acquired(const AcquireRequest& wanted) {
     LeaseFacts facts = wanted.lease.clone();
     const Result<Acquired> made = await(driver().acquire(wanted));
@@ -182,6 +194,34 @@ TEST_P(LinuxSandbox, AReusableSandboxWaitsEmptyOfProcessesAndTemporaryFiles) {
   EXPECT_FALSE(fresh->resumed);
   EXPECT_EQ(said_by(first, "ls -A"), "");
   EXPECT_TRUE(await(driver().destroy(first)));
+}
+
+TEST_P(LinuxSandbox, ASandboxThatWasMadeAheadIsTakenByTheNextLeaseAndByNoOther) {
+  const bj::object pooled{{"poolSize", 1}};
+  const auto folders = [&] { return names_in(linux_place().root())->size(); };
+  LeaseFacts first = acquired(request_with(pooled));
+  // The lease of the suite, this one, and the one that is made ahead.
+  ASSERT_TRUE(run_until([&] { return folders() == 3; }));
+  const std::string spare = spare_besides({lease().lease_id.str(), first.lease_id.str()});
+  ASSERT_TRUE(run_until([&] { return is_confined(spare); }));
+  const auto held = await(driver().held_sandboxes());
+  ASSERT_TRUE(held) << held.error().message;
+  EXPECT_EQ(held->size(), 2U) << "what is ready belongs to nobody yet, and is nobody's to sweep";
+
+  // Whether it is ready already only the pool knows; then it is the one that is taken.
+  const auto is_taken = [&] {
+    return !std::filesystem::exists(linux_place().root() + "/" + spare);
+  };
+  std::vector<LeaseFacts> leases;
+  leases.push_back(std::move(first));
+  while (!is_taken() && leases.size() < 20) leases.push_back(acquired(request_with(pooled)));
+  EXPECT_TRUE(is_taken());
+  EXPECT_EQ(said_by(leases.back(), "echo $(whoami)@$(hostname); ls -A"), "sandbox@sandbox\n");
+  for (const LeaseFacts& facts : leases) {
+    EXPECT_TRUE(await(driver().release(facts, core::LeaseEvent::release_succeeded)));
+  }
+  restart_driver();  // which removes what is ready
+  EXPECT_EQ(names_in(linux_place().root()), std::vector{lease().lease_id.str()});
 }
 
 TEST_P(LinuxSandbox, WhatThisMachineHoldsIsNamed) {

@@ -4,6 +4,7 @@
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "base/offload.hpp"
+#include "images/image.hpp"
 #include "keeper/client.hpp"
 #include "keeper/sandbox/cgroup.hpp"
 #include "providers/metadata.hpp"
@@ -26,6 +27,7 @@ using execution::Keepers;
 // itself only when there is no server.
 constexpr std::int64_t idle_ms = 45LL * 60 * 1000;
 constexpr std::size_t facts_bytes_max = std::size_t{1} << 20;
+constexpr std::int64_t usual_pool_minutes = 60;
 constexpr const char* facts_file = "/sandbox.json";
 constexpr const char* egress_file = "/egress.jsonl";
 
@@ -46,6 +48,11 @@ bj::object metadata_of(const LinuxConfig& config, const RootLayers& root,
           {"config", core::to_stored(config)},
           {"isolation", isolation_of(confined)},
           {"initPid", confined.init_pid}};
+}
+
+// Empty when the config does not say, as that of a sandbox that nobody knows any more.
+std::string image_in(const bj::object& config) {
+  return text_at(config, "image").value_or("");
 }
 
 // The folder's name: what a stored id is has been ours before, but only a key names a folder.
@@ -142,7 +149,8 @@ Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& ra
       random_(random),
       clock_(clock),
       images_(std::move(options.images_folder)),
-      ways_out_(options.ways_out) {}
+      ways_out_(options.ways_out),
+      spares_(keepers_.executor(), *this, random, clock) {}
 
 Task<Verdict> Linux::validate(bj::object config) {
   BERTH_CO_TRY(const LinuxConfig read_config, read(config));
@@ -172,38 +180,94 @@ Task<Verdict> Linux::try_sandbox(std::string id, LinuxConfig wanted) {
     details["isolation"] = isolation_of(made->confined);
     const Result<> ran = co_await run_inside(id, {"true"});
     steps.add("command", ran, "A command has run in it.");
-    const Result<> removed = co_await remove(id);
+    const Result<> removed = co_await remove(id, *wanted.image);
     steps.add("cleanup", removed, "Nothing is left of it.");
   }
   co_return std::move(steps).verdict("This machine makes sandboxes of isolation " + level + ".",
                                      std::move(details));
 }
 
-Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
-  BERTH_CO_TRY(RootLayers root,
-               co_await offload(keepers_.pool(), [images = images_, image = *config.image, id] {
-                 return images.hold(image, id);
-               }));
+Task<RootLayers> Linux::hold_image(std::string id, const LinuxConfig& config) {
+  co_return co_await offload(keepers_.pool(), [images = images_, image = *config.image, id] {
+    return images.hold(image, id);
+  });
+}
+
+Task<keeper::Confined> Linux::confine_keeper(std::string id, keeper::sandbox::Plan plan) {
   const std::string folder = keepers_.folder_of(id).path;
   BERTH_CO_DO(
       co_await offload(keepers_.pool(), [folder] { return make_directories(folder, 0700); }));
-  const keeper::Confine request{.plan = plan_of(config, root)};
+  const keeper::Confine request{.plan = std::move(plan)};
   BERTH_CO_TRY(const std::optional<keeper::Confined> confined,
                co_await keepers_.ask<keeper::Confined>(id, request, KeeperLink::usual_limit,
                                                        Keepers::IfNone::start));
   if (!confined) {
     co_return fail(Errc::sandbox_setup_failed, keepers_.name_of(id) + ": its keeper has ended");
   }
+  co_return *confined;
+}
+
+Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
+  BERTH_CO_TRY(RootLayers root, co_await hold_image(id, config));
+  BERTH_CO_TRY(keeper::Confined confined, co_await confine_keeper(id, plan_of(config, root)));
   fault_point("linux.confined");
   BERTH_CO_DO(co_await open_way_out(id, config));
-  co_return Made{.confined = *confined, .root = std::move(root)};
+  co_return Made{.confined = std::move(confined), .root = std::move(root)};
+}
+
+Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
+  BERTH_CO_TRY(RootLayers root, co_await hold_image(id, config));
+  BERTH_CO_TRY(std::optional<keeper::Confined> spare,
+               co_await take_spare(id, {.config = config, .plan = plan_of(config, root)}));
+  if (!spare) co_return co_await make(std::move(id), std::move(config));
+  const Result<> opened = co_await open_way_out(id, config);
+  if (opened) co_return Made{.confined = *std::move(spare), .root = std::move(root)};
+  if (opened.error().code != Errc::cancelled) co_await remove(id);
+  co_return std::unexpected(opened.error());
+}
+
+// One whose keeper has died meanwhile is no better than none.
+Task<std::optional<keeper::Confined>> Linux::take_spare(std::string id, SpareOrder order) {
+  const PoolWish wish{
+      .size = static_cast<std::size_t>(order.config.pool_size.value_or(0)),
+      .age_max = std::chrono::minutes{order.config.pool_age_minutes.value_or(usual_pool_minutes)}};
+  std::optional<SpareSandbox> spare = spares_.take(order, wish);
+  if (!spare) co_return std::nullopt;
+  Result<> taken = co_await keepers_.rename(spare->id, id);
+  const std::string& where = taken ? id : spare->id;
+  fault_point("linux.spare_taken");
+  if (taken) taken = co_await keepers_.renew(id, keeper::limits::first_deadline_ms);
+  co_await offload(keepers_.pool(),
+                   [images = images_, old = spare->id] { return images.release(old); });
+  if (taken) co_return std::move(spare->confined);
+  if (taken.error().code == Errc::cancelled) co_return std::unexpected(taken.error());
+  log::warn("sandbox.spare_lost", {{"sandbox", spare->id}, {"error", taken.error().message}});
+  co_await keepers_.remove(where);
+  co_return std::nullopt;
+}
+
+Task<keeper::Confined> Linux::make_spare(std::string id, SpareOrder order,
+                                         std::chrono::milliseconds lifetime) {
+  BERTH_CO_TRY(const RootLayers root, co_await hold_image(id, order.config));
+  Result<keeper::Confined> confined =
+      fail(Errc::conflict, "image " + *order.config.image + " is another one by now");
+  if (plan_of(order.config, root) == order.plan) {
+    confined = co_await confine_keeper(id, order.plan);
+  }
+  if (confined) {
+    const Result<> renewed = co_await keepers_.renew(id, lifetime.count());
+    if (!renewed) confined = std::unexpected(renewed.error());
+  }
+  if (!confined && confined.error().code != Errc::cancelled) co_await remove(id);
+  co_return confined;
 }
 
 // What could not be made whole is removed, so that a refusal leaves nothing.
 Task<Linux::Made> Linux::make(std::string id, LinuxConfig config) {
+  const std::string image = *config.image;
   Result<Made> made = co_await confine(id, std::move(config));
   if (made || made.error().code == Errc::cancelled) co_return made;
-  const Result<> removed = co_await remove(id);
+  const Result<> removed = co_await remove(id, image);
   if (!removed) {
     log::warn("sandbox.not_removed", {{"sandbox", id}, {"error", removed.error().message}});
   }
@@ -224,20 +288,23 @@ Task<> Linux::restore_way_out(const LeaseFacts& lease) {
   if (ways_out_ == nullptr || ways_out_->is_open(id)) co_return Result<>{};
   BERTH_CO_TRY(LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
   const Result<> opened = co_await open_way_out(id, std::move(config));
-  if (!opened && opened.error().code != Errc::cancelled) {
+  const Errc code = opened ? Errc::cancelled : opened.error().code;
+  if (code != Errc::cancelled && code != Errc::keeper_unreachable) {
     log::warn("sandbox.no_way_out", {{"sandbox", id}, {"error", opened.error().message}});
   }
   co_return Result<>{};
 }
 
 Task<> Linux::close() {
+  BERTH_CO_DO(co_await spares_.stop());
   if (ways_out_ != nullptr) BERTH_CO_DO(co_await ways_out_->close_all());
   co_return co_await keepers_.close();
 }
 
-Task<> Linux::remove(std::string id) {
+Task<> Linux::remove(std::string id, std::string image) {
   if (ways_out_ != nullptr) BERTH_CO_DO(co_await ways_out_->close(id));
   BERTH_CO_DO(co_await keepers_.remove(id));
+  if (image == images::host_name) co_return Result<>{};
   co_return co_await offload(keepers_.pool(),
                              [images = images_, id] { return images.release(id); });
 }
@@ -246,8 +313,8 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
   BERTH_CO_TRY(LinuxConfig config, read(request.config));
   BERTH_CO_TRY(const std::string id, id_of(SandboxName{.key = request.key}));
   // A folder has one keeper in its life: what an attempt before this one has left goes first.
-  BERTH_CO_DO(co_await remove(id));
-  BERTH_CO_TRY(const Made made, co_await make(id, config));
+  BERTH_CO_DO(co_await remove(id, *config.image));
+  BERTH_CO_TRY(const Made made, co_await take(id, config));
   ProviderLease lease{.provider_lease_id = id,
                       .metadata = metadata_of(config, made.root, made.confined)};
   const std::string file = keepers_.folder_of(id).path + facts_file;
@@ -281,19 +348,19 @@ Task<> Linux::release(bj::object config, SandboxName name, LeaseEnd how) {
   BERTH_CO_DO(check_config_is_for(core::linux_provider, config));
   BERTH_CO_TRY(const std::string id, id_of(name));
   if (how != LeaseEnd::released || !is_true_at(config, "reuseLease")) {
-    co_return co_await remove(id);
+    co_return co_await remove(id, image_in(config));
   }
   const Result<> emptied = co_await empty(id);
   if (emptied || emptied.error().code == Errc::cancelled) co_return emptied;
   // What cannot be emptied serves nobody else; the next lease finds it gone and has a fresh one.
   log::warn("sandbox.not_emptied", {{"sandbox", id}, {"error", emptied.error().message}});
-  co_return co_await remove(id);
+  co_return co_await remove(id, image_in(config));
 }
 
 Task<> Linux::destroy(bj::object config, SandboxName name) {
   BERTH_CO_DO(check_config_is_for(core::linux_provider, config));
   BERTH_CO_TRY(const std::string id, id_of(name));
-  co_return co_await remove(id);
+  co_return co_await remove(id, image_in(config));
 }
 
 Task<> Linux::empty(std::string id) {
@@ -346,7 +413,7 @@ Task<std::vector<core::SandboxId>> Linux::held() {
   BERTH_CO_TRY(const std::vector<std::string> names, co_await keepers_.held());
   std::vector<core::SandboxId> sandboxes;
   for (const std::string& name : names) {
-    if (probes_.contains(name)) continue;
+    if (probes_.contains(name) || spares_.holds(name)) continue;
     if (Result<core::SandboxId> id = core::SandboxId::parse(name)) {
       sandboxes.push_back(*std::move(id));
     }
@@ -402,6 +469,10 @@ Task<> Linux::cancel(const LeaseFacts& lease, const std::string& exec_id, std::i
 
 Task<> Linux::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
   return keepers_.renew(id_of(lease), deadline_ms);
+}
+
+Task<execution::Usage> Linux::usage(const LeaseFacts& lease) {
+  return keepers_.usage(id_of(lease));
 }
 
 }  // namespace berth::providers

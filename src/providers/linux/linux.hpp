@@ -4,6 +4,7 @@
 #include "base/random.hpp"
 #include "execution/keepers.hpp"
 #include "providers/linux/images.hpp"
+#include "providers/linux/warm_pool.hpp"
 #include "providers/linux/ways_out.hpp"
 #include "providers/provider.hpp"
 
@@ -20,7 +21,7 @@ struct LinuxOptions {
 
 // Sandboxes of this machine. Each is held by a keeper of its own, in a folder named by our key, and
 // is found again by it: nothing here needs to survive a restart of the server.
-class Linux final : public Provider, private execution::Execution {
+class Linux final : public Provider, private execution::Execution, private SpareMaker {
  public:
   // The random and the clock outlive it.
   Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& random, const Clock& clock,
@@ -56,15 +57,25 @@ class Linux final : public Provider, private execution::Execution {
   Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
                 std::int64_t grace_ms) override;
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
+  Task<execution::Usage> usage(const LeaseFacts& lease) override;
 
   // The folder, its keeper, and the sandbox around all that the keeper will run.
   struct Made {
     keeper::Confined confined;
     RootLayers root;
   };
+  // A spare one where there is one, or one that is made now.
+  Task<Made> take(std::string id, core::LinuxConfig config);
+  Task<std::optional<keeper::Confined>> take_spare(std::string id, SpareOrder order);
+  Task<keeper::Confined> make_spare(std::string id, SpareOrder order,
+                                    std::chrono::milliseconds lifetime) override;
+  Task<> remove_spare(std::string id) override { return remove(std::move(id)); }
+  Task<RootLayers> hold_image(std::string id, const core::LinuxConfig& config);
+  Task<keeper::Confined> confine_keeper(std::string id, keeper::sandbox::Plan plan);
   Task<Made> confine(std::string id, core::LinuxConfig config);
   Task<Made> make(std::string id, core::LinuxConfig config);
-  Task<> remove(std::string id);
+  // Whatever image it holds is let go of; of the host's it is known that nobody holds it.
+  Task<> remove(std::string id, std::string image = {});
   Task<> open_way_out(std::string id, core::LinuxConfig config);
   // For a lease that a former server acquired. What fails is logged: the command goes on.
   Task<> restore_way_out(const LeaseFacts& lease);
@@ -78,6 +89,7 @@ class Linux final : public Provider, private execution::Execution {
   HeldImages images_;
   WaysOut* ways_out_;
   std::set<std::string> probes_;  // under way, and in nobody's books
+  WarmPool spares_;
 };
 
 }  // namespace berth::providers

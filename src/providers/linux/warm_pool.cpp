@@ -10,7 +10,6 @@ namespace berth::providers {
 namespace {
 
 using namespace std::chrono_literals;
-using keeper::sandbox::Plan;
 
 constexpr auto quiet_before_filling = 50ms;
 constexpr auto tend_every = 5s;
@@ -26,17 +25,18 @@ WarmPool::WarmPool(asio::any_io_executor executor, SpareMaker& maker, Random& ra
                    const Clock& clock)
     : maker_(maker), random_(random), clock_(clock), bell_(executor), tasks_(std::move(executor)) {}
 
-WarmPool::Shelf& WarmPool::shelf_for(const Plan& plan) {
-  const auto found = std::ranges::find(shelves_, plan, &Shelf::plan);
+WarmPool::Shelf& WarmPool::shelf_for(const SpareOrder& order) {
+  const auto found = std::ranges::find_if(
+      shelves_, [&](const Shelf& shelf) { return shelf.order.plan == order.plan; });
   if (found != shelves_.end()) return *found;
-  return shelves_.emplace_back(Shelf{.plan = plan, .wish = {}, .asked = {}});
+  return shelves_.emplace_back(Shelf{.order = order, .wish = {}, .asked = {}});
 }
 
-std::optional<SpareSandbox> WarmPool::take(const Plan& plan, PoolWish wish) {
+std::optional<SpareSandbox> WarmPool::take(const SpareOrder& order, PoolWish wish) {
   const Moment now = std::chrono::steady_clock::now();
   last_asked_ = now;
   if (wish.size == 0 && shelves_.empty()) return std::nullopt;
-  Shelf& shelf = shelf_for(plan);
+  Shelf& shelf = shelf_for(order);
   shelf.wish = wish;
   shelf.asked = now;
   const auto is_young = [&](const Ready& ready) { return now - ready.made < wish.age_max; };
@@ -85,7 +85,7 @@ Task<> WarmPool::tend() {
 Task<> WarmPool::fill(Shelf& shelf) {
   in_hand_ = core::SandboxId::make(random_, clock_.now()).str();
   const auto lifetime = shelf.wish.age_max + lifetime_slack;
-  Result<keeper::Confined> made = co_await maker_.make_spare(in_hand_, shelf.plan, lifetime);
+  Result<keeper::Confined> made = co_await maker_.make_spare(in_hand_, shelf.order, lifetime);
   const std::string id = std::exchange(in_hand_, {});
   const Moment now = std::chrono::steady_clock::now();
   if (made) {

@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "base/task_group.hpp"
+#include "core/linux_config.hpp"
 #include "execution/bell.hpp"
 #include "keeper/messages.hpp"
 
@@ -14,6 +15,13 @@
 
 namespace berth::providers {
 
+// What a spare sandbox is made for: a config, and the plan that it has led to. The same config can
+// lead to another plan later, when the name of its image means another image.
+struct SpareOrder {
+  core::LinuxConfig config;
+  keeper::sandbox::Plan plan;
+};
+
 struct SpareSandbox {
   std::string id;
   keeper::Confined confined;
@@ -24,7 +32,7 @@ class SpareMaker {
  public:
   virtual ~SpareMaker() = default;
   // It goes by itself after its lifetime, in case nobody is left to remove it.
-  virtual Task<keeper::Confined> make_spare(std::string id, keeper::sandbox::Plan plan,
+  virtual Task<keeper::Confined> make_spare(std::string id, SpareOrder order,
                                             std::chrono::milliseconds lifetime) = 0;
   virtual Task<> remove_spare(std::string id) = 0;
 };
@@ -45,7 +53,7 @@ class WarmPool {
 
   // One that is ready and young enough. Either way, as many as are wished for are kept ready for
   // this plan from now on, until nobody has asked for a while.
-  std::optional<SpareSandbox> take(const keeper::sandbox::Plan& plan, PoolWish wish);
+  std::optional<SpareSandbox> take(const SpareOrder& order, PoolWish wish);
   // Ready, being made or being removed.
   bool holds(const std::string& id) const;
   // Removes all that is ready. Called last.
@@ -59,7 +67,7 @@ class WarmPool {
   };
   // All for one plan.
   struct Shelf {
-    keeper::sandbox::Plan plan;
+    SpareOrder order;
     PoolWish wish;
     Moment asked;
     std::deque<Ready> ready = {};  // the oldest first
@@ -67,7 +75,7 @@ class WarmPool {
     Moment again_at = {};          // after a failure
   };
 
-  Shelf& shelf_for(const keeper::sandbox::Plan& plan);
+  Shelf& shelf_for(const SpareOrder& order);
   Shelf* wanting(Moment now);
   Task<> tend();
   Task<> fill(Shelf& shelf);

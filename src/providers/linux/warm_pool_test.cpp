@@ -10,18 +10,17 @@ namespace berth::providers {
 namespace {
 
 using namespace std::chrono_literals;
-using keeper::sandbox::Plan;
 
 // Says what is there, and can be told to fail.
 class Workbench final : public SpareMaker {
  public:
-  Task<keeper::Confined> make_spare(std::string id, Plan plan,
+  Task<keeper::Confined> make_spare(std::string id, SpareOrder order,
                                     std::chrono::milliseconds lifetime) override {
     ++attempts;
     if (fails) co_return fail(Errc::sandbox_setup_failed, "the workbench is told to fail");
     there.insert(id);
     lifetimes.insert(lifetime);
-    co_return keeper::Confined{.features = {plan.hostname}};
+    co_return keeper::Confined{.features = {order.plan.hostname}};
   }
   Task<> remove_spare(std::string id) override {
     there.erase(id);
@@ -56,9 +55,9 @@ class WarmPoolTest : public testing::Test {
     loop_.run();
   }
 
-  static Plan plan(const std::string& name) {
-    Plan made;
-    made.hostname = name;
+  static SpareOrder plan(const std::string& name) {
+    SpareOrder made;
+    made.plan.hostname = name;
     return made;
   }
 
