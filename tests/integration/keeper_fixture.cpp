@@ -38,6 +38,10 @@ void KeeperTest::SetUp() {
   start_keeper();
 }
 
+std::string KeeperTest::keeper_program() {
+  return BERTH_KEEPER;
+}
+
 void KeeperTest::start_keeper() {
   std::vector<std::string> environment;
   for (const char* passed : {"ASAN_OPTIONS", "UBSAN_OPTIONS"}) {
@@ -46,7 +50,7 @@ void KeeperTest::start_keeper() {
     }
   }
   auto spawned = keeper::spawn_keeper(
-      {.program = BERTH_KEEPER, .folder = folder(), .environment = environment});
+      {.program = keeper_program(), .folder = folder(), .environment = environment});
   ASSERT_TRUE(spawned) << spawned.error().message;
   pid_ = spawned->pid;
   client_.emplace(std::move(spawned->control));

@@ -35,6 +35,8 @@ class KeeperTest : public testing::Test {
   // Stops what is left, and fails the test when a process of it survives.
   void TearDown() override;
 
+  // The program that holds; it may be another one that starts it.
+  virtual std::string keeper_program();
   void start_keeper();
   keeper::KeeperClient& client() { return *client_; }
   keeper::KeeperClient connect();

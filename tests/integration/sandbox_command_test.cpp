@@ -1,0 +1,142 @@
+#include "integration/sandbox_fixture.hpp"
+
+#include <signal.h>
+
+// That a command in a sandbox is held like any other.
+namespace berth::keeper_test {
+namespace {
+
+using keeper::Ended;
+using keeper::Exec;
+using keeper::Outcome;
+
+class SandboxCommand : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    if (!IsSkipped()) confine();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(By, SandboxCommand, testing::Values(Maker::root, Maker::user),
+                         [](const auto& by) {
+                           return by.param == Maker::root ? "Root" : "OrdinaryUser";
+                         });
+
+TEST_P(SandboxCommand, HasItsOutputItsErrorsAndItsCodeRecorded) {
+  const Exec exec = inside("echo out; echo err >&2; exit 7");
+  const Ended ended = run(exec);
+  EXPECT_EQ(ended.outcome, Outcome::exited);
+  EXPECT_EQ(ended.code, 7);
+  EXPECT_EQ(output_of(exec.exec_id).out, "out\n");
+  EXPECT_EQ(output_of(exec.exec_id).err, "err\n");
+}
+
+TEST_P(SandboxCommand, ReadsItsStdin) {
+  Exec exec = inside("read line; echo got $line; cat");
+  exec.stdin_kind = keeper::Stdin::pipe;
+  ASSERT_TRUE(client().exec(exec));
+  ASSERT_TRUE(client().write(exec.exec_id, "first\nrest"));
+  ASSERT_TRUE(client().close_stdin(exec.exec_id));
+  ASSERT_TRUE(client().wait(exec.exec_id));
+  EXPECT_EQ(output_of(exec.exec_id).out, "got first\nrest");
+}
+
+TEST_P(SandboxCommand, HasATerminalOfTheSandboxItself) {
+  Exec exec = inside("tty; stty size; echo by name > $(tty); echo by dev > /dev/tty");
+  exec.rows = 33;
+  exec.columns = 44;
+  EXPECT_EQ(run(exec).code, 0);
+  EXPECT_EQ(output_of(exec.exec_id).out, "/dev/pts/0\r\n33 44\r\nby name\r\nby dev\r\n");
+}
+
+TEST_P(SandboxCommand, IsToldOfANewSizeOfItsTerminal) {
+  Exec exec = inside("trap 'stty size; exit' WINCH; echo ready; while :; do sleep 0.05; done");
+  exec.rows = 10;
+  exec.columns = 20;
+  ASSERT_TRUE(client().exec(exec));
+  wait_for_output(exec.exec_id, "ready\r\n");
+  ASSERT_TRUE(client().resize(exec.exec_id, 50, 60));
+  ASSERT_TRUE(client().wait(exec.exec_id));
+  EXPECT_EQ(output_of(exec.exec_id).out, "ready\r\n50 60\r\n");
+}
+
+TEST_P(SandboxCommand, TakesSignals) {
+  const Exec exec = inside("trap 'exit 5' USR1; echo ready; while :; do sleep 0.05; done");
+  ASSERT_TRUE(client().exec(exec));
+  wait_for_output(exec.exec_id, "ready\n");
+  ASSERT_TRUE(client().signal(exec.exec_id, SIGUSR1));
+  const auto ended = client().wait(exec.exec_id);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->code, 5);
+}
+
+TEST_P(SandboxCommand, IsCancelledWithAllThatItLeft) {
+  const Exec exec = inside(
+      "trap '' TERM; setsid sh -c \"trap '' TERM; while :; do sleep 1; done\" & "
+      "echo ready; while :; do sleep 1; done");
+  ASSERT_TRUE(client().exec(exec));
+  wait_for_output(exec.exec_id, "ready\n");
+  const auto ended = client().cancel(exec.exec_id, 50ms);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, Outcome::stopped);
+  EXPECT_EQ(ended->left_behind, 0U);
+  // Left are pid 1, perhaps a warden in reserve, and those who ask.
+  EXPECT_EQ(said("cat /proc/[0-9]*/comm | grep -c sleep || true"), "0\n");
+}
+
+TEST_P(SandboxCommand, PastItsDeadlineIsTimedOut) {
+  Exec exec = inside("sleep 100");
+  exec.deadline_ms = 50;
+  EXPECT_EQ(run(exec).outcome, Outcome::timed_out);
+}
+
+TEST_P(SandboxCommand, RunsBesideManyOthers) {
+  std::vector<Exec> execs;
+  for (int i = 0; i < 24; ++i) {
+    execs.push_back(inside("echo " + std::to_string(i) + "; sleep 0.1"));
+    ASSERT_TRUE(client().exec(execs.back()));
+  }
+  for (std::size_t i = 0; i < execs.size(); ++i) {
+    const auto ended = client().wait(execs[i].exec_id);
+    ASSERT_TRUE(ended) << ended.error().message;
+    EXPECT_EQ(ended->code, 0);
+    EXPECT_EQ(output_of(execs[i].exec_id).out, std::to_string(i) + "\n");
+  }
+}
+
+TEST_P(SandboxCommand, MayHaveAnEnvironmentThatIsTooLongForAPacket) {
+  Exec exec = inside("echo ${#A}${#B}${#C}");
+  for (const char* name : {"A=", "B=", "C="}) {
+    exec.environment.push_back(name + std::string(100'000, 'x'));
+  }
+  EXPECT_EQ(run(exec).code, 0);
+  EXPECT_EQ(output_of(exec.exec_id).out, "100000100000100000\n");
+}
+
+TEST_P(SandboxCommand, ThatIsNotInsideIsNotFound) {
+  Exec exec = command({root() + "/start"});  // it is there, but outside
+  exec.cwd = "/";
+  const auto ended = client().run(exec);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Errc::command_not_found);
+}
+
+TEST_P(SandboxCommand, WithoutItsInterpreterIsExplainedByALookInside) {
+  said("printf '#!/nowhere\\n' > /tmp/script; chmod +x /tmp/script");
+  Exec exec = command({"/tmp/script"});
+  exec.cwd = "/";
+  const auto ended = client().run(exec);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Errc::command_not_executable) << ended.error().message;
+}
+
+TEST_P(SandboxCommand, NeedsADirectoryThatIsInside) {
+  Exec exec = inside("true");
+  exec.cwd = root();
+  const auto ended = client().run(exec);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Errc::working_directory_missing);
+}
+
+}  // namespace
+}  // namespace berth::keeper_test

@@ -1,0 +1,236 @@
+#include "integration/sandbox_fixture.hpp"
+
+#include "keeper/process_tree.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+// How a sandbox begins and ends, and what the outside has of it.
+namespace berth::keeper_test {
+namespace {
+
+using keeper::Outcome;
+using keeper::sandbox::Level;
+using keeper::sandbox::Plan;
+
+class SandboxLife : public SandboxTest {
+ protected:
+  // Processes that neither end by themselves nor when asked, some of them detached.
+  keeper::Exec stubborn() {
+    return inside(
+        "trap '' TERM HUP INT; for i in 1 2 3 4 5 6 7 8; do "
+        "setsid sh -c \"trap '' TERM HUP INT; while :; do sleep 1; done\" & done; "
+        "echo ready; while :; do sleep 1; done");
+  }
+};
+INSTANTIATE_TEST_SUITE_P(By, SandboxLife, testing::Values(Maker::root, Maker::user),
+                         [](const auto& by) {
+                           return by.param == Maker::root ? "Root" : "OrdinaryUser";
+                         });
+
+#define CONFINE(...)    \
+  confine(__VA_ARGS__); \
+  if (IsSkipped() || HasFatalFailure()) return
+
+TEST_P(SandboxLife, SaysHowStrongItIs) {
+  CONFINE();
+  const bool is_strong = confined().level == Level::strong;
+  EXPECT_TRUE(is_by_root() || !is_strong);
+  for (const char* feature : {"user-namespace", "pid-namespace", "seccomp", "no-new-privileges"}) {
+    EXPECT_THAT(confined().features, testing::Contains(feature));
+  }
+  for (const keeper::Missing& missing : confined().missing) {
+    EXPECT_FALSE(missing.reason.empty()) << missing.feature;
+  }
+  EXPECT_TRUE(is_running(confined().init_pid));
+}
+
+TEST_P(SandboxLife, ThatWouldBeTooWeakIsNotMade) {
+  Plan plan{.min_level = Level::standard};
+  plan.allow(keeper::sandbox::AllowHostNetwork{});
+  const auto made = client().confine(plan);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Errc::isolation_too_weak) << made.error().message;
+  EXPECT_FALSE(made.error().remedy.empty());
+  EXPECT_TRUE(keeper::descendants_of(keeper_pid()).empty());
+}
+
+TEST_P(SandboxLife, ThatCannotBeMadeSaysWhereAndLeavesNothing) {
+  const std::string missing = root() + "/missing";
+  const auto made = client().confine({.layers = {missing}});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Errc::sandbox_setup_failed);
+  EXPECT_TRUE(made.error().message.contains("layer '" + missing)) << made.error().message;
+  EXPECT_TRUE(keeper::descendants_of(keeper_pid()).empty());
+  // And the next attempt is as good as the first.
+  CONFINE();
+  EXPECT_EQ(said("echo here"), "here\n");
+}
+
+TEST_P(SandboxLife, IsMadeOnceAndBeforeAnyCommand) {
+  CONFINE();
+  const auto again = client().confine({});
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Errc::conflict);
+}
+
+TEST_P(SandboxLife, IsNotMadeAroundCommandsThatRunWithout) {
+  keeper::Exec exec = inside("sleep 100");
+  ASSERT_TRUE(client().exec(exec));
+  const auto late = client().confine({});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Errc::conflict);
+}
+
+TEST_P(SandboxLife, EndsWithItsStubbornProcesses) {
+  CONFINE();
+  const keeper::Exec exec = stubborn();
+  ASSERT_TRUE(client().exec(exec));
+  wait_for_output(exec.exec_id, "ready\n");
+  const pid_t init = confined().init_pid;
+  ASSERT_TRUE(client().stop(0ms));
+  EXPECT_FALSE(is_running(init));
+  ASSERT_TRUE(wait_for_keeper());
+}
+
+TEST_P(SandboxLife, DiesWithItsKeeper) {
+  CONFINE();
+  const keeper::Exec exec = stubborn();
+  ASSERT_TRUE(client().exec(exec));
+  wait_for_output(exec.exec_id, "ready\n");
+  std::vector<pid_t> tree = keeper::descendants_of(keeper_pid());
+  EXPECT_GT(tree.size(), 8U);
+  ::kill(keeper_pid(), SIGKILL);
+  ASSERT_TRUE(wait_for_keeper());
+  for (const pid_t pid : tree) {
+    EXPECT_TRUE(eventually([&] { return !is_running(pid); })) << pid;
+  }
+}
+
+TEST_P(SandboxLife, WhosePidOneIsKilledIsLost) {
+  CONFINE();
+  const keeper::Exec exec = stubborn();
+  ASSERT_TRUE(client().exec(exec));
+  wait_for_output(exec.exec_id, "ready\n");
+  ::kill(confined().init_pid, SIGKILL);
+  const auto ended = client().wait(exec.exec_id);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, Outcome::lost);
+  const auto refused = [&] {
+    const auto next = client().run(inside("true"));
+    return !next && next.error().code == Errc::process_lost;
+  };
+  EXPECT_TRUE(eventually(refused));
+}
+
+TEST_P(SandboxLife, GivesItsRootAndWhatWasWrittenToIt) {
+  CONFINE({.directories = {"/made"}});
+  said("echo text > /made/file");
+  for (const keeper::Part part : {keeper::Part::root, keeper::Part::upper}) {
+    const auto root = client().root(part);
+    ASSERT_TRUE(root) << root.error().message;
+    struct stat file{};
+    EXPECT_EQ(::fstatat(root->get(), "made/file", &file, 0), 0);
+    EXPECT_EQ(file.st_size, 5);
+  }
+}
+
+TEST_P(SandboxLife, WhatWasWrittenHasTheIdsOfTheSandboxAlsoOutside) {
+  if (!is_by_root()) GTEST_SKIP() << "an ordinary user has one id";
+  CONFINE({.directories = {"/made"}, .identity = keeper::sandbox::Identity::root});
+  said("touch /made/file; chown 7:8 /made/file");
+  const auto upper = client().root(keeper::Part::upper);
+  ASSERT_TRUE(upper) << upper.error().message;
+  struct stat file{};
+  ASSERT_EQ(::fstatat(upper->get(), "made/file", &file, 0), 0);
+  EXPECT_EQ(file.st_uid, 7U);
+  EXPECT_EQ(file.st_gid, 8U);
+}
+
+TEST_P(SandboxLife, GivesTheSameListenerAgainAndItIsReachedFromInside) {
+  CONFINE();
+  const auto first = client().listener(8085);
+  ASSERT_TRUE(first) << first.error().message;
+  auto second_client = connect();
+  const auto second = second_client.listener(8085);
+  ASSERT_TRUE(second) << second.error().message;
+  const keeper::Exec exec =
+      command({"bash", "-c", "cd /; exec 3<>/dev/tcp/127.0.0.1/8085; echo asked >&3; cat <&3"});
+  keeper::Exec asking = exec;
+  asking.cwd = "/";
+  ASSERT_TRUE(client().exec(asking));
+  pollfd wanted{second->get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&wanted, 1, 20'000), 1);
+  const Fd accepted{::accept4(second->get(), nullptr, nullptr, SOCK_CLOEXEC)};
+  ASSERT_TRUE(accepted);
+  std::string got(6, '\0');
+  EXPECT_EQ(::recv(accepted.get(), got.data(), got.size(), MSG_WAITALL), 6);
+  EXPECT_EQ(got, "asked\n");
+  EXPECT_EQ(::send(accepted.get(), "answered\n", 9, MSG_NOSIGNAL), 9);
+  ::shutdown(accepted.get(), SHUT_RDWR);
+  ASSERT_TRUE(client().wait(asking.exec_id));
+  EXPECT_EQ(output_of(asking.exec_id).out, "answered\n");
+}
+
+TEST_P(SandboxLife, WithoutASandboxThereIsNoRootAndNoListener) {
+  const auto root = client().root();
+  ASSERT_FALSE(root);
+  EXPECT_EQ(root.error().code, Errc::conflict);
+  EXPECT_FALSE(client().listener(8085));
+}
+
+TEST_P(SandboxLife, TellsWhoRanOutOfMemory) {
+  CONFINE({.limits = {.memory_bytes = 64 << 20}});
+  if (!confined().missing.empty() && !is_by_root()) {
+    GTEST_SKIP() << "no control group for an ordinary user";
+  }
+  keeper::Exec exec = command({"tail", "/dev/zero"});
+  exec.cwd = "/";
+  const keeper::Ended ended = run(exec);
+  EXPECT_EQ(ended.outcome, Outcome::signaled);
+  EXPECT_EQ(ended.error_code, "out_of_memory");
+  EXPECT_GE(ended.oom_kills, 1U);
+  EXPECT_EQ(said("echo still here"), "still here\n");
+}
+
+TEST_P(SandboxLife, CountsWhatItUses) {
+  CONFINE();
+  const keeper::Exec exec = inside("echo ready; while :; do :; done");
+  ASSERT_TRUE(client().exec(exec));
+  wait_for_output(exec.exec_id, "ready\n");
+  const auto busy = [&] {
+    const auto usage = client().stats("");
+    return usage && usage->cpu_us > 10'000 && usage->processes == 1;
+  };
+  EXPECT_TRUE(eventually(busy));
+}
+
+TEST_P(SandboxLife, StandsStillWhileItIsFrozen) {
+  if (!is_by_root()) GTEST_SKIP() << "no control group for an ordinary user";
+  CONFINE();
+  const keeper::Exec exec = inside("i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done");
+  ASSERT_TRUE(client().exec(exec));
+  ASSERT_TRUE(eventually([&] { return output_of(exec.exec_id).out.size() > 10; }));
+  const auto frozen = client().freeze();
+  ASSERT_TRUE(frozen) << frozen.error().message;
+  ASSERT_TRUE(client().list());  // what was in the pipe is in the file after another turn or two
+  ASSERT_TRUE(client().list());
+  const std::size_t before = output_of(exec.exec_id).out.size();
+  ::poll(nullptr, 0, 200);  // time for it to run, which it must not
+  EXPECT_EQ(output_of(exec.exec_id).out.size(), before);
+  ASSERT_TRUE(client().thaw());
+  EXPECT_TRUE(eventually([&] { return output_of(exec.exec_id).out.size() > before; }));
+}
+
+}  // namespace
+}  // namespace berth::keeper_test

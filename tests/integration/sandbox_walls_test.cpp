@@ -1,0 +1,187 @@
+#include "integration/sandbox_fixture.hpp"
+
+#include "base/files.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+// What is inside, and what is not.
+namespace berth::keeper_test {
+namespace {
+
+namespace fs = std::filesystem;
+using keeper::sandbox::Access;
+using keeper::sandbox::Base;
+using keeper::sandbox::Identity;
+using keeper::sandbox::Plan;
+
+class SandboxWalls : public SandboxTest {};
+INSTANTIATE_TEST_SUITE_P(By, SandboxWalls, testing::Values(Maker::root, Maker::user),
+                         [](const auto& by) {
+                           return by.param == Maker::root ? "Root" : "OrdinaryUser";
+                         });
+
+#define CONFINE(...)    \
+  confine(__VA_ARGS__); \
+  if (IsSkipped() || HasFatalFailure()) return
+
+TEST_P(SandboxWalls, TheUserIsAnOrdinaryOneWithoutCapabilities) {
+  CONFINE();
+  EXPECT_EQ(said("id -u; id -g; id -G"), "1000\n1000\n1000\n");
+  EXPECT_EQ(said("grep -c 'Cap.*:.0000000000000000' /proc/self/status"), "5\n");
+  EXPECT_EQ(said("grep -E 'NoNewPrivs|Seccomp:' /proc/self/status | cut -f2 | tr '\\n' ' '"),
+            "1 2 ");
+}
+
+TEST_P(SandboxWalls, RootInsideOwnsItsFilesButNoneOfTheHosts) {
+  CONFINE({.identity = Identity::root});
+  EXPECT_EQ(said("id -u; touch /etc/mine && stat -c %u /etc/mine"), "0\n0\n");
+  EXPECT_NE(ask("touch /usr/mine").code, 0);
+  EXPECT_NE(ask("mount -t tmpfs none /tmp").code, 0);
+  EXPECT_NE(ask("echo x > /proc/sys/kernel/hostname").code, 0);
+}
+
+TEST_P(SandboxWalls, NothingOfTheHostIsInSight) {
+  std::ofstream{root() + "/canary"} << "secret";
+  CONFINE();
+  EXPECT_NE(ask("cat " + root() + "/canary").code, 0);
+  EXPECT_NE(ask("cat /proc/1/root" + root() + "/canary").code, 0);
+  EXPECT_EQ(said("ls /sys /home; hostname"), "/home:\nsandbox\n\n/sys:\nsandbox\n");
+  EXPECT_EQ(said("ls /proc | grep -c '^[0-9]' | grep -x '[3-7]' > /dev/null && echo few"), "few\n");
+  EXPECT_EQ(said("cat /proc/keys /proc/cmdline /proc/kallsyms /proc/timer_list"), "");
+  EXPECT_FALSE(said("cat /proc/1/cmdline").contains("/"));
+}
+
+TEST_P(SandboxWalls, PidOneCannotBeLookedInto) {
+  CONFINE();
+  EXPECT_NE(ask("cat /proc/1/environ").code, 0);
+  EXPECT_NE(ask("cat /proc/1/maps").code, 0);
+  EXPECT_NE(ask("ls /proc/1/fd").code, 0);
+  EXPECT_EQ(said("kill -9 1; kill -STOP 1; echo still here"), "still here\n");
+}
+
+TEST_P(SandboxWalls, OnlyTheLoopbackIsThereAndItIsUp) {
+  CONFINE();
+  EXPECT_EQ(said("cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '"), "lo\n");
+  EXPECT_EQ(said("cat /proc/net/route | tail -n +2"), "");
+}
+
+TEST_P(SandboxWalls, NamespacesAndMountsAreRefused) {
+  CONFINE();
+  for (const char* attempt :
+       {"unshare -U true", "unshare -m true", "unshare -n true", "mount -t tmpfs none /tmp",
+        "umount /proc/keys", "umount /usr", "mount -o remount,rw /usr", "chroot / true"}) {
+    EXPECT_NE(ask(attempt).code, 0) << attempt;
+  }
+}
+
+TEST_P(SandboxWalls, DescriptorsOfTheKeeperAreNotInherited) {
+  CONFINE();
+  EXPECT_EQ(said("exec ls /proc/self/fd"), "0\n1\n2\n3\n");  // the last is what ls reads
+  EXPECT_EQ(said("ulimit -c"), "0\n");
+}
+
+TEST_P(SandboxWalls, ABoundFolderIsSharedAndItsFilesKeepTheirOwner) {
+  const std::string work = folder_for_keeper("work");
+  const std::string fixed = folder_for_keeper("fixed");
+  CONFINE({.binds = {{.source = work, .target = "/deep/work", .access = Access::writable},
+                     {.source = fixed, .target = "/fixed"}}});
+  EXPECT_EQ(said("stat -c %u /deep/work; echo hello > /deep/work/file"), "1000\n");
+  EXPECT_EQ(read_file(work + "/file", 100).value_or(""), "hello\n");
+  struct stat folder{};
+  struct stat file{};
+  ASSERT_EQ(::stat(work.c_str(), &folder), 0);
+  ASSERT_EQ(::stat((work + "/file").c_str(), &file), 0);
+  EXPECT_EQ(file.st_uid, folder.st_uid);
+  EXPECT_TRUE(ask("touch /fixed/file").text.contains("Read-only"));
+}
+
+TEST_P(SandboxWalls, ABoundFileIsReadable) {
+  const std::string source = folder_for_keeper("files") + "/one";
+  std::ofstream{source} << "text";
+  CONFINE({.binds = {{.source = source, .target = "/etc/given/one"}}});
+  EXPECT_EQ(said("cat /etc/given/one"), "text");
+}
+
+TEST_P(SandboxWalls, WhatIsWrittenOverALayerIsInTheUpperFolder) {
+  const std::string layer = folder_for_keeper("layer");
+  fs::create_directories(layer + "/opt/tool");
+  std::ofstream{layer + "/opt/tool/setting"} << "old\n";
+  fs::permissions(layer + "/opt/tool", fs::perms::all);
+  fs::permissions(layer + "/opt/tool/setting", fs::perms{0666});
+  // An ordinary user can take over only what is his own.
+  for (const char* part : {"/opt", "/opt/tool", "/opt/tool/setting"}) give_to_keeper(layer + part);
+  const std::string upper = folder_for_keeper("upper");
+  CONFINE({.layers = {layer}, .upper_folder = upper});
+  EXPECT_EQ(said("cat /opt/tool/setting; echo new > /opt/tool/setting; cat /opt/tool/setting"),
+            "old\nnew\n");
+  EXPECT_EQ(read_file(layer + "/opt/tool/setting", 100).value_or(""), "old\n");
+  EXPECT_EQ(read_file(upper + "/upper/opt/tool/setting", 100).value_or(""), "new\n");
+}
+
+TEST_P(SandboxWalls, ARootOfLayersAloneNeedsNothingOfTheHost) {
+  const std::string layer = folder_for_keeper("layer");
+  fs::create_directory(layer + "/bin");
+  fs::copy_file(BERTH_KEEPER, layer + "/bin/only");
+  CONFINE({.base = Base::layers, .layers = {layer}});
+  keeper::Exec exec = command({"/bin/only", "version"});
+  exec.cwd = "/";
+  EXPECT_EQ(run(exec).code, 0);
+  EXPECT_FALSE(output_of(exec.exec_id).out.empty());
+}
+
+TEST_P(SandboxWalls, LinksInALayerLeadNowhereOutside) {
+  const std::string layer = folder_for_keeper("layer");
+  const std::string outside = folder_for_keeper("outside");
+  fs::create_directory_symlink(outside, layer + "/way");
+  fs::create_directory(layer + "/etc");
+  const auto made = client().confine({.layers = {layer}, .directories = {"/way/out"}});
+  EXPECT_FALSE(made);  // inside, that link leads nowhere
+  EXPECT_FALSE(fs::exists(outside + "/out"));
+}
+
+TEST_P(SandboxWalls, SizesInMemoryAreLimits) {
+  CONFINE({.upper_bytes = 1 << 20, .tmp_bytes = 1 << 20, .shm_bytes = 1 << 20});
+  for (const char* folder : {"/tmp", "/dev/shm", "/home/sandbox"}) {
+    EXPECT_NE(ask(std::string{"head -c 2000000 /dev/zero > "} + folder + "/file").code, 0);
+  }
+}
+
+TEST_P(SandboxWalls, RlimitsHold) {
+  CONFINE({.rlimits = {{.resource = 1, .soft = 1000, .hard = 1000}}});  // RLIMIT_FSIZE
+  EXPECT_NE(ask("head -c 2000 /dev/zero > /tmp/file").code, 0);
+  EXPECT_EQ(said("stat -c %s /tmp/file"), "1000\n");
+}
+
+TEST_P(SandboxWalls, DirectoriesAreMadeForTheUser) {
+  CONFINE({.directories = {"/a/b/workspace"}});
+  EXPECT_EQ(said("stat -c %u /a/b/workspace; touch /a/b/workspace/file"), "1000\n");
+}
+
+TEST_P(SandboxWalls, ADebuggerIsRefusedUnlessThePlanAllowsIt) {
+  Plan plan;
+  plan.allow(keeper::sandbox::AllowPtrace{});
+  CONFINE(plan);
+  EXPECT_EQ(confined().level, keeper::sandbox::Level::standard);
+  EXPECT_EQ(said("setarch -R true && echo allowed"), "allowed\n");
+}
+
+TEST_P(SandboxWalls, AddressesStayRandomWithoutThatWeakening) {
+  CONFINE();
+  EXPECT_NE(ask("setarch -R true").code, 0);
+}
+
+TEST_P(SandboxWalls, TheHostsNetworkIsThereOnlyWhenAllowed) {
+  Plan plan;
+  plan.allow(keeper::sandbox::AllowHostNetwork{});
+  CONFINE(plan);
+  EXPECT_EQ(confined().level, keeper::sandbox::Level::weak);
+  EXPECT_EQ(said("readlink /proc/self/ns/net"),
+            fs::read_symlink("/proc/self/ns/net").string() + "\n");
+}
+
+}  // namespace
+}  // namespace berth::keeper_test
