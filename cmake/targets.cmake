@@ -38,9 +38,10 @@ function(berth_library name)
   endif()
 endfunction()
 
-# berth_test(NAME LABEL unit|contract|integration|... SOURCES ... DEPENDS ...): one GoogleTest program, one CTest entry per test.
+# berth_test(NAME LABEL unit|contract|integration|... SOURCES ... DEPENDS ...): one GoogleTest program, one CTest entry per
+# test. With GROUPS of filters there is one entry per group, for tests that share what is costly to make.
 function(berth_test name)
-  cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "SOURCES;DEPENDS;GROUPS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -51,6 +52,14 @@ function(berth_test name)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)
   target_precompile_headers(${name} REUSE_FROM berth_pch)
+  foreach(group ${arg_GROUPS})
+    add_test(NAME ${name}.${group} COMMAND ${name} --gtest_filter=*${group}*)
+    set_tests_properties(${name}.${group} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT}
+      RUN_SERIAL ${arg_SERIAL} SKIP_REGULAR_EXPRESSION "cannot be made here")
+  endforeach()
+  if(arg_GROUPS)
+    return()
+  endif()
   include(GoogleTest)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL})

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace berth::security_test {
+
+// What exists because of one sandbox: taken down while it lives, asked for when it is over.
+class Remains {
+ public:
+  // The first process of the sandbox, as the host sees it.
+  explicit Remains(pid_t init);
+
+  // A line for each cgroup and each process in one of its namespaces that is still there.
+  std::string still_there() const;
+  bool knows_namespaces() const { return !namespaces_.empty(); }
+
+ private:
+  std::vector<std::string> namespaces_;  // as the links of /proc/PID/ns read
+  std::vector<std::string> cgroups_;     // folders
+};
+
+// All processes of the host whose words contain the text, but for this one.
+std::vector<pid_t> processes_with(const std::string& text);
+// The mounts of this process's namespace.
+std::string mounts();
+
+}  // namespace berth::security_test
