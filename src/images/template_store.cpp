@@ -22,8 +22,10 @@ std::unexpected<Error> not_found(std::string_view named) {
   return fail(Errc::template_not_found, "there is no template " + in_quotes(named));
 }
 
+constexpr std::string_view holder_prefix = "template-";
+
 std::string holder_of(const Template& made) {
-  return "template-" + made.id;
+  return std::string{holder_prefix} + made.id;
 }
 
 Result<> check_name(std::string_view name) {
@@ -100,8 +102,8 @@ Result<Template> TemplateStore::capture(int upper, const CaptureRequest& request
   return made;
 }
 
-// What it stands on is held before it is there. A crash between leaves a hold without a template,
-// and that keeps too much, never too little.
+// What it stands on is held before it is there. A crash between leaves a hold without a template:
+// that keeps too much, never too little, and `gc` finds it.
 Result<> TemplateStore::publish(Draft draft, const Template& made) const {
   BERTH_TRY(const Fd held, folder_.lock());
   if (find(made.name)) return fail(Errc::conflict, in_quotes(made.name) + " was taken meanwhile");
@@ -151,6 +153,29 @@ Result<> TemplateStore::remove(std::string_view named) const {
   BERTH_TRY(going, folder_.retire(gone.id));
   if (gone.parent) BERTH_DO(folder_.release(*gone.parent, holder_of(gone)));
   return images_.release(gone.base_image, holder_of(gone));
+}
+
+Result<std::uint64_t> TemplateStore::gc() const {
+  BERTH_TRY(const std::uint64_t drafts, folder_.sweep());
+  // Holds come and go under this lock together with their templates.
+  BERTH_TRY(const Fd held, folder_.lock());
+  const auto is_stale = [this](std::string_view holder) {
+    return holder.starts_with(holder_prefix) &&
+           !folder_.contains(holder.substr(holder_prefix.size()));
+  };
+  BERTH_TRY(const std::vector<Image> all, images_.list());
+  for (const Image& image : all) {
+    for (const std::string& holder : image.holders) {
+      if (is_stale(holder)) BERTH_DO(images_.release(image.digest, holder));
+    }
+  }
+  BERTH_TRY(const std::vector<std::string> ids, folder_.names());
+  for (const std::string& id : ids) {
+    for (const std::string& holder : folder_.holders(id)) {
+      if (is_stale(holder)) BERTH_DO(folder_.release(id, holder));
+    }
+  }
+  return drafts;
 }
 
 Result<> TemplateStore::hold(const std::string& id, const std::string& holder) const {

@@ -55,6 +55,10 @@ class TemplateStore {
   // image_in_use while sandboxes or other templates stand on it.
   Result<> remove(std::string_view named) const;
 
+  // Drafts of the dead, and holds of templates that are not there: what crashes leave. Says how
+  // many drafts there were.
+  Result<std::uint64_t> gc() const;
+
   Result<> hold(const std::string& id, const std::string& holder) const;
   Result<> release(const std::string& id, const std::string& holder) const;
 

@@ -191,6 +191,19 @@ TEST_F(Templates, AnImageStaysWhileATemplateStandsOnIt) {
   EXPECT_TRUE(image_store.remove("a"));
 }
 
+TEST_F(Templates, HoldsThatACrashLeftAreReleasedAndOthersStay) {
+  const std::string digest = image();
+  const auto made = capture({.name = "t", .base_image = digest});
+  ASSERT_TRUE(made) << made.error().message;
+  const std::string stale = "template-01999999-0000-7000-8000-000000000000";
+  ASSERT_TRUE(image_store.hold(digest, stale));
+  ASSERT_TRUE(image_store.hold(digest, "lease-1"));
+  ASSERT_TRUE(store.hold(made->id, stale));
+  ASSERT_TRUE(store.gc());
+  EXPECT_THAT(image_store.find("a")->holders, ElementsAre("lease-1", "template-" + made->id));
+  EXPECT_TRUE(store.remove("t"));
+}
+
 TEST_F(Templates, AChainIsBoundedAndCannotBeCutBelow) {
   std::optional<std::string> parent;
   for (std::uint32_t depth = 1; depth <= template_depth_max; ++depth) {

@@ -2,6 +2,7 @@
 #include "cli/commands/common.hpp"
 #include "cli/debian_tree.hpp"
 #include "images/image_store.hpp"
+#include "images/template_store.hpp"
 
 #include <array>
 #include <ostream>
@@ -162,7 +163,12 @@ Result<> remove(Session& session, const ImageOptions& options) {
 
 Result<> gc(Session& session, const ImageOptions& /*options*/) {
   BERTH_TRY(const ImageStore store, open_store(session));
-  BERTH_TRY(const images::Removed removed, store.gc());
+  // Templates that are gone must not keep images.
+  BERTH_TRY(const images::TemplateStore templates,
+            images::TemplateStore::open(session.config().settings.home + "/templates", store));
+  BERTH_TRY(const std::uint64_t drafts, templates.gc());
+  BERTH_TRY(images::Removed removed, store.gc());
+  removed.drafts += drafts;
   return print_removed(session, removed);
 }
 
