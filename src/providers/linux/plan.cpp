@@ -60,7 +60,7 @@ std::string workdir_of(const LinuxConfig& config, const RootLayers& root) {
 }
 
 std::string home_of(const LinuxConfig& config) {
-  return config.user == core::LinuxUser::root ? "/root" : "/home/user";
+  return config.user == core::LinuxUser::root ? "/root" : "/home/sandbox";
 }
 
 Plan plan_of(const LinuxConfig& config, const RootLayers& root) {

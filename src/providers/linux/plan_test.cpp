@@ -28,7 +28,7 @@ TEST(LinuxPlan, LimitsEverythingAndWeakensNothingWhenNothingIsAsked) {
   EXPECT_NE(plan.upper_bytes, 0U);
   EXPECT_NE(plan.tmp_bytes, 0U);
   EXPECT_EQ(plan.limits.swap_bytes, 0U);
-  EXPECT_EQ(plan.directories, (std::vector<std::string>{"/home/user", "/workspace"}));
+  EXPECT_EQ(plan.directories, (std::vector<std::string>{"/home/sandbox", "/workspace"}));
   EXPECT_EQ(plan.min_level, keeper::sandbox::Level::weak);
 }
 
