@@ -49,7 +49,9 @@ class LinuxPlace final : public DriverPlace {
   bj::object config() const override { return {{"provider", "linux"}}; }
   pid_t keeper_of(const LeaseFacts& lease) const override {
     const auto found = keeper::look_at_keeper(root() + "/" + lease.lease_id.str() + "/keeper");
-    return found ? found->card.pid : 0;
+    if (!found) return 0;
+    keepers_.insert(found->card.pid);
+    return found->card.pid;
   }
   pid_t pid_here(const LeaseFacts& lease, pid_t pid_there) const override {
     for (const pid_t process : keeper::descendants_of(keeper_of(lease))) {
@@ -57,7 +59,8 @@ class LinuxPlace final : public DriverPlace {
     }
     return 0;
   }
-  // Folders of sandboxes, mounts that anybody sees, and control groups whose keeper is gone.
+  // Folders of sandboxes, mounts that anybody sees, and control groups of keepers that are gone:
+  // of those that a test has looked at, because other tests run at the same time.
   std::vector<std::string> leftovers() const override {
     std::vector<std::string> left = names_in(root()).value_or(std::vector<std::string>{});
     std::ifstream mounts{"/proc/self/mountinfo"};
@@ -66,7 +69,10 @@ class LinuxPlace final : public DriverPlace {
       if (line.contains(root())) left.push_back(line);
     }
     for (std::string& group : find_leftovers(keeper::sandbox::detect_layout())) {
-      left.push_back(std::move(group));
+      const auto made_it = [&](pid_t pid) {
+        return group.contains("." + std::to_string(pid) + "-");
+      };
+      if (std::ranges::any_of(keepers_, made_it)) left.push_back(std::move(group));
     }
     return left;
   }
@@ -77,6 +83,7 @@ class LinuxPlace final : public DriverPlace {
   SystemRandom random_;
   SystemClock clock_;
   std::vector<std::unique_ptr<providers::BuiltInProviders>> providers_;
+  mutable std::set<pid_t> keepers_;
 };
 
 std::unique_ptr<DriverPlace> make_linux_place() {
