@@ -39,9 +39,10 @@ function(berth_library name)
 endfunction()
 
 # berth_test(NAME LABEL unit|contract|integration|... SOURCES ... DEPENDS ...): one GoogleTest program, one CTest entry per
-# test. With GROUPS of filters there is one entry per group, for tests that share what is costly to make.
+# test. With GROUPS of filters there is one entry per group, for tests that share what is costly to make. Tests with the
+# same LOCK never run at the same time.
 function(berth_test name)
-  cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT" "SOURCES;DEPENDS;GROUPS" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT;LOCK" "SOURCES;DEPENDS;GROUPS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -62,7 +63,7 @@ function(berth_test name)
   endif()
   include(GoogleTest)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL})
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL} RESOURCE_LOCK "${arg_LOCK}")
 endfunction()
 
 # Every header must compile alone: one generated source per header, compiled and thrown away.
