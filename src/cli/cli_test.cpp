@@ -449,7 +449,7 @@ TEST_F(CliTest, BashCompletesCommandsFlagsAndChoices) {
   ASSERT_EQ(run({"completion", "bash"}), 0);
   const std::string script = folder_ + "/completion.bash";
   ASSERT_TRUE(replace_file(script, out_.str(), 0600));
-  EXPECT_THAT(completed(script, "berth e", 1), testing::Eq("env "));
+  EXPECT_THAT(completed(script, "berth en", 1), testing::Eq("env "));
   EXPECT_THAT(completed(script, "berth env cr", 2), testing::Eq("create "));
   EXPECT_THAT(completed(script, "berth env create --dr", 3), testing::Eq("--driver "));
   EXPECT_THAT(completed(script, "berth env create --driver s", 4), testing::Eq("ssh sandbox "));

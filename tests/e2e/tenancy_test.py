@@ -66,6 +66,7 @@ class Tenancy(BerthTest):
         ("POST", "/api/companies/{company}/runs"): {"command": "true"},
         ("POST", "/api/companies/{company}/environments/probe-config"): {"driver": "local"},
         ("POST", "/api/environment-leases/{lease}/force-resolve"): {"reason": "r"},
+        ("POST", "/api/environment-leases/{lease}/exec"): {"argv": ["true"]},
     }
 
     def body(self, verb, path):
