@@ -1,5 +1,6 @@
 #include "workspaces/archive_in.hpp"
 
+#include "workspaces/acting.hpp"
 #include "workspaces/draft_tree.hpp"
 #include "workspaces/placing.hpp"
 #include "workspaces/removal.hpp"
@@ -54,6 +55,7 @@ Result<Unpacked> unpack_and_place(int draft, const Confined& root, const Path& p
 Result<Unpacked> archive_in(const Confined& root, std::string_view path, const ByteSource& source,
                             const UnpackOptions& options) {
   BERTH_TRY(const Path way, Path::parse(path, root.limits()));
+  BERTH_TRY(const Acting acting, Acting::as(root.user()));
   BERTH_TRY(const Fd nearest, nearest_folder(root, way));
   const std::string name = draft_name();
   if (::mkdirat(nearest.get(), name.c_str(), 0700) != 0) {

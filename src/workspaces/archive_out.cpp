@@ -1,6 +1,7 @@
 #include "workspaces/archive_out.hpp"
 
 #include "base/text.hpp"
+#include "workspaces/acting.hpp"
 #include "workspaces/walk.hpp"
 
 #include <archive.h>
@@ -184,6 +185,7 @@ class Packing {
 Result<Packed> archive_out(const Confined& root, std::string_view path, const ByteSink& sink,
                            const PackOptions& options) {
   BERTH_TRY(const Path way, Path::parse(path, root.limits()));
+  BERTH_TRY(const Acting acting, Acting::as(root.user()));
   return Packing{root, way, options}.run(sink);
 }
 

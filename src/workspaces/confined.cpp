@@ -1,5 +1,6 @@
 #include "workspaces/confined.hpp"
 
+#include "workspaces/acting.hpp"
 #include "workspaces/removal.hpp"
 
 #include <fcntl.h>
@@ -127,6 +128,7 @@ Result<Fd> make_folder(const Confined& root, const Path& path, std::size_t count
 
 Result<FileView> Confined::stat(std::string_view text) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
+  BERTH_TRY(const Acting acting, Acting::as(user_));
   BERTH_TRY(const Found found, find(root_.get(), path.text(), mounts_, path.text()));
   FileView view = view_of(path.is_root() ? "." : path.name(), found.status);
   if (view.type == FileType::symbolic_link) {
@@ -137,6 +139,7 @@ Result<FileView> Confined::stat(std::string_view text) const {
 
 Result<FolderView> Confined::list(std::string_view text) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
+  BERTH_TRY(const Acting acting, Acting::as(user_));
   BERTH_TRY(const Found found, find(root_.get(), path.text(), mounts_, path.text()));
   if (!found.is_directory()) return refuse(path.text(), "is no directory");
   BERTH_TRY(Names names, Names::of(found.at.get(), path.text()));
@@ -164,6 +167,7 @@ Result<FolderView> Confined::list(std::string_view text) const {
 
 Result<ReadableFile> Confined::open_file(std::string_view text) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
+  BERTH_TRY(const Acting acting, Acting::as(user_));
   BERTH_TRY(const Found found, find(root_.get(), path.text(), mounts_, path.text()));
   return ReadableFile::open(found, path.text(), limits_);
 }
@@ -177,6 +181,7 @@ Result<FileView> Confined::read_file(std::string_view text, const ByteSink& sink
 Result<std::uint64_t> Confined::write_file(std::string_view text, const ByteSource& source,
                                            const Look& look) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
+  BERTH_TRY(const Acting acting, Acting::as(user_));
   const std::string shown = path.text();
   if (path.is_root() || text.ends_with('/')) return refuse(text, "is a directory");
   const Look folder_look{.mode = folder_mode, .owner = look.owner};
@@ -197,12 +202,14 @@ Result<std::uint64_t> Confined::write_file(std::string_view text, const ByteSour
 
 Result<> Confined::make_directory(std::string_view text, const Look& look) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
+  BERTH_TRY(const Acting acting, Acting::as(user_));
   BERTH_DO(make_folder(*this, path, path.names().size(), look));
   return {};
 }
 
 Result<> Confined::remove(std::string_view text) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
+  BERTH_TRY(const Acting acting, Acting::as(user_));
   if (path.is_root()) return refuse(text, "is the root itself");
   BERTH_TRY(const Fd folder, open_folder(root(), path.parent_text(), mounts_, path.text()));
   return remove_beneath(folder.get(), path.name(), path.text(), limits_);

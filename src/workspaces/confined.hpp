@@ -45,9 +45,11 @@ struct Look {
 // Fails with path_refused (which rule, which path), file_not_found, store_full or io_failed.
 class Confined {
  public:
-  // The descriptor of the root may be an O_PATH one.
-  explicit Confined(Fd root, Mounts mounts = Mounts::refused, Limits limits = {})
-      : root_(std::move(root)), mounts_(mounts), limits_(limits) {}
+  // The descriptor of the root may be an O_PATH one. All is done as `user` where one is given, and
+  // so is what sinks and sources do meanwhile: they open no files of their own.
+  explicit Confined(Fd root, Mounts mounts = Mounts::refused, Limits limits = {},
+                    std::optional<Owner> user = {})
+      : root_(std::move(root)), mounts_(mounts), limits_(limits), user_(user) {}
 
   // A link at the end is described itself.
   Result<FileView> stat(std::string_view path) const;
@@ -70,11 +72,13 @@ class Confined {
   int root() const { return root_.get(); }
   Mounts mounts() const { return mounts_; }
   const Limits& limits() const { return limits_; }
+  const std::optional<Owner>& user() const { return user_; }
 
  private:
   Fd root_;
   Mounts mounts_;
   Limits limits_;
+  std::optional<Owner> user_;
 };
 
 // The folder that the first `count` names of the path lead to, made where it is missing.

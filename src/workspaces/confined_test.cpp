@@ -344,15 +344,38 @@ TEST_F(ConfinedTest, RemovingTakesLinksAndLeavesWhatTheyPointAt) {
 
 TEST_F(ConfinedTest, ATreeDeeperThanAnyPathIsRemoved) {
   Fd at{::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  constexpr int depth = 2500;
-  for (int i = 0; i < depth; ++i) {
-    ASSERT_EQ(::mkdirat(at.get(), "d", 0700), 0) << i;
-    at = Fd{::openat(at.get(), "d", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  const std::string name = "nest-egg";
+  for (int i = 0; i < 600; ++i) {
+    ASSERT_EQ(::mkdirat(at.get(), name.c_str(), 0700), 0) << i;
+    at = Fd{::openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
     ASSERT_TRUE(at) << i;
   }
-  EXPECT_EQ(open({.removed_max = 100}).remove("d").error().code, Errc::path_refused);
-  ASSERT_TRUE(open().remove("d").has_value());
+  EXPECT_EQ(open({.removed_max = 100}).remove(name).error().code, Errc::path_refused);
+  ASSERT_TRUE(open().remove(name).has_value());
   EXPECT_THAT(names_in(root_), IsEmpty());
+}
+
+TEST_F(ConfinedTest, WhatIsDoneAsAUserIsDoneWithThatUsersRights) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root acts as others";
+  const Owner user{.uid = 4321, .gid = 5432};
+  fs::create_directory(in("theirs"));
+  ASSERT_EQ(::chown(in("theirs").c_str(), user.uid, user.gid), 0);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  put(in("closed"), "roots own");
+  fs::permissions(in("closed"), fs::perms::owner_read);
+  const Confined theirs{
+      Fd{::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)}, Mounts::refused, {}, user};
+  EXPECT_EQ(theirs.open_file("closed").error().code, Errc::path_refused);
+  EXPECT_EQ(theirs.remove("closed").error().code, Errc::path_refused);
+  EXPECT_EQ(theirs.write_file("new", pieces("x"), {}).error().code, Errc::path_refused);
+  ASSERT_TRUE(theirs.write_file("theirs/new", pieces("x"), {}).has_value());
+  struct stat status{};
+  ASSERT_EQ(::stat(in("theirs/new").c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, user.uid);
+  EXPECT_EQ(status.st_gid, user.gid);
+  // Afterwards we are ourselves again, also where it failed.
+  EXPECT_EQ(read("closed"), "roots own");
+  EXPECT_TRUE(write("new", "x").has_value());
 }
 
 // The swap happens as often as the other side can, for as long as the reads take.

@@ -79,7 +79,7 @@ Result<TarReader> TarReader::open(const ByteSource& source, const Limits& limits
       return fail(Errc::io_failed, "libarchive was built without gzip or zstd");
     }
   }
-  TarReader reader{std::unique_ptr<Feed>{new Feed{source}}, std::move(archive), limits};
+  TarReader reader{std::make_unique<Feed>(source), std::move(archive), limits};
   if (::archive_read_open(raw, reader.feed_.get(), nullptr, &TarReader::take, nullptr) !=
       ARCHIVE_OK) {
     return reader.failure();

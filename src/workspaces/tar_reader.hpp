@@ -6,8 +6,6 @@
 
 #include <sys/stat.h>
 
-#include <boost/describe/enum.hpp>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +50,7 @@ class TarReader {
   };
   // What the call-back of libarchive works with; it stays where it is when the reader moves.
   struct Feed {
+    explicit Feed(const ByteSource& given) : source(given) {}
     const ByteSource& source;
     std::uint64_t bytes = 0;
     std::optional<Error> error = {};
