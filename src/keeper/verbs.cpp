@@ -287,7 +287,7 @@ void Keeper::on(Address from, const Listener& listener) {
 void Keeper::on(Address from, const Freeze& /*freeze*/) {
   sandbox::Cell* made = cell(from);
   if (made == nullptr) return;
-  const Result<> frozen = made->cgroup().freeze();
+  const Result<> frozen = made->freeze();
   if (!frozen) return refuse(from, frozen.error());
   answer(*this, from, Done{});
 }
@@ -295,7 +295,7 @@ void Keeper::on(Address from, const Freeze& /*freeze*/) {
 void Keeper::on(Address from, const Thaw& /*thaw*/) {
   sandbox::Cell* made = cell(from);
   if (made == nullptr) return;
-  const Result<> thawed = made->cgroup().thaw();
+  const Result<> thawed = made->thaw();
   if (!thawed) return refuse(from, thawed.error());
   answer(*this, from, Done{});
 }

@@ -232,5 +232,25 @@ TEST_P(SandboxLife, StandsStillWhileItIsFrozen) {
   EXPECT_TRUE(eventually([&] { return output_of(exec.exec_id).out.size() > before; }));
 }
 
+TEST_P(SandboxLife, EndsAlsoWhileItIsFrozen) {
+  if (!is_by_root()) GTEST_SKIP() << "no control group for an ordinary user";
+  CONFINE();
+  const keeper::Exec exec = stubborn();
+  ASSERT_TRUE(client().exec(exec));
+  wait_for_output(exec.exec_id, "ready\n");
+  ASSERT_TRUE(client().freeze());
+  ASSERT_TRUE(client().stop(0ms));
+  EXPECT_FALSE(is_running(confined().init_pid));
+  ASSERT_TRUE(wait_for_keeper());
+}
+
+TEST_P(SandboxLife, ListensOnlyOnPortsThatAreFree) {
+  CONFINE();
+  EXPECT_FALSE(client().listener(0));
+  const auto low = client().listener(80);
+  ASSERT_FALSE(low);
+  EXPECT_EQ(low.error().code, Errc::port_unreachable) << low.error().message;
+}
+
 }  // namespace
 }  // namespace berth::keeper_test

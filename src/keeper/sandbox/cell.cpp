@@ -102,6 +102,16 @@ std::span<char> room_of(Packet& packet) {
   return {reinterpret_cast<char*>(&packet), sizeof packet};
 }
 
+// The outside accepts from it, so it has to be what was asked for.
+bool is_listener(int socket) {
+  int listens = 0;
+  int family = 0;
+  socklen_t size = sizeof listens;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) return false;
+  if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) return false;
+  return listens == 1 && family == AF_INET;
+}
+
 [[noreturn]] void become_init(const Setup& setup, const Surroundings& surroundings) {
   const SetupReport report = enter(setup);
   const bool good = report.failed == Phase::none;
@@ -198,6 +208,7 @@ void Cell::kill() {
   root_ = Fd{};
   upper_ = Fd{};
   ::syscall(SYS_pidfd_send_signal, init_.get(), SIGKILL, nullptr, 0);
+  static_cast<void>(thaw());  // with control groups of v1 only who runs can die
   await(init_.get(), death_limit_ms);
   ::waitid(P_PIDFD, static_cast<id_t>(init_.get()), nullptr, WEXITED | WNOHANG);
   init_ = Fd{};
@@ -233,29 +244,46 @@ Result<Fd> Cell::open_terminal() const {
   return master;
 }
 
+Result<> Cell::freeze() {
+  frozen_ = true;  // also when it fails half-way
+  return cgroup_.freeze();
+}
+
+Result<> Cell::thaw() {
+  if (!std::exchange(frozen_, false)) return {};
+  return cgroup_.thaw();
+}
+
+Result<Fd> Cell::ask_listener(std::uint16_t port) const {
+  const InitRequest request{.kind = InitRequest::Kind::listener, .port = port};
+  if (send_with(control_.get(), bytes_of(request), {}, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    return fail(Errc::process_lost, "the sandbox is gone", "make another one");
+  }
+  while (await(control_.get(), reply_limit_ms)) {
+    InitReply reply;
+    std::vector<Fd> passed;
+    const ssize_t got = receive_with(control_.get(), room_of(reply), passed, MSG_DONTWAIT);
+    if (got != static_cast<ssize_t>(sizeof reply)) break;
+    if (reply.port != port) continue;  // to a question that was given up
+    if (passed.size() == 1 && is_listener(passed[0].get())) return std::move(passed[0]);
+    return fail(Errc::port_unreachable,
+                "port " + std::to_string(port) + " of the sandbox: " +
+                    io_failure("listen", "127.0.0.1", reply.error_number).error().message,
+                "choose a port above 1023 that nobody inside listens on");
+  }
+  return fail(Errc::process_lost, "the sandbox does not answer", "thaw it, or make another one");
+}
+
 Result<int> Cell::listener(std::uint16_t port) {
   if (const auto known = listeners_.find(port); known != listeners_.end()) {
     return known->second.get();
   }
-  const std::string name = "port " + std::to_string(port) + " of the sandbox";
   if (port == 0 || listeners_.size() >= listeners_max) {
-    return fail(Errc::port_unreachable, name + ": there is no such port, or too many are open");
-  }
-  const InitRequest request{.kind = InitRequest::Kind::listener, .port = port};
-  InitReply reply;
-  std::vector<Fd> passed;
-  const bool answered =
-      send_with(control_.get(), bytes_of(request), {}, MSG_NOSIGNAL | MSG_DONTWAIT) > 0 &&
-      await(control_.get(), reply_limit_ms) &&
-      receive_with(control_.get(), room_of(reply), passed, MSG_DONTWAIT) ==
-          static_cast<ssize_t>(sizeof reply);
-  if (!answered) return fail(Errc::process_lost, "the sandbox is gone", "make another one");
-  if (passed.size() != 1) {
     return fail(Errc::port_unreachable,
-                name + ": " + io_failure("listen", "127.0.0.1", reply.error_number).error().message,
-                "choose a port above 1023 that nobody inside listens on");
+                "port " + std::to_string(port) + " of the sandbox: is none, or too many are open");
   }
-  return listeners_.emplace(port, std::move(passed[0])).first->second.get();
+  BERTH_TRY(Fd socket, ask_listener(port));
+  return listeners_.emplace(port, std::move(socket)).first->second.get();
 }
 
 }  // namespace berth::keeper::sandbox

@@ -53,12 +53,16 @@ class Cell {
   // Processes killed for want of memory since the last question, where memory is limited.
   std::uint64_t new_oom_kills();
 
+  // All processes stand still until thaw(), which does nothing when they do not.
+  Result<> freeze();
+  Result<> thaw();
   // Kills pid 1, and with it everything inside, and waits for the end.
   void kill();
 
  private:
   explicit Cell(Cgroup cgroup) : cgroup_(std::move(cgroup)) {}
   Result<> start(const Plan& plan, const Surroundings& surroundings);
+  Result<Fd> ask_listener(std::uint16_t port) const;
 
   Cgroup cgroup_;
   Confined confined_;
@@ -67,6 +71,7 @@ class Cell {
   Fd root_;
   Fd upper_;
   std::map<std::uint16_t, Fd> listeners_;
+  bool frozen_ = false;
   bool counts_oom_ = false;
   std::uint64_t oom_kills_ = 0;
 };

@@ -50,7 +50,7 @@ Fd listen_on(std::uint16_t port) {
 
 void answer_listener(int control, std::uint16_t port) {
   const Fd socket = listen_on(port);
-  const InitReply reply{.error_number = socket ? 0 : errno};
+  const InitReply reply{.error_number = socket ? 0 : errno, .port = port};
   const std::array<int, 1> passed{socket.get()};
   send_with(control, {reinterpret_cast<const char*>(&reply), sizeof reply},
             std::span{passed}.first(socket ? 1 : 0), MSG_NOSIGNAL);

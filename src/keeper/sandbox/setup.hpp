@@ -96,6 +96,7 @@ struct InitRequest {
 };
 struct InitReply {
   std::int32_t error_number = 0;
+  std::uint16_t port = 0;  // that was asked for
 };
 
 }  // namespace berth::keeper::sandbox
