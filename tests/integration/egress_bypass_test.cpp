@@ -16,8 +16,7 @@ class EgressBypass : public testing::Test {
 
   // The forbidden server stands on a port of its own: what is allowed is good.test at one port.
   LabPlan setup() const {
-    return {.allow = {"good.test:" + std::to_string(allowed_.port()), "*.good.test"},
-            .limits = {.header_timeout = 2s}};
+    return {.allow = {"good.test:" + std::to_string(allowed_.port()), "*.good.test"}};
   }
   std::string good() const { return allowed_.authority("good.test"); }
 

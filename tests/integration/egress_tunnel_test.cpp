@@ -128,7 +128,7 @@ TEST(EgressTunnel, EndsWithItsClientAndWithItsUpstream) {
 TEST(EgressTunnel, IsCutWhenNoByteMoves) {
   const Upstream site{echo};
   LabPlan setup = allowing(site);
-  setup.limits.idle_timeout = 300ms;
+  setup.limits.idle_timeout = 1500ms;
   Lab lab{std::move(setup)};
   Wire wire = lab.tunnel(site.authority("127.0.0.1"));
   wire.send("a\n");
@@ -211,7 +211,11 @@ TEST(EgressTunnel, StoppingTheProxyLeavesNothing) {
     for (Wire& client : clients) EXPECT_EQ(client.read_all(), "");
   }
   // The upstreams' threads close their side when they see the end.
-  while (open_descriptors() > before) std::this_thread::yield();
+  const auto limit = std::chrono::steady_clock::now() + 30s;
+  while (open_descriptors() > before && std::chrono::steady_clock::now() < limit) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 }  // namespace
