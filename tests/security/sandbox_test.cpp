@@ -134,6 +134,33 @@ TEST_P(SandboxTest, OwnsNothingAsAUserOfTheHost) {
   }
 }
 
+// Root inside installs packages with such files, so it may make them.
+class UserWithAFolderOfTheHost : public SandboxTest {};
+
+TEST_P(UserWithAFolderOfTheHost, MakesNoSetUserIdFilesInIt) {
+  BERTH_NEEDS_SANDBOX();
+  const tests::TemporaryFolder shared;
+  if (GetParam().starter == Starter::ordinary && ::geteuid() == 0) {
+    ASSERT_EQ(::chown(shared.path().c_str(), 65534, 65534), 0);
+  }
+  const HostileProgram hostile;
+  auto plan = plan_of(GetParam(), hostile.path());
+  plan.binds.push_back(
+      {.source = shared.path(), .target = "/work", .access = keeper::sandbox::Access::writable});
+  auto made = Sandbox::make({.place = GetParam(), .plan = plan, .environment = {}});
+  ASSERT_TRUE(made) << made.error().message;
+  keeper::Exec exec = (*made)->hostile({});
+  exec.argv = {
+      "/bin/sh", "-c",
+      "cp /bin/true /work/made; chmod 2755 /work/made; chmod 4755 /work/made; ls -ln /work"};
+  const auto deed = (*made)->run(exec);
+  ASSERT_TRUE(deed);
+  struct stat file = {};
+  ASSERT_EQ(::stat(shared.file("made").c_str(), &file), 0) << deed->out;
+  EXPECT_EQ(file.st_mode & (S_ISUID | S_ISGID), 0U)
+      << deed->out << " on the host it belongs to " << file.st_uid;
+}
+
 TEST_P(SandboxTest, LeavesNothingWhenItEnds) {
   BERTH_NEEDS_SANDBOX();
   // In a mount namespace of the test's own nobody else's mounts come and go.
@@ -284,6 +311,10 @@ INSTANTIATE_TEST_SUITE_P(Every, SandboxTest,
                                          Place{Starter::root, Identity::root},
                                          Place{Starter::ordinary, Identity::user},
                                          Place{Starter::ordinary, Identity::root}),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Every, UserWithAFolderOfTheHost,
+                         testing::Values(Place{Starter::root, Identity::user},
+                                         Place{Starter::ordinary, Identity::user}),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(Slow, StoppedWarden, testing::Values(Place{Starter::root, Identity::user}),
                          name_of_case);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <optional>
@@ -71,6 +72,14 @@ int keep_only(int control, Fd upper) {
     return errno;
   }
   return failed(::close_range(upper_descriptor + 1, ~0U, 0));
+}
+
+// What is made in a folder of the host belongs to the folder's owner there, often root, and no
+// mount of the sandbox keeps the host from honouring its mode. Root inside installs packages with
+// such files, and is trusted with the folders that it is given.
+bool must_not_set_ids(const Plan& plan) {
+  const auto is_writable = [](const Bind& bind) { return bind.access == Access::writable; };
+  return plan.identity == Identity::user && std::ranges::any_of(plan.binds, is_writable);
 }
 
 std::span<const sock_filter> filter_of(const Plan& plan) {
@@ -150,6 +159,7 @@ SetupReport enter(const Setup& setup) {
   const int landlocked = restrict_with_landlock();
   if (landlocked == 0) report.features.add(Feature::landlock);
   if (landlocked != ENOSYS && landlocked != EOPNOTSUPP) BERTH_STEP(landlock, landlocked);
+  if (must_not_set_ids(plan)) BERTH_STEP(system_calls, install_filter(set_id_program()));
   BERTH_STEP(system_calls, install_filter(filter_of(plan)));
   report.features.add(Feature::seccomp);
   return report;

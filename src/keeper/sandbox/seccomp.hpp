@@ -12,6 +12,8 @@ namespace berth::keeper::sandbox {
 enum class Debugging : std::uint8_t { denied, allowed };
 enum class Nesting : std::uint8_t { denied, allowed };
 std::span<const sock_filter> filter_program(Debugging debugging, Nesting nesting);
+// Beside the other: no file gets a set-user-id or set-group-id bit.
+std::span<const sock_filter> set_id_program();
 
 // For the calling thread and all it starts, for ever. It must have given up new privileges before.
 // 0 or errno.

@@ -2,6 +2,7 @@
 
 #include <seccomp.h>
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
@@ -220,6 +221,15 @@ class Prologue {
                refuse(EPERM), leave(SECCOMP_RET_ALLOW)});
   }
 
+  // None of these bits in a mode that is used only where a file may be made.
+  void forbid_mode_of_new(std::uint32_t call, std::uint32_t flags, std::uint32_t bits) {
+    constexpr std::uint32_t makes = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
+    add(call, {load(low_word_of(flags)), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, makes, 0, 3),
+               load(low_word_of(flags + 1)), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1),
+               refuse(EPERM), leave(SECCOMP_RET_ALLOW)});
+  }
+  void answer(std::uint32_t call, std::uint32_t error_number) { add(call, {refuse(error_number)}); }
+
   const std::vector<sock_filter>& steps() const { return steps_; }
 
  private:
@@ -251,6 +261,28 @@ std::vector<sock_filter> argument_rules(Debugging debugging, Nesting nesting) {
     rules.permit(SYS_personality, 0, {0, linux32, uname26, linux32 | uname26, 0xffffffff}, EPERM);
   }
   return rules.steps();
+}
+
+std::vector<sock_filter> without_set_ids() {
+  constexpr std::uint32_t bits = S_ISUID | S_ISGID;
+  constexpr std::uint32_t fchmodat2 = 452;
+  Prologue rules;
+#ifdef SYS_chmod
+  rules.forbid_bits(SYS_chmod, 1, bits);
+  rules.forbid_bits(SYS_creat, 1, bits);
+  rules.forbid_bits(SYS_mknod, 1, bits);
+  rules.forbid_mode_of_new(SYS_open, 1, bits);
+#endif
+  rules.forbid_bits(SYS_fchmod, 1, bits);
+  rules.forbid_bits(SYS_fchmodat, 2, bits);
+  rules.forbid_bits(fchmodat2, 2, bits);
+  rules.forbid_bits(SYS_mknodat, 2, bits);
+  rules.forbid_mode_of_new(SYS_openat, 2, bits);
+  // Its mode lies in memory, where no filter looks; everybody knows how to do without it.
+  rules.answer(SYS_openat2, ENOSYS);
+  std::vector<sock_filter> program = rules.steps();
+  program.push_back(leave(SECCOMP_RET_ALLOW));
+  return program;
 }
 
 std::vector<sock_filter> exported(void* filter, std::vector<sock_filter> program) {
@@ -310,12 +342,15 @@ int main(int argc, char** argv) {
   write_array(out, "with_ptrace", make(Debugging::allowed, Nesting::denied));
   write_array(out, "with_namespaces", make(Debugging::denied, Nesting::allowed));
   write_array(out, "with_both", make(Debugging::allowed, Nesting::allowed));
+  write_array(out, "set_ids", without_set_ids());
   out << "\n}  // namespace\n\n"
          "std::span<const sock_filter> filter_program(Debugging debugging, Nesting nesting) {\n"
          "  if (debugging == Debugging::allowed && nesting == Nesting::allowed) return with_both;\n"
          "  if (debugging == Debugging::allowed) return with_ptrace;\n"
          "  if (nesting == Nesting::allowed) return with_namespaces;\n"
-         "  return usual;\n}\n\n}  // namespace berth::keeper::sandbox\n";
+         "  return usual;\n}\n\n"
+         "std::span<const sock_filter> set_id_program() {\n  return set_ids;\n}\n\n"
+         "}  // namespace berth::keeper::sandbox\n";
   out.close();
   if (!out) give_up("write", errno);
   return 0;
