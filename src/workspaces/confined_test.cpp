@@ -240,6 +240,19 @@ TEST_F(ConfinedTest, AFileThatShrinksWhileItIsReadIsAConflict) {
   EXPECT_EQ(view.error().code, Errc::conflict);
 }
 
+TEST_F(ConfinedTest, AFileThatIsOverwrittenWhileItIsReadIsAConflict) {
+  put(in("file"), std::string(1000, 'a'));
+  const timespec then{.tv_sec = 1'000'000'000, .tv_nsec = 0};
+  const timespec times[] = {then, then};
+  ASSERT_EQ(::utimensat(AT_FDCWD, in("file").c_str(), times, 0), 0);
+  const auto view = open().read_file("file", [&](std::string_view) {
+    const Fd file{::open(in("file").c_str(), O_WRONLY | O_CLOEXEC)};
+    EXPECT_EQ(::pwrite(file.get(), "b", 1, 999), 1);
+    return Result<>{};
+  });
+  EXPECT_EQ(view.error().code, Errc::conflict);
+}
+
 TEST_F(ConfinedTest, ASourceThatFailsLeavesTheOldFile) {
   put(in("kept"), "old");
   const ByteSource broken = [calls = 0]() mutable -> Result<std::string_view> {
