@@ -3,12 +3,12 @@
 #include "base/files.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 
 namespace berth::keeper::sandbox {
 namespace {

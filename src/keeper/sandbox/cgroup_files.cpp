@@ -29,8 +29,9 @@ int try_to_remove(const std::string& folder, int depth) {
   const int why = errno;
   if (why != EBUSY || depth == nesting_max) return why;
   bool removed = false;
+  const std::string prefix = folder + "/";
   for (const std::string& name : names_in(folder).value_or(std::vector<std::string>{})) {
-    const std::string inner = folder + "/" + name;
+    const std::string inner = prefix + name;
     removed = (is_folder(inner) && try_to_remove(inner, depth + 1) == 0) || removed;
   }
   if (!removed) return why;

@@ -85,7 +85,7 @@ Cgroup Cgroup::adopt(const CgroupLayout& layout, const std::string& name) {
   Cgroup group;
   group.name_ = name;
   const auto take = [&](const std::string& base) {
-    const std::string folder = base + "/" + name;
+    std::string folder = base + "/" + name;
     if (base.empty() || ::access(folder.c_str(), F_OK) != 0) return std::string{};
     const auto is_taken = [&](const GroupFolder& owned) { return owned.get() == folder; };
     if (std::ranges::none_of(group.owned_, is_taken)) group.owned_.emplace_back(folder);
