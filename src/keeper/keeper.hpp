@@ -82,6 +82,7 @@ class Keeper final : public Mail, public Session::Host {
   std::span<char> command_line_;
   std::unique_ptr<sandbox::Cell> cell_;
   bool cell_lost_ = false;
+  bool must_confine_ = false;  // a sandbox was asked for
   Wardens wardens_;
   HeldExec::Shared shared_;
   Fd listener_;

@@ -111,6 +111,13 @@ void Keeper::on(Address from, Exec exec) {
                          "the keeper holds " + std::to_string(execs_.size()) + " execs already"});
   }
   if (cell_lost_) return refuse(from, lost_sandbox());
+  // Whoever has asked for walls never gets a command outside of them, also when the two requests
+  // were sent together.
+  if (must_confine_ && !cell_) {
+    return refuse(from, {Errc::sandbox_setup_failed,
+                         "exec " + exec.exec_id + ": its sandbox could not be made",
+                         "the answer to the request `confine` says why"});
+  }
   const std::string id = exec.exec_id;
   Result<std::unique_ptr<HeldExec>> started = HeldExec::start(shared_, std::move(exec));
   if (!started) return refuse(from, started.error());
@@ -244,6 +251,7 @@ void Keeper::on(Address from, const Confine& confine) {
     return refuse(from, {Errc::conflict, "the keeper has a sandbox, or has run commands without",
                          "start a keeper for every sandbox"});
   }
+  must_confine_ = true;
   // The inode of the state folder is a name that no other keeper has.
   const std::string id = "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
   auto made = sandbox::Cell::make(

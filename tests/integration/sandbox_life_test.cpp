@@ -55,6 +55,17 @@ TEST_P(SandboxLife, SaysHowStrongItIs) {
   EXPECT_TRUE(is_running(confined().init_pid));
 }
 
+TEST_P(SandboxLife, ThatCouldNotBeMadeLetsNoCommandRunWithoutIt) {
+  const Plan impossible{.base = keeper::sandbox::Base::layers, .layers = {"/no/such/layer"}};
+  ASSERT_FALSE(client().confine(impossible));
+  const auto refused = client().exec(inside("echo outside"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::sandbox_setup_failed) << refused.error().message;
+  confine();
+  if (IsSkipped() || HasFatalFailure()) return;
+  EXPECT_EQ(said("echo inside"), "inside\n");
+}
+
 TEST_P(SandboxLife, ThatWouldBeTooWeakIsNotMade) {
   Plan plan{.min_level = Level::standard};
   plan.allow(keeper::sandbox::AllowHostNetwork{});
