@@ -20,7 +20,7 @@ std::unexpected<Error> wrong_rule(std::string message) {
 std::string rule_for(const Target& target) {
   const bool usual = target.port == 80 || target.port == 443;
   if (!target.address) return usual ? target.host : target.str();
-  const std::string range = target.host + "/" + std::to_string(target.address->bits());
+  std::string range = target.host + "/" + std::to_string(target.address->bits());
   if (usual) return range;
   const bool bracketed = target.address->family == Address::Family::v6;
   return (bracketed ? "[" + range + "]" : range) + ":" + std::to_string(target.port);
@@ -116,17 +116,18 @@ std::vector<Policy::Rule> Policy::parse_list(const std::optional<std::vector<std
   }
   for (std::size_t i = 0; i < texts->size(); ++i) {
     const std::string at = std::to_string(i);
-    const std::string label =
-        "egress." + std::string{list} + "[" + at + "] " + in_quotes((*texts)[i]);
+    std::string label = "egress.";
+    label.append(list).append("[").append(at).append("] ").append(in_quotes((*texts)[i]));
     Result<Rule> rule = parse_rule((*texts)[i]);
     if (rule) {
       rule->label = label;
       rules.push_back(*std::move(rule));
       continue;
     }
-    std::string message = label + ": " + rule.error().message;
+    std::string message = std::move(label);
+    message.append(": ").append(rule.error().message);
     if (!rule.error().remedy.empty()) message += "; " + rule.error().remedy;
-    issues.push_back({path + "/" + at, std::move(message)});
+    issues.push_back({std::string{path}.append("/").append(at), std::move(message)});
   }
   return rules;
 }
