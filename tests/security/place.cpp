@@ -178,6 +178,12 @@ std::string Sandbox::output_of(const std::string& exec_id) const {
   return out;
 }
 
+void Sandbox::lose_keeper() {
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = 0;
+}
+
 Result<> Sandbox::stop(std::chrono::milliseconds grace) {
   BERTH_DO(client_->stop(grace));
   if (!eventually([&] { return ::waitpid(pid_, nullptr, WNOHANG) == pid_; })) {

@@ -73,6 +73,8 @@ class Sandbox {
   std::string output_of(const std::string& exec_id) const;
   // Ends all of it, and waits for the keeper.
   Result<> stop(std::chrono::milliseconds grace = 0ms);
+  // Ends the keeper as a crash would.
+  void lose_keeper();
 
  private:
   Sandbox() = default;
