@@ -274,7 +274,8 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
     epitaph_.reason = std::move(reason);
     has_orphans_ = true;  // to look once more, whatever is known
     wardens_.dismiss_spare();
-    if (cell_) static_cast<void>(cell_->thaw());  // so that its wardens can end their trees
+    // Thawed, so that its wardens can end their trees; or else all at once.
+    if (cell_ && !cell_->thaw()) cell_->kill();
   }
   for (const auto& [id, exec] : execs_) exec->end(cause, grace_ms);
 }

@@ -144,12 +144,12 @@ int RootBuilder::mount_root(int map) {
   return is_plain() ? use_tray_as_root(map) : mount_overlay(map);
 }
 
-int RootBuilder::own_files_from_now_on() {
+int RootBuilder::own_files_from_now_on() const {
   return owners_.kind == Owners::Kind::range ? make_files_as(owners_.root) : 0;
 }
 
 // A second view of the tray with other owners; the tray itself changes hands where there is none.
-Fd RootBuilder::view_of_tray(int map) {
+Fd RootBuilder::view_of_tray(int map) const {
   if (owners_.kind == Owners::Kind::single) return {};
   Fd view = clone_tree(".");
   if (view && set_attributes(view, usual_attributes, map) == 0) return view;
@@ -226,7 +226,7 @@ int RootBuilder::leave_host() {
   return failed(::chdir("/"));
 }
 
-int RootBuilder::mount_tmp() {
+int RootBuilder::mount_tmp() const {
   if (plan_.tmp_bytes == 0) {
     return ::mkdir("/tmp", 01777) != 0 && errno != EEXIST ? errno : 0;
   }
@@ -249,7 +249,7 @@ int RootBuilder::attach_binds(std::uint32_t& item) {
   return 0;
 }
 
-int RootBuilder::make_owned(const std::string& path) {
+int RootBuilder::make_owned(const std::string& path) const {
   if (const int error_number = make_path(parent_path(path)); error_number != 0) {
     return error_number;
   }

@@ -55,7 +55,7 @@ class RootBuilder {
   int attach_host();
   int mount_devices();
   int mask_proc();
-  int mount_tmp();
+  int mount_tmp() const;
   int attach_binds(std::uint32_t& item);
   int make_directories(std::uint32_t& item);
 
@@ -75,12 +75,12 @@ class RootBuilder {
   int open_upper(int map);
   int add_host(const char* path, std::uint64_t attributes, int map);
   int mount_tray();
-  Fd view_of_tray(int map);
+  Fd view_of_tray(int map) const;
   int use_tray_as_root(int map);
   int mount_overlay(int map);
-  int own_files_from_now_on();
+  int own_files_from_now_on() const;
   int make_skeleton(int directory) const;
-  int make_owned(const std::string& path);
+  int make_owned(const std::string& path) const;
 
   const Plan& plan_;
   Owners owners_;
