@@ -54,8 +54,12 @@ Task<> WaysOut::open(Wish wish) {
                                                            .callback = callback_,
                                                            .log_path = std::move(wish.log_path)});
   open_[wish.id] = proxy;
-  BERTH_CO_DO(proxy->listen(std::move(listeners->proxy), egress::Door::proxy));
-  co_return proxy->listen(std::move(listeners->callback), egress::Door::callback);
+  Result<> listening = proxy->listen(std::move(listeners->proxy), egress::Door::proxy);
+  if (listening) {
+    listening = proxy->listen(std::move(listeners->callback), egress::Door::callback);
+  }
+  if (!listening) co_await close(wish.id);
+  co_return listening;
 }
 
 Task<> WaysOut::close(std::string id) {
