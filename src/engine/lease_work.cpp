@@ -23,6 +23,8 @@ using core::SandboxEvent;
 
 constexpr std::int64_t idle_sandbox_ms = 30LL * 60 * 1000;
 constexpr std::int64_t retained_ms = 24LL * 60 * 60 * 1000;
+// Longer than the sweeper may take to give it back.
+constexpr std::int64_t retained_slack_ms = 60LL * 60 * 1000;
 constexpr std::int64_t claim_ms = 10LL * 60 * 1000;  // longer than any one attempt takes
 
 // The environment may ask for a policy in its metadata; a sandbox's config asks for reuse.
@@ -286,6 +288,17 @@ Result<LeaseWork::Row> LeaseWork::begin_release(store::Session& session, Row lea
   }
   lease.value.cleanup_status = core::CleanupStatus::pending;
   return store::move_lease(session, std::move(lease), LeaseEvent::release_begun, now);
+}
+
+Task<> LeaseWork::keep(const LeaseRecord& lease, const drivers::LeaseFacts& known) {
+  BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
+  const Time until = lease.expires_at.value_or(means_.clock.now() + retained_ms);
+  const std::int64_t left_ms = std::max<std::int64_t>(until - means_.clock.now(), 0);
+  const Result<> kept = co_await place->renew(known, left_ms + retained_slack_ms);
+  if (!kept && kept.error().code != Errc::cancelled) {
+    log::warn("lease.not_kept", {{"lease", lease.id}, {"error", kept.error().message}});
+  }
+  co_return Result<>{};
 }
 
 Task<> LeaseWork::act(LeaseRecord lease) {

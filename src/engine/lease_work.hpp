@@ -47,6 +47,8 @@ class LeaseWork {
   // In the transaction that ends the run: the lease begins to end as the run did. Under
   // retain_on_failure a failed run's lease is kept instead.
   Result<Row> begin_release(store::Session& session, Row lease, core::LeaseEvent how);
+  // Nobody works in a retained place, so nobody renews it: once, until it is given back.
+  Task<> keep(const core::LeaseRecord& lease, const drivers::LeaseFacts& known);
   // Brings a lease that nobody works with to its end. Where that fails, the row says why and when
   // the next attempt is due, and the answer is that row.
   Task<Row> settle(Row lease);

@@ -523,8 +523,10 @@ Task<> RunWork::finish(End end) {
 }
 
 Task<> RunWork::release() {
-  const bool is_kept = lease_.value.status == core::LeaseState::retained;
-  if (is_kept || core::is_final(lease_.value.status)) co_return Result<>{};
+  if (lease_.value.status == core::LeaseState::retained) {
+    co_return place_ ? co_await tools_.leases.keep(lease_.value, *place_) : Result<>{};
+  }
+  if (core::is_final(lease_.value.status)) co_return Result<>{};
   BERTH_CO_TRY(lease_, co_await tools_.leases.settle(lease_));
   tools_.means.feed.changed(id_);
   co_return Result<>{};

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -272,6 +273,24 @@ class SandboxTest(BerthTest):
         self.check_leases_left(server)
         over = server.post(f"/api/environment-leases/{lease}/exec", {"argv": ["true"]})
         self.assertEqual(over.status, 409, over.text)
+
+    def test_the_sandbox_of_a_failed_run_is_kept_for_inspection_also_when_nobody_renews_it(self):
+        hold_s = 5
+        server = self.serve("--hold-seconds", hold_s)
+        kept = server.post(f"/api/companies/{server.company()}/environments",
+                           {"name": "kept", "driver": "sandbox", "config": {"provider": "linux"},
+                            "metadata": {"leasePolicy": "retain_on_failure"}})
+        self.assertEqual(kept.status, 201, kept.text)
+        run = runs.start(server, "sh", "-c", "echo evidence > note; false",
+                         environmentId=kept.json["id"])
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "failed")
+        lease = runs.leases(server)[0]
+        self.assertEqual(lease["status"], "retained", lease)
+        time.sleep(hold_s + 1)  # longer than it would live by itself
+        seen = self.run_berth("--home", self.home, "exec", lease["id"], "--", "cat", "note")
+        self.assertEqual(seen.stdout, "evidence\n", seen.stderr)
+        self.run_berth("--home", self.home, "lease", "release", lease["id"])
+        self.check_leases_left(server)
 
     def test_the_death_of_the_server_at_every_step_leaves_no_sandbox(self):
         for step in STEPS_OF_A_SANDBOX:
