@@ -12,11 +12,14 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
+
 namespace berth::engine {
 namespace {
 
 // Runs that another server queued are found at the latest after this.
-constexpr std::chrono::seconds look_every{2};
+constexpr std::chrono::milliseconds look_every{2000};
+constexpr std::chrono::milliseconds race_pause{5};
 constexpr std::int64_t orphans_at_a_time = 50;
 
 }  // namespace
@@ -32,14 +35,21 @@ void Workshop::poke() {
 }
 
 Task<> Workshop::dispatch() {
+  int races_lost = 0;  // in a row
   while (true) {
     has_news_ = false;
-    if (Result<> taken = co_await take_queued(); !taken) {
-      if (taken.error().code == Errc::cancelled) co_return Result<>{};
+    std::chrono::milliseconds rest = look_every;
+    const Result<> taken = co_await take_queued();
+    if (!taken && taken.error().code == Errc::cancelled) co_return Result<>{};
+    // Another server was faster with one of them. What it has left is looked at again soon.
+    const bool lost_race = !taken && taken.error().code == Errc::conflict;
+    races_lost = lost_race ? races_lost + 1 : 0;
+    if (lost_race) rest = std::min(rest, race_pause * (1 << std::min(races_lost, 8)));
+    if (!taken && !lost_race) {
       log::warn("workshop.dispatch_failed", {{"error", taken.error().message}});
     }
     if (has_news_) continue;
-    news_.expires_after(look_every);
+    news_.expires_after(rest);
     const auto [error] = co_await news_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (error && !has_news_) co_return Result<>{};
   }
