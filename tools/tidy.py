@@ -31,7 +31,7 @@ LAYERS = {
                    "egress"),
     "src/http": (*DOMAIN, "engine"),
     "src/e2b": (*DOMAIN, "engine"),
-    "src/cli": (*DOMAIN, "keeper", "images"),
+    "src/cli": (*DOMAIN, "keeper", "images", "workspaces"),
     "src/app": None,  # sees everything
     "sdk/cpp": ("base",),
     "plugins": ("base", "sdk"),

@@ -37,6 +37,7 @@ void add_all(CommandTree& tree) {
   add_environment_commands(tree);
   add_run_commands(tree);
   add_lease_commands(tree);
+  add_file_commands(tree);
   add_image_commands(tree);
   add_secret_commands(tree);
   add_token_commands(tree);

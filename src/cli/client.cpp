@@ -15,6 +15,7 @@ namespace {
 
 namespace http = boost::beast::http;
 using Parser = http::response_parser<http::string_body>;
+using Message = http::response<http::string_body>;
 
 constexpr std::uint32_t header_bytes_max = 65536;
 
@@ -72,10 +73,25 @@ class AnswerReader {
   bool ended_ = false;
 };
 
-std::optional<std::string> header(const Parser& parser, std::string_view name) {
-  const auto found = parser.get().find(boost::beast::string_view{name.data(), name.size()});
-  if (found == parser.get().end()) return std::nullopt;
+std::optional<std::string> header(const Message& answer, std::string_view name) {
+  const auto found = answer.find(boost::beast::string_view{name.data(), name.size()});
+  if (found == answer.end()) return std::nullopt;
   return std::string{found->value()};
+}
+
+// The whole answer; one that is no success is its error.
+Result<Message> exchange(const Endpoint& server, const ClientLimits& limits, std::string_view head,
+                         std::string_view body) {
+  BERTH_TRY(Connection connection, Connection::open(server, after(limits.connect)));
+  const Deadline deadline = after(limits.answer);
+  BERTH_DO(connection.write(head, deadline));
+  if (!body.empty()) BERTH_DO(connection.write(body, deadline));
+  AnswerReader reader{connection, server, limits.body_bytes_max};
+  while (!reader.done()) BERTH_DO(reader.pump(deadline));
+  Message answer = reader.parser().release();
+  const unsigned status = answer.result_int();
+  if (status < 200 || status >= 300) return std::unexpected(error_of(status, answer.body()));
+  return answer;
 }
 
 // What an unknown code most likely is, so that the exit code is right with a newer server.
@@ -218,24 +234,34 @@ Result<Answer> Client::send(const Request& request) const {
   } else {
     message += request.method == "GET" ? "\r\n" : "Content-Length: 0\r\n\r\n";
   }
-  BERTH_TRY(Connection connection, Connection::open(server_, after(limits_.connect)));
-  const Deadline deadline = after(limits_.answer);
-  BERTH_DO(connection.write(message, deadline));
+  const Result<Message> received = exchange(server_, limits_, message, {});
   ::explicit_bzero(message.data(), message.size());  // it may carry a token or a secret's value
-
-  AnswerReader reader{connection, server_, limits_.body_bytes_max};
-  while (!reader.done()) BERTH_DO(reader.pump(deadline));
-  const Parser& parser = reader.parser();
-  const unsigned status = parser.get().result_int();
-  const std::string& body = parser.get().body();
-  if (status < 200 || status >= 300) return std::unexpected(error_of(status, body));
-  Answer answer{.status = status, .body = nullptr, .etag = header(parser, "ETag"), .next = {}};
-  if (const auto link = header(parser, "Link")) answer.next = next_of(*link);
-  if (body.empty()) return answer;
-  Result<bj::value> parsed = parse_json(body);
+  if (!received) return std::unexpected(received.error());
+  Answer answer{.status = received->result_int(),
+                .body = nullptr,
+                .etag = header(*received, "ETag"),
+                .next = {}};
+  if (const auto link = header(*received, "Link")) answer.next = next_of(*link);
+  if (received->body().empty()) return answer;
+  Result<bj::value> parsed = parse_json(received->body());
   if (!parsed) return no_berth(server_, "its answer is no JSON");
   answer.body = *std::move(parsed);
   return answer;
+}
+
+Result<Bytes> Client::transfer(const Transfer& wanted) const {
+  std::string head = head_of({.method = wanted.method, .path = wanted.path}, "*/*");
+  if (wanted.method != "GET") {
+    head += "Content-Type: application/octet-stream\r\nContent-Length: " +
+            std::to_string(wanted.bytes.size()) + "\r\n";
+  }
+  Result<Message> received = exchange(server_, limits_, head + "\r\n", wanted.bytes);
+  ::explicit_bzero(head.data(), head.size());
+  if (!received) return std::unexpected(std::move(received).error());
+  return Bytes{.bytes = std::move(received->body()),
+               .content_type = header(*received, "Content-Type").value_or(""),
+               .mode = header(*received, "X-File-Mode").value_or(""),
+               .is_whole = header(*received, "X-Eof").value_or("true") == "true"};
 }
 
 Result<bj::array> Client::list(const std::string& path, std::int64_t limit) const {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace berth::cli {
 
@@ -26,6 +27,19 @@ struct Answer {
   std::optional<std::string> next;  // path of the next page of a list
 };
 
+// Bytes that are no JSON, on their way to the server.
+struct Transfer {
+  std::string method = "GET";
+  std::string path;
+  std::string_view bytes = {};
+};
+struct Bytes {
+  std::string bytes;
+  std::string content_type;
+  std::string mode;      // of a file: "0644"
+  bool is_whole = true;  // there is nothing behind them
+};
+
 struct ClientLimits {
   std::chrono::milliseconds connect{5'000};
   std::chrono::milliseconds answer{60'000};
@@ -40,6 +54,7 @@ class Client {
   Client(Endpoint server, std::optional<Secret> token, ClientLimits limits = {});
 
   Result<Answer> send(const Request& request) const;
+  Result<Bytes> transfer(const Transfer& wanted) const;
   // Follows a list from page to page, up to `limit` rows.
   Result<bj::array> list(const std::string& path, std::int64_t limit) const;
   // Server-sent events until the server ends the stream or `take` returns false.

@@ -58,6 +58,7 @@ void add_agent_commands(CommandTree& tree);
 void add_environment_commands(CommandTree& tree);
 void add_run_commands(CommandTree& tree);
 void add_lease_commands(CommandTree& tree);
+void add_file_commands(CommandTree& tree);
 void add_image_commands(CommandTree& tree);
 void add_secret_commands(CommandTree& tree);
 void add_token_commands(CommandTree& tree);

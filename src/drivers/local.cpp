@@ -3,8 +3,10 @@
 #include "base/files.hpp"
 #include "base/offload.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace berth::drivers {
@@ -72,6 +74,16 @@ Task<> Local::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
 
 Task<execution::Usage> Local::usage(const LeaseFacts& lease) {
   return keepers_.usage(lease.lease_id.str());
+}
+
+Task<execution::FileRoot> Local::files(const LeaseFacts& lease) {
+  const std::string path = keepers_.folder_of(lease.lease_id.str()).workspace();
+  co_return co_await offload(pool_, [path]() -> Result<execution::FileRoot> {
+    BERTH_DO(make_directories(path, 0700));
+    Fd folder{::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+    if (!folder) return io_failure("open", path, errno);
+    return execution::FileRoot{.folder = std::move(folder)};
+  });
 }
 
 Task<> Local::release(const LeaseFacts& lease, core::LeaseEvent /*how*/) {

@@ -25,6 +25,8 @@ class Local final : public Driver {
                 std::int64_t grace_ms) override;
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
   Task<execution::Usage> usage(const LeaseFacts& lease) override;
+  // Those of the lease's own folder, wherever its commands work.
+  Task<execution::FileRoot> files(const LeaseFacts& lease) override;
   Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
   Task<> destroy(const LeaseFacts& lease) override;
 

@@ -140,6 +140,11 @@ Task<execution::Usage> Sandbox::usage(const LeaseFacts& lease) {
   co_return co_await inside->usage(lease);
 }
 
+Task<execution::FileRoot> Sandbox::files(const LeaseFacts& lease) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->files(lease);
+}
+
 Task<> Sandbox::release(const LeaseFacts& lease, core::LeaseEvent how) {
   bj::object config = config_of(lease);
   BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));

@@ -5,6 +5,7 @@
 #include "engine/catalog.hpp"
 #include "engine/companies.hpp"
 #include "engine/environments.hpp"
+#include "engine/lease_files.hpp"
 #include "engine/leases.hpp"
 #include "engine/node_life.hpp"
 #include "engine/run_tokens.hpp"
@@ -67,6 +68,7 @@ class Engine {
   Sweeper sweeper;
   Runs runs;
   Leases leases{means, lease_work};
+  LeaseFiles lease_files{means, lease_work};
   RunSecrets run_secrets{means, secrets, workshop, node.id()};
 };
 

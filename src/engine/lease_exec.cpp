@@ -1,6 +1,7 @@
 // Looks into a place that a lease holds, while it lives or is retained: what it uses, and one more
 // command.
 #include "base/text.hpp"
+#include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
@@ -31,17 +32,6 @@ class Beginning final : public drivers::OutputTaker {
   std::string err;
   bool truncated = false;
 };
-
-Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node) {
-  using core::LeaseState;
-  if (lease.node_id != node) {
-    return fail(Errc::conflict, "Lease " + lease.id.str() + " is held by another server",
-                "ask that server");
-  }
-  if (lease.status == LeaseState::active || lease.status == LeaseState::retained) return {};
-  return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no place: it is " +
-                                  std::string{name_of(lease.status)});
-}
 
 Entry entry_of(const core::LeaseRecord& lease, const ExecInLease& wanted) {
   return {lease.company_id,

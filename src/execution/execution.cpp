@@ -20,4 +20,10 @@ Task<Usage> Execution::usage(const LeaseFacts& lease) {
                  "lease " + lease.lease_id.str() + ": nobody counts what is used there");
 }
 
+Task<FileRoot> Execution::files(const LeaseFacts& lease) {
+  co_return fail(Errc::execution_unsupported,
+                 "lease " + lease.lease_id.str() + ": its place gives no files in or out",
+                 "use a command: berth exec LEASE -- tar c FOLDER");
+}
+
 }  // namespace berth::execution

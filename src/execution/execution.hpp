@@ -1,11 +1,14 @@
 #pragma once
 
 #include "base/json.hpp"
+#include "base/owned.hpp"
 #include "base/secret.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "core/ids.hpp"
 #include "core/run.hpp"
+
+#include <sys/types.h>
 
 #include <map>
 #include <span>
@@ -126,6 +129,24 @@ BOOST_DESCRIBE_STRUCT(Usage, (),
                       (cpu_ms, memory_bytes, memory_bytes_peak, processes, read_bytes,
                        written_bytes, oom_kills))
 
+// The files of a place, for whoever moves some in or out: a folder, whose tree its commands may
+// change at any moment.
+struct FileRoot {
+  struct User {
+    uid_t uid = 0;
+    gid_t gid = 0;
+  };
+  // refused: the tree is one folder of one file system. entered: it is put together from mounts,
+  // which all belong to the place.
+  enum class Mounts { refused, entered };
+
+  Fd folder;                      // O_PATH is enough
+  std::optional<User> user = {};  // whose they are; absent: the server's own
+  Mounts mounts = Mounts::refused;
+  // Where commands work, where the folder is their "/"; absent: the folder is where they work.
+  std::optional<std::string> workdir = {};
+};
+
 // One thing that a test of an environment tried.
 struct ProbeStep {
   std::string name;  // "connect", "keeper", "workspace", "callback", ...
@@ -161,6 +182,8 @@ class Execution {
   virtual Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) = 0;
   // Refused with execution_unsupported where nobody counts.
   virtual Task<Usage> usage(const LeaseFacts& lease);
+  // Refused with execution_unsupported where files are moved by commands only.
+  virtual Task<FileRoot> files(const LeaseFacts& lease);
 };
 
 }  // namespace berth::execution

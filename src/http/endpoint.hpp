@@ -14,6 +14,11 @@ namespace berth::http {
 struct None {};
 BOOST_DESCRIBE_STRUCT(None, (), ())
 
+// The body as it was sent, whatever its type says. The request outlives the handler.
+struct RawBody {
+  std::string_view bytes;
+};
+
 template <class Path, class Query, class Body>
 struct Input {
   Path path;
@@ -88,9 +93,13 @@ template <class Path, class Query, class Body>
 Result<Input<Path, Query, Body>> decode_input(const Request& request, const PathValues& values) {
   BERTH_TRY(Path path, decode_path<Path>(values));
   BERTH_TRY(Query query, decode_query<Query>(request.query));
-  BERTH_TRY(const bj::value json, json_body(request));
-  BERTH_TRY(Body body, decode<Body>(json));
-  return Input<Path, Query, Body>{std::move(path), std::move(query), std::move(body)};
+  if constexpr (std::same_as<Body, RawBody>) {
+    return Input<Path, Query, Body>{std::move(path), std::move(query), RawBody{request.body}};
+  } else {
+    BERTH_TRY(const bj::value json, json_body(request));
+    BERTH_TRY(Body body, decode<Body>(json));
+    return Input<Path, Query, Body>{std::move(path), std::move(query), std::move(body)};
+  }
 }
 
 template <class T>
@@ -192,7 +201,12 @@ void describe_answer(Shape& shape, SchemaBook& book) {
 template <class Path, class Query, class Body, class Answer>
 Shape describe_endpoint(SchemaBook& book) {
   Shape shape = describe_parameters<Path, Query>(book);
-  if constexpr (!std::same_as<Body, None>) shape.body = book.schema<Body>();
+  if constexpr (std::same_as<Body, RawBody>) {
+    shape.body = bj::object{{"type", "string"}, {"format", "binary"}};
+    shape.body_type = "application/octet-stream";
+  } else if constexpr (!std::same_as<Body, None>) {
+    shape.body = book.schema<Body>();
+  }
   describe_answer<Answer>(shape, book);
   return shape;
 }

@@ -87,9 +87,20 @@ Task<bj::value> refuse(core::Call /*call*/, Input<None, None, None> /*input*/) {
   co_return fail(Errc::conflict, "thing 7: is busy", "wait");
 }
 
+Task<Response> echo(core::Call /*call*/, Input<None, None, RawBody> input) {
+  co_return Response{.content_type = "application/octet-stream",
+                     .body = std::string{input.body.bytes}};
+}
+
 std::vector<Route> routes() {
   using core::Permission;
   return {
+      Endpoint<None, None, RawBody, Response>{.verb = Verb::put,
+                                              .path = "/api/bytes",
+                                              .needs = Permission::open,
+                                              .tag = "test",
+                                              .says = "Test",
+                                              .call = echo},
       Endpoint<ThingPath, ThingQuery, ThingBody, Seen>{.verb = Verb::post,
                                                        .path = "/api/{company_id}/things/{number}",
                                                        .needs = Permission::signed_in,
@@ -161,6 +172,17 @@ TEST_F(EndpointTest, PathQueryAndBodyReachTheHandlerDecoded) {
   EXPECT_EQ(json(answer).at("limit"), 3);
   EXPECT_EQ(json(answer).at("colour"), "blue");
   EXPECT_EQ(json(answer).at("name"), "a");
+}
+
+TEST_F(EndpointTest, ARawBodyReachesTheHandlerAsItWasSentWhateverItsType) {
+  const std::string bytes("{ no\0JSON \xff", 12);
+  for (const std::string type :
+       {"", "Content-Type: application/json\r\n", "Content-Type: application/x-tar\r\n"}) {
+    const Answer answer = ask(request("PUT /api/bytes", type, bytes));
+    EXPECT_EQ(answer.status, 200) << type;
+    EXPECT_EQ(answer.body, bytes) << type;
+  }
+  EXPECT_EQ(ask(request("PUT /api/bytes", "Content-Length: 0\r\n")).body, "");
 }
 
 TEST_F(EndpointTest, EveryWrongPartIsNamed) {

@@ -58,6 +58,10 @@ Task<bj::value> hello(core::Call /*call*/, Input<None, None, bj::value> /*input*
   co_return bj::value("hello");
 }
 
+Task<Response> bytes_of(std::size_t count) {
+  co_return Response{.content_type = "text/plain", .body = std::string(count, 'x')};
+}
+
 std::vector<Route> with_hello(std::vector<Route> routes = {}) {
   routes.push_back(Endpoint<None, None, bj::value, bj::value>{.path = "/hello",
                                                               .needs = core::Permission::open,
@@ -155,6 +159,29 @@ TEST(Limits, TooManyRequestsInFlightAreToldToComeBack) {
   door.let_go(server);
   EXPECT_EQ(first.read_answer().status, 200);
   EXPECT_EQ(second.ask(request("GET /hello")).status, 200);
+}
+
+TEST(Limits, AnAnswerCountsAmongTheBodiesUntilItIsDelivered) {
+  constexpr std::size_t large = 100'000;
+  Limits limits = quick();
+  limits.buffered_bytes_max = large;
+  const auto answering = [](std::string path, std::size_t bytes) {
+    return Endpoint<None, None, None, Response>{
+        .path = std::move(path),
+        .needs = core::Permission::open,
+        .tag = "test",
+        .says = "Test",
+        .call = [bytes](core::Call, Input<None, None, None>) -> Task<Response> {
+          return bytes_of(bytes);
+        }};
+  };
+  TestServer server{with_hello({answering("/fits", large), answering("/over", large + 1)}), limits};
+  Client client{server.port()};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(client.ask(request("GET /fits")).body.size(), large);
+    EXPECT_EQ(client.ask(request("GET /over")).status, 503);
+  }
+  EXPECT_EQ(client.ask(request("GET /hello")).status, 200);
 }
 
 TEST(Limits, BodiesOfAllConnectionsTogetherAreLimited) {

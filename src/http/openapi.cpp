@@ -116,7 +116,7 @@ bj::object operation(const Route& route, SchemaBook& book) {
   if (!parameters.empty()) out["parameters"] = std::move(parameters);
   if (shape.body) {
     out["requestBody"] =
-        bj::object{{"required", true}, {"content", content("application/json", *shape.body)}};
+        bj::object{{"required", true}, {"content", content(shape.body_type, *shape.body)}};
   }
   out["responses"] = bj::object{
       {std::to_string(route.status), success_of(shape)},

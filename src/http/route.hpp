@@ -89,6 +89,7 @@ struct Shape {
 
   std::vector<Parameter> parameters = {};
   std::optional<bj::object> body = {};
+  std::string body_type = "application/json";
   std::optional<bj::object> answer = {};
   std::string answer_type = "application/json";
   std::vector<std::string> answer_headers = {};

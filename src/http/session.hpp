@@ -177,13 +177,19 @@ class Session final : public Connection {
   }
 
   Result<> count_body() {
-    const std::size_t more = request_.body.size() - buffered_bytes_;
-    if (!traffic_.add_buffered(more)) {
-      return fail(Errc::overloaded, "the server holds too many request bodies",
-                  "send the request again a little later");
-    }
-    buffered_bytes_ += more;
+    if (!hold(request_.body.size() - buffered_bytes_)) return std::unexpected(crowded());
     return {};
+  }
+
+  // Counts bytes that this connection makes the server keep, until the next request.
+  bool hold(std::size_t bytes) {
+    if (!traffic_.add_buffered(bytes)) return false;
+    buffered_bytes_ += bytes;
+    return true;
+  }
+  static Error crowded() {
+    return Error{Errc::overloaded, "the server holds too many bodies of requests and answers",
+                 "send the request again a little later"};
   }
 
   // Answers a request that gets no handler. Unless it was read to its end, what follows it on the
@@ -287,6 +293,9 @@ class Session final : public Connection {
     traffic_.waits(*this);
     phase_ = Phase::writing;
     set_deadline_in(limits_.write_timeout);
+    if (response.body.size() > joined_bytes_max && !hold(response.body.size())) {
+      response = error_response(crowded());
+    }
     out_.clear();
     append_head(out_, response, delivery(persistence));
     if (reader_->stage() != Stage::head && reader_->head().method == Head::Method::head) {

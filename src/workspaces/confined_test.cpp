@@ -105,6 +105,18 @@ TEST_F(ConfinedTest, AFileIsReadAsItWasWritten) {
   EXPECT_THAT(names_in(in("a/b")), ElementsAre("c.txt"));
 }
 
+TEST_F(ConfinedTest, APartOfAFileIsReadFromItsOffset) {
+  ASSERT_TRUE(write("a", "0123456789"));
+  const Result<ReadableFile> file = open().open_file("a");
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  EXPECT_EQ(file->read_part(0, 10), "0123456789");
+  EXPECT_EQ(file->read_part(3, 4), "3456");
+  EXPECT_EQ(file->read_part(10, 0), "");
+  EXPECT_EQ(file->read_part(8, 3).error().code, Errc::conflict) << "past what was announced";
+  put(in("a"), "other");
+  EXPECT_EQ(file->read_part(0, 5).error().code, Errc::conflict) << "it has changed since";
+}
+
 TEST_F(ConfinedTest, AnEmptyFileIsAFile) {
   ASSERT_EQ(write("empty", ""), 0U);
   EXPECT_EQ(read("empty"), "");

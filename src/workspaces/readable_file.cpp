@@ -85,6 +85,21 @@ Result<> ReadableFile::copy_to(const ByteSink& sink) const {
   return check_unchanged();
 }
 
+Result<std::string> ReadableFile::read_part(std::uint64_t offset, std::size_t count) const {
+  std::string part(count, '\0');
+  std::size_t filled = 0;
+  while (filled < count) {
+    const ssize_t got = ::pread(file_.get(), part.data() + filled, count - filled,
+                                static_cast<off_t>(offset + filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return disk_failure("read", shown_, errno);
+    if (got == 0) return changed(shown_);
+    filled += static_cast<std::size_t>(got);
+  }
+  BERTH_DO(check_unchanged());
+  return part;
+}
+
 // Times are as fine as the kernel's tick, so two changes of the same size within one tick of each
 // other may look like none.
 Result<> ReadableFile::check_unchanged() const {

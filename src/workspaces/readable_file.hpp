@@ -20,6 +20,8 @@ class ReadableFile {
   // The whole content, exactly `bytes` of it. `conflict` when the file changed meanwhile, which the
   // sink learns only from that: it may have taken a mixture.
   Result<> copy_to(const ByteSink& sink) const;
+  // So many bytes from an offset on, all of them within the file, in memory. `conflict` as above.
+  Result<std::string> read_part(std::uint64_t offset, std::size_t count) const;
 
  private:
   ReadableFile(Fd file, const struct stat& status, std::string shown)

@@ -27,7 +27,11 @@ def clean_environment(**more):
 
 class Answer:
     def __init__(self, status, headers, body):
-        self.status, self.headers, self.text = status, headers, body
+        self.status, self.headers, self.bytes = status, headers, body
+
+    @property
+    def text(self):
+        return self.bytes.decode()
 
     @property
     def json(self):
@@ -64,7 +68,7 @@ class Server:
                 sent.setdefault("Content-Type", "application/json")
             connection.request(verb, path, body=body, headers=sent)
             answer = connection.getresponse()
-            return Answer(answer.status, answer.headers, answer.read().decode())
+            return Answer(answer.status, answer.headers, answer.read())
 
     def get(self, path, **headers):
         return self.request("GET", path, headers=headers)

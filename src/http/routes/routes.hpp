@@ -23,6 +23,7 @@ std::vector<Route> company_routes(engine::Engine& work);
 std::vector<Route> agent_routes(engine::Engine& work);
 std::vector<Route> environment_routes(engine::Engine& work);
 std::vector<Route> lease_routes(engine::Engine& work);
+std::vector<Route> lease_file_routes(engine::Engine& work);
 std::vector<Route> run_routes(engine::Engine& work);
 std::vector<Route> secret_routes(engine::Engine& work);
 std::vector<Route> token_routes(engine::Engine& work);

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -85,6 +86,32 @@ Result<> expect_folder_inside(const std::string& keeper_folder, const std::strin
   return fail(Errc::working_directory_missing,
               "working directory " + path + ": is no directory of the sandbox",
               "name one that its image has, or leave it out");
+}
+
+// Its root, and as whom its commands work: theirs is the home folder, which was made for them and
+// stands in a folder that is not. Blocks.
+Result<execution::FileRoot> files_inside(const std::string& keeper_folder,
+                                         const std::string& home) {
+  BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
+  BERTH_TRY(Fd root, keeper::KeeperClient{std::move(socket)}.root());
+  const open_how how{.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                     .mode = 0,
+                     .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+  const Fd found{
+      static_cast<int>(::syscall(SYS_openat2, root.get(), home.c_str() + 1, &how, sizeof(how)))};
+  struct stat status{};
+  if (!found || ::fstat(found.get(), &status) != 0) {
+    return io_failure("look at the sandbox's folder", home, errno);
+  }
+  // Nothing of a sandbox belongs to the host's root; whoever made it look so does not get its
+  // rights.
+  if (status.st_uid == 0) {
+    return fail(Errc::path_refused, "the sandbox's folder " + home + ": does not belong to it");
+  }
+  return execution::FileRoot{
+      .folder = std::move(root),
+      .user = execution::FileRoot::User{.uid = status.st_uid, .gid = status.st_gid},
+      .mounts = execution::FileRoot::Mounts::entered};
 }
 
 // With a killed keeper its sandbox dies, wardens and all: only the groups are left, and in them who
@@ -473,6 +500,17 @@ Task<> Linux::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
 
 Task<execution::Usage> Linux::usage(const LeaseFacts& lease) {
   return keepers_.usage(id_of(lease));
+}
+
+Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {
+  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
+  BERTH_CO_TRY(execution::FileRoot root,
+               co_await offload(keepers_.pool(), [folder, home = home_of(config)] {
+                 return files_inside(folder, home);
+               }));
+  root.workdir = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
+  co_return root;
 }
 
 }  // namespace berth::providers

@@ -58,6 +58,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
                 std::int64_t grace_ms) override;
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
   Task<execution::Usage> usage(const LeaseFacts& lease) override;
+  Task<execution::FileRoot> files(const LeaseFacts& lease) override;
 
   // The folder, its keeper, and the sandbox around all that the keeper will run.
   struct Made {

@@ -1,0 +1,282 @@
+"""Files in and out of places that leases hold: what goes in comes back, and nothing leads out."""
+
+import http.client
+import io
+import os
+import tarfile
+import unittest
+from urllib.parse import quote
+
+import runs_support as runs
+import sandbox_test
+from support import BerthTest
+
+BODY_MAX = 64 << 20
+BYTES = bytes(range(256)) * 1000
+
+
+def tar_of(*members):
+    """A tar as bytes; a member is (path, content) or a TarInfo."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for one in members:
+            content = b""
+            if not isinstance(one, tarfile.TarInfo):
+                path, content = one
+                one = tarfile.TarInfo(path)
+                one.size = len(content)
+            tar.addfile(one, io.BytesIO(content))
+    return out.getvalue()
+
+
+def special(path, kind, target=""):
+    made = tarfile.TarInfo(path)
+    made.type, made.linkname = kind, target
+    return made
+
+
+class Place:
+    """A lease that a run holds, and its files."""
+
+    def __init__(self, test, server, **more):
+        self.test, self.server = test, server
+        self.run = runs.start(server, "sleep", "1000", **more)
+        runs.wait_until(server, self.run, {"running"})
+        test.addCleanup(self.end)
+        self.lease = next(one["id"] for one in runs.leases(server)
+                          if one["heartbeatRunId"] == self.run)
+
+    def end(self):
+        self.server.post(f"/api/heartbeat-runs/{self.run}/cancel", {})
+        runs.wait_for_end(self.server, self.run)
+        self.test.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(self.server)))
+
+    def files(self, verb, path, body=None, **query):
+        return self.ask(verb, "files", path, body, **query)
+
+    def archive(self, verb, path, body=None):
+        return self.ask(verb, "archive", path, body)
+
+    def ask(self, verb, what, path, body, **query):
+        rest = "".join(f"&{name}={value}" for name, value in query.items())
+        return self.server.request(
+            verb, f"/api/environment-leases/{self.lease}/{what}?path={quote(path)}{rest}", body)
+
+    def said(self, script):
+        done = self.server.post(f"/api/environment-leases/{self.lease}/exec",
+                                {"argv": ["sh", "-c", script]})
+        self.test.assertEqual(done.status, 200, done.text)
+        self.test.assertEqual(done.json["exitCode"], 0, done.text)
+        return done.json["stdoutText"]
+
+
+class FilesOfAPlace:
+    """What every place promises."""
+
+    def refused(self, answer, status=422, code="path_refused"):
+        self.assertEqual((answer.status, answer.json["code"]), (status, code), answer.text)
+
+    def test_a_file_goes_in_and_comes_back(self):
+        place = self.place()
+        self.assertEqual(place.files("PUT", "in/deep/data", b"old").status, 201)
+        put = place.files("PUT", "in/deep/data", BYTES, mode="0640")
+        self.assertEqual((put.status, put.bytes), (204, b""))
+        self.assertEqual(place.said("stat -c '%a %s' in/deep/data; cat in/deep/data | wc -c"),
+                         f"640 {len(BYTES)}\n{len(BYTES)}\n")
+        got = place.files("GET", "in/deep/data")
+        self.assertEqual((got.status, got.bytes), (200, BYTES))
+        self.assertEqual(got.headers["Content-Type"], "application/octet-stream")
+        self.assertEqual((got.headers["X-Eof"], got.headers["X-File-Mode"]), ("true", "0640"))
+        part = place.files("GET", "in/deep/data", offset=100, limitBytes=50)
+        self.assertEqual(part.bytes, BYTES[100:150])
+        self.assertEqual((part.headers["X-Eof"], part.headers["X-Next-Offset"]), ("false", "150"))
+        behind = place.files("GET", "in/deep/data", offset=10**9)
+        self.assertEqual((behind.bytes, behind.headers["X-Eof"]), (b"", "true"))
+        place.said("echo more >> in/deep/data && rm in/deep/data && touch in/deep/mine")
+        self.assertEqual(place.files("DELETE", "in").status, 204)
+        self.assertEqual(place.said("ls"), "")
+
+    def test_changes_leave_a_trail(self):
+        place = self.place()
+        place.files("PUT", "a", b"x")
+        place.archive("PUT", "b", tar_of(("c", b"y")))
+        place.files("DELETE", "a")
+        rows = place.server.get(f"/api/companies/{place.server.company()}/activity").json
+        seen = {row["action"]: row for row in rows if row["entityId"] == place.lease}
+        for action, path in [("environment.lease_file_write", "a"), ("environment.lease_unpack", "b"),
+                             ("environment.lease_file_remove", "a")]:
+            self.assertEqual(seen[action]["details"]["path"], path, rows)
+
+    def test_a_folder_goes_out_as_an_archive_and_in_again(self):
+        place = self.place()
+        place.said("mkdir -p a/b/empty && echo text > a/b/file && chmod 751 a/b/file &&"
+                   " ln -s b/file a/link")
+        tar = place.archive("GET", "a")
+        self.assertEqual((tar.status, tar.headers["Content-Type"]), (200, "application/x-tar"))
+        with tarfile.open(fileobj=io.BytesIO(tar.bytes)) as members:
+            self.assertEqual(sorted(members.getnames()), ["b", "b/empty", "b/file", "link"])
+        for step in ("into nothing", "over itself"):
+            with self.subTest(step):
+                self.assertEqual(place.archive("PUT", "deep/copy", tar.bytes).status, 204)
+                self.assertEqual(
+                    place.said("diff -r a deep/copy && stat -c %a deep/copy/b/file && ls -A . deep"),
+                    "751\n.:\na\ndeep\n\ndeep:\ncopy\n")
+        self.refused(place.archive("PUT", "x", b"no tar at all" * 100), code="unprocessable")
+
+    def test_nothing_leads_out_of_the_place(self):
+        place = self.place()
+        place.said("ln -s /etc/passwd link && ln -s / up && mkfifo pipe && echo x > twice &&"
+                   " ln twice again")
+        for path in ("../x", "a/../../x", "link", "up/etc/passwd", "pipe", "twice"):
+            with self.subTest(path):
+                self.refused(place.files("GET", path))
+        for path in ("../x", "up/tmp/berth-planted", "pipe", "link", ""):
+            with self.subTest(path):
+                self.refused(place.files("PUT", path, b"x"))
+        for path in ("up/tmp", "", ".", "/"):
+            with self.subTest(path):
+                self.refused(place.files("DELETE", path))
+        self.refused(place.archive("GET", "."))
+        for bad in (("../evil", b"x"), ("/tmp/berth-planted", b"x"), ("up/tmp/berth-planted", b"x"),
+                    special("fifo", tarfile.FIFOTYPE), special("device", tarfile.CHRTYPE),
+                    special("hard", tarfile.LNKTYPE, "/etc/passwd")):
+            with self.subTest(bad):
+                self.refused(place.archive("PUT", "", tar_of(("good", b"x"), bad)))
+        self.assertEqual(place.said("ls -A; ls /tmp/berth-planted 2>/dev/null || true"),
+                         "again\nlink\npipe\ntwice\nup\n")
+        self.assertFalse(os.path.exists("/tmp/berth-planted"))
+
+    def test_what_is_not_there_is_said(self):
+        place = self.place()
+        for verb in ("GET", "DELETE"):
+            self.refused(place.files(verb, "none"), 404, "file_not_found")
+        self.refused(place.archive("GET", "none"), 404, "file_not_found")
+        self.refused(place.files("PUT", "x", b"", mode="9"), 400, "validation_failed")
+        self.refused(place.files("GET", "x", limitBytes=0), 400, "validation_failed")
+        place.end()
+        for answer in (place.files("GET", ""), place.files("PUT", "x", b""), place.archive("GET", "")):
+            self.refused(answer, 409, "conflict")
+
+    def test_what_is_too_large_is_refused_and_can_be_read_in_parts(self):
+        place = self.place()
+        place.said(f"head -c {BODY_MAX + 5} /dev/urandom > big")
+        for answer in (place.files("GET", "big"), place.archive("GET", "")):
+            self.refused(answer, 413, "body_too_large")
+            self.assertTrue(answer.json["remedy"])
+        end = place.files("GET", "big", offset=BODY_MAX, limitBytes=100)
+        self.assertEqual((len(end.bytes), end.headers["X-Eof"]), (5, "true"))
+        connection = http.client.HTTPConnection("127.0.0.1", place.server.port, timeout=20)
+        self.addCleanup(connection.close)
+        connection.putrequest("PUT", f"/api/environment-leases/{place.lease}/files?path=x")
+        connection.putheader("Content-Length", str(BODY_MAX + 1))
+        connection.endheaders()
+        self.assertEqual(connection.getresponse().status, 413)
+
+    def test_odd_names_are_listed_so_that_they_can_be_told_apart(self):
+        place = self.place()
+        place.said(r"""printf 'x' > "$(printf 'new\nline')"; touch "$(printf 'bad\377')" """
+                   r"""'bad\xff' "$(printf 'esc\033[2J')" 'ä ö' ./-rf; mkdir folder; chmod 700 folder;"""
+                   r""" ln -s '../a b' link; mkfifo pipe""")
+        listed = place.files("GET", "")
+        self.assertEqual(listed.headers["Content-Type"], "application/json")
+        rows = {row["name"]: row for row in listed.json["entries"]}
+        self.assertEqual(set(rows), {r"new\x0aline", r"bad\xff", r"bad\\xff", r"esc\x1b[2J", "ä ö", "-rf",
+                                     "folder", "link", "pipe"})
+        self.assertFalse(listed.json["isTruncated"])
+        self.assertEqual((rows[r"new\x0aline"]["type"], rows[r"new\x0aline"]["bytes"]), ("file", 1))
+        self.assertEqual((rows["folder"]["type"], rows["folder"]["mode"]), ("directory", "0700"))
+        self.assertEqual((rows["link"]["type"], rows["link"]["target"]), ("symbolic_link", "../a b"))
+        self.assertEqual(rows["pipe"]["type"], "pipe")
+        self.assertRegex(rows["pipe"]["mtime"], r"^20\d\d-")
+
+    def test_the_command_line_copies_files_and_folders_both_ways(self):
+        place = self.place()
+        here = self.folder / "here"
+        (here / "sub").mkdir(parents=True)
+        (here / "sub" / "tool").write_bytes(BYTES * 70)  # more than one part
+        (here / "sub" / "tool").chmod(0o751)
+        (here / "link").symlink_to("sub/tool")
+
+        def berth(*words):
+            done = self.run_berth("--home", self.home, *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        berth("cp", here, f"{place.lease}:tree")
+        berth("cp", here / "sub" / "tool", f"{place.lease}:")
+        self.assertEqual(place.said("stat -c %a tool tree/sub/tool; cmp tool tree/link; ls -A"),
+                         "751\n751\ntool\ntree\n")
+        self.assertIn("tool", berth("ls", f"{place.lease}:tree/sub"))
+        berth("cp", f"{place.lease}:tree", self.folder / "back")
+        berth("cp", f"{place.lease}:tree/sub/tool", self.folder)
+        for copy in (self.folder / "tool", self.folder / "back" / "sub" / "tool"):
+            self.assertEqual(copy.read_bytes(), BYTES * 70)
+            self.assertEqual(copy.stat().st_mode & 0o777, 0o751)
+        self.assertEqual(os.readlink(self.folder / "back" / "link"), "sub/tool")
+        wrong = self.run_berth("--home", self.home, "cp", "a", "b")
+        self.assertNotEqual(wrong.returncode, 0)
+        missing = self.run_berth("--home", self.home, "cp", f"{place.lease}:none", self.folder / "x")
+        self.assertIn("none", missing.stderr)
+        self.assertFalse((self.folder / "x").exists())
+
+
+class LocalFiles(FilesOfAPlace, BerthTest):
+    def place(self):
+        return Place(self, self.serve())
+
+    def test_the_machine_around_the_folder_is_closed(self):
+        place = self.place()
+        self.refused(place.files("GET", "/etc/passwd"))
+        self.refused(place.files("PUT", "/tmp/berth-planted", b"x"))
+        link = special("link", tarfile.SYMTYPE, "/etc/passwd")
+        self.refused(place.archive("PUT", "", tar_of(link)))
+        self.assertEqual(place.said("ls -A"), "")
+
+    def test_a_lease_of_another_company_is_not_there(self):
+        server = self.serve("--mode", "authenticated")
+        plain = server.request
+        keys = {"now": (self.home / "admin.token").read_text().strip()}
+
+        def request(verb, path, body=None, headers=None):
+            return plain(verb, path, body, {"Authorization": f"Bearer {keys['now']}", **(headers or {})})
+
+        server.request = request
+        mine = server.company()
+        server.company = lambda: mine
+        place = Place(self, server)
+        place.files("PUT", "mine", b"x")
+        other = server.post("/api/companies", {"name": "other"}).json["id"]
+        made = server.post(f"/api/companies/{other}/tokens", {"name": "o", "role": "admin"})
+        admin, keys["now"] = keys["now"], made.json["key"]
+        for answer in (place.files("GET", "mine"), place.files("PUT", "mine", b"y"),
+                       place.files("DELETE", "mine"), place.archive("GET", ""),
+                       place.archive("PUT", "", tar_of(("a", b"")))):
+            self.refused(answer, 404, "lease_not_found")
+        keys["now"] = admin
+        self.assertEqual(place.files("GET", "mine").bytes, b"x")
+
+
+@unittest.skipIf(sandbox_test.WHY_NOT, sandbox_test.WHY_NOT)
+class SandboxFiles(FilesOfAPlace, BerthTest):
+    def place(self):
+        server = self.serve()
+        rows = server.get(f"/api/companies/{server.company()}/environments").json
+        sandbox = next(row["id"] for row in rows if row["name"] == "Sandbox")
+        return Place(self, server, environmentId=sandbox)
+
+    def test_an_absolute_path_starts_at_the_root_of_the_sandbox(self):
+        place = self.place()
+        self.assertEqual(place.files("PUT", "/tmp/here/x", b"in").status, 201)
+        self.assertEqual(place.said("cat /tmp/here/x; stat -c %u /tmp/here/x"), "in1000\n")
+        self.assertFalse(os.path.exists("/tmp/here/x"))
+        place.said("echo out > /tmp/there")
+        self.assertEqual(place.files("GET", "/tmp/there").bytes, b"out\n")
+        for path in ("/proc/1/environ", "/dev/null", "/../etc/passwd"):
+            with self.subTest(path):
+                self.refused(place.files("GET", path))
+        self.refused(place.files("PUT", "/usr/planted", b"x"))
+        self.assertIn("usr", [row["name"] for row in place.files("GET", "/").json["entries"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
