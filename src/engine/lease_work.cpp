@@ -159,12 +159,12 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
   return store::insert_sandbox(session, sandbox);
 }
 
-Result<LeaseWork::Row> LeaseWork::intend(store::Session& session,
+Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId id,
                                          const core::Environment& environment, const core::Run* run,
                                          std::optional<Time> expires_at) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = means_.clock.now();
-  LeaseRecord lease{{.id = core::LeaseId::make(means_.random, now),
+  LeaseRecord lease{{.id = std::move(id),
                      .company_id = environment.company_id,
                      .environment_id = environment.id,
                      .lease_policy = run ? policy_of(environment) : LeasePolicy::ephemeral,

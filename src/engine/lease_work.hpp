@@ -29,8 +29,9 @@ class LeaseWork {
   // In the caller's transaction: a lease `acquiring`, and where the driver has sandboxes one that
   // is claimed for it or about to be made. Without a run it is an ad-hoc lease, which serves
   // nobody else.
-  Result<Row> intend(store::Session& session, const core::Environment& environment,
-                     const core::Run* run, std::optional<Time> expires_at);
+  Result<Row> intend(store::Session& session, core::LeaseId id,
+                     const core::Environment& environment, const core::Run* run,
+                     std::optional<Time> expires_at);
 
   // What the driver is told of a lease. Secrets are read now, each with its access event.
   Task<drivers::LeaseFacts> facts(const core::LeaseRecord& lease);

@@ -85,7 +85,8 @@ Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& repo
   steps.begin();
   const Time until = means_.clock.now() + test_lease_ms;
   BERTH_CO_TRY(auto row, co_await means_.store.write([&](store::Session& s) {
-    return work_.intend(s, environment, nullptr, until);
+    return work_.intend(s, core::LeaseId::make(means_.random, means_.clock.now()), environment,
+                        nullptr, until);
   }));
   Result<LeaseWork::Held> held = co_await work_.acquire(row, {}, {});
   steps.end("lease", outcome_of(held), "Took lease " + row.value.id.str());

@@ -77,11 +77,15 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
                   {.message = *run.value.error, .level = core::EventLevel::error}, now));
     return std::nullopt;
   }
-  BERTH_TRY(LeaseWork::Row lease, leases.intend(session, *environment, &run.value, std::nullopt));
+  const core::LeaseId lease_id = core::LeaseId::make(means.random, now);
   run.value.node_id = leases.node();
-  run.value.lease_id = lease.value.id;
+  run.value.lease_id = lease_id;
   core::enter_phase(run.value.phases, core::RunPhase::acquire, now);
+  // Before its lease: of two servers that take the same run, the later one is told here by the
+  // store, and does its work again with what the other has left.
   BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
+  BERTH_TRY(LeaseWork::Row lease,
+            leases.intend(session, lease_id, *environment, &run.value, std::nullopt));
   BERTH_DO(note(session, run.value, {.message = "The run leaves the queue"}, now));
   return ClaimedRun{std::move(run), std::move(lease)};
 }

@@ -176,8 +176,9 @@ void WorkContract::set_metadata(const core::EnvironmentId& id, bj::object metada
 
 LeaseWork::Row WorkContract::acquire(const core::Environment& environment, const core::Run& run) {
   LeaseWork& work = server()->lease_work;
-  const auto intended =
-      write([&](store::Session& s) { return work.intend(s, environment, &run, std::nullopt); });
+  const auto intended = write([&](store::Session& s) {
+    return work.intend(s, fresh<core::LeaseId>(), environment, &run, std::nullopt);
+  });
   EXPECT_WORKS(intended);
   auto held = await(work.acquire(*intended, {}, {}));
   EXPECT_TRUE(held) << held.error().message;
