@@ -51,6 +51,8 @@ class RunWork {
   // run_not_running unless the command executes.
   Task<> send(drivers::Input input);
   // After a heartbeat: as long as this server lives, so does the command.
+  // Ends what was started beside the work, after the work was cancelled.
+  Task<> stop() { return side_.stop(); }
   void renew();
 
  private:

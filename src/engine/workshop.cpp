@@ -13,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace berth::engine {
 namespace {
@@ -253,7 +254,10 @@ void Workshop::hide(const core::RunId& run, const Secret& value) {
 }
 
 Task<> Workshop::stop() {
-  co_return co_await work_.stop();
+  BERTH_CO_DO(co_await work_.stop());
+  // A task that was cancelled awaits nothing any more, not even what it has started beside itself.
+  for (const auto& [id, work] : std::exchange(live_, {})) BERTH_CO_DO(co_await work->stop());
+  co_return Result<>{};
 }
 
 }  // namespace berth::engine
