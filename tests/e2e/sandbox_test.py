@@ -276,7 +276,7 @@ class SandboxTest(BerthTest):
 
     def test_the_sandbox_of_a_failed_run_is_kept_for_inspection_also_when_nobody_renews_it(self):
         hold_s = 5
-        server = self.serve("--hold-seconds", hold_s)
+        server = self.serve("--hold-seconds", str(hold_s))
         kept = server.post(f"/api/companies/{server.company()}/environments",
                            {"name": "kept", "driver": "sandbox", "config": {"provider": "linux"},
                             "metadata": {"leasePolicy": "retain_on_failure"}})
