@@ -51,9 +51,9 @@ class RunWork {
   // run_not_running unless the command executes.
   Task<> send(drivers::Input input);
   // After a heartbeat: as long as this server lives, so does the command.
+  void renew();
   // Ends what was started beside the work, after the work was cancelled.
   Task<> stop() { return side_.stop(); }
-  void renew();
 
  private:
   // How the work went, once nothing more will happen in the place.
