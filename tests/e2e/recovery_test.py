@@ -89,6 +89,16 @@ class Recovery(BerthTest):
         last = self.serve()
         self.check_run(last, run, self.home)
 
+    def test_a_server_that_is_stopped_while_runs_start_ends(self):
+        # At which step of its start the signal meets a run is a matter of luck, hence several.
+        for round_number in range(12):
+            server = self.serve()
+            started = [runs.start(server, "true") for _ in range(2)]
+            self.assertEqual(server.stop(), 0, f"round {round_number}")
+        again = self.serve()
+        for run in started:
+            self.assertEqual(runs.wait_for_end(again, run)["status"], "succeeded")
+
     def test_a_command_goes_on_while_no_server_is_there(self):
         server = self.serve()
         run = runs.start(server, *self.script(pause="3"))
