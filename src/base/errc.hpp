@@ -107,6 +107,18 @@ namespace berth {
   X(file_not_found)                      \
   X(path_refused)                        \
   X(port_unreachable)                    \
+  /* plugins */                          \
+  X(plugin_not_found)                    \
+  X(plugin_exists)                       \
+  X(plugin_not_ready)                    \
+  X(plugin_unavailable)                  \
+  X(plugin_call_failed)                  \
+  X(plugin_protocol)                     \
+  X(plugin_manifest_invalid)             \
+  X(plugin_install_failed)               \
+  X(plugin_in_use)                       \
+  X(plugin_review_needed)                \
+  X(setup_session_not_found)             \
   /* the vault */                        \
   X(master_key_invalid)                  \
   X(master_key_missing)                  \

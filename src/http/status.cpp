@@ -44,6 +44,8 @@ unsigned status_of(Errc code) {
     case Errc::exec_not_found:
     case Errc::image_not_found:
     case Errc::template_not_found:
+    case Errc::plugin_not_found:
+    case Errc::setup_session_not_found:
     case Errc::file_not_found: return 404;
     case Errc::method_not_allowed: return 405;
     case Errc::request_timed_out: return 408;
@@ -60,6 +62,9 @@ unsigned status_of(Errc code) {
     case Errc::store_constraint:
     case Errc::exec_id_reused:
     case Errc::run_not_running:
+    case Errc::plugin_exists:
+    case Errc::plugin_in_use:
+    case Errc::plugin_review_needed:
     case Errc::image_in_use: return 409;
     case Errc::precondition_failed: return 412;
     case Errc::body_too_large: return 413;
@@ -89,6 +94,8 @@ unsigned status_of(Errc code) {
     case Errc::isolation_too_weak:
     case Errc::image_invalid:
     case Errc::image_digest_mismatch:
+    case Errc::plugin_manifest_invalid:
+    case Errc::plugin_not_ready:
     case Errc::path_refused:
     case Errc::out_of_memory: return 422;
     case Errc::header_too_large: return 431;
@@ -120,6 +127,10 @@ unsigned status_of(Errc code) {
     case Errc::remote_disk_full:
     case Errc::remote_unsupported:
     case Errc::sandbox_setup_failed:
+    case Errc::plugin_unavailable:
+    case Errc::plugin_call_failed:
+    case Errc::plugin_protocol:
+    case Errc::plugin_install_failed:
     case Errc::port_unreachable: return 502;
     case Errc::cancelled:
     case Errc::node_fenced:
