@@ -69,20 +69,32 @@ function(berth_test name)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
 endfunction()
 
-# Every header must compile alone: one generated source per header, compiled and thrown away.
+# Every header must compile alone: one generated source per header, compiled and thrown away. A header
+# that a source of the same name includes first is compiled alone by that source already, but for what
+# the precompiled header has: `berth_lone_headers_alone` are the others, and quick.
 function(berth_check_headers)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/*.hpp)
-  set(sources)
+  set(every)
+  set(lone)
   foreach(header ${headers})
     string(MAKE_C_IDENTIFIER ${header} id)
     set(source ${CMAKE_BINARY_DIR}/headers/${id}.cpp)
     file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n")
-    list(APPEND sources ${source})
+    list(APPEND every ${source})
+    string(REGEX REPLACE "hpp$" "cpp" own ${header})
+    if(NOT EXISTS ${CMAKE_SOURCE_DIR}/src/${own})
+      list(APPEND lone ${source})
+    endif()
   endforeach()
-  add_library(berth_headers_alone OBJECT EXCLUDE_FROM_ALL ${sources})
-  target_include_directories(berth_headers_alone PRIVATE ${CMAKE_SOURCE_DIR}/src)
-  target_link_libraries(berth_headers_alone PRIVATE berth_boost PkgConfig::sodium PkgConfig::tomlplusplus CLI11::CLI11
+  berth_compile_headers(berth_headers_alone ${every})
+  berth_compile_headers(berth_lone_headers_alone ${lone})
+endfunction()
+
+function(berth_compile_headers name)
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${ARGN})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE berth_boost PkgConfig::sodium PkgConfig::tomlplusplus CLI11::CLI11
     prometheus-cpp::core SQLite::SQLite3 PostgreSQL::PostgreSQL)
-  # Syntax only: the point is that it compiles, not what comes out.
-  target_compile_options(berth_headers_alone PRIVATE -O0 -g0 -fno-sanitize=all)
+  # The point is that it compiles, not what comes out.
+  target_compile_options(${name} PRIVATE -O0 -g0 -fno-sanitize=all)
 endfunction()
