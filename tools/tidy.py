@@ -23,7 +23,7 @@ LAYERS = {
     "src/execution": (*DOMAIN, "keeper"),
     "src/images": DOMAIN,
     "src/providers": (*DOMAIN, "keeper", "execution", "images", "egress"),
-    "src/plugins": (*DOMAIN, "providers"),
+    "src/plugins": (*DOMAIN, "execution", "providers"),
     "src/drivers": (*DOMAIN, "keeper", "execution", "providers", "plugins"),
     "src/workspaces": DOMAIN,
     "src/egress": DOMAIN,

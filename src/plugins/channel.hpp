@@ -1,0 +1,135 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "base/owned.hpp"
+#include "base/task.hpp"
+#include "base/task_group.hpp"
+#include "execution/bell.hpp"
+#include "plugins/message.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/json/stream_parser.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <expected>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+namespace berth::plugins {
+
+struct ChannelLimits {
+  std::size_t line_in_max = std::size_t{128} << 20;   // dropped; twice as long ends the channel
+  std::size_t line_out_max = std::size_t{16} << 20;   // Node dies of a line of about 48 MiB
+  std::size_t queue_out_max = std::size_t{64} << 20;  // of a worker that does not read
+  std::size_t depth_max = 64;
+  std::size_t calls_max = 4096;                         // ours, in flight
+  std::size_t requests_max = 256;                       // the worker's, in flight; more are refused
+  std::uint64_t notifications_per_second_max = 20'000;  // that nobody wants; more end the channel
+  std::uint64_t garbage_lines_max = 100'000;            // no JSON-RPC; more end the channel
+};
+
+// Why a call has no result. `refused` is the worker's own word, and the code its own number.
+struct CallFailure {
+  enum class Cause { refused, timed_out, gone, too_large, busy };
+  Cause cause = Cause::refused;
+  std::int64_t code = 0;
+  std::string message = {};
+};
+// plugin_call_failed, plugin_unavailable when the worker is gone. `subject` names the call.
+Error to_error(const CallFailure& failure, std::string_view subject);
+
+using CallResult = std::expected<bj::value, CallFailure>;
+
+struct CallOptions {
+  std::chrono::milliseconds deadline{30'000};
+  std::optional<bj::object> invocation = {};  // `paperclipInvocation`
+};
+
+// What the other side asks and tells. Called on the loop; must outlive the channel's run().
+class Peer {
+ public:
+  virtual ~Peer() = default;
+  // Awaited beside everything else; answers go out in any order.
+  virtual asio::awaitable<Reply> answer(Request request) = 0;
+  // Whether it was of use: what is not counts against the flood limit. Must not block.
+  virtual bool hear(Notification notification) = 0;
+  // A line that is no message: for the log. Rate-limited by the channel.
+  virtual void unread(std::string_view why, std::string_view start_of_line) = 0;
+};
+
+// Newline-delimited JSON-RPC 2.0 in both directions at once over two descriptors. One thread.
+class Channel {
+ public:
+  // Both descriptors are made non-blocking; they may be the same socket (give a duplicate).
+  Channel(asio::any_io_executor executor, Fd in, Fd out, Peer& peer, ChannelLimits limits = {});
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  ~Channel();
+
+  // Reads until the other side closes or breaks a limit; the reason is the error's message
+  // (`plugin_protocol`), a plain end is success. Open calls then fail with `gone`.
+  Task<> run();
+  // Ends run(), and every open call with `gone` and this message.
+  void close(std::string why);
+  // Ends what still answers requests; after run() has returned, before the channel goes.
+  Task<> drain();
+
+  asio::awaitable<CallResult> call(std::string method, bj::value params, CallOptions options = {});
+  // False when the queue is full or the channel closed.
+  bool notify(std::string_view method, const bj::value& params,
+              const std::optional<bj::object>& invocation = {});
+
+  std::size_t calls_in_flight() const { return pending_.size(); }
+  bool closed() const { return closed_; }
+
+ private:
+  struct Pending;
+  using Moment = std::chrono::steady_clock::time_point;
+
+  Result<> take(std::string_view bytes);
+  Result<> take_line(std::string_view line);
+  Result<> dispatch(bj::object message);
+  void settle(std::uint64_t id, CallResult result);
+  Result<> count_garbage(std::string_view why, std::string_view line);
+  Result<> count_useless();
+  Task<> serve(Request request);
+  bool send(std::string line);
+  void flush();
+  Task<> write_rest();
+  Task<> watch_deadlines();
+
+  asio::any_io_executor executor_;
+  asio::posix::stream_descriptor in_;
+  asio::posix::stream_descriptor out_;
+  Peer& peer_;
+  ChannelLimits limits_;
+  bj::stream_parser parser_;
+  std::string line_;         // the beginning of a line whose end is still to come
+  std::size_t skipped_ = 0;  // bytes of a line that is too long
+  bool skipping_ = false;
+  std::uint64_t next_id_ = 1;
+  std::unordered_map<std::uint64_t, Pending*> pending_;
+  std::set<std::pair<Moment, std::uint64_t>> deadlines_;
+  std::size_t requests_ = 0;
+  std::deque<std::string> queue_;
+  std::size_t queued_bytes_ = 0;
+  std::size_t sent_of_first_ = 0;
+  bool writing_ = false;
+  bool closed_ = false;
+  std::string why_closed_;
+  std::uint64_t garbage_ = 0;
+  Moment said_garbage_{};
+  Moment second_began_{};
+  std::uint64_t useless_in_second_ = 0;
+  execution::Bell deadline_bell_;
+  TaskGroup tasks_;
+};
+
+}  // namespace berth::plugins

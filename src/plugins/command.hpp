@@ -1,0 +1,62 @@
+#pragma once
+
+#include "base/result.hpp"
+#include "plugins/manifest.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace berth::plugins {
+
+// Whom a worker runs as, when the server is root.
+struct WorkerUser {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+// How programs of plugins are started: always through the keeper, never as root.
+struct Launching {
+  std::string keeper_program;           // berth-keeper, absolute
+  std::optional<WorkerUser> user = {};  // absent: the server's own, which then is not root
+  std::int64_t memory_bytes_max = std::int64_t{2} << 30;  // of private memory, each process
+};
+
+// What to execute for a plugin.
+struct WorkerCommand {
+  std::vector<std::string> argv;
+  std::string folder = "/";                             // where it starts
+  std::map<std::string, std::string> environment = {};  // all of it: nothing is inherited
+};
+
+// Where a package comes from decides which credentials of the host it may see.
+enum class PackageOrigin { registry, bundled, folder };
+
+struct Package {
+  std::string folder;     // absolute: where package.json or manifest.json is
+  std::string name = {};  // of the npm package; empty: none
+  PackageOrigin origin = PackageOrigin::folder;
+};
+
+// What the server's own environment holds, given by `app`, for the rules of passing through.
+using HostEnvironment = std::map<std::string, std::string>;
+
+// The variables of a worker: the fixed ones, and of the host's those that the manifest earns.
+std::map<std::string, std::string> worker_environment(const Manifest& manifest,
+                                                      const Package& package,
+                                                      const std::string& plugin_id,
+                                                      const HostEnvironment& host);
+
+// `node <worker.js>` for JavaScript, the file itself for a native executable. plugin_unavailable
+// when the file is not in the package, or when Node is needed and not on the host's PATH.
+Result<WorkerCommand> worker_command(const Manifest& manifest, const Package& package,
+                                     const std::string& plugin_id, const HostEnvironment& host);
+
+// The program of that name on a PATH; nothing when there is none.
+std::optional<std::string> find_program(const std::string& path, const std::string& name);
+
+}  // namespace berth::plugins

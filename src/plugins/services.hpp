@@ -1,0 +1,61 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "base/task.hpp"
+#include "core/ids.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::plugins {
+
+// For whom a worker asks. It was checked before the question comes here: the plugin has the
+// capability, and the company is the one of the call under which the worker works.
+struct RequestScope {
+  core::PluginId plugin_id;
+  std::string plugin_key = {};
+  std::optional<core::CompanyId> company_id = {};
+};
+
+BOOST_DEFINE_ENUM_CLASS(LogLevel, debug, info, warn, error)
+
+// One line of a plugin: of its `log` notification, of its stderr, or of what it printed by mistake.
+struct PluginLogLine {
+  LogLevel level = LogLevel::info;
+  std::string source = "worker";  // worker, stderr, stdout, host
+  std::string message = {};
+  bj::object meta = {};
+};
+
+struct CompanyConfig {
+  core::CompanyId company_id;
+  bj::object config = {};  // secret references, never values
+};
+
+// Of the process; the row of the plugin follows it.
+BOOST_DEFINE_ENUM_CLASS(WorkerState, stopped, starting, running, backing_off, stopping, error)
+
+// What the workers need from the rest of the server. Called on the loop.
+class HostServices {
+ public:
+  virtual ~HostServices() = default;
+
+  // Whether there is an answer at all; where not, the worker gets -32601 at once.
+  virtual bool has(std::string_view method) const = 0;
+  // An error becomes -32603 with its message; `forbidden` -32005.
+  virtual Task<bj::value> answer(RequestScope scope, std::string method, bj::object params) = 0;
+
+  // The stored configs of the plugin, ordered by company: sent to each new worker.
+  virtual Task<std::vector<CompanyConfig>> configs(core::PluginId plugin) = 0;
+
+  // Rate-limited by the caller. Must not block.
+  virtual void log(const core::PluginId& plugin, PluginLogLine line) = 0;
+  // Told at each change, in order. `error` is final until somebody starts the plugin again, and the
+  // reason says why in one sentence.
+  virtual void state_changed(const core::PluginId& plugin, WorkerState state,
+                             std::string reason) = 0;
+};
+
+}  // namespace berth::plugins

@@ -1,0 +1,113 @@
+#pragma once
+
+#include "base/task_group.hpp"
+#include "plugins/channel.hpp"
+#include "plugins/command.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace berth::plugins {
+
+struct WorkerExit {
+  std::optional<int> code = {};
+  std::optional<std::string> signal = {};  // "SIGKILL"
+};
+// "code=1, signal=null"
+std::string describe(const WorkerExit& exit);
+
+struct StopTimes {
+  std::chrono::milliseconds shutdown{10'000};  // for the answer to `shutdown`, or the exit
+  std::chrono::milliseconds exit{500};
+  std::chrono::milliseconds terminate{5'000};
+  std::chrono::milliseconds kill{2'000};
+};
+
+// Who reads the stderr of a worker, line by line.
+class StderrReader {
+ public:
+  virtual ~StderrReader() = default;
+  virtual void read_stderr(std::string_view line) = 0;
+};
+
+// One process of a plugin, with all it starts, and the channel to it. The tree dies with the
+// worker's main process, with this object, and with the server. One thread.
+class Worker {
+ public:
+  // The process runs when this returns; whether its program could be executed shows in its exit.
+  // The peer and the reader must outlive close().
+  static Result<std::unique_ptr<Worker>> spawn(asio::any_io_executor executor,
+                                               const WorkerCommand& command,
+                                               const Launching& launching, Peer& peer,
+                                               StderrReader* reader = nullptr,
+                                               ChannelLimits limits = {});
+  Worker(asio::any_io_executor executor, Fd in, Fd out, Fd err, pid_t pid, Peer& peer,
+         StderrReader* reader, ChannelLimits limits);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker();
+
+  Channel& channel() { return channel_; }
+  pid_t pid() const { return pid_; }  // of the keeper above it
+  const std::optional<WorkerExit>& exit() const { return exit_; }
+  // Why it was ended by us, where it was: it broke a limit of the channel, or close() was told.
+  const std::optional<std::string>& reason() const { return reason_; }
+  // "Worker process exited (code=1, signal=null)", the reason, and what it last said on stderr.
+  std::string epitaph() const;
+  const std::string& stderr_tail() const { return stderr_tail_; }  // the last 8,000 bytes
+
+  // Returns when the process is gone and all it wrote was read.
+  Task<WorkerExit> ended();
+  // `shutdown`, then SIGTERM, then SIGKILL to the whole tree, each with its time.
+  Task<WorkerExit> stop(StopTimes times = {});
+  // Ends the tree now; ended() returns soon after.
+  void kill(std::string why);
+  // After this the object may go: kills what still lives, and waits for all of its tasks.
+  Task<> close();
+
+ private:
+  Task<> read_messages();
+  Task<> read_stderr();
+  Task<> watch_process();
+  bool wait_over() const { return exit_ && messages_ended_ && stderr_ended_; }
+  Task<> wait_exit(std::chrono::milliseconds limit);
+  void signal(int number) const;
+
+  asio::any_io_executor executor_;
+  Channel channel_;
+  asio::posix::stream_descriptor err_;
+  StderrReader* reader_;
+  pid_t pid_;
+  std::optional<WorkerExit> exit_;
+  std::optional<std::string> reason_;
+  std::string stderr_tail_;
+  std::string stderr_line_;
+  bool messages_ended_ = false;
+  bool stderr_ended_ = false;
+  execution::Bell bell_;
+  TaskGroup tasks_;
+};
+
+// The result of `initialize`, checked.
+struct Greeting {
+  std::set<std::string> methods;
+};
+
+struct InstanceFacts {
+  std::string instance_id = "default";
+  std::string host_version = "0.0.0";
+  std::string deployment_mode = "local_trusted";
+  std::string deployment_exposure = "private";
+};
+
+// Sends `initialize` and reads its answer. plugin_protocol when it is no good one.
+Task<Greeting> initialize(Worker& worker, const Manifest& manifest, const InstanceFacts& instance,
+                          std::chrono::milliseconds deadline = std::chrono::milliseconds{15'000});
+
+// The three ways in which plugins speak of terminals and byte streams.
+enum class Dialect { a, b, c };
+Dialect dialect_of(const std::set<std::string>& methods);
+
+}  // namespace berth::plugins
