@@ -18,6 +18,10 @@ constexpr char runs[] = {
 #embed "migrations/0002_runs.sql"
 };
 
+constexpr char plugins[] = {
+#embed "migrations/0003_plugins.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -26,6 +30,7 @@ constexpr std::string_view text_of(const char (&bytes)[N]) {
 constexpr std::array known_migrations{
     Migration{1, "foundation", text_of(foundation)},
     Migration{2, "runs", text_of(runs)},
+    Migration{3, "plugins", text_of(plugins)},
 };
 
 constexpr std::string_view record_table = R"sql(

@@ -1,0 +1,110 @@
+// The one place that knows the validator: its headers are heavy, and it reports by exceptions.
+#include "core/config_schema.hpp"
+
+// Without it the validator ends the process at a schema that it cannot read.
+#define VALIJSON_USE_EXCEPTIONS 1
+#include <valijson/adapters/boost_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+namespace berth::core::schema_detail {
+namespace {
+
+using Adapter = valijson::adapters::BoostJsonAdapter;
+
+constexpr std::size_t issues_max = 50;
+
+void populate(const bj::value& document, valijson::Schema& schema) {
+  valijson::SchemaParser parser{valijson::SchemaParser::kDraft7};
+  const Adapter adapter{document};
+  parser.populateSchema(adapter, schema);
+}
+
+// "[registries]" and "[0]", after one for the document itself.
+ConfigPath path_of(const std::vector<std::string>& context) {
+  ConfigPath path;
+  for (std::size_t i = 1; i < context.size(); ++i) {
+    const std::string_view step = context[i];
+    const bool framed = step.size() >= 2 && step.front() == '[' && step.back() == ']';
+    path = path / (framed ? step.substr(1, step.size() - 2) : step);
+  }
+  return path;
+}
+
+// The field that a sentence about the object around it names: "Missing required property 'token'."
+std::optional<std::string> named_field(const std::string& sentence) {
+  if (!sentence.starts_with("Missing required property") &&
+      !sentence.starts_with("Object contains a property that could not be validated")) {
+    return std::nullopt;
+  }
+  const std::size_t first =
+      sentence.find('\'', sentence.starts_with("Object") ? sentence.rfind(": ") : std::size_t{0});
+  const std::size_t last = sentence.rfind('\'');
+  if (first == std::string::npos || last <= first) return std::nullopt;
+  return sentence.substr(first + 1, last - first - 1);
+}
+
+// An error of a part is repeated as one of each whole around it; only the part is worth reading.
+bool is_echo(const std::string& sentence) {
+  return sentence.starts_with("Failed to validate against schema associated with") ||
+         sentence.starts_with("Failed to validate item #") ||
+         sentence.starts_with("Failed to validate against child schema");
+}
+
+std::string spoken(const std::string& sentence) {
+  if (sentence.starts_with("Missing required property")) return "is required";
+  if (sentence.starts_with("Object contains a property")) return "is not a known field";
+  if (sentence.starts_with("Value type not permitted by 'type'")) return "is of the wrong type";
+  if (sentence.starts_with("Failed to match against any enum"))
+    return "is none of the values allowed";
+  if (sentence.starts_with("Failed to match regex")) return "does not match the pattern";
+  return sentence;
+}
+
+}  // namespace
+
+Result<> parse(const bj::object& schema, std::string_view at) {
+  std::string why;
+  try {  // allowed: the validator throws what is wrong with a schema
+    valijson::Schema ignored;
+    populate(schema, ignored);
+    return {};
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  const std::string place{at};
+  return std::unexpected(Error{Errc::plugin_manifest_invalid,
+                               place + ": is no JSON Schema: " + why,
+                               "ask the author of the plugin to mend its config schema",
+                               {{place, why}}});
+}
+
+std::vector<Issue> problems_of(const bj::object& schema, const bj::object& config,
+                               std::string_view at) {
+  std::vector<Issue> issues;
+  valijson::ValidationResults results;
+  try {  // allowed: the validator throws at patterns that it cannot compile
+    valijson::Schema compiled;
+    populate(schema, compiled);
+    const bj::value target(config);
+    valijson::Validator validator;
+    if (validator.validate(compiled, Adapter{target}, &results)) return issues;
+  } catch (const std::exception& error) {
+    issues.push_back({std::string{at}, std::string{"cannot be checked: "} + error.what()});
+    return issues;
+  }
+  valijson::ValidationResults::Error error;
+  while (results.popError(error) && issues.size() < issues_max) {
+    if (is_echo(error.description)) continue;
+    ConfigPath path = path_of(error.context);
+    if (const auto field = named_field(error.description)) path = path / *field;
+    Issue issue{std::string{at} + path.pointer(), spoken(error.description)};
+    if (std::ranges::find(issues, issue) == issues.end()) issues.push_back(std::move(issue));
+  }
+  if (issues.empty()) issues.push_back({std::string{at}, "does not fit the schema"});
+  return issues;
+}
+
+}  // namespace berth::core::schema_detail

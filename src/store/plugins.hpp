@@ -1,0 +1,104 @@
+#pragma once
+
+#include "core/access.hpp"
+#include "core/plugin.hpp"
+#include "store/mapping.hpp"
+
+namespace berth::store {
+
+template <>
+inline constexpr std::string_view table_of<core::Plugin> = "plugins";
+template <>
+inline constexpr std::string_view table_of<core::PluginFolder> = "plugin_folders";
+template <>
+inline constexpr std::string_view table_of<core::PluginConfigRow> = "plugin_configs";
+template <>
+inline constexpr std::string_view table_of<core::PluginEntity> = "plugin_entities";
+template <>
+inline constexpr std::string_view table_of<core::PluginLogLine> = "plugin_logs";
+
+// Gives the plugin the next number in the order of installation. plugin_exists when its key has a
+// row.
+Result<Stored<core::Plugin>> insert_plugin(Session& session, core::Plugin plugin);
+// plugin_not_found; what is uninstalled has a row all the same.
+Result<Stored<core::Plugin>> find_plugin(Session& session, const core::PluginId& id);
+Result<std::optional<Stored<core::Plugin>>> find_plugin_by_key(Session& session,
+                                                               const std::string& key);
+// In order of installation; without a status all but those that are uninstalled.
+Result<std::vector<Stored<core::Plugin>>> list_plugins(
+    Session& session, const std::optional<core::PluginState>& status);
+// The plugin in the state that follows on this event; its last error becomes the one given, or
+// none. `conflict` when the event does not follow, or somebody was faster.
+Result<Stored<core::Plugin>> move_plugin(Session& session, Stored<core::Plugin> plugin,
+                                         core::PluginEvent event, std::optional<std::string> error,
+                                         Time now);
+Result<Stored<core::Plugin>> update_plugin(Session& session, Stored<core::Plugin> plugin, Time now);
+// With everything that it keeps.
+Result<> delete_plugin(Session& session, const core::PluginId& id);
+
+// Sandboxes that the plugin made and that are not over.
+Result<std::int64_t> count_sandboxes_of(Session& session, const core::PluginId& id);
+// Its leases that nobody has ended, and its sandboxes that serve nobody, are due at once, with
+// their attempts forgotten: the plugin is back.
+Result<> retry_teardowns_of(Session& session, const core::PluginId& id, Time now);
+
+Result<> insert_plugin_folder(Session& session, const core::PluginFolder& folder);
+Result<> use_plugin_folder(Session& session, const std::string& id, core::PluginFolderUse use,
+                           Time now);
+Result<> delete_plugin_folder(Session& session, const std::string& id);
+Result<std::vector<core::PluginFolder>> list_plugin_folders(Session& session);
+
+Result<std::optional<Stored<core::PluginConfigRow>>> find_plugin_config(
+    Session& session, const core::PluginId& plugin, const core::CompanyId& company);
+// Ordered by company.
+Result<std::vector<core::PluginConfigRow>> list_plugin_configs(Session& session,
+                                                               const core::PluginId& plugin);
+// Inserts or replaces; company_not_found, plugin_not_found.
+Result<Stored<core::PluginConfigRow>> save_plugin_config(Session& session,
+                                                         const core::PluginConfigRow& config);
+
+// Nothing when it was never set.
+Result<std::optional<bj::value>> find_plugin_state(Session& session, const core::PluginId& plugin,
+                                                   const core::PluginStateKey& key);
+// `overloaded` when the plugin would keep more than `values_max`.
+Result<> save_plugin_state(Session& session, const core::PluginId& plugin,
+                           const core::PluginStateKey& key, const bj::value& value,
+                           std::int64_t values_max, Time now);
+Result<> delete_plugin_state(Session& session, const core::PluginId& plugin,
+                             const core::PluginStateKey& key);
+
+struct EntityFilter {
+  std::optional<std::string> entity_type = {};
+  std::optional<core::PluginScope> scope_kind = {};
+  std::optional<std::string> scope_id = {};
+  std::optional<std::string> external_id = {};
+};
+// Replaces the entity of the same type, scope and external id; without an external id it is always
+// a new one. `overloaded` when the plugin would keep more than `entities_max`.
+Result<core::PluginEntity> save_plugin_entity(Session& session, core::PluginEntity entity,
+                                              std::int64_t entities_max);
+// The newest first.
+Result<std::vector<core::PluginEntity>> list_plugin_entities(Session& session,
+                                                             const core::PluginId& plugin,
+                                                             const EntityFilter& filter,
+                                                             std::int64_t limit,
+                                                             std::int64_t offset);
+
+// What a plugin that has gone meanwhile says is dropped.
+Result<> insert_plugin_log(Session& session, const core::PluginLogLine& line);
+struct PluginLogFilter {
+  std::optional<core::PluginLogLevel> level = {};
+  std::optional<Time> since = {};
+};
+// The newest first. A line that belongs to a company is seen by those who reach it.
+Result<std::vector<core::PluginLogLine>> list_plugin_logs(Session& session,
+                                                          const core::PluginId& plugin,
+                                                          const core::Reach& reach,
+                                                          const PluginLogFilter& filter,
+                                                          std::int64_t limit);
+// Removes up to `limit` lines that are older, or beyond the newest `kept_max` of their plugin;
+// returns how many went.
+Result<std::int64_t> prune_plugin_logs(Session& session, Time before, std::int64_t kept_max,
+                                       std::int64_t limit);
+
+}  // namespace berth::store
