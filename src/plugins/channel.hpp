@@ -4,22 +4,19 @@
 #include "base/owned.hpp"
 #include "base/task.hpp"
 #include "base/task_group.hpp"
-#include "execution/bell.hpp"
 #include "plugins/message.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/json/stream_parser.hpp>
+#include <boost/json/parser.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <expected>
-#include <functional>
-#include <map>
-#include <memory>
-#include <set>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 namespace berth::plugins {
@@ -74,7 +71,8 @@ class Channel {
   ~Channel();
 
   // Reads until the other side closes or breaks a limit; the reason is the error's message
-  // (`plugin_protocol`), a plain end is success. Open calls then fail with `gone`.
+  // (`plugin_protocol`) and that of all open calls. A plain end is success, and open calls wait for
+  // close(), because whoever knows how the worker ended can say more.
   Task<> run();
   // Ends run(), and every open call with `gone` and this message.
   void close(std::string why);
@@ -96,27 +94,23 @@ class Channel {
   Result<> take(std::string_view bytes);
   Result<> take_line(std::string_view line);
   Result<> dispatch(bj::object message);
-  void settle(std::uint64_t id, CallResult result);
+  void settle(const bj::value& id, Reply reply);
   Result<> count_garbage(std::string_view why, std::string_view line);
   Result<> count_useless();
   Task<> serve(Request request);
   bool send(std::string line);
-  void flush();
   Task<> write_rest();
-  Task<> watch_deadlines();
 
   asio::any_io_executor executor_;
   asio::posix::stream_descriptor in_;
   asio::posix::stream_descriptor out_;
   Peer& peer_;
   ChannelLimits limits_;
-  bj::stream_parser parser_;
+  bj::parser parser_;
   std::string line_;         // the beginning of a line whose end is still to come
-  std::size_t skipped_ = 0;  // bytes of a line that is too long
-  bool skipping_ = false;
+  std::size_t skipped_ = 0;  // bytes of a line that is too long; 0: none is
   std::uint64_t next_id_ = 1;
   std::unordered_map<std::uint64_t, Pending*> pending_;
-  std::set<std::pair<Moment, std::uint64_t>> deadlines_;
   std::size_t requests_ = 0;
   std::deque<std::string> queue_;
   std::size_t queued_bytes_ = 0;
@@ -128,7 +122,6 @@ class Channel {
   Moment said_garbage_{};
   Moment second_began_{};
   std::uint64_t useless_in_second_ = 0;
-  execution::Bell deadline_bell_;
   TaskGroup tasks_;
 };
 

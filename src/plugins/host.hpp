@@ -115,20 +115,22 @@ class Host {
   Result<DriverPlace> find_driver(const core::PluginId& id, std::string_view driver_key) const;
 
   const HostConfig& config() const { return config_; }
-  Supervisor* find(const core::PluginId& id) const;
+  // Nothing when the plugin was not started, or was stopped.
+  std::shared_ptr<Supervisor> find(const core::PluginId& id) const;
   asio::any_io_executor executor() const { return executor_; }
   Clock& clock() const { return clock_; }
   Random& random() const { return random_; }
 
  private:
-  std::optional<WorkerUser> choose_user(const core::PluginId& id);
+  Result<std::optional<WorkerUser>> choose_user() const;
+  Result<DriverPlace> place_of(const Supervisor& plugin, std::string_view driver_key) const;
 
   asio::any_io_executor executor_;
   HostConfig config_;
   HostServices& services_;
   Clock& clock_;
   Random& random_;
-  std::vector<std::unique_ptr<Supervisor>> plugins_;  // in order of start
+  std::vector<std::shared_ptr<Supervisor>> plugins_;  // in order of start
 };
 
 }  // namespace berth::plugins

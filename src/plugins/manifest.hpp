@@ -40,11 +40,11 @@ struct DriverDeclaration {
 };
 
 struct Manifest {
-  std::string id;  // the plugin key
-  std::string version;
-  std::string display_name;
-  std::string description;
-  std::string author;
+  std::string id = {};  // the plugin key
+  std::string version = {};
+  std::string display_name = {};
+  std::string description = {};
+  std::string author = {};
   std::vector<std::string> categories = {};
   std::optional<std::string> minimum_host_version = {};
   std::set<std::string> capabilities = {};

@@ -3,11 +3,14 @@
 #include "base/task_group.hpp"
 #include "plugins/channel.hpp"
 #include "plugins/command.hpp"
+#include "plugins/waiters.hpp"
 
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 namespace berth::plugins {
 
@@ -71,8 +74,7 @@ class Worker {
   Task<> read_messages();
   Task<> read_stderr();
   Task<> watch_process();
-  bool wait_over() const { return exit_ && messages_ended_ && stderr_ended_; }
-  Task<> wait_exit(std::chrono::milliseconds limit);
+  Task<bool> wait_exit(std::chrono::milliseconds limit);
   void signal(int number) const;
 
   asio::any_io_executor executor_;
@@ -86,7 +88,7 @@ class Worker {
   std::string stderr_line_;
   bool messages_ended_ = false;
   bool stderr_ended_ = false;
-  execution::Bell bell_;
+  Waiters waiters_;
   TaskGroup tasks_;
 };
 

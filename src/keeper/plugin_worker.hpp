@@ -1,0 +1,30 @@
+#pragma once
+
+#include "base/result.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+// `berth-keeper plugin`: the parent of one plugin's worker. It stands between the server and a
+// program that nobody vouches for, so that all processes of it end with the worker, and with the
+// server.
+namespace berth::keeper {
+
+struct PluginWorker {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::uint64_t memory_bytes_max = 0;  // of private memory, each process
+  std::span<char*> argv = {};          // ended by a null pointer behind it
+};
+
+// From `UID GID MEMORY_BYTES -- PROGRAM [ARG...]`.
+Result<PluginWorker> parse_plugin_worker(std::span<char*> words);
+
+// Executes the program with this process's standard streams, waits for its end, and ends as it did.
+// SIGTERM is passed on to it; SIGHUP, and the end of whoever started this, kill the whole tree.
+[[noreturn]] void run_plugin_worker(const PluginWorker& worker);
+
+}  // namespace berth::keeper

@@ -1,0 +1,97 @@
+#include "plugins/manifest.hpp"
+#include "plugins/manifest_rules.hpp"
+
+#include <array>
+
+namespace berth::plugins {
+namespace {
+
+constexpr std::array<std::string_view, 79> capability_names{
+    "companies.read",
+    "projects.read",
+    "project.workspaces.read",
+    "execution.workspaces.read",
+    "issues.read",
+    "issue.relations.read",
+    "issue.subtree.read",
+    "issue.comments.read",
+    "issue.interactions.read",
+    "issue.attachments.read",
+    "approvals.read",
+    "issue.documents.read",
+    "agents.read",
+    "goals.read",
+    "goals.create",
+    "goals.update",
+    "activity.read",
+    "costs.read",
+    "issues.orchestration.read",
+    "access.members.read",
+    "access.invites.read",
+    "authorization.grants.read",
+    "authorization.policies.read",
+    "authorization.audit.read",
+    "database.namespace.read",
+    "issues.create",
+    "issues.update",
+    "issue.relations.write",
+    "issues.checkout",
+    "issues.wakeup",
+    "issue.comments.create",
+    "issue.comments.create_human_attributed",
+    "issue.interactions.create",
+    "issue.interactions.respond",
+    "approvals.respond",
+    "issue.documents.write",
+    "projects.managed",
+    "routines.managed",
+    "skills.managed",
+    "agents.pause",
+    "agents.resume",
+    "agents.invoke",
+    "agents.managed",
+    "access.members.write",
+    "access.invites.write",
+    "authorization.grants.write",
+    "authorization.policies.write",
+    "agent.sessions.create",
+    "agent.sessions.list",
+    "agent.sessions.send",
+    "agent.sessions.close",
+    "activity.log.write",
+    "metrics.write",
+    "telemetry.track",
+    "database.namespace.migrate",
+    "database.namespace.write",
+    "external.objects.detect",
+    "external.objects.read",
+    "external.objects.write",
+    "external.objects.refresh",
+    "plugin.state.read",
+    "plugin.state.write",
+    "events.subscribe",
+    "events.emit",
+    "jobs.schedule",
+    "webhooks.receive",
+    "api.routes.register",
+    "http.outbound",
+    "secrets.read-ref",
+    "environment.drivers.register",
+    "local.folders",
+    "agent.tools.register",
+    "instance.settings.register",
+    "ui.sidebar.register",
+    "ui.page.register",
+    "ui.detailTab.register",
+    "ui.dashboardWidget.register",
+    "ui.commentAnnotation.register",
+    "ui.action.register",
+};
+
+}  // namespace
+
+bool is_known_capability(std::string_view name) {
+  return rules::is_among(capability_names, name);
+}
+
+}  // namespace berth::plugins

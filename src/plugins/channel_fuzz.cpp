@@ -1,0 +1,60 @@
+#include "plugins/channel.hpp"
+
+#include "base/assert.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+
+namespace {
+
+using namespace berth;
+using namespace berth::plugins;
+
+class Deaf final : public Peer {
+ public:
+  asio::awaitable<Reply> answer(Request request) override { co_return request.params; }
+  bool hear(Notification notification) override { return notification.method == "log"; }
+  void unread(std::string_view /*why*/, std::string_view /*line*/) override {}
+};
+
+}  // namespace
+
+// Whatever a worker writes, the channel ends with it, and every open call has an answer.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::array<int, 2> in{};
+  std::array<int, 2> out{};
+  if (::pipe(in.data()) != 0 || ::pipe(out.data()) != 0) return 0;
+  asio::io_context loop;
+  Deaf peer;
+  Channel channel{loop.get_executor(),
+                  Fd{in[0]},
+                  Fd{out[1]},
+                  peer,
+                  {.line_in_max = 512, .garbage_lines_max = 64}};
+  bool answered = false;
+  asio::co_spawn(loop, channel.run(), [&](std::exception_ptr thrown, const Result<>&) {
+    BERTH_ASSERT(thrown == nullptr);
+    channel.close("it has said all");
+  });
+  asio::co_spawn(loop, channel.call("health", bj::object{}),
+                 [&](std::exception_ptr thrown, const CallResult&) {
+                   BERTH_ASSERT(thrown == nullptr);
+                   answered = true;
+                 });
+  const std::size_t some = std::min<std::size_t>(size, 60'000);  // fits into the pipe
+  const ssize_t written = ::write(in[1], bytes, some);
+  ::close(in[1]);
+  loop.run();
+  ::close(out[0]);
+  BERTH_ASSERT(written < 0 || answered);
+  return 0;
+}

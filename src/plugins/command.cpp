@@ -1,0 +1,126 @@
+#include "plugins/command.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace berth::plugins {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of the host's variables, those that every plugin with environment drivers sees.
+constexpr auto driver_variables =
+    std::to_array<const char*>({"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY",
+                                "GEMINI_API_KEY", "OPENROUTER_API_KEY", "KUBERNETES_SERVICE_HOST",
+                                "KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS"});
+
+// A provider's credential, for the package that is known to be that provider's own.
+struct Credential {
+  const char* package;
+  const char* driver_key;
+  const char* variable;
+};
+constexpr auto credentials = std::to_array<Credential>({
+    {"@paperclipai/plugin-daytona", "daytona", "DAYTONA_API_KEY"},
+    {"@paperclipai/plugin-e2b", "e2b", "E2B_API_KEY"},
+    {"@paperclipai/plugin-exe-dev", "exe-dev", "EXE_API_KEY"},
+    {"@paperclipai/plugin-novita-sandbox", "novita", "NOVITA_API_KEY"},
+});
+
+std::string value_or(const HostEnvironment& host, const char* name, const char* otherwise) {
+  const auto found = host.find(name);
+  return found == host.end() || found->second.empty() ? otherwise : found->second;
+}
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+bool is_javascript(const fs::path& file) {
+  const std::string kind = file.extension().string();
+  return kind == ".js" || kind == ".mjs" || kind == ".cjs";
+}
+
+bool is_inside(const fs::path& file, const fs::path& folder) {
+  const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
+  return end == folder.end() && rest != file.end();
+}
+
+}  // namespace
+
+std::map<std::string, std::string> worker_environment(const Manifest& manifest,
+                                                      const Package& package,
+                                                      const std::string& plugin_id,
+                                                      const HostEnvironment& host) {
+  std::map<std::string, std::string> out;
+  const auto pass = [&](const char* name) {
+    const auto found = host.find(name);
+    if (found != host.end() && !is_blank(found->second)) out[name] = found->second;
+  };
+  if (manifest.has_capability("environment.drivers.register")) {
+    for (const char* name : driver_variables) pass(name);
+    const bool trusted = package.origin != PackageOrigin::folder;
+    for (const Credential& one : credentials) {
+      const bool its_own = package.name == one.package && manifest.find_driver(one.driver_key);
+      if (trusted && its_own) pass(one.variable);
+    }
+  }
+  // These last, so that nothing that is passed through can replace them.
+  out["PATH"] = value_or(host, "PATH", "");
+  out["NODE_PATH"] = value_or(host, "NODE_PATH", "");
+  out["NODE_ENV"] = value_or(host, "NODE_ENV", "production");
+  out["TZ"] = value_or(host, "TZ", "UTC");
+  out["PAPERCLIP_PLUGIN_ID"] = plugin_id;
+  out["PAPERCLIP_DEPLOYMENT_MODE"] = value_or(host, "PAPERCLIP_DEPLOYMENT_MODE", "");
+  out["PAPERCLIP_DEPLOYMENT_EXPOSURE"] = value_or(host, "PAPERCLIP_DEPLOYMENT_EXPOSURE", "");
+  return out;
+}
+
+Result<WorkerCommand> worker_command(const Manifest& manifest, const Package& package,
+                                     const std::string& plugin_id, const HostEnvironment& host) {
+  std::error_code error;
+  const fs::path folder = fs::canonical(package.folder, error);
+  const fs::path file =
+      error ? fs::path{} : fs::canonical(folder / manifest.worker_entrypoint, error);
+  if (error || !is_inside(file, folder) || !fs::is_regular_file(file, error)) {
+    return fail(Errc::plugin_unavailable,
+                "plugin " + manifest.id + ": its worker " + in_quotes(manifest.worker_entrypoint) +
+                    " is no file in its package " + package.folder,
+                "build the plugin, or install it again");
+  }
+  WorkerCommand command{.argv = {file.string()}, .folder = folder.string()};
+  command.environment = worker_environment(manifest, package, plugin_id, host);
+  if (!is_javascript(file)) {
+    if (::access(file.c_str(), X_OK) == 0) return command;
+    return fail(Errc::plugin_unavailable,
+                "plugin " + manifest.id + ": its worker " + file.string() +
+                    " is neither JavaScript nor executable",
+                "mark the file as executable: chmod +x");
+  }
+  const auto node = find_program(value_or(host, "PATH", "/usr/local/bin:/usr/bin:/bin"), "node");
+  if (!node) {
+    return fail(Errc::plugin_unavailable,
+                "plugin " + manifest.id + " is written in JavaScript, and there is no node on PATH",
+                "install Node.js 18 or newer (Debian: apt-get install nodejs)");
+  }
+  command.argv.insert(command.argv.begin(), *node);
+  return command;
+}
+
+std::optional<std::string> find_program(const std::string& path, const std::string& name) {
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    const std::string file = path.substr(at, end - at) + "/" + name;
+    if (file.starts_with('/') && ::access(file.c_str(), X_OK) == 0) return file;
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace berth::plugins

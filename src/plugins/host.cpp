@@ -1,0 +1,168 @@
+#include "plugins/host.hpp"
+
+#include "plugins/supervisor.hpp"
+#include "providers/metadata.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace berth::plugins {
+namespace {
+
+std::unexpected<Error> not_found(const std::string& what) {
+  return fail(Errc::plugin_not_found, "plugin " + what + " is not there, or not enabled",
+              "`berth plugin list` shows the plugins of this server");
+}
+
+}  // namespace
+
+Host::Host(asio::any_io_executor executor, HostConfig config, HostServices& services, Clock& clock,
+           Random& random)
+    : executor_(std::move(executor)),
+      config_(std::move(config)),
+      services_(services),
+      clock_(clock),
+      random_(random) {}
+
+Host::~Host() = default;
+
+std::shared_ptr<Supervisor> Host::find(const core::PluginId& id) const {
+  const auto found =
+      std::ranges::find_if(plugins_, [&](const auto& plugin) { return plugin->plugin().id == id; });
+  return found == plugins_.end() ? nullptr : *found;
+}
+
+// The lowest that no plugin has. It need not be the same one at the next start: a worker owns
+// nothing that outlives it.
+Result<std::optional<WorkerUser>> Host::choose_user() const {
+  if (::geteuid() != 0) return std::optional<WorkerUser>{};
+  for (uid_t uid = config_.first_user; uid < config_.first_user + config_.users_max; ++uid) {
+    const bool taken = std::ranges::any_of(
+        plugins_, [&](const auto& plugin) { return plugin->user() && plugin->user()->uid == uid; });
+    if (!taken) return WorkerUser{.uid = uid, .gid = uid};
+  }
+  return fail(Errc::overloaded, "there is no user left for another plugin",
+              "disable plugins that are not used");
+}
+
+Task<> Host::start(InstalledPlugin plugin) {
+  if (const std::shared_ptr<Supervisor> old = find(plugin.id)) {
+    if (old->is_running()) co_return Result<>{};
+    if (old->status().state != WorkerState::error) co_return co_await old->ready();
+    const core::PluginId id = plugin.id;
+    BERTH_CO_DO(co_await stop(id));
+  }
+  BERTH_CO_TRY(const std::optional<WorkerUser> user, choose_user());
+  const auto made = std::make_shared<Supervisor>(executor_, config_, services_, clock_, random_,
+                                                 std::move(plugin), user);
+  plugins_.push_back(made);
+  co_return co_await made->start();
+}
+
+Task<> Host::stop(core::PluginId id) {
+  const std::shared_ptr<Supervisor> plugin = find(id);
+  if (!plugin) co_return Result<>{};
+  const Result<> stopped = co_await plugin->stop();
+  std::erase(plugins_, plugin);
+  co_return stopped;
+}
+
+Task<> Host::close() {
+  Result<> outcome;
+  while (!plugins_.empty()) {
+    const core::PluginId id = plugins_.back()->plugin().id;
+    Result<> stopped = co_await stop(id);
+    if (outcome) outcome = std::move(stopped);
+  }
+  co_return outcome;
+}
+
+std::vector<PluginStatus> Host::list() const {
+  std::vector<PluginStatus> all;
+  for (const auto& plugin : plugins_) all.push_back(plugin->status());
+  return all;
+}
+
+std::optional<PluginStatus> Host::status(const core::PluginId& id) const {
+  const std::shared_ptr<Supervisor> plugin = find(id);
+  return plugin ? std::optional{plugin->status()} : std::nullopt;
+}
+
+const Manifest* Host::manifest(const core::PluginId& id) const {
+  const std::shared_ptr<Supervisor> plugin = find(id);
+  return plugin ? &plugin->plugin().manifest : nullptr;
+}
+
+Task<> Host::ready(core::PluginId id) {
+  const std::shared_ptr<Supervisor> plugin = find(id);
+  if (!plugin) co_return not_found(id.str());
+  co_return co_await plugin->ready();
+}
+
+asio::awaitable<CallResult> Host::call(core::PluginId id, PluginCall call) {
+  const std::shared_ptr<Supervisor> plugin = find(id);
+  if (plugin) co_return co_await plugin->call(std::move(call));
+  co_return std::unexpected(CallFailure{CallFailure::Cause::gone, rpc_code::worker_unavailable,
+                                        "plugin " + id.str() + " is not there"});
+}
+
+Task<bj::object> Host::health(core::PluginId id) {
+  PluginCall asked{.method = "health"};
+  CallResult answer = co_await call(std::move(id), std::move(asked));
+  if (!answer) {
+    // A worker that has no word of its own about it is well as long as it answers at all.
+    const bool silent = answer.error().code == rpc_code::not_implemented ||
+                        answer.error().code == rpc_code::method_not_found;
+    if (silent) co_return bj::object{{"status", "ok"}};
+    co_return std::unexpected(to_error(answer.error(), "health"));
+  }
+  if (answer->is_object()) co_return std::move(answer->get_object());
+  co_return fail(Errc::plugin_protocol, "health: the answer is no object");
+}
+
+Task<> Host::config_changed(core::PluginId id, core::CompanyId company, bj::object config) {
+  const std::shared_ptr<Supervisor> plugin = find(id);
+  if (!plugin) co_return Result<>{};
+  co_return co_await plugin->config_changed(std::move(company), std::move(config));
+}
+
+Result<DriverPlace> Host::place_of(const Supervisor& plugin, std::string_view driver_key) const {
+  const Manifest& manifest = plugin.plugin().manifest;
+  const DriverDeclaration* driver = manifest.find_driver(driver_key);
+  if (driver == nullptr) {
+    return fail(Errc::plugin_not_found,
+                "plugin " + manifest.id + " has no environment driver " + in_quotes(driver_key));
+  }
+  return DriverPlace{.plugin_id = plugin.plugin().id, .plugin_key = manifest.id, .driver = *driver};
+}
+
+Result<DriverPlace> Host::find_provider(std::string_view driver_key) const {
+  const Supervisor* best = nullptr;
+  for (const auto& plugin : plugins_) {
+    const DriverDeclaration* driver = plugin->plugin().manifest.find_driver(driver_key);
+    if (driver == nullptr || driver->kind != DriverRole::sandbox_provider) continue;
+    if (best == nullptr || (!best->is_running() && plugin->is_running())) best = plugin.get();
+  }
+  if (best != nullptr) return place_of(*best, driver_key);
+  return fail(Errc::provider_unavailable,
+              "Sandbox provider \"" + std::string{driver_key} +
+                  "\" is not installed or its plugin worker is not running.",
+              "install and enable the plugin that has this provider, or choose another one");
+}
+
+Result<DriverPlace> Host::find_driver(std::string_view plugin_key,
+                                      std::string_view driver_key) const {
+  for (const auto& plugin : plugins_) {
+    if (plugin->plugin().manifest.id == plugin_key) return place_of(*plugin, driver_key);
+  }
+  return not_found(in_quotes(plugin_key));
+}
+
+Result<DriverPlace> Host::find_driver(const core::PluginId& id, std::string_view driver_key) const {
+  const std::shared_ptr<Supervisor> plugin = find(id);
+  if (!plugin) return not_found(id.str());
+  return place_of(*plugin, driver_key);
+}
+
+}  // namespace berth::plugins

@@ -1,0 +1,349 @@
+#include "plugins/supervisor.hpp"
+
+#include "base/log.hpp"
+#include "providers/metadata.hpp"
+
+#include <algorithm>
+
+namespace berth::plugins {
+namespace {
+
+using namespace std::chrono_literals;
+using providers::text_at;
+
+constexpr int log_lines_per_second_max = 200;
+constexpr std::size_t log_line_max = 8'000;
+constexpr int jitter_percent = 25;
+
+Waiters::Moment in(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+
+CallResult refused(CallFailure::Cause cause, std::string why) {
+  return std::unexpected(CallFailure{cause, rpc_code::worker_unavailable, std::move(why)});
+}
+
+// For whom a call is: the worker may then ask for things of that company.
+std::optional<std::string> company_of(const bj::object& params) {
+  std::optional<std::string> company = text_at(params, "companyId");
+  if (company && company->find_first_not_of(" \t") == std::string::npos) return std::nullopt;
+  return company;
+}
+
+// What is known of a call while it is open.
+class OpenCall {
+ public:
+  OpenCall(OpenInvocations& invocations, OutputRoutes& outputs, std::string id)
+      : invocations_(invocations), outputs_(outputs), id_(std::move(id)) {}
+  OpenCall(const OpenCall&) = delete;
+  OpenCall& operator=(const OpenCall&) = delete;
+  ~OpenCall() {
+    outputs_.close(id_);
+    invocations_.companies.erase(id_);
+  }
+
+  bj::object open(const std::string& company, LiveOutput* output) {
+    invocations_.companies[id_] = company;
+    if (output != nullptr) outputs_.open(id_, company, *output);
+    return {{"id", id_}, {"scope", bj::object{{"companyId", company}}}};
+  }
+
+ private:
+  OpenInvocations& invocations_;
+  OutputRoutes& outputs_;
+  std::string id_;
+};
+
+}  // namespace
+
+Supervisor::Supervisor(asio::any_io_executor executor, const HostConfig& config,
+                       HostServices& services, Clock& clock, Random& random, InstalledPlugin plugin,
+                       std::optional<WorkerUser> user)
+    : executor_(executor),
+      config_(config),
+      services_(services),
+      clock_(clock),
+      random_(random),
+      plugin_(std::move(plugin)),
+      user_(user),
+      streams_(executor),
+      waiters_(executor),
+      tasks_(executor) {}
+
+Supervisor::~Supervisor() = default;
+
+PluginStatus Supervisor::status() const {
+  PluginStatus status{.id = plugin_.id,
+                      .plugin_key = plugin_.manifest.id,
+                      .state = state_,
+                      .reason = reason_,
+                      .crashes = crashes_,
+                      .running_since = running_since_time_,
+                      .methods = methods_};
+  if (worker_ && !worker_->exit()) status.pid = worker_->pid();
+  return status;
+}
+
+void Supervisor::enter(WorkerState state, std::string reason) {
+  if (state_ == state && reason_ == reason) return;
+  state_ = state;
+  reason_ = std::move(reason);
+  const bool running = state == WorkerState::running;
+  running_since_ = running ? std::optional{clock_.steady()} : std::nullopt;
+  running_since_time_ = running ? std::optional{clock_.now()} : std::nullopt;
+  if (!running) methods_.clear();
+  log::info("plugin.state", {{"plugin", plugin_.id},
+                             {"key", plugin_.manifest.id},
+                             {"state", name_of(state)},
+                             {"reason", clipped(reason_, log_line_max)}});
+  services_.state_changed(plugin_.id, state, reason_);
+  waiters_.ring();
+}
+
+Task<> Supervisor::start() {
+  ++starting_;
+  Result<> launched = co_await launch();
+  --starting_;
+  if (launched && !stopping_) {
+    tasks_.start("plugin.watch", watch());
+  } else {
+    if (launched)
+      launched = fail(Errc::plugin_not_ready, plugin_.manifest.id + " is being stopped");
+    co_await bury();
+    if (!stopping_) enter(WorkerState::error, launched.error().message);
+  }
+  waiters_.ring();
+  co_return launched;
+}
+
+Task<> Supervisor::launch() {
+  enter(WorkerState::starting, "");
+  HostEnvironment environment = config_.environment;
+  environment["PAPERCLIP_DEPLOYMENT_MODE"] = config_.instance.deployment_mode;
+  environment["PAPERCLIP_DEPLOYMENT_EXPOSURE"] = config_.instance.deployment_exposure;
+  BERTH_CO_TRY(const WorkerCommand command,
+               worker_command(plugin_.manifest, plugin_.package, plugin_.id.str(), environment));
+  const Launching launching{.keeper_program = config_.keeper_program,
+                            .user = user_,
+                            .memory_bytes_max = config_.memory_bytes_max};
+  BERTH_CO_TRY(worker_, Worker::spawn(executor_, command, launching, *this, this, config_.channel));
+  Result<> greeted = co_await greet();
+  if (!greeted && worker_) worker_->kill(greeted.error().message);
+  co_return greeted;
+}
+
+Task<> Supervisor::greet() {
+  const std::shared_ptr<Worker> worker = worker_;
+  // Before the worker can ask: which companies it may name without a call of ours.
+  BERTH_CO_TRY(const std::vector<CompanyConfig> configs, co_await services_.configs(plugin_.id));
+  invocations_.configured.clear();
+  for (const CompanyConfig& one : configs) invocations_.configured.insert(one.company_id.str());
+  BERTH_CO_TRY(const Greeting greeting,
+               co_await initialize(*worker, plugin_.manifest, config_.instance,
+                                   config_.initialize_deadline));
+  if (stopping_) co_return fail(Errc::plugin_not_ready, plugin_.manifest.id + " is being stopped");
+  if (worker->exit()) co_return fail(Errc::plugin_unavailable, worker->epitaph());
+  methods_ = greeting.methods;
+  enter(WorkerState::running, "");
+  co_return co_await send_configs();
+}
+
+Task<> Supervisor::send_configs() {
+  BERTH_CO_TRY(std::vector<CompanyConfig> configs, co_await services_.configs(plugin_.id));
+  for (CompanyConfig& one : configs) {
+    BERTH_CO_DO(co_await send_config(std::move(one.company_id), std::move(one.config)));
+  }
+  co_return Result<>{};
+}
+
+Task<> Supervisor::send_config(core::CompanyId company, bj::object config) {
+  PluginCall told{.method = "configChanged",
+                  .params = {{"config", std::move(config)}, {"companyId", company.str()}}};
+  const CallResult heard = co_await call(std::move(told));
+  if (heard) co_return Result<>{};
+  log(LogLevel::warn, "host",
+      "configChanged for company " + company.str() + ": " + heard.error().message);
+  co_return Result<>{};
+}
+
+Task<> Supervisor::config_changed(core::CompanyId company, bj::object config) {
+  invocations_.configured.insert(company.str());
+  if (!is_running()) co_return Result<>{};
+  co_return co_await send_config(std::move(company), std::move(config));
+}
+
+Task<> Supervisor::watch() {
+  while (!stopping_) {
+    if (worker_) {
+      const std::shared_ptr<Worker> worker = worker_;
+      BERTH_CO_DO(co_await worker->ended());
+      if (stopping_) break;
+      reason_ = worker->epitaph();
+    }
+    const std::string why = reason_;
+    if (running_since_ && clock_.steady() - *running_since_ >= config_.back_off.healthy_after) {
+      crashes_ = 0;
+    }
+    ++crashes_;
+    BERTH_CO_DO(co_await bury());
+    if (stopping_) break;
+    if (crashes_ > config_.back_off.crashes_max) {
+      enter(WorkerState::error,
+            "the worker crashed " + std::to_string(crashes_) + " times in a row: " + why);
+      break;
+    }
+    enter(WorkerState::backing_off, why);
+    BERTH_CO_DO(co_await waiters_.wait_for([this] { return stopping_; }, in(next_delay())));
+    if (stopping_) break;
+    const Result<> launched = co_await launch();
+    if (!launched) reason_ = launched.error().message;
+  }
+  waiters_.ring();
+  co_return Result<>{};
+}
+
+// What was open with the worker that is gone ends with it.
+Task<> Supervisor::bury() {
+  const std::shared_ptr<Worker> worker = std::exchange(worker_, nullptr);
+  if (!worker) co_return Result<>{};
+  streams_.end_all("the worker is gone");
+  co_return co_await worker->close();
+}
+
+std::chrono::milliseconds Supervisor::next_delay() {
+  const BackOff& by = config_.back_off;
+  auto delay = by.first;
+  for (int i = 1; i < crashes_ && delay < by.longest; ++i) delay *= 2;
+  std::array<unsigned char, 1> byte{};
+  random_.fill(byte);
+  const int percent = 100 - jitter_percent + byte[0] % (2 * jitter_percent + 1);
+  return std::min(by.longest, delay * percent / 100);
+}
+
+Task<> Supervisor::stop() {
+  stopping_ = true;
+  waiters_.ring();
+  const std::shared_ptr<Worker> worker = worker_;
+  if (worker) {
+    const bool polite = is_running();
+    if (state_ != WorkerState::error) enter(WorkerState::stopping, "");
+    if (polite) {
+      BERTH_CO_DO(co_await worker->stop(config_.stop_times));
+    } else {
+      worker->kill("the plugin was stopped while it started");
+    }
+  }
+  BERTH_CO_DO(co_await waiters_.wait_for([this] { return starting_ == 0 && tasks_.size() == 0; },
+                                         in(config_.initialize_deadline + 10s)));
+  BERTH_CO_DO(co_await bury());
+  BERTH_CO_DO(co_await tasks_.stop());
+  enter(WorkerState::stopped, "");
+  co_return Result<>{};
+}
+
+Task<> Supervisor::ready() {
+  const auto settled = [this] {
+    return is_running() || stopping_ || state_ == WorkerState::error ||
+           state_ == WorkerState::stopped;
+  };
+  BERTH_CO_DO(co_await waiters_.wait_for(settled, in(config_.ready_wait)));
+  if (is_running()) co_return Result<>{};
+  std::string why = "plugin " + plugin_.manifest.id + " is " + std::string{name_of(state_)};
+  if (!reason_.empty()) why += ": " + reason_;
+  co_return fail(Errc::plugin_not_ready, std::move(why),
+                 "look at the plugin's log, mend it, and enable it again");
+}
+
+asio::awaitable<CallResult> Supervisor::call(PluginCall call) {
+  const std::shared_ptr<Worker> worker = worker_;
+  if (!worker || state_ != WorkerState::running) {
+    co_return refused(CallFailure::Cause::gone, "Cannot call \"" + call.method +
+                                                    "\" - worker for \"" + plugin_.manifest.id +
+                                                    "\" is " + std::string{name_of(state_)});
+  }
+  CallOptions options{.deadline = call.deadline};
+  OpenCall open{invocations_, outputs_, make_uuid(random_, clock_.now())};
+  if (const auto company = company_of(call.params)) {
+    options.invocation = open.open(*company, call.output);
+  }
+  co_return co_await worker->channel().call(std::move(call.method), std::move(call.params),
+                                            std::move(options));
+}
+
+void Supervisor::punish(std::string why) {
+  log(LogLevel::error, "host", why);
+  if (worker_) worker_->kill(std::move(why));
+}
+
+asio::awaitable<Reply> Supervisor::answer(Request request) {
+  const auto admitted = admit(request, plugin_.manifest, context_of(request, invocations_));
+  if (!admitted) co_return std::unexpected(admitted.error());
+  if (!services_.has(request.method)) {
+    co_return std::unexpected(
+        RpcError{rpc_code::method_not_found, "The host does not offer \"" + request.method + "\""});
+  }
+  RequestScope scope{.plugin_id = plugin_.id, .plugin_key = plugin_.manifest.id};
+  if (*admitted) {
+    if (auto company = core::CompanyId::parse(**admitted)) scope.company_id = *std::move(company);
+  }
+  bj::object params =
+      request.params.is_object() ? std::move(request.params.get_object()) : bj::object{};
+  Result<bj::value> answer =
+      co_await services_.answer(std::move(scope), std::move(request.method), std::move(params));
+  if (answer) co_return *std::move(answer);
+  const bool forbidden = answer.error().code == Errc::forbidden;
+  co_return std::unexpected(RpcError{forbidden ? rpc_code::scope_denied : rpc_code::internal,
+                                     std::move(answer.error().message)});
+}
+
+bool Supervisor::hear(Notification notification) {
+  const std::string& method = notification.method;
+  if (method == "execute.log") return outputs_.take(notification);
+  if (method == "log") {
+    if (!may_log() || !notification.params.is_object()) return false;
+    const bj::object& params = notification.params.get_object();
+    const bj::value* meta = params.if_contains("meta");
+    log(parse_name<LogLevel>(text_at(params, "level").value_or("info")).value_or(LogLevel::info),
+        "worker", text_at(params, "message").value_or(""),
+        meta != nullptr && meta->is_object() ? meta->get_object() : bj::object{});
+    return true;
+  }
+  if (method.starts_with("loginPty.") || method.starts_with("setupTokenPty.") ||
+      method.starts_with("duplexChannel.")) {
+    const Result<bool> taken = streams_.take(notification, dialect() == Dialect::c);
+    if (!taken) punish(taken.error().message);
+    return taken.value_or(false);
+  }
+  return false;
+}
+
+void Supervisor::unread(std::string_view why, std::string_view start_of_line) {
+  log(LogLevel::warn, "stdout",
+      "a line on its output is no message, " + std::string{why} + ": " + as_utf8(start_of_line));
+}
+
+void Supervisor::read_stderr(std::string_view line) {
+  if (may_log()) log(LogLevel::warn, "stderr", as_utf8(line));
+}
+
+bool Supervisor::may_log() {
+  const Clock::Steady now = clock_.steady();
+  if (now - log_second_ >= 1s) {
+    if (logged_in_second_ > log_lines_per_second_max) {
+      log(LogLevel::warn, "host",
+          std::to_string(logged_in_second_ - log_lines_per_second_max) + " lines were dropped");
+    }
+    log_second_ = now;
+    logged_in_second_ = 0;
+  }
+  return ++logged_in_second_ <= log_lines_per_second_max;
+}
+
+void Supervisor::log(LogLevel level, std::string source, std::string message, bj::object meta) {
+  services_.log(plugin_.id, {.level = level,
+                             .source = std::move(source),
+                             .message = std::string{clipped(message, log_line_max)},
+                             .meta = std::move(meta)});
+}
+
+}  // namespace berth::plugins

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "plugins/gate.hpp"
+#include "plugins/host.hpp"
+#include "plugins/routes.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace berth::plugins {
+
+// One plugin of the host: its worker, started again when it crashes, what is open with it, and the
+// answers to what it asks. Used through a shared_ptr, which every call keeps. One thread.
+class Supervisor final : public Peer, public StderrReader {
+ public:
+  Supervisor(asio::any_io_executor executor, const HostConfig& config, HostServices& services,
+             Clock& clock, Random& random, InstalledPlugin plugin, std::optional<WorkerUser> user);
+  ~Supervisor() override;
+
+  const InstalledPlugin& plugin() const { return plugin_; }
+  const std::optional<WorkerUser>& user() const { return user_; }
+  PluginStatus status() const;
+  bool is_running() const { return state_ == WorkerState::running; }
+  bool advertises(const std::string& method) const { return methods_.contains(method); }
+  Dialect dialect() const { return dialect_of(methods_); }
+
+  // Running and told its configs, or the error, which is also its state.
+  Task<> start();
+  Task<> stop();
+  // Until it runs, a little while.
+  Task<> ready();
+
+  asio::awaitable<CallResult> call(PluginCall call);
+  Task<> config_changed(core::CompanyId company, bj::object config);
+  StreamRoutes& streams() { return streams_; }
+  // Ends the worker for what it did; it is started again as after a crash.
+  void punish(std::string why);
+
+  asio::awaitable<Reply> answer(Request request) override;
+  bool hear(Notification notification) override;
+  void unread(std::string_view why, std::string_view start_of_line) override;
+  void read_stderr(std::string_view line) override;
+
+ private:
+  void enter(WorkerState state, std::string reason);
+  Task<> launch();
+  Task<> greet();
+  Task<> send_configs();
+  Task<> send_config(core::CompanyId company, bj::object config);
+  Task<> watch();
+  Task<> bury();
+  std::chrono::milliseconds next_delay();
+  bool may_log();
+  void log(LogLevel level, std::string source, std::string message, bj::object meta = {});
+
+  asio::any_io_executor executor_;
+  const HostConfig& config_;
+  HostServices& services_;
+  Clock& clock_;
+  Random& random_;
+  InstalledPlugin plugin_;
+  std::optional<WorkerUser> user_;
+
+  WorkerState state_ = WorkerState::stopped;
+  std::string reason_;
+  std::shared_ptr<Worker> worker_;
+  std::set<std::string> methods_;
+  int crashes_ = 0;
+  std::optional<Clock::Steady> running_since_;
+  std::optional<Time> running_since_time_;
+  bool stopping_ = false;
+  int starting_ = 0;  // start() calls that are under way
+
+  OpenInvocations invocations_;
+  OutputRoutes outputs_;
+  StreamRoutes streams_;
+  Clock::Steady log_second_{};
+  int logged_in_second_ = 0;
+  Waiters waiters_;
+  TaskGroup tasks_;
+};
+
+}  // namespace berth::plugins

@@ -1,0 +1,237 @@
+#include "plugins/worker.hpp"
+
+#include "base/files.hpp"
+#include "plugins/spawn.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+namespace berth::plugins {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t stderr_tail_max = 8'000;
+constexpr std::size_t stderr_line_max = 4'000;
+// After the end of the one, for the other: their order is the kernel's.
+constexpr auto last_words = 2s;
+
+Waiters::Moment in(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? "SIG" + std::to_string(number) : "SIG" + std::string{name};
+}
+
+WorkerExit exit_of(int status) {
+  WorkerExit exit;
+  if (WIFSIGNALED(status)) {
+    exit.signal = signal_name(WTERMSIG(status));
+  } else {
+    exit.code = WEXITSTATUS(status);
+  }
+  return exit;
+}
+
+}  // namespace
+
+std::string describe(const WorkerExit& exit) {
+  return "code=" + (exit.code ? std::to_string(*exit.code) : "null") +
+         ", signal=" + exit.signal.value_or("null");
+}
+
+Result<std::unique_ptr<Worker>> Worker::spawn(asio::any_io_executor executor,
+                                              const WorkerCommand& command,
+                                              const Launching& launching, Peer& peer,
+                                              StderrReader* reader, ChannelLimits limits) {
+  BERTH_TRY(Spawned made, spawn_program(command, launching));
+  return std::make_unique<Worker>(std::move(executor), std::move(made.out), std::move(made.in),
+                                  std::move(made.err), made.pid, peer, reader, limits);
+}
+
+Worker::Worker(asio::any_io_executor executor, Fd in, Fd out, Fd err, pid_t pid, Peer& peer,
+               StderrReader* reader, ChannelLimits limits)
+    : executor_(executor),
+      channel_(executor, std::move(in), std::move(out), peer, limits),
+      err_(executor, err.release()),
+      reader_(reader),
+      pid_(pid),
+      waiters_(executor),
+      tasks_(executor) {
+  tasks_.start("plugin.messages", read_messages());
+  tasks_.start("plugin.stderr", read_stderr());
+  tasks_.start("plugin.process", watch_process());
+}
+
+Worker::~Worker() {
+  if (!exit_) ::kill(pid_, SIGHUP);
+}
+
+std::string Worker::epitaph() const {
+  std::string text = exit_ ? "Worker process exited (" + describe(*exit_) + ")"
+                           : std::string{"Worker process was given up"};
+  if (reason_) text += ": " + *reason_;
+  if (!stderr_tail_.empty()) text += "\n\nWorker stderr:\n" + as_utf8(stderr_tail_);
+  return text;
+}
+
+Task<> Worker::read_messages() {
+  const Result<> outcome = co_await channel_.run();
+  messages_ended_ = true;
+  waiters_.ring();
+  if (!outcome) {
+    kill(outcome.error().message);
+    co_return Result<>{};
+  }
+  // Who has closed its output can answer nothing any more; most have just ended.
+  BERTH_CO_TRY(const bool gone, co_await wait_exit(last_words));
+  if (!gone) kill("it closed its output and went on running");
+  co_return Result<>{};
+}
+
+Task<> Worker::read_stderr() {
+  std::array<char, 16 << 10> buffer{};
+  while (true) {
+    const auto [error, size] =
+        co_await err_.async_read_some(asio::buffer(buffer), asio::as_tuple(asio::use_awaitable));
+    if (error) break;
+    const std::string_view bytes{buffer.data(), size};
+    stderr_tail_.append(bytes);
+    if (stderr_tail_.size() > stderr_tail_max) {
+      stderr_tail_.erase(0, stderr_tail_.size() - stderr_tail_max);
+    }
+    for (const char c : bytes) {
+      if (c != '\n') stderr_line_ += c;
+      if (c != '\n' && stderr_line_.size() < stderr_line_max) continue;
+      if (reader_ != nullptr && !stderr_line_.empty()) reader_->read_stderr(stderr_line_);
+      stderr_line_.clear();
+    }
+  }
+  if (reader_ != nullptr && !stderr_line_.empty()) reader_->read_stderr(stderr_line_);
+  stderr_ended_ = true;
+  waiters_.ring();
+  co_return Result<>{};
+}
+
+Task<> Worker::watch_process() {
+  Fd process{static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0))};
+  if (!process) co_return io_failure("open process", std::to_string(pid_), errno);
+  asio::posix::stream_descriptor ended{executor_, process.release()};
+  int status = 0;
+  while (true) {
+    const auto [error] = co_await ended.async_wait(asio::posix::descriptor_base::wait_read,
+                                                   asio::as_tuple(asio::use_awaitable));
+    const pid_t waited = ::waitpid(pid_, &status, WNOHANG);
+    if (waited != 0 || error) break;
+  }
+  exit_ = exit_of(status);
+  // What is still in the pipes is read; an end that never comes, because somebody else holds them,
+  // is not waited for.
+  const auto read = [this] { return messages_ended_ && stderr_ended_; };
+  waiters_.ring();
+  BERTH_CO_DO(co_await waiters_.wait_for(read, in(last_words)));
+  channel_.close(epitaph());
+  boost::system::error_code ignored;
+  err_.close(ignored);
+  co_return Result<>{};
+}
+
+Task<bool> Worker::wait_exit(std::chrono::milliseconds limit) {
+  BERTH_CO_DO(co_await waiters_.wait_for([this] { return exit_.has_value(); }, in(limit)));
+  co_return exit_.has_value();
+}
+
+Task<WorkerExit> Worker::ended() {
+  const auto over = [this] { return exit_ && messages_ended_ && stderr_ended_; };
+  BERTH_CO_DO(co_await waiters_.wait_for(over));
+  co_return *exit_;
+}
+
+Task<WorkerExit> Worker::stop(StopTimes times) {
+  if (!exit_) {
+    CallOptions options{.deadline = times.shutdown};
+    co_await channel_.call("shutdown", bj::object{}, std::move(options));
+    BERTH_CO_TRY(bool gone, co_await wait_exit(times.exit));
+    if (!gone) {
+      signal(SIGTERM);
+      BERTH_CO_TRY(gone, co_await wait_exit(times.terminate));
+    }
+    if (!gone) {
+      kill("it did not stop");
+      BERTH_CO_TRY(gone, co_await wait_exit(times.kill));
+    }
+    if (!gone) signal(SIGKILL);
+  }
+  co_return co_await ended();
+}
+
+void Worker::kill(std::string why) {
+  if (exit_) return;
+  if (!reason_) reason_ = std::move(why);
+  signal(SIGHUP);
+}
+
+void Worker::signal(int number) const {
+  if (!exit_) ::kill(pid_, number);  // not waited for yet, so the pid is still its own
+}
+
+Task<> Worker::close() {
+  kill("the server let go of it");
+  BERTH_CO_DO(co_await ended());
+  BERTH_CO_DO(co_await channel_.drain());
+  co_return co_await tasks_.stop();
+}
+
+Task<Greeting> initialize(Worker& worker, const Manifest& manifest, const InstanceFacts& instance,
+                          std::chrono::milliseconds deadline) {
+  bj::object params{
+      {"manifest", manifest.document},
+      {"config", bj::object{}},
+      {"instanceInfo", bj::object{{"instanceId", instance.instance_id},
+                                  {"hostVersion", instance.host_version},
+                                  {"deploymentMode", instance.deployment_mode},
+                                  {"deploymentExposure", instance.deployment_exposure}}},
+      {"apiVersion", 1},
+      {"databaseNamespace", nullptr}};
+  CallOptions options{.deadline = deadline};
+  const CallResult result =
+      co_await worker.channel().call("initialize", std::move(params), std::move(options));
+  if (!result) {
+    // The channel ends a little before the process: its last words say more than its silence.
+    if (result.error().cause == CallFailure::Cause::gone) {
+      BERTH_CO_DO(co_await worker.ended());
+      co_return fail(Errc::plugin_unavailable, "initialize: " + worker.epitaph());
+    }
+    co_return std::unexpected(to_error(result.error(), "initialize"));
+  }
+  const bj::object* answer = result->if_object();
+  const bj::value* ok = answer == nullptr ? nullptr : answer->if_contains("ok");
+  if (ok == nullptr || !ok->is_bool() || !ok->get_bool()) {
+    co_return fail(Errc::plugin_protocol, "initialize: the worker did not answer {\"ok\":true}");
+  }
+  Greeting greeting;
+  const bj::value* methods = answer->if_contains("supportedMethods");
+  if (methods == nullptr || !methods->is_array()) co_return greeting;
+  for (const bj::value& method : methods->get_array()) {
+    if (method.is_string()) greeting.methods.emplace(method.get_string());
+  }
+  co_return greeting;
+}
+
+Dialect dialect_of(const std::set<std::string>& methods) {
+  if (methods.contains("loginPtyOpen")) return Dialect::c;
+  if (!methods.contains("setupTokenPtyOpen")) return Dialect::c;
+  return methods.contains("duplexChannelOpen") ? Dialect::b : Dialect::a;
+}
+
+}  // namespace berth::plugins
