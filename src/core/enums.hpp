@@ -39,9 +39,6 @@ BOOST_DEFINE_ENUM_CLASS(EventStream, system, stdout_, stderr_)
 BOOST_DEFINE_ENUM_CLASS(EventLevel, debug, info, warn, error)
 
 BOOST_DEFINE_ENUM_CLASS(TemplateKind, snapshot, image, provider_template, unknown)
-BOOST_DEFINE_ENUM_CLASS(TemplateStatus, active, superseded, revoked, failed)
-BOOST_DEFINE_ENUM_CLASS(SetupSessionStatus, starting, waiting_for_user, capturing, promoted,
-                        cancelled, timed_out, failed)
 BOOST_DEFINE_ENUM_CLASS(SetupConnection, ssh, browser_terminal, unknown)
 
 BOOST_DEFINE_ENUM_CLASS(DeleteBlocked, managed_local, instance_default, reusable_sandbox_lease,

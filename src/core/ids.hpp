@@ -20,6 +20,8 @@ struct WorkspaceTag   { static constexpr auto noun = "workspace"; };
 struct IssueTag       { static constexpr auto noun = "issue"; };
 struct NodeTag        { static constexpr auto noun = "node"; };
 struct PluginTag      { static constexpr auto noun = "plugin"; };
+struct TemplateTag    { static constexpr auto noun = "template"; };
+struct SetupTag       { static constexpr auto noun = "setup session"; };
 // clang-format on
 
 using CompanyId = Id<CompanyTag>;
@@ -37,5 +39,7 @@ using WorkspaceId = Id<WorkspaceTag>;
 using IssueId = Id<IssueTag>;
 using NodeId = Id<NodeTag>;
 using PluginId = Id<PluginTag>;
+using TemplateId = Id<TemplateTag>;
+using SetupSessionId = Id<SetupTag>;
 
 }  // namespace berth::core

@@ -43,10 +43,14 @@ struct Teardown {
   std::optional<std::string> plugin_version = {};
   bj::object config = {};                        // secret ids, never values
   std::optional<std::string> state_folder = {};  // of the keeper, below the node's folder of states
+  std::optional<TemplateId> template_id = {};    // what its sandbox started from
+  // Somebody works with it who is no run: a restart of the server does not end it.
+  std::optional<bool> kept = {};
 
   friend bool operator==(const Teardown&, const Teardown&) = default;
 };
-BOOST_DESCRIBE_STRUCT(Teardown, (), (plugin_id, plugin_version, config, state_folder))
+BOOST_DESCRIBE_STRUCT(Teardown, (),
+                      (plugin_id, plugin_version, config, state_folder, template_id, kept))
 
 // A lease as the store keeps it: what the API shows, and what only the engine needs to end it.
 struct LeaseRecord : Lease {

@@ -61,6 +61,30 @@ constexpr Step<S, SE> sandbox_table[] = {
     {S::destroying, SE::vanished, S::destroyed},  // gone is what was wanted
 };
 
+using T = TemplateState;
+using TE = TemplateEvent;
+constexpr Step<T, TE> template_table[] = {
+    {T::capturing, TE::captured, T::ready},
+    {T::capturing, TE::delete_begun, T::deleting},
+    {T::ready, TE::delete_begun, T::deleting},
+    {T::deleting, TE::deleted, T::deleted},
+};
+
+using U = SetupState;
+using UE = SetupEvent;
+constexpr Step<U, UE> setup_table[] = {
+    {U::starting, UE::opened, U::waiting_for_user},
+    {U::starting, UE::cancelled, U::cancelled},
+    {U::starting, UE::expired, U::timed_out},
+    {U::starting, UE::failed, U::failed},
+    {U::waiting_for_user, UE::capture_begun, U::capturing},
+    {U::waiting_for_user, UE::cancelled, U::cancelled},
+    {U::waiting_for_user, UE::expired, U::timed_out},
+    {U::waiting_for_user, UE::failed, U::failed},             // its sandbox is gone
+    {U::capturing, UE::capture_failed, U::waiting_for_user},  // the user's work is not lost
+    {U::capturing, UE::promoted, U::promoted},
+};
+
 template <class State, class Event>
 Result<State> look_up(std::span<const Step<State, Event>> table, State from, Event on) {
   const auto step =
@@ -86,6 +110,12 @@ std::span<const Step<LeaseState, LeaseEvent>> lease_steps() {
 std::span<const Step<SandboxState, SandboxEvent>> sandbox_steps() {
   return sandbox_table;
 }
+std::span<const Step<TemplateState, TemplateEvent>> template_steps() {
+  return template_table;
+}
+std::span<const Step<SetupState, SetupEvent>> setup_steps() {
+  return setup_table;
+}
 
 Result<RunState> advance(RunState from, RunEvent on) {
   return look_up(run_steps(), from, on);
@@ -96,6 +126,12 @@ Result<LeaseState> advance(LeaseState from, LeaseEvent on) {
 Result<SandboxState> advance(SandboxState from, SandboxEvent on) {
   return look_up(sandbox_steps(), from, on);
 }
+Result<TemplateState> advance(TemplateState from, TemplateEvent on) {
+  return look_up(template_steps(), from, on);
+}
+Result<SetupState> advance(SetupState from, SetupEvent on) {
+  return look_up(setup_steps(), from, on);
+}
 
 bool is_final(RunState state) {
   return leads_nowhere(run_steps(), state);
@@ -105,6 +141,12 @@ bool is_final(LeaseState state) {
 }
 bool is_final(SandboxState state) {
   return leads_nowhere(sandbox_steps(), state);
+}
+bool is_final(TemplateState state) {
+  return leads_nowhere(template_steps(), state);
+}
+bool is_final(SetupState state) {
+  return leads_nowhere(setup_steps(), state);
 }
 
 LeaseEvent release_event(RunState run) {

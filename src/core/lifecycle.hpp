@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <span>
 
-// The life of a run, a lease and a sandbox, as tables. What is absent is a conflict; no state is
-// compared elsewhere to decide what may follow.
+// The lives of runs, leases, sandboxes, templates and setup sessions, as tables. What is absent is
+// a conflict; no state is compared elsewhere to decide what may follow.
 namespace berth::core {
 
 template <class State, class Event>
@@ -34,18 +34,33 @@ BOOST_DEFINE_ENUM_CLASS(SandboxState, creating, idle, leased, destroying, destro
 BOOST_DEFINE_ENUM_CLASS(SandboxEvent, created, claimed, given_back, destroy_begun, destroyed,
                         vanished)
 
+// `capturing` is the intention; one that could not be captured is deleted like any other.
+BOOST_DEFINE_ENUM_CLASS(TemplateState, capturing, ready, deleting, deleted)
+BOOST_DEFINE_ENUM_CLASS(TemplateEvent, captured, delete_begun, deleted)
+
+BOOST_DEFINE_ENUM_CLASS(SetupState, starting, waiting_for_user, capturing, promoted, cancelled,
+                        timed_out, failed)
+BOOST_DEFINE_ENUM_CLASS(SetupEvent, opened, capture_begun, capture_failed, promoted, cancelled,
+                        expired, failed)
+
 std::span<const Step<RunState, RunEvent>> run_steps();
 std::span<const Step<LeaseState, LeaseEvent>> lease_steps();
 std::span<const Step<SandboxState, SandboxEvent>> sandbox_steps();
+std::span<const Step<TemplateState, TemplateEvent>> template_steps();
+std::span<const Step<SetupState, SetupEvent>> setup_steps();
 
 Result<RunState> advance(RunState from, RunEvent on);
 Result<LeaseState> advance(LeaseState from, LeaseEvent on);
 Result<SandboxState> advance(SandboxState from, SandboxEvent on);
+Result<TemplateState> advance(TemplateState from, TemplateEvent on);
+Result<SetupState> advance(SetupState from, SetupEvent on);
 
 // Nothing follows: no owner is needed any more.
 bool is_final(RunState state);
 bool is_final(LeaseState state);
 bool is_final(SandboxState state);
+bool is_final(TemplateState state);
+bool is_final(SetupState state);
 
 // How the lease of a run ends: cancelled gives expired, failed and timed out give failed, all else
 // gives released.

@@ -81,6 +81,36 @@ const Life<SandboxState, SandboxEvent>& sandbox_life() {
   return life;
 }
 
+const Life<TemplateState, TemplateEvent>& template_life() {
+  using S = TemplateState;
+  using E = TemplateEvent;
+  static const Life<S, E> life = {
+      {S::capturing, {{E::captured, S::ready}, {E::delete_begun, S::deleting}}},
+      {S::ready, {{E::delete_begun, S::deleting}}},
+      {S::deleting, {{E::deleted, S::deleted}}},
+  };
+  return life;
+}
+
+const Life<SetupState, SetupEvent>& setup_life() {
+  using S = SetupState;
+  using E = SetupEvent;
+  static const Life<S, E> life = {
+      {S::starting,
+       {{E::opened, S::waiting_for_user},
+        {E::cancelled, S::cancelled},
+        {E::expired, S::timed_out},
+        {E::failed, S::failed}}},
+      {S::waiting_for_user,
+       {{E::capture_begun, S::capturing},
+        {E::cancelled, S::cancelled},
+        {E::expired, S::timed_out},
+        {E::failed, S::failed}}},
+      {S::capturing, {{E::capture_failed, S::waiting_for_user}, {E::promoted, S::promoted}}},
+  };
+  return life;
+}
+
 // One machine as the tests below need it.
 template <class StateType, class EventType, const Life<StateType, EventType>& (*life)(),
           StateType first_state>
@@ -93,6 +123,9 @@ struct Machine {
 using RunMachine = Machine<RunState, RunEvent, run_life, RunState::queued>;
 using LeaseMachine = Machine<LeaseState, LeaseEvent, lease_life, LeaseState::acquiring>;
 using SandboxMachine = Machine<SandboxState, SandboxEvent, sandbox_life, SandboxState::creating>;
+using TemplateMachine =
+    Machine<TemplateState, TemplateEvent, template_life, TemplateState::capturing>;
+using SetupMachine = Machine<SetupState, SetupEvent, setup_life, SetupState::starting>;
 
 // Everything that can follow, in any number of steps.
 template <class State, class Event>
@@ -112,7 +145,8 @@ std::set<State> reachable_from(State from) {
 
 template <class M>
 class Lifecycle : public testing::Test {};
-using Machines = testing::Types<RunMachine, LeaseMachine, SandboxMachine>;
+using Machines =
+    testing::Types<RunMachine, LeaseMachine, SandboxMachine, TemplateMachine, SetupMachine>;
 TYPED_TEST_SUITE(Lifecycle, Machines);
 
 TYPED_TEST(Lifecycle, AcceptsExactlyTheStepsOfTheDesign) {
@@ -190,6 +224,8 @@ TEST(LifecycleSteps, NameEachStepOnce) {
   check(run_steps(), run_life());
   check(lease_steps(), lease_life());
   check(sandbox_steps(), sandbox_life());
+  check(template_steps(), template_life());
+  check(setup_steps(), setup_life());
 }
 
 TEST(RunLifecycle, FinalStatesAreTheFiveWaysToEnd) {

@@ -59,6 +59,9 @@ class Checked {
     if (config_.image && config_.image->empty()) {
       wrong("image", "must be 'host', or the name or digest of an image");
     }
+    if (config_.template_ && config_.template_->empty()) {
+      wrong("template", "must be the name or id of a template");
+    }
     if (config_.workdir && !is_clean_path(*config_.workdir)) {
       wrong("workdir", "must be an absolute path of the sandbox without '..'");
     }
@@ -160,6 +163,8 @@ bj::object linux_config_schema() {
   cpus["maximum"] = cpus_high;
   cpus["description"] = "Processors, also parts of one";
   properties.at("image").as_object()["default"] = "host";
+  properties.at("template").as_object()["description"] =
+      "A captured sandbox to start from, by name or id; the image is then the one below it";
   properties.erase("provider");
   schema["additionalProperties"] = false;
   schema["$defs"] = std::move(components);

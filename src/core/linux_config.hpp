@@ -25,10 +25,12 @@ struct LinuxEgress {
 BOOST_DESCRIBE_STRUCT(LinuxEgress, (), (allow, deny, log))
 
 // What is absent is as the sandbox has it by itself.
-// itself.
 struct LinuxConfig {
   std::optional<std::string> provider;
   std::optional<std::string> image;  // "host", a name or a digest
+  // The name or id of a template to start from. What it was captured on is below it; `image` is
+  // not looked at then.
+  std::optional<std::string> template_;
   std::optional<std::int64_t> memory_mb;
   std::optional<std::int64_t> swap_mb;
   std::optional<std::int64_t> pids;
@@ -51,10 +53,10 @@ struct LinuxConfig {
   std::optional<bool> archive_on_release;
 };
 BOOST_DESCRIBE_STRUCT(LinuxConfig, (),
-                      (provider, image, memory_mb, swap_mb, pids, cpus, cpu_weight, disk_mb, inodes,
-                       open_files, timeout_ms, network, egress, min_isolation, reuse_lease, workdir,
-                       user, allow, pool_size, pool_age_minutes, stream_run_logs,
-                       archive_on_release))
+                      (provider, image, template_, memory_mb, swap_mb, pids, cpus, cpu_weight,
+                       disk_mb, inodes, open_files, timeout_ms, network, egress, min_isolation,
+                       reuse_lease, workdir, user, allow, pool_size, pool_age_minutes,
+                       stream_run_logs, archive_on_release))
 
 inline constexpr std::string_view linux_provider = "linux";
 

@@ -31,7 +31,8 @@ TEST(LinuxConfig, AsksForTheHostImageAndNoReuseWhenNothingIsGiven) {
 }
 
 TEST(LinuxConfig, StoresWhatWasGivenAndReadsItBackTheSame) {
-  const bj::object given = json(R"({"provider": "linux", "image": "debian", "memoryMb": 512,
+  const bj::object given = json(R"({"provider": "linux", "image": "debian",
+      "template": "with-node", "memoryMb": 512,
       "swapMb": 0, "pids": 64, "cpus": 1.5, "cpuWeight": 50, "diskMb": 100, "inodes": 5000,
       "openFiles": 256, "timeoutMs": 1000, "network": "none", "minIsolation": "standard",
       "egress": {"allow": ["example.org"], "log": "denied"}, "reuseLease": true, "workdir": "/work",
@@ -56,6 +57,7 @@ TEST(LinuxConfig, NamesEveryWrongFieldByItsPath) {
   EXPECT_EQ(wrong_in(R"({"workdir": "work"})"), List{"/config/workdir"});
   EXPECT_EQ(wrong_in(R"({"workdir": "/work/.."})"), List{"/config/workdir"});
   EXPECT_EQ(wrong_in(R"({"image": ""})"), List{"/config/image"});
+  EXPECT_EQ(wrong_in(R"({"template": ""})"), List{"/config/template"});
 }
 
 TEST(LinuxConfig, RefusesWhatContradictsItself) {

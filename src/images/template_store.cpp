@@ -46,10 +46,13 @@ Result<TemplateStore> TemplateStore::open(const std::string& folder, const Image
 // What the template will be, and whether it may be made.
 Result<Template> TemplateStore::described(const CaptureRequest& request) const {
   BERTH_DO(check_name(request.name));
+  if (request.id && !is_uuid(*request.id)) {
+    return fail(Errc::validation_failed, in_quotes(*request.id) + " is no id of a template");
+  }
   BERTH_TRY(const Image base, images_.find(request.base_image));
   SystemRandom random;
   const Time now = SystemClock{}.now();
-  Template made{.id = make_uuid(random, now),
+  Template made{.id = request.id.value_or(make_uuid(random, now)),
                 .name = request.name,
                 .base_image = base.digest,
                 .parent = request.parent,
@@ -77,6 +80,7 @@ Result<Template> TemplateStore::described(const CaptureRequest& request) const {
 
 Result<Template> TemplateStore::capture(int upper, const CaptureRequest& request,
                                         const ProgressSink& progress) const {
+  if (request.id && is_uuid(*request.id) && folder_.contains(*request.id)) return read(*request.id);
   BERTH_TRY(Template made, described(request));
   BERTH_DO(folder_.sweep());
   BERTH_TRY(Draft draft, folder_.make_draft());

@@ -29,6 +29,7 @@ BOOST_DESCRIBE_STRUCT(Template, (),
                       (id, name, base_image, parent, depth, bytes, entries, created_at))
 
 struct CaptureRequest {
+  std::optional<std::string> id = {};  // absent: one is made. Capturing it again finds it
   std::string name;
   std::string base_image;                  // digest, or "host"
   std::optional<std::string> parent = {};  // the template that the sandbox was started from

@@ -22,6 +22,10 @@ constexpr char plugins[] = {
 #embed "migrations/0003_plugins.sql"
 };
 
+constexpr char setup_sessions[] = {
+#embed "migrations/0004_setup_sessions.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -31,6 +35,7 @@ constexpr std::array known_migrations{
     Migration{1, "foundation", text_of(foundation)},
     Migration{2, "runs", text_of(runs)},
     Migration{3, "plugins", text_of(plugins)},
+    Migration{4, "setup_sessions", text_of(setup_sessions)},
 };
 
 constexpr std::string_view record_table = R"sql(

@@ -84,6 +84,15 @@ Result<bool> fence_node(Session& session, const core::Node& seen, Time now) {
       " where node_id = $1 and parked_at is null and (lease_id is null and status = 'creating'"
       " or status = 'destroying') and status in (" +
       unfinished_states<core::SandboxState>() + ")";
+  // A step that it was in the middle of is looked at now; what only waits goes on waiting.
+  static constexpr std::string_view templates =
+      "update templates set next_attempt_at = $2, version = version + 1"
+      " where node_id = $1 and status in ('capturing', 'deleting')";
+  static constexpr std::string_view sessions =
+      "update setup_sessions set next_attempt_at = $2, version = version + 1"
+      " where node_id = $1 and status in ('starting', 'capturing')";
+  BERTH_DO(query(session, templates, seen.id, now));
+  BERTH_DO(query(session, sessions, seen.id, now));
   BERTH_DO(query(session, leases, seen.id, now));
   BERTH_DO(query(session, claims, seen.id));
   BERTH_DO(query(session, sandboxes, seen.id, now));

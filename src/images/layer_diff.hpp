@@ -1,0 +1,56 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::images {
+
+enum class LayerChange : std::uint8_t { added, changed, removed };
+enum class LayerEntry : std::uint8_t { file, directory, symbolic_link, other };
+
+// A path below "/" that is not as the layers below say.
+struct LayerDifference {
+  std::string path;
+  LayerChange change = LayerChange::added;
+  LayerEntry entry = LayerEntry::file;
+  std::uint64_t bytes = 0;
+};
+
+struct LayerDiff {
+  std::vector<LayerDifference> differences = {};
+  bool truncated = false;
+};
+
+// A file or folder that is there without a layer: what every sandbox is born with.
+struct BornWith {
+  std::string path;       // without the leading "/"
+  std::string text = {};  // of a file; empty for what is none, or is covered by a mount
+  bool is_file = false;
+};
+
+struct DiffRequest {
+  int upper = -1;              // what was written
+  std::vector<Fd> lower = {};  // the layers below, the uppermost first
+  std::vector<BornWith> born_with = {};
+  // Whether what it is born with lies in the upper layer itself, or below all layers.
+  enum class Birth { below, in_upper } birth = Birth::below;
+  std::set<std::string> own = {};  // folders that setup makes; they are nobody's change
+  std::size_t differences_max = 10'000;
+  std::size_t looks_max = 1'000'000;  // entries of the upper layer
+  std::size_t depth_max = 256;        // folders in folders
+};
+
+// What an upper layer adds to, changes in and removes from the layers below, in order of path. A
+// folder is told of only when it is new or stands where something else did. No link is followed and
+// other file systems are not entered. Blocks. The tree may change meanwhile; then the answer is of
+// something in between.
+Result<LayerDiff> diff_layers(const DiffRequest& request);
+
+}  // namespace berth::images

@@ -1,0 +1,147 @@
+#include "images/layer_diff.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace berth::images {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Layers as folders; `said` is the answer as a list of words: "+/a", "~/b", "-/c".
+class LayerDiffs : public testing::Test {
+ protected:
+  LayerDiffs() {
+    fs::create_directories(path("upper"));
+    fs::create_directories(path("lower"));
+  }
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  void write(const std::string& name, const std::string& text = "text") {
+    fs::create_directories(fs::path{path(name)}.parent_path());
+    std::ofstream{path(name)} << text;
+  }
+  bool white_out(const std::string& name) {
+    fs::create_directories(fs::path{path(name)}.parent_path());
+    return ::mknod(path(name).c_str(), S_IFCHR | 0600, makedev(0, 0)) == 0;
+  }
+  // Where not even root may make a whiteout there is nothing to test.
+  bool make_opaque(const std::string& name) {
+    fs::create_directories(path(name));
+    return ::setxattr(path(name).c_str(), "user.overlay.opaque", "y", 1, 0) == 0;
+  }
+  Fd open(const std::string& name) {
+    return Fd{::open(path(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  }
+  std::vector<std::string> said(DiffRequest request) {
+    const Fd upper = open("upper");
+    request.upper = upper.get();
+    const auto diff = diff_layers(request);
+    EXPECT_TRUE(diff) << diff.error().message;
+    std::vector<std::string> out;
+    if (!diff) return out;
+    for (const LayerDifference& one : diff->differences) {
+      constexpr const char* signs[] = {"+", "~", "-"};
+      out.push_back(signs[static_cast<int>(one.change)] + one.path);
+    }
+    if (diff->truncated) out.emplace_back("...");
+    return out;
+  }
+  std::vector<std::string> said() {
+    DiffRequest request;
+    request.lower.push_back(open("lower"));
+    return said(std::move(request));
+  }
+
+  tests::TemporaryFolder folder_;
+};
+using List = std::vector<std::string>;
+
+TEST_F(LayerDiffs, TellNewFromChangedAndFromUntouched) {
+  write("lower/etc/old");
+  write("lower/etc/kept");
+  write("upper/etc/old", "another text");
+  write("upper/etc/new");
+  write("upper/opt/deep/file");
+  fs::copy_file(path("lower/etc/kept"), path("upper/etc/kept"));
+  struct stat was{};
+  ASSERT_EQ(::stat(path("lower/etc/kept").c_str(), &was), 0);
+  const timespec times[] = {was.st_atim, was.st_mtim};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path("upper/etc/kept").c_str(), times, 0), 0);
+  EXPECT_EQ(said(), (List{"+/etc/new", "~/etc/old", "+/opt", "+/opt/deep", "+/opt/deep/file"}));
+}
+
+TEST_F(LayerDiffs, SayThatAWhiteoutRemovesOnlyWhatIsThere) {
+  write("lower/gone/inside");
+  if (!white_out("upper/gone")) GTEST_SKIP() << "no whiteouts can be made here";
+  ASSERT_TRUE(white_out("upper/never"));
+  EXPECT_EQ(said(), List{"-/gone"});
+}
+
+TEST_F(LayerDiffs, SayWhatAnOpaqueFolderHides) {
+  write("lower/d/hidden");
+  write("lower/d/replaced", "was longer");
+  if (!make_opaque("upper/d")) GTEST_SKIP() << "the file system keeps no attributes of users";
+  write("upper/d/replaced");
+  EXPECT_EQ(said(), (List{"-/d/hidden", "~/d/replaced"}));
+}
+
+TEST_F(LayerDiffs, LookThroughSeveralLayersAndStopAtAWhiteoutInOne) {
+  write("lower/a");
+  write("lower/b");
+  fs::create_directories(path("middle"));
+  if (!white_out("middle/b")) GTEST_SKIP() << "no whiteouts can be made here";
+  write("upper/a", "changed");
+  write("upper/b", "new again");
+  DiffRequest request;
+  request.lower.push_back(open("middle"));
+  request.lower.push_back(open("lower"));
+  EXPECT_EQ(said(std::move(request)), (List{"~/a", "+/b"}));
+}
+
+TEST_F(LayerDiffs, ComparesWhatASandboxIsBornWithByItsText) {
+  write("upper/etc/passwd", "root\nme\n");
+  write("upper/etc/hosts", "localhost\n");
+  fs::create_symlink("usr/bin", path("upper/bin"));
+  fs::create_directories(path("upper/workspace"));
+  DiffRequest request;
+  request.birth = DiffRequest::Birth::in_upper;
+  request.born_with = {{.path = "etc"},
+                       {.path = "bin"},
+                       {.path = "etc/passwd", .text = "root\n", .is_file = true},
+                       {.path = "etc/hosts", .text = "localhost\n", .is_file = true},
+                       {.path = "home"}};
+  request.own = {"workspace"};
+  EXPECT_EQ(said(std::move(request)), (List{"~/etc/passwd", "-/home"}));
+}
+
+TEST_F(LayerDiffs, StopAtTheirLimitAndSaySo) {
+  for (int i = 0; i < 8; ++i) write("upper/f" + std::to_string(i));
+  DiffRequest request;
+  request.differences_max = 3;
+  EXPECT_EQ(said(std::move(request)), (List{"+/f0", "+/f1", "+/f2", "..."}));
+  std::string deep = "upper";
+  for (int i = 0; i < 6; ++i) deep += "/d";
+  fs::create_directories(path(deep));
+  DiffRequest shallow;
+  shallow.depth_max = 3;
+  EXPECT_EQ(said(std::move(shallow)).back(), "...");
+}
+
+TEST_F(LayerDiffs, FollowNoLink) {
+  write("outside/secret");
+  fs::create_directory_symlink(path("outside"), path("upper/link"));
+  EXPECT_EQ(said(), List{"+/link"});
+}
+
+}  // namespace
+}  // namespace berth::images

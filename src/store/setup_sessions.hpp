@@ -1,0 +1,32 @@
+#pragma once
+
+#include "core/access.hpp"
+#include "core/setup_session.hpp"
+#include "store/mapping.hpp"
+
+namespace berth::store {
+
+template <>
+inline constexpr std::string_view table_of<core::SetupSession> = "setup_sessions";
+
+// `conflict` while another session of the environment is not over.
+Result<> insert_setup_session(Session& session, const core::SetupSession& started);
+Result<Stored<core::SetupSession>> find_setup_session(Session& session, const core::Reach& reach,
+                                                      const core::SetupSessionId& id);
+// The one that was started last, over or not.
+Result<std::optional<Stored<core::SetupSession>>> latest_setup_session(
+    Session& session, const core::EnvironmentId& environment);
+
+// The state that follows, and when the sweeper looks: when the session expires. `conflict` when the
+// event does not follow, or somebody was faster.
+Result<Stored<core::SetupSession>> move_setup_session(Session& session,
+                                                      Stored<core::SetupSession> row,
+                                                      core::SetupEvent event, Time now);
+Result<Stored<core::SetupSession>> update_setup_session(Session& session,
+                                                        Stored<core::SetupSession> row, Time now);
+// What the sweeper has to look at: sessions whose time is over, and those that a fenced node has
+// left in the middle of a step.
+Result<std::vector<Stored<core::SetupSession>>> due_setup_sessions(Session& session, Time now,
+                                                                   std::int64_t limit);
+
+}  // namespace berth::store

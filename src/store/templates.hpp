@@ -1,0 +1,51 @@
+#pragma once
+
+#include "core/access.hpp"
+#include "core/template.hpp"
+#include "store/mapping.hpp"
+
+// Sandboxes that were captured. One that is deleted is found no more.
+namespace berth::store {
+
+template <>
+inline constexpr std::string_view table_of<core::Template> = "templates";
+
+struct TemplateFilter {
+  std::optional<core::TemplateState> status = {};
+  std::optional<core::EnvironmentId> environment_id = {};
+};
+
+// The intention, before anything is captured. `conflict` for a name that is taken.
+Result<> insert_template(Session& session, const core::Template& made);
+Result<Stored<core::Template>> find_template(Session& session, const core::Reach& reach,
+                                             const core::TemplateId& id);
+// By id or name.
+Result<Stored<core::Template>> find_named_template(Session& session, const core::CompanyId& company,
+                                                   std::string_view named);
+// Ordered by (created_at, id) descending.
+Result<Page<core::Template>> list_templates(Session& session, const core::CompanyId& company,
+                                            const TemplateFilter& filter, const PageRequest& page);
+
+// The template from which new sandboxes of the environment start.
+Result<std::optional<Stored<core::Template>>> active_template(
+    Session& session, const core::EnvironmentId& environment);
+// Of those that were active before, the one that was captured last.
+Result<std::optional<Stored<core::Template>>> superseded_template(
+    Session& session, const core::EnvironmentId& environment);
+
+// Who stands on a template: "template ...", "sandbox ...", "environment ...". At most ten.
+Result<std::vector<std::string>> users_of_template(Session& session, const core::Template& used);
+
+// As for sandboxes: the state that follows, and `conflict` when none does or somebody was faster.
+Result<Stored<core::Template>> move_template(Session& session, Stored<core::Template> row,
+                                             core::TemplateEvent event, Time now);
+Result<Stored<core::Template>> update_template(Session& session, Stored<core::Template> row,
+                                               Time now);
+
+// What the sweeper of this node has to look at, the longest overdue first: what it works with
+// itself, and what a node has left that is fenced or forgotten.
+Result<std::vector<Stored<core::Template>>> due_templates(Session& session,
+                                                          const core::NodeId& node, Time now,
+                                                          std::int64_t limit);
+
+}  // namespace berth::store
