@@ -1,6 +1,9 @@
 #include "drivers/plugin.hpp"
 
 #include "core/environment_config.hpp"
+#include "plugins/provider.hpp"
+
+#include <chrono>
 
 namespace berth::drivers {
 namespace {
@@ -14,55 +17,116 @@ std::unexpected<Error> unavailable(const LeaseFacts& lease) {
               "install the plugin " + config->plugin_key + ", or choose another environment");
 }
 
+std::string provider_name(core::DriverKind kind, const LeaseFacts& lease) {
+  if (kind == core::DriverKind::sandbox) return core::provider_of(lease.config);
+  const Result<core::PluginConfig> config = core::parse_plugin_config(lease.config);
+  return config ? config->driver_key : "plugin";
+}
+
+ProbeStep step_of(const Error& why) {
+  return {.name = "plugin",
+          .message = why.message,
+          .code = std::string{name_of(why.code)},
+          .remedy = why.remedy};
+}
+
+Acquired acquired_from(plugins::RemoteLease lease, std::string provider, bool resumed) {
+  return {.provider = std::move(provider),
+          .provider_lease_id = std::move(lease.provider_lease_id),
+          .metadata = std::move(lease.metadata),
+          .expires_at = lease.expires_at,
+          .resumed = resumed};
+}
+
 }  // namespace
 
 Task<ProbeReport> Plugin::probe(const AcquireRequest& request) {
-  const Error why = unavailable(request.lease).error();
-  const ProbeStep step{.name = "plugin",
-                       .message = why.message,
-                       .code = std::string{name_of(why.code)},
-                       .remedy = why.remedy};
-  co_return ProbeReport{
-      .driver = core::DriverKind::plugin, .summary = why.message, .steps = {step}};
+  Result<providers::Verdict> verdict = unavailable(request.lease);
+  const auto start = std::chrono::steady_clock::now();
+  if (remote_ != nullptr) verdict = co_await remote_->probe(request.lease);
+  if (!verdict) {
+    const ProbeStep step = step_of(verdict.error());
+    co_return ProbeReport{.driver = kind_, .summary = step.message, .steps = {step}};
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - start);
+  ProbeReport report{.ok = verdict->ok,
+                     .driver = kind_,
+                     .summary = verdict->summary,
+                     .details = std::move(verdict->details)};
+  report.steps.push_back({.name = "provider",
+                          .ok = verdict->ok,
+                          .duration_ms = took.count(),
+                          .message = verdict->summary});
+  for (ProbeStep& step : verdict->steps) report.steps.push_back(std::move(step));
+  co_return report;
 }
 
 Task<Acquired> Plugin::acquire(const AcquireRequest& request) {
-  co_return unavailable(request.lease);
+  if (remote_ == nullptr) co_return unavailable(request.lease);
+  const std::string provider = provider_name(kind_, request.lease);
+  if (request.reusable_id && remote_->may_reuse(request.lease.config)) {
+    const std::string id = *request.reusable_id;
+    Result<std::optional<plugins::RemoteLease>> resumed =
+        co_await remote_->resume(request.lease, id);
+    if (resumed && *resumed) co_return acquired_from(**std::move(resumed), provider, true);
+    if (!resumed) {
+      // What cannot be resumed must not be left either.
+      LeaseFacts old = request.lease.clone();
+      old.provider_lease_id = id;
+      BERTH_CO_DO(co_await remote_->destroy(old));
+    }
+  }
+  BERTH_CO_TRY(plugins::RemoteLease fresh, co_await remote_->acquire(request.lease));
+  co_return acquired_from(std::move(fresh), provider, false);
 }
 
-Task<Workspace> Plugin::realize(const LeaseFacts& lease,
-                                const std::optional<std::string>& /*wanted*/) {
-  co_return unavailable(lease);
+Task<Workspace> Plugin::realize(const LeaseFacts& lease, const std::optional<std::string>& wanted) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  co_return co_await remote_->realize(lease, wanted);
 }
 
-Task<Started> Plugin::start(const LeaseFacts& lease, const Command& /*command*/) {
-  co_return unavailable(lease);
+Task<Started> Plugin::start(const LeaseFacts& lease, const Command& command) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  co_return co_await remote_->start(lease, command);
 }
 
-Task<Ended> Plugin::follow(const LeaseFacts& lease, const std::string& /*exec_id*/,
-                           std::uint64_t /*offset*/, OutputTaker& /*taker*/) {
-  co_return unavailable(lease);
+Task<Ended> Plugin::follow(const LeaseFacts& lease, const std::string& exec_id,
+                           std::uint64_t offset, OutputTaker& taker) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  co_return co_await remote_->follow(lease, exec_id, offset, taker);
 }
 
-Task<> Plugin::send(const LeaseFacts& lease, const std::string& /*exec_id*/, Input /*input*/) {
-  co_return unavailable(lease);
+Task<> Plugin::send(const LeaseFacts& lease, const std::string& exec_id, Input input) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  co_return co_await remote_->send(lease, exec_id, std::move(input));
 }
 
-Task<> Plugin::cancel(const LeaseFacts& lease, const std::string& /*exec_id*/,
-                      std::int64_t /*grace_ms*/) {
-  co_return unavailable(lease);
+Task<> Plugin::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  co_return co_await remote_->cancel(lease, exec_id, grace_ms);
 }
 
-Task<> Plugin::renew(const LeaseFacts& lease, std::int64_t /*deadline_ms*/) {
-  co_return unavailable(lease);
+Task<> Plugin::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  co_return co_await remote_->renew(lease, deadline_ms);
 }
 
 Task<> Plugin::release(const LeaseFacts& lease, core::LeaseEvent /*how*/) {
-  co_return unavailable(lease);
+  if (remote_ == nullptr) co_return unavailable(lease);
+  BERTH_CO_DO(co_await remote_->release(lease));
+  co_return Result<>{};
 }
 
 Task<> Plugin::destroy(const LeaseFacts& lease) {
-  co_return unavailable(lease);
+  if (remote_ == nullptr) co_return unavailable(lease);
+  BERTH_CO_DO(co_await remote_->destroy(lease));
+  co_return Result<>{};
+}
+
+Task<> Plugin::close() {
+  if (remote_ == nullptr) co_return Result<>{};
+  co_return co_await remote_->close();
 }
 
 }  // namespace berth::drivers

@@ -2,12 +2,21 @@
 
 #include "drivers/driver.hpp"
 
+namespace berth::plugins {
+class RemoteProvider;
+}
+
 namespace berth::drivers {
 
-// Environments whose driver is a plugin. Every verb, also that of giving back, is refused as long
-// as no plugin runs: the refusal names the plugin that the config asks for. A probe reports it.
+// Environments in the hands of a plugin: those of driver `plugin`, and those of driver `sandbox`
+// whose provider is not built in. Without plugins every verb, also that of giving back, is refused,
+// and the refusal names the plugin that the config asks for; a probe reports it.
 class Plugin final : public Driver {
  public:
+  Plugin() = default;
+  // The provider must outlive this.
+  Plugin(plugins::RemoteProvider& remote, core::DriverKind kind) : remote_(&remote), kind_(kind) {}
+
   Task<ProbeReport> probe(const AcquireRequest& request) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
   Task<Workspace> realize(const LeaseFacts& lease,
@@ -21,6 +30,11 @@ class Plugin final : public Driver {
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
   Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
   Task<> destroy(const LeaseFacts& lease) override;
+  Task<> close() override;
+
+ private:
+  plugins::RemoteProvider* remote_ = nullptr;
+  core::DriverKind kind_ = core::DriverKind::plugin;
 };
 
 }  // namespace berth::drivers

@@ -4,8 +4,10 @@
 #include "core/capability.hpp"
 #include "execution/execution.hpp"
 #include "plugins/host.hpp"
+#include "plugins/terminal.hpp"
 #include "providers/provider.hpp"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +32,7 @@ struct AcquireFacts {
 };
 
 struct RemoteLease {
-  std::string provider_lease_id;
+  std::optional<std::string> provider_lease_id = {};  // always there for sandbox providers
   // What is stored with the lease: the provider's own under `providerMetadata`, and flat beside it
   // the config and the keys of the host, which no answer of a provider can overwrite.
   bj::object metadata = {};
@@ -78,69 +80,107 @@ enum class Addressing {
   plugin_key,    // driver `plugin`: {"pluginKey", "driverKey", "driverConfig"}
 };
 
-class ExecSpool;
-
 // Sandboxes of plugins. Every verb finds its plugin anew: the one that is pinned in the lease's
 // metadata, else the one that the config names. Secrets are put into the config for the call only.
 class RemoteProvider final : public execution::Execution {
  public:
+  using LeaseFacts = execution::LeaseFacts;
+
   RemoteProvider(Host& host, Addressing addressing);
   ~RemoteProvider() override;
 
   // Without a company: secrets are ids or what somebody has just typed.
   Task<ConfigVerdict> validate(bj::object config);
-  Task<providers::Verdict> probe(const execution::LeaseFacts& lease);
+  Task<providers::Verdict> probe(const LeaseFacts& lease);
 
-  Task<RemoteLease> acquire(const execution::LeaseFacts& lease, AcquireFacts facts = {});
+  Task<RemoteLease> acquire(const LeaseFacts& lease, AcquireFacts facts = {});
   // Nothing when the sandbox is gone, which is no error.
-  Task<std::optional<RemoteLease>> resume(const execution::LeaseFacts& lease,
-                                          std::string provider_lease_id);
-  Task<std::optional<Receipt>> release(const execution::LeaseFacts& lease);
-  Task<std::optional<Receipt>> destroy(const execution::LeaseFacts& lease);
+  Task<std::optional<RemoteLease>> resume(const LeaseFacts& lease, std::string provider_lease_id);
+  Task<std::optional<Receipt>> release(const LeaseFacts& lease);
+  Task<std::optional<Receipt>> destroy(const LeaseFacts& lease);
 
   // Fails closed: all false when the plugin is gone or has forgotten the driver.
-  core::SandboxCapabilities capabilities(const execution::LeaseFacts& lease,
-                                         core::LeasePolicy policy) const;
+  core::SandboxCapabilities capabilities(const LeaseFacts& lease, core::LeasePolicy policy) const;
   // Whether a lease of this config may be resumed: declared, advertised, and asked for.
   bool may_reuse(const bj::object& config) const;
 
-  Task<execution::Workspace> realize(const execution::LeaseFacts& lease,
+  Task<execution::Workspace> realize(const LeaseFacts& lease,
                                      const std::optional<std::string>& wanted) override;
-  Task<execution::Started> start(const execution::LeaseFacts& lease,
+  Task<execution::Started> start(const LeaseFacts& lease,
                                  const execution::Command& command) override;
-  Task<execution::Ended> follow(const execution::LeaseFacts& lease, const std::string& exec_id,
+  Task<execution::Ended> follow(const LeaseFacts& lease, const std::string& exec_id,
                                 std::uint64_t offset, execution::OutputTaker& taker) override;
-  Task<> send(const execution::LeaseFacts& lease, const std::string& exec_id,
-              execution::Input input) override;
-  Task<> cancel(const execution::LeaseFacts& lease, const std::string& exec_id,
+  Task<> send(const LeaseFacts& lease, const std::string& exec_id, execution::Input input) override;
+  // There is no message for it: what carries the command's mark in its environment is signalled by
+  // another command, and a result that does not come after that is not waited for.
+  Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
                 std::int64_t grace_ms) override;
-  Task<> renew(const execution::LeaseFacts& lease, std::int64_t deadline_ms) override;
+  Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
 
-  // By the plugin's own way where it has both directions, else with commands in the sandbox.
-  Task<Synced> sync_in(const execution::LeaseFacts& lease, std::vector<SyncOperation> operations);
-  Task<Synced> sync_out(const execution::LeaseFacts& lease, std::vector<SyncOperation> operations);
+  // By the plugin's own way where it has both directions, else with commands in the sandbox, which
+  // then needs sh, base64 and dd.
+  Task<Synced> sync_in(const LeaseFacts& lease, std::vector<SyncOperation> operations);
+  Task<Synced> sync_out(const LeaseFacts& lease, std::vector<SyncOperation> operations);
 
-  // Interactive setup and templates: results as the plugin gives them.
-  Task<bj::object> start_setup(const execution::LeaseFacts& lease, bj::object request);
-  Task<bj::object> read_setup(const execution::LeaseFacts& lease, bj::object request);
-  Task<bj::object> cancel_setup(const execution::LeaseFacts& lease, bj::object request);
-  Task<Template> capture_template(const execution::LeaseFacts& lease, bj::object request);
-  Task<bool> delete_template(const execution::LeaseFacts& lease, Template which,
+  // Interactive setup and templates: requests beyond the common fields, and results, as they are.
+  Task<bj::object> start_setup(const LeaseFacts& lease, bj::object request);
+  Task<bj::object> read_setup(const LeaseFacts& lease, bj::object request);
+  Task<bj::object> cancel_setup(const LeaseFacts& lease, bj::object request);
+  Task<Template> capture_template(const LeaseFacts& lease, bj::object request);
+  Task<bool> delete_template(const LeaseFacts& lease, Template which,
                              std::optional<std::string> reason);
 
-  // Waits for the commands that still run to be given up.
+  // One login of `claude` or `codex` in the sandbox, on a terminal.
+  Task<std::shared_ptr<Terminal>> open_login(const LeaseFacts& lease, LoginCommand command);
+  // A command whose input and output are one stream of bytes.
+  Task<std::shared_ptr<Terminal>> open_duplex(const LeaseFacts& lease,
+                                              std::vector<std::string> argv);
+
+  // Lets go of the commands that still run; they are lost.
   Task<> close();
 
  private:
   struct Place;
-  struct Running;
+  class Running;
+  struct Output {
+    std::int64_t exit_code = -1;
+    std::string out = {};
+    std::string err = {};
+  };
 
   Result<DriverPlace> find(const bj::object& config, const bj::object& metadata) const;
-  Result<Place> place_of(const execution::LeaseFacts& lease) const;
+  Task<Place> place_of(const LeaseFacts& lease) const;
+  std::chrono::milliseconds deadline_of(const Place& place) const;
+  Task<bj::value> ask(const Place& place, std::string method, bj::object more) const;
+  Task<bj::object> ask_object(const LeaseFacts& lease, std::string method, bj::object more) const;
+  Task<std::optional<Receipt>> give_back(const LeaseFacts& lease, std::string method);
+  Task<RemoteLease> lease_from(const Place& place, const LeaseFacts& lease, bj::value answer) const;
+
+  // What commands of the lease said goes with it.
+  Result<> forget(const LeaseFacts& lease);
+  std::string folder_of(const LeaseFacts& lease) const;
+  Result<std::string> folder_of(const LeaseFacts& lease, const std::string& exec_id) const;
+  Task<> execute(std::shared_ptr<Running> running, std::shared_ptr<Supervisor> plugin,
+                 PluginCall call);
+  Task<Output> run_small(const Place& place, std::string script, std::vector<std::string> args,
+                         std::string input) const;
+  Task<std::string> must_run(const Place& place, std::string_view script,
+                             std::vector<std::string> args, std::string input) const;
+  Task<> signal_marked(const Place& place, const std::string& mark, std::string_view signal) const;
+
+  Task<Synced> sync(const LeaseFacts& lease, std::string method,
+                    const std::vector<SyncOperation>& operations);
+  Task<Synced> push(const Place& place, const SyncFile& file) const;
+  Task<Synced> push_file(const Place& place, const std::string& source, const std::string& target,
+                         std::optional<int> mode) const;
+  Task<Synced> pull(const Place& place, const SyncFile& file) const;
+  Task<Synced> pull_file(const Place& place, const std::string& source,
+                         const std::string& target) const;
+  Task<> run_after(const Place& place, const std::vector<SyncCommand>& commands) const;
 
   Host& host_;
   Addressing addressing_;
-  std::map<std::string, std::shared_ptr<Running>> running_;  // by lease and exec id
+  std::map<std::string, std::shared_ptr<Running>> running_;  // by folder
   TaskGroup tasks_;
 };
 

@@ -1,0 +1,391 @@
+#include "plugins/provider.hpp"
+
+#include "core/environment_config.hpp"
+#include "plugins/provider_place.hpp"
+#include "plugins/remote_config.hpp"
+#include "providers/metadata.hpp"
+
+#include <algorithm>
+
+namespace berth::plugins {
+namespace {
+
+using namespace std::chrono_literals;
+using execution::LeaseFacts;
+using providers::is_true_at;
+using providers::text_at;
+
+constexpr std::chrono::milliseconds default_deadline = 30s;
+constexpr std::chrono::milliseconds probe_deadline = 120s;
+constexpr std::chrono::milliseconds margin = 30s;  // of the call over what it does
+
+std::vector<std::string> texts_at(const bj::object& object, std::string_view key) {
+  std::vector<std::string> all;
+  const bj::value* list = object.if_contains(key);
+  if (list == nullptr || !list->is_array()) return all;
+  for (const bj::value& entry : list->get_array()) {
+    if (entry.is_string()) all.emplace_back(entry.get_string());
+  }
+  return all;
+}
+
+bj::object object_at(const bj::object& object, std::string_view key) {
+  const bj::value* found = object.if_contains(key);
+  return found != nullptr && found->is_object() ? found->get_object() : bj::object{};
+}
+
+bj::value or_null(const std::optional<std::string>& text) {
+  return text ? bj::value(bj::string(*text)) : bj::value(nullptr);
+}
+
+std::unexpected<Error> wrong_answer(const std::string& method, const std::string& why) {
+  return fail(Errc::plugin_protocol, method + ": " + why, "report it to the author of the plugin");
+}
+
+execution::ProbeStep step_of(const bj::object& diagnostic) {
+  return {.name = text_at(diagnostic, "code").value_or("provider"),
+          .ok = text_at(diagnostic, "severity") != "error",
+          .message = as_utf8(text_at(diagnostic, "message").value_or("")),
+          .code = text_at(diagnostic, "code")};
+}
+
+}  // namespace
+
+RemoteProvider::RemoteProvider(Host& host, Addressing addressing)
+    : host_(host), addressing_(addressing), tasks_(host.executor()) {}
+
+RemoteProvider::~RemoteProvider() = default;
+
+Task<> RemoteProvider::close() {
+  return tasks_.stop();
+}
+
+Result<DriverPlace> RemoteProvider::find(const bj::object& config,
+                                         const bj::object& metadata) const {
+  std::string driver_key;
+  std::string plugin_key;
+  if (addressing_ == Addressing::provider_key) {
+    driver_key = core::provider_of(config);
+  } else {
+    BERTH_TRY(const core::PluginConfig named, core::parse_plugin_config(config));
+    driver_key = named.driver_key;
+    plugin_key = named.plugin_key;
+  }
+  // Whoever made the sandbox is asked about it, and nobody else.
+  if (const auto pinned = text_at(metadata, "pluginId")) {
+    BERTH_TRY(const core::PluginId id, core::PluginId::parse(*pinned));
+    return host_.find_driver(id, text_at(metadata, "provider").value_or(driver_key));
+  }
+  return plugin_key.empty() ? host_.find_provider(driver_key)
+                            : host_.find_driver(plugin_key, driver_key);
+}
+
+auto RemoteProvider::place_of(const LeaseFacts& lease) const -> Task<Place> {
+  BERTH_CO_TRY(DriverPlace driver, find(lease.config, lease.metadata));
+  const core::PluginId id = driver.plugin_id;
+  BERTH_CO_DO(co_await host_.ready(id));
+  Place place{.plugin = host_.find(id), .driver = std::move(driver)};
+  if (!place.plugin) co_return fail(Errc::plugin_not_found, "plugin " + id.str() + " is gone");
+  const std::optional<bj::object> recorded = stored_config_of(lease.metadata);
+  if (addressing_ == Addressing::provider_key) {
+    place.stored_config = recorded.value_or(lease.config);
+    place.config = with_secrets(place.stored_config, lease.secrets);
+  } else {
+    BERTH_CO_TRY(const core::PluginConfig named, core::parse_plugin_config(lease.config));
+    place.stored_config = recorded.value_or(named.driver_config);
+    bj::object around{{"driverConfig", place.stored_config}};
+    around = with_secrets(std::move(around), lease.secrets);
+    place.config = around["driverConfig"].get_object();
+  }
+  place.config = config_for_worker(std::move(place.config));
+  place.base = {
+      {"driverKey", place.driver.driver.driver_key},
+      {"companyId", lease.company_id.str()},
+      {"environmentId", lease.environment_id ? lease.environment_id->str() : lease.lease_id.str()},
+      {"issueId", nullptr},
+      {"config", place.config}};
+  place.lease = bj::object{{"providerLeaseId", or_null(lease.provider_lease_id)},
+                           {"metadata", provider_metadata_of(lease.metadata)},
+                           {"expiresAt", nullptr}};
+  co_return place;
+}
+
+std::chrono::milliseconds RemoteProvider::deadline_of(const Place& place) const {
+  if (addressing_ == Addressing::plugin_key) return default_deadline;
+  const auto longest =
+      std::max(milliseconds_at(place.config, "timeoutMs").value_or(0ms),
+               milliseconds_at(place.config, "bridgeRequestTimeoutMs").value_or(0ms));
+  return longest > 0ms ? longest + margin : default_deadline;
+}
+
+Task<bj::value> RemoteProvider::ask(const Place& place, std::string method, bj::object more) const {
+  PluginCall call{.method = method, .params = place.base, .deadline = deadline_of(place)};
+  if (method == "environmentProbe") call.deadline = probe_deadline;
+  for (auto& entry : more) call.params.insert_or_assign(entry.key(), std::move(entry.value()));
+  CallResult answer = co_await place.plugin->call(std::move(call));
+  if (answer) co_return *std::move(answer);
+  co_return std::unexpected(to_error(answer.error(), place.driver.plugin_key + ": " + method));
+}
+
+Task<bj::object> RemoteProvider::ask_object(const LeaseFacts& lease, std::string method,
+                                            bj::object more) const {
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(bj::value answer, co_await ask(place, method, std::move(more)));
+  if (answer.is_object()) co_return std::move(answer.get_object());
+  co_return wrong_answer(method, "the answer is no object");
+}
+
+Task<ConfigVerdict> RemoteProvider::validate(bj::object config) {
+  BERTH_CO_TRY(const DriverPlace driver, find(config, {}));
+  BERTH_CO_DO(co_await host_.ready(driver.plugin_id));
+  if (addressing_ == Addressing::plugin_key) config = object_at(config, "driverConfig");
+  const std::shared_ptr<Supervisor> plugin = host_.find(driver.plugin_id);
+  if (!plugin || !plugin->advertises("environmentValidateConfig")) {
+    co_return ConfigVerdict{.ok = true};  // it has no word in it
+  }
+  PluginCall call{.method = "environmentValidateConfig",
+                  .params = {{"driverKey", driver.driver.driver_key},
+                             {"config", config_for_worker(std::move(config))}}};
+  const CallResult answer = co_await plugin->call(std::move(call));
+  if (!answer) {
+    co_return std::unexpected(to_error(answer.error(), driver.plugin_key + ": validate config"));
+  }
+  const bj::object* object = answer->if_object();
+  if (object == nullptr) co_return wrong_answer("environmentValidateConfig", "is no object");
+  ConfigVerdict verdict{.ok = is_true_at(*object, "ok"),
+                        .errors = texts_at(*object, "errors"),
+                        .warnings = texts_at(*object, "warnings")};
+  const bj::value* normalized = object->if_contains("normalizedConfig");
+  if (normalized != nullptr && normalized->is_object()) {
+    verdict.normalized = normalized->get_object();
+  }
+  co_return verdict;
+}
+
+Task<providers::Verdict> RemoteProvider::probe(const LeaseFacts& lease) {
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  BERTH_CO_TRY(bj::value answer, co_await ask(place, "environmentProbe", {}));
+  answer = without_secrets(std::move(answer), lease.secrets);
+  const bj::object* object = answer.if_object();
+  if (object == nullptr) co_return wrong_answer("environmentProbe", "the answer is no object");
+  providers::Verdict verdict{.ok = is_true_at(*object, "ok"),
+                             .summary = text_at(*object, "summary").value_or(""),
+                             .details = object_at(*object, "metadata")};
+  if (verdict.summary.empty()) {
+    verdict.summary = "Sandbox provider \"" + place.driver.driver.driver_key +
+                      (verdict.ok ? "\" is ready." : "\" is not ready.");
+  }
+  const bj::value* diagnostics = object->if_contains("diagnostics");
+  if (diagnostics == nullptr || !diagnostics->is_array()) co_return verdict;
+  for (const bj::value& one : diagnostics->get_array()) {
+    if (one.is_object()) verdict.steps.push_back(step_of(one.get_object()));
+  }
+  co_return verdict;
+}
+
+Task<RemoteLease> RemoteProvider::lease_from(const Place& place, const LeaseFacts& lease,
+                                             bj::value answer) const {
+  answer = without_secrets(std::move(answer), lease.secrets);
+  const bj::object* object = answer.if_object();
+  if (object == nullptr) co_return wrong_answer("environmentAcquireLease", "is no object");
+  const bool is_sandbox = addressing_ == Addressing::provider_key;
+  RemoteLease out{.provider_lease_id = text_at(*object, "providerLeaseId")};
+  if (out.provider_lease_id && out.provider_lease_id->empty()) out.provider_lease_id.reset();
+  if (is_sandbox && !out.provider_lease_id) {
+    co_return wrong_answer("environmentAcquireLease", "the answer has no providerLeaseId");
+  }
+  out.metadata = lease_metadata({.driver = is_sandbox ? "sandbox" : "plugin",
+                                 .driver_key = place.driver.driver.driver_key,
+                                 .plugin_id = place.driver.plugin_id.str(),
+                                 .plugin_key = place.driver.plugin_key},
+                                place.stored_config, object_at(*object, "metadata"));
+  if (const auto expires = text_at(*object, "expiresAt")) {
+    if (const Result<Time> at = parse_iso8601(*expires)) out.expires_at = *at;
+  }
+  co_return out;
+}
+
+Task<RemoteLease> RemoteProvider::acquire(const LeaseFacts& lease, AcquireFacts facts) {
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  bj::object more{{"runId", lease.run_id ? lease.run_id->str() : lease.lease_id.str()}};
+  const auto add = [&](const char* key, const std::optional<std::string>& value) {
+    if (value) more[key] = *value;
+  };
+  add("workspaceMode", facts.workspace_mode);
+  add("requestedCwd", facts.requested_cwd);
+  add("adapterType", facts.adapter_type);
+  if (facts.agent_id) more["agentId"] = facts.agent_id->str();
+  if (facts.execution_workspace_id) {
+    more["executionWorkspaceId"] = facts.execution_workspace_id->str();
+  }
+  if (facts.requested_expires_at) {
+    more["requestedExpiresAt"] = to_iso8601(*facts.requested_expires_at);
+  }
+  BERTH_CO_TRY(bj::value answer, co_await ask(place, "environmentAcquireLease", std::move(more)));
+  BERTH_CO_TRY(RemoteLease made, co_await lease_from(place, lease, std::move(answer)));
+  if (!facts.requested_expires_at ||
+      (made.expires_at && *made.expires_at <= *facts.requested_expires_at)) {
+    co_return made;
+  }
+  // Who cannot promise the end of a lease that must end is not trusted with one.
+  LeaseFacts unwanted = lease.clone();
+  unwanted.provider_lease_id = made.provider_lease_id;
+  unwanted.metadata = made.metadata;
+  const auto destroyed = co_await destroy(unwanted);
+  co_return fail(Errc::lease_acquire_failed,
+                 place.driver.plugin_key + ": the provider does not end leases by itself" +
+                     (destroyed ? "" : ", and did not destroy it: " + destroyed.error().message));
+}
+
+Task<std::optional<RemoteLease>> RemoteProvider::resume(const LeaseFacts& lease,
+                                                        std::string provider_lease_id) {
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  bj::object more{{"providerLeaseId", provider_lease_id},
+                  {"leaseMetadata", provider_metadata_of(lease.metadata)}};
+  BERTH_CO_TRY(bj::value answer, co_await ask(place, "environmentResumeLease", std::move(more)));
+  const bj::object* object = answer.if_object();
+  if (object == nullptr || text_at(*object, "providerLeaseId").value_or("").empty()) {
+    co_return std::optional<RemoteLease>{};
+  }
+  BERTH_CO_TRY(RemoteLease resumed, co_await lease_from(place, lease, std::move(answer)));
+  co_return std::optional{std::move(resumed)};
+}
+
+Task<std::optional<Receipt>> RemoteProvider::give_back(const LeaseFacts& lease,
+                                                       std::string method) {
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  bj::object more{{"providerLeaseId", or_null(lease.provider_lease_id)},
+                  {"leaseMetadata", provider_metadata_of(lease.metadata)}};
+  if (place.plugin->dialect() == Dialect::c) more["cancelActiveWork"] = true;
+  BERTH_CO_TRY(const bj::value answer, co_await ask(place, method, std::move(more)));
+  const bj::object* object = answer.if_object();
+  if (object == nullptr) co_return std::optional<Receipt>{};
+  const auto id = text_at(*object, "providerLeaseId");
+  const auto state = text_at(*object, "state");
+  if (!id && !state) co_return std::optional<Receipt>{};
+  if (id != lease.provider_lease_id || (state != "stopped" && state != "destroyed")) {
+    co_return wrong_answer(method, "the receipt is for another sandbox, or says nothing known");
+  }
+  co_return Receipt{*id, *state};
+}
+
+Task<std::optional<Receipt>> RemoteProvider::release(const LeaseFacts& lease) {
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  const bool can_release = place.plugin->advertises("environmentReleaseLease");
+  BERTH_CO_TRY(std::optional<Receipt> receipt,
+               co_await give_back(
+                   lease, can_release ? "environmentReleaseLease" : "environmentDestroyLease"));
+  BERTH_CO_DO(forget(lease));
+  co_return receipt;
+}
+
+Task<std::optional<Receipt>> RemoteProvider::destroy(const LeaseFacts& lease) {
+  BERTH_CO_TRY(std::optional<Receipt> receipt,
+               co_await give_back(lease, "environmentDestroyLease"));
+  BERTH_CO_DO(forget(lease));
+  co_return receipt;
+}
+
+core::SandboxCapabilities RemoteProvider::capabilities(const LeaseFacts& lease,
+                                                       core::LeasePolicy policy) const {
+  const Result<DriverPlace> driver = find(lease.config, lease.metadata);
+  const std::shared_ptr<Supervisor> plugin = driver ? host_.find(driver->plugin_id) : nullptr;
+  if (!plugin) return {};
+  const bj::object metadata = provider_metadata_of(lease.metadata);
+  return core::effective_capabilities(
+      plugin->status().methods, driver->driver.capabilities,
+      {.policy = policy,
+       .backend = text_at(metadata, "backend").value_or(""),
+       .native_file_sync_unsupported = is_true_at(metadata, "nativeFileSyncUnsupported"),
+       .config_unresolved = false});
+}
+
+bool RemoteProvider::may_reuse(const bj::object& config) const {
+  const Result<DriverPlace> driver = find(config, {});
+  const std::shared_ptr<Supervisor> plugin = driver ? host_.find(driver->plugin_id) : nullptr;
+  if (!plugin || driver->driver.capabilities.reusable_leases != true) return false;
+  const bj::object own =
+      addressing_ == Addressing::provider_key ? config : object_at(config, "driverConfig");
+  return is_true_at(own, "reuseLease") && plugin->advertises("environmentResumeLease") &&
+         plugin->advertises("environmentReleaseLease") &&
+         plugin->advertises("environmentDestroyLease");
+}
+
+Task<bj::object> RemoteProvider::start_setup(const LeaseFacts& lease, bj::object request) {
+  return ask_object(lease, "environmentStartInteractiveSetup", std::move(request));
+}
+
+Task<bj::object> RemoteProvider::read_setup(const LeaseFacts& lease, bj::object request) {
+  return ask_object(lease, "environmentGetInteractiveSetup", std::move(request));
+}
+
+Task<bj::object> RemoteProvider::cancel_setup(const LeaseFacts& lease, bj::object request) {
+  return ask_object(lease, "environmentCancelInteractiveSetup", std::move(request));
+}
+
+Task<Template> RemoteProvider::capture_template(const LeaseFacts& lease, bj::object request) {
+  if (const auto time = milliseconds_at(lease.config, "timeoutMs")) {
+    request.emplace("timeoutMs", time->count());
+  }
+  BERTH_CO_TRY(const bj::object answer,
+               co_await ask_object(lease, "environmentCaptureTemplate", std::move(request)));
+  Template made{.ref = text_at(answer, "templateRef").value_or(""),
+                .kind = text_at(answer, "templateKind").value_or("unknown")};
+  if (made.ref.empty()) {
+    co_return wrong_answer("environmentCaptureTemplate", "the answer has no templateRef");
+  }
+  bj::value metadata = without_secrets(object_at(answer, "metadata"), lease.secrets);
+  made.metadata = std::move(metadata.get_object());
+  co_return made;
+}
+
+Task<bool> RemoteProvider::delete_template(const LeaseFacts& lease, Template which,
+                                           std::optional<std::string> reason) {
+  bj::object request{{"templateRef", which.ref},
+                     {"templateKind", which.kind},
+                     {"metadata", std::move(which.metadata)}};
+  if (reason) request["reason"] = *reason;
+  BERTH_CO_TRY(const bj::object answer,
+               co_await ask_object(lease, "environmentDeleteTemplate", std::move(request)));
+  co_return is_true_at(answer, "deleted");
+}
+
+Task<std::shared_ptr<Terminal>> RemoteProvider::open_login(const LeaseFacts& lease,
+                                                           LoginCommand command) {
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  const bool newer = place.plugin->dialect() == Dialect::c;
+  const bool has = place.plugin->advertises(newer ? "loginPtyOpen" : "setupTokenPtyOpen");
+  if (!has || (!newer && command != LoginCommand::claude)) {
+    co_return fail(Errc::execution_unsupported,
+                   place.driver.plugin_key + " has no login terminal for this command",
+                   "log in another way, or use a newer version of the plugin");
+  }
+  const std::string route = make_uuid(host_.random(), host_.clock().now());
+  bj::object params = place.base;
+  for (const char* key : {"config", "issueId"}) params.erase(key);
+  params["providerLeaseId"] = or_null(lease.provider_lease_id);
+  if (newer) {
+    params["loginCommandKey"] = command == LoginCommand::claude ? "claude" : "codex";
+    params["sessionHome"] = "/tmp/paperclip-adapter-login/" + route;
+  } else {
+    params["command"] = "claude setup-token";
+  }
+  co_return co_await Terminal::open(place.plugin, Terminal::Kind::login, route, std::move(params));
+}
+
+Task<std::shared_ptr<Terminal>> RemoteProvider::open_duplex(const LeaseFacts& lease,
+                                                            std::vector<std::string> argv) {
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  if (!capabilities(lease, core::LeasePolicy::ephemeral).duplex_command_stream) {
+    co_return fail(Errc::execution_unsupported,
+                   place.driver.plugin_key + " has no byte streams to commands");
+  }
+  bj::object params = place.base;
+  for (const char* key : {"config", "issueId"}) params.erase(key);
+  params["providerLeaseId"] = or_null(lease.provider_lease_id);
+  params["command"] = encode(argv);
+  const std::string route = "duplex-route-" + make_uuid(host_.random(), host_.clock().now());
+  co_return co_await Terminal::open(place.plugin, Terminal::Kind::duplex, route, std::move(params));
+}
+
+}  // namespace berth::plugins

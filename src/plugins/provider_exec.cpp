@@ -1,0 +1,370 @@
+#include "plugins/provider.hpp"
+
+#include "base/remove_tree.hpp"
+#include "plugins/exec_spool.hpp"
+#include "plugins/provider_place.hpp"
+#include "plugins/remote_config.hpp"
+#include "plugins/waiters.hpp"
+#include "providers/metadata.hpp"
+
+#include <algorithm>
+
+namespace berth::plugins {
+namespace {
+
+using namespace std::chrono_literals;
+using execution::Command;
+using execution::Ended;
+using execution::LeaseFacts;
+using execution::Outcome;
+using execution::OutputKind;
+using execution::OutputPiece;
+using execution::Started;
+using execution::Workspace;
+using providers::is_true_at;
+using providers::text_at;
+
+constexpr std::chrono::milliseconds margin = 30s;
+constexpr std::chrono::milliseconds longest_command = 24h;  // of one for which nobody set a time
+constexpr std::chrono::milliseconds small_command = 60s;
+constexpr std::chrono::milliseconds kill_wait = 5s;
+// Every process of a command has it in its environment, so that a signal finds them all.
+constexpr std::string_view mark_variable = "BERTH_EXEC_MARK";
+
+constexpr std::string_view signal_script =
+    "for p in /proc/[0-9]*; do "
+    "if [ \"${p#/proc/}\" != \"$$\" ] && tr '\\0' '\\n' <\"$p/environ\" 2>/dev/null | "
+    "grep -qxF -- \"$1\"; then kill -\"$2\" \"${p#/proc/}\" 2>/dev/null; fi; done; exit 0";
+
+bool is_file_name(std::string_view text) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !text.empty() && text.size() <= 200 && text != "." && text != ".." &&
+         std::ranges::all_of(text, fits);
+}
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = character_length(text.substr(at));
+    if (size == 0) return false;
+    at += size;
+  }
+  return true;
+}
+
+// FNV-1a: cheap enough for every byte that streams by.
+std::uint64_t hash_on(std::uint64_t hash, std::string_view bytes) {
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+Result<bj::object> parameters_of(const Command& command, const std::string& mark) {
+  bj::object env{{mark_variable, mark}};
+  for (const auto& [name, value] : command.environment) {
+    if (!is_utf8(value.reveal())) {
+      return fail(Errc::variable_name_invalid,
+                  "variable " + name + " is no UTF-8 text, which plugins cannot be given");
+    }
+    env[name] = bj::string(value.reveal());
+  }
+  bj::array args;
+  for (const std::string& word : command.argv) args.emplace_back(as_utf8(word));
+  if (args.empty()) return fail(Errc::command_not_found, "the command has no words");
+  bj::object params{{"command", args.front()}, {"env", std::move(env)}, {"bypassSession", false}};
+  args.erase(args.begin());
+  params["args"] = std::move(args);
+  if (!command.cwd.empty()) params["cwd"] = as_utf8(command.cwd);
+  if (command.timeout_ms) params["timeoutMs"] = *command.timeout_ms;
+  if (const auto* bytes = std::get_if<execution::StdinBytes>(&command.input)) {
+    if (!is_utf8(bytes->bytes.reveal())) {
+      return fail(Errc::execution_unsupported,
+                  "standard input that is no UTF-8 text cannot be "
+                  "given to a command of a plugin");
+    }
+    params["stdin"] = bj::string(bytes->bytes.reveal());
+  }
+  return params;
+}
+
+}  // namespace
+
+// One command that runs now: what streams in goes to its spool.
+class RemoteProvider::Running final : public LiveOutput {
+ public:
+  Running(asio::any_io_executor executor, const Clock& clock, ExecSpool made, std::string its_mark)
+      : mark(std::move(its_mark)), spool_(std::move(made)), clock_(clock), waiters_(executor) {}
+
+  void take(OutputKind kind, std::string_view text) override {
+    Streamed& streamed = kind == OutputKind::out ? out_ : err_;
+    streamed.size += text.size();
+    streamed.hash = hash_on(streamed.hash, text);
+    append(kind, text);
+  }
+  // What of the final text was not streamed before.
+  void take_rest(OutputKind kind, std::string_view text) {
+    const Streamed& streamed = kind == OutputKind::out ? out_ : err_;
+    const bool begins_so = text.size() >= streamed.size &&
+                           hash_on(Streamed{}.hash, text.substr(0, streamed.size)) == streamed.hash;
+    append(kind, begins_so ? text.substr(streamed.size) : text);
+  }
+  void note(std::string_view text) { append(OutputKind::note, text); }
+
+  // The first end counts; what a worker says after it is not heard.
+  void finish(SpoolEnd end) {
+    if (finished_) return;
+    finished_ = true;
+    end.ended.ended_at = clock_.now();
+    if (const Result<> written = spool_.finish(std::move(end)); !written)
+      failure_ = written.error();
+    waiters_.ring();
+  }
+  bool finished() const { return finished_; }
+  const std::optional<Error>& failure() const { return failure_; }
+  Waiters& waiters() { return waiters_; }
+  std::uint64_t version() const { return version_; }
+  bool cancelled = false;
+  const std::string mark;
+
+ private:
+  struct Streamed {
+    std::size_t size = 0;
+    std::uint64_t hash = 0xcbf29ce484222325U;
+  };
+  void append(OutputKind kind, std::string_view text) {
+    if (finished_ || text.empty()) return;
+    spool_.append(kind, text, clock_.now());
+    ++version_;
+    waiters_.ring();
+  }
+
+  ExecSpool spool_;
+  const Clock& clock_;
+  Streamed out_;
+  Streamed err_;
+  std::uint64_t version_ = 0;  // grows with each piece
+  bool finished_ = false;
+  std::optional<Error> failure_;
+  Waiters waiters_;
+};
+
+std::string RemoteProvider::folder_of(const LeaseFacts& lease) const {
+  return host_.config().folder + "/" + lease.lease_id.str();
+}
+
+Result<std::string> RemoteProvider::folder_of(const LeaseFacts& lease,
+                                              const std::string& exec_id) const {
+  if (is_file_name(exec_id)) return folder_of(lease) + "/" + exec_id;
+  return fail(Errc::bad_request, in_quotes(exec_id) + " is no id of a command");
+}
+
+Result<> RemoteProvider::forget(const LeaseFacts& lease) {
+  const std::string folder = folder_of(lease);
+  for (auto at = running_.begin(); at != running_.end();) {
+    const bool its_own = at->first.starts_with(folder + "/");
+    if (its_own) at->second->finish({.ended = {.outcome = Outcome::stopped}});
+    at = its_own ? running_.erase(at) : std::next(at);
+  }
+  return remove_tree(folder);
+}
+
+Task<Workspace> RemoteProvider::realize(const LeaseFacts& lease,
+                                        const std::optional<std::string>& wanted) {
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  const bj::object metadata = provider_metadata_of(lease.metadata);
+  const std::string remembered = text_at(metadata, "remoteCwd").value_or("/tmp");
+  if (!place.plugin->advertises("environmentRealizeWorkspace")) {
+    co_return Workspace{.cwd = wanted.value_or(remembered)};
+  }
+  bj::object workspace{{"mode", "isolated"}, {"metadata", bj::object{}}};
+  if (wanted) workspace["remotePath"] = *wanted;
+  bj::object more{{"lease", place.lease}, {"workspace", std::move(workspace)}};
+  BERTH_CO_TRY(const bj::value answer,
+               co_await ask(place, "environmentRealizeWorkspace", std::move(more)));
+  const bj::object* object = answer.if_object();
+  const auto cwd = object == nullptr ? std::nullopt : text_at(*object, "cwd");
+  if (!cwd || cwd->empty()) {
+    co_return fail(Errc::workspace_realization_failed,
+                   place.driver.plugin_key + ": the provider named no working directory");
+  }
+  co_return Workspace{.cwd = wanted.value_or(*cwd)};
+}
+
+Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& command) {
+  if (command.terminal || std::holds_alternative<execution::StdinPipe>(command.input)) {
+    co_return fail(Errc::execution_unsupported,
+                   "a command in a plugin's sandbox has neither a terminal nor live input",
+                   "give its input with the command");
+  }
+  BERTH_CO_TRY(const std::string folder, folder_of(lease, command.exec_id));
+  if (const Result<ExecSpool> known = ExecSpool::open(folder)) {
+    co_return Started{.started_at = known->started_at()};
+  }
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
+  const std::string mark = make_uuid(host_.random(), host_.clock().now());
+  BERTH_CO_TRY(bj::object more, parameters_of(command, mark));
+  PluginCall call{
+      .method = "environmentExecute", .params = place.base, .deadline = longest_command};
+  if (command.timeout_ms) {
+    call.deadline = std::chrono::milliseconds{*command.timeout_ms} + margin;
+  } else if (const auto configured = milliseconds_at(place.config, "timeoutMs")) {
+    call.deadline = *configured + margin;
+  }
+  for (auto& entry : more) call.params.insert_or_assign(entry.key(), std::move(entry.value()));
+  call.params["lease"] = place.lease;
+  const Time now = host_.clock().now();
+  BERTH_CO_TRY(std::optional<ExecSpool> spool,
+               ExecSpool::create(folder, now, command.output_bytes_max));
+  if (!spool) co_return Started{.started_at = now};  // somebody else has just started it
+  const auto running =
+      std::make_shared<Running>(host_.executor(), host_.clock(), *std::move(spool), mark);
+  running_[folder] = running;
+  call.output = running.get();
+  tasks_.start("plugin.exec", execute(running, place.plugin, std::move(call)));
+  co_return Started{.started_at = now};
+}
+
+Task<> RemoteProvider::execute(std::shared_ptr<Running> running, std::shared_ptr<Supervisor> plugin,
+                               PluginCall call) {
+  const CallResult result = co_await plugin->call(std::move(call));
+  std::erase_if(running_, [&](const auto& entry) { return entry.second == running; });
+  const auto end_as = [&](Outcome outcome) {
+    running->finish({.ended = {.outcome = running->cancelled ? Outcome::stopped : outcome}});
+  };
+  if (!result) {
+    running->note(result.error().message);
+    switch (result.error().cause) {
+      case CallFailure::Cause::gone: end_as(Outcome::lost); break;
+      case CallFailure::Cause::timed_out: end_as(Outcome::timed_out); break;
+      default: running->finish({.failure = to_error(result.error(), "environmentExecute")}); break;
+    }
+    co_return Result<>{};
+  }
+  const bj::object* answer = result->if_object();
+  const bj::value* code = answer == nullptr ? nullptr : answer->if_contains("exitCode");
+  if (code == nullptr) {
+    running->finish({.failure = Error{Errc::plugin_protocol,
+                                      "environmentExecute: the answer has no exitCode"}});
+    co_return Result<>{};
+  }
+  running->take_rest(OutputKind::out, text_at(*answer, "stdout").value_or(""));
+  running->take_rest(OutputKind::err, text_at(*answer, "stderr").value_or(""));
+  SpoolEnd end{.ended = {.outcome = Outcome::exited, .signal = text_at(*answer, "signal")}};
+  if (code->is_number()) end.ended.exit_code = code->to_number<std::int64_t>();
+  if (end.ended.signal && !end.ended.exit_code) end.ended.outcome = Outcome::signaled;
+  if (is_true_at(*answer, "timedOut")) end.ended.outcome = Outcome::timed_out;
+  if (running->cancelled) end.ended.outcome = Outcome::stopped;
+  running->finish(std::move(end));
+  co_return Result<>{};
+}
+
+Task<Ended> RemoteProvider::follow(const LeaseFacts& lease, const std::string& exec_id,
+                                   std::uint64_t offset, execution::OutputTaker& taker) {
+  BERTH_CO_TRY(const std::string folder, folder_of(lease, exec_id));
+  BERTH_CO_TRY(const ExecSpool spool, ExecSpool::open(folder));
+  while (true) {
+    const auto found = running_.find(folder);
+    const std::shared_ptr<Running> running = found == running_.end() ? nullptr : found->second;
+    const std::uint64_t seen = running ? running->version() : 0;
+    const bool over = !running || running->finished();
+    BERTH_CO_TRY(const std::vector<ExecSpool::Piece> pieces, spool.read(offset));
+    std::vector<OutputPiece> views;
+    for (const ExecSpool::Piece& piece : pieces) {
+      views.push_back({piece.offset, piece.next_offset, piece.kind, piece.at, piece.bytes});
+    }
+    if (!views.empty()) {
+      offset = views.back().next_offset;
+      BERTH_CO_DO(co_await taker.take(views));
+      continue;
+    }
+    if (over) break;
+    const auto news = [&] { return running->finished() || running->version() != seen; };
+    BERTH_CO_DO(co_await running->waiters().wait_for(news));
+  }
+  BERTH_CO_TRY(const std::optional<SpoolEnd> end, spool.end());
+  // Nobody runs it any more, and nobody saw its end.
+  if (!end) co_return Ended{.outcome = Outcome::lost, .started_at = spool.started_at()};
+  if (end->failure) co_return std::unexpected(*end->failure);
+  co_return end->ended;
+}
+
+Task<> RemoteProvider::send(const LeaseFacts& /*lease*/, const std::string& exec_id,
+                            execution::Input /*input*/) {
+  co_return fail(Errc::execution_unsupported,
+                 "exec " + exec_id + ": a command in a plugin's sandbox takes no live input");
+}
+
+Task<> RemoteProvider::renew(const LeaseFacts& /*lease*/, std::int64_t /*deadline_ms*/) {
+  co_return Result<>{};  // the provider's own expiry is in its config
+}
+
+Task<> RemoteProvider::cancel(const LeaseFacts& lease, const std::string& exec_id,
+                              std::int64_t grace_ms) {
+  BERTH_CO_TRY(const std::string folder, folder_of(lease, exec_id));
+  const auto found = running_.find(folder);
+  if (found == running_.end()) co_return Result<>{};
+  const std::shared_ptr<Running> running = found->second;
+  running->cancelled = true;
+  const Result<Place> place = co_await place_of(lease);
+  const auto over = [&] { return running->finished(); };
+  const auto from_now = [](std::chrono::milliseconds time) {
+    return std::chrono::steady_clock::now() + time;
+  };
+  Result<> reached = place ? Result<>{} : std::unexpected(place.error());
+  if (reached) reached = co_await signal_marked(*place, running->mark, "TERM");
+  if (reached) {
+    BERTH_CO_DO(
+        co_await running->waiters().wait_for(over, from_now(std::chrono::milliseconds{grace_ms})));
+  }
+  if (reached && !over()) {
+    reached = co_await signal_marked(*place, running->mark, "KILL");
+    BERTH_CO_DO(co_await running->waiters().wait_for(over, from_now(kill_wait)));
+  }
+  if (!over()) {
+    running->note("the provider did not end the command; it ends with its sandbox");
+    running->finish({.ended = {.outcome = Outcome::stopped}});
+  }
+  co_return Result<>{};
+}
+
+auto RemoteProvider::run_small(const Place& place, std::string script,
+                               std::vector<std::string> args, std::string input) const
+    -> Task<Output> {
+  const auto named = text_at(place.lease.at("metadata").get_object(), "shellCommand");
+  bj::array words{"-c", script, "berth"};
+  for (const std::string& arg : args) words.emplace_back(arg);
+  PluginCall call{
+      .method = "environmentExecute", .params = place.base, .deadline = small_command + margin};
+  call.params["lease"] = place.lease;
+  call.params["command"] = named == "bash" ? "bash" : "sh";
+  call.params["args"] = std::move(words);
+  call.params["bypassSession"] = true;
+  call.params["timeoutMs"] = small_command.count();
+  if (!input.empty()) call.params["stdin"] = std::move(input);
+  const CallResult result = co_await place.plugin->call(std::move(call));
+  if (!result) {
+    co_return std::unexpected(
+        to_error(result.error(), place.driver.plugin_key + ": a command in its sandbox"));
+  }
+  Output output;
+  const bj::object* answer = result->if_object();
+  if (answer == nullptr) co_return fail(Errc::plugin_protocol, "environmentExecute: no object");
+  const bj::value* code = answer->if_contains("exitCode");
+  if (code != nullptr && code->is_number()) output.exit_code = code->to_number<std::int64_t>();
+  output.out = text_at(*answer, "stdout").value_or("");
+  output.err = text_at(*answer, "stderr").value_or("");
+  co_return output;
+}
+
+Task<> RemoteProvider::signal_marked(const Place& place, const std::string& mark,
+                                     std::string_view signal) const {
+  std::vector<std::string> args{std::string{mark_variable} + "=" + mark, std::string{signal}};
+  BERTH_CO_TRY(const Output output,
+               co_await run_small(place, std::string{signal_script}, std::move(args), ""));
+  if (output.exit_code == 0) co_return Result<>{};
+  co_return fail(Errc::plugin_call_failed,
+                 "a signal could not be sent in the sandbox: " + output.err);
+}
+
+}  // namespace berth::plugins

@@ -1,0 +1,111 @@
+#include "plugins/terminal.hpp"
+
+#include "base/base64.hpp"
+#include "plugins/supervisor.hpp"
+#include "providers/metadata.hpp"
+
+namespace berth::plugins {
+namespace {
+
+using namespace std::chrono_literals;
+using providers::text_at;
+
+constexpr auto open_time = 30s;
+constexpr auto close_time = 10s;
+constexpr std::size_t write_max = 1'000'000;
+
+}  // namespace
+
+Terminal::Terminal(std::shared_ptr<Supervisor> plugin, Kind kind, Dialect dialect,
+                   std::string host_route_id, std::shared_ptr<Stream> stream)
+    : plugin_(std::move(plugin)),
+      kind_(kind),
+      dialect_(dialect),
+      host_route_id_(std::move(host_route_id)),
+      stream_(std::move(stream)) {}
+
+Task<std::shared_ptr<Terminal>> Terminal::open(std::shared_ptr<Supervisor> plugin, Kind kind,
+                                               std::string host_route_id, bj::object params) {
+  StreamRoutes& routes = plugin->streams();
+  Result<std::shared_ptr<Stream>> reserved = kind == Kind::login
+                                                 ? routes.reserve_login(host_route_id)
+                                                 : routes.reserve_duplex(host_route_id);
+  if (!reserved) co_return std::unexpected(reserved.error());
+  const auto made = std::make_shared<Terminal>(plugin, kind, plugin->dialect(), host_route_id,
+                                               *std::move(reserved));
+  params["hostRouteId"] = host_route_id;
+  const Result<bj::value> answer = co_await made->ask("Open", std::move(params), open_time);
+  const bj::object* object = answer ? answer->if_object() : nullptr;
+  const auto session = object == nullptr ? std::nullopt : text_at(*object, "workerSessionId");
+  const bool echoed =
+      kind == Kind::login || object == nullptr || text_at(*object, "hostRouteId") == host_route_id;
+  if (session && !session->empty() && echoed) {
+    made->session_ = *session;
+    routes.bind(host_route_id, *session);
+    co_return made;
+  }
+  // It may be open all the same.
+  const Result<> closed = co_await made->close();
+  if (!answer) co_return std::unexpected(answer.error());
+  co_return fail(Errc::plugin_protocol, made->method("Open") + ": the answer names no session" +
+                                            (closed ? "" : "; " + closed.error().message));
+}
+
+std::string Terminal::method(std::string_view verb) const {
+  const char* subject = kind_ == Kind::duplex    ? "duplexChannel"
+                        : dialect_ == Dialect::c ? "loginPty"
+                                                 : "setupTokenPty";
+  return subject + std::string{verb};
+}
+
+bj::object Terminal::ids() const {
+  bj::object ids{{"workerSessionId", session_}};
+  if (kind_ == Kind::duplex) ids["hostRouteId"] = host_route_id_;
+  return ids;
+}
+
+Task<bj::value> Terminal::ask(std::string_view verb, bj::object params,
+                              std::chrono::milliseconds deadline) const {
+  const std::string name = method(verb);
+  PluginCall call{.method = name, .params = std::move(params), .deadline = deadline};
+  CallResult answer = co_await plugin_->call(std::move(call));
+  if (answer) co_return *std::move(answer);
+  co_return std::unexpected(to_error(answer.error(), name));
+}
+
+Task<> Terminal::write(std::string bytes) {
+  if (stream_->ended()) co_return fail(Errc::conflict, "the stream has ended: " + stream_->why());
+  if (bytes.size() > write_max) {
+    co_return fail(
+        Errc::command_too_large,
+        "a write of " + std::to_string(bytes.size()) + " bytes is too large for a plugin's stream",
+        "write it in pieces");
+  }
+  const bool as_base64 = kind_ == Kind::duplex && dialect_ == Dialect::c;
+  bj::object params = ids();
+  params["data"] = as_base64 ? base64(bytes) : as_utf8(bytes);
+  const char* verb = kind_ == Kind::duplex ? "Write" : "Input";
+  BERTH_CO_DO(co_await ask(verb, std::move(params), open_time));
+  co_return Result<>{};
+}
+
+Task<> Terminal::stop() {
+  if (stream_->ended()) co_return Result<>{};
+  BERTH_CO_DO(co_await ask("Stop", ids(), open_time));
+  co_return Result<>{};
+}
+
+Task<> Terminal::close() {
+  bj::object params{{"hostRouteId", host_route_id_}};
+  if (kind_ == Kind::login && !session_.empty()) params["workerSessionId"] = session_;
+  const Result<bj::value> answer = co_await ask("Close", std::move(params), close_time);
+  plugin_->streams().drop(host_route_id_);
+  const bj::object* object = answer ? answer->if_object() : nullptr;
+  if (object != nullptr && text_at(*object, "hostRouteId") == host_route_id_) co_return Result<>{};
+  if (!answer && answer.error().code == Errc::plugin_unavailable) co_return Result<>{};
+  std::string why = method("Close") + " of " + host_route_id_ + " was not confirmed";
+  plugin_->punish(why);
+  co_return fail(Errc::plugin_protocol, std::move(why));
+}
+
+}  // namespace berth::plugins
