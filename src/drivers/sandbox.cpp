@@ -54,7 +54,12 @@ bj::object Sandbox::config_of(const LeaseFacts& lease) const {
   return providers_.loose_config_from(lease.metadata).value_or(lease.config);
 }
 
+Driver* Sandbox::plugin_of(const LeaseFacts& lease) const {
+  return providers_.contains(core::provider_of(lease.config)) ? nullptr : plugins_;
+}
+
 Result<execution::Execution*> Sandbox::execution_of(const LeaseFacts& lease) const {
+  if (Driver* const plugin = plugin_of(lease)) return plugin;
   BERTH_TRY(Provider* const provider, providers_.find(core::provider_of(config_of(lease))));
   execution::Execution* const inside = provider->execution();
   if (inside == nullptr) return cannot_execute();
@@ -62,6 +67,7 @@ Result<execution::Execution*> Sandbox::execution_of(const LeaseFacts& lease) con
 }
 
 Task<ProbeReport> Sandbox::probe(const AcquireRequest& request) {
+  if (Driver* const plugin = plugin_of(request.lease)) co_return co_await plugin->probe(request);
   const auto start = std::chrono::steady_clock::now();
   ProbeStep step{.name = "provider"};
   const std::string key = core::provider_of(request.lease.config);
@@ -89,6 +95,7 @@ Task<ProbeReport> Sandbox::probe(const AcquireRequest& request) {
 }
 
 Task<Acquired> Sandbox::acquire(const AcquireRequest& request) {
+  if (Driver* const plugin = plugin_of(request.lease)) co_return co_await plugin->acquire(request);
   providers::AcquireLease wanted{.config = request.lease.config,
                                  .key = key_of(request.lease),
                                  .environment_id = request.lease.environment_id,
@@ -146,12 +153,14 @@ Task<execution::FileRoot> Sandbox::files(const LeaseFacts& lease) {
 }
 
 Task<> Sandbox::release(const LeaseFacts& lease, core::LeaseEvent how) {
+  if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->release(lease, how);
   bj::object config = config_of(lease);
   BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));
   co_return co_await provider->release(std::move(config), sandbox_name_of(lease), end_of(how));
 }
 
 Task<> Sandbox::destroy(const LeaseFacts& lease) {
+  if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->destroy(lease);
   bj::object config = config_of(lease);
   BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));
   co_return co_await provider->destroy(std::move(config), sandbox_name_of(lease));

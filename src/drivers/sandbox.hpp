@@ -9,7 +9,9 @@ namespace berth::drivers {
 // execute is refused them.
 class Sandbox final : public Driver {
  public:
-  explicit Sandbox(const providers::BuiltInProviders& providers) : providers_(providers) {}
+  // `plugins` has all providers that are not built in; without it there are none.
+  explicit Sandbox(const providers::BuiltInProviders& providers, Driver* plugins = nullptr)
+      : providers_(providers), plugins_(plugins) {}
 
   Task<ProbeReport> probe(const AcquireRequest& request) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
@@ -34,10 +36,13 @@ class Sandbox final : public Driver {
   // What the lease was made with: its metadata first, because the config of its environment may be
   // another by now.
   bj::object config_of(const LeaseFacts& lease) const;
+  // Who has the sandboxes of a provider that is not built in; nothing for one that is.
+  Driver* plugin_of(const LeaseFacts& lease) const;
   // Who executes in the lease's sandbox; an error when its provider cannot.
   Result<execution::Execution*> execution_of(const LeaseFacts& lease) const;
 
   const providers::BuiltInProviders& providers_;
+  Driver* plugins_;
 };
 
 }  // namespace berth::drivers
