@@ -1,0 +1,10 @@
+#include "fake/fake.hpp"
+#include "sdk/provider.hpp"
+
+#include <csignal>
+
+int main(int argc, char** argv) {
+  // Keepers are children that nobody waits for.
+  std::signal(SIGCHLD, SIG_IGN);
+  return berth::sdk::serve<berth::fake::Fake>(argc, argv);
+}

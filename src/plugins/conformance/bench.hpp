@@ -1,0 +1,107 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "plugins/conformance/report.hpp"
+#include "plugins/conformance/subject.hpp"
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace berth::plugins::conformance {
+
+struct Outcome {
+  Verdict verdict = Verdict::passed;
+  std::string finding = {};
+};
+Outcome passed();
+Outcome failed(std::string finding);
+Outcome skipped(std::string why);
+
+// For use inside of a check: leaves it when a step fails.
+#define BERTH_CHECK_TRY(decl, ...)                                              \
+  auto BERTH_FRESH(check_) = (__VA_ARGS__);                                     \
+  if (!BERTH_FRESH(check_)) return failed(BERTH_FRESH(check_).error().message); \
+  decl = *std::move(BERTH_FRESH(check_))
+#define BERTH_CHECK_DO(...)                                           \
+  if (auto BERTH_FRESH(check_) = (__VA_ARGS__); !BERTH_FRESH(check_)) \
+  return failed(BERTH_FRESH(check_).error().message)
+#define BERTH_CHECK_THAT(condition, finding) \
+  if (!(condition)) return failed(finding)
+
+using Limit = WorkerProcess::Limit;
+inline constexpr Limit quick{30'000};
+inline constexpr Limit patient{180'000};  // for what may have to make a machine
+
+// Where a plugin is examined: its worker, started when it is needed and again when a check has
+// ended it, and what was made with it and must go again.
+class Bench {
+ public:
+  explicit Bench(Subject subject) : subject_(std::move(subject)) {}
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  const Subject& subject() const { return subject_; }
+  // A worker of one's own, not initialized.
+  Result<WorkerProcess> spawn() const;
+  Result<> initialize(WorkerProcess& worker);
+  bj::object initialize_params() const;
+
+  // The shared one.
+  Result<WorkerProcess*> worker();
+  void kill_worker();
+  // Ends it in order; what it wrote is still looked at.
+  void retire_worker();
+
+  // What the plugin advertises, from its first start.
+  bool has(const std::string& method) const { return methods_.contains(method); }
+  const std::set<std::string>& methods() const { return methods_; }
+
+  // The parameters of a call about the environment, and more.
+  bj::object params(const bj::object& more = {}) const;
+  Result<bj::value> ask(const std::string& method, const bj::object& more, Limit limit = patient);
+  Result<bj::object> acquire(const std::string& run_id);
+  // For a lease whose answer was never seen, one that the same run asks for again.
+  Result<> destroy(const bj::object& lease);
+  // Fails when something of the lease is still there.
+  Result<> destroy_and_look(const bj::object& lease);
+  Result<bj::object> execute(const bj::object& lease, const bj::object& command,
+                             Limit limit = patient);
+  // The lease that checks share which change nothing in it.
+  Result<bj::object> shared_lease();
+  std::string cwd_of(const bj::object& lease) const;
+  std::string fresh_id();
+
+  // Gives back all that is left, and says what could not be.
+  std::vector<std::string> clear();
+  // Processes that a worker left behind and that do not end by themselves.
+  std::vector<std::string> orphans(Limit limit);
+  const std::vector<std::string>& garbage() const { return garbage_; }
+  // Whether any worker asked its host something while it started.
+  bool asks_host() const { return asks_host_; }
+
+ private:
+  struct Made {
+    bj::object lease;
+    std::vector<std::string> paths;  // on this machine, made with the lease
+  };
+  void note_end(WorkerProcess& worker);
+
+  Subject subject_;
+  SystemClock clock_;
+  SystemRandom random_;
+  std::unique_ptr<WorkerProcess> worker_;
+  std::set<std::string> methods_;
+  std::vector<Made> made_;
+  std::optional<bj::object> shared_lease_;
+  std::string environment_id_ = fresh_id();
+  std::vector<std::string> garbage_;
+  bool asks_host_ = false;
+};
+
+// A text member of an answer; empty when there is none.
+std::string text_at(const bj::object& object, std::string_view key);
+
+}  // namespace berth::plugins::conformance

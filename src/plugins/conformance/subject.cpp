@@ -1,0 +1,95 @@
+#include "plugins/conformance/subject.hpp"
+
+#include "base/files.hpp"
+#include "plugins/command.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace berth::plugins::conformance {
+namespace {
+
+constexpr std::size_t document_bytes_max = std::size_t{4} << 20;
+constexpr std::chrono::milliseconds node_limit{30'000};
+constexpr std::string_view plugin_id = "00000000-0000-4000-8000-000000000001";
+constexpr std::string_view print_module =
+    "const m=await import(process.argv[1]);"
+    "process.stdout.write(JSON.stringify(m.default??m)+'\\n')";
+
+// Which module package.json names, relative to the folder; the usual places without one.
+std::string module_of(const std::string& folder) {
+  const auto text = read_file(folder + "/package.json", document_bytes_max);
+  const auto package = text ? parse_json(*text) : Result<bj::value>{bj::object{}};
+  if (package && package->is_object()) {
+    const bj::value* plugin = package->get_object().if_contains("paperclipPlugin");
+    const bj::object* object = plugin != nullptr ? plugin->if_object() : nullptr;
+    const bj::value* named = object != nullptr ? object->if_contains("manifest") : nullptr;
+    if (named != nullptr && named->is_string()) return std::string{named->get_string()};
+  }
+  return std::filesystem::exists(folder + "/dist/manifest.js") ? "dist/manifest.js" : "manifest.js";
+}
+
+Result<bj::value> print_with_node(const Wish& wish, const std::string& file) {
+  const auto node = find_program(wish.path, "node");
+  if (!node) {
+    return fail(Errc::plugin_unavailable, file + ": is JavaScript, and there is no node on PATH",
+                "install Node 18 or newer");
+  }
+  BERTH_TRY(WorkerProcess process,
+            WorkerProcess::spawn({.argv = {*node, "--input-type=module", "-e",
+                                           std::string{print_module}, "file://" + file},
+                                  .environment = {{"PATH", wish.path}},
+                                  .folder = wish.folder}));
+  process.read_until([&] { return process.stdout_ended; }, node_limit);
+  if (process.notifications.empty()) {
+    return fail(Errc::plugin_manifest_invalid, file + ": printed no manifest", process.stderr_tail);
+  }
+  return bj::value{process.notifications.front()};
+}
+
+}  // namespace
+
+Result<bj::value> read_document(const Wish& wish) {
+  const std::string plain = wish.folder + "/manifest.json";
+  if (std::filesystem::exists(plain)) {
+    BERTH_TRY(const std::string text, read_file(plain, document_bytes_max));
+    return parse_json(text);
+  }
+  const std::string file =
+      std::filesystem::path{wish.folder + "/" + module_of(wish.folder)}.lexically_normal();
+  if (!std::filesystem::exists(file)) {
+    return fail(
+        Errc::plugin_manifest_invalid,
+        wish.folder + ": holds neither manifest.json nor " + file.substr(wish.folder.size() + 1),
+        "name the folder that a plugin was built into");
+  }
+  return print_with_node(wish, file);
+}
+
+Result<Subject> make_subject(const Wish& wish, const bj::value& document) {
+  Subject subject;
+  BERTH_TRY(subject.manifest, parse_manifest(document));
+  const auto wanted =
+      std::ranges::find_if(subject.manifest.drivers, [&](const DriverDeclaration& driver) {
+        return wish.driver_key ? driver.driver_key == *wish.driver_key
+                               : driver.kind == DriverRole::sandbox_provider;
+      });
+  if (wanted == subject.manifest.drivers.end()) {
+    return fail(Errc::plugin_manifest_invalid,
+                "the manifest declares no " +
+                    (wish.driver_key ? "driver " + *wish.driver_key : "sandbox provider"),
+                "add an entry to environmentDrivers with kind sandbox_provider");
+  }
+  subject.driver = *wanted;
+  const HostEnvironment host{{"PATH", wish.path}};
+  BERTH_TRY(const WorkerCommand command, worker_command(subject.manifest, {.folder = wish.folder},
+                                                        std::string{plugin_id}, host));
+  subject.start = {
+      .argv = command.argv, .environment = command.environment, .folder = command.folder};
+  for (const auto& [name, value] : wish.credentials) subject.start.environment[name] = value;
+  subject.config = wish.config;
+  subject.credentials = wish.credentials;
+  return subject;
+}
+
+}  // namespace berth::plugins::conformance
