@@ -15,10 +15,14 @@
 
 #include "base/files.hpp"
 #include "keeper/client.hpp"
+#include "keeper/nursery.hpp"
 #include "keeper/process_tree.hpp"
+#include "keeper/state_folder.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,11 +139,11 @@ keeper::Exec command_of(const std::string& id, Words argv) {
 class Sandboxes {
  public:
   Sandboxes(std::string program, std::string folder)
-      : program_(std::move(program)), folder_(std::move(folder)) {}
+      : nursery_({.program = std::move(program)}), folder_(std::move(folder)) {}
 
   class One {
    public:
-    One(pid_t pid, Fd control) : pid_(pid), client_(std::move(control)) {}
+    One(std::string folder, Fd control) : folder_(std::move(folder)), client_(std::move(control)) {}
     void run_true() { run({"/bin/true"}); }
     void run(Words argv, keeper::Leftovers leftovers = keeper::Leftovers::kill) {
       keeper::Exec exec = command_of("x" + std::to_string(++execs_), std::move(argv));
@@ -150,24 +154,28 @@ class Sandboxes {
     }
     // When this returns nothing of the sandbox is left; its keeper is about to exit.
     void end() { must(client_.stop(0ms)); }
-    void reap() const { ::waitpid(pid_, nullptr, 0); }
+    // Waits for the keeper's exit.
+    void reap() const {
+      const Fd process{static_cast<int>(::syscall(SYS_pidfd_open, pid(), 0))};
+      pollfd ended{process.get(), POLLIN, 0};
+      if (process) ::poll(&ended, 1, -1);
+    }
     void end_and_reap() {
       end();
       reap();
     }
-    pid_t pid() const { return pid_; }
+    pid_t pid() const { return must(keeper::look_at_keeper(folder_)).card.pid; }
     keeper::KeeperClient& client() { return client_; }
 
    private:
-    pid_t pid_;
+    std::string folder_;
     keeper::KeeperClient client_;
     int execs_ = 0;
   };
 
   One start() {
     const std::string folder = folder_ + "/" + fresh_number();
-    auto spawned = must(keeper::spawn_keeper({.program = program_, .folder = folder}));
-    One one{spawned.pid, std::move(spawned.control)};
+    One one{folder, must(nursery_.start_keeper(folder))};
     const keeper::Confined confined = must(one.client().confine(usual_plan()));
     for (const keeper::Missing& missing : confined.missing) note(missing);
     return one;
@@ -180,7 +188,7 @@ class Sandboxes {
     std::fprintf(stderr, "missing: %s: %s\n", missing.feature.c_str(), missing.reason.c_str());
   }
 
-  std::string program_;
+  keeper::Nursery nursery_;
   std::string folder_;
   std::atomic<bool> noted_{false};
 };
@@ -260,11 +268,7 @@ void compare_crowds(Sandboxes& sandboxes, int ways, std::chrono::seconds length)
   const auto ours = [&] {
     Sandboxes::One one = sandboxes.start();
     one.run_true();
-    one.end();
-    // Nobody waits for an exit; that of an earlier one is collected.
-    thread_local std::vector<pid_t> leaving;
-    leaving.push_back(one.pid());
-    std::erase_if(leaving, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) == pid; });
+    one.end();  // nobody waits for an exit
   };
   Times rates;
   for (int round = 0; round < 3; ++round) {

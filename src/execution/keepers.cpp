@@ -111,10 +111,11 @@ Task<Keepers::Reached> Keepers::reach(std::string id, IfNone if_none) {
       co_await offload(
           pool_, [folder = folder_of(id), if_none, options = options_]() -> Result<KeeperAt> {
             if (if_none == IfNone::tell) return find_keeper(folder);
-            return find_or_start_keeper(folder, options.keeper_program, options.keeper_environment);
+            return find_or_start_keeper(folder, options.keeper_program, options.keeper_environment,
+                                        options.nursery.get());
           }));
-  if (at.child != 0) {
-    tasks_.start("keeper.reap", reap(executor_, at.child));
+  if (at.child != 0) tasks_.start("keeper.reap", reap(executor_, at.child));
+  if (at.is_new) {
     fault_point(options_.place + ".keeper_started");
   }
   if (at.socket) {
@@ -314,6 +315,7 @@ Task<Usage> Keepers::usage(std::string id) {
                   .memory_bytes = number(used->resident_bytes),
                   .memory_bytes_peak = number(used->memory_bytes_peak),
                   .processes = number(used->processes),
+                  .processes_peak = number(used->processes_peak),
                   .read_bytes = number(used->read_bytes),
                   .written_bytes = number(used->written_bytes),
                   .oom_kills = number(used->oom_kills)};

@@ -19,6 +19,7 @@ struct KeeperOptions {
   std::string state_root;      // a folder of this server's own; each held place has one in it
   std::string keeper_program;  // path of berth-keeper
   std::vector<std::string> keeper_environment = {};  // commands get none of it
+  std::shared_ptr<keeper::Nursery> nursery = {};     // has keepers ready; none: each is started
   std::string place = "local";                       // who this is in names of fault points
   std::string noun = "lease";                        // what an id is the id of, in errors
   // Ends what a killed keeper held, and may block. Without it the keeper's wardens do that, and

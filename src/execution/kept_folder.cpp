@@ -51,15 +51,20 @@ Result<KeeperAt> find_keeper(const KeptFolder& folder) {
 }
 
 Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::string& program,
-                                      const std::vector<std::string>& environment) {
+                                      const std::vector<std::string>& environment,
+                                      keeper::Nursery* nursery) {
   BERTH_TRY(KeeperAt at, find_keeper(folder));
   if (at.socket || at.gone) return at;
   BERTH_DO(make_directories(folder.path, 0700));
   remove_stale_socket(folder);
+  if (nursery != nullptr) {
+    Result<Fd> nursed = nursery->start_keeper(folder.keeper());
+    if (nursed) return KeeperAt{.socket = *std::move(nursed), .is_new = true};
+  }
   BERTH_TRY(keeper::SpawnedKeeper spawned,
             keeper::spawn_keeper(
                 {.program = program, .folder = folder.keeper(), .environment = environment}));
-  return KeeperAt{.socket = std::move(spawned.control), .child = spawned.pid};
+  return KeeperAt{.socket = std::move(spawned.control), .child = spawned.pid, .is_new = true};
 }
 
 Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>& gone) {

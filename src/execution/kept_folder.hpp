@@ -3,6 +3,7 @@
 #include "base/owned.hpp"
 #include "base/result.hpp"
 #include "keeper/client.hpp"
+#include "keeper/nursery.hpp"
 #include "keeper/state_folder.hpp"
 
 #include <optional>
@@ -25,13 +26,16 @@ struct KeptFolder {
 // was a keeper.
 struct KeeperAt {
   Fd socket = {};                                // it lives, and this is a connection to it
-  pid_t child = 0;                               // it was started just now, by us
+  pid_t child = 0;                               // it was started just now, and is to be waited for
+  bool is_new = false;                           // it was started just now
   std::optional<keeper::FoundKeeper> gone = {};  // it has ended or was killed
 };
 
 Result<KeeperAt> find_keeper(const KeptFolder& folder);
+// A new one comes from the nursery where there is one and it can.
 Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::string& program,
-                                      const std::vector<std::string>& environment);
+                                      const std::vector<std::string>& environment,
+                                      keeper::Nursery* nursery = nullptr);
 // Why what is called that can start nothing any more: its keeper is gone, or there never was one.
 Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>& gone);
 

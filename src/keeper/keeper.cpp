@@ -32,6 +32,7 @@ constexpr BootMs orphan_pause_ms = 20;
 constexpr BootMs sync_pause_ms = 5000;
 constexpr BootMs sync_again_ms = 1000;
 constexpr BootMs goodbye_limit_ms = 10'000;
+constexpr std::array taken_signals{SIGCHLD, SIGTERM, SIGINT};
 
 // The keeper's own descriptors are many; a command gets the limit that the keeper found.
 rlimit raise_open_files() {
@@ -56,34 +57,41 @@ void sync_path(const char* path) {
 
 }  // namespace
 
-Keeper::Keeper(rlimit open_files)
+rlimit prepare_to_hold() {
+  ::umask(077);
+  // The commands run as the same user; they must not read this memory, which has had secrets in it.
+  ::prctl(PR_SET_DUMPABLE, 0);
+  set_default_signals();
+  for (const int number : ignored_signals) ::signal(number, SIG_IGN);
+  sigset_t taken;
+  ::sigemptyset(&taken);
+  for (const int number : taken_signals) ::sigaddset(&taken, number);
+  ::sigprocmask(SIG_BLOCK, &taken, nullptr);
+  return raise_open_files();
+}
+
+Keeper::Keeper(Origin origin)
     // Not cleared: of a keeper that sees no large output these pages are never made.
     : scratch_(std::make_unique_for_overwrite<char[]>(scratch_bytes)),
-      open_files_(open_files),
-      wardens_(open_files),
+      open_files_(origin.open_files),
+      command_line_(origin.command_line),
+      unborn_(std::move(origin.unborn)),
+      wardens_(origin.open_files),
       shared_{.mail = *this, .scratch = {scratch_.get(), scratch_bytes}, .wardens = wardens_},
       deadline_(boot_ms() + static_cast<BootMs>(limits::first_deadline_ms)) {}
 
 Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first_client,
-                                             std::span<char> command_line) {
+                                             Origin origin) {
   if (::chdir(folder.c_str()) != 0) return io_failure("enter", folder, errno);
   if (::access(card_file, F_OK) == 0) {
     return fail(Errc::conflict, folder + ": is or was the folder of another keeper",
                 "give every keeper a folder of its own");
   }
-  ::umask(077);
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return io_failure("subreaper", folder, errno);
-  // The commands run as the same user; they must not read this memory, which has had secrets in it.
-  ::prctl(PR_SET_DUMPABLE, 0);
-  set_default_signals();
-  for (const int number : ignored_signals) ::signal(number, SIG_IGN);
-  std::unique_ptr<Keeper> keeper{new Keeper{raise_open_files()}};
-  keeper->command_line_ = command_line;
-
+  std::unique_ptr<Keeper> keeper{new Keeper{std::move(origin)}};
   sigset_t taken;
   ::sigemptyset(&taken);
-  for (const int number : {SIGCHLD, SIGTERM, SIGINT}) ::sigaddset(&taken, number);
-  ::sigprocmask(SIG_BLOCK, &taken, nullptr);
+  for (const int number : taken_signals) ::sigaddset(&taken, number);
   keeper->signals_ = Fd{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!keeper->signals_) return io_failure("signalfd", folder, errno);
 
@@ -261,6 +269,7 @@ void Keeper::kill_orphans() {
     const auto stat = process_stat(pid);
     if (!stat || stat->parent != ::getpid() || is_warden(pid) || pid == syncer_) continue;
     if (cell_ && pid == cell_->init_pid()) continue;
+    if (unborn_ && pid == unborn_->init_pid()) continue;
     has_orphans_ = true;
     for (const pid_t below : descendants_of(pid)) ::kill(below, SIGKILL);
     ::kill(pid, SIGKILL);
@@ -274,6 +283,7 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
     epitaph_.reason = std::move(reason);
     has_orphans_ = true;  // to look once more, whatever is known
     wardens_.dismiss_spare();
+    unborn_.reset();
     // Thawed, so that its wardens can end their trees; or else all at once.
     if (cell_ && !cell_->thaw()) cell_->kill();
   }

@@ -16,17 +16,30 @@
 
 namespace berth::keeper {
 
+// Makes the calling process ready to hold, once; what it forks is ready too. Signals are set,
+// memory is hidden, and as many files may be open as are allowed. Returns how many were before.
+rlimit prepare_to_hold();
+
+// What a keeper brings along.
+struct Origin {
+  rlimit open_files;             // what commands get
+  std::span<char> command_line;  // where a sandbox's first process writes its own name
+  std::unique_ptr<sandbox::Cell> unborn = {};  // a sandbox that waits for its plan
+};
+
 // Holds execs, and answers clients until it is stopped, lapses or loses its folder. One thread, one
 // loop; the current directory is the state folder.
 class Keeper final : public Mail, public Session::Host {
  public:
   // Takes the folder over; `conflict` when it is or was another keeper's. The first client may be
-  // none. The command line is where a sandbox's first process writes its own name.
+  // none.
   static Result<std::unique_ptr<Keeper>> open(const std::string& folder, Fd first_client,
-                                              std::span<char> command_line);
+                                              Origin origin);
 
   // Until nothing is left of it.
   void run();
+  // Afterwards: whether it has been seen that nobody whom it held is left.
+  bool left_nobody() const { return epitaph_.left_behind == 0 && (!cell_ || cell_->is_empty()); }
 
   void deliver(std::uint64_t client, std::string frame) override;
   void handle(Session& from, const Frame& frame) override;
@@ -34,7 +47,7 @@ class Keeper final : public Mail, public Session::Host {
   void answer_end(Address to, const std::string& exec_id) override;
 
  private:
-  explicit Keeper(rlimit open_files);
+  explicit Keeper(Origin origin);
   Result<> listen();
   Result<> watch_folder();
   void add_client(Fd socket);
@@ -69,6 +82,7 @@ class Keeper final : public Mail, public Session::Host {
   void on(Address from, const Listener& listener);
   void on(Address from, const Freeze& freeze);
   void on(Address from, const Thaw& thaw);
+  Result<std::unique_ptr<sandbox::Cell>> make_cell(const sandbox::Plan& plan);
   // The sandbox, or nothing after a refusal.
   sandbox::Cell* cell(Address to);
   void answer_descriptor(Address to, int descriptor);
@@ -80,6 +94,7 @@ class Keeper final : public Mail, public Session::Host {
   std::unique_ptr<char[]> scratch_;
   rlimit open_files_;
   std::span<char> command_line_;
+  std::unique_ptr<sandbox::Cell> unborn_;
   std::unique_ptr<sandbox::Cell> cell_;
   bool cell_lost_ = false;
   bool must_confine_ = false;  // a sandbox was asked for

@@ -242,20 +242,28 @@ void Keeper::on(Address from, const List& /*list*/) {
   answer(*this, from, listing);
 }
 
+Result<std::unique_ptr<sandbox::Cell>> Keeper::make_cell(const sandbox::Plan& plan) {
+  if (std::unique_ptr<sandbox::Cell> unborn = std::move(unborn_); unborn && unborn->suits(plan)) {
+    BERTH_DO(unborn->become(plan));
+    return unborn;
+  }
+  struct stat folder{};
+  // The inode of the state folder is a name that no other keeper has.
+  const std::string id = "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
+  return sandbox::Cell::make(plan,
+                             {.id = id, .open_files = open_files_, .command_line = command_line_});
+}
+
 void Keeper::on(Address from, const Confine& confine) {
   if (stopping_) {
     return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + epitaph_.reason});
   }
-  struct stat folder{};
   if (cell_ || !execs_.empty() || !unsynced_.empty() || syncer_ != 0) {
     return refuse(from, {Errc::conflict, "the keeper has a sandbox, or has run commands without",
                          "start a keeper for every sandbox"});
   }
   must_confine_ = true;
-  // The inode of the state folder is a name that no other keeper has.
-  const std::string id = "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
-  auto made = sandbox::Cell::make(
-      confine.plan, {.id = id, .open_files = open_files_, .command_line = command_line_});
+  auto made = make_cell(confine.plan);
   if (!made) return refuse(from, made.error());
   cell_ = *std::move(made);
   wardens_.confine(*cell_);

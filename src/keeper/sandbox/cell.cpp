@@ -5,6 +5,7 @@
 #include "keeper/sandbox/enter.hpp"
 #include "keeper/sandbox/init.hpp"
 #include "keeper/sandbox/isolation.hpp"
+#include "keeper/sandbox/orders.hpp"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -36,51 +37,32 @@ constexpr std::size_t listeners_max = 64;
 constexpr std::uint32_t first_base = 0x30000000;
 constexpr std::uint32_t ranges = 8192;
 
-constexpr std::uint64_t usual_namespaces = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
+// The mounts come last: they are a copy of the host's, of the moment when the plan is known.
+constexpr std::uint64_t usual_namespaces = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
 
-std::uint32_t base_of(const Plan& plan) {
-  if (plan.uid_base != 0) return plan.uid_base;
-  // Keepers that live at the same time have different ranges, but for pids this far apart.
+// Keepers that live at the same time have different ranges, but for pids this far apart.
+std::uint32_t own_range() {
   return first_base + static_cast<std::uint32_t>(::getpid()) % ranges * plan_limits::ids;
 }
 
-// What the child is given, and the descriptors that this refers to.
-struct Preparation {
-  UserNamespace ids;
-  std::vector<UserNamespace> bind_ids;
-  MountMaps maps;
-  Owners owners;
-};
-
-// In the sandbox, whoever owns a bound directory on the disk is the sandbox's user.
-Result<UserNamespace> map_for_bind(const Bind& bind, uid_t user) {
-  struct stat source{};
-  if (::stat(bind.source.c_str(), &source) != 0) return UserNamespace{};  // enter() says so
-  return UserNamespace::make({.inside = source.st_uid, .outside = user, .count = 1});
-}
-
-Result<Preparation> prepare_range(const Plan& plan) {
-  const std::uint32_t base = base_of(plan);
-  Preparation made;
-  made.owners = {.kind = Owners::Kind::range,
-                 .root = base,
-                 .user = base + (plan.identity == Identity::user ? user_id : 0)};
-  BERTH_TRY(made.ids,
-            UserNamespace::make({.inside = 0, .outside = base, .count = plan_limits::ids}));
-  made.maps.layers = made.ids.get();
+// In the sandbox, whoever owns a bound directory on the disk is the sandbox's user. Ends before a
+// source that is not there, which pid 1 then says.
+Result<std::vector<UserNamespace>> maps_for_binds(const Plan& plan, std::uint32_t first_id) {
+  const uid_t user = first_id + (plan.identity == Identity::user ? user_id : 0);
+  std::vector<UserNamespace> maps;
   for (const Bind& bind : plan.binds) {
-    BERTH_TRY(UserNamespace ids, map_for_bind(bind, made.owners.user));
-    made.maps.binds.push_back(ids.get());
-    made.bind_ids.push_back(std::move(ids));
+    struct stat source{};
+    if (::stat(bind.source.c_str(), &source) != 0) break;
+    BERTH_TRY(UserNamespace map,
+              UserNamespace::make({.inside = source.st_uid, .outside = user, .count = 1}));
+    maps.push_back(std::move(map));
   }
-  return made;
+  return maps;
 }
 
-Preparation prepare_single(const Plan& plan) {
-  const uid_t id = plan.identity == Identity::user ? user_id : 0;
-  Preparation made;
-  made.owners = {.kind = Owners::Kind::single, .root = id, .user = id};
-  return made;
+std::unexpected<Error> without_ids(const Error& why) {
+  return fail(Errc::sandbox_unavailable, "the sandbox could not be made: " + why.message,
+              "run as root with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID, or as another user");
 }
 
 bool await(int fd, int limit_ms) {
@@ -132,26 +114,37 @@ bool is_listener(int socket) {
 
 }  // namespace
 
+Kind kind_of(const Plan& plan) {
+  return {.network = plan.allows<AllowHostNetwork>() ? Network::host : Network::own,
+          .first_id = plan.uid_base};
+}
+
 Result<std::unique_ptr<Cell>> Cell::make(const Plan& plan, const Surroundings& surroundings) {
   BERTH_DO(check(plan));
-  BERTH_TRY(Cgroup cgroup, Cgroup::make(detect_layout(), surroundings.id, plan.limits));
-  std::unique_ptr<Cell> cell{new Cell{std::move(cgroup)}};
-  BERTH_DO(cell->start(plan, surroundings));
-  cell->counts_oom_ = plan.limits.memory_bytes != 0;
+  BERTH_TRY(std::unique_ptr<Cell> cell, conceive(kind_of(plan), surroundings));
+  BERTH_DO(cell->become(plan));
   return cell;
 }
 
-Result<> Cell::start(const Plan& plan, const Surroundings& surroundings) {
+Result<std::unique_ptr<Cell>> Cell::conceive(const Kind& kind, const Surroundings& surroundings) {
+  BERTH_TRY(Cgroup cgroup, Cgroup::make(detect_layout(), surroundings.id, Limits{}));
+  std::unique_ptr<Cell> cell{new Cell{kind, std::move(cgroup)}};
+  BERTH_DO(cell->start(surroundings));
+  return cell;
+}
+
+bool Cell::suits(const Plan& plan) const {
+  const bool is_alive = init_ && !await(init_.get(), 0);
+  return is_alive && kind_ == kind_of(plan);
+}
+
+Result<> Cell::start(const Surroundings& surroundings) {
   const bool is_root = ::geteuid() == 0;
-  Preparation prepared = prepare_single(plan);
   if (is_root) {
-    auto ranged = prepare_range(plan);
-    if (!ranged) {
-      return fail(Errc::sandbox_unavailable,
-                  "the sandbox could not be made: " + ranged.error().message,
-                  "run as root with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID, or as another user");
-    }
-    prepared = *std::move(ranged);
+    first_id_ = kind_.first_id != 0 ? kind_.first_id : own_range();
+    auto ids = UserNamespace::make({.inside = 0, .outside = first_id_, .count = plan_limits::ids});
+    if (!ids) return without_ids(ids.error());
+    ids_ = *std::move(ids);
   }
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
@@ -159,30 +152,48 @@ Result<> Cell::start(const Plan& plan, const Surroundings& surroundings) {
   }
   control_ = Fd{pair[0]};
   Fd theirs{pair[1]};
+  const bool makes_network = kind_.network == Network::own && surroundings.network_namespace < 0;
   std::uint64_t namespaces = usual_namespaces;
   if (!is_root) namespaces |= CLONE_NEWUSER;
-  if (!plan.allows<AllowHostNetwork>()) namespaces |= CLONE_NEWNET;
-  const IdMap own_user{.inside = prepared.owners.user, .outside = ::geteuid(), .count = 1};
-  const IdMap own_group{.inside = prepared.owners.user, .outside = ::getegid(), .count = 1};
+  if (makes_network) namespaces |= CLONE_NEWNET;
+  const uid_t maker = ::geteuid();
+  const gid_t maker_group = ::getegid();
   NewProcess child = fork_into(namespaces, cgroup_.directory());
   if (child.pid == 0) {
-    become_init({.plan = plan,
-                 .cgroup = cgroup_,
+    control_ = Fd{};  // so that the end of the keeper is seen
+    become_init({.cgroup = cgroup_,
                  .born = cgroup_.directory() >= 0 ? Cgroup::Born::inside : Cgroup::Born::outside,
-                 .owners = prepared.owners,
-                 .user_namespace = prepared.ids.get(),
-                 .own_user = own_user,
-                 .own_group = own_group,
-                 .maps = prepared.maps,
+                 .network = kind_.network,
+                 .network_namespace = surroundings.network_namespace,
+                 .first_id = first_id_,
+                 .user_namespace = ids_.get(),
+                 .maker = maker,
+                 .maker_group = maker_group,
                  .control = theirs.get()},
                 surroundings);
   }
   if (child.pid < 0) {
-    return std::unexpected(explain(plan, {.failed = Phase::process, .error_number = -child.pid}));
+    return std::unexpected(explain({}, {.failed = Phase::process, .error_number = -child.pid}));
   }
-  theirs = Fd{};  // so that its end is seen
   init_ = std::move(child.handle);
   confined_.init_pid = child.pid;
+  return {};
+}
+
+Result<> Cell::become(const Plan& plan) {
+  BERTH_DO(check(plan));
+  BERTH_DO(cgroup_.limit(plan.limits));
+  counts_oom_ = plan.limits.memory_bytes != 0;
+  std::vector<UserNamespace> bind_maps;
+  if (first_id_ != 0) {
+    auto maps = maps_for_binds(plan, first_id_);
+    if (!maps) return without_ids(maps.error());
+    bind_maps = *std::move(maps);
+  }
+  std::vector<int> passed_maps;
+  for (const UserNamespace& map : bind_maps) passed_maps.push_back(map.get());
+  // Whoever does not take the plan has said why.
+  send_orders(control_.get(), plan, passed_maps);
 
   SetupReport report;
   std::vector<Fd> passed;
@@ -195,6 +206,7 @@ Result<> Cell::start(const Plan& plan, const Surroundings& surroundings) {
   }
   root_ = std::move(passed[0]);
   upper_ = std::move(passed[1]);
+  ids_ = {};
   const pid_t pid = confined_.init_pid;
   confined_ = describe(plan, report.features, cgroup_.unenforced());
   confined_.init_pid = pid;
@@ -213,13 +225,21 @@ void Cell::kill() {
   ::syscall(SYS_pidfd_send_signal, init_.get(), SIGKILL, nullptr, 0);
   regardless_of(thaw());  // with control groups of v1 only who runs can die
   await(init_.get(), death_limit_ms);
-  ::waitid(P_PIDFD, static_cast<id_t>(init_.get()), nullptr, WEXITED | WNOHANG);
+  siginfo_t ended{};
+  // The kernel lets the first process of a pid namespace go when all the others are gone.
+  empty_ = ::waitid(P_PIDFD, static_cast<id_t>(init_.get()), &ended, WEXITED | WNOHANG) == 0 &&
+           ended.si_pid != 0;
   init_ = Fd{};
   control_ = Fd{};
   // Whoever was not in the pid namespace any more when it ended is not in the group either, but
   // the group is what the kernel counts by.
   regardless_of(cgroup_.kill());
   regardless_of(cgroup_.remove());
+}
+
+Fd Cell::open_network() const {
+  const std::string path = "/proc/" + std::to_string(confined_.init_pid) + "/ns/net";
+  return Fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
 }
 
 std::uint64_t Cell::new_oom_kills() {

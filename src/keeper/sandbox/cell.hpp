@@ -4,6 +4,7 @@
 #include "base/result.hpp"
 #include "keeper/messages.hpp"
 #include "keeper/sandbox/cgroup.hpp"
+#include "keeper/sandbox/namespaces.hpp"
 #include "keeper/sandbox/plan.hpp"
 
 #include <sys/resource.h>
@@ -23,7 +24,17 @@ struct Surroundings {
   std::string_view id;           // names its control groups
   rlimit open_files;             // what commands get
   std::span<char> command_line;  // of the keeper: pid 1 shows its own name there
+  // A network namespace that is as good as new, to be used instead of making one; -1: none.
+  int network_namespace = -1;
 };
+
+// What has to be known of a sandbox before it can be conceived.
+struct Kind {
+  Network network = Network::own;
+  std::uint32_t first_id = 0;  // of its range; 0: one that no other keeper's sandbox has
+  friend bool operator==(const Kind&, const Kind&) = default;
+};
+Kind kind_of(const Plan& plan);
 
 // A sandbox as its keeper holds it: pid 1, and what the outside needs of the inside. Nothing of it
 // is left when it is destroyed.
@@ -32,6 +43,13 @@ class Cell {
   // Makes the whole sandbox or nothing. `isolation_too_weak` when it would be weaker than the plan
   // demands.
   static Result<std::unique_ptr<Cell>> make(const Plan& plan, const Surroundings& surroundings);
+  // The same in two steps. First what takes longest and needs no plan: control groups, namespaces,
+  // and the process that will be pid 1 and waits for the plan.
+  static Result<std::unique_ptr<Cell>> conceive(const Kind& kind, const Surroundings& surroundings);
+  // Whether it can become what the plan says.
+  bool suits(const Plan& plan) const;
+  // Once. After a failure it is to be destroyed.
+  Result<> become(const Plan& plan);
   ~Cell();
   Cell(const Cell&) = delete;
   Cell& operator=(const Cell&) = delete;
@@ -58,13 +76,20 @@ class Cell {
   Result<> thaw();
   // Kills pid 1, and with it everything inside, and waits for the end.
   void kill();
+  // Whether it has been seen that nobody inside is left.
+  bool is_empty() const { return empty_; }
+  // Of its own network, whatever namespace the caller is in.
+  Fd open_network() const;
 
  private:
-  explicit Cell(Cgroup cgroup) : cgroup_(std::move(cgroup)) {}
-  Result<> start(const Plan& plan, const Surroundings& surroundings);
+  Cell(const Kind& kind, Cgroup cgroup) : kind_(kind), cgroup_(std::move(cgroup)) {}
+  Result<> start(const Surroundings& surroundings);
   Result<Fd> ask_listener(std::uint16_t port) const;
 
+  Kind kind_;
+  std::uint32_t first_id_ = 0;  // 0: it has the keeper's id only
   Cgroup cgroup_;
+  UserNamespace ids_;
   Confined confined_;
   Fd init_;
   Fd control_;
@@ -72,6 +97,7 @@ class Cell {
   Fd upper_;
   std::map<std::uint16_t, Fd> listeners_;
   bool frozen_ = false;
+  bool empty_ = false;
   bool counts_oom_ = false;
   std::uint64_t oom_kills_ = 0;
 };

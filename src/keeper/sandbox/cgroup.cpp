@@ -75,6 +75,12 @@ Result<Cgroup> Cgroup::make(const CgroupLayout& layout, std::string_view id, con
   return group;
 }
 
+Result<> Cgroup::limit(const Limits& limits) {
+  BERTH_DO(check(limits));
+  set_limits(limits, Setting::Purpose::limit);
+  return {};
+}
+
 Result<> Cgroup::make_folders(const CgroupLayout& layout) {
   const auto make = [&](const std::string& base) -> Result<std::string> {
     std::string folder = base + "/" + name_;

@@ -47,6 +47,8 @@ class Cgroup {
   // Makes the groups and sets the limits. The id is an exec id or like one. A machine without
   // control groups yields a Cgroup that holds nothing, and says so in `unenforced`.
   static Result<Cgroup> make(const CgroupLayout& layout, std::string_view id, const Limits& limits);
+  // Other limits than it was made with.
+  Result<> limit(const Limits& limits);
   // Groups that are there already, by the name of their folder, to be ended.
   static Cgroup adopt(const CgroupLayout& layout, const std::string& name);
 

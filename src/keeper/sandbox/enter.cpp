@@ -2,6 +2,7 @@
 
 #include "keeper/sandbox/identity.hpp"
 #include "keeper/sandbox/landlock.hpp"
+#include "keeper/sandbox/orders.hpp"
 #include "keeper/sandbox/seccomp.hpp"
 
 #include <fcntl.h>
@@ -34,6 +35,30 @@ void prefer_as_oom_victim() {
   const Fd file{::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)};
   // A keeper that is preferred even more stays so.
   if (file && ::write(file.get(), oom_preference.data(), oom_preference.size()) < 0) return;
+}
+
+int enter_network(const Setup& setup) {
+  if (setup.network == Network::host) return 0;
+  if (setup.network_namespace < 0) return bring_up_loopback();
+  return failed(::setns(setup.network_namespace, CLONE_NEWNET));
+}
+
+Owners owners_of(const Setup& setup, const Plan& plan) {
+  const uid_t user = plan.identity == Identity::user ? user_id : 0;
+  if (setup.user_namespace < 0) return {.kind = Owners::Kind::single, .root = user, .user = user};
+  return {.kind = Owners::Kind::range, .root = setup.first_id, .user = setup.first_id + user};
+}
+
+int map_ids(const Setup& setup, const Owners& owners) {
+  if (setup.user_namespace >= 0) return 0;
+  return map_own_id({.inside = owners.user, .outside = setup.maker, .count = 1},
+                    {.inside = owners.user, .outside = setup.maker_group, .count = 1});
+}
+
+MountMaps maps_of(const Setup& setup, const Orders& orders) {
+  MountMaps maps{.layers = setup.user_namespace, .binds = {}};
+  for (const Fd& map : orders.bind_maps) maps.binds.push_back(map.get());
+  return maps;
 }
 
 int join_ids(const Setup& setup) {
@@ -87,18 +112,19 @@ std::span<const sock_filter> filter_of(const Plan& plan) {
                         plan.allows<AllowNestedNamespaces>() ? Nesting::allowed : Nesting::denied);
 }
 
-void note_features(const RootBuilder& root, const Setup& setup, Features& features) {
+void note_features(const RootBuilder& root, const Plan& plan, const Owners& owners,
+                   Features& features) {
   for (const Feature always :
        {Feature::user_namespace, Feature::pid_namespace, Feature::mount_namespace,
         Feature::ipc_namespace, Feature::uts_namespace, Feature::cgroup_namespace,
         Feature::private_root, Feature::masked_proc, Feature::no_new_privileges}) {
     features.add(always);
   }
-  if (!setup.plan.allows<AllowHostNetwork>()) features.add(Feature::network_namespace);
-  if (setup.owners.kind == Owners::Kind::range) features.add(Feature::uid_range);
+  if (!plan.allows<AllowHostNetwork>()) features.add(Feature::network_namespace);
+  if (owners.kind == Owners::Kind::range) features.add(Feature::uid_range);
   if (root.is_idmapped()) features.add(Feature::idmapped_root);
   if (root.are_binds_idmapped()) features.add(Feature::idmapped_binds);
-  if (setup.plan.identity == Identity::user) features.add(Feature::no_capabilities);
+  if (plan.identity == Identity::user) features.add(Feature::no_capabilities);
 }
 
 }  // namespace
@@ -112,27 +138,34 @@ void note_features(const RootBuilder& root, const Setup& setup, Features& featur
 
 // The order is the security argument, so it stands in one place: see docs/sandbox.md#order.
 SetupReport enter(const Setup& setup) {
-  const Plan& plan = setup.plan;
   SetupReport report;
-  std::optional<RootBuilder> root{std::in_place, plan, setup.owners};
 
   // The files about a process that hides its memory are root's; this one has no secrets yet.
   ::prctl(PR_SET_DUMPABLE, 1);
-  // With the host in sight: limits first, so that even the making is limited; then all that is
-  // needed of the host is opened.
+  // Whatever the plan will be. Control groups first, so that even the making is limited.
   BERTH_STEP(control_groups, setup.cgroup.join(setup.born));
   prefer_as_oom_victim();
-  if (setup.user_namespace < 0) BERTH_STEP(ids, map_own_id(setup.own_user, setup.own_group));
   ::umask(022);
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
+  BERTH_STEP(network, enter_network(setup));
+  Orders orders;
+  BERTH_STEP(orders, receive_orders(setup.control, orders));
+  const Plan& plan = orders.plan;
+  const Owners owners = owners_of(setup, plan);
+  const MountMaps maps = maps_of(setup, orders);
+  std::optional<RootBuilder> root{std::in_place, plan, owners};
+
+  // With the host in sight, and its mounts as they are now: all that is needed of it is opened.
+  BERTH_STEP(ids, map_ids(setup, owners));
+  BERTH_STEP(private_mounts, own_mounts());
   BERTH_STEP(private_mounts, make_mounts_private());
-  BERTH_STEP(layer, root->open_layers(setup.maps.layers, report.item));
-  BERTH_STEP(bind_source, root->open_binds(setup.maps.binds, report.item));
-  BERTH_STEP(host_folder, root->open_host(setup.maps.layers));
+  BERTH_STEP(layer, root->open_layers(maps.layers, report.item));
+  BERTH_STEP(bind_source, root->open_binds(maps.binds, report.item));
+  BERTH_STEP(host_folder, root->open_host(maps.layers));
   BERTH_STEP(devices, root->open_devices());
 
   // From the pivot on no path leads to the host.
-  BERTH_STEP(root, root->mount_root(setup.maps.layers));
+  BERTH_STEP(root, root->mount_root(maps.layers));
   BERTH_STEP(pivot, root->pivot());
   BERTH_STEP(process_table, root->mount_proc());
   BERTH_STEP(pivot, root->leave_host());
@@ -144,12 +177,11 @@ SetupReport enter(const Setup& setup) {
   BERTH_STEP(directory, root->make_directories(report.item));
 
   // The last uses of rights over the other namespaces, which then are given up with their owner.
-  if (!plan.allows<AllowHostNetwork>()) BERTH_STEP(network, bring_up_loopback());
   BERTH_STEP(hostname, set_hostname(plan.hostname));
   BERTH_STEP(namespaces, failed(::unshare(CLONE_NEWCGROUP)));
   BERTH_STEP(rlimits, set_rlimits(plan));
   BERTH_STEP(enter_ids, join_ids(setup));
-  note_features(*root, setup, report.features);
+  note_features(*root, plan, owners, report.features);
   Fd upper = root->take_upper();
   root.reset();
   BERTH_STEP(init, keep_only(setup.control, std::move(upper)));

@@ -6,19 +6,23 @@
 #include "keeper/sandbox/plan.hpp"
 #include "keeper/sandbox/setup.hpp"
 
+#include <sys/types.h>
+
+#include <cstdint>
+
 namespace berth::keeper::sandbox {
 
 // Everything that enter() needs besides the plan, made by the keeper before it forks.
 struct Setup {
-  const Plan& plan;
   const Cgroup& cgroup;
   Cgroup::Born born = Cgroup::Born::outside;
-  Owners owners = {};
-  int user_namespace = -1;  // to be entered when all else is done; -1: the child was born in it
-  IdMap own_user = {};      // where the child was born in it
-  IdMap own_group = {};
-  MountMaps maps = {};
-  int control = -1;  // to the keeper
+  Network network = Network::own;
+  int network_namespace = -1;  // an own one to be entered; -1: the child was born in it
+  std::uint32_t first_id = 0;  // of the range that is the sandbox's; 0: it has the maker's id only
+  int user_namespace = -1;     // to be entered when all else is done; -1: the child was born in it
+  uid_t maker = 0;             // where the child was born in it
+  gid_t maker_group = 0;
+  int control = -1;  // to the keeper; the plan comes from there
 };
 
 // The descriptors that are left when enter() has returned well.
@@ -27,8 +31,8 @@ inline constexpr int root_descriptor = 4;
 inline constexpr int upper_descriptor = 5;
 
 // Turns the calling process, the first of its namespaces, with one thread and with no untrusted
-// byte read, into one that has only what the plan grants. It cannot be undone, so after a failure
-// the process has to end.
+// byte read, into one that has only what the plan grants. What needs no plan is done first; then it
+// is waited for. It cannot be undone, so after a failure the process has to end.
 SetupReport enter(const Setup& setup);
 
 }  // namespace berth::keeper::sandbox

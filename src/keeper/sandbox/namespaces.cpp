@@ -97,6 +97,10 @@ int bring_up_loopback() {
   return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0 ? 0 : errno;
 }
 
+int own_mounts() {
+  return ::unshare(CLONE_NEWNS) == 0 ? 0 : errno;
+}
+
 int set_hostname(const std::string& name) {
   return ::sethostname(name.data(), name.size()) == 0 ? 0 : errno;
 }

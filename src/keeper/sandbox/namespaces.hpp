@@ -40,6 +40,9 @@ class UserNamespace {
   Fd handle_;
 };
 
+// Whose interfaces, addresses and abstract sockets a sandbox sees.
+enum class Network : std::uint8_t { own, host };
+
 struct NewProcess {
   pid_t pid = 0;  // 0 in the child
   Fd handle;      // readable when it is over
@@ -51,6 +54,7 @@ NewProcess fork_into(std::uint64_t namespaces, int cgroup_directory);
 // What the first process of new namespaces does for them. 0 or errno.
 int map_own_id(const IdMap& users, const IdMap& groups);
 int bring_up_loopback();
+int own_mounts();
 int set_hostname(const std::string& name);
 
 }  // namespace berth::keeper::sandbox

@@ -11,14 +11,11 @@ namespace berth::keeper::sandbox {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Phase::count_)> phase_names{
-    "none",          "process",        "control groups",
-    "ids",           "private mounts", "layer",
-    "bind",          "host folder",    "devices",
-    "process table", "root",           "pivot",
-    "attach",        "masks",          "bind target",
-    "directory",     "network",        "host name",
-    "namespaces",    "enter ids",      "resource limits",
-    "identity",      "landlock",       "system calls",
+    "none",      "process",         "control groups", "network",   "orders",
+    "ids",       "private mounts",  "layer",          "bind",      "host folder",
+    "devices",   "process table",   "root",           "pivot",     "attach",
+    "masks",     "bind target",     "directory",      "host name", "namespaces",
+    "enter ids", "resource limits", "identity",       "landlock",  "system calls",
     "init"};
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Feature::count_)> feature_names{

@@ -1,0 +1,222 @@
+#include "base/files.hpp"
+#include "keeper/descriptors.hpp"
+#include "keeper/keeper.hpp"
+#include "keeper/nursery.hpp"
+#include "keeper/sandbox/spare_networks.hpp"
+#include "keeper/state_folder.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <utility>
+
+// The nursery's own process, and the keepers that are forked from it.
+namespace berth::keeper {
+namespace {
+
+// How many wait to be asked for. One is made at a time, when nobody has asked for a moment.
+constexpr std::size_t unborn_max = 4;
+constexpr int quiet_ms = 2;
+// A keeper says with this that nobody is left of its sandbox.
+constexpr int exit_left_nobody = 0;
+constexpr int exit_unsure = 1;
+
+constexpr int channel_fd = 3;
+constexpr int network_fd = 4;
+constexpr int first_free_fd = 5;
+
+struct Unborn {
+  pid_t pid = 0;
+  Fd channel = {};
+};
+
+struct Request {
+  std::string folder = {};
+  Fd client = {};
+};
+
+std::optional<Request> receive_request(int socket) {
+  Request request;
+  request.folder.resize(PATH_MAX);
+  std::vector<Fd> passed;
+  ssize_t got = 0;
+  do {
+    got = receive_with(socket, request.folder, passed, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0 || passed.size() != 1) return std::nullopt;
+  request.folder.resize(static_cast<std::size_t>(got));
+  request.client = std::move(passed[0]);
+  return request;
+}
+
+bool forward(const Unborn& unborn, const Request& request) {
+  const int passed = request.client.get();
+  return send_with(unborn.channel.get(), request.folder, {&passed, 1},
+                   MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+// As the program would have been started for this folder.
+void show(std::span<char> command_line, const std::string& folder) {
+  std::ranges::fill(command_line, '\0');
+  const std::string words = std::string{"berth-keeper\0hold\0", 18} + folder;
+  words.copy(command_line.data(), command_line.size() - 1);
+}
+
+void log_to(const std::string& folder) {
+  const std::string path = folder + "/" + log_file;
+  const Fd log{::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
+  if (log) ::dup2(log.get(), STDERR_FILENO);
+}
+
+// In the child: everything of the nursery is closed but the channel and, where there is one, the
+// network namespace.
+bool keep_only(int channel, int network) {
+  const int high_channel = ::fcntl(channel, F_DUPFD_CLOEXEC, first_free_fd);
+  const int high_network = network < 0 ? -1 : ::fcntl(network, F_DUPFD_CLOEXEC, first_free_fd);
+  if (::dup3(high_channel, channel_fd, O_CLOEXEC) < 0) return false;
+  const bool has_network = high_network >= 0;
+  if (has_network && ::dup3(high_network, network_fd, O_CLOEXEC) < 0) return false;
+  ::close_range(has_network ? first_free_fd : network_fd, ~0U, 0);
+  return true;
+}
+
+// Conceives a sandbox, waits for its folder, and is a keeper from then on.
+[[noreturn]] void grow_up(Fd network, rlimit open_files, std::span<char> command_line) {
+  ::setsid();
+  const Fd channel{channel_fd};
+  auto unborn = sandbox::Cell::conceive({}, {.id = "nursed",
+                                             .open_files = open_files,
+                                             .command_line = command_line,
+                                             .network_namespace = network.get()});
+  network = Fd{};
+  // Without one the keeper makes its sandbox when it is asked, and tells what is in the way.
+  Origin origin{.open_files = open_files,
+                .command_line = command_line,
+                .unborn = unborn ? *std::move(unborn) : nullptr};
+  std::optional<Request> request = receive_request(channel.get());
+  if (!request) {
+    origin.unborn.reset();
+    ::_exit(exit_unsure);
+  }
+  show(command_line, request->folder);
+  log_to(request->folder);
+  auto keeper = Keeper::open(request->folder, std::move(request->client), std::move(origin));
+  if (!keeper) {
+    std::fprintf(stderr, "berth-keeper: %s\n", keeper.error().message.c_str());
+    ::_exit(exit_unsure);
+  }
+  (*keeper)->run();
+  const bool left_nobody = (*keeper)->left_nobody();
+  keeper->reset();
+  ::_exit(left_nobody ? exit_left_nobody : exit_unsure);
+}
+
+class Loop {
+ public:
+  Loop(Fd control, std::span<char> command_line)
+      : control_(std::move(control)),
+        command_line_(command_line),
+        open_files_(prepare_to_hold()),
+        signals_(watch_signals()) {}
+
+  [[noreturn]] void run() {
+    while (true) {
+      std::array<pollfd, 2> wanted{pollfd{control_.get(), POLLIN, 0},
+                                   pollfd{signals_.get(), POLLIN, 0}};
+      const bool is_short = was_asked_ && stock_.size() < unborn_max;
+      const int ready = ::poll(wanted.data(), wanted.size(), is_short ? quiet_ms : -1);
+      if (ready == 0) stock();
+      if (ready <= 0) continue;
+      if (wanted[1].revents != 0) take_signals();
+      if (wanted[0].revents != 0) serve();
+    }
+  }
+
+ private:
+  static Fd watch_signals() {
+    sigset_t taken;
+    ::sigemptyset(&taken);
+    for (const int number : {SIGCHLD, SIGTERM, SIGINT}) ::sigaddset(&taken, number);
+    return Fd{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
+  }
+
+  void serve() {
+    const std::optional<Request> request = receive_request(control_.get());
+    if (!request) ::_exit(0);  // the server is gone; who is unborn sees that this process is
+    was_asked_ = true;
+    while (!stock_.empty()) {
+      Unborn oldest = std::move(stock_.front());
+      stock_.erase(stock_.begin());
+      if (forward(oldest, *request)) return;
+    }
+    if (const std::optional<Unborn> fresh = conceive()) forward(*fresh, *request);
+  }
+
+  void stock() {
+    if (std::optional<Unborn> fresh = conceive()) stock_.push_back(*std::move(fresh));
+  }
+
+  std::optional<Unborn> conceive() {
+    std::array<int, 2> pair{};
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) return {};
+    Unborn made{.pid = 0, .channel = Fd{pair[0]}};
+    const Fd theirs{pair[1]};
+    Fd network = ::geteuid() == 0 ? networks_.take() : Fd{};
+    made.pid = ::fork();
+    if (made.pid == 0) {
+      const bool has_network = static_cast<bool>(network);
+      if (!keep_only(theirs.get(), network.release())) ::_exit(exit_unsure);
+      grow_up(Fd{has_network ? network_fd : -1}, open_files_, command_line_);
+    }
+    if (made.pid < 0) return {};
+    lent_[made.pid] = std::move(network);
+    return made;
+  }
+
+  void take_signals() {
+    signalfd_siginfo signal{};
+    while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+      if (signal.ssi_signo != SIGCHLD) ::_exit(0);
+    }
+    int status = 0;
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) bury(pid, status);
+  }
+
+  void bury(pid_t pid, int status) {
+    std::erase_if(stock_, [&](const Unborn& unborn) { return unborn.pid == pid; });
+    auto found = lent_.extract(pid);
+    if (found.empty()) return;
+    const bool left_nobody = WIFEXITED(status) && WEXITSTATUS(status) == exit_left_nobody;
+    if (left_nobody) networks_.give_back(std::move(found.mapped()));
+  }
+
+  Fd control_;
+  std::span<char> command_line_;
+  rlimit open_files_;
+  Fd signals_;
+  bool was_asked_ = false;
+  std::vector<Unborn> stock_;  // the oldest first
+  sandbox::SpareNetworks networks_;
+  std::map<pid_t, Fd> lent_;  // the networks of all children
+};
+
+}  // namespace
+
+void run_nursery(Fd control, std::span<char> command_line) {
+  Loop{std::move(control), command_line}.run();
+}
+
+}  // namespace berth::keeper
