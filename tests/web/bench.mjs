@@ -1,0 +1,54 @@
+// node bench.mjs URL: how long Chromium takes to show content, of our page and of one whose script has 1 MB, over the same
+// slow line. Prints both medians in milliseconds.
+import { createServer } from "node:http";
+import { randomBytes } from "node:crypto";
+import { closeBrowser, openBrowser } from "./lib/browser.mjs";
+
+const rounds = 7;
+const line = { offline: false, latency: 20, downloadThroughput: (20 * 1e6) / 8, uploadThroughput: (20 * 1e6) / 8 };
+const bundleBytes = 1_000_000;
+
+// A script of functions that no compression makes smaller, as a large bundle is; its last line shows the content.
+function bundle() {
+  let text = "";
+  while (text.length < bundleBytes) text += `export function f${randomBytes(4).toString("hex")}(a){return a+"${randomBytes(150).toString("base64")}"}\n`;
+  return `${text}document.getElementById("root").innerHTML="<main><h1>Content</h1></main>";\n`;
+}
+
+async function large() {
+  const script = bundle();
+  const server = createServer((request, response) => {
+    const isScript = request.url === "/bundle.js";
+    response.writeHead(200, { "content-type": isScript ? "text/javascript" : "text/html" });
+    response.end(isScript ? script : `<!doctype html><title>Large</title><div id="root"></div><script type="module" src="/bundle.js"></script>`);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+}
+
+async function timeToContent(url) {
+  const context = await (await openBrowser()).newContext();
+  const page = await context.newPage();
+  const session = await context.newCDPSession(page);
+  await session.send("Network.enable");
+  await session.send("Network.emulateNetworkConditions", line);
+  const began = performance.now();
+  await page.goto(url, { waitUntil: "commit" });
+  await page.locator("main h1").first().waitFor();
+  const took = performance.now() - began;
+  await context.close();
+  return took;
+}
+
+const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+const other = await large();
+const ours = [];
+const theirs = [];
+for (let round = 0; round < rounds; round += 1) {
+  ours.push(await timeToContent(`${process.argv[2]}/environments`));
+  theirs.push(await timeToContent(other.url));
+}
+console.log(JSON.stringify({ ours_ms: Math.round(median(ours)), bundle_ms: Math.round(median(theirs)) }));
+other.close();
+await closeBrowser();

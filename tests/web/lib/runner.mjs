@@ -1,0 +1,29 @@
+// Tests by name, one line each: ok, FAIL or skip, as tests/e2e/run prints them.
+const tests = [];
+
+export class Skip extends Error {}
+
+export function test(name, body) {
+  tests.push({ name, body });
+}
+
+export async function runAll(patterns) {
+  let failures = 0;
+  for (const { name, body } of tests) {
+    if (patterns.length > 0 && !patterns.some((each) => name.includes(each))) continue;
+    const began = performance.now();
+    const say = (verdict, more = "") => console.log(`${verdict.padEnd(5)} web.${name}  ${((performance.now() - began) / 1000).toFixed(1)} s${more}`);
+    try {
+      await body();
+      say("ok");
+    } catch (error) {
+      if (error instanceof Skip) {
+        say("skip", `: ${error.message}`);
+      } else {
+        failures += 1;
+        say("FAIL", `\n${error.stack ?? error}`);
+      }
+    }
+  }
+  return failures;
+}

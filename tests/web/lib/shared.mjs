@@ -1,0 +1,37 @@
+import { Server } from "./server.mjs";
+import { Visit } from "./browser.mjs";
+
+let server;
+
+// The server that most tests share: without keys, so whoever visits is its operator.
+export async function openServer() {
+  server ??= await new Server().start();
+  return server;
+}
+
+export async function endServer() {
+  await server?.end();
+}
+
+// A test body with a visit to the shared server, which is checked and closed at its end.
+export function visiting(body, options) {
+  return async () => {
+    const open = await openServer();
+    const visit = await Visit.open(open, options);
+    try {
+      await body(visit.page, visit, open);
+    } catch (error) {
+      await visit.picture(`failed-${Date.now()}`).catch(() => undefined);
+      error.message += `\nconsole: ${visit.errors.join("\n")}\nurl: ${visit.page.url()}`;
+      await visit.context.close();
+      throw error;
+    }
+    await visit.close();
+  };
+}
+
+export async function environmentNamed(server, name) {
+  const company = await server.company();
+  const all = await server.call("GET", `/api/companies/${company}/environments`);
+  return all.find((each) => each.name === name);
+}

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { test } from "./lib/runner.mjs";
+import { visiting } from "./lib/shared.mjs";
+
+test("leases.a live lease is shown with its run, its files and its console", visiting(async (page, visit, server) => {
+  const company = await server.company();
+  const run = await server.call("POST", `/api/companies/${company}/runs`, { command: "sh", args: ["-c", "echo hi > greeting.txt; sleep 120"] });
+  await visit.goto("/leases");
+  await page.getByText("active").first().waitFor();
+  await visit.seen("leases");
+  const view = await server.call("GET", `/api/heartbeat-runs/${run.id}`);
+  await page.locator(`a[href="/leases/${view.environmentLease.id}"]`).click();
+  await page.getByLabel("Command").fill("echo from-the-place");
+  await page.getByRole("button", { name: "Run it" }).click();
+  await page.getByRole("log").getByText("from-the-place", { exact: true }).waitFor();
+  await page.getByText("greeting.txt").waitFor();
+  await page.getByRole("button", { name: "Open a terminal" }).click();
+  await page.locator(".xterm").waitFor();
+  await page.waitForFunction(() => /[$#]/.test(document.querySelector(".xterm")?.textContent ?? ""));
+  await page.locator(".xterm").click();
+  await page.keyboard.type("echo $((40+2))-typed; cat greeting.txt\n");
+  await page.waitForFunction(() => document.querySelector(".xterm").textContent.includes("42-typed"));
+  await visit.seen("lease");
+  await page.getByRole("button", { name: "Destroy" }).click();
+  await page.getByText("gone for ever").waitFor();
+  await page.getByRole("button", { name: "Keep it" }).click();
+  await server.call("POST", `/api/heartbeat-runs/${run.id}/cancel`);
+  await page.getByText(/expired|released/).first().waitFor();
+}));
+
+test("secrets.one is made, rotated, disabled and deleted, and its value is never shown", visiting(async (page, visit, server) => {
+  await visit.goto("/secrets");
+  await page.getByRole("button", { name: "New secret" }).click();
+  await page.getByLabel("Name").fill("Deploy key");
+  await page.getByLabel("Value").fill("s3cr3t-value-one");
+  await page.getByRole("button", { name: "Keep it" }).click();
+  await page.getByRole("link", { name: "Deploy key" }).waitFor();
+  await visit.seen("secrets");
+  await page.getByRole("link", { name: "Deploy key" }).click();
+  await page.getByLabel("Value").fill("s3cr3t-value-two");
+  await page.getByRole("button", { name: "Rotate" }).click();
+  await page.getByText("version 2").waitFor();
+  await page.getByRole("button", { name: "Disable" }).click();
+  await page.getByRole("button", { name: "Enable" }).waitFor();
+  await visit.seen("secret");
+  assert.ok(!(await page.content()).includes("s3cr3t-value"));
+  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  await page.getByLabel(/Type the name/).fill("Deploy key");
+  await page.getByRole("button", { name: "Delete it" }).click();
+  await page.waitForURL((url) => url.pathname === "/secrets");
+  assert.deepEqual((await server.call("GET", `/api/companies/${await server.company()}/secrets`)).filter((each) => each.name === "Deploy key"), []);
+}));
+
+test("agents.one is made, invoked and deleted", visiting(async (page, visit) => {
+  await visit.goto("/agents");
+  await page.getByRole("button", { name: "New agent" }).click();
+  await page.getByLabel("Name").fill("Echo");
+  await page.getByLabel("Configuration").fill('{"command": "echo", "args": ["from-the-agent"]}');
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("button", { name: "Invoke Echo" }).waitFor();
+  await visit.seen("agents");
+  await page.getByRole("button", { name: "Invoke Echo" }).click();
+  await page.getByRole("button", { name: "Invoke", exact: true }).click();
+  await page.getByRole("log").getByText("from-the-agent").waitFor();
+  await page.getByRole("link", { name: "Agents" }).first().click();
+  await page.getByRole("button", { name: "Delete Echo" }).click();
+  await page.getByLabel(/Type the name/).fill("Echo");
+  await page.getByRole("button", { name: "Delete it" }).click();
+  await page.getByText("No agent yet").waitFor();
+}));
+
+test("activity.what happens appears by itself", visiting(async (page, visit, server) => {
+  await visit.goto("/activity");
+  await page.getByRole("table").waitFor();
+  const company = await server.company();
+  const made = await server.call("POST", `/api/companies/${company}/secrets`, { name: "seen-live", value: "x" });
+  await page.getByText("secret: created").first().waitFor();
+  await visit.seen("activity");
+  await server.call("DELETE", `/api/secrets/${made.id}`);
+}));
+
+test("settings.the default environment changes and keys are made and revoked", visiting(async (page, visit, server) => {
+  await visit.goto("/settings");
+  const company = await server.company();
+  await page.getByLabel(/Where runs go/).selectOption({ label: "Sandbox" });
+  await page.waitForFunction(() => !document.querySelector("select").disabled);
+  assert.ok((await server.call("GET", `/api/companies/${company}`)).defaultEnvironmentId);
+  await page.getByLabel(/Where runs go/).selectOption("");
+  await page.getByLabel("Name of the key").fill("robot");
+  await page.getByRole("button", { name: "Make a key" }).click();
+  await page.getByTestId("new-key").waitFor();
+  await page.getByRole("button", { name: "Revoke robot" }).click();
+  await page.getByRole("button", { name: "Revoke it" }).click();
+  await page.getByText("revoked").first().waitFor();
+  await visit.seen("settings");
+}));

@@ -1,0 +1,112 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api } from "./client";
+
+// Every question that a page asks, by one name each. All of them are asked again when the server says that something
+// has changed, so none of them asks by the clock.
+export const environmentsQuery = (company: string) =>
+  queryOptions({
+    queryKey: ["environments", company],
+    queryFn: ({ signal }) => api.get("/api/companies/{company}/environments/overview", { path: { company }, signal }),
+  });
+
+export const environmentQuery = (environment: string) =>
+  queryOptions({
+    queryKey: ["environment", environment],
+    queryFn: ({ signal }) => api.get("/api/environments/{environment}", { path: { environment }, signal }),
+  });
+
+export const capabilitiesQuery = (company: string) =>
+  queryOptions({
+    queryKey: ["capabilities", company],
+    queryFn: ({ signal }) =>
+      api.get("/api/companies/{company}/environments/capabilities", { path: { company }, signal }),
+  });
+
+export const blastRadiusQuery = (environment: string) =>
+  queryOptions({
+    queryKey: ["blast-radius", environment],
+    queryFn: ({ signal }) =>
+      api.get("/api/environments/{environment}/delete-blast-radius", { path: { environment }, signal }),
+  });
+
+export const runQuery = (run: string) =>
+  queryOptions({
+    queryKey: ["run", run],
+    queryFn: ({ signal }) => api.get("/api/heartbeat-runs/{run}", { path: { run }, signal }),
+  });
+
+export const leasesQuery = (company: string, parked: boolean) =>
+  queryOptions({
+    queryKey: ["leases", company, parked],
+    queryFn: ({ signal }) =>
+      api.get("/api/companies/{company}/environment-leases", {
+        path: { company },
+        query: parked ? { parked: true, limit: 500 } : { limit: 500 },
+        signal,
+      }),
+  });
+
+export const environmentLeasesQuery = (company: string, environmentId: string) =>
+  queryOptions({
+    queryKey: ["leases", company, environmentId],
+    queryFn: ({ signal }) =>
+      api.get("/api/companies/{company}/environment-leases", {
+        path: { company },
+        query: { environmentId, limit: 50 },
+        signal,
+      }),
+  });
+
+export const leaseQuery = (lease: string) =>
+  queryOptions({
+    queryKey: ["lease", lease],
+    queryFn: ({ signal }) => api.get("/api/environment-leases/{lease}", { path: { lease }, signal }),
+  });
+
+export const secretsQuery = (company: string) =>
+  queryOptions({
+    queryKey: ["secrets", company],
+    queryFn: ({ signal }) =>
+      api.get("/api/companies/{company}/secrets", { path: { company }, query: { limit: 1000 }, signal }),
+  });
+
+export const secretUsageQuery = (secret: string) =>
+  queryOptions({
+    queryKey: ["secret-usage", secret],
+    queryFn: ({ signal }) => api.get("/api/secrets/{secret}/usage", { path: { secret }, signal }),
+  });
+
+export const secretAccessQuery = (secret: string) =>
+  queryOptions({
+    queryKey: ["secret-access", secret],
+    queryFn: ({ signal }) => api.get("/api/secrets/{secret}/access-events", { path: { secret }, signal }),
+  });
+
+export const agentsQuery = (company: string) =>
+  queryOptions({
+    queryKey: ["agents", company],
+    queryFn: ({ signal }) =>
+      api.get("/api/companies/{company}/agents", { path: { company }, query: { limit: 1000 }, signal }),
+  });
+
+export const tokensQuery = (company: string) =>
+  queryOptions({
+    queryKey: ["tokens", company],
+    queryFn: ({ signal }) =>
+      api.get("/api/companies/{company}/tokens", { path: { company }, query: { limit: 1000 }, signal }),
+  });
+
+export const settingsQuery = () =>
+  queryOptions({
+    queryKey: ["settings"],
+    queryFn: ({ signal }) => api.get("/api/instance/settings", { signal }),
+  });
+
+// Looked at once: the machine does not change while somebody reads the page.
+export const findingsQuery = () =>
+  queryOptions({
+    queryKey: ["findings"],
+    queryFn: ({ signal }) => api.get("/api/instance/findings", { signal }),
+    staleTime: Infinity,
+    meta: { still: true },
+  });

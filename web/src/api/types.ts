@@ -1,0 +1,30 @@
+import type { components } from "./schema";
+
+// Short names for the shapes of the API; each is generated from its description.
+type Schemas = components["schemas"];
+
+export type Session = Schemas["SessionView"];
+export type Permission = Session["permissions"][number];
+export type Company = Schemas["Company"];
+export type Environment = Schemas["EnvironmentView"];
+export type EnvironmentOverview = Schemas["EnvironmentOverview"];
+export type Driver = Environment["driver"];
+export type Capabilities = Schemas["Capabilities"];
+export type ProviderCapability = Schemas["ProviderCapability"];
+export type BlastRadius = Schemas["BlastRadius"];
+export type ProbeReport = Schemas["ProbeReport"];
+export type ProbeStep = Schemas["ProbeStep"];
+export type Run = Schemas["Run"];
+export type RunView = Schemas["RunView"];
+export type RunState = Run["status"];
+export type PhaseTimes = Schemas["PhaseTimes"];
+export type StartRun = Schemas["StartRun"];
+export type Lease = Schemas["Lease"];
+export type LeaseView = Schemas["LeaseView"];
+export type FileEntry = Schemas["FileEntry"];
+export type Secret = Schemas["SecretInList"];
+export type SecretInCatalog = Schemas["SecretInCatalog"];
+export type Agent = Schemas["Agent"];
+export type Activity = Schemas["Activity"];
+export type Token = Schemas["Token"];
+export type Finding = Schemas["Finding"];

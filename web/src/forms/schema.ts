@@ -1,0 +1,92 @@
+import type { RJSFSchema, UiSchema } from "@rjsf/utils";
+import { label } from "../format";
+
+type Schema = RJSFSchema;
+
+// Fields that a newcomer should see; whatever else has a schema without groups of its own is folded away.
+const common = new Set(["image", "template", "memoryMb", "cpus", "network", "timeoutMs", "host", "port", "username",
+  "remoteWorkspacePath", "privateKeySecretRef", "apiKey", "region", "reuseLease"]);
+
+const units: [RegExp, string][] = [
+  [/Ms$/, ""], [/Mb$/, " (MiB)"], [/Gb$/, " (GiB)"], [/Minutes$/, " (minutes)"], [/Seconds$/, " (seconds)"], [/Sec$/, " (seconds)"],
+];
+
+const names: Record<string, string> = { cpus: "Processors", pids: "Processes", cpuWeight: "Share of processors", workdir: "Working folder" };
+
+// "timeoutMs" is "Timeout", "memoryMb" is "Memory (MiB)".
+export function titleOf(key: string): string {
+  if (names[key]) return names[key];
+  for (const [end, unit] of units) if (end.test(key)) return label(key.replace(end, "")) + unit;
+  return label(key);
+}
+
+const isNull = (schema: unknown) => (schema as Schema | undefined)?.type === "null";
+
+// "a string or nothing" is an optional string: who leaves it empty sends nothing.
+function withoutNull(schema: Schema): Schema {
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (!choices || choices.length !== 2 || !choices.some(isNull)) return schema;
+  const { anyOf: _any, oneOf: _one, ...rest } = schema;
+  return { ...(choices.find((each: unknown) => !isNull(each)) as Schema), ...rest };
+}
+
+const secretFormats = new Set(["secret-ref", "password"]);
+export const isSecret = (schema: Schema) => secretFormats.has(schema.format ?? "");
+export const isDuration = (key: string, schema: Schema) => key.endsWith("Ms") && (schema.type === "integer" || schema.type === "number");
+
+function marked(schema: Schema, mark: string): boolean {
+  const extras = schema as Record<string, unknown>;
+  return extras[`x-berth-${mark}`] === true || extras[`x-paperclip-${mark}`] === true;
+}
+
+// The schema as it is drawn: titles that a person reads, and no choice between something and nothing.
+export function drawable(schema: Schema): Schema {
+  const shown = withoutNull(schema);
+  const result: Schema = { ...shown };
+  if (shown.properties) {
+    result.properties = Object.fromEntries(
+      Object.entries(shown.properties).map(([key, each]) => {
+        const inner = drawable(each as Schema);
+        return [key, inner.$ref ? inner : { ...inner, title: inner.title ?? titleOf(key) }];
+      }),
+    );
+  }
+  if (shown.items && !Array.isArray(shown.items)) result.items = drawable(shown.items as Schema);
+  if (shown["$defs"]) {
+    result["$defs"] = Object.fromEntries(Object.entries(shown["$defs"] as Record<string, Schema>).map(([key, each]) => [key, drawable(each)]));
+  }
+  return result;
+}
+
+// Which control each field has, and which fields are folded away.
+export function lookOf(schema: Schema): UiSchema {
+  const look: UiSchema = {};
+  const properties = Object.entries((schema.properties ?? {}) as Record<string, Schema>);
+  const required = new Set(schema.required ?? []);
+  const isSorted = properties.some(([, each]) => marked(each, "advanced"));
+  const advanced: string[] = [];
+  for (const [key, each] of properties) {
+    const inner: UiSchema = lookOf(each);
+    if (isSecret(each)) inner["ui:widget"] = "secret";
+    else if (isDuration(key, each)) inner["ui:widget"] = "duration";
+    else if (each.type === "string" && !each.enum && ((each.maxLength ?? 0) > 200 || each.format === "textarea")) inner["ui:widget"] = "textarea";
+    if (Object.keys(inner).length > 0) look[key] = inner;
+    const isFolded = isSorted ? marked(each, "advanced") : properties.length > 8 && !common.has(key) && !required.has(key);
+    if (isFolded) advanced.push(key);
+  }
+  if (advanced.length > 0) look["ui:options"] = { advanced };
+  if (schema.items && !Array.isArray(schema.items)) {
+    const inner = lookOf(schema.items as Schema);
+    if (Object.keys(inner).length > 0) look["items"] = inner;
+  }
+  return look;
+}
+
+// What is empty is not sent: "" and empty lists of fields that have no value otherwise.
+export function withoutEmpty(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutEmpty).filter((each) => each !== undefined);
+  if (value === "" || value === null) return undefined;
+  if (typeof value !== "object") return value;
+  const entries = Object.entries(value as object).map(([key, each]) => [key, withoutEmpty(each)] as const).filter(([, each]) => each !== undefined);
+  return Object.fromEntries(entries);
+}

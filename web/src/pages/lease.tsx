@@ -1,0 +1,104 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, getRouteApi } from "@tanstack/react-router";
+import { lazy, Suspense, useState } from "react";
+import { api } from "../api/client";
+import { leaseQuery } from "../api/queries";
+import type { LeaseView } from "../api/types";
+import { shortId, words } from "../format";
+import { Console } from "../leases/console";
+import { Files } from "../leases/files";
+import { finalStates } from "../leases/lease-table";
+import { Usage } from "../leases/usage";
+import { useSession } from "../session/session";
+import { Badge, StateBadge } from "../ui/badge";
+import { Button } from "../ui/button";
+import { Confirm } from "../ui/confirm";
+import { Field, input } from "../ui/field";
+import { Answer } from "../ui/loading";
+import { Facts, Page, Panel } from "../ui/page";
+import { Ago } from "../ui/time";
+
+const route = getRouteApi("/leases/$lease");
+const LeaseTerminal = lazy(() => import("../leases/lease-terminal"));
+
+export function LeasePage() {
+  const { lease } = route.useParams();
+  const query = useQuery(leaseQuery(lease));
+  return <Answer query={query}>{(view) => <Shown key={view.id} lease={view} />}</Answer>;
+}
+
+function Shown({ lease }: { lease: LeaseView }) {
+  const { environmentName } = useSession();
+  const [terminal, setTerminal] = useState(false);
+  const isHeld = lease.status === "active" || lease.status === "retained";
+  return (
+    <Page title={`Lease ${shortId(lease.id)}`} about={<span className="flex flex-wrap items-center gap-2"><StateBadge state={lease.status} />{lease.parkedAt && <Badge tone="bad">parked</Badge>}<code>{lease.id}</code></span>}
+      actions={!finalStates.includes(lease.status) && <Actions lease={lease} />}>
+      <div className="grid gap-4 lg:grid-cols-2">
+        <Panel title="What is held">
+          <Facts rows={[
+            ["Environment", lease.environmentId ? <Link key="e" className="link" to="/environments/$environment" params={{ environment: lease.environmentId }}>{environmentName(lease.environmentId)}</Link> : "deleted"],
+            ["Driver", lease.driver],
+            ["Provider", lease.provider ?? "none"],
+            ["Its name there", <code key="p">{lease.providerLeaseId ?? "none"}</code>],
+            ["Held by", lease.heartbeatRunId ? <Link key="r" className="link" to="/runs/$run" params={{ run: lease.heartbeatRunId }}>run {shortId(lease.heartbeatRunId)}</Link> : "nobody"],
+            ["Policy", words(lease.leasePolicy)],
+            ["Since", <Ago key="s" at={lease.acquiredAt} />],
+            ["Until", finalStates.includes(lease.status) ? <Ago key="u" at={lease.releasedAt} /> : lease.expiresAt ? <Ago key="u" at={lease.expiresAt} /> : "no limit"],
+            ["Isolation", lease.isolation ? <code key="i" className="break-all">{JSON.stringify(lease.isolation)}</code> : "not known"],
+          ]} />
+        </Panel>
+        <Panel title="What happens next">
+          <Facts rows={[
+            ["Next step", words(lease.nextStep)],
+            ["At", lease.nextAttemptAt ? <Ago key="n" at={lease.nextAttemptAt} /> : "no time set"],
+            ["Attempts", String(lease.attempts)],
+            ["Parked", lease.parkedAt ? <Ago key="k" at={lease.parkedAt} /> : "no"],
+            ["Clean-up", lease.cleanupStatus ? words(lease.cleanupStatus) : "not begun"],
+            ["Problem", lease.failureReason ?? "none"],
+          ]} />
+        </Panel>
+      </div>
+      {isHeld && (
+        <>
+          <Panel title="Terminal" actions={!terminal && <Button onClick={() => setTerminal(true)}>Open a terminal</Button>}>
+            {terminal ? (
+              <Suspense fallback={<p className="text-sm text-muted">Opening…</p>}><LeaseTerminal lease={lease.id} /></Suspense>
+            ) : (
+              <p className="text-sm text-muted">A shell in the place that this lease holds. Whatever you do there is real.</p>
+            )}
+          </Panel>
+          <Panel title="One command"><Console lease={lease.id} /></Panel>
+          <Panel title="Files"><Files lease={lease.id} /></Panel>
+          <Panel title="Usage"><Usage lease={lease.id} /></Panel>
+        </>
+      )}
+    </Page>
+  );
+}
+
+function Actions({ lease }: { lease: LeaseView }) {
+  const [asking, setAsking] = useState<"release" | "destroy" | "force">();
+  const [reason, setReason] = useState("");
+  const close = () => setAsking(undefined);
+  const path = { lease: lease.id };
+  return (
+    <>
+      <Button onClick={() => setAsking("release")}>Release</Button>
+      <Button onClick={() => setAsking("destroy")}>Destroy</Button>
+      <Button onClick={() => setAsking("force")}>Force-resolve</Button>
+      <Confirm open={asking === "release"} onClose={close} title="Release this lease" action="Release it"
+        about="The place is given back. A reusable sandbox stays for the next run; another one is destroyed."
+        act={() => api.post("/api/environment-leases/{lease}/release", { path })} />
+      <Confirm open={asking === "destroy"} onClose={close} title="Destroy its sandbox" action="Destroy it"
+        about="The place and every file in it are gone for ever. A run that works there is ended first."
+        act={() => api.post("/api/environment-leases/{lease}/destroy", { path })} />
+      <Confirm open={asking === "force"} onClose={close} title="End it on your word" action="End it" disabled={!reason.trim()}
+        about={<>
+          <p className="mb-2">Berth stops trying to clean up, whatever the provider still holds. You take care of the rest.</p>
+          <Field label="Why" required>{(id) => <input id={id} className={input} value={reason} onChange={(event) => setReason(event.target.value)} />}</Field>
+        </>}
+        act={() => api.post("/api/environment-leases/{lease}/force-resolve", { path, body: { reason: reason.trim() } })} />
+    </>
+  );
+}

@@ -1,0 +1,28 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { leasesQuery } from "../api/queries";
+import { LeaseTable, finalStates } from "../leases/lease-table";
+import { useSession } from "../session/session";
+import { Answer } from "../ui/loading";
+import { Page } from "../ui/page";
+
+export function LeasesPage() {
+  const { company } = useSession();
+  const [shown, setShown] = useState<"held" | "parked" | "all">("held");
+  const query = useQuery(leasesQuery(company.id, shown === "parked"));
+  return (
+    <Page title="Leases" about="What is held, by whom, until when, and what Berth does about it next.">
+      <fieldset className="flex flex-wrap gap-4 text-sm">
+        <legend className="sr-only">Which leases</legend>
+        {([["held", "Held now"], ["parked", "Waiting for an operator"], ["all", "Also those that are over"]] as const).map(([value, name]) => (
+          <label key={value} className="flex items-center gap-1.5">
+            <input type="radio" name="shown" checked={shown === value} onChange={() => setShown(value)} />{name}
+          </label>
+        ))}
+      </fieldset>
+      <Answer query={query}>
+        {(leases) => <LeaseTable leases={shown === "held" ? leases.filter((lease) => !finalStates.includes(lease.status)) : leases} />}
+      </Answer>
+    </Page>
+  );
+}

@@ -1,0 +1,72 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { api } from "../api/client";
+import { settingsQuery } from "../api/queries";
+import { useSession } from "../session/session";
+import { Tokens } from "../settings/tokens";
+import { ErrorBox } from "../ui/error-box";
+import { Field, input } from "../ui/field";
+import { Answer } from "../ui/loading";
+import { Facts, Page, Panel } from "../ui/page";
+import { useAction } from "../ui/use-action";
+
+export function SettingsPage() {
+  const session = useSession();
+  return (
+    <Page title="Settings" about={session.company.name}>
+      <Panel title="Default environment"><DefaultEnvironment /></Panel>
+      {session.may("company_admin") && <Panel title="Keys"><Tokens /></Panel>}
+      <Panel title="Instance"><Instance /></Panel>
+      <Panel title="You">
+        <Facts rows={[
+          ["Signed in as", session.kind === "local_operator" ? "operator of this machine" : `${session.role.replace("_", "")} key`],
+          ["Mode", session.deploymentMode.replaceAll("_", " ")],
+          ["Version", session.version],
+        ]} />
+      </Panel>
+    </Page>
+  );
+}
+
+function DefaultEnvironment() {
+  const { company, environments, may } = useSession();
+  const queries = useQueryClient();
+  const save = useAction(async (id: string) => {
+    await api.patch("/api/companies/{company}", { path: { company: company.id }, body: { defaultEnvironmentId: id || null } });
+    await queries.invalidateQueries({ queryKey: ["session"] });
+  });
+  return (
+    <div className="flex max-w-md flex-col gap-2">
+      <Field label="Where runs go that name no environment" hint="An agent's own choice comes before it. It is saved at once.">{(id, about) => (
+        <select id={id} aria-describedby={about} className={input} disabled={!may("company_admin") || save.busy} value={company.defaultEnvironmentId ?? ""} onChange={(event) => void save.run(event.target.value)}>
+          <option value="">Local</option>
+          {environments.filter((each) => each.driver !== "local").map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
+        </select>
+      )}</Field>
+      {save.error !== undefined && <ErrorBox error={save.error} />}
+    </div>
+  );
+}
+
+function Instance() {
+  const { may } = useSession();
+  const queries = useQueryClient();
+  const query = useQuery(settingsQuery());
+  const save = useAction(async (strictSecrets: boolean) => {
+    await api.patch("/api/instance/settings", { body: { strictSecrets } });
+    await queries.invalidateQueries(settingsQuery());
+  });
+  return (
+    <Answer query={query}>
+      {(settings) => (
+        <div className="flex flex-col gap-2 text-sm">
+          <label className="flex items-start gap-2">
+            <input type="checkbox" className="mt-1" checked={settings.strictSecrets} disabled={!may("instance_admin") || save.busy} onChange={(event) => void save.run(event.target.checked)} />
+            <span>Refuse plain values for variables that look like secrets<span className="block text-muted">API_KEY, AUTH_TOKEN and their like must then name a secret.</span></span>
+          </label>
+          <p className="text-muted">Answers to repeated requests are kept for {settings.answerRetentionHours} h.</p>
+          {save.error !== undefined && <ErrorBox error={save.error} />}
+        </div>
+      )}
+    </Answer>
+  );
+}
