@@ -198,6 +198,10 @@ Result<Fd> KeeperClient::listener(std::uint16_t port) {
   return ask_descriptor(Listener{.port = port});
 }
 
+Result<Fd> KeeperClient::dial(std::uint16_t port, LoopbackFamily family) {
+  return ask_descriptor(Dial{.port = port, .family = family});
+}
+
 Result<> KeeperClient::freeze() {
   return ask(Freeze{});
 }

@@ -88,6 +88,7 @@ class KeeperClient {
   Result<Confined> confine(const sandbox::Plan& plan);
   Result<Fd> root(Part part = Part::root);
   Result<Fd> listener(std::uint16_t port);
+  Result<Fd> dial(std::uint16_t port, LoopbackFamily family);
   Result<> freeze();
   Result<> thaw();
   // Gives every piece of output to the visitor, until it says no or the exec has ended.

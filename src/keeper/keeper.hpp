@@ -80,6 +80,7 @@ class Keeper final : public Mail, public Session::Host {
   void on(Address from, const Confine& confine);
   void on(Address from, const Root& root);
   void on(Address from, const Listener& listener);
+  void on(Address from, const Dial& dial);
   void on(Address from, const Freeze& freeze);
   void on(Address from, const Thaw& thaw);
   Result<std::unique_ptr<sandbox::Cell>> make_cell(const sandbox::Plan& plan);

@@ -70,6 +70,8 @@ enum class Verb : std::uint8_t {
   // and their answers
   confined,
   descriptor,
+  // one more request about the sandbox: what is on the wire keeps its number
+  dial,
   count_,
 };
 
@@ -247,6 +249,7 @@ struct Usage {
   std::uint64_t read_bytes = 0;
   std::uint64_t written_bytes = 0;
   std::uint64_t oom_kills = 0;
+  std::uint64_t processes_peak = 0;
   static constexpr auto fields() {
     return std::tuple{field("cpu_us", &Usage::cpu_us),
                       field("resident_bytes", &Usage::resident_bytes),
@@ -254,7 +257,8 @@ struct Usage {
                       field("memory_bytes_peak", &Usage::memory_bytes_peak),
                       field("read_bytes", &Usage::read_bytes),
                       field("written_bytes", &Usage::written_bytes),
-                      field("oom_kills", &Usage::oom_kills)};
+                      field("oom_kills", &Usage::oom_kills),
+                      field("processes_peak", &Usage::processes_peak)};
   }
 };
 
@@ -368,6 +372,19 @@ struct Listener {
   static constexpr Verb verb = Verb::listener;
   std::uint16_t port = 0;
   static constexpr auto fields() { return std::tuple{field("port", &Listener::port)}; }
+};
+
+enum class LoopbackFamily : std::uint8_t { v4, v6, count_ };
+
+// Answered with a socket that is being connected to a port of 127.0.0.1 or ::1 inside the sandbox.
+// Whoever asked waits for the connection: what listens there may never accept it.
+struct Dial {
+  static constexpr Verb verb = Verb::dial;
+  std::uint16_t port = 0;
+  LoopbackFamily family = LoopbackFamily::v4;
+  static constexpr auto fields() {
+    return std::tuple{field("port", &Dial::port), field("family", &Dial::family)};
+  }
 };
 
 // Stops all processes of the sandbox where they stand.

@@ -29,6 +29,7 @@ void count_sandbox(const sandbox::Cell& cell, Usage& usage) {
   usage.read_bytes = counted.io_read_bytes.value_or(0);
   usage.written_bytes = counted.io_written_bytes.value_or(0);
   usage.oom_kills = counted.oom_kills;
+  usage.processes_peak = counted.pids_peak.value_or(0);
 }
 
 }  // namespace
@@ -66,6 +67,7 @@ void Keeper::handle(Session& from, const Frame& frame) {
     case Verb::confine: return act<Confine>(from, frame);
     case Verb::root: return act<Root>(from, frame);
     case Verb::listener: return act<Listener>(from, frame);
+    case Verb::dial: return act<Dial>(from, frame);
     case Verb::freeze: return act<Freeze>(from, frame);
     case Verb::thaw: return act<Thaw>(from, frame);
     default: break;
@@ -303,6 +305,14 @@ void Keeper::on(Address from, const Listener& listener) {
 void Keeper::on(Address from, const Freeze& /*freeze*/) {
   sandbox::Cell* made = cell(from);
   if (made == nullptr) return;
+void Keeper::on(Address from, const Dial& dial) {
+  const sandbox::Cell* made = cell(from);
+  if (made == nullptr) return;
+  const Result<Fd> socket = made->dial(dial.port, dial.family);
+  if (!socket) return refuse(from, socket.error());
+  answer_descriptor(from, socket->get());
+}
+
   const Result<> frozen = made->freeze();
   if (!frozen) return refuse(from, frozen.error());
   answer(*this, from, Done{});

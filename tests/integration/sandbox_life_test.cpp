@@ -193,6 +193,63 @@ TEST_P(SandboxLife, GivesTheSameListenerAgainAndItIsReachedFromInside) {
   EXPECT_EQ(output_of(asking.exec_id).out, "answered\n");
 }
 
+TEST_P(SandboxLife, DialsAPortOfTheLoopbackInsideAndNoneOfTheHost) {
+  CONFINE();
+  keeper::Exec listening = command({"python3", "-c",
+                                    "import socket\n"
+                                    "s = socket.create_server(('127.0.0.1', 8086))\n"
+                                    "print('listening', flush=True)\n"
+                                    "c, _ = s.accept(); c.sendall(b'got ' + c.recv(4))"});
+  listening.cwd = "/";
+  ASSERT_TRUE(client().exec(listening));
+  std::string said;
+  const auto until_it_listens = [&](std::uint64_t, std::string_view bytes) {
+    said += bytes;
+    return !said.contains("listening");
+  };
+  ASSERT_TRUE(connect().attach(listening.exec_id, 0, until_it_listens));
+  const auto socket = client().dial(8086, keeper::LoopbackFamily::v4);
+  ASSERT_TRUE(socket) << socket.error().message;
+  pollfd wanted{socket->get(), POLLOUT, 0};
+  ASSERT_EQ(::poll(&wanted, 1, 20'000), 1);
+  EXPECT_EQ(::send(socket->get(), "ping", 4, MSG_NOSIGNAL), 4);
+  wanted.events = POLLIN;
+  ASSERT_EQ(::poll(&wanted, 1, 20'000), 1);
+  std::string got(16, '\0');
+  got.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(::recv(socket->get(), got.data(), got.size(), 0), 0)));
+  EXPECT_EQ(got, "got ping");
+
+  // A port that only the host has.
+  const Fd of_host{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(of_host.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(of_host.get(), 1), 0);
+  ::getsockname(of_host.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  const auto refused = client().dial(ntohs(address.sin_port), keeper::LoopbackFamily::v4);
+  int error_number = 0;
+  if (refused) {
+    pollfd ended{refused->get(), POLLOUT, 0};
+    ASSERT_EQ(::poll(&ended, 1, 20'000), 1);
+    size = sizeof error_number;
+    ::getsockopt(refused->get(), SOL_SOCKET, SO_ERROR, &error_number, &size);
+  }
+  EXPECT_TRUE(!refused || error_number == ECONNREFUSED) << error_number;
+  EXPECT_FALSE(client().dial(0, keeper::LoopbackFamily::v4));
+}
+
+TEST_P(SandboxLife, WithTheNetworkOfTheHostItDialsNothing) {
+  Plan plan;
+  plan.allow(keeper::sandbox::AllowHostNetwork{});
+  CONFINE(plan);
+  const auto refused = client().dial(22, keeper::LoopbackFamily::v4);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::execution_unsupported);
+}
+
 TEST_P(SandboxLife, WithoutASandboxThereIsNoRootAndNoListener) {
   const auto root = client().root();
   ASSERT_FALSE(root);

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -87,14 +88,18 @@ std::span<char> room_of(Packet& packet) {
 // The end goes on, and a sweep finds what is left.
 void regardless_of(const Result<>& /*result*/) {}
 
-// The outside accepts from it, so it has to be what was asked for.
-bool is_listener(int socket) {
+// The outside accepts from it or writes to it, so it has to be what was asked for.
+bool is_what_was_asked_for(int socket, InitRequest::Kind kind) {
   int listens = 0;
   int family = 0;
+  int protocol = 0;
   socklen_t size = sizeof listens;
   if (::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) return false;
   if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) return false;
-  return listens == 1 && family == AF_INET;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) return false;
+  const int wanted_family = kind == InitRequest::Kind::dial_v6 ? AF_INET6 : AF_INET;
+  const int wanted_listens = kind == InitRequest::Kind::listener ? 1 : 0;
+  return protocol == IPPROTO_TCP && family == wanted_family && listens == wanted_listens;
 }
 
 [[noreturn]] void become_init(const Setup& setup, const Surroundings& surroundings) {
@@ -277,8 +282,10 @@ Result<> Cell::thaw() {
   return cgroup_.thaw();
 }
 
-Result<Fd> Cell::ask_listener(std::uint16_t port) const {
-  const InitRequest request{.kind = InitRequest::Kind::listener, .port = port};
+Result<Fd> Cell::ask_socket(const InitRequest& request) const {
+  const std::string name = "port " + std::to_string(request.port) + " of the sandbox: ";
+  if (request.port == 0) return fail(Errc::port_unreachable, name + "is none");
+  if (frozen_) return fail(Errc::conflict, name + "the sandbox is frozen", "thaw it first");
   if (send_with(control_.get(), bytes_of(request), {}, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     return fail(Errc::process_lost, "the sandbox is gone", "make another one");
   }
@@ -287,25 +294,41 @@ Result<Fd> Cell::ask_listener(std::uint16_t port) const {
     std::vector<Fd> passed;
     const ssize_t got = receive_with(control_.get(), room_of(reply), passed, MSG_DONTWAIT);
     if (got != static_cast<ssize_t>(sizeof reply)) break;
-    if (reply.port != port) continue;  // to a question that was given up
-    if (passed.size() == 1 && is_listener(passed[0].get())) return std::move(passed[0]);
+    // To a question that was given up.
+    if (reply.kind != request.kind || reply.port != request.port) continue;
+    if (passed.size() == 1 && is_what_was_asked_for(passed[0].get(), request.kind)) {
+      return std::move(passed[0]);
+    }
+    const bool listens = request.kind == InitRequest::Kind::listener;
+    const char* const verb = listens ? "listen" : "connect";
     return fail(Errc::port_unreachable,
-                "port " + std::to_string(port) + " of the sandbox: " +
-                    io_failure("listen", "127.0.0.1", reply.error_number).error().message,
-                "choose a port above 1023 that nobody inside listens on");
+                name + io_failure(verb, "loopback", reply.error_number).error().message,
+                listens ? "choose a port above 1023 that nobody inside listens on"
+                        : "start what listens there first");
   }
-  return fail(Errc::process_lost, "the sandbox does not answer", "thaw it, or make another one");
+  return fail(Errc::process_lost, "the sandbox does not answer", "make another one");
+}
+
+Result<Fd> Cell::dial(std::uint16_t port, LoopbackFamily family) const {
+  if (kind_.network == Network::host) {
+    return fail(Errc::execution_unsupported,
+                "the sandbox shares the network of its host, so its ports are the host's",
+                "reach the port from the host, or give the sandbox a network of its own");
+  }
+  const bool is_v6 = family == LoopbackFamily::v6;
+  return ask_socket(
+      {.kind = is_v6 ? InitRequest::Kind::dial_v6 : InitRequest::Kind::dial_v4, .port = port});
 }
 
 Result<int> Cell::listener(std::uint16_t port) {
   if (const auto known = listeners_.find(port); known != listeners_.end()) {
     return known->second.get();
   }
-  if (port == 0 || listeners_.size() >= listeners_max) {
+  if (listeners_.size() >= listeners_max) {
     return fail(Errc::port_unreachable,
-                "port " + std::to_string(port) + " of the sandbox: is none, or too many are open");
+                "port " + std::to_string(port) + " of the sandbox: too many are open");
   }
-  BERTH_TRY(Fd socket, ask_listener(port));
+  BERTH_TRY(Fd socket, ask_socket({.kind = InitRequest::Kind::listener, .port = port}));
   return listeners_.emplace(port, std::move(socket)).first->second.get();
 }
 

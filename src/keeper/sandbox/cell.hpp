@@ -6,6 +6,7 @@
 #include "keeper/sandbox/cgroup.hpp"
 #include "keeper/sandbox/namespaces.hpp"
 #include "keeper/sandbox/plan.hpp"
+#include "keeper/sandbox/setup.hpp"
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -66,6 +67,9 @@ class Cell {
   // A socket that listens on 127.0.0.1 inside: the same one for the same port.
   Result<int> listener(std::uint16_t port);
   int root() const { return root_.get(); }
+  // A socket that is being connected to a port of the loopback inside. `execution_unsupported`
+  // where the loopback is the host's own: a sandbox is no way to the services of the machine.
+  Result<Fd> dial(std::uint16_t port, LoopbackFamily family) const;
   int upper() const { return upper_.get(); }
   const Cgroup& cgroup() const { return cgroup_; }
   // Processes killed for want of memory since the last question, where memory is limited.
@@ -84,7 +88,7 @@ class Cell {
  private:
   Cell(const Kind& kind, Cgroup cgroup) : kind_(kind), cgroup_(std::move(cgroup)) {}
   Result<> start(const Surroundings& surroundings);
-  Result<Fd> ask_listener(std::uint16_t port) const;
+  Result<Fd> ask_socket(const InitRequest& request) const;
 
   Kind kind_;
   std::uint32_t first_id_ = 0;  // 0: it has the keeper's id only

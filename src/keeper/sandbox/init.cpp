@@ -48,9 +48,43 @@ Fd listen_on(std::uint16_t port) {
   return socket;
 }
 
-void answer_listener(int control, std::uint16_t port) {
-  const Fd socket = listen_on(port);
-  const InitReply reply{.error_number = socket ? 0 : errno, .port = port};
+// Never waits: that is for whoever gets the socket.
+template <class Address>
+Fd connect_to(const Address& address) {
+  const auto* raw = reinterpret_cast<const sockaddr*>(&address);
+  Fd socket{::socket(raw->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!socket) return {};
+  if (::connect(socket.get(), raw, sizeof address) != 0 && errno != EINPROGRESS) return {};
+  return socket;
+}
+
+Fd socket_for(const InitRequest& request) {
+  switch (request.kind) {
+    case InitRequest::Kind::listener: return listen_on(request.port);
+    case InitRequest::Kind::dial_v4: {
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(request.port);
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      return connect_to(address);
+    }
+    case InitRequest::Kind::dial_v6: {
+      sockaddr_in6 address{};
+      address.sin6_family = AF_INET6;
+      address.sin6_port = htons(request.port);
+      address.sin6_addr = IN6ADDR_LOOPBACK_INIT;
+      return connect_to(address);
+    }
+    case InitRequest::Kind::warden: break;
+  }
+  errno = EINVAL;
+  return {};
+}
+
+void answer_socket(int control, const InitRequest& request) {
+  const Fd socket = socket_for(request);
+  const InitReply reply{
+      .error_number = socket ? 0 : errno, .kind = request.kind, .port = request.port};
   const std::array<int, 1> passed{socket.get()};
   send_with(control, {reinterpret_cast<const char*>(&reply), sizeof reply},
             std::span{passed}.first(socket ? 1 : 0), MSG_NOSIGNAL);
@@ -72,7 +106,9 @@ void run_init(int control, rlimit open_files) {
       case InitRequest::Kind::warden:
         if (!passed.empty()) start_warden(control, std::move(passed[0]), open_files);
         break;
-      case InitRequest::Kind::listener: answer_listener(control, request.port); break;
+      case InitRequest::Kind::listener:
+      case InitRequest::Kind::dial_v4:
+      case InitRequest::Kind::dial_v6: answer_socket(control, request); break;
     }
   }
 }

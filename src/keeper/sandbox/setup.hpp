@@ -91,13 +91,16 @@ struct InitRequest {
   enum class Kind : std::uint8_t {
     warden,    // with the warden's end of its channel
     listener,  // answered with InitReply and the socket
+    dial_v4,   // the same with a socket that is being connected
+    dial_v6,
   };
   Kind kind = Kind::warden;
   std::uint16_t port = 0;
 };
 struct InitReply {
   std::int32_t error_number = 0;
-  std::uint16_t port = 0;  // that was asked for
+  InitRequest::Kind kind = InitRequest::Kind::listener;  // that was asked for, as is the port
+  std::uint16_t port = 0;
 };
 
 }  // namespace berth::keeper::sandbox
