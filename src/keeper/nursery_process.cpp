@@ -93,13 +93,15 @@ bool keep_only(int channel, int network) {
 }
 
 // Conceives a sandbox, waits for its folder, and is a keeper from then on.
-[[noreturn]] void grow_up(Fd network, rlimit open_files, std::span<char> command_line) {
+[[noreturn]] void grow_up(Fd network, const sandbox::CgroupLayout& layout, rlimit open_files,
+                          std::span<char> command_line) {
   ::setsid();
   const Fd channel{channel_fd};
   auto unborn = sandbox::Cell::conceive({}, {.id = "nursed",
                                              .open_files = open_files,
                                              .command_line = command_line,
-                                             .network_namespace = network.get()});
+                                             .network_namespace = network.get(),
+                                             .layout = &layout});
   network = Fd{};
   // Without one the keeper makes its sandbox when it is asked, and tells what is in the way.
   Origin origin{.open_files = open_files,
@@ -178,7 +180,7 @@ class Loop {
     if (made.pid == 0) {
       const bool has_network = static_cast<bool>(network);
       if (!keep_only(theirs.get(), network.release())) ::_exit(exit_unsure);
-      grow_up(Fd{has_network ? network_fd : -1}, open_files_, command_line_);
+      grow_up(Fd{has_network ? network_fd : -1}, layout_, open_files_, command_line_);
     }
     if (made.pid < 0) return {};
     lent_[made.pid] = std::move(network);
@@ -207,6 +209,7 @@ class Loop {
   std::span<char> command_line_;
   rlimit open_files_;
   Fd signals_;
+  sandbox::CgroupLayout layout_ = sandbox::detect_layout();
   bool was_asked_ = false;
   std::vector<Unborn> stock_;  // the oldest first
   sandbox::SpareNetworks networks_;

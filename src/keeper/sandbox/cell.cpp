@@ -132,7 +132,9 @@ Result<std::unique_ptr<Cell>> Cell::make(const Plan& plan, const Surroundings& s
 }
 
 Result<std::unique_ptr<Cell>> Cell::conceive(const Kind& kind, const Surroundings& surroundings) {
-  BERTH_TRY(Cgroup cgroup, Cgroup::make(detect_layout(), surroundings.id, Limits{}));
+  const CgroupLayout layout =
+      surroundings.layout != nullptr ? *surroundings.layout : detect_layout();
+  BERTH_TRY(Cgroup cgroup, Cgroup::make(layout, surroundings.id, Limits{}));
   std::unique_ptr<Cell> cell{new Cell{kind, std::move(cgroup)}};
   BERTH_DO(cell->start(surroundings));
   return cell;
@@ -240,11 +242,6 @@ void Cell::kill() {
   // the group is what the kernel counts by.
   regardless_of(cgroup_.kill());
   regardless_of(cgroup_.remove());
-}
-
-Fd Cell::open_network() const {
-  const std::string path = "/proc/" + std::to_string(confined_.init_pid) + "/ns/net";
-  return Fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
 }
 
 std::uint64_t Cell::new_oom_kills() {

@@ -27,6 +27,7 @@ struct Surroundings {
   std::span<char> command_line;  // of the keeper: pid 1 shows its own name there
   // A network namespace that is as good as new, to be used instead of making one; -1: none.
   int network_namespace = -1;
+  const CgroupLayout* layout = nullptr;  // where that is known already
 };
 
 // What has to be known of a sandbox before it can be conceived.
@@ -66,10 +67,10 @@ class Cell {
   Result<Fd> open_terminal() const;
   // A socket that listens on 127.0.0.1 inside: the same one for the same port.
   Result<int> listener(std::uint16_t port);
-  int root() const { return root_.get(); }
   // A socket that is being connected to a port of the loopback inside. `execution_unsupported`
   // where the loopback is the host's own: a sandbox is no way to the services of the machine.
   Result<Fd> dial(std::uint16_t port, LoopbackFamily family) const;
+  int root() const { return root_.get(); }
   int upper() const { return upper_.get(); }
   const Cgroup& cgroup() const { return cgroup_; }
   // Processes killed for want of memory since the last question, where memory is limited.
@@ -82,8 +83,6 @@ class Cell {
   void kill();
   // Whether it has been seen that nobody inside is left.
   bool is_empty() const { return empty_; }
-  // Of its own network, whatever namespace the caller is in.
-  Fd open_network() const;
 
  private:
   Cell(const Kind& kind, Cgroup cgroup) : kind_(kind), cgroup_(std::move(cgroup)) {}

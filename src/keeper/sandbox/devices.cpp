@@ -41,6 +41,10 @@ constexpr std::array masked_files{
 constexpr std::array masked_folders{"/proc/acpi", "/proc/asound", "/proc/bus",
                                     "/proc/fs",   "/proc/irq",    "/proc/scsi"};
 
+// What a masked folder shows. It is read-only as /dev is, of which it is a part: a filesystem of
+// its own would cost every control group of memory on the machine some of it.
+constexpr const char* nothing = "/dev/.nothing";
+
 constexpr unsigned long quiet = MS_NOSUID | MS_NOEXEC;
 
 int failed(long result) {
@@ -90,6 +94,7 @@ int RootBuilder::mount_devices() {
     if (::symlink(link.target, link.name) != 0) return errno;
   }
   if (::mkdir("/dev/shm", 0755) != 0 || ::mkdir("/dev/pts", 0755) != 0) return errno;
+  if (::mkdir(nothing, 0555) != 0) return errno;
   // Its own instance: no terminal of the host is in it.
   std::string terminals = "newinstance,ptmxmode=0666,mode=0620";
   if (makes_nodes) terminals += ",uid=" + std::to_string(owners_.user);
@@ -113,14 +118,10 @@ int RootBuilder::mask_proc() {
       return errno;
     }
   }
-  const char* empty = nullptr;
   for (const char* folder : masked_folders) {
-    const int error_number =
-        failed(empty == nullptr
-                   ? ::mount("tmpfs", folder, "tmpfs", quiet | MS_NODEV | MS_RDONLY, "nr_inodes=2")
-                   : ::mount(empty, folder, nullptr, MS_BIND, nullptr));
-    if (error_number == 0 && empty == nullptr) empty = folder;
-    if (error_number != 0 && !is_missing(error_number)) return error_number;
+    if (::mount(nothing, folder, nullptr, MS_BIND, nullptr) != 0 && !is_missing(errno)) {
+      return errno;
+    }
   }
   const Fd settings{::open_tree(AT_FDCWD, "/proc/sys", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)};
   if (!settings) return errno;
