@@ -2,7 +2,6 @@
 
 #include "base/assert.hpp"
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include <sys/socket.h>
@@ -25,6 +24,18 @@ class Deaf final : public Peer {
   void unread(std::string_view /*why*/, std::string_view /*line*/) override {}
 };
 
+Task<> read_all(Channel& channel) {
+  co_await channel.run();  // how it ends is its own affair; that it does is the point
+  channel.close("it has said all");
+  co_return Result<>{};
+}
+
+Task<> ask(Channel& channel, bool& answered) {
+  co_await channel.call("health", bj::object{});
+  answered = true;
+  co_return Result<>{};
+}
+
 }  // namespace
 
 // Whatever a worker writes, the channel ends with it, and every open call has an answer.
@@ -41,15 +52,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
                   peer,
                   {.line_in_max = 512, .garbage_lines_max = 64}};
   bool answered = false;
-  asio::co_spawn(loop, channel.run(), [&](std::exception_ptr thrown, const Result<>&) {
-    BERTH_ASSERT(thrown == nullptr);
-    channel.close("it has said all");
-  });
-  asio::co_spawn(loop, channel.call("health", bj::object{}),
-                 [&](std::exception_ptr thrown, const CallResult&) {
-                   BERTH_ASSERT(thrown == nullptr);
-                   answered = true;
-                 });
+  TaskGroup tasks{loop.get_executor()};
+  tasks.start("read", read_all(channel));
+  tasks.start("ask", ask(channel, answered));
   const std::size_t some = std::min<std::size_t>(size, 60'000);  // fits into the pipe
   const ssize_t written = ::write(in[1], bytes, some);
   ::close(in[1]);

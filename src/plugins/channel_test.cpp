@@ -132,7 +132,7 @@ class ChannelTest : public ::testing::Test {
   std::optional<Result<>> ended_;
 };
 
-TEST_F(ChannelTest, answers_find_their_calls_in_any_order) {
+TEST_F(ChannelTest, AnswersFindTheirCallsInAnyOrder) {
   open();
   const auto first = call("health");
   const auto second = call("shutdown");
@@ -147,7 +147,7 @@ TEST_F(ChannelTest, answers_find_their_calls_in_any_order) {
   EXPECT_EQ(second->result->value(), "second");
 }
 
-TEST_F(ChannelTest, a_request_is_answered_while_our_own_call_is_open) {
+TEST_F(ChannelTest, ARequestIsAnsweredWhileOurOwnCallIsOpen) {
   open();
   peer_.on_request = [](const Request& request) { return Reply{request.params}; };
   const auto mine = call("initialize");
@@ -163,7 +163,7 @@ TEST_F(ChannelTest, a_request_is_answered_while_our_own_call_is_open) {
   EXPECT_TRUE(mine->result->has_value());
 }
 
-TEST_F(ChannelTest, what_nobody_answers_is_refused_at_once_and_ids_are_echoed) {
+TEST_F(ChannelTest, WhatNobodyAnswersIsRefusedAtOnceAndIdsAreEchoed) {
   open();
   say(R"({"jsonrpc":"2.0","id":"seven","method":"issues.list"})"
       "\n");
@@ -172,7 +172,7 @@ TEST_F(ChannelTest, what_nobody_answers_is_refused_at_once_and_ids_are_echoed) {
   EXPECT_EQ(reply.at("error").at("code"), rpc_code::method_not_found);
 }
 
-TEST_F(ChannelTest, a_thousand_calls_in_flight_are_all_answered) {
+TEST_F(ChannelTest, AThousandCallsInFlightAreAllAnswered) {
   open();
   std::vector<std::shared_ptr<Answered>> calls;
   std::vector<bj::value> ids;
@@ -190,7 +190,7 @@ TEST_F(ChannelTest, a_thousand_calls_in_flight_are_all_answered) {
   }
 }
 
-TEST_F(ChannelTest, a_call_without_an_answer_ends_at_its_deadline_and_its_late_answer_is_dropped) {
+TEST_F(ChannelTest, ACallWithoutAnAnswerEndsAtItsDeadlineAndItsLateAnswerIsDropped) {
   open();
   const auto slow = call("slow", bj::object{}, {.deadline = 30ms});
   const bj::object sent = next_message();
@@ -204,7 +204,7 @@ TEST_F(ChannelTest, a_call_without_an_answer_ends_at_its_deadline_and_its_late_a
   EXPECT_EQ(next->result->value(), "in time");
 }
 
-TEST_F(ChannelTest, the_worker_s_own_error_keeps_its_number) {
+TEST_F(ChannelTest, TheWorkerSOwnErrorKeepsItsNumber) {
   open();
   const auto refused = call("environmentProbe");
   say(R"({"jsonrpc":"2.0","id":)" + bj::serialize(next_message().at("id")) +
@@ -217,7 +217,7 @@ TEST_F(ChannelTest, the_worker_s_own_error_keeps_its_number) {
   EXPECT_EQ(refused->result->error().message, "no network");
 }
 
-TEST_F(ChannelTest, line_separators_of_unicode_never_leave_raw) {
+TEST_F(ChannelTest, LineSeparatorsOfUnicodeNeverLeaveRaw) {
   open();
   const std::string text =
       "a\xE2\x80\xA8"
@@ -231,7 +231,7 @@ TEST_F(ChannelTest, line_separators_of_unicode_never_leave_raw) {
   EXPECT_EQ(std::string_view{bj::parse(line).at("params").at("text").as_string()}, text);
 }
 
-TEST_F(ChannelTest, a_raw_line_separator_from_the_worker_does_not_end_its_line) {
+TEST_F(ChannelTest, ARawLineSeparatorFromTheWorkerDoesNotEndItsLine) {
   open();
   say("{\"jsonrpc\":\"2.0\",\"method\":\"log\",\"params\":{\"message\":\"a\xE2\x80\xA8"
       "b\"}}\n");
@@ -241,7 +241,7 @@ TEST_F(ChannelTest, a_raw_line_separator_from_the_worker_does_not_end_its_line) 
             "b");
 }
 
-TEST_F(ChannelTest, a_line_may_come_in_pieces_with_cr_and_blank_lines_are_nothing) {
+TEST_F(ChannelTest, ALineMayComeInPiecesWithCrAndBlankLinesAreNothing) {
   open();
   const std::string line = "{\"jsonrpc\":\"2.0\",\"method\":\"log\",\"params\":{}}\r\n";
   say("\n  \r\n");
@@ -254,7 +254,7 @@ TEST_F(ChannelTest, a_line_may_come_in_pieces_with_cr_and_blank_lines_are_nothin
   EXPECT_TRUE(peer_.unreadable.empty());
 }
 
-TEST_F(ChannelTest, lines_that_are_no_messages_are_passed_over_and_said_once_a_second) {
+TEST_F(ChannelTest, LinesThatAreNoMessagesArePassedOverAndSaidOnceASecond) {
   open();
   say("hello from console.log\n[1,2]\n{\"jsonrpc\":\"1.0\",\"method\":\"log\"}\n"
       "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"log\"}\n"
@@ -265,7 +265,7 @@ TEST_F(ChannelTest, lines_that_are_no_messages_are_passed_over_and_said_once_a_s
   EXPECT_FALSE(ended_);
 }
 
-TEST_F(ChannelTest, a_line_that_is_too_long_is_dropped_and_the_next_one_read) {
+TEST_F(ChannelTest, ALineThatIsTooLongIsDroppedAndTheNextOneRead) {
   open({.line_in_max = 1000});
   say("{\"jsonrpc\":\"2.0\",\"method\":\"" + std::string(1500, 'x') + "\"}\n" +
       "{\"jsonrpc\":\"2.0\",\"method\":\"log\"}\n");
@@ -274,7 +274,7 @@ TEST_F(ChannelTest, a_line_that_is_too_long_is_dropped_and_the_next_one_read) {
   EXPECT_EQ(peer_.unreadable.size(), 1U);
 }
 
-TEST_F(ChannelTest, an_endless_line_ends_the_channel_with_the_reason) {
+TEST_F(ChannelTest, AnEndlessLineEndsTheChannelWithTheReason) {
   open({.line_in_max = 100'000});
   const auto waiting = call("health");
   say(std::string(300'000, '{'));
@@ -285,14 +285,14 @@ TEST_F(ChannelTest, an_endless_line_ends_the_channel_with_the_reason) {
   EXPECT_EQ(waiting->result->error().cause, CallFailure::Cause::gone);
 }
 
-TEST_F(ChannelTest, json_that_is_nested_too_deep_ends_the_channel) {
+TEST_F(ChannelTest, JsonThatIsNestedTooDeepEndsTheChannel) {
   open();
   say(std::string(10'000, '[') + "\n");
   ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
   EXPECT_NE(ended_->error().message.find("deep"), std::string::npos);
 }
 
-TEST_F(ChannelTest, a_line_that_would_need_many_times_its_size_in_memory_ends_the_channel) {
+TEST_F(ChannelTest, ALineThatWouldNeedManyTimesItsSizeInMemoryEndsTheChannel) {
   open();
   std::string line = R"({"jsonrpc":"2.0","method":"log","params":[0)";
   for (int i = 0; i < 2'000'000; ++i) line += ",0";
@@ -302,14 +302,14 @@ TEST_F(ChannelTest, a_line_that_would_need_many_times_its_size_in_memory_ends_th
   EXPECT_NE(ended_->error().message.find("memory"), std::string::npos);
 }
 
-TEST_F(ChannelTest, a_long_line_of_text_fits_where_one_of_many_values_does_not) {
+TEST_F(ChannelTest, ALongLineOfTextFitsWhereOneOfManyValuesDoesNot) {
   open();
   say(R"({"jsonrpc":"2.0","method":"log","params":")" + std::string(4'000'000, ',') + "\"}\n");
   ASSERT_TRUE(run_until([&] { return !peer_.heard.empty(); }));
   EXPECT_EQ(peer_.heard[0].params.as_string().size(), 4'000'000U);
 }
 
-TEST_F(ChannelTest, a_flood_of_useless_notifications_ends_the_channel) {
+TEST_F(ChannelTest, AFloodOfUselessNotificationsEndsTheChannel) {
   open({.notifications_per_second_max = 100});
   peer_.useful = false;
   std::string flood;
@@ -320,7 +320,7 @@ TEST_F(ChannelTest, a_flood_of_useless_notifications_ends_the_channel) {
   EXPECT_LE(peer_.heard.size(), 101U);
 }
 
-TEST_F(ChannelTest, a_call_that_is_too_large_is_never_sent) {
+TEST_F(ChannelTest, ACallThatIsTooLargeIsNeverSent) {
   open({.line_out_max = 1000});
   const auto large = call("execute", bj::object{{"stdin", std::string(2000, 'x')}});
   ASSERT_TRUE(run_until([&] { return large->result.has_value(); }));
@@ -329,7 +329,7 @@ TEST_F(ChannelTest, a_call_that_is_too_large_is_never_sent) {
   EXPECT_EQ(next_message().at("method"), "small");
 }
 
-TEST_F(ChannelTest, a_worker_that_does_not_read_fills_a_queue_that_ends) {
+TEST_F(ChannelTest, AWorkerThatDoesNotReadFillsAQueueThatEnds) {
   open({.queue_out_max = 1'000'000});
   const std::string bulk(300'000, 'x');
   std::vector<std::shared_ptr<Answered>> calls;
@@ -340,7 +340,7 @@ TEST_F(ChannelTest, a_worker_that_does_not_read_fills_a_queue_that_ends) {
   EXPECT_LE(channel_->calls_in_flight(), 5U);
 }
 
-TEST_F(ChannelTest, when_the_worker_goes_all_calls_end) {
+TEST_F(ChannelTest, WhenTheWorkerGoesAllCallsEnd) {
   open();
   const auto one = call("a");
   const auto two = call("b");

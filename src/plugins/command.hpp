@@ -24,6 +24,7 @@ struct Launching {
   std::string keeper_program;           // berth-keeper, absolute
   std::optional<WorkerUser> user = {};  // absent: the server's own, which then is not root
   std::int64_t memory_bytes_max = std::int64_t{2} << 30;  // of private memory, each process
+  std::string path = "/usr/local/bin:/usr/bin:/bin";  // where node is, for manifests in JavaScript
 };
 
 // What to execute for a plugin.

@@ -45,7 +45,7 @@ std::vector<Issue> issues_of(const bj::value& manifest) {
                                        << all;
 }
 
-TEST(Manifest, that_keeps_every_rule_is_read) {
+TEST(Manifest, ThatKeepsEveryRuleIsRead) {
   const Result<Manifest> read = parse_manifest(good());
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->id, "acme.boxes");
@@ -56,7 +56,7 @@ TEST(Manifest, that_keeps_every_rule_is_read) {
   EXPECT_EQ(read->find_driver("other"), nullptr);
 }
 
-TEST(Manifest, names_all_that_is_missing) {
+TEST(Manifest, NamesAllThatIsMissing) {
   const std::vector<Issue> issues = issues_of(bj::object{});
   for (const std::string_view key :
        {"/id", "/apiVersion", "/version", "/displayName", "/description", "/author", "/categories",
@@ -77,7 +77,7 @@ struct Broken {
 
 class BrokenField : public ::testing::TestWithParam<Broken> {};
 
-TEST_P(BrokenField, is_refused_with_its_rule_and_path) {
+TEST_P(BrokenField, IsRefusedWithItsRuleAndPath) {
   const Broken& broken = GetParam();
   bj::object manifest = good();
   manifest[broken.key] = bj::parse(broken.value);
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
                "required"}),
     [](const auto& test) { return test.param.name; });
 
-TEST(Manifest, drivers_are_strict_but_unknown_top_level_keys_are_dropped) {
+TEST(Manifest, DriversAreStrictButUnknownTopLevelKeysAreDropped) {
   bj::object manifest = good();
   manifest["homepage"] = "somewhere";
   const Result<Manifest> read = parse_manifest(manifest);
@@ -129,14 +129,14 @@ TEST(Manifest, drivers_are_strict_but_unknown_top_level_keys_are_dropped) {
   EXPECT_TRUE(refuses(manifest, "/environmentDrivers/0/homepage", "unknown-key"));
 }
 
-TEST(Manifest, driver_keys_are_unique) {
+TEST(Manifest, DriverKeysAreUnique) {
   bj::object manifest = good();
   auto& drivers = manifest["environmentDrivers"].as_array();
   drivers.push_back(drivers[0]);
   EXPECT_TRUE(refuses(manifest, "/environmentDrivers/1/driverKey", "unique"));
 }
 
-TEST(Manifest, the_nested_word_about_reuse_beats_the_old_one) {
+TEST(Manifest, TheNestedWordAboutReuseBeatsTheOldOne) {
   bj::object manifest = good();
   driver_of(manifest)["supportsReusableLeases"] = true;
   EXPECT_EQ(parse_manifest(manifest)->drivers[0].capabilities.reusable_leases, true);
@@ -144,7 +144,7 @@ TEST(Manifest, the_nested_word_about_reuse_beats_the_old_one) {
   EXPECT_EQ(parse_manifest(manifest)->drivers[0].capabilities.reusable_leases, false);
 }
 
-TEST(Manifest, a_capability_of_tomorrow_is_a_warning) {
+TEST(Manifest, ACapabilityOfTomorrowIsAWarning) {
   bj::object manifest = good();
   driver_of(manifest)["sandboxCapabilities"] =
       bj::object{{"timeTravel", true}, {"runnerWebSocketIngress", true}};
@@ -155,7 +155,7 @@ TEST(Manifest, a_capability_of_tomorrow_is_a_warning) {
   EXPECT_TRUE(read->drivers[0].runner_web_socket_ingress);
 }
 
-TEST(Manifest, the_old_name_of_login_is_folded_into_the_new) {
+TEST(Manifest, TheOldNameOfLoginIsFoldedIntoTheNew) {
   bj::object manifest = good();
   driver_of(manifest)["supportsSetupTokenLogin"] = true;
   const Result<Manifest> read = parse_manifest(manifest);
@@ -168,7 +168,7 @@ TEST(Manifest, the_old_name_of_login_is_folded_into_the_new) {
   EXPECT_TRUE(refuses(manifest, "/environmentDrivers/0/supportsSetupTokenLogin", "alias"));
 }
 
-TEST(Manifest, a_template_is_not_bound_to_the_host_s_own_field) {
+TEST(Manifest, ATemplateIsNotBoundToTheHostSOwnField) {
   bj::object manifest = good();
   driver_of(manifest)["templateConfigBinding"] = bj::parse(R"({"field": "provider"})");
   EXPECT_TRUE(refuses(manifest, "/environmentDrivers/0/templateConfigBinding/field", "reserved"));
@@ -180,7 +180,7 @@ TEST(Manifest, a_template_is_not_bound_to_the_host_s_own_field) {
       refuses(manifest, "/environmentDrivers/0/templateConfigBinding/unsetFields/2", "unique"));
 }
 
-TEST(Versions, are_ordered_as_semantic_versioning_says) {
+TEST(Versions, AreOrderedAsSemanticVersioningSays) {
   const auto rising = std::to_array<std::string_view>(
       {"1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2",
        "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "1.0.1", "1.10.0", "2.0.0"});
@@ -195,7 +195,7 @@ TEST(Versions, are_ordered_as_semantic_versioning_says) {
   EXPECT_EQ(compare_versions("1.0.0+a", "1.0.0+b"), 0);
 }
 
-TEST(Versions, a_plugin_for_a_newer_host_is_refused) {
+TEST(Versions, APluginForANewerHostIsRefused) {
   bj::object manifest = good();
   manifest["minimumPaperclipVersion"] = "2026.900.0";
   const Result<Manifest> read = parse_manifest(manifest);

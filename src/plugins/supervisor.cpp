@@ -103,8 +103,8 @@ void Supervisor::enter(WorkerState state, std::string reason) {
 Task<> Supervisor::start() {
   ++starting_;
   Result<> launched = co_await launch();
-  --starting_;
   if (launched && !stopping_) {
+    watching_ = true;
     tasks_.start("plugin.watch", watch());
   } else {
     if (launched)
@@ -112,6 +112,7 @@ Task<> Supervisor::start() {
     co_await bury();
     if (!stopping_) enter(WorkerState::error, launched.error().message);
   }
+  --starting_;
   waiters_.ring();
   co_return launched;
 }
@@ -198,6 +199,7 @@ Task<> Supervisor::watch() {
     const Result<> launched = co_await launch();
     if (!launched) reason_ = launched.error().message;
   }
+  watching_ = false;
   waiters_.ring();
   co_return Result<>{};
 }
@@ -233,7 +235,7 @@ Task<> Supervisor::stop() {
       worker->kill("the plugin was stopped while it started");
     }
   }
-  BERTH_CO_DO(co_await waiters_.wait_for([this] { return starting_ == 0 && tasks_.size() == 0; },
+  BERTH_CO_DO(co_await waiters_.wait_for([this] { return starting_ == 0 && !watching_; },
                                          in(config_.initialize_deadline + 10s)));
   BERTH_CO_DO(co_await bury());
   BERTH_CO_DO(co_await tasks_.stop());

@@ -70,7 +70,8 @@ class Supervisor final : public Peer, public StderrReader {
   std::optional<Clock::Steady> running_since_;
   std::optional<Time> running_since_time_;
   bool stopping_ = false;
-  int starting_ = 0;  // start() calls that are under way
+  int starting_ = 0;       // start() calls that are under way
+  bool watching_ = false;  // watch() is
 
   OpenInvocations invocations_;
   OutputRoutes outputs_;
