@@ -19,6 +19,7 @@ import sshd  # noqa: E402
 TRUE = "/bin/true"
 ROUNDS = 7
 RUNS_A_ROUND = 30
+ECHOES_A_ROUND = 15
 OUTPUT_BYTES = 1_000_000_000
 OUTPUT_ROUNDS = 3
 OUTPUT_LIMIT_S = 300
@@ -95,6 +96,26 @@ def true(report):
                 f"{lab.median(ours):.0f} us; posix_spawn and wait {lab.median(spawns):.0f} us, "
                 f"{commits} commits of {row_bytes} bytes, {lab.median(flushes):.0f} us each",
                 at_most=8.0)
+
+
+def echo(report):
+    """A sandboxed `echo` from the request to its output and the release, against a bare spawn."""
+    said = "hello from a sandbox"
+    with lab.scratch() as folder, lab.berth(folder / "home") as (_, port):
+        company = lab.first_company(port)
+        place = post(port, f"/api/companies/{company}/environments",
+                     {"name": "bench", "driver": "sandbox", "config": {"provider": "linux"}})
+        body = json.dumps({"command": "/bin/echo", "args": [said], "environmentId": place["id"]})
+        command = [lab.PROGRAMS / "runs", "echo", port, company, body]
+        lab.output_of([*command, 3, said])
+        ours, spawns = [], []
+        for _ in range(ROUNDS):
+            ours.append(float(lab.output_of([*command, ECHOES_A_ROUND, said])))
+            spawns.append(spawn_us(100, "/bin/echo", said))
+    report.line("sandboxed echo, times posix_spawn",
+                lab.median([a / b for a, b in zip(ours, spawns)]),
+                f"{lab.median(ours):.0f} us from the request to the release, "
+                f"posix_spawn and wait {lab.median(spawns):.0f} us", at_most=10.0)
 
 
 def read_log_mb_s(port, company, script):

@@ -3,6 +3,10 @@
 // the answer that says so. The end of its lease is waited for outside that time, so that no run
 // works beside another.
 //
+// runs echo PORT COMPANY BODY COUNT TEXT: starts COUNT runs one after the other, reads the log of
+// each when it is over, which must be the text and a new line, and waits until its lease is
+// released. Prints the median time of all that in microseconds.
+//
 // runs read PORT COMPANY BODY: starts a run and reads its raw log from the start while it works.
 // Prints the bytes, the seconds from the request to the last byte, and those to the end of the run,
 // before which the log is flushed to the disk.
@@ -58,14 +62,39 @@ void wait_for_end(bench::LoopbackClient& client, const std::string& run) {
   }
 }
 
-void wait_for_release(bench::LoopbackClient& client, const std::string& run) {
+void wait_for_release(bench::LoopbackClient& client, const std::string& run,
+                      useconds_t pause_us = 1000) {
   while (true) {
     const Answer answer = client.get(run);
     const auto lease = answer.body.find("\"environmentLease\":{");
     if (lease == std::string_view::npos) give_up("a run without its lease");
     if (text_of(answer.body.substr(lease), "status") == "released") return;
-    ::usleep(1000);
+    ::usleep(pause_us);
   }
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+void echo(const Job& job, std::size_t count, std::string_view text) {
+  constexpr useconds_t often_us = 50;
+  bench::LoopbackClient client{job.port};
+  std::vector<double> times;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto begun = Clock::now();
+    const std::string run = start(client, job);
+    wait_for_end(client, run);
+    const Answer log = client.get(run + "/log?format=raw");
+    if (log.status != 200 || log.body != std::string{text} + "\n") {
+      give_up("the log is not what was said: " + std::string{log.body});
+    }
+    wait_for_release(client, run, often_us);
+    times.push_back(seconds_since(begun) * 1e6);
+  }
+  std::printf("%.1f\n", median(std::move(times)));
 }
 
 void finish(const Job& job, std::size_t count) {
@@ -78,8 +107,7 @@ void finish(const Job& job, std::size_t count) {
     times.push_back(seconds_since(begun) * 1e6);
     wait_for_release(client, run);
   }
-  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(count / 2));
-  std::printf("%.1f\n", times[count / 2]);
+  std::printf("%.1f\n", median(std::move(times)));
 }
 
 void read(const Job& job) {
@@ -109,14 +137,20 @@ void read(const Job& job) {
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
-  if (!(what == "finish" && argc == 6) && !(what == "read" && argc == 5)) {
-    give_up("usage: runs finish PORT COMPANY BODY COUNT | runs read PORT COMPANY BODY");
+  if (!(what == "finish" && argc == 6) && !(what == "echo" && argc == 7) &&
+      !(what == "read" && argc == 5)) {
+    give_up(
+        "usage: runs finish PORT COMPANY BODY COUNT | runs echo PORT COMPANY BODY COUNT TEXT | "
+        "runs read PORT COMPANY BODY");
   }
   const Job job{.port = static_cast<unsigned short>(std::strtoul(argv[2], nullptr, 10)),
                 .path = "/api/companies/" + std::string{argv[3]} + "/runs",
                 .body = argv[4]};
+  const auto count = [&] { return std::max<std::size_t>(1, std::strtoul(argv[5], nullptr, 10)); };
   if (what == "finish") {
-    finish(job, std::max<std::size_t>(1, std::strtoul(argv[5], nullptr, 10)));
+    finish(job, count());
+  } else if (what == "echo") {
+    echo(job, count(), argv[6]);
   } else {
     read(job);
   }
