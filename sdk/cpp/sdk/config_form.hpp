@@ -248,7 +248,7 @@ Result<Config> read_config(const bj::object& given) {
   bj::object whole = given;
   form_detail::lay_defaults_under<Config>(whole);
   JsonIssues issues{UnknownKeys::ignore};
-  form_detail::check_notes<Config>(whole, JsonAt{}, issues);
+  form_detail::check_notes<Config>(given, JsonAt{}, issues);
   std::optional<Config> config = decode_at<Config>(whole, JsonAt{}, issues);
   if (!config || !issues.list().empty()) return std::unexpected(std::move(issues).to_error());
   return *std::move(config);

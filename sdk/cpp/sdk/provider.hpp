@@ -4,6 +4,7 @@
 #include "sdk/answer.hpp"
 #include "sdk/call.hpp"
 #include "sdk/config_form.hpp"
+#include "sdk/local_command.hpp"
 #include "sdk/program.hpp"
 #include "sdk/values.hpp"
 #include "sdk/worker.hpp"
@@ -190,6 +191,7 @@ bj::object manifest(std::string_view worker) {
 // its life.
 template <class P>
 int serve(int argc, char** argv) {
+  if (is_holder(argc, argv)) return hold_local();
   if (asks_for_manifest(argc, argv)) return print_manifest(manifest<P>(worker_path(argc, argv)));
   P provider;
   Worker::Hooks hooks{.methods = provider_detail::methods_of(provider), .setup = {}, .closing = {}};
