@@ -127,6 +127,8 @@ Result<> end_what_killed_keepers_held() {
 execution::KeeperOptions keepers_of(const LinuxOptions& options) {
   return {.state_root = options.state_root,
           .keeper_program = options.keeper_program,
+          .nursery = std::make_shared<keeper::Nursery>(
+              keeper::Nursery::Options{.program = options.keeper_program}),
           .place = "linux",
           .noun = "sandbox",
           .after_kill = end_what_killed_keepers_held};
@@ -346,7 +348,8 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
                       .metadata = metadata_of(config, made.root, made.confined)};
   const std::string file = keepers_.folder_of(id).path + facts_file;
   BERTH_CO_DO(co_await offload(keepers_.pool(), [file, text = encode_text(lease.metadata)] {
-    return replace_file(file, text, 0600);
+    // After a power cut there is no sandbox that it could tell of: nothing waits for the disk.
+    return keeper::publish(file, text);
   }));
   co_return lease;
 }
