@@ -152,6 +152,21 @@ Task<execution::FileRoot> Sandbox::files(const LeaseFacts& lease) {
   co_return co_await inside->files(lease);
 }
 
+Task<Fd> Sandbox::dial(const LeaseFacts& lease, std::uint16_t port) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->dial(lease, port);
+}
+
+Task<> Sandbox::set_egress(const LeaseFacts& lease, core::LinuxEgress policy) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->set_egress(lease, std::move(policy));
+}
+
+Task<execution::EgressPage> Sandbox::egress_log(const LeaseFacts& lease, std::uint64_t offset) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->egress_log(lease, offset);
+}
+
 Task<> Sandbox::release(const LeaseFacts& lease, core::LeaseEvent how) {
   if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->release(lease, how);
   bj::object config = config_of(lease);

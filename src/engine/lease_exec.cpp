@@ -43,14 +43,24 @@ Entry entry_of(const core::LeaseRecord& lease, const ExecInLease& wanted) {
 
 }  // namespace
 
-Task<execution::Usage> Leases::usage(core::Call call, core::LeaseId id) {
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+Task<Leases::HeldPlace> Leases::look_into(const core::Call& call, const core::LeaseId& id) {
+  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));
   BERTH_CO_DO(expect_held(row.value, work_.node()));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
-  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await work_.facts(row.value));
-  co_return co_await driver->usage(facts);
+  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(row.value));
+  co_return HeldPlace{std::move(row.value), driver, std::move(facts)};
+}
+
+Task<execution::Usage> Leases::usage(core::Call call, core::LeaseId id) {
+  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+  co_return co_await place.driver->usage(place.facts);
+}
+
+Task<Fd> Leases::dial(core::Call call, core::LeaseId id, std::uint16_t port) {
+  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+  co_return co_await place.driver->dial(place.facts, port);
 }
 
 Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wanted) {

@@ -25,7 +25,9 @@ std::string next_step_of(const core::LeaseRecord& lease) {
     case LeaseState::acquiring: return "It is being acquired.";
     case LeaseState::active: return "Its run works with it; it ends with the run.";
     case LeaseState::releasing: return "It is being given back.";
-    case LeaseState::retained: return "It is kept for inspection, and given back" + when + ".";
+    case LeaseState::retained:
+      return "It is kept for inspection, and given back" +
+             (lease.expires_at ? " at " + to_iso8601(*lease.expires_at) : std::string{}) + ".";
     case LeaseState::pending_cleanup: return "Its cleanup is tried again" + when + ".";
     case LeaseState::released:
     case LeaseState::expired:
@@ -34,10 +36,10 @@ std::string next_step_of(const core::LeaseRecord& lease) {
   return {};
 }
 
-std::optional<bj::object> isolation_of(const core::LeaseRecord& lease) {
-  const bj::value* told = lease.metadata ? lease.metadata->if_contains("isolation") : nullptr;
-  if (told == nullptr || !told->is_object()) return std::nullopt;
-  return told->get_object();
+std::optional<bj::object> told(const core::LeaseRecord& lease, std::string_view what) {
+  const bj::value* found = lease.metadata ? lease.metadata->if_contains(what) : nullptr;
+  if (found == nullptr || !found->is_object()) return std::nullopt;
+  return found->get_object();
 }
 
 LeaseView view_of(core::LeaseRecord lease) {
@@ -50,7 +52,8 @@ LeaseView view_of(core::LeaseRecord lease) {
           lease.next_attempt_at,
           lease.parked_at,
           std::move(next_step),
-          isolation_of(lease)};
+          told(lease, "isolation"),
+          told(lease, "usage")};
 }
 
 Entry entry_of(const core::LeaseRecord& lease, std::string_view action) {

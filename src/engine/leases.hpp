@@ -25,9 +25,11 @@ struct LeaseView : core::Lease {
   // How strong its sandbox really is: {level, features, missing, remedy}; where it has one.
   std::optional<bj::object> isolation = {};
 };
+  // What its place had used when it ended, where somebody counted.
+  std::optional<bj::object> usage = {};
 BOOST_DESCRIBE_STRUCT(LeaseView, (core::Lease),
                       (driver, node_id, sandbox_id, attempts, next_attempt_at, parked_at, next_step,
-                       isolation))
+                       isolation, usage))
 
 struct ForceResolve {
   std::string reason;
@@ -57,6 +59,14 @@ BOOST_DESCRIBE_STRUCT(ExecOutcome, (),
                       (outcome, exit_code, signal, stdout_text, stderr_text, is_truncated, usage))
 
 // An environment that is not saved: nothing of it is stored.
+// The way out of a place: its policy, and its decisions from an offset on.
+struct LeaseEgress {
+  bj::object policy = {};
+  std::vector<bj::object> entries = {};
+  std::int64_t next_offset = 0;
+};
+BOOST_DESCRIBE_STRUCT(LeaseEgress, (), (policy, entries, next_offset))
+
 struct ProbeDraft {
   std::optional<std::string> name = {};
   std::optional<std::string> description = {};
@@ -91,6 +101,13 @@ class Leases {
   Task<LeaseView> force_resolve(core::Call call, core::LeaseId id, ForceResolve wanted);
 
   // Takes an ad-hoc lease, tries the place with it and gives it back; each step with its time.
+  // A connection to a port of the place of a lease that is active or retained.
+  Task<Fd> dial(core::Call call, core::LeaseId id, std::uint16_t port);
+  // What the place may reach beyond itself, and what was decided about it from an offset on.
+  Task<LeaseEgress> egress(core::Call call, core::LeaseId id, std::uint64_t offset);
+  // A new policy, from now on and also for the next server. It ends with the lease: a sandbox that
+  // serves another one begins again with the policy of its environment.
+  Task<LeaseEgress> set_egress(core::Call call, core::LeaseId id, core::LinuxEgress policy);
   Task<ProbeReport> test(core::Call call, core::EnvironmentId id);
   Task<ProbeReport> probe_draft(core::Call call, core::CompanyId company, ProbeDraft draft);
 
@@ -99,6 +116,13 @@ class Leases {
   Task<LeaseView> end(core::Call call, core::LeaseId id, std::string_view action,
                       core::LeaseEvent how);
   Task<> try_lease(const core::Environment& environment, ProbeReport& report);
+  // The place of a lease that is held, and who reaches it.
+  struct HeldPlace {
+    core::LeaseRecord lease;
+    drivers::Driver* driver;
+    drivers::LeaseFacts facts;
+  };
+  Task<HeldPlace> look_into(const core::Call& call, const core::LeaseId& id);
 
   Means& means_;
   LeaseWork& work_;

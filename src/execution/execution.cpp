@@ -26,4 +26,21 @@ Task<FileRoot> Execution::files(const LeaseFacts& lease) {
                  "use a command: berth exec LEASE -- tar c FOLDER");
 }
 
+Task<Fd> Execution::dial(const LeaseFacts& lease, std::uint16_t port) {
+  co_return fail(Errc::execution_unsupported,
+                 "lease " + lease.lease_id.str() + ": port " + std::to_string(port) +
+                     " cannot be forwarded, because its place has no network of its own",
+                 "run the command in an environment of the sandbox provider 'linux'");
+}
+
+Task<> Execution::set_egress(const LeaseFacts& lease, core::LinuxEgress /*policy*/) {
+  co_return fail(Errc::execution_unsupported,
+                 "lease " + lease.lease_id.str() + ": nobody stands at the way out of its place");
+}
+
+Task<EgressPage> Execution::egress_log(const LeaseFacts& lease, std::uint64_t /*offset*/) {
+  co_return fail(Errc::execution_unsupported,
+                 "lease " + lease.lease_id.str() + ": nobody stands at the way out of its place");
+}
+
 }  // namespace berth::execution

@@ -6,6 +6,7 @@
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "core/ids.hpp"
+#include "core/linux_config.hpp"
 #include "core/run.hpp"
 
 #include <sys/types.h>
@@ -121,12 +122,13 @@ struct Usage {
   std::int64_t memory_bytes = 0;  // now
   std::int64_t memory_bytes_peak = 0;
   std::int64_t processes = 0;
+  std::int64_t processes_peak = 0;  // threads too
   std::int64_t read_bytes = 0;
   std::int64_t written_bytes = 0;
   std::int64_t oom_kills = 0;
 };
 BOOST_DESCRIBE_STRUCT(Usage, (),
-                      (cpu_ms, memory_bytes, memory_bytes_peak, processes, read_bytes,
+                      (cpu_ms, memory_bytes, memory_bytes_peak, processes, processes_peak, read_bytes,
                        written_bytes, oom_kills))
 
 // The files of a place, for whoever moves some in or out: a folder, whose tree its commands may
@@ -146,6 +148,13 @@ struct FileRoot {
   // Where commands work, where the folder is their "/"; absent: the folder is where they work.
   std::optional<std::string> workdir = {};
 };
+
+// What the way out of a place has decided, from a position in its log on.
+struct EgressPage {
+  std::vector<bj::object> entries = {};
+  std::int64_t next_offset = 0;
+};
+BOOST_DESCRIBE_STRUCT(EgressPage, (), (entries, next_offset))
 
 // One thing that a test of an environment tried.
 struct ProbeStep {
@@ -184,6 +193,14 @@ class Execution {
   virtual Task<Usage> usage(const LeaseFacts& lease);
   // Refused with execution_unsupported where files are moved by commands only.
   virtual Task<FileRoot> files(const LeaseFacts& lease);
+  // A TCP connection to a port of the place's own loopback; port_unreachable when nobody listens
+  // there. Refused with execution_unsupported where that loopback is also somebody else's: a lease
+  // must not be a way to whatever listens on the machine.
+  virtual Task<Fd> dial(const LeaseFacts& lease, std::uint16_t port);
+  // What the place may reach from now on, and what was decided about it. Refused with
+  // execution_unsupported where nobody stands at the way out.
+  virtual Task<> set_egress(const LeaseFacts& lease, core::LinuxEgress policy);
+  virtual Task<EgressPage> egress_log(const LeaseFacts& lease, std::uint64_t offset);
 };
 
 }  // namespace berth::execution

@@ -38,6 +38,9 @@ Outcome outcome_of(keeper::Outcome outcome) {
   }
 }
 
+// getrusage(2) counts in units of the block layer.
+constexpr std::uint64_t block_bytes = 512;
+
 bj::object usage_of(const keeper::Ended& ended) {
   return {{"userMs", ended.user_us / 1000},
           {"systemMs", ended.system_us / 1000},
@@ -45,6 +48,11 @@ bj::object usage_of(const keeper::Ended& ended) {
           {"majorFaults", ended.major_faults},
           {"blocksIn", ended.blocks_in},
           {"blocksOut", ended.blocks_out},
+          {"cpuMs", (ended.user_us + ended.system_us) / 1000},
+          {"memoryBytesPeak", ended.resident_bytes_max},
+          {"readBytes", ended.blocks_in * block_bytes},
+          {"writtenBytes", ended.blocks_out * block_bytes},
+          {"oomKills", ended.oom_kills},
           {"stdoutBytes", ended.stdout_bytes},
           {"stderrBytes", ended.stderr_bytes}};
 }

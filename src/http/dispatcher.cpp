@@ -24,16 +24,21 @@ Task<T> guarded(Task<T> task, const Request& request) {
 }
 
 template Task<> guarded<void>(Task<> task, const Request& request);
+template Task<unsigned> guarded<unsigned>(Task<unsigned> task, const Request& request);
 template Task<Response> guarded<Response>(Task<Response> task, const Request& request);
 template Task<core::Call> guarded<core::Call>(Task<core::Call> task, const Request& request);
 
 Result<Match> Dispatcher::route(const Head& head, Request& request) const {
   const std::string_view host = request.headers.find("host").value_or("");
-  BERTH_TRY(Target target, parse_target(head.target, host));
+  BERTH_TRY(Target target, parse_path(head.target, host));
   request.path = std::move(target.path);
-  request.query = std::move(target.query);
   const bool known = head.method != Head::Method::other;
-  return router_.find(known ? std::optional{request.verb} : std::nullopt, target.segments);
+  BERTH_TRY(Match match,
+            router_.find(known ? std::optional{request.verb} : std::nullopt, target.segments));
+  // Whoever a request is passed on to has rules of its own for queries.
+  if (std::holds_alternative<RelayHandler>(match.route->handler)) return match;
+  BERTH_TRY(request.query, parse_query(target.query_text));
+  return match;
 }
 
 Task<core::Call> Dispatcher::admit(const Request& request, const Route& route) {

@@ -36,6 +36,7 @@ template <class T>
 Task<T> guarded(Task<T> task, const Request& request);
 
 extern template Task<> guarded<void>(Task<> task, const Request& request);
+extern template Task<unsigned> guarded<unsigned>(Task<unsigned> task, const Request& request);
 extern template Task<Response> guarded<Response>(Task<Response> task, const Request& request);
 
 extern template Task<core::Call> guarded<core::Call>(Task<core::Call> task, const Request& request);

@@ -75,6 +75,19 @@ struct SocketEndpoint {
   operator Route() const;
 };
 
+// Requests of any method below `path`, which ends in "/*", go to a foreign server: the handler
+// gives the connection, and the query, the body and the answer are that server's.
+template <class Path>
+struct RelayEndpoint {
+  std::string path;
+  core::Permission needs = core::Permission::instance_admin;
+  std::string tag;
+  std::string says;
+  std::function<Task<Fd>(core::Call, Path)> call;
+
+  operator Route() const;
+};
+
 namespace endpoint_detail {
 
 // The body of a request, refused unless it is JSON and says so. An empty body is an empty object.
@@ -149,6 +162,13 @@ Task<> run_socket(const SocketEndpoint<Path, Query>& endpoint, core::Call call,
   auto input = decode_input<Path, Query, None>(request, values);
   if (!input) co_return std::unexpected(std::move(input).error());
   co_return co_await endpoint.call(std::move(call), *std::move(input), socket);
+}
+
+template <class Path>
+Task<Fd> run_dial(const RelayEndpoint<Path>& endpoint, core::Call call, const PathValues& values) {
+  auto path = decode_path<Path>(values);
+  if (!path) co_return std::unexpected(std::move(path).error());
+  co_return co_await endpoint.call(std::move(call), *std::move(path));
 }
 
 template <class T, class... M>
@@ -283,6 +303,26 @@ SocketEndpoint<Path, Query>::operator Route() const {
                .says = says,
                .status = 101,
                .handler = SocketHandler{std::move(handler)},
+               .describe = describe};
+}
+
+template <class Path>
+RelayEndpoint<Path>::operator Route() const {
+  BERTH_ASSERT(endpoint_detail::fits<Path>(path) && path.ends_with("/*"));
+  BERTH_ASSERT(call != nullptr);
+  auto handler = [endpoint = *this](core::Call who, const Request& /*request*/,
+                                    const PathValues& values) {
+    return endpoint_detail::run_dial(endpoint, std::move(who), values);
+  };
+  auto describe = [](SchemaBook& book) {
+    return endpoint_detail::describe_stream<Path, None>(book, "*/*");
+  };
+  return Route{.verb = Verb::get,
+               .path = path,
+               .needs = needs,
+               .tag = tag,
+               .says = says,
+               .handler = RelayHandler{std::move(handler)},
                .describe = describe};
 }
 

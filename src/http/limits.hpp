@@ -14,6 +14,13 @@ struct Limits {
   std::size_t connections_max = 16384;
   std::size_t requests_in_flight_max = 1024;  // requests whose handler is at work
 
+  // Requests that are passed on into a sandbox.
+  std::size_t relays_max = 512;
+  std::size_t relay_header_bytes_max = 64UL * 1024;
+  std::chrono::milliseconds relay_answer_timeout{60'000};  // from the request to the answer's head
+  std::chrono::milliseconds relay_idle_timeout{300'000};   // without a byte either way
+  std::chrono::milliseconds tunnel_idle_timeout{3'600'000};
+
   std::chrono::milliseconds header_timeout{10'000};  // for the whole header, however it trickles
   std::chrono::milliseconds body_timeout{30'000};    // for the whole body
   std::chrono::milliseconds write_timeout{30'000};   // for one answer or one event

@@ -29,6 +29,10 @@ class Headers {
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;
   std::size_t size() const { return entries_.size(); }
+  // In the order of their arrival: name and value.
+  std::pair<std::string_view, std::string_view> at(std::size_t index) const {
+    return {name(entries_[index]), value(entries_[index])};
+  }
   void clear();
 
  private:

@@ -49,7 +49,7 @@ std::string operation_id(const Route& route) {
   return id;
 }
 
-// The path as callers know it: {company_id} is {companyId}.
+// The path as callers know it: {company_id} is {companyId}, and what is below a path is {path}.
 std::string public_path(std::string_view path) {
   std::string out;
   while (!path.empty()) {
@@ -61,6 +61,7 @@ std::string public_path(std::string_view path) {
     out += "{" + parameter_name(path.substr(1, close - 1)) + "}";
     path.remove_prefix(close + 1);
   }
+  if (out.ends_with("/*")) out.replace(out.size() - 1, 1, "{path}");
   return out;
 }
 
@@ -71,6 +72,12 @@ bj::array parameters_of(const Shape& shape, const Route& route) {
                     {"in", parameter.in == Shape::In::path ? "path" : "query"},
                     {"required", parameter.need == Shape::Need::required},
                     {"schema", parameter.schema}});
+  }
+  if (route.path.ends_with("/*")) {
+    list.push_back({{"name", "path"},
+                    {"in", "path"},
+                    {"required", true},
+                    {"schema", bj::object{{"type", "string"}}}});
   }
   const auto add_header = [&](std::string_view name, std::string_view says) {
     list.push_back({{"name", name},

@@ -14,6 +14,7 @@ struct Head {
 
   Version version = Version::http_1_1;
   Method method = Method::as_verb;
+  std::string method_text;  // as sent, for who passes it on
   std::string target;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/owned.hpp"
 #include "base/task.hpp"
 #include "core/access.hpp"
 #include "core/call.hpp"
@@ -74,7 +75,10 @@ using PlainHandler = std::function<Task<Response>(core::Call, const Request&, co
 using EventHandler =
     std::function<Task<>(core::Call, const Request&, const PathValues&, EventSink&)>;
 using SocketHandler = std::function<Task<>(core::Call, const Request&, const PathValues&, Socket&)>;
-using Handler = std::variant<PlainHandler, EventHandler, SocketHandler>;
+// Gives a connection to a foreign HTTP server, to which the session then passes the request on, of
+// whatever method, and from which it takes the answer. The body has not been read.
+using RelayHandler = std::function<Task<Fd>(core::Call, const Request&, const PathValues&)>;
+using Handler = std::variant<PlainHandler, EventHandler, SocketHandler, RelayHandler>;
 
 // What a route takes and gives, as JSON Schema, for the OpenAPI document.
 struct Shape {

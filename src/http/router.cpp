@@ -14,6 +14,8 @@ struct Router::Node {
   std::unique_ptr<Node> parameter;
   std::array<const Route*, all<Verb>().size()> routes{};
   std::array<std::vector<std::string>, all<Verb>().size()> names;  // of the parameters on the way
+  const Route* below = nullptr;  // takes every path below this one, with any verb
+  std::vector<std::string> names_below;
 
   bool takes(const std::optional<Verb>& verb) const {
     if (verb) return routes[static_cast<std::size_t>(*verb)] != nullptr;
@@ -32,6 +34,22 @@ struct Router::Node {
     if (parameter == nullptr || segment.empty()) return nullptr;
     taken.push_back(&segment);
     if (const Node* found = parameter->walk(verb, segments.subspan(1), taken)) return found;
+    taken.pop_back();
+    return nullptr;
+  }
+
+  // The node on the way of the segments whose route takes what is below it.
+  const Node* walk_below(std::span<const std::string> segments,
+                         std::vector<const std::string*>& taken) const {
+    if (segments.empty()) return nullptr;
+    if (below != nullptr) return this;
+    const std::string& segment = segments.front();
+    if (const auto literal = literals.find(segment); literal != literals.end()) {
+      if (const Node* found = literal->second->walk_below(segments.subspan(1), taken)) return found;
+    }
+    if (parameter == nullptr || segment.empty()) return nullptr;
+    taken.push_back(&segment);
+    if (const Node* found = parameter->walk_below(segments.subspan(1), taken)) return found;
     taken.pop_back();
     return nullptr;
   }
@@ -99,9 +117,20 @@ Router::Router(std::vector<Route> routes)
 Router::~Router() = default;
 
 void Router::add(const Route& route) {
+  if (route.path == "/*") {
+    BERTH_ASSERT(rest_ == nullptr);
+    rest_ = &route;
+    return;
+  }
   Node* node = root_.get();
   std::vector<std::string> names;
   for (const std::string_view part : split(route.path)) {
+    if (part == "*") {
+      BERTH_ASSERT(node->below == nullptr);
+      node->below = &route;
+      node->names_below = std::move(names);
+      return;
+    }
     const bool parameter = part.starts_with('{') && part.ends_with('}');
     std::unique_ptr<Node>& next = parameter ? node->parameter : node->literals[std::string{part}];
     if (parameter) names.push_back(parameter_name(part.substr(1, part.size() - 2)));
@@ -118,7 +147,17 @@ Result<Match> Router::find(const std::optional<Verb>& verb,
                            const std::vector<std::string>& segments) const {
   std::vector<const std::string*> taken;
   const Node* node = verb ? root_->walk(verb, segments, taken) : nullptr;
+  const bool of_api = !segments.empty() && segments.front() == "api";
+  if (node == nullptr && rest_ != nullptr && verb == rest_->verb && !of_api) return Match{rest_};
   if (node == nullptr) {
+    taken.clear();
+    if (const Node* above = root_->walk_below(segments, taken)) {
+      Match match{.route = above->below};
+      for (std::size_t i = 0; i < taken.size(); ++i) {
+        match.values.push_back({above->names_below[i], *taken[i]});
+      }
+      return match;
+    }
     const Node* other = root_->walk(std::nullopt, segments, taken);
     return std::unexpected(other == nullptr ? not_found() : not_allowed(other->routes));
   }

@@ -11,7 +11,9 @@ struct Match {
   PathValues values = {};
 };
 
-// Finds the route of a request by its path segments, a literal segment before a {parameter}.
+// Finds the route of a request by its path segments, a literal segment before a {parameter}. The
+// route "/*" takes what no other route takes with its verb, but for paths of the API.
+// A longer path that ends in "/*" takes everything below it, whatever the verb.
 class Router {
  public:
   // Two routes of the same verb and shape are a bug and end the process.
@@ -32,6 +34,7 @@ class Router {
 
   std::vector<Route> routes_;
   std::unique_ptr<Node> root_;
+  const Route* rest_ = nullptr;  // "/*"
 };
 
 }  // namespace berth::http

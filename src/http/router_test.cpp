@@ -65,6 +65,40 @@ TEST(Router, AnUnknownPathIsNotFoundAndAKnownOneSaysWhatItTakes) {
   }
 }
 
+TEST(Router, APathThatEndsInAStarTakesEverythingBelowItWithAnyVerb) {
+  std::vector<Route> routes = table();
+  routes.push_back(route(Verb::get, "/api/things/{thing}/in/{port}/*"));
+  const Router router{std::move(routes)};
+  for (const auto& rest : std::vector<std::vector<std::string>>{{""}, {"a"}, {"a", "", "b"}}) {
+    std::vector<std::string> path{"api", "things", "7", "in", "80"};
+    path.insert(path.end(), rest.begin(), rest.end());
+    for (const std::optional<Verb> verb :
+         {std::optional{Verb::get}, std::optional{Verb::delete_}, std::optional<Verb>{}}) {
+      const auto found = router.find(verb, path);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->route->path, "/api/things/{thing}/in/{port}/*");
+      ASSERT_EQ(found->values.size(), 2U);
+      EXPECT_EQ(found->values[0].text, "7");
+      EXPECT_EQ(found->values[1].name, "port");
+      EXPECT_EQ(found->values[1].text, "80");
+    }
+  }
+  EXPECT_FALSE(router.find(Verb::get, {"api", "things", "7", "in", "80"})) << "not the path itself";
+  EXPECT_FALSE(router.find(Verb::get, {"api", "things", "7", "in", "", "x"}));
+}
+
+TEST(Router, TheRouteForTheRestLeavesTheApiAndOtherVerbsAlone) {
+  std::vector<Route> routes = table();
+  routes.push_back(route(Verb::get, "/*"));
+  const Router router{std::move(routes)};
+  EXPECT_EQ(router.find(Verb::get, {"runs", "7"})->route->path, "/*");
+  EXPECT_EQ(router.find(Verb::get, {""})->route->path, "/");
+  EXPECT_EQ(router.find(Verb::get, {"api", "nothing"}).error().code, Errc::route_not_found);
+  EXPECT_EQ(router.find(Verb::get, {"api"}).error().code, Errc::route_not_found);
+  EXPECT_EQ(router.find(Verb::post, {"runs", "7"}).error().code, Errc::route_not_found);
+  EXPECT_EQ(router.find(Verb::patch, {"api", "things"}).error().code, Errc::method_not_allowed);
+}
+
 TEST(RouterDeathTest, TwoRoutesAlikeEndTheProcess) {
   std::vector<Route> routes;
   routes.push_back(route(Verb::get, "/a/{x}"));

@@ -5,6 +5,8 @@
 #include "http/traffic.hpp"
 #include "http/writer.hpp"
 
+#include <boost/beast/core/flat_buffer.hpp>
+
 // The doors between the server and the templates over its two kinds of stream, each instantiated
 // in a source file of its own.
 namespace berth::http {
@@ -29,5 +31,23 @@ using DrainSignal = asio::steady_timer;
 // plain answer; after it, the socket is closed with a code that tells.
 Task<> serve_socket(TcpSocket& stream, Upgrade upgrade, Traffic& traffic, DrainSignal& drained);
 Task<> serve_socket(TlsStream& stream, Upgrade upgrade, Traffic& traffic, DrainSignal& drained);
+
+// A request whose head was read and that is passed on over a connection of its own. What is
+// referred to is the session's.
+struct Relaying {
+  Fd server;
+  Request& request;
+  RequestReader& reader;
+  boost::beast::flat_buffer& inbox;  // what the client has sent behind the head
+  std::size_t prefix_bytes;          // of the path: what the server does not see
+  Delivery delivery;
+};
+
+// The status that the client got. An error before anything was sent to the client is returned, for
+// a plain answer. In any case the connection to the client serves nothing more.
+Task<unsigned> serve_relay(TcpSocket& stream, Relaying what, Traffic& traffic,
+                           DrainSignal& drained);
+Task<unsigned> serve_relay(TlsStream& stream, Relaying what, Traffic& traffic,
+                           DrainSignal& drained);
 
 }  // namespace berth::http

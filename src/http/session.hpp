@@ -96,6 +96,7 @@ class Session final : public Connection {
     Result<Match> match = dispatcher_.route(reader_->head(), request_);
     if (!match) co_return co_await refuse(std::move(match).error(), nullptr);
     const Route& route = *match->route;
+    if (std::holds_alternative<RelayHandler>(route.handler)) co_return co_await relay(*match);
     if (reader_->stage() == Stage::body) {
       if (Result<> got = co_await read_body(route); !got) {
         co_return co_await refuse(std::move(got).error(), &route);
@@ -269,6 +270,55 @@ class Session final : public Connection {
     co_return Next::close;
   }
 
+  // The body is read while it is passed on.
+  asio::awaitable<Next> relay(const Match& match) {
+    traffic_.works(*this);
+    phase_ = Phase::working;
+    clear_deadline();
+    drained_.expires_at(Moment::max());
+    Result<unsigned> status = std::unexpected(too_many_relays());
+    if (traffic_.begin_relay()) {
+      status = co_await guarded(pass_on(match), request_);
+      traffic_.end_relay();
+    }
+    const Next next = reader_->stage() == Stage::done ? Next::close : Next::linger;
+    if (status) {
+      finish(match.route, *status);
+      co_return next;
+    }
+    if (status.error().code == Errc::cancelled) co_return Next::close;
+    // What the client has sent behind the request is gone, so nothing more is served here.
+    co_await deliver(error_response(shown(status.error())), match.route, Persistence::close);
+    co_return next;
+  }
+
+  static Error too_many_relays() {
+    return Error{Errc::overloaded, "the server passes on too many requests",
+                 "send the request again a little later"};
+  }
+
+  Task<unsigned> pass_on(const Match& match) {
+    BERTH_CO_TRY(core::Call call, co_await dispatcher_.admit(request_, *match.route));
+    const auto& dial = std::get<RelayHandler>(match.route->handler);
+    BERTH_CO_TRY(Fd server, co_await dial(std::move(call), request_, match.values));
+    Relaying what{.server = std::move(server),
+                  .request = request_,
+                  .reader = *reader_,
+                  .inbox = inbox_,
+                  .prefix_bytes = bytes_above(match.route->path),
+                  .delivery = delivery(Persistence::close)};
+    co_return co_await serve_relay(stream_, std::move(what), traffic_, drained_);
+  }
+
+  // How much of the request's path stands for a route's path without its final "/*".
+  std::size_t bytes_above(std::string_view route_path) const {
+    std::size_t at = 0;
+    for (auto i = std::ranges::count(route_path, '/'); i > 1; --i) {
+      at = request_.path.find('/', at + 1);
+    }
+    return at;
+  }
+
   asio::awaitable<Next> deliver_error(const Error& error, const Route* route) {
     co_return co_await deliver(error_response(shown(error)), route, persistence());
   }
@@ -276,7 +326,9 @@ class Session final : public Connection {
   // What a client gets to see. What is wrong with us goes to the log, and details of a bug only
   // there.
   Error shown(const Error& error) const {
-    if (status_of(error.code) >= 500 && error.code != Errc::overloaded) {
+    // What a sandbox does is no failure of this server.
+    const bool is_ours = error.code != Errc::overloaded && error.code != Errc::port_unreachable;
+    if (status_of(error.code) >= 500 && is_ours) {
       log::error("http.request_failed", {{"request", request_.request_id},
                                          {"path", request_.path},
                                          {"code", error.code},

@@ -67,27 +67,6 @@ Result<std::string> query_decoded(std::string_view text) {
   return percent_decoded(spaced);
 }
 
-Result<std::map<std::string, std::string>> parse_query(std::string_view text) {
-  std::map<std::string, std::string> query;
-  while (!text.empty()) {
-    std::string_view value = cut(text, '&');
-    if (value.empty()) continue;
-    BERTH_TRY(std::string name, query_decoded(cut(value, '=')));
-    BERTH_TRY(std::string decoded, query_decoded(value));
-    if (query.size() == query_parameter_count_max) {
-      return fail(Errc::bad_request, "the query has too many parameters");
-    }
-    const auto [place, fresh] = query.emplace(std::move(name), std::move(decoded));
-    if (!fresh) {
-      return std::unexpected(Error{Errc::validation_failed,
-                                   "query parameter '" + place->first + "': is given twice",
-                                   "send each parameter once",
-                                   {{"/" + place->first, "is given twice"}}});
-    }
-  }
-  return query;
-}
-
 }  // namespace
 
 Result<std::string> percent_decoded(std::string_view text) {
@@ -130,15 +109,41 @@ std::string percent_encoded(std::string_view text) {
   return out;
 }
 
-Result<Target> parse_target(std::string_view text, std::string_view host) {
+Result<std::map<std::string, std::string>> parse_query(std::string_view text) {
+  std::map<std::string, std::string> query;
+  while (!text.empty()) {
+    std::string_view value = cut(text, '&');
+    if (value.empty()) continue;
+    BERTH_TRY(std::string name, query_decoded(cut(value, '=')));
+    BERTH_TRY(std::string decoded, query_decoded(value));
+    if (query.size() == query_parameter_count_max) {
+      return fail(Errc::bad_request, "the query has too many parameters");
+    }
+    const auto [place, fresh] = query.emplace(std::move(name), std::move(decoded));
+    if (!fresh) {
+      return std::unexpected(Error{Errc::validation_failed,
+                                   "query parameter '" + place->first + "': is given twice",
+                                   "send each parameter once",
+                                   {{"/" + place->first, "is given twice"}}});
+    }
+  }
+  return query;
+}
+
+Result<Target> parse_path(std::string_view text, std::string_view host) {
   if (text.contains('#')) {
     return fail(Errc::bad_request, "the request target contains a fragment");
   }
   BERTH_TRY(std::string_view rest, without_authority(text, host));
   const std::string_view path = cut(rest, '?');
-  Target target{.path = std::string{path}, .segments = {}, .query = {}};
+  Target target{.path = std::string{path}, .segments = {}, .query_text = std::string{rest}};
   BERTH_TRY(target.segments, parse_segments(path));
-  BERTH_TRY(target.query, parse_query(rest));
+  return target;
+}
+
+Result<Target> parse_target(std::string_view text, std::string_view host) {
+  BERTH_TRY(Target target, parse_path(text, host));
+  BERTH_TRY(target.query, parse_query(target.query_text));
   return target;
 }
 

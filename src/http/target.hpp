@@ -18,11 +18,15 @@ std::string percent_encoded(std::string_view text);
 struct Target {
   std::string path;                   // as sent
   std::vector<std::string> segments;  // decoded: "/a/b%20c" is {"a", "b c"}
-  std::map<std::string, std::string> query;
+  std::string query_text;             // as sent, without the question mark
+  std::map<std::string, std::string> query = {};
 };
 
 // Takes "/path?query" and "http://authority/path?query"; the authority must be `host`, since the
 // gate looks at the Host header only. Fails bad_request.
 Result<Target> parse_target(std::string_view text, std::string_view host);
+// The same in two steps, since the query may be somebody else's to read.
+Result<Target> parse_path(std::string_view text, std::string_view host);
+Result<std::map<std::string, std::string>> parse_query(std::string_view text);
 
 }  // namespace berth::http

@@ -102,6 +102,12 @@ bool Traffic::begin_request() {
   return true;
 }
 
+bool Traffic::begin_relay() {
+  if (relays_ >= limits_.relays_max) return false;
+  ++relays_;
+  return true;
+}
+
 bool Traffic::add_buffered(std::size_t bytes) {
   if (buffered_bytes_ + bytes > limits_.buffered_bytes_max) return false;
   buffered_bytes_ += bytes;

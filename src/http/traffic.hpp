@@ -74,6 +74,9 @@ class Traffic {
   // A handler is at work; refused above the limit.
   bool begin_request();
   void end_request() { --in_flight_; }
+  // A request is passed on; refused above the limit.
+  bool begin_relay();
+  void end_relay() { --relays_; }
   // Body bytes in memory, of all connections; refused above the limit.
   bool add_buffered(std::size_t bytes);
   void remove_buffered(std::size_t bytes) { buffered_bytes_ -= bytes; }
@@ -93,6 +96,7 @@ class Traffic {
   asio::steady_timer emptied_;
   bool draining_ = false;
   std::size_t in_flight_ = 0;
+  std::size_t relays_ = 0;
   std::size_t buffered_bytes_ = 0;
   std::string id_prefix_;
   std::uint64_t id_count_ = 0;

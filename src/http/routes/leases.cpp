@@ -120,6 +120,49 @@ std::vector<Route> single_lease_routes(engine::Leases& leases) {
   };
 }
 
+struct EgressQuery {
+  std::optional<std::int64_t> offset;
+};
+BOOST_DESCRIBE_STRUCT(EgressQuery, (), (offset))
+
+constexpr Bounds any_offset{
+    .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
+
+Task<engine::LeaseEgress> read_egress(engine::Leases& leases, core::Call call, core::LeaseId id,
+                                      EgressQuery query) {
+  BERTH_CO_TRY(const std::int64_t offset, bounded("offset", query.offset, any_offset));
+  co_return co_await leases.egress(call, id, static_cast<std::uint64_t>(offset));
+}
+
+std::vector<Route> egress_routes(engine::Leases& leases) {
+  using core::Permission;
+  const std::string path = "/api/environment-leases/{lease}/egress";
+  return {
+      Endpoint<LeasePath, EgressQuery, None, engine::LeaseEgress>{
+          .verb = Verb::get,
+          .path = path,
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "What the sandbox of a lease may reach, and what was decided about its "
+                  "requests from an offset of the log on",
+          .call =
+              [&leases](core::Call call, auto in) {
+                return read_egress(leases, std::move(call), in.path.lease, in.query);
+              }},
+      Endpoint<LeasePath, None, core::LinuxEgress, engine::LeaseEgress>{
+          .verb = Verb::put,
+          .path = path,
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Replace what the sandbox of a lease may reach, at once; an open connection to "
+                  "what is no longer allowed is cut",
+          .call =
+              [&leases](core::Call call, auto in) {
+                return leases.set_egress(call, in.path.lease, std::move(in.body));
+              }},
+  };
+}
+
 std::vector<Route> probe_routes(engine::Leases& leases) {
   using core::Permission;
   return {
@@ -149,6 +192,7 @@ std::vector<Route> probe_routes(engine::Leases& leases) {
 std::vector<Route> lease_routes(engine::Engine& work) {
   std::vector<Route> all = lease_lists(work);
   for (Route& route : single_lease_routes(work.leases)) all.push_back(std::move(route));
+  for (Route& route : egress_routes(work.leases)) all.push_back(std::move(route));
   for (Route& route : probe_routes(work.leases)) all.push_back(std::move(route));
   return all;
 }

@@ -34,6 +34,7 @@ std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
   add(environment_routes(work));
   add(lease_routes(work));
   add(lease_file_routes(work));
+  add(lease_port_routes(work));
   add(run_routes(work));
   add(secret_routes(work));
   add(token_routes(work));

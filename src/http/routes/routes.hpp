@@ -37,3 +37,4 @@ std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
                               std::function<std::string()> metrics);
 
 }  // namespace berth::http
+std::vector<Route> lease_port_routes(engine::Engine& work);

@@ -5,15 +5,9 @@
 #include "base/log.hpp"
 #include "base/offload.hpp"
 #include "images/image.hpp"
-#include "keeper/client.hpp"
 #include "keeper/sandbox/cgroup.hpp"
+#include "providers/linux/inside.hpp"
 #include "providers/metadata.hpp"
-
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <chrono>
 
@@ -73,47 +67,6 @@ std::vector<std::string> image_environment(const bj::object& metadata) {
   return decode<std::vector<std::string>>(*entries).value_or(std::vector<std::string>{});
 }
 
-// Looks from the root of the sandbox, so that no link of its leads out of it. Blocks.
-Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path) {
-  BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
-  BERTH_TRY(const Fd root, keeper::KeeperClient{std::move(socket)}.root());
-  const open_how how{.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                     .mode = 0,
-                     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-  const Fd found{
-      static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof(how)))};
-  if (found && path.starts_with('/')) return {};
-  return fail(Errc::working_directory_missing,
-              "working directory " + path + ": is no directory of the sandbox",
-              "name one that its image has, or leave it out");
-}
-
-// Its root, and as whom its commands work: theirs is the home folder, which was made for them and
-// stands in a folder that is not. Blocks.
-Result<execution::FileRoot> files_inside(const std::string& keeper_folder,
-                                         const std::string& home) {
-  BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
-  BERTH_TRY(Fd root, keeper::KeeperClient{std::move(socket)}.root());
-  const open_how how{.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                     .mode = 0,
-                     .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-  const Fd found{
-      static_cast<int>(::syscall(SYS_openat2, root.get(), home.c_str() + 1, &how, sizeof(how)))};
-  struct stat status{};
-  if (!found || ::fstat(found.get(), &status) != 0) {
-    return io_failure("look at the sandbox's folder", home, errno);
-  }
-  // Nothing of a sandbox belongs to the host's root; whoever made it look so does not get its
-  // rights.
-  if (status.st_uid == 0) {
-    return fail(Errc::path_refused, "the sandbox's folder " + home + ": does not belong to it");
-  }
-  return execution::FileRoot{
-      .folder = std::move(root),
-      .user = execution::FileRoot::User{.uid = status.st_uid, .gid = status.st_gid},
-      .mounts = execution::FileRoot::Mounts::entered};
-}
-
 // With a killed keeper its sandbox dies, wardens and all: only the groups are left, and in them who
 // is still on the way out.
 Result<> end_what_killed_keepers_held() {
@@ -132,6 +85,11 @@ execution::KeeperOptions keepers_of(const LinuxOptions& options) {
           .place = "linux",
           .noun = "sandbox",
           .after_kill = end_what_killed_keepers_held};
+}
+
+PoolWish wish_of(const LinuxConfig& config) {
+  return {.size = static_cast<std::size_t>(config.pool_size.value_or(0)),
+          .age_max = std::chrono::minutes{config.pool_age_minutes.value_or(usual_pool_minutes)}};
 }
 
 // The steps of a probe, each with its time.
@@ -179,6 +137,7 @@ Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& ra
       clock_(clock),
       images_(std::move(options.images_folder)),
       ways_out_(options.ways_out),
+      binds_(std::move(options.binds)),
       spares_(keepers_.executor(), *this, random, clock) {}
 
 Task<Verdict> Linux::validate(bj::object config) {
@@ -235,10 +194,16 @@ Task<keeper::Confined> Linux::confine_keeper(std::string id, keeper::sandbox::Pl
   }
   co_return *confined;
 }
+keeper::sandbox::Plan Linux::plan_for(const LinuxConfig& config, const RootLayers& root) const {
+  keeper::sandbox::Plan plan = plan_of(config, root);
+  plan.binds = binds_;
+  return plan;
+}
+
 
 Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(RootLayers root, co_await hold_image(id, config));
-  BERTH_CO_TRY(keeper::Confined confined, co_await confine_keeper(id, plan_of(config, root)));
+  BERTH_CO_TRY(keeper::Confined confined, co_await confine_keeper(id, plan_for(config, root)));
   fault_point("linux.confined");
   BERTH_CO_DO(co_await open_way_out(id, config));
   co_return Made{.confined = std::move(confined), .root = std::move(root)};
@@ -247,7 +212,7 @@ Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
 Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(RootLayers root, co_await hold_image(id, config));
   BERTH_CO_TRY(std::optional<keeper::Confined> spare,
-               co_await take_spare(id, {.config = config, .plan = plan_of(config, root)}));
+               co_await take_spare(id, {.config = config, .plan = plan_for(config, root)}));
   if (!spare) co_return co_await make(std::move(id), std::move(config));
   const Result<> opened = co_await open_way_out(id, config);
   if (opened) co_return Made{.confined = *std::move(spare), .root = std::move(root)};
@@ -257,10 +222,7 @@ Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
 
 // One whose keeper has died meanwhile is no better than none.
 Task<std::optional<keeper::Confined>> Linux::take_spare(std::string id, SpareOrder order) {
-  const PoolWish wish{
-      .size = static_cast<std::size_t>(order.config.pool_size.value_or(0)),
-      .age_max = std::chrono::minutes{order.config.pool_age_minutes.value_or(usual_pool_minutes)}};
-  std::optional<SpareSandbox> spare = spares_.take(order, wish);
+  std::optional<SpareSandbox> spare = spares_.take(order, wish_of(order.config));
   if (!spare) co_return std::nullopt;
   Result<> taken = co_await keepers_.rename(spare->id, id);
   const std::string& where = taken ? id : spare->id;
@@ -280,7 +242,7 @@ Task<keeper::Confined> Linux::make_spare(std::string id, SpareOrder order,
   BERTH_CO_TRY(const RootLayers root, co_await hold_image(id, order.config));
   Result<keeper::Confined> confined =
       fail(Errc::conflict, "image " + *order.config.image + " is another one by now");
-  if (plan_of(order.config, root) == order.plan) {
+  if (plan_for(order.config, root) == order.plan) {
     confined = co_await confine_keeper(id, order.plan);
   }
   if (confined) {
@@ -368,7 +330,9 @@ Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string 
   BERTH_CO_TRY(const Keepers::Reached reached, co_await keepers_.reach(id, Keepers::IfNone::tell));
   // What is only half there is of no use; the fresh one takes its place.
   if (!facts || !renewed || !reached.link) co_return std::optional<ProviderLease>{};
-  BERTH_CO_DO(co_await open_way_out(id, std::move(wanted)));
+  BERTH_CO_DO(co_await open_way_out(id, wanted));
+  // What the lease before was allowed while it worked is not for this one.
+  if (ways_out_ != nullptr) BERTH_CO_DO(ways_out_->change(id, wanted));
   ProviderLease lease{.provider_lease_id = id, .metadata = *facts};
   lease.metadata["resumedLease"] = true;
   co_return std::optional{std::move(lease)};
@@ -517,3 +481,30 @@ Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {
 }
 
 }  // namespace berth::providers
+Task<Fd> Linux::dial(const LeaseFacts& lease, std::uint16_t port) {
+  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  if (config.network == core::LinuxNetwork::host) {
+    co_return fail(Errc::execution_unsupported,
+                   "lease " + lease.lease_id.str() + ": its sandbox shares the network of this " +
+                       "machine, so port " + std::to_string(port) + " is the machine's own",
+                   "leave `network: host` out of the environment's config");
+  }
+  const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
+  co_return co_await dial_inside(keepers_.pool(), folder, port);
+}
+
+Task<> Linux::set_egress(const LeaseFacts& lease, core::LinuxEgress policy) {
+  BERTH_CO_TRY(LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  if (ways_out_ == nullptr || config.network == core::LinuxNetwork::host) {
+    co_return co_await Execution::set_egress(lease, std::move(policy));
+  }
+  config.egress = std::move(policy);
+  BERTH_CO_DO(co_await open_way_out(id_of(lease), config));
+  co_return ways_out_->change(id_of(lease), config);
+}
+
+Task<execution::EgressPage> Linux::egress_log(const LeaseFacts& lease, std::uint64_t offset) {
+  const std::string file = keepers_.folder_of(id_of(lease)).path + egress_file;
+  co_return co_await offload(keepers_.pool(), [file, offset] { return read_log(file, offset); });
+}
+

@@ -1,13 +1,20 @@
 #include "providers/linux/ways_out.hpp"
 
+#include "base/files.hpp"
 #include "base/offload.hpp"
 #include "keeper/client.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 namespace berth::providers {
 namespace {
 
 constexpr std::uint16_t proxy_port = 3128;
 constexpr std::uint16_t callback_port = 3129;
+constexpr std::size_t page_bytes = std::size_t{256} << 10;
 
 std::string url_of(std::uint16_t port) {
   return "http://127.0.0.1:" + std::to_string(port);
@@ -21,6 +28,25 @@ Result<egress::Policy> policy_of(const core::LinuxConfig& config) {
     special.push_back(std::move(own));
   }
   return egress::Policy::decode(encode(config.egress), std::move(special));
+}
+
+Result<execution::EgressPage> read_log(const std::string& file, std::uint64_t offset) {
+  execution::EgressPage page{.next_offset = static_cast<std::int64_t>(offset)};
+  const Fd log{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+  if (!log && errno == ENOENT) return page;
+  if (!log) return io_failure("open", file, errno);
+  std::string bytes(page_bytes, '\0');
+  const ssize_t got = ::pread(log.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  if (got < 0) return io_failure("read", file, errno);
+  std::string_view rest{bytes.data(), static_cast<std::size_t>(got)};
+  for (std::size_t end = rest.find('\n'); end != rest.npos; end = rest.find('\n')) {
+    // An offset in the middle of a line shows the rest of it, which is none.
+    auto entry = decode_text<bj::object>(rest.substr(0, end));
+    if (entry) page.entries.push_back(*std::move(entry));
+    page.next_offset += static_cast<std::int64_t>(end) + 1;
+    rest.remove_prefix(end + 1);
+  }
+  return page;
 }
 
 WaysOut::WaysOut(asio::io_context& loop, asio::thread_pool& pool, const Clock& clock)
@@ -60,6 +86,13 @@ Task<> WaysOut::open(Wish wish) {
   }
   if (!listening) co_await close(wish.id);
   co_return listening;
+}
+
+Result<> WaysOut::change(const std::string& id, const core::LinuxConfig& config) {
+  BERTH_TRY(egress::Policy policy, policy_of(config));
+  const auto found = open_.find(id);
+  if (found != open_.end() && found->second) found->second->set_policy(std::move(policy));
+  return {};
 }
 
 Task<> WaysOut::close(std::string id) {

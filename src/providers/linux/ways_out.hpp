@@ -2,6 +2,7 @@
 
 #include "core/linux_config.hpp"
 #include "egress/proxy.hpp"
+#include "execution/execution.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -32,6 +33,9 @@ class WaysOut {
   // Opens it unless it is open: for a new sandbox, and for one that a former server made.
   Task<> open(Wish wish);
   bool is_open(const std::string& id) const { return open_.contains(id); }
+  // What a sandbox may reach from now on; what is open and no longer allowed is cut. Nothing to
+  // change is fine: whoever opens it later brings the policy.
+  Result<> change(const std::string& id, const core::LinuxConfig& config);
   // Nothing to close is fine.
   Task<> close(std::string id);
   Task<> close_all();
@@ -59,5 +63,8 @@ class WaysOut {
 
 // The rules of a config; validation_failed names the rule that cannot be read.
 Result<egress::Policy> policy_of(const core::LinuxConfig& config);
+// What stands in a file of decisions from an offset on, in whole lines. No file is an empty one.
+// Blocks.
+Result<execution::EgressPage> read_log(const std::string& file, std::uint64_t offset);
 
 }  // namespace berth::providers

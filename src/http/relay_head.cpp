@@ -1,0 +1,186 @@
+#include "http/relay_head.hpp"
+
+#include <boost/beast/http/rfc7230.hpp>
+#include <boost/beast/http/status.hpp>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace berth::http {
+namespace {
+
+using Names = std::span<const std::string_view>;
+
+// RFC 9110, 7.6.1: what is said between two neighbours only.
+constexpr std::array<std::string_view, 10> hop_by_hop{"connection",
+                                                      "keep-alive",
+                                                      "proxy-authenticate",
+                                                      "proxy-authorization",
+                                                      "proxy-authentication-info",
+                                                      "proxy-connection",
+                                                      "te",
+                                                      "trailer",
+                                                      "transfer-encoding",
+                                                      "upgrade"};
+
+// What proves to this server who calls, names its objects or tells who the operator is. A server
+// inside that learned it could call this server in the operator's name.
+constexpr std::array<std::string_view, 16> kept_from_inside{
+    "authorization",   "cookie",          "cookie2",          "host",
+    "content-length",  "expect",          "referer",          "origin",
+    "idempotency-key", "x-request-id",    "x-berth-run-id",   "x-paperclip-run-id",
+    "forwarded",       "x-forwarded-for", "x-forwarded-host", "x-real-ip"};
+
+// What a browser applies to the whole origin, which is this server's and not the sandbox's: its
+// cookies and storage, how it is reached, who is told of its errors, who may read it, and which
+// password it asks for. And what this server says itself.
+constexpr std::array<std::string_view, 35> kept_from_client{"set-cookie",
+                                                            "set-cookie2",
+                                                            "clear-site-data",
+                                                            "strict-transport-security",
+                                                            "public-key-pins",
+                                                            "expect-ct",
+                                                            "alt-svc",
+                                                            "report-to",
+                                                            "reporting-endpoints",
+                                                            "nel",
+                                                            "accept-ch",
+                                                            "critical-ch",
+                                                            "origin-agent-cluster",
+                                                            "origin-trial",
+                                                            "service-worker-allowed",
+                                                            "sourcemap",
+                                                            "www-authenticate",
+                                                            "authentication-info",
+                                                            "access-control-allow-origin",
+                                                            "access-control-allow-credentials",
+                                                            "access-control-allow-methods",
+                                                            "access-control-allow-headers",
+                                                            "access-control-allow-private-network",
+                                                            "access-control-expose-headers",
+                                                            "access-control-max-age",
+                                                            "content-security-policy",
+                                                            "content-security-policy-report-only",
+                                                            "cross-origin-opener-policy",
+                                                            "cross-origin-embedder-policy",
+                                                            "cross-origin-resource-policy",
+                                                            "x-content-type-options",
+                                                            "referrer-policy",
+                                                            "cache-control",
+                                                            "date",
+                                                            "content-length"};
+
+// A page from inside gets an origin of its own and runs no script: with the origin of this server,
+// a script could call the API as whoever looks at the page. Who wants to use the page has
+// `berth sandbox port`, where it has the origin of a port of its own.
+constexpr std::string_view confinement =
+    "Content-Security-Policy: sandbox\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Cross-Origin-Opener-Policy: same-origin\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cache-Control: no-store\r\n";
+
+std::string_view view(boost::beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+bool is_among(std::string_view name, Names names) {
+  return std::ranges::any_of(names,
+                             [&](std::string_view one) { return equal_ignoring_case(one, name); });
+}
+
+bool is_forwarded(std::string_view name) {
+  constexpr std::string_view prefix = "x-forwarded-";
+  return name.size() > prefix.size() && equal_ignoring_case(name.substr(0, prefix.size()), prefix);
+}
+
+bool lists(std::string_view field, std::string_view token) {
+  return boost::beast::http::token_list{{field.data(), field.size()}}.exists(
+      {token.data(), token.size()});
+}
+
+void append_field(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ");
+  for (const char c : value) out += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
+  out.append("\r\n");
+}
+
+// A redirect to a path means one of the server inside.
+std::string location_of(std::string_view value, std::string_view prefix) {
+  const bool is_path = value.starts_with('/') && !value.starts_with("//");
+  return is_path ? std::string{prefix}.append(value) : std::string{value};
+}
+
+}  // namespace
+
+bool asks_for_websocket(const Request& request, const Head& head) {
+  const bool is_get = head.method == Head::Method::as_verb && request.verb == Verb::get;
+  return is_get && head.version == Head::Version::http_1_1 &&
+         lists(request.headers.find("connection").value_or(""), "upgrade") &&
+         lists(request.headers.find("upgrade").value_or(""), "websocket");
+}
+
+std::string forwarded_head(const Request& request, const Head& head, const Forwarding& forwarding) {
+  const std::string origin = "localhost:" + std::to_string(forwarding.port);
+  const std::size_t query = std::min(head.target.find('?'), head.target.size());
+  std::string out = head.method_text + " " + request.path.substr(forwarding.prefix_bytes) +
+                    head.target.substr(query) + " HTTP/1.1\r\n";
+  append_field(out, "Host", origin);
+  const std::string_view named = request.headers.find("connection").value_or("");
+  for (std::size_t i = 0; i < request.headers.size(); ++i) {
+    const auto [name, value] = request.headers.at(i);
+    const bool is_kept = is_among(name, hop_by_hop) || is_among(name, kept_from_inside) ||
+                         lists(named, name) || is_forwarded(name);
+    if (!is_kept) append_field(out, name, value);
+  }
+  // Servers that know who may call them compare it with their own name.
+  if (request.headers.find("origin")) append_field(out, "Origin", "http://" + origin);
+  append_field(out, "X-Forwarded-Prefix", request.path.substr(0, forwarding.prefix_bytes));
+  if (asks_for_websocket(request, head)) {
+    append_field(out, "Connection", "Upgrade");
+    append_field(out, "Upgrade", "websocket");
+  } else {
+    append_field(out, "Connection", "close");
+    if (const auto length = request.headers.find("content-length")) {
+      append_field(out, "Content-Length", *length);
+    }
+    if (request.headers.find("transfer-encoding")) {
+      append_field(out, "Transfer-Encoding", "chunked");
+    }
+  }
+  return out.append("\r\n");
+}
+
+std::string answer_head(const AnswerHeader& header, const AnswerFacts& facts) {
+  const auto reason = view(boost::beast::http::obsolete_reason(header.result()));
+  const bool is_modern = facts.delivery.version == Head::Version::http_1_1;
+  std::string out = (is_modern ? "HTTP/1.1 " : "HTTP/1.0 ") + std::to_string(header.result_int()) +
+                    " " + std::string{reason} + "\r\n";
+  const std::string named{view(header[boost::beast::http::field::connection])};
+  for (const auto& field : header) {
+    const std::string_view name = view(field.name_string());
+    if (is_among(name, hop_by_hop) || is_among(name, kept_from_client) || lists(named, name)) {
+      continue;
+    }
+    const bool is_redirect = equal_ignoring_case(name, "location");
+    append_field(out, name,
+                 is_redirect ? location_of(view(field.value()), facts.prefix)
+                             : std::string{view(field.value())});
+  }
+  append_field(out, "Date", facts.delivery.date);
+  append_field(out, "X-Request-Id", facts.delivery.request_id);
+  out.append(confinement);
+  switch (facts.framing) {
+    case Framing::length: append_field(out, "Content-Length", std::to_string(facts.length)); break;
+    case Framing::chunks: append_field(out, "Transfer-Encoding", "chunked"); break;
+    case Framing::tunnel: append_field(out, "Upgrade", "websocket"); break;
+    case Framing::none:
+    case Framing::until_close: break;
+  }
+  append_field(out, "Connection", facts.framing == Framing::tunnel ? "Upgrade" : "close");
+  return out.append("\r\n");
+}
+
+}  // namespace berth::http

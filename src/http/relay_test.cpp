@@ -1,0 +1,412 @@
+#include "http/relay.hpp"
+
+#include "http/endpoint.hpp"
+#include "support/http.hpp"
+
+#include <poll.h>
+
+namespace berth::http {
+namespace {
+
+using http_test::Answer;
+using http_test::Client;
+using http_test::request;
+using http_test::TestServer;
+using std::chrono::milliseconds;
+
+sockaddr_in loopback(unsigned short port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+// The other end of a connection that the server has made: what answers inside a sandbox.
+class Inside {
+ public:
+  explicit Inside(Fd connection) : connection_(std::move(connection)) {
+    const timeval patience{.tv_sec = 10, .tv_usec = 0};
+    ::setsockopt(connection_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+
+  // Everything up to and including `end`, or what came before the connection ended.
+  std::string read_until(std::string_view end) {
+    std::string text;
+    char byte = 0;
+    while (!text.ends_with(end) && ::recv(connection_.get(), &byte, 1, 0) == 1) text += byte;
+    return text;
+  }
+  std::string read_bytes(std::size_t size) {
+    std::string text(size, '\0');
+    const auto got = ::recv(connection_.get(), text.data(), size, MSG_WAITALL);
+    return text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  }
+  // False once the other side has gone.
+  bool send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const auto sent = ::send(connection_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+  void close() { connection_ = {}; }
+
+ private:
+  Fd connection_;
+};
+
+// Where the server inside listens.
+class Port {
+ public:
+  Port() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_.get(), 16), 0);
+    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    number_ = ntohs(address.sin_port);
+  }
+  unsigned short number() const { return number_; }
+  Inside accept() { return Inside{Fd{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)}}; }
+
+ private:
+  Fd listener_;
+  unsigned short number_ = 0;
+};
+
+struct NamePath {
+  std::string name;
+};
+BOOST_DESCRIBE_STRUCT(NamePath, (), (name))
+
+class RelayTest : public testing::Test {
+ protected:
+  static Task<Fd> dial(unsigned short port) {
+    Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const sockaddr_in address = loopback(port);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+              0);
+    co_return socket;
+  }
+  static Task<Fd> refuse() {
+    co_return fail(Errc::port_unreachable, "port 1 of the sandbox: nobody listens there",
+                   "start it");
+  }
+
+  std::vector<Route> routes() {
+    const auto call = [this](core::Call /*call*/, const NamePath& path) {
+      return path.name == "nobody" ? refuse() : dial(port_.number());
+    };
+    return {RelayEndpoint<NamePath>{.path = "/in/{name}/*",
+                                    .needs = core::Permission::signed_in,
+                                    .tag = "test",
+                                    .says = "Test",
+                                    .call = call}};
+  }
+
+  // What the client is answered when the server inside says these bytes and goes.
+  Answer ask(std::string_view line, std::string_view said) {
+    Client client{server_.port()};
+    client.send(request(line));
+    Inside inside = port_.accept();
+    seen_ = inside.read_until("\r\n\r\n");
+    inside.send(said);
+    inside.close();
+    return client.read_answer();
+  }
+
+  explicit RelayTest(milliseconds patience = milliseconds{60'000})
+      : server_(routes(), Limits{.relays_max = 4,
+                                 .relay_answer_timeout = patience,
+                                 .relay_idle_timeout = patience,
+                                 .sweep_interval = milliseconds{10}}) {}
+
+  Port port_;
+  TestServer server_;
+  std::string seen_;
+};
+
+// Whose server waits for nobody.
+class HurriedRelayTest : public RelayTest {
+ protected:
+  HurriedRelayTest() : RelayTest(milliseconds{300}) {}
+};
+
+TEST_F(RelayTest, ARequestAndItsAnswerPassWithWhatBelongsToThem) {
+  const Answer answer = ask("GET /in/x/a%20b/?q=1&q=2",
+                            "HTTP/1.1 201 Made\r\nContent-Type: text/plain\r\nX-Own: y\r\n"
+                            "Content-Length: 5\r\n\r\nhello");
+  EXPECT_TRUE(seen_.starts_with("GET /a%20b/?q=1&q=2 HTTP/1.1\r\n")) << seen_;
+  EXPECT_TRUE(seen_.contains("\r\nHost: localhost:" + std::to_string(port_.number()) + "\r\n"));
+  EXPECT_TRUE(seen_.contains("\r\nX-Forwarded-Prefix: /in/x\r\n")) << seen_;
+  EXPECT_EQ(answer.status, 201);
+  EXPECT_EQ(answer.body, "hello");
+  EXPECT_EQ(answer.header("x-own"), "y");
+  EXPECT_EQ(answer.header("content-type"), "text/plain");
+}
+
+TEST_F(RelayTest, AnyMethodPasses) {
+  for (const std::string method : {"OPTIONS", "PROPFIND", "DELETE", "PUT"}) {
+    EXPECT_EQ(ask(method + " /in/x/", "HTTP/1.1 204 x\r\n\r\n").status, 204);
+    EXPECT_TRUE(seen_.starts_with(method + " / HTTP/1.1\r\n")) << seen_;
+  }
+}
+
+TEST_F(RelayTest, WhatProvesWhoTheClientIsStaysHere) {
+  Client client{server_.port()};
+  client.send(
+      request("GET /in/x/",
+              "Authorization: Bearer right\r\nCookie: berth_session=secret\r\n"
+              "Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nProxy-Authorization: p\r\n"
+              "Idempotency-Key: k\r\nX-Forwarded-For: 10.0.0.1\r\nTE: trailers\r\n"
+              "Referer: http://localhost/api/x\r\nOrigin: http://localhost\r\nX-Kept: z\r\n"));
+  Inside inside = port_.accept();
+  const std::string seen = inside.read_until("\r\n\r\n");
+  for (const char* secret : {"right", "secret", "X-Hop", "Proxy-", "Idempotency", "10.0.0.1",
+                             "TE:", "Referer", "Origin: http://localhost\r\n"}) {
+    EXPECT_FALSE(seen.contains(secret)) << secret << " in " << seen;
+  }
+  EXPECT_TRUE(seen.contains("\r\nX-Kept: z\r\n")) << seen;
+  EXPECT_TRUE(seen.contains("\r\nConnection: close\r\n")) << seen;
+}
+
+TEST_F(RelayTest, AnAnswerFromInsideHasNoPowerOverTheOriginOfThisServer) {
+  const Answer answer =
+      ask("GET /in/x/",
+          "HTTP/1.1 200 OK\r\nSet-Cookie: berth_session=evil\r\nClear-Site-Data: \"*\"\r\n"
+          "Strict-Transport-Security: max-age=1\r\nAlt-Svc: h2=\"evil:443\"\r\n"
+          "Access-Control-Allow-Origin: *\r\nContent-Security-Policy: default-src *\r\n"
+          "Service-Worker-Allowed: /\r\nReport-To: {}\r\nWWW-Authenticate: Basic\r\n"
+          "Cache-Control: public\r\nConnection: X-Hop\r\nX-Hop: 1\r\n"
+          "Location: /next\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.header("content-security-policy"), "sandbox");
+  EXPECT_EQ(answer.header("x-content-type-options"), "nosniff");
+  EXPECT_EQ(answer.header("cache-control"), "no-store");
+  EXPECT_EQ(answer.header("location"), "/in/x/next") << "a path means one of the server inside";
+  for (const char* name : {"set-cookie", "clear-site-data", "strict-transport-security", "alt-svc",
+                           "access-control-allow-origin", "service-worker-allowed", "report-to",
+                           "www-authenticate", "x-hop"}) {
+    EXPECT_FALSE(answer.headers.contains(name)) << name;
+  }
+}
+
+TEST_F(RelayTest, BodiesTravelInPiecesBothWaysAtTheSameTime) {
+  Client client{server_.port()};
+  client.send(
+      "POST /in/x/up HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n");
+  Inside inside = port_.accept();
+  EXPECT_TRUE(inside.read_until("\r\n\r\n").contains("Transfer-Encoding: chunked\r\n"));
+  EXPECT_EQ(inside.read_until("one\r\n"), "3\r\none\r\n");
+  inside.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nback\r\n");
+  EXPECT_TRUE(client.read_until("\r\n\r\n").contains("Transfer-Encoding: chunked\r\n"));
+  EXPECT_EQ(client.read_until("back\r\n"), "4\r\nback\r\n") << "before the request is whole";
+  client.send("3\r\ntwo\r\n0\r\n\r\n");
+  EXPECT_EQ(inside.read_until("0\r\n\r\n"), "3\r\ntwo\r\n0\r\n\r\n");
+  inside.send("0\r\n\r\n");
+  EXPECT_EQ(client.read_all(), "0\r\n\r\n");
+}
+
+TEST_F(RelayTest, ABodyOfKnownLengthPassesWhole) {
+  const std::string body(300'000, 'x');
+  Client client{server_.port()};
+  client.send(request("PUT /in/x/file", {}, body));
+  Inside inside = port_.accept();
+  EXPECT_TRUE(inside.read_until("\r\n\r\n").contains("Content-Length: 300000\r\n"));
+  EXPECT_EQ(inside.read_bytes(body.size()), body);
+  inside.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+              body);
+  EXPECT_EQ(client.read_answer().body, body);
+}
+
+TEST_F(RelayTest, AnAnswerToHeadHasALengthAndNoBody) {
+  Client client{server_.port()};
+  client.send(request("HEAD /in/x/"));
+  Inside inside = port_.accept();
+  EXPECT_TRUE(inside.read_until("\r\n\r\n").starts_with("HEAD / "));
+  inside.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
+  const Answer answer = client.read_answer(Client::Body::absent);
+  EXPECT_EQ(answer.header("content-length"), "9");
+  EXPECT_EQ(client.read_all(), "");
+}
+
+TEST_F(RelayTest, NobodyInsideIsAPlainAnswerWithARemedy) {
+  Client client{server_.port()};
+  const Answer answer = client.ask(request("POST /in/nobody/x", {}, "body"));
+  EXPECT_EQ(answer.status, 502);
+  EXPECT_TRUE(answer.body.contains("port_unreachable")) << answer.body;
+  EXPECT_TRUE(answer.body.contains("start it")) << answer.body;
+}
+
+TEST_F(RelayTest, WhoMayNotCallReachesNothing) {
+  Client client{server_.port()};
+  EXPECT_EQ(client.ask(request("GET /in/x/", "Authorization: Bearer wrong\r\n")).status, 401);
+}
+
+TEST_F(RelayTest, WhatIsNoHttpIsNotPassedOn) {
+  for (const std::string& said :
+       {std::string{"SSH-2.0-x\r\n"}, std::string{}, std::string{"HTTP/1.1 2"},
+        "HTTP/1.1 200 OK\r\nX: " + std::string(70'000, 'y'),
+        std::string{"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"},
+        std::string{
+            "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"}}) {
+    const Answer answer = ask("GET /in/x/", said);
+    EXPECT_EQ(answer.status, 502) << said.substr(0, 60);
+    EXPECT_TRUE(answer.body.contains("port_unreachable")) << answer.body;
+  }
+}
+
+TEST_F(RelayTest, AnEndlessHeadIsCutAtItsLimit) {
+  Client client{server_.port()};
+  client.send(request("GET /in/x/"));
+  Inside inside = port_.accept();
+  inside.send("HTTP/1.1 200 OK\r\n");
+  std::size_t sent = 0;
+  while (sent < (std::size_t{64} << 20) && inside.send("X-Y: z\r\n")) sent += 8;
+  EXPECT_LT(sent, std::size_t{64} << 20) << "it was read without an end";
+  EXPECT_EQ(client.read_answer().status, 502);
+}
+
+TEST_F(HurriedRelayTest, AHeadThatTricklesIsNotWaitedForForEver) {
+  Client client{server_.port()};
+  client.send(request("GET /in/x/"));
+  Inside inside = port_.accept();
+  std::string_view head = "HTTP/1.1 200 OK\r\nX-Slow: ";
+  int rounds = 0;
+  for (; rounds < 500 && inside.send(head.empty() ? "y" : head.substr(0, 1)); ++rounds) {
+    if (!head.empty()) head.remove_prefix(1);
+    ::poll(nullptr, 0, 20);  // what trickles is the subject of the test
+  }
+  EXPECT_LT(rounds, 500);
+  EXPECT_EQ(client.read_answer().status, 502);
+}
+
+TEST_F(HurriedRelayTest, AnEndlessBodyIsReadOnlyAsFastAsTheClientTakesIt) {
+  Client client{server_.port()};
+  client.send(request("GET /in/x/"));
+  Inside inside = port_.accept();
+  inside.send("HTTP/1.1 200 OK\r\n\r\n");
+  const std::string megabyte(1 << 20, 'x');
+  std::size_t sent = 0;
+  // The client reads nothing, so the buffers of the kernel fill and the relay ends with its time.
+  while (sent < 256 && inside.send(megabyte)) ++sent;
+  EXPECT_LT(sent, 256U) << "megabytes were taken for a client that reads none";
+}
+
+TEST_F(RelayTest, AnAnswerThatIsCutShortIsNotMadeToLookWhole) {
+  const Answer length = ask("GET /in/x/", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
+  EXPECT_EQ(length.body, "abc") << "and then the connection ended";
+  Client client{server_.port()};
+  client.send(request("GET /in/x/"));
+  Inside inside = port_.accept();
+  inside.read_until("\r\n\r\n");
+  inside.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n5\r\nd");
+  inside.close();
+  const std::string all = client.read_all();
+  EXPECT_TRUE(all.contains("abc")) << all;
+  EXPECT_FALSE(all.ends_with("0\r\n\r\n")) << all;
+}
+
+TEST_F(RelayTest, AnEarlyAnswerComesThroughThoughTheBodyIsNotTaken) {
+  Client client{server_.port()};
+  client.send("POST /in/x/ HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nsome");
+  Inside inside = port_.accept();
+  inside.read_until("\r\n\r\n");
+  inside.send("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno");
+  inside.close();
+  const Answer answer = client.read_answer();
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_EQ(answer.body, "no");
+}
+
+TEST_F(RelayTest, WhatFollowsARequestOnTheConnectionIsNotServed) {
+  Client client{server_.port()};
+  client.send(request("GET /in/x/") + request("GET /in/x/second"));
+  Inside inside = port_.accept();
+  EXPECT_EQ(inside.read_until("\r\n\r\n").find("second"), std::string::npos);
+  inside.send(
+      "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1HTTP/1.1 200 OK\r\n"
+      "Content-Length: 4\r\n\r\nevil");
+  const std::string all = client.read_all();
+  EXPECT_TRUE(all.ends_with("\r\n\r\n1")) << all;
+  EXPECT_TRUE(all.contains("Connection: close\r\n")) << all;
+}
+
+TEST_F(RelayTest, AClientThatGoesIsNoticedInside) {
+  Client client{server_.port()};
+  client.send(request("GET /in/x/"));
+  Inside inside = port_.accept();
+  inside.read_until("\r\n\r\n");
+  client.close();
+  EXPECT_EQ(inside.read_until("never"), "") << "the connection ends";
+}
+
+TEST_F(RelayTest, AWebSocketPassesInBothDirections) {
+  Client client{server_.port()};
+  client.send(request("GET /in/x/ws",
+                      "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n"
+                      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: k\r\n"));
+  Inside inside = port_.accept();
+  const std::string seen = inside.read_until("\r\n\r\n");
+  EXPECT_TRUE(seen.contains("\r\nUpgrade: websocket\r\n")) << seen;
+  EXPECT_TRUE(seen.contains("\r\nSec-WebSocket-Key: k\r\n")) << seen;
+  inside.send(
+      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+      "Sec-WebSocket-Accept: a\r\n\r\nearly;");
+  const std::string head = client.read_until("\r\n\r\n");
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 101 ")) << head;
+  EXPECT_TRUE(head.contains("\r\nSec-WebSocket-Accept: a\r\n")) << head;
+  EXPECT_EQ(client.read_until(";"), "early;");
+  client.send("to inside;");
+  EXPECT_EQ(inside.read_until(";"), "to inside;");
+  inside.send("to client;");
+  EXPECT_EQ(client.read_until(";"), "to client;");
+  inside.close();
+  EXPECT_EQ(client.read_all(), "");
+}
+
+TEST_F(RelayTest, ASwitchToAnotherProtocolThanTheOneAskedForIsRefused) {
+  Client client{server_.port()};
+  client.send(request("GET /in/x/", "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
+  Inside inside = port_.accept();
+  inside.read_until("\r\n\r\n");
+  inside.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n");
+  EXPECT_EQ(client.read_answer().status, 502);
+  // And one that is no WebSocket is not asked for in the first place.
+  Client other{server_.port()};
+  other.send(request("GET /in/x/", "Connection: Upgrade\r\nUpgrade: h2c\r\n"));
+  Inside second = port_.accept();
+  EXPECT_FALSE(second.read_until("\r\n\r\n").contains("Upgrade"));
+}
+
+TEST_F(RelayTest, MoreThanTheLimitAreTurnedAway) {
+  std::vector<Client> clients;
+  std::vector<Inside> held;
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back(server_.port()).send(request("GET /in/x/"));
+    held.push_back(port_.accept());
+    held.back().read_until("\r\n\r\n");
+    held.back().send("HTTP/1.1 200 OK\r\n\r\n");
+    EXPECT_TRUE(clients.back().read_until("\r\n\r\n").starts_with("HTTP/1.1 200"));
+  }
+  Client one_more{server_.port()};
+  EXPECT_EQ(one_more.ask(request("GET /in/x/")).status, 503);
+}
+
+TEST_F(RelayTest, ADrainingServerEndsTunnels) {
+  Client client{server_.port()};
+  client.send(request("GET /in/x/", "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
+  Inside inside = port_.accept();
+  inside.read_until("\r\n\r\n");
+  inside.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
+  EXPECT_TRUE(client.read_until("\r\n\r\n").starts_with("HTTP/1.1 101"));
+  server_.begin_drain(milliseconds{10'000});
+  EXPECT_EQ(client.read_all(), "");
+  EXPECT_EQ(inside.read_until("never"), "");
+  server_.join();
+}
+
+}  // namespace
+}  // namespace berth::http

@@ -1,0 +1,122 @@
+#include "providers/linux/inside.hpp"
+
+#include "base/files.hpp"
+#include "base/offload.hpp"
+#include "keeper/client.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+namespace berth::providers {
+namespace {
+
+using keeper::LoopbackFamily;
+
+// On a loopback a connection is made at once, or the backlog of whoever listens is full.
+constexpr std::chrono::seconds accept_limit{5};
+
+Result<Fd> begin_dial(const std::string& keeper_folder, std::uint16_t port, LoopbackFamily family) {
+  BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
+  return keeper::KeeperClient{std::move(socket)}.dial(port, family);
+}
+
+std::unexpected<Error> unreachable(std::uint16_t port, const std::string& why) {
+  return fail(Errc::port_unreachable, "port " + std::to_string(port) + " of the sandbox: " + why,
+              "start what listens on 127.0.0.1 or ::1 there first; `berth exec LEASE -- ss -tln` "
+              "lists what does");
+}
+
+// Returns when the connection is made or refused; the error is what the kernel says of it.
+Task<int> outcome_of(int socket) {
+  using namespace asio::experimental::awaitable_operators;
+  const auto executor = co_await asio::this_coro::executor;
+  asio::posix::stream_descriptor watched{executor, ::fcntl(socket, F_DUPFD_CLOEXEC, 0)};
+  asio::steady_timer limit{executor, accept_limit};
+  const auto ended = co_await (watched.async_wait(asio::posix::stream_descriptor::wait_write,
+                                                  asio::as_tuple(asio::use_awaitable)) ||
+                               limit.async_wait(asio::as_tuple(asio::use_awaitable)));
+  if (ended.index() == 1) co_return ETIMEDOUT;
+  int error_number = 0;
+  socklen_t size = sizeof error_number;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error_number, &size) != 0) co_return errno;
+  co_return error_number;
+}
+
+}  // namespace
+
+Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path) {
+  BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
+  BERTH_TRY(const Fd root, keeper::KeeperClient{std::move(socket)}.root());
+  const open_how how{.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                     .mode = 0,
+                     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+  const Fd found{
+      static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof(how)))};
+  if (found && path.starts_with('/')) return {};
+  return fail(Errc::working_directory_missing,
+              "working directory " + path + ": is no directory of the sandbox",
+              "name one that its image has, or leave it out");
+}
+
+Result<execution::FileRoot> files_inside(const std::string& keeper_folder,
+                                         const std::string& home) {
+  BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
+  BERTH_TRY(Fd root, keeper::KeeperClient{std::move(socket)}.root());
+  const open_how how{.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                     .mode = 0,
+                     .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+  const Fd found{
+      static_cast<int>(::syscall(SYS_openat2, root.get(), home.c_str() + 1, &how, sizeof(how)))};
+  struct stat status{};
+  if (!found || ::fstat(found.get(), &status) != 0) {
+    return io_failure("look at the sandbox's folder", home, errno);
+  }
+  // Nothing of a sandbox belongs to the host's root; whoever made it look so does not get its
+  // rights.
+  if (status.st_uid == 0) {
+    return fail(Errc::path_refused, "the sandbox's folder " + home + ": does not belong to it");
+  }
+  return execution::FileRoot{
+      .folder = std::move(root),
+      .user = execution::FileRoot::User{.uid = status.st_uid, .gid = status.st_gid},
+      .mounts = execution::FileRoot::Mounts::entered};
+}
+
+Task<Fd> dial_inside(asio::thread_pool& pool, std::string keeper_folder, std::uint16_t port) {
+  for (const LoopbackFamily family : {LoopbackFamily::v4, LoopbackFamily::v6}) {
+    const auto begin = [keeper_folder, port, family] {
+      return begin_dial(keeper_folder, port, family);
+    };
+    Result<Fd> socket = co_await offload(pool, begin);
+    // Without IPv6 in the kernel there is nothing more to try, and nothing more to tell.
+    if (!socket && socket.error().code != Errc::port_unreachable) co_return socket;
+    if (!socket) continue;
+    BERTH_CO_TRY(const int error_number, co_await outcome_of(socket->get()));
+    if (error_number == ETIMEDOUT) {
+      co_return unreachable(port, "whoever listens there accepts no connection");
+    }
+    if (error_number != 0) continue;
+    const int on = 1;
+    ::setsockopt(socket->get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    co_return socket;
+  }
+  co_return unreachable(port, "nobody listens there");
+}
+
+}  // namespace berth::providers
