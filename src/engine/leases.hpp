@@ -24,9 +24,9 @@ struct LeaseView : core::Lease {
   std::string next_step = {};  // a sentence: what the sweeper will do, or what it waits for
   // How strong its sandbox really is: {level, features, missing, remedy}; where it has one.
   std::optional<bj::object> isolation = {};
-};
   // What its place had used when it ended, where somebody counted.
   std::optional<bj::object> usage = {};
+};
 BOOST_DESCRIBE_STRUCT(LeaseView, (core::Lease),
                       (driver, node_id, sandbox_id, attempts, next_attempt_at, parked_at, next_step,
                        isolation, usage))
@@ -58,7 +58,6 @@ struct ExecOutcome {
 BOOST_DESCRIBE_STRUCT(ExecOutcome, (),
                       (outcome, exit_code, signal, stdout_text, stderr_text, is_truncated, usage))
 
-// An environment that is not saved: nothing of it is stored.
 // The way out of a place: its policy, and its decisions from an offset on.
 struct LeaseEgress {
   bj::object policy = {};
@@ -67,6 +66,7 @@ struct LeaseEgress {
 };
 BOOST_DESCRIBE_STRUCT(LeaseEgress, (), (policy, entries, next_offset))
 
+// An environment that is not saved: nothing of it is stored.
 struct ProbeDraft {
   std::optional<std::string> name = {};
   std::optional<std::string> description = {};
@@ -97,10 +97,6 @@ class Leases {
   // Runs a command in the place of a lease that is active or retained, and waits for its end. A
   // command that takes longer than its timeout is ended.
   Task<ExecOutcome> exec(core::Call call, core::LeaseId id, ExecInLease wanted);
-  // On the operator's word: the row ends, whatever the provider still holds.
-  Task<LeaseView> force_resolve(core::Call call, core::LeaseId id, ForceResolve wanted);
-
-  // Takes an ad-hoc lease, tries the place with it and gives it back; each step with its time.
   // A connection to a port of the place of a lease that is active or retained.
   Task<Fd> dial(core::Call call, core::LeaseId id, std::uint16_t port);
   // What the place may reach beyond itself, and what was decided about it from an offset on.
@@ -108,14 +104,14 @@ class Leases {
   // A new policy, from now on and also for the next server. It ends with the lease: a sandbox that
   // serves another one begins again with the policy of its environment.
   Task<LeaseEgress> set_egress(core::Call call, core::LeaseId id, core::LinuxEgress policy);
+  // On the operator's word: the row ends, whatever the provider still holds.
+  Task<LeaseView> force_resolve(core::Call call, core::LeaseId id, ForceResolve wanted);
+
+  // Takes an ad-hoc lease, tries the place with it and gives it back; each step with its time.
   Task<ProbeReport> test(core::Call call, core::EnvironmentId id);
   Task<ProbeReport> probe_draft(core::Call call, core::CompanyId company, ProbeDraft draft);
 
  private:
-  Task<> destroy_idle_sandbox(core::Call call, const LeaseView& ended);
-  Task<LeaseView> end(core::Call call, core::LeaseId id, std::string_view action,
-                      core::LeaseEvent how);
-  Task<> try_lease(const core::Environment& environment, ProbeReport& report);
   // The place of a lease that is held, and who reaches it.
   struct HeldPlace {
     core::LeaseRecord lease;
@@ -123,6 +119,10 @@ class Leases {
     drivers::LeaseFacts facts;
   };
   Task<HeldPlace> look_into(const core::Call& call, const core::LeaseId& id);
+  Task<> destroy_idle_sandbox(core::Call call, const LeaseView& ended);
+  Task<LeaseView> end(core::Call call, core::LeaseId id, std::string_view action,
+                      core::LeaseEvent how);
+  Task<> try_lease(const core::Environment& environment, ProbeReport& report);
 
   Means& means_;
   LeaseWork& work_;

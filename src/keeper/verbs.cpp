@@ -302,9 +302,6 @@ void Keeper::on(Address from, const Listener& listener) {
   answer_descriptor(from, *socket);
 }
 
-void Keeper::on(Address from, const Freeze& /*freeze*/) {
-  sandbox::Cell* made = cell(from);
-  if (made == nullptr) return;
 void Keeper::on(Address from, const Dial& dial) {
   const sandbox::Cell* made = cell(from);
   if (made == nullptr) return;
@@ -313,6 +310,9 @@ void Keeper::on(Address from, const Dial& dial) {
   answer_descriptor(from, socket->get());
 }
 
+void Keeper::on(Address from, const Freeze& /*freeze*/) {
+  sandbox::Cell* made = cell(from);
+  if (made == nullptr) return;
   const Result<> frozen = made->freeze();
   if (!frozen) return refuse(from, frozen.error());
   answer(*this, from, Done{});

@@ -24,6 +24,7 @@ std::vector<Route> agent_routes(engine::Engine& work);
 std::vector<Route> environment_routes(engine::Engine& work);
 std::vector<Route> lease_routes(engine::Engine& work);
 std::vector<Route> lease_file_routes(engine::Engine& work);
+std::vector<Route> lease_port_routes(engine::Engine& work);
 std::vector<Route> run_routes(engine::Engine& work);
 std::vector<Route> secret_routes(engine::Engine& work);
 std::vector<Route> token_routes(engine::Engine& work);
@@ -37,4 +38,3 @@ std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
                               std::function<std::string()> metrics);
 
 }  // namespace berth::http
-std::vector<Route> lease_port_routes(engine::Engine& work);

@@ -194,12 +194,12 @@ Task<keeper::Confined> Linux::confine_keeper(std::string id, keeper::sandbox::Pl
   }
   co_return *confined;
 }
+
 keeper::sandbox::Plan Linux::plan_for(const LinuxConfig& config, const RootLayers& root) const {
   keeper::sandbox::Plan plan = plan_of(config, root);
   plan.binds = binds_;
   return plan;
 }
-
 
 Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(RootLayers root, co_await hold_image(id, config));
@@ -480,7 +480,6 @@ Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {
   co_return root;
 }
 
-}  // namespace berth::providers
 Task<Fd> Linux::dial(const LeaseFacts& lease, std::uint16_t port) {
   BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
   if (config.network == core::LinuxNetwork::host) {
@@ -508,3 +507,4 @@ Task<execution::EgressPage> Linux::egress_log(const LeaseFacts& lease, std::uint
   co_return co_await offload(keepers_.pool(), [file, offset] { return read_log(file, offset); });
 }
 
+}  // namespace berth::providers

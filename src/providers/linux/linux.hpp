@@ -17,12 +17,12 @@ struct LinuxOptions {
   std::string keeper_program;  // path of berth-keeper
   std::string images_folder;
   WaysOut* ways_out = nullptr;  // none: what has no network has no way out either
-};
-
-// Sandboxes of this machine. Each is held by a keeper of its own, in a folder named by our key, and
   // Folders of this machine that each of them sees. No config can ask for one, so a server, whose
   // callers are not the owners of its files, gives none.
   std::vector<keeper::sandbox::Bind> binds = {};
+};
+
+// Sandboxes of this machine. Each is held by a keeper of its own, in a folder named by our key, and
 // is found again by it: nothing here needs to survive a restart of the server.
 class Linux final : public Provider, private execution::Execution, private SpareMaker {
  public:
@@ -62,12 +62,16 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
   Task<execution::Usage> usage(const LeaseFacts& lease) override;
   Task<execution::FileRoot> files(const LeaseFacts& lease) override;
+  Task<Fd> dial(const LeaseFacts& lease, std::uint16_t port) override;
+  Task<> set_egress(const LeaseFacts& lease, core::LinuxEgress policy) override;
+  Task<execution::EgressPage> egress_log(const LeaseFacts& lease, std::uint64_t offset) override;
 
   // The folder, its keeper, and the sandbox around all that the keeper will run.
   struct Made {
     keeper::Confined confined;
     RootLayers root;
   };
+  keeper::sandbox::Plan plan_for(const core::LinuxConfig& config, const RootLayers& root) const;
   // A spare one where there is one, or one that is made now.
   Task<Made> take(std::string id, core::LinuxConfig config);
   Task<std::optional<keeper::Confined>> take_spare(std::string id, SpareOrder order);
@@ -78,16 +82,12 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<keeper::Confined> confine_keeper(std::string id, keeper::sandbox::Plan plan);
   Task<Made> confine(std::string id, core::LinuxConfig config);
   Task<Made> make(std::string id, core::LinuxConfig config);
-  Task<Fd> dial(const LeaseFacts& lease, std::uint16_t port) override;
-  Task<> set_egress(const LeaseFacts& lease, core::LinuxEgress policy) override;
-  Task<execution::EgressPage> egress_log(const LeaseFacts& lease, std::uint64_t offset) override;
   // Whatever image it holds is let go of; of the host's it is known that nobody holds it.
   Task<> remove(std::string id, std::string image = {});
   Task<> open_way_out(std::string id, core::LinuxConfig config);
   // For a lease that a former server acquired. What fails is logged: the command goes on.
   Task<> restore_way_out(const LeaseFacts& lease);
   Task<Verdict> try_sandbox(std::string id, core::LinuxConfig config);
-  keeper::sandbox::Plan plan_for(const core::LinuxConfig& config, const RootLayers& root) const;
   Task<> empty(std::string id);
   Task<> run_inside(std::string id, std::vector<std::string> argv);
 
@@ -96,9 +96,9 @@ class Linux final : public Provider, private execution::Execution, private Spare
   const Clock& clock_;
   HeldImages images_;
   WaysOut* ways_out_;
+  std::vector<keeper::sandbox::Bind> binds_;
   std::set<std::string> probes_;  // under way, and in nobody's books
   WarmPool spares_;
 };
 
 }  // namespace berth::providers
-  std::vector<keeper::sandbox::Bind> binds_;
