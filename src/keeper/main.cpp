@@ -91,9 +91,8 @@ int main(int argc, char** argv) {
     std::printf("%s\n", std::string{berth::keeper::version()}.c_str());
     return 0;
   }
-  std::fprintf(
-      stderr,
-      "usage: berth-keeper hold FOLDER | serve-stdio ROOT | plugin UID GID MEMORY_BYTES -- "
-      "PROGRAM [ARG...] | version\n");
+  std::fprintf(stderr,
+               "usage: berth-keeper hold FOLDER | nursery ROOM | serve-stdio ROOT | plugin UID GID "
+               "MEMORY_BYTES -- PROGRAM [ARG...] | version\n");
   return 2;
 }
