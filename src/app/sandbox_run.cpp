@@ -104,6 +104,13 @@ int exit_code_of(const execution::Ended& ended) {
   return cli::exit_signal_base;
 }
 
+// A sandbox that is to reach nothing need not wait for a way out.
+providers::LinuxOptions with_way_out(providers::LinuxOptions options, const bj::object& config,
+                                     providers::WaysOut& ways_out) {
+  if (config.contains("egress")) options.ways_out = &ways_out;
+  return options;
+}
+
 class SandboxRun {
  public:
   SandboxRun(asio::io_context& loop, cli::SandboxWish wish, cli::Console& console,
@@ -111,7 +118,8 @@ class SandboxRun {
       : loop_(loop),
         wish_(std::move(wish)),
         console_(console),
-        linux_(loop.get_executor(), pool_, random_, clock_, std::move(options)) {
+        linux_(loop.get_executor(), pool_, random_, clock_,
+               with_way_out(std::move(options), wish_.config, ways_out_)) {
     const std::string id = make_uuid(random_, clock_.now());
     key_ = core::SandboxId::parse(id).value();
     lease_ = execution::LeaseFacts{.lease_id = core::LeaseId::parse(id).value(),
@@ -237,6 +245,7 @@ class SandboxRun {
   SystemClock clock_;
   SystemRandom random_;
   asio::thread_pool pool_{1};
+  providers::WaysOut ways_out_{loop_, pool_, clock_};
   providers::Linux linux_;
   std::optional<core::SandboxId> key_;
   std::optional<execution::LeaseFacts> lease_;
@@ -260,13 +269,15 @@ Result<int> run_sandbox(cli::SandboxWish wish, cli::Console& console,
     BERTH_TRY(cli::RawTerminal entered, cli::RawTerminal::enter(console.in));
     raw.emplace(std::move(entered));
   }
+  std::vector<keeper::sandbox::Bind> binds = std::move(wish.binds);
   asio::io_context loop{1};
   SandboxRun run{loop,
                  std::move(wish),
                  console,
                  {.state_root = folder.path(),
                   .keeper_program = keeper,
-                  .images_folder = settings.home + "/images"}};
+                  .images_folder = settings.home + "/images",
+                  .binds = std::move(binds)}};
   return run.run();
 }
 

@@ -3,6 +3,7 @@
 #include "base/json.hpp"
 #include "cli/config.hpp"
 #include "cli/console.hpp"
+#include "keeper/sandbox/plan.hpp"
 
 #include <functional>
 #include <string>
@@ -15,6 +16,7 @@ struct SandboxWish {
   bj::object config;  // of the provider `linux`
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> variables = {};
+  std::vector<keeper::sandbox::Bind> binds = {};
   std::string cwd = {};  // empty: the sandbox's own
   bool passes_stdin = false;
   bool terminal = false;

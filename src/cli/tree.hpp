@@ -67,6 +67,8 @@ void add_settings_commands(CommandTree& tree);
 void add_config_commands(CommandTree& tree);
 void add_completion_commands(CommandTree& tree);
 void add_doctor_commands(CommandTree& tree);
+// What concerns the sandbox of one lease, in the group `sandbox`.
+void add_sandbox_lease_commands(CommandTree& tree, CLI::App& group);
 // `run` outlives the tree.
 void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run);
 

@@ -11,6 +11,7 @@ namespace berth::cli {
 namespace {
 
 constexpr auto run_example = R"(berth sandbox run -- sh -c 'id; ls /'
+berth sandbox run --allow pypi.org --bind /srv/data:/data:ro --memory 512 -- make test
 
 Needs no server: the sandbox is made for this command and goes with it. Standard input is passed
 unless it is a terminal (-i passes that too), and Ctrl-C ends the command.
@@ -33,6 +34,9 @@ struct SandboxOptions {
   std::string timeout;
   std::string cwd;
   std::vector<std::string> allow;
+  std::vector<std::string> deny;
+  std::vector<std::string> weaken;
+  std::vector<std::string> binds;
   std::vector<std::string> variables;
   bool interactive = false;
   bool terminal = false;
@@ -53,12 +57,38 @@ Result<bj::object> config_of(const SandboxOptions& options) {
   set(config, "pids", options.pids);
   set(config, "diskMb", options.disk_mb);
   set(config, "cpus", options.cpus);
-  if (!options.allow.empty()) config["allow"] = encode(options.allow);
+  if (!options.weaken.empty()) config["allow"] = encode(options.weaken);
+  if (!options.allow.empty() || !options.deny.empty()) {
+    bj::object egress;
+    if (!options.allow.empty()) egress["allow"] = encode(options.allow);
+    if (!options.deny.empty()) egress["deny"] = encode(options.deny);
+    config["egress"] = std::move(egress);
+  }
   if (!options.timeout.empty()) {
     BERTH_TRY(config["timeoutMs"], parse_span_ms(options.timeout, "--timeout"));
   }
   BERTH_DO(core::parse_linux_config(config));
   return config;
+}
+
+// SRC[:DST[:ro]]: where it is here, where it is inside, and whether it may be changed there.
+Result<keeper::sandbox::Bind> bind_of(const std::string& text) {
+  const std::size_t first = text.find(':');
+  std::string source = text.substr(0, first);
+  std::string rest = first == std::string::npos ? source : text.substr(first + 1);
+  keeper::sandbox::Bind bind{.access = keeper::sandbox::Access::writable};
+  if (rest == "ro" || rest.ends_with(":ro")) {
+    bind.access = keeper::sandbox::Access::read_only;
+    rest = rest == "ro" ? source : rest.substr(0, rest.size() - 3);
+  }
+  if (!source.starts_with('/') || !rest.starts_with('/') || rest.contains(':')) {
+    return fail(Errc::bad_request, "--bind '" + text + "': is no pair of absolute paths",
+                "write it as --bind /folder/here:/folder/inside or, to keep it as it is, "
+                "--bind /folder/here:/folder/inside:ro");
+  }
+  bind.source = std::move(source);
+  bind.target = std::move(rest);
+  return bind;
 }
 
 Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
@@ -81,6 +111,10 @@ Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
                   "write it as --env NAME=value");
     }
     wish.variables.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  for (const std::string& text : options.binds) {
+    BERTH_TRY(keeper::sandbox::Bind bind, bind_of(text));
+    wish.binds.push_back(std::move(bind));
   }
   wish.passes_stdin = options.interactive || options.terminal || !console.in_is_terminal;
   wish.terminal = options.terminal;
@@ -213,7 +247,14 @@ void add_limits(CLI::App& app, SandboxOptions& options) {
   add_choice<core::LinuxUser>(app, "--user", options.user, "who the command is inside");
   add_choice<core::Isolation>(app, "--min-isolation", options.min_isolation,
                               "refuse where less is possible");
-  app.add_option("--allow", options.allow, "weaken it: ptrace, nested_user_namespaces")
+  app.add_option("--allow", options.allow,
+                 "what it may reach by http and https: host, *.host, host:port, cidr")
+      ->type_name("RULE");
+  app.add_option("--deny", options.deny, "and what not, though --allow would let it")
+      ->type_name("RULE");
+  app.add_option("--bind", options.binds, "a folder of this machine that it sees")
+      ->type_name("SRC[:DST[:ro]]");
+  app.add_option("--weaken", options.weaken, "take a wall away: ptrace, nested_user_namespaces")
       ->type_name("WHAT");
 }
 
@@ -248,6 +289,7 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
                   return {};
                 });
   add_exec(tree);
+  add_sandbox_lease_commands(tree, group);
   shows.add_option("lease", *named, "the id of its lease or the start of it")->required();
 }
 

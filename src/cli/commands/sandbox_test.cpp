@@ -60,7 +60,7 @@ TEST_F(SandboxCommandTest, MakesAConfigOfItsFlags) {
                  "weak",
                  "--timeout",
                  "1m",
-                 "--allow",
+                 "--weaken",
                  "ptrace",
                  "--env",
                  "A=b=c",

@@ -81,9 +81,12 @@ class BeastSocket final : public Socket {
 
   Task<> send(std::string text) override {
     socket_.text(true);
-    const auto [error, size] = co_await socket_.async_write(asio::buffer(text), as_pair);
-    if (error) co_return unreachable(server_, reason(error));
-    co_return Result<>{};
+    co_return co_await write(std::move(text));
+  }
+
+  Task<> send_binary(std::string bytes) override {
+    socket_.binary(true);
+    co_return co_await write(std::move(bytes));
   }
 
   Task<> close() override {
@@ -95,6 +98,12 @@ class BeastSocket final : public Socket {
   void drop() override { beast::get_lowest_layer(socket_).close(); }
 
  private:
+  Task<> write(std::string bytes) {
+    const auto [error, size] = co_await socket_.async_write(asio::buffer(bytes), as_pair);
+    if (error) co_return unreachable(server_, reason(error));
+    co_return Result<>{};
+  }
+
   std::string reason(const boost::system::error_code& error) const {
     if (error != websocket::error::closed) return error.message();
     const auto said = socket_.reason().reason;

@@ -24,6 +24,7 @@ class Socket {
   virtual ~Socket() = default;
   virtual Task<SocketMessage> receive() = 0;
   virtual Task<> send(std::string text) = 0;
+  virtual Task<> send_binary(std::string bytes) = 0;
   // Says goodbye, for a short while.
   virtual Task<> close() = 0;
   // Ends what is under way.

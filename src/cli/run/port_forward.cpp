@@ -1,0 +1,132 @@
+#include "cli/run/port_forward.hpp"
+
+#include "base/task_group.hpp"
+#include "cli/printer.hpp"
+#include "cli/run/socket.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+#include <csignal>
+#include <ostream>
+#include <vector>
+
+namespace berth::cli {
+namespace {
+
+using asio::ip::tcp;
+constexpr auto as_pair = asio::as_tuple(asio::use_awaitable);
+constexpr std::size_t piece_bytes = 64UL * 1024;
+constexpr std::size_t connections_max = 128;
+
+// A binary message is bytes of the connection; an empty one is the end of what its sender says.
+Task<> carry_in(tcp::socket& local, Socket& remote) {
+  std::vector<char> piece(piece_bytes);
+  while (true) {
+    const auto [error, size] = co_await local.async_read_some(asio::buffer(piece), as_pair);
+    if (error && error != asio::error::eof) co_return Result<>{};
+    BERTH_CO_DO(co_await remote.send_binary({piece.data(), error ? 0 : size}));
+    if (error) break;
+  }
+  // The other direction ends the connection.
+  asio::steady_timer never{local.get_executor(), asio::steady_timer::time_point::max()};
+  co_await never.async_wait(as_pair);
+  co_return Result<>{};
+}
+
+Task<> carry_out(tcp::socket& local, Socket& remote) {
+  while (true) {
+    BERTH_CO_TRY(const SocketMessage message, co_await remote.receive());
+    if (message.bytes.empty()) co_return Result<>{};
+    const auto [error, size] =
+        co_await asio::async_write(local, asio::buffer(message.bytes), as_pair);
+    if (error) co_return Result<>{};
+  }
+}
+
+class PortForward {
+ public:
+  PortForward(const Client& server, Console& console, ForwardWish wish)
+      : server_(server), console_(console), wish_(std::move(wish)) {}
+
+  Result<int> run() {
+    BERTH_TRY(const std::uint16_t port, listen());
+    console_.out << "http://127.0.0.1:" << port << "\n" << std::flush;
+    if (!wish_.quiet) {
+      console_.err << "forwards to port " << wish_.port << " of the sandbox; Ctrl-C ends\n";
+    }
+    life_.start("forward", life());
+    loop_.run();
+    return signal_;
+  }
+
+ private:
+  Result<std::uint16_t> listen() {
+    const tcp::endpoint at{asio::ip::address_v4::loopback(), wish_.local_port};
+    boost::system::error_code error;
+    acceptor_.open(at.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address{true}, error);
+    if (!error) acceptor_.bind(at, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (!error) return acceptor_.local_endpoint().port();
+    return fail(Errc::bad_request,
+                "127.0.0.1:" + std::to_string(wish_.local_port) + ": " + error.message(),
+                "choose another port with --listen, or leave it out");
+  }
+
+  Task<> life() {
+    connections_.start("accept", accept());
+    const auto [error, number] = co_await signals_.async_wait(as_pair);
+    signal_ = error ? SIGINT : number;
+    acceptor_.close();
+    co_return co_await connections_.stop();
+  }
+
+  Task<> accept() {
+    while (acceptor_.is_open()) {
+      auto [error, local] = co_await acceptor_.async_accept(as_pair);
+      if (error == asio::error::operation_aborted) break;
+      // Over the limit it is closed at once.
+      if (error || connections_.size() > connections_max) continue;
+      connections_.start("forward", carry(std::move(local)));
+    }
+    co_return Result<>{};
+  }
+
+  Task<> carry(tcp::socket local) {
+    using namespace asio::experimental::awaitable_operators;
+    const std::string path =
+        "/api/environment-leases/" + wish_.lease_id + "/tcp/" + std::to_string(wish_.port);
+    auto remote = co_await open_socket(server_.server(), server_.token(), path);
+    if (!remote) {
+      if (!wish_.quiet) console_.err << "berth: " << printable(remote.error().message) << "\n";
+      co_return Result<>{};
+    }
+    co_await (carry_in(local, **remote) || carry_out(local, **remote));
+    co_await (*remote)->close();
+    co_return Result<>{};
+  }
+
+  const Client& server_;
+  Console& console_;
+  ForwardWish wish_;
+  asio::io_context loop_{1};
+  asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
+  tcp::acceptor acceptor_{loop_};
+  int signal_ = SIGINT;
+  TaskGroup life_{loop_.get_executor()};
+  TaskGroup connections_{loop_.get_executor()};
+};
+
+}  // namespace
+
+Result<int> forward_port(const Client& server, Console& console, ForwardWish wish) {
+  return PortForward{server, console, std::move(wish)}.run();
+}
+
+}  // namespace berth::cli
