@@ -301,6 +301,15 @@ Task<> LeaseWork::keep(const LeaseRecord& lease, const drivers::LeaseFacts& know
   co_return Result<>{};
 }
 
+Task<std::optional<bj::object>> LeaseWork::measure(const LeaseRecord& lease,
+                                                   const drivers::LeaseFacts& known) {
+  BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
+  const Result<execution::Usage> used = co_await place->usage(known);
+  if (used) co_return encode(*used).as_object();
+  if (used.error().code == Errc::cancelled) co_return std::unexpected(used.error());
+  co_return std::nullopt;
+}
+
 Task<> LeaseWork::act(LeaseRecord lease) {
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
   BERTH_CO_TRY(const drivers::LeaseFacts known, co_await facts(lease));
@@ -374,6 +383,9 @@ Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const 
 Task<LeaseWork::Row> LeaseWork::settle(Row lease) {
   const core::LeaseId id = lease.value.id;
   if (lease.value.status == LeaseState::active || lease.value.status == LeaseState::retained) {
+    BERTH_CO_TRY(const drivers::LeaseFacts known, co_await facts(lease.value));
+    BERTH_CO_TRY(const auto used, co_await measure(lease.value, known));
+    if (used && lease.value.metadata) (*lease.value.metadata)["usage"] = *used;
     const auto begin = [&](store::Session& s) -> Result<Row> {
       BERTH_DO(expect_alive(s, node_));
       return begin_release(s, lease,

@@ -50,6 +50,9 @@ class LeaseWork {
   Result<Row> begin_release(store::Session& session, Row lease, core::LeaseEvent how);
   // Nobody works in a retained place, so nobody renews it: once, until it is given back.
   Task<> keep(const core::LeaseRecord& lease, const drivers::LeaseFacts& known);
+  // What a place has used, for the rows of whoever ends; nothing where nobody counts.
+  Task<std::optional<bj::object>> measure(const core::LeaseRecord& lease,
+                                          const drivers::LeaseFacts& known);
   // Brings a lease that nobody works with to its end. Where that fails, the row says why and when
   // the next attempt is due, and the answer is that row.
   Task<Row> settle(Row lease);

@@ -74,6 +74,7 @@ Task<> RunWork::carry() {
   executes_ = false;
   BERTH_CO_DO(co_await side_.stop());
   if (!end) co_return std::unexpected(std::move(end).error());
+  BERTH_CO_DO(co_await count_usage(*end));
   const auto record_end = [this, &end] { return finish(*end); };
   Result<> finished = co_await insist(tools_.executor, record_end);
   if (finished) {
@@ -421,61 +422,16 @@ void RunWork::hide_telling(const core::RunEnvironment& environment) {
   }
 }
 
-RunWork::End RunWork::judge(const drivers::Ended& ended) const {
-  End end{.event = RunEvent::exited_nonzero, .command = ended};
-  // A shell whose child was killed for want of memory ends with a code, not with a signal.
-  const bool starved = ended.oom_kills > 0 && ended.exit_code != 0 && !cancelled_;
-  const auto failed = [&](Errc code, std::string message, std::string remedy = {}) {
-    end.error = Error{code, std::move(message), std::move(remedy)};
-  };
-  switch (ended.outcome) {
-    case drivers::Outcome::exited:
-      if (cancelled_ && ended.exit_code != 0) {
-        end.event = RunEvent::cancelled;
-      } else if (ended.exit_code != 0) {
-        failed(Errc::command_failed,
-               "Process exited with code " + std::to_string(ended.exit_code.value_or(0)));
-      } else if (output_ && output_->agent_outcome().error) {
-        failed(Errc::command_failed, *output_->agent_outcome().error);
-      } else {
-        end.event = RunEvent::exited_zero;
-      }
-      break;
-    case drivers::Outcome::signaled:
-      if (cancelled_) {
-        end.event = RunEvent::cancelled;
-      } else {
-        failed(Errc::command_failed, "Process was ended by " + ended.signal.value_or("a signal"));
-      }
-      break;
-    case drivers::Outcome::timed_out: {
-      end.event = RunEvent::deadline_passed;
-      const auto limit = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
-      failed(Errc::timed_out, "Timed out after " + std::to_string(limit.value_or(0)) + " ms",
-             "give the run a longer timeout");
-      break;
-    }
-    case drivers::Outcome::stopped:
-      end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
-      if (!cancelled_) failed(Errc::process_lost, "The command was stopped from outside");
-      break;
-    case drivers::Outcome::lapsed:
-      end.event = RunEvent::interrupted;
-      failed(Errc::lease_lapsed, "No server renewed the lease in time, so the command was ended",
-             "start the run again; a longer hold time survives longer outages");
-      break;
-    case drivers::Outcome::lost:
-      end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
-      failed(Errc::process_lost, "Whoever watched the command was killed, and the command with it",
-             "start the run again");
-      break;
+Task<> RunWork::count_usage(End& end) {
+  if (!place_ || !end.command) co_return Result<>{};
+  bj::object& usage = end.command->usage;
+  // A sandbox is counted as a whole, with what the command has left in the background.
+  if (lease_.value.driver == core::DriverKind::sandbox) {
+    BERTH_CO_TRY(const auto used, co_await tools_.leases.measure(lease_.value, *place_));
+    for (const auto& [name, value] : used.value_or(bj::object{})) usage[name] = value;
   }
-  if (end.event == RunEvent::cancelled) end.error = cancelled().error;
-  if (starved && end.event == RunEvent::exited_nonzero) {
-    failed(Errc::out_of_memory, "The sandbox ran out of its memory, and the kernel ended processes",
-           "raise memoryMb in the config of the environment");
-  }
-  return end;
+  end.usage = usage;
+  co_return Result<>{};
 }
 
 Task<> RunWork::finish(End end) {
@@ -513,6 +469,7 @@ Task<> RunWork::finish(End end) {
     BERTH_TRY(LeaseWork::Row row,
               store::find_lease_record(s, core::Reach::everything(), lease_.value.id));
     if (!is_news || core::is_final(row.value.status)) return row;
+    if (end.usage && row.value.metadata) (*row.value.metadata)["usage"] = *end.usage;
     return tools_.leases.begin_release(s, std::move(row), core::release_event(run_.value.status));
   };
   BERTH_CO_TRY(lease_, co_await tools_.means.store.write(save));

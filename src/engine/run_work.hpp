@@ -61,6 +61,7 @@ class RunWork {
     core::RunEvent event = core::RunEvent::setup_failed;
     std::optional<Error> error = {};
     std::optional<drivers::Ended> command = {};
+    std::optional<bj::object> usage = {};  // of the place as a whole
   };
   struct Plan {
     drivers::Command command;
@@ -90,6 +91,8 @@ class RunWork {
   Result<End> setup_failed(Error error) const;
   static End cancelled();
   End judge(const drivers::Ended& ended) const;
+  // Before the end is recorded, because the place may be gone right after it.
+  Task<> count_usage(End& end);
   Task<> finish(End end);
   Task<> release();
 

@@ -1,0 +1,65 @@
+// What the end of a command means for its run.
+#include "engine/run_work.hpp"
+
+namespace berth::engine {
+
+using core::RunEvent;
+
+RunWork::End RunWork::judge(const drivers::Ended& ended) const {
+  End end{.event = RunEvent::exited_nonzero, .command = ended};
+  // A shell whose child was killed for want of memory ends with a code, not with a signal.
+  const bool starved = ended.oom_kills > 0 && ended.exit_code != 0 && !cancelled_;
+  const auto failed = [&](Errc code, std::string message, std::string remedy = {}) {
+    end.error = Error{code, std::move(message), std::move(remedy)};
+  };
+  switch (ended.outcome) {
+    case drivers::Outcome::exited:
+      if (cancelled_ && ended.exit_code != 0) {
+        end.event = RunEvent::cancelled;
+      } else if (ended.exit_code != 0) {
+        failed(Errc::command_failed,
+               "Process exited with code " + std::to_string(ended.exit_code.value_or(0)));
+      } else if (output_ && output_->agent_outcome().error) {
+        failed(Errc::command_failed, *output_->agent_outcome().error);
+      } else {
+        end.event = RunEvent::exited_zero;
+      }
+      break;
+    case drivers::Outcome::signaled:
+      if (cancelled_) {
+        end.event = RunEvent::cancelled;
+      } else {
+        failed(Errc::command_failed, "Process was ended by " + ended.signal.value_or("a signal"));
+      }
+      break;
+    case drivers::Outcome::timed_out: {
+      end.event = RunEvent::deadline_passed;
+      const auto limit = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
+      failed(Errc::timed_out, "Timed out after " + std::to_string(limit.value_or(0)) + " ms",
+             "give the run a longer timeout");
+      break;
+    }
+    case drivers::Outcome::stopped:
+      end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
+      if (!cancelled_) failed(Errc::process_lost, "The command was stopped from outside");
+      break;
+    case drivers::Outcome::lapsed:
+      end.event = RunEvent::interrupted;
+      failed(Errc::lease_lapsed, "No server renewed the lease in time, so the command was ended",
+             "start the run again; a longer hold time survives longer outages");
+      break;
+    case drivers::Outcome::lost:
+      end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
+      failed(Errc::process_lost, "Whoever watched the command was killed, and the command with it",
+             "start the run again");
+      break;
+  }
+  if (end.event == RunEvent::cancelled) end.error = cancelled().error;
+  if (starved && end.event == RunEvent::exited_nonzero) {
+    failed(Errc::out_of_memory, "The sandbox ran out of its memory, and the kernel ended processes",
+           "raise memoryMb in the config of the environment");
+  }
+  return end;
+}
+
+}  // namespace berth::engine
