@@ -31,6 +31,7 @@ constexpr std::array bounds = {
     Bounds{"connections_max", 1, 1'000'000},  Bounds{"body_bytes_max", 1024, std::int64_t{1} << 30},
     Bounds{"database_connections", 1, 256},   Bounds{"runs_max", 1, 10'000},
     Bounds{"hold_seconds", 5, 7 * 24 * 3600}, Bounds{"silence_seconds", 5, 3600},
+    Bounds{"image_age_hours", 0, 24 * 365},
 };
 
 template <class F>
@@ -385,6 +386,7 @@ std::string_view explain(std::string_view setting) {
       {"runs_max", "runs that this server works on at a time; others wait"},
       {"hold_seconds", "how long running commands live on while no server is there"},
       {"silence_seconds", "after which a server that shares the database is given up"},
+      {"image_age_hours", "how long an image that nobody uses is kept; 0 keeps it for ever"},
       {"keeper_program", "path of berth-keeper, when it is not beside berth"},
       {"master_key_file", "file of the keys that seal secrets"},
   };

@@ -37,12 +37,14 @@ struct Settings {
   std::int64_t runs_max = 64;         // that this server works on at a time
   std::int64_t hold_seconds = 300;    // how long commands live on without a server
   std::int64_t silence_seconds = 30;  // after which a server that shares the store is given up
+  std::int64_t image_age_hours = 24;  // of images that nobody uses, before they go; 0: never
   std::optional<std::string> keeper_program;  // absent: berth-keeper beside this program
 };
 BOOST_DESCRIBE_STRUCT(Settings, (),
                       (home, listen, database, mode, allowed_hosts, public_url, tls_cert, tls_key,
                        log_level, log_format, connections_max, body_bytes_max, database_connections,
-                       master_key_file, runs_max, hold_seconds, silence_seconds, keeper_program))
+                       master_key_file, runs_max, hold_seconds, silence_seconds, image_age_hours,
+                       keeper_program))
 
 // The settings, where each came from, and the keys that are taken from the environment alone, so
 // that no file and no process list holds them.

@@ -245,7 +245,16 @@ Result<> ImageStore::drop_dangling_names() const {
   return {};
 }
 
-Result<Removed> ImageStore::gc() const {
+Result<Removed> ImageStore::gc(const Spared& spared) const {
+  std::vector<std::string> wanted;
+  for (const std::string& named : spared.images) {
+    const Result<Image> found = find(named);
+    if (found) wanted.push_back(found->digest);
+  }
+  const auto is_spared = [&](const Image& image) {
+    const bool is_young = spared.made_after && image.created_at > spared.made_after;
+    return is_young || std::ranges::find(wanted, image.digest) != wanted.end();
+  };
   Removed removed;
   BERTH_TRY(removed.drafts, folder_.sweep());
   std::vector<Draft> going;
@@ -255,6 +264,7 @@ Result<Removed> ImageStore::gc() const {
     // One that cannot be read is of no use, whatever its name.
     const Result<Image> image = read(thing);
     if ((image && !image->names.empty()) || !folder_.holders(thing).empty()) continue;
+    if (image && is_spared(*image)) continue;
     Result<Draft> retired = folder_.retire(thing);
     if (!retired && retired.error().code == Errc::image_in_use) continue;
     if (!retired) return std::unexpected(std::move(retired).error());

@@ -23,6 +23,12 @@ struct Removed {
 };
 BOOST_DESCRIBE_STRUCT(Removed, (), (names, digests, bytes, drafts))
 
+// What gc leaves alone though it has no name and nobody holds it.
+struct Spared {
+  std::vector<std::string> images = {};  // by whatever `find` knows them
+  std::optional<Time> made_after = {};
+};
+
 // Images that are unpacked, each once, as read-only trees:
 //
 //   by-digest/sha256-HEX/root/       the tree
@@ -51,7 +57,7 @@ class ImageStore {
   Result<Removed> remove(std::string_view named) const;
   // Images that have no name or cannot be read, and that nobody holds; drafts of the dead; names
   // that lead nowhere.
-  Result<Removed> gc() const;
+  Result<Removed> gc(const Spared& spared = {}) const;
   // image_digest_mismatch when the tree is not what it was when it was imported.
   Result<> verify(const Image& image, const ProgressSink& progress = {}) const;
 

@@ -332,6 +332,18 @@ TEST_F(Images, AHeldImageIsNeitherRemovedNorCollected) {
   EXPECT_EQ(store.hold(image.digest, "lease-3").error().code, Errc::image_not_found);
 }
 
+TEST_F(Images, GcSparesWhatItIsToldToAndWhatIsYoung) {
+  const Image known = imported(write_tar("one"));
+  const Image unknown = imported(write_tar("two"));
+  imported(write_tar("three"));  // takes the name away
+  EXPECT_THAT(store.gc({.made_after = Time{0}})->digests, IsEmpty()) << "all are younger";
+  const Time later{known.created_at->ms + 3'600'000};
+  const auto removed = store.gc({.images = {known.digest, "no-such-image"}, .made_after = later});
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_THAT(removed->digests, ElementsAre(unknown.digest));
+  EXPECT_TRUE(store.find(known.digest));
+}
+
 TEST_F(Images, AHolderCannotBeAPath) {
   const Image image = imported(write_tar("x"));
   for (const char* holder : {"", "..", ".x", "a/b", "a b"}) {

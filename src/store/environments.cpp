@@ -71,6 +71,18 @@ Result<Stored<core::Environment>> find_environment(Session& session, const core:
               "'berth env list' shows the environments");
 }
 
+Result<std::vector<Stored<core::Environment>>> environments_of_provider(Session& session,
+                                                                        std::string_view provider,
+                                                                        std::int64_t limit) {
+  BERTH_TRY(auto rows, select<core::Environment>(
+                           session, "where driver = 'sandbox' order by id limit $1", limit));
+  std::erase_if(rows, [&](const Stored<core::Environment>& row) {
+    const bj::value* named = row.value.config.if_contains("provider");
+    return named == nullptr || !named->is_string() || named->get_string() != provider;
+  });
+  return rows;
+}
+
 Result<std::optional<Stored<core::Environment>>> find_local_environment(
     Session& session, const core::CompanyId& company) {
   return select_one<core::Environment>(session, "where company_id = $1 and driver = 'local'",

@@ -35,6 +35,10 @@ Result<Stored<core::Environment>> find_environment(Session& session, const core:
                                                    const core::EnvironmentId& id);
 Result<std::optional<Stored<core::Environment>>> find_local_environment(
     Session& session, const core::CompanyId& company);
+// Of all companies, for the server itself.
+Result<std::vector<Stored<core::Environment>>> environments_of_provider(Session& session,
+                                                                        std::string_view provider,
+                                                                        std::int64_t limit);
 // `conflict` when the row changed since it was read; environment_name_taken when the new name is
 // another's.
 Result<> update_environment(Session& session, const Stored<core::Environment>& environment);

@@ -46,9 +46,21 @@ std::optional<SpareSandbox> WarmPool::take(const SpareOrder& order, PoolWish wis
     taken = std::move(found->sandbox);
     shelf.ready.erase(found);
   }
+  begin_tending();
+  return taken;
+}
+
+void WarmPool::expect(const SpareOrder& order, PoolWish wish) {
+  if (wish.size == 0) return;
+  Shelf& shelf = shelf_for(order);
+  shelf.wish = wish;
+  shelf.asked = std::chrono::steady_clock::now();
+  begin_tending();
+}
+
+void WarmPool::begin_tending() {
   if (!std::exchange(is_tended_, true)) tasks_.start("pool.tend", tend());
   bell_.ring();
-  return taken;
 }
 
 bool WarmPool::holds(const std::string& id) const {

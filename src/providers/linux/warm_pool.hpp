@@ -54,6 +54,8 @@ class WarmPool {
   // One that is ready and young enough. Either way, as many as are wished for are kept ready for
   // this plan from now on, until nobody has asked for a while.
   std::optional<SpareSandbox> take(const SpareOrder& order, PoolWish wish);
+  // The same without taking one: somebody is going to ask.
+  void expect(const SpareOrder& order, PoolWish wish);
   // Ready, being made or being removed.
   bool holds(const std::string& id) const;
   // Removes all that is ready. Called last.
@@ -76,6 +78,7 @@ class WarmPool {
   };
 
   Shelf& shelf_for(const SpareOrder& order);
+  void begin_tending();
   Shelf* wanting(Moment now);
   Task<> tend();
   Task<> fill(Shelf& shelf);

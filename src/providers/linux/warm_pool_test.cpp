@@ -117,7 +117,14 @@ TEST_F(WarmPoolTest, ForgetsAPlanThatWishesForNoneAnyMore) {
   work_until([&] { return bench_.removed.size() == 1; });  // the other one was taken
 }
 
+TEST_F(WarmPoolTest, MakesThemBeforeSomebodyAsks) {
+  pool_.expect(plan("a"), two);
+  work_until_ready(2);
+  EXPECT_TRUE(pool_.take(plan("a"), two));
+}
+
 TEST_F(WarmPoolTest, MakesNoneWhereNoneIsWishedFor) {
+  pool_.expect(plan("a"), {});
   EXPECT_FALSE(pool_.take(plan("a"), {}));
   loop_.run();
   EXPECT_EQ(bench_.attempts, 0);
