@@ -112,6 +112,7 @@ WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
       err_(std::move(other.err_)),
       host_(std::move(other.host_)),
       outgoing_(std::move(other.outgoing_)),
+      sent_(other.sent_),
       incoming_(std::move(other.incoming_)),
       last_id_(other.last_id_),
       answers_(std::move(other.answers_)),
@@ -206,16 +207,15 @@ void WorkerProcess::turn(Limit limit) {
 }
 
 void WorkerProcess::write_some() {
-  while (!outgoing_.empty() && in_) {
-    const ssize_t wrote = ::write(in_.get(), outgoing_.data(), outgoing_.size());
+  while (sent_ < outgoing_.size() && in_) {
+    const ssize_t wrote = ::write(in_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0 && errno == EAGAIN) return;
-    if (wrote < 0) {
-      outgoing_.clear();  // nobody reads any more
-      return;
-    }
-    outgoing_.erase(0, static_cast<std::size_t>(wrote));
+    // After an error nobody reads any more.
+    sent_ = wrote < 0 ? outgoing_.size() : sent_ + static_cast<std::size_t>(wrote);
   }
+  outgoing_.clear();
+  sent_ = 0;
 }
 
 void WorkerProcess::read_stdout() {

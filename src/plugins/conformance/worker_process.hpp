@@ -84,6 +84,7 @@ class WorkerProcess {
   Fd err_;
   HostAnswer host_;
   std::string outgoing_;
+  std::size_t sent_ = 0;  // of it
   std::string incoming_;
   std::int64_t last_id_ = 0;
   std::map<std::string, bj::object> answers_;  // by the id as JSON text

@@ -1,0 +1,193 @@
+#include "base/files.hpp"
+#include "cli/commands/common.hpp"
+#include "cli/plugin_skeleton.hpp"
+#include "plugins/conformance/kit.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <ostream>
+
+// What the author of a plugin needs: a skeleton to begin with, and an examination. Neither needs a
+// server.
+namespace berth::cli {
+namespace {
+
+using plugins::conformance::CheckResult;
+using plugins::conformance::Report;
+using plugins::conformance::Verdict;
+
+struct NewOptions {
+  std::string name;
+  std::string language = "cpp";
+  std::optional<std::string> folder;
+  std::optional<std::string> sdk;
+};
+
+struct TestOptions {
+  std::string folder;
+  std::optional<std::string> config;
+  std::vector<std::string> variables;
+  std::optional<std::string> driver;
+  std::optional<std::string> only;
+};
+
+Result<std::string> absolute(const std::string& path) {
+  std::array<char, PATH_MAX> out{};
+  if (::realpath(path.c_str(), out.data()) == nullptr) return io_failure("find", path, errno);
+  return std::string{out.data()};
+}
+
+Result<std::string> own_program() {
+  return absolute("/proc/self/exe");
+}
+
+// Beside the build that this program is of, or installed with it.
+Result<std::string> find_sdk(const std::optional<std::string>& named, const std::string& program) {
+  const std::string here = parent_of(program);
+  const std::vector<std::string> places =
+      named ? std::vector{*named}
+            : std::vector{here + "/../../sdk/cpp", here + "/../share/berth/sdk/cpp"};
+  for (const std::string& place : places) {
+    if (::access((place + "/plugin.cmake").c_str(), R_OK) == 0) return absolute(place);
+  }
+  return fail(Errc::file_not_found, "the C++ SDK is not at " + places.front(),
+              "name its folder: --sdk PATH of sdk/cpp in Berth's source tree");
+}
+
+Result<> make(Session& session, const NewOptions& options) {
+  const PluginLanguage language = parse_name<PluginLanguage>(options.language).value();
+  BERTH_TRY(const std::string program, own_program());
+  SkeletonWish wish{.name = options.name, .language = language, .sdk = {}, .berth = program};
+  if (language == PluginLanguage::cpp) {
+    BERTH_TRY(wish.sdk, find_sdk(options.sdk, program));
+  }
+  BERTH_TRY(const std::vector<SkeletonFile> files, plugin_skeleton(wish));
+  const std::string folder = options.folder.value_or(options.name);
+  // A folder that is there may hold somebody's work.
+  if (::mkdir(folder.c_str(), 0755) != 0) return io_failure("mkdir", folder, errno);
+  bj::array names;
+  for (const SkeletonFile& file : files) {
+    BERTH_DO(create_file(folder + "/" + file.path, file.text, 0644));
+    names.emplace_back(file.path);
+  }
+  if (session.printer().look() == Look::json) {
+    session.printer().object(bj::object{{"folder", folder}, {"files", names}});
+  }
+  session.printer().note("made " + folder + "; " + folder + "/README.md says how to go on");
+  return {};
+}
+
+Result<bj::object> config_of(const std::optional<std::string>& given) {
+  if (!given) return bj::object{};
+  // A plain path is a file too: nobody types JSON that begins with one.
+  const bool is_typed = given->starts_with('{') || given->starts_with('@');
+  return read_object(is_typed ? *given : "@" + *given, "--config");
+}
+
+Result<std::map<std::string, std::string>> variables_of(const std::vector<std::string>& pairs) {
+  std::map<std::string, std::string> variables;
+  for (const std::string& pair : pairs) {
+    const std::size_t at = pair.find('=');
+    if (at == 0 || at == std::string::npos) {
+      return fail(Errc::bad_request, "--env " + in_quotes(pair) + " is no NAME=VALUE");
+    }
+    variables[pair.substr(0, at)] = pair.substr(at + 1);
+  }
+  return variables;
+}
+
+Paint paint_of(Verdict verdict) {
+  return verdict == Verdict::passed   ? Paint::green
+         : verdict == Verdict::failed ? Paint::red
+                                      : Paint::dim;
+}
+
+void print_for_people(Session& session, const Report& report) {
+  std::vector<std::vector<Cell>> rows;
+  for (const CheckResult& check : report.checks) {
+    const bool is_open = check.verdict != Verdict::passed;
+    rows.push_back({{check.check},
+                    {std::string{name_of(check.verdict)}, paint_of(check.verdict)},
+                    {std::string{name_of(check.weight)}, Paint::dim},
+                    {printable(is_open ? check.finding : check.promise)}});
+  }
+  std::ostream& out = session.console().out;
+  const bool colour = session.printer().colour();
+  out << render_table({"CHECK", "VERDICT", "WEIGHT", "WHAT"}, rows,
+                      {.columns = static_cast<std::size_t>(session.console().columns),
+                       .colour = colour,
+                       .whole = 1});
+  for (const CheckResult& check : report.checks) {
+    if (check.verdict != Verdict::failed) continue;
+    out << "\n"
+        << (colour ? painted(check.check, Paint::red) : check.check)
+        << "\n  promised: " << check.promise << "\n  seen:     " << printable(check.finding)
+        << "\n  to mend:  " << printable(check.mend) << "\n";
+  }
+  const std::string verdict = report.conforms ? "conforms" : "does not conform";
+  out << "\n"
+      << report.plugin << " " << report.version << " "
+      << (colour ? painted(verdict, report.conforms ? Paint::green : Paint::red) : verdict)
+      << ": score " << report.score << " of 100, " << report.passed << " passed, " << report.failed
+      << " failed, " << report.skipped << " skipped\n";
+}
+
+Result<> test(Session& session, const TestOptions& options) {
+  plugins::conformance::Wish wish;
+  BERTH_TRY(wish.folder, absolute(options.folder));
+  BERTH_TRY(wish.config, config_of(options.config));
+  BERTH_TRY(wish.credentials, variables_of(options.variables));
+  wish.driver_key = options.driver;
+  wish.only = options.only;
+  const auto path = session.console().variables.find("PATH");
+  wish.path = path != session.console().variables.end() ? path->second : "/usr/bin:/bin";
+  const bool shows_progress = session.console().err_is_terminal && !session.flags().quiet;
+  const auto watch = [&](const CheckResult& check) {
+    if (shows_progress) session.console().err << "\r\033[K" << check.check << std::flush;
+  };
+  auto report = plugins::conformance::examine(wish, watch);
+  if (shows_progress) session.console().err << "\r\033[K" << std::flush;
+  if (!report) return std::unexpected(std::move(report).error());
+  if (session.printer().look() == Look::json) {
+    session.printer().object(encode(*report));
+  } else {
+    print_for_people(session, *report);
+  }
+  session.end_with(report->conforms ? 0 : 1);
+  return {};
+}
+
+}  // namespace
+
+void add_plugin_dev_commands(CommandTree& tree, CLI::App& group) {
+  const auto made = std::make_shared<NewOptions>();
+  CLI::App& makes = tree.leaf(
+      group, "new", "write the skeleton of a provider that works", "berth plugin new acme-sandbox",
+      [made](Session& session) { return make(session, *made); }, Needs::nothing);
+  makes.add_option("name", made->name, "of the plugin and of its provider")->required();
+  add_choice<PluginLanguage>(makes, "--language", made->language, "what it is written in");
+  makes.add_option("--folder", made->folder, "where; a folder of its name by default")
+      ->type_name("PATH");
+  makes.add_option("--sdk", made->sdk, "the C++ SDK, where it is not beside this program")
+      ->type_name("PATH");
+
+  const auto tested = std::make_shared<TestOptions>();
+  CLI::App& tests = tree.leaf(
+      group, "test", "examine a provider: contract, hooks, crashes, leaks; 0 when it conforms",
+      "berth plugin test ./build/plugin --config '{\"image\":\"debian\"}'",
+      [tested](Session& session) { return test(session, *tested); }, Needs::nothing);
+  tests.add_option("path", tested->folder, "the plugin's folder, with its manifest")->required();
+  tests.add_option("--config", tested->config, "the provider's config: JSON, or a file of it")
+      ->type_name("JSON|FILE");
+  tests.add_option("--env", tested->variables, "a credential for the worker; may be repeated")
+      ->type_name("NAME=VALUE");
+  tests.add_option("--driver", tested->driver, "which provider, where there are several")
+      ->type_name("KEY");
+  tests.add_option("--only", tested->only, "checks whose name has this in it")->type_name("TEXT");
+}
+
+}  // namespace berth::cli
