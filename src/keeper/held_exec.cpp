@@ -40,11 +40,6 @@ void own_end(const Fd& fd) {
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
 }
 
-std::uint64_t as_us(const timeval& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000 +
-         static_cast<std::uint64_t>(time.tv_usec);
-}
-
 }  // namespace
 
 HeldExec::HeldExec(const Shared& shared, Exec exec, OutputWriter output)
@@ -321,6 +316,7 @@ void HeldExec::read_reports() {
       ended_.ended_us = wall_clock_us();
     }
     phase_ = Phase::gone;
+    warden_.channel = Fd{};
     answer_starts();  // before those who wait for the end
     finish();
   }
@@ -335,6 +331,7 @@ void HeldExec::take(const Report& report) {
     case Report::Kind::waiting: return;
     case Report::Kind::started:
       ended_.pid = report.pid;
+      cpu_us_before_ = report.cpu_us_before;
       if (phase_ == Phase::starting) phase_ = Phase::running;
       break;
     case Report::Kind::failed: {
@@ -349,6 +346,7 @@ void HeldExec::take(const Report& report) {
       ended_.remedy = error.remedy;
       ended_.ended_us = wall_clock_us();
       finish();
+      shared_.wardens.take_back(std::move(warden_));
       break;
     }
     case Report::Kind::main_ended:
@@ -364,13 +362,14 @@ void HeldExec::take(const Report& report) {
     case Report::Kind::gone:
       if (!main_ended_) take_status(report);
       ended_.left_behind = report.left_behind;
-      ended_.user_us = as_us(report.usage.ru_utime);
-      ended_.system_us = as_us(report.usage.ru_stime);
-      ended_.resident_bytes_max = static_cast<std::uint64_t>(report.usage.ru_maxrss) * 1024;
-      ended_.major_faults = static_cast<std::uint64_t>(report.usage.ru_majflt);
-      ended_.blocks_in = static_cast<std::uint64_t>(report.usage.ru_inblock);
-      ended_.blocks_out = static_cast<std::uint64_t>(report.usage.ru_oublock);
+      ended_.user_us = report.usage.user_us;
+      ended_.system_us = report.usage.system_us;
+      ended_.resident_bytes_max = report.usage.resident_bytes_max;
+      ended_.major_faults = report.usage.major_faults;
+      ended_.blocks_in = report.usage.blocks_in;
+      ended_.blocks_out = report.usage.blocks_out;
       finish();
+      if (report.left_behind == 0) shared_.wardens.take_back(std::move(warden_));
       break;
   }
   answer_starts();
@@ -405,7 +404,6 @@ void HeldExec::finish() {
   terminal_ = Fd{};
   terminal_peer_ = Fd{};
   refuse_writes();
-  warden_.channel = Fd{};
   record();
 }
 

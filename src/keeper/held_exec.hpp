@@ -51,6 +51,8 @@ class HeldExec {
   std::uint64_t output_end() const { return output_.end(); }
   Listed listed() const;
   pid_t warden() const { return warden_.pid; }
+  // What its warden had used before this command.
+  std::uint64_t cpu_us_before() const { return cpu_us_before_; }
   // Nothing of it is left, and its exit record is on disk.
   bool is_over() const { return over_; }
   bool is_gone() const { return phase_ == Phase::gone; }
@@ -81,6 +83,7 @@ class HeldExec {
   Exec exec_;
   OutputWriter output_;
   Warden warden_;
+  std::uint64_t cpu_us_before_ = 0;
   Fd stdin_;
   Fd stdout_;
   Fd stderr_;

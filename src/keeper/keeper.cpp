@@ -215,7 +215,6 @@ void Keeper::turn() {
   if (now >= sync_at_) start_sync();
   if (!folder_changes_) look_at_folder();
   for (const auto& [id, session] : sessions_) session->pump();
-  if (!stopping_) wardens_.prepare();
   std::erase_if(sessions_, [](const auto& entry) { return entry.second->is_closed(); });
 }
 
@@ -260,7 +259,7 @@ void Keeper::sync_records() const {
 // What a killed warden leaves becomes a child of the keeper.
 void Keeper::kill_orphans() {
   const auto is_warden = [this](pid_t pid) {
-    return wardens_.is_spare(pid) || std::ranges::any_of(execs_, [pid](const auto& exec) {
+    return wardens_.has_idle(pid) || std::ranges::any_of(execs_, [pid](const auto& exec) {
              return exec.second->warden() == pid;
            });
   };
@@ -282,7 +281,7 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
     epitaph_.outcome = cause;
     epitaph_.reason = std::move(reason);
     has_orphans_ = true;  // to look once more, whatever is known
-    wardens_.dismiss_spare();
+    wardens_.retire();
     unborn_.reset();
     // Thawed, so that its wardens can end their trees; or else all at once.
     if (cell_ && !cell_->thaw()) cell_->kill();

@@ -179,15 +179,17 @@ void Keeper::on(Address from, const Wait& wait) {
 
 void Keeper::on(Address from, const Stats& stats) {
   pid_t root = ::getpid();
+  std::uint64_t cpu_us_before = 0;
   if (!stats.exec_id.empty()) {
     const HeldExec* exec = live(from, stats.exec_id);
     if (exec == nullptr) return;
     root = exec->warden();
+    cpu_us_before = exec->cpu_us_before();
   }
   const auto is_ours = [this](pid_t pid, pid_t parent) {
     // Inside a sandbox the children of its first process are wardens.
     if (cell_ && (pid == cell_->init_pid() || parent == cell_->init_pid())) return true;
-    return wardens_.is_spare(pid) || pid == syncer_ ||
+    return wardens_.has_idle(pid) || pid == syncer_ ||
            std::ranges::any_of(execs_, [&](const auto& e) { return e.second->warden() == pid; });
   };
   const auto ticks_per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
@@ -196,7 +198,8 @@ void Keeper::on(Address from, const Stats& stats) {
   if (root != ::getpid()) {
     // What the command has waited for is counted with it, what its orphans were with the warden.
     if (const auto stat = process_stat(root)) {
-      usage.cpu_us += stat->cpu_ticks * 1'000'000 / ticks_per_second;
+      const std::uint64_t all = stat->cpu_ticks * 1'000'000 / ticks_per_second;
+      usage.cpu_us += all - std::min(all, cpu_us_before);
     }
   }
   for (const pid_t pid : descendants_of(root)) {
@@ -329,7 +332,7 @@ void Keeper::on(Address from, const Thaw& /*thaw*/) {
 // Its execs find out by themselves: their wardens are gone with it.
 void Keeper::look_at_cell() {
   cell_lost_ = true;
-  wardens_.dismiss_spare();
+  wardens_.retire();
 }
 
 }  // namespace berth::keeper

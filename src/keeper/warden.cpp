@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -48,18 +49,34 @@ std::int64_t monotonic_ms() {
   return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
 }
 
+std::uint64_t as_us(const timeval& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(time.tv_usec);
+}
+
+std::uint64_t cpu_us_so_far() {
+  std::uint64_t sum = 0;
+  for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    ::getrusage(who, &usage);
+    sum += as_us(usage.ru_utime) + as_us(usage.ru_stime);
+  }
+  return sum;
+}
+
 enum class Place : std::uint8_t { outside, inside };
 
 class Watch {
  public:
   Watch(const Exec& exec, Place place) : exec_(exec), place_(place) {}
 
-  [[noreturn]] void run(rlimit open_files) {
+  // Returns when nothing of the tree is left.
+  void run(rlimit open_files) {
     prepare_signals();
-    start(open_files);
+    if (!start(open_files)) return;
     while (true) {
       reap();
-      if (!has_children_) leave();
+      if (!has_children_) return send(Report::Kind::gone);
       say_main_ended();
       std::array<pollfd, 2> wanted{pollfd{channel_fd, POLLIN, 0},
                                    pollfd{children_.get(), POLLIN, 0}};
@@ -77,7 +94,7 @@ class Watch {
     children_ = Fd{::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK)};
   }
 
-  void start(rlimit open_files) {
+  bool start(rlimit open_files) {
     const Launch launch{exec_, open_files,
                         place_ == Place::inside ? MemoryVictim::command : MemoryVictim::anyone};
     StartFailure failure;
@@ -89,9 +106,11 @@ class Watch {
       report_.failed_errno = failure.error_number;
       report_.command_exists = exists_somewhere(exec_) ? 1 : 0;
       send(Report::Kind::failed);
-      ::_exit(0);
+      return false;
     }
+    report_.cpu_us_before = cpu_us_so_far();
     send(Report::Kind::started);
+    return true;
   }
 
   void send(Report::Kind kind) {
@@ -108,7 +127,9 @@ class Watch {
   void reap() {
     int status = 0;
     pid_t pid = 0;
-    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+    rusage usage{};
+    while ((pid = ::wait4(-1, &status, WNOHANG, &usage)) > 0) {
+      add(usage);
       if (pid != report_.pid) continue;
       report_.status = status;
       report_.ended_us = wall_clock_us();
@@ -121,10 +142,16 @@ class Watch {
     if (main_ended_ && !std::exchange(main_ended_said_, true)) send(Report::Kind::main_ended);
   }
 
-  [[noreturn]] void leave() {
-    ::getrusage(RUSAGE_CHILDREN, &report_.usage);
-    send(Report::Kind::gone);
-    ::_exit(0);
+  // What the kernel sums up for this process is of all the commands that it has ever watched.
+  void add(const rusage& usage) {
+    TreeUsage& sum = report_.usage;
+    sum.user_us += as_us(usage.ru_utime);
+    sum.system_us += as_us(usage.ru_stime);
+    sum.resident_bytes_max =
+        std::max(sum.resident_bytes_max, static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
+    sum.major_faults += static_cast<std::uint64_t>(usage.ru_majflt);
+    sum.blocks_in += static_cast<std::uint64_t>(usage.ru_inblock);
+    sum.blocks_out += static_cast<std::uint64_t>(usage.ru_oublock);
   }
 
   void take_order() {
@@ -144,8 +171,10 @@ class Watch {
         return;
       case Order::Kind::kill:
         report_.left_behind = kill_everything();
-        if (report_.left_behind > 0) leave();
-        return;
+        if (report_.left_behind == 0) return;
+        // What cannot be killed becomes the keeper's, and this process takes no other command.
+        send(Report::Kind::gone);
+        ::_exit(0);
     }
   }
 
@@ -285,30 +314,40 @@ Result<> hand_over(const Warden& waiting, const Exec& exec, const ChildEnds& end
   return {};
 }
 
-[[noreturn]] void await_command(rlimit open_files, Place place) {
+// The next command. An order that came too late for the one before is passed over.
+Result<Exec> take_command() {
+  // Pages of it that no packet reaches are never made.
+  static std::array<char, packet_bytes_max> packet;
   pollfd wanted{channel_fd, POLLIN, 0};
-  while (::poll(&wanted, 1, -1) < 0) {
-  }
-  std::string packet(packet_bytes_max, '\0');
   std::vector<Fd> passed;
-  const ssize_t got = receive_with(channel_fd, packet, passed, 0);
-  if (got <= 0 || passed.size() < 3) ::_exit(0);  // the keeper needs it no longer
-  packet.resize(static_cast<std::size_t>(got));
+  ssize_t got = 0;
+  do {
+    while (::poll(&wanted, 1, -1) < 0) {
+    }
+    got = receive_with(channel_fd, packet, passed, 0);
+    if (got <= 0) ::_exit(0);  // the keeper needs it no longer
+  } while (passed.size() < 3);
+  FrameReader reader;
   if (passed.size() > 3) {
     ::lseek(passed[3].get(), 0, SEEK_SET);
-    Result<std::string> file = read_fd(passed[3].get(), limits::exec_frame_bytes + 16, "a command");
-    if (!file) ::_exit(1);
-    packet = *std::move(file);
+    BERTH_TRY(const std::string file,
+              read_fd(passed[3].get(), limits::exec_frame_bytes + 16, "a command"));
+    reader.feed(file);
+  } else {
+    reader.feed({packet.data(), static_cast<std::size_t>(got)});
   }
   for (std::size_t i = 0; i < 3; ++i) ::dup2(passed[i].get(), static_cast<int>(i));
-  passed.clear();
-  FrameReader reader;
-  reader.feed(packet);
-  const Result<std::optional<Frame>> frame = reader.next();
-  if (!frame || !*frame) ::_exit(1);
-  const Result<Exec> exec = decode<Exec>(**frame);
-  if (!exec) ::_exit(1);
-  Watch{*exec, place}.run(open_files);
+  BERTH_TRY(const std::optional<Frame> frame, reader.next());
+  if (!frame) return fail(Errc::keeper_protocol, "a command came without its end");
+  return decode<Exec>(*frame);
+}
+
+[[noreturn]] void serve_commands(rlimit open_files, Place place) {
+  while (true) {
+    const Result<Exec> exec = take_command();
+    if (!exec) ::_exit(1);
+    Watch{*exec, place}.run(open_files);
+  }
 }
 
 }  // namespace
@@ -338,12 +377,14 @@ void run_waiting_warden(Fd channel, rlimit open_files) {
   become_warden(begun, null, null, null);
   const Report here{.kind = Report::Kind::waiting};
   ::send(channel_fd, &here, sizeof here, MSG_NOSIGNAL);
-  await_command(open_files, Place::inside);
+  serve_commands(open_files, Place::inside);
 }
 
 void Wardens::confine(sandbox::Cell& cell) {
-  dismiss_spare();
+  idle_.clear();
   cell_ = &cell;
+  // A sandbox is made to run something: its first warden is on its way together with the answer.
+  if (Result<Warden> first = start_inside()) idle_.push_back(*std::move(first));
 }
 
 Result<Warden> Wardens::start_inside() const {
@@ -372,9 +413,10 @@ Result<Fd> Wardens::open_terminal() const {
 
 Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
   ++started_;
-  if (spare_.channel) {
-    Warden spare = std::exchange(spare_, {});
-    if (hand_over(spare, exec, ends)) return spare;
+  while (!idle_.empty()) {
+    Warden idle = std::move(idle_.back());
+    idle_.pop_back();
+    if (hand_over(idle, exec, ends)) return idle;
   }
   if (cell_ != nullptr) {
     BERTH_TRY(Warden inside, start_inside());
@@ -388,27 +430,25 @@ Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
   if (pid == 0) {
     become_warden(made, ends.in.get(), ends.out.get(), ends.err.get());
     Watch{exec, Place::outside}.run(open_files_);
+    serve_commands(open_files_, Place::outside);
   }
   return Warden{.pid = pid, .channel = std::move(made.ours)};
 }
 
-void Wardens::prepare() {
+void Wardens::take_back(Warden warden) {
   constexpr int a_habit = 2;
-  if (spare_.channel || started_ < a_habit) return;
-  if (cell_ != nullptr) {
-    if (Result<Warden> inside = start_inside()) spare_ = *std::move(inside);
-    return;
-  }
-  Result<Beginning> made = begin();
-  if (!made) return;  // the next command is started without
-  const int null = made->null.get();
-  const pid_t pid = ::fork();
-  if (pid < 0) return;
-  if (pid == 0) {
-    become_warden(*made, null, null, null);
-    await_command(open_files_, Place::outside);
-  }
-  spare_ = {.pid = pid, .channel = std::move(made->ours)};
+  constexpr std::size_t idle_max = 2;
+  if (retired_ || started_ < a_habit || idle_.size() >= idle_max) return;
+  idle_.push_back(std::move(warden));
+}
+
+void Wardens::retire() {
+  retired_ = true;
+  idle_.clear();
+}
+
+bool Wardens::has_idle(pid_t pid) const {
+  return std::ranges::any_of(idle_, [pid](const Warden& idle) { return idle.pid == pid; });
 }
 
 }  // namespace berth::keeper

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <vector>
 
 // Every exec has a warden: a fork of the keeper that is the parent of the command and the subreaper
 // of all it leaves behind. So it is always known to which exec a process belongs, killing may block
@@ -26,6 +27,16 @@ struct Order {
   std::int32_t number = 0;  // of the signal
 };
 
+// Of all that was waited for below a warden, for one command.
+struct TreeUsage {
+  std::uint64_t user_us = 0;
+  std::uint64_t system_us = 0;
+  std::uint64_t resident_bytes_max = 0;
+  std::uint64_t major_faults = 0;
+  std::uint64_t blocks_in = 0;
+  std::uint64_t blocks_out = 0;
+};
+
 // From a warden to the keeper, one packet each.
 struct Report {
   // One inside a sandbox starts with `waiting`, so that the keeper knows which process it is before
@@ -38,7 +49,8 @@ struct Report {
   std::uint8_t command_exists = 0;  // where the warden looks, when it could not be executed
   std::int32_t status = 0;          // as waitpid gives it, of the command
   std::int64_t ended_us = 0;
-  rusage usage = {};              // of all that was waited for below the warden
+  std::uint64_t cpu_us_before = 0;  // what the warden and former commands had used at the start
+  TreeUsage usage = {};
   std::uint32_t left_behind = 0;  // what could not be killed
 };
 
@@ -62,8 +74,9 @@ ssize_t receive_report(Warden& from, Report& report);
 // It is inside a sandbox, where it has no state folder to write to.
 [[noreturn]] void run_waiting_warden(Fd channel, rlimit open_files);
 
-// The wardens of one keeper. A keeper that is asked a second time will be asked again, so from then
-// on a spare one waits for the next command, which need not wait for a fork.
+// The wardens of one keeper. One whose tree is gone knows nothing of it any more and may watch the
+// next command, which then need not wait for a fork. A keeper that is asked a second time will be
+// asked again: from then on it keeps some of them.
 class Wardens {
  public:
   // The open-file limit is what a command gets; the keeper raises its own.
@@ -73,22 +86,24 @@ class Wardens {
   void confine(sandbox::Cell& cell);
 
   Result<Warden> start(const Exec& exec, ChildEnds ends);
+  // One that has said that its tree is gone, or was never there.
+  void take_back(Warden warden);
   // The master of a new terminal, where the wardens are.
   Result<Fd> open_terminal() const;
   // Processes of the sandbox that were killed for want of memory since the last question.
   std::uint64_t new_oom_kills() const;
-  // Makes the spare warden where one is due; called when nobody waits.
-  void prepare();
-  void dismiss_spare() { spare_ = {}; }
-  bool is_spare(pid_t pid) const { return spare_.channel && spare_.pid == pid; }
+  // Lets go of those that wait, and keeps none from now on.
+  void retire();
+  bool has_idle(pid_t pid) const;
 
  private:
   Result<Warden> start_inside() const;
 
   sandbox::Cell* cell_ = nullptr;
   rlimit open_files_;
-  Warden spare_;
+  std::vector<Warden> idle_;
   int started_ = 0;
+  bool retired_ = false;
 };
 
 }  // namespace berth::keeper

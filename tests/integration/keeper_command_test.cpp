@@ -282,6 +282,39 @@ TEST_F(KeeperCommand, ItsResourcesAreCounted) {
   EXPECT_GT(ended.resident_bytes_max, 100'000U);
 }
 
+TEST_F(KeeperCommand, IsNotCountedWhatFormerCommandsUsed) {
+  run(command({"true"}));
+  const Ended large = run(shell("x=$(head -c 50000000 /dev/zero | tr '\\0' a); : ${#x}"));
+  EXPECT_GT(large.resident_bytes_max, 50'000'000U);
+  const Ended small = run(command({"true"}));
+  EXPECT_LT(small.resident_bytes_max, 20'000'000U);
+  EXPECT_LT(small.user_us + small.system_us, large.user_us + large.system_us);
+}
+
+TEST_F(KeeperCommand, SeesNothingOfTheOneBeforeIt) {
+  for (int i = 0; i < 3; ++i) {
+    Exec exec = shell("ulimit -n; pwd; echo ${LEFT-none}; umask; ls /proc/self/fd; kill -0 -$$");
+    const std::string said = "/\nnone\n0022\n0\n1\n2\n3\n";
+    exec.cwd = "/";
+    EXPECT_EQ(run(exec).code, 0);
+    const std::string out = output_of(exec.exec_id).out;
+    EXPECT_TRUE(out.ends_with(said)) << out;
+    Exec other = shell("LEFT=1; export LEFT; umask 0; ulimit -n 100; exec 9</dev/null; kill -9 $$");
+    EXPECT_EQ(run(other).signal, SIGKILL);
+  }
+}
+
+TEST_F(KeeperCommand, IsNotTouchedByOrdersThatCameTooLateForTheOneBeforeIt) {
+  for (int i = 0; i < 5; ++i) {
+    const Exec exec = shell("sleep 100 & exec sleep 100");
+    ASSERT_TRUE(client().exec(exec));
+    const auto cancelled = client().cancel(exec.exec_id, 0ms);
+    ASSERT_TRUE(cancelled);
+    EXPECT_EQ(cancelled->outcome, Outcome::stopped);
+    EXPECT_EQ(run(shell("exit 3")).code, 3);
+  }
+}
+
 TEST_F(KeeperCommand, ItsTreeIsCountedWhileItRuns) {
   const Exec exec = shell("sleep 100 & sleep 100 & echo ready; wait");
   ASSERT_TRUE(client().exec(exec));
