@@ -148,9 +148,18 @@ class Sandboxes {
     void run(Words argv, keeper::Leftovers leftovers = keeper::Leftovers::kill) {
       keeper::Exec exec = command_of("x" + std::to_string(++execs_), std::move(argv));
       exec.leftovers = leftovers;
-      const keeper::Ended ended = must(client_.run(exec));
-      if (ended.outcome != keeper::Outcome::exited || ended.code != 0)
-        give_up("a command in a sandbox did not succeed");
+      check(must(client_.run(exec)));
+    }
+    // All in one go, as whoever wants one command in a sandbox asks for it.
+    keeper::Confined confine_and_run_true() {
+      const keeper::Exec exec = command_of("x" + std::to_string(++execs_), {"/bin/true"});
+      const std::uint64_t confined = client_.send(keeper::Confine{.plan = usual_plan()});
+      const std::uint64_t started = client_.send(exec);
+      const std::uint64_t ended = client_.send(keeper::Wait{.exec_id = exec.exec_id});
+      keeper::Confined how = must(client_.answer_to<keeper::Confined>(confined));
+      must(client_.answer_to<keeper::Started>(started));
+      check(must(client_.answer_to<keeper::Ended>(ended)));
+      return how;
     }
     // When this returns nothing of the sandbox is left; its keeper is about to exit.
     void end() { must(client_.stop(0ms)); }
@@ -168,24 +177,38 @@ class Sandboxes {
     keeper::KeeperClient& client() { return client_; }
 
    private:
+    static void check(const keeper::Ended& ended) {
+      if (ended.outcome != keeper::Outcome::exited || ended.code != 0)
+        give_up("a command in a sandbox did not succeed");
+    }
+
     std::string folder_;
     keeper::KeeperClient client_;
     int execs_ = 0;
   };
 
   One start() {
-    const std::string folder = folder_ + "/" + fresh_number();
-    One one{folder, must(nursery_.start_keeper(folder))};
-    const keeper::Confined confined = must(one.client().confine(usual_plan()));
-    for (const keeper::Missing& missing : confined.missing) note(missing);
+    One one = ask();
+    note(must(one.client().confine(usual_plan())));
+    return one;
+  }
+  One start_and_run_true() {
+    One one = ask();
+    note(one.confine_and_run_true());
     return one;
   }
 
  private:
+  One ask() {
+    const std::string folder = folder_ + "/" + fresh_number();
+    return {folder, must(nursery_.start_keeper(folder))};
+  }
   // Less isolation costs less: the numbers are worth nothing without this.
-  void note(const keeper::Missing& missing) {
-    if (noted_.exchange(true)) return;
-    std::fprintf(stderr, "missing: %s: %s\n", missing.feature.c_str(), missing.reason.c_str());
+  void note(const keeper::Confined& confined) {
+    for (const keeper::Missing& missing : confined.missing) {
+      if (noted_.exchange(true)) return;
+      std::fprintf(stderr, "missing: %s: %s\n", missing.feature.c_str(), missing.reason.c_str());
+    }
   }
 
   keeper::Nursery nursery_;
@@ -208,10 +231,7 @@ struct Times {
 
 void time_start(Sandboxes& sandboxes, Times& times) {
   std::optional<Sandboxes::One> one;
-  const double to_exit = microseconds([&] {
-    one = sandboxes.start();
-    one->run_true();
-  });
+  const double to_exit = microseconds([&] { one = sandboxes.start_and_run_true(); });
   times.add("cold", to_exit);
   times.add("cold-and-end", to_exit + microseconds([&] { one->end(); }));
   one->reap();
@@ -266,9 +286,7 @@ double starts_a_second(int ways, std::chrono::seconds length, const std::functio
 void compare_crowds(Sandboxes& sandboxes, int ways, std::chrono::seconds length) {
   const std::vector<Command> commands = read_commands();
   const auto ours = [&] {
-    Sandboxes::One one = sandboxes.start();
-    one.run_true();
-    one.end();  // nobody waits for an exit
+    sandboxes.start_and_run_true().end();  // nobody waits for an exit
   };
   Times rates;
   for (int round = 0; round < 3; ++round) {
