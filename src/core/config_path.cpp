@@ -34,17 +34,6 @@ auto change(bj::object& config, Change apply) {
   return answer;
 }
 
-bool erase_step(bj::value& root, const std::vector<std::string>& steps) {
-  bj::value* const holder = holder_of(root, steps);
-  if (holder == nullptr) return false;
-  if (bj::object* const object = holder->if_object()) {
-    object->erase(steps.back());
-    return object->empty();
-  }
-  if (bj::value* const element = element_of(*holder, steps.back())) *element = nullptr;
-  return false;
-}
-
 }  // namespace
 
 ConfigPath ConfigPath::parse(std::string_view text) {
@@ -123,10 +112,15 @@ bool set_at(bj::object& config, const ConfigPath& path, bj::value value) {
 }
 
 void erase_at(bj::object& config, const ConfigPath& path) {
-  std::vector<std::string> steps = path.steps();
-  if (steps.empty()) return;
+  if (path.steps().empty()) return;
   change(config, [&](bj::value& root) {
-    while (erase_step(root, steps) && steps.size() > 1) steps.pop_back();
+    bj::value* const holder = holder_of(root, path.steps());
+    if (holder == nullptr) return false;
+    if (bj::object* const object = holder->if_object()) {
+      object->erase(path.steps().back());
+    } else if (bj::value* const element = element_of(*holder, path.steps().back())) {
+      *element = nullptr;
+    }
     return true;
   });
 }

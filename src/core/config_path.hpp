@@ -31,8 +31,8 @@ const bj::value* find_at(const bj::object& config, const ConfigPath& path);
 // Replaces what stands there, or adds the last name to the object before it. False, and nothing
 // changed, where there is nothing to put it into.
 bool set_at(bj::object& config, const ConfigPath& path, bj::value value);
-// Removes what stands there, and objects that are empty for want of it. An element of an array
-// becomes null, because the others keep their numbers.
+// Removes what stands there. An element of an array becomes null, because the others keep their
+// numbers.
 void erase_at(bj::object& config, const ConfigPath& path);
 
 }  // namespace berth::core

@@ -176,7 +176,9 @@ TEST(ConfigPath, spellsEveryPlaceInOneWay) {
   EXPECT_FALSE(set_at(config, ConfigPath{{"none", "x"}}, 2));
   EXPECT_EQ(*find_at(config, ConfigPath{{"a.b", "0", "x"}}), 2);
   erase_at(config, ConfigPath{{"only", "inner"}});
-  EXPECT_FALSE(config.contains("only"));
+  erase_at(config, ConfigPath{{"a.b", "0"}});
+  erase_at(config, ConfigPath{{"none", "x"}});
+  EXPECT_EQ(config, object(R"({"a.b": [null], "only": {}})"));
 }
 
 }  // namespace

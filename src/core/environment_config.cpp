@@ -1,5 +1,6 @@
 #include "core/environment_config.hpp"
 
+#include "core/config_path.hpp"
 #include "core/linux_config.hpp"
 
 #include <charconv>
@@ -288,8 +289,18 @@ Result<ConfigForStore> normalize_for_store(DriverKind driver, const bj::object& 
 }
 
 void set_secret_ref(ConfigForStore& config, const std::string& path, const SecretRef& ref) {
-  config.config[path] = to_json(ref);
+  const bool bare = config.shape == RefShape::bare_id;
+  set_at(config.config, ConfigPath::parse(path),
+         bare ? bj::value(ref.secret_id.str()) : bj::value(to_json(ref)));
   config.refs.push_back({path, ref});
+}
+
+ConfigForStore ConfigForStore::clone() const {
+  ConfigForStore copy{.config = config, .refs = refs, .values = {}, .shape = shape};
+  for (const BoundValue& bound : values) {
+    copy.values.push_back({bound.path, Secret{bound.value.reveal()}});
+  }
+  return copy;
 }
 
 bj::object config_after_patch(DriverKind current, const bj::object& stored,

@@ -8,12 +8,21 @@
 // The rules of each driver's config: what is accepted, what is stored.
 namespace berth::core {
 
+// How a stored config names a secret.
+enum class RefShape {
+  reference,  // {"type": "secret_ref", ...}
+  bare_id,    // the id alone, where a schema says that it is one
+};
+
 // A config on its way into the store.
 struct ConfigForStore {
   bj::object config;           // in the stored shape: secret ids, never values
   std::vector<BoundRef> refs;  // secrets that the config names
   std::vector<BoundValue>
       values;  // values that must become secrets; then set_secret_ref() puts their ids in
+  RefShape shape = RefShape::reference;
+
+  ConfigForStore clone() const;
 };
 
 struct SshConfig {

@@ -45,9 +45,8 @@ std::vector<DriverKind> drivers_for(AdapterType adapter) {
     case AdapterType::claude_local:
     case AdapterType::codex_local: break;
   }
-  // Every adapter of ours builds an argv, and every driver of ours runs one. `plugin` joins when
-  // plugins do.
-  return {DriverKind::local, DriverKind::ssh, DriverKind::sandbox};
+  // Every adapter of ours builds an argv, and every driver of ours runs one.
+  return {DriverKind::local, DriverKind::ssh, DriverKind::sandbox, DriverKind::plugin};
 }
 
 Result<> check_selection(const Environment& environment, const std::vector<DriverKind>& allowed,

@@ -26,7 +26,8 @@ Environment sandbox(const char* provider) {
   return environment(DriverKind::sandbox, {{"provider", provider}});
 }
 
-const std::vector<DriverKind> usual{DriverKind::local, DriverKind::ssh, DriverKind::sandbox};
+const std::vector<DriverKind> usual{DriverKind::local, DriverKind::ssh, DriverKind::sandbox,
+                                    DriverKind::plugin};
 const std::vector<ProviderFacts> providers{{.key = "fake", .runs_work = false},
                                            {.key = "linux", .runs_work = true},
                                            {.key = "e2b", .runs_work = true},
@@ -44,13 +45,13 @@ TEST(Selection, AcceptsExactlyTheAllowedDrivers) {
 }
 
 TEST(Selection, NamesTheDriverAndThoseThatAreAllowed) {
-  const Result<> done = check_selection(environment(DriverKind::plugin), usual, providers);
+  const std::vector<DriverKind> some{DriverKind::local, DriverKind::ssh};
+  const Result<> done = check_selection(environment(DriverKind::plugin), some, providers);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Errc::unprocessable);
   EXPECT_EQ(done.error().message,
-            "Environment driver \"plugin\" is not allowed here. Allowed drivers: local, ssh, "
-            "sandbox");
-  EXPECT_EQ(done.error().facts, (Facts{{"allowedDrivers", {"local", "ssh", "sandbox"}}}));
+            "Environment driver \"plugin\" is not allowed here. Allowed drivers: local, ssh");
+  EXPECT_EQ(done.error().facts, (Facts{{"allowedDrivers", {"local", "ssh"}}}));
 }
 
 TEST(Selection, RefusesAnArchivedEnvironmentBeforeAllElse) {
@@ -88,18 +89,19 @@ TEST(Selection, NamesTheProviderAndThoseThatRunWork) {
   EXPECT_TRUE(check_selection(sandbox("e2b"), usual, providers));
 }
 
-TEST(Fit, EveryAdapterRunsThroughLocalSshAndSandbox) {
+TEST(Fit, EveryAdapterRunsThroughEveryDriver) {
   for (const AdapterType adapter : all<AdapterType>()) {
     EXPECT_EQ(drivers_for(adapter), usual) << name_of(adapter);
     EXPECT_TRUE(check_fit(adapter, environment(DriverKind::local), providers));
     EXPECT_TRUE(check_fit(adapter, environment(DriverKind::ssh), providers));
     EXPECT_TRUE(check_fit(adapter, sandbox("linux"), providers));
+    EXPECT_TRUE(check_fit(adapter, environment(DriverKind::plugin), providers));
   }
 }
 
 TEST(Fit, HasACodeOfItsOwnAndTheSameReason) {
   for (const AdapterType adapter : all<AdapterType>()) {
-    for (const Environment& place : {environment(DriverKind::plugin), sandbox("fake")}) {
+    for (const Environment& place : {sandbox("nobody's"), sandbox("fake")}) {
       const Result<> fits = check_fit(adapter, place, providers);
       ASSERT_FALSE(fits);
       EXPECT_EQ(fits.error().code, Errc::unsupported_adapter_environment);

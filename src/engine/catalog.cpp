@@ -1,5 +1,6 @@
 #include "engine/catalog.hpp"
 
+#include "core/environment_config.hpp"
 #include "core/linux_config.hpp"
 
 namespace berth::engine {
@@ -44,17 +45,47 @@ void Catalog::add(std::string key, ProviderCapability provider) {
   providers_.insert_or_assign(std::move(key), std::move(provider));
 }
 
+void Catalog::set_plugins(FromPlugins plugins) {
+  const std::lock_guard lock{mutex_};
+  plugins_ = std::move(plugins);
+}
+
+std::optional<PinnedPlugin> Catalog::plugin_for(core::DriverKind driver,
+                                                const bj::object& config) const {
+  const std::lock_guard lock{mutex_};
+  if (driver == core::DriverKind::plugin) {
+    const bj::value* const key = config.if_contains("pluginKey");
+    if (key == nullptr || !key->is_string()) return std::nullopt;
+    const auto found = plugins_.plugins.find(std::string{key->get_string()});
+    return found != plugins_.plugins.end() ? std::optional{found->second} : std::nullopt;
+  }
+  if (driver != core::DriverKind::sandbox) return std::nullopt;
+  const std::string key = core::provider_of(config);
+  if (providers_.contains(key)) return std::nullopt;
+  const auto found = plugins_.providers.find(key);
+  return found != plugins_.providers.end() ? std::optional{found->second.plugin} : std::nullopt;
+}
+
+std::map<std::string, ProviderCapability> Catalog::all_providers() const {
+  std::map<std::string, ProviderCapability> out = providers_;
+  const std::lock_guard lock{mutex_};
+  for (const auto& [key, provider] : plugins_.providers) out.emplace(key, provider.capability);
+  return out;
+}
+
 std::vector<core::ProviderFacts> Catalog::facts() const {
   std::vector<core::ProviderFacts> out;
-  for (const auto& [key, provider] : providers_)
+  for (const auto& [key, provider] : all_providers())
     out.push_back({key, provider.supports_run_execution});
   return out;
 }
 
 Capabilities Catalog::capabilities() const {
   Capabilities out;
+  const std::map<std::string, ProviderCapability> providers = all_providers();
   for (const core::DriverKind driver : all<core::DriverKind>()) {
-    out.drivers.emplace(name_of(driver), to_support(driver != core::DriverKind::plugin));
+    out.drivers.emplace(name_of(driver), to_support(driver != core::DriverKind::plugin ||
+                                                    providers.size() > providers_.size()));
   }
   for (const core::AdapterType adapter : all<core::AdapterType>()) {
     AdapterSupport support{.adapter_type = adapter, .drivers = {}, .sandbox_providers = {}};
@@ -63,12 +94,12 @@ Capabilities Catalog::capabilities() const {
       const bool fits = std::ranges::find(fitting, driver) != fitting.end();
       support.drivers.emplace(name_of(driver), to_support(fits));
     }
-    for (const auto& [key, provider] : providers_) {
+    for (const auto& [key, provider] : providers) {
       support.sandbox_providers.emplace(key, to_support(provider.supports_run_execution));
     }
     out.adapters.push_back(std::move(support));
   }
-  out.sandbox_providers = providers_;
+  out.sandbox_providers = providers;
   return out;
 }
 

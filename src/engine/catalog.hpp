@@ -2,9 +2,11 @@
 
 #include "base/json.hpp"
 #include "core/enums.hpp"
+#include "core/ids.hpp"
 #include "core/placement.hpp"
 
 #include <map>
+#include <mutex>
 
 namespace berth::engine {
 
@@ -27,13 +29,14 @@ struct ProviderCapability {
   std::string source;  // "builtin" or "plugin"
   std::optional<std::string> plugin_key;
   std::optional<bj::object> config_schema;
+  std::optional<std::string> plugin_id;
 };
 BOOST_DESCRIBE_STRUCT(ProviderCapability, (),
                       (status, supports_saved_probe, supports_unsaved_probe, supports_run_execution,
                        supports_reusable_leases, supports_interactive_setup,
                        interactive_setup_connection_types, supports_template_capture,
                        supports_template_delete, supports_login_pty, display_name, description,
-                       source, plugin_key, config_schema))
+                       source, plugin_key, config_schema, plugin_id))
 
 struct AdapterSupport {
   core::AdapterType adapter_type = core::AdapterType::process;
@@ -49,10 +52,26 @@ struct Capabilities {
 };
 BOOST_DESCRIBE_STRUCT(Capabilities, (), (adapters, drivers, sandbox_providers))
 
+// Which plugin, of which version, a sandbox is made by.
+struct PinnedPlugin {
+  core::PluginId id;
+  std::string version;
+};
+
 // The sandbox providers that this server knows. The API, the selection guards and the config rules
-// all ask here, so that what is offered and what is accepted cannot differ.
+// all ask here, so that what is offered and what is accepted cannot differ. Any thread.
 class Catalog {
  public:
+  struct PluginProvider {
+    ProviderCapability capability;
+    PinnedPlugin plugin;
+  };
+  // What the plugins of today bring.
+  struct FromPlugins {
+    std::map<std::string, PluginProvider> providers;  // by provider key
+    std::map<std::string, PinnedPlugin> plugins;      // by plugin key
+  };
+
   // Starts with the built-in `fake`, which is for probes only, and with `linux` as a provider that
   // this machine is not known to support.
   Catalog();
@@ -60,13 +79,23 @@ class Catalog {
   void linux_works();
 
   void add(std::string key, ProviderCapability provider);
+  void set_plugins(FromPlugins plugins);
+  // The plugin that an environment of this config is served by; nothing when it needs none, or when
+  // none has it.
+  std::optional<PinnedPlugin> plugin_for(core::DriverKind driver, const bj::object& config) const;
   std::vector<core::ProviderFacts> facts() const;
   // Whether new companies get a sandbox of this machine beside their Local environment.
   bool makes_sandboxes() const;
   Capabilities capabilities() const;
 
  private:
+  // With those of plugins, behind which a built-in one of the same key stands back for nobody.
+  std::map<std::string, ProviderCapability> all_providers() const;
+
   std::map<std::string, ProviderCapability> providers_;
+  // Plugins come and go on the loop while transactions of other threads ask.
+  mutable std::mutex mutex_;
+  FromPlugins plugins_;
 };
 
 }  // namespace berth::engine

@@ -8,6 +8,8 @@
 #include "engine/lease_files.hpp"
 #include "engine/leases.hpp"
 #include "engine/node_life.hpp"
+#include "engine/plugin_configs.hpp"
+#include "engine/plugins.hpp"
 #include "engine/run_tokens.hpp"
 #include "engine/runs.hpp"
 #include "engine/secrets.hpp"
@@ -26,6 +28,7 @@ struct Workplace {
   std::set<core::NodeId> former = {};  // the nodes that its home had before
   WorkOptions options = {};
   asio::any_io_executor executor;
+  PluginPlace* plugins = nullptr;  // absent: a server without plugins
 };
 
 // All use cases over one set of means. Pinned: the parts refer to each other.
@@ -33,9 +36,10 @@ class Engine {
  public:
   Engine(Means means_given, const Workplace& place)
       : means(means_given),
+        plugin_configs(place.plugins),
         node(means, place.node, std::chrono::milliseconds{place.options.silence_ms},
              place.executor),
-        lease_work(means, place.drivers, secrets, place.node.id),
+        lease_work(means, place.drivers, secrets, catalog, place.node.id),
         workshop({.means = means,
                   .leases = lease_work,
                   .logs = place.logs,
@@ -45,7 +49,8 @@ class Engine {
                   .executor = place.executor},
                  catalog, place.former),
         sweeper(means, lease_work, workshop, place.executor),
-        runs(means, catalog, place.logs, workshop) {}
+        runs(means, catalog, place.logs, workshop),
+        plugins(means, catalog, place.plugins, place.node.id, place.former) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -56,7 +61,8 @@ class Engine {
   Catalog catalog;
   Companies companies{means, catalog};
   Agents agents{means, catalog};
-  Environments environments{means, catalog};
+  PluginConfigs plugin_configs;
+  Environments environments{means, catalog, plugin_configs};
   Secrets secrets{means};
   Tokens tokens{means};
   Settings settings{means};
@@ -67,9 +73,10 @@ class Engine {
   Workshop workshop;
   Sweeper sweeper;
   Runs runs;
-  Leases leases{means, lease_work};
+  Leases leases{means, lease_work, plugin_configs};
   LeaseFiles lease_files{means, lease_work};
   RunSecrets run_secrets{means, secrets, workshop, node.id()};
+  Plugins plugins;
 };
 
 }  // namespace berth::engine

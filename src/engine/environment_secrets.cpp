@@ -1,5 +1,7 @@
 #include "engine/environment_secrets.hpp"
 
+#include "core/provider_config.hpp"
+#include "core/redaction.hpp"
 #include "engine/journal.hpp"
 #include "store/secrets.hpp"
 
@@ -79,6 +81,36 @@ Result<> bind_refs(store::Session& session, const Means& means, const core::Comp
                                   .path_prefix = env ? "env." : "",
                                   .except_prefix = env ? "" : "env."},
                                  bindings);
+}
+
+Result<bj::object> spelled_out(store::Session& session, const core::EnvironmentId& environment,
+                               bj::object config) {
+  BERTH_TRY(const auto bindings,
+            store::bindings_of_target(session, core::SecretTarget::environment, environment.str()));
+  std::vector<core::BoundRef> refs;
+  for (const core::SecretBinding& binding : bindings) {
+    refs.push_back({binding.config_path,
+                    {.secret_id = binding.secret_id, .version = binding.version_selector}});
+  }
+  return core::spell_out_refs(std::move(config), refs);
+}
+
+std::string without_secrets(std::string_view text, const std::map<std::string, Secret>& secrets) {
+  std::vector<Secret> values;
+  for (const auto& [path, value] : secrets) values.emplace_back(value.reveal());
+  const core::RedactionSet set{values};
+  if (set.empty()) return std::string{text};
+  core::Redactor redactor{set};
+  std::string out = redactor.push(text);
+  out += redactor.flush();
+  return out;
+}
+
+Error without_secrets(Error error, const std::map<std::string, Secret>& secrets) {
+  if (secrets.empty()) return error;
+  error.message = without_secrets(error.message, secrets);
+  for (Issue& issue : error.issues) issue.message = without_secrets(issue.message, secrets);
+  return error;
 }
 
 Result<> drop_unused_owned(store::Session& session, Means& means, const core::Call& call,

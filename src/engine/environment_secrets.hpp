@@ -5,6 +5,8 @@
 #include "engine/means.hpp"
 #include "engine/secrets.hpp"
 
+#include <map>
+
 // The secrets of an environment: those its config names, and those that were made for its fields.
 namespace berth::engine {
 
@@ -21,6 +23,16 @@ enum class BindingPart { config, env_vars };
 Result<> bind_refs(store::Session& session, const Means& means, const core::CompanyId& company,
                    core::SecretTarget target, const std::string& target_id, BindingPart part,
                    const std::vector<core::BoundRef>& refs);
+
+// The config as a lease keeps it: with each reference to a secret spelled out, so that neither the
+// environment nor the schema of a plugin is asked where they are.
+Result<bj::object> spelled_out(store::Session& session, const core::EnvironmentId& environment,
+                               bj::object config);
+
+// What a place says of itself, on its way to a row, a report or a caller: no secret of the lease is
+// in it.
+std::string without_secrets(std::string_view text, const std::map<std::string, Secret>& secrets);
+Error without_secrets(Error error, const std::map<std::string, Secret>& secrets);
 
 // Removes the secrets that were made for this environment and that nothing names any more. One that
 // somebody else has bound meanwhile is kept and owned by nobody; one that an unfinished lease was

@@ -89,11 +89,6 @@ bj::object update_details(const UpdateEnvironment& change, const core::Environme
 }  // namespace
 
 Result<> Environments::check_provider(core::DriverKind driver, const bj::object& config) const {
-  if (driver == core::DriverKind::plugin) {
-    const std::string key{config.at("pluginKey").as_string()};
-    return fail(Errc::provider_unavailable, "Plugin \"" + key + "\" is not installed.",
-                "install the plugin first");
-  }
   if (driver != core::DriverKind::sandbox) return {};
   const std::string key = core::provider_of(config);
   if (const bj::value* rules = config.if_contains("egress"); rules != nullptr && key == "linux") {
@@ -107,6 +102,42 @@ Result<> Environments::check_provider(core::DriverKind driver, const bj::object&
       Errc::provider_unavailable,
       "Sandbox provider \"" + key + "\" is not installed or its plugin worker is not running.",
       "install its plugin, or choose a provider from the capabilities of the company");
+}
+
+Result<core::ConfigForStore> Environments::config_for(core::DriverKind driver,
+                                                      const bj::object& source,
+                                                      const std::optional<Judged>& judged) const {
+  if (judged) return judged->config.clone();
+  if (PluginConfigs::concerns(driver, source)) {
+    return fail(Errc::conflict, "The environment changed while its config was judged",
+                "repeat the change");
+  }
+  BERTH_TRY(core::ConfigForStore config, core::normalize_for_store(driver, source));
+  BERTH_DO(check_provider(driver, config.config));
+  return config;
+}
+
+Task<std::optional<Environments::Judged>> Environments::judge(const CreateEnvironment& wanted) {
+  const bj::object config = wanted.config.value_or(bj::object{});
+  if (!PluginConfigs::concerns(wanted.driver, config)) co_return std::nullopt;
+  BERTH_CO_TRY(core::ConfigForStore prepared, co_await plugins_.prepare(wanted.driver, config));
+  co_return Judged{.config = std::move(prepared)};
+}
+
+Task<std::optional<Environments::Judged>> Environments::judge(const core::Call& call,
+                                                              const core::EnvironmentId& id,
+                                                              const UpdateEnvironment& change) {
+  if (!change.config.given && !change.driver.value) co_return std::nullopt;
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_environment(s, core::Reach::of(call.who), id);
+  }));
+  const core::DriverKind driver = change.driver.or_else(row.value.driver);
+  if (!change.config.given && driver == row.value.driver) co_return std::nullopt;
+  bj::object source = core::config_after_patch(row.value.driver, row.value.config,
+                                               change.driver.value, change.config.value);
+  if (!PluginConfigs::concerns(driver, source)) co_return std::nullopt;
+  BERTH_CO_TRY(core::ConfigForStore prepared, co_await plugins_.prepare(driver, std::move(source)));
+  co_return Judged{.config = std::move(prepared), .seen = row.version};
 }
 
 Task<core::Listing<EnvironmentView>> Environments::list(core::Call call, core::CompanyId company,
@@ -139,11 +170,10 @@ Task<core::Stored<EnvironmentView>> Environments::get(core::Call call, core::Env
 Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& session,
                                                            const core::Call& call,
                                                            const core::CompanyId& company,
-                                                           const CreateEnvironment& wanted) {
+                                                           const CreateEnvironment& wanted,
+                                                           const std::optional<Judged>& judged) {
   BERTH_DO(store::expect_company(session, core::Reach::of(call.who), company));
-  BERTH_TRY(auto config,
-            core::normalize_for_store(wanted.driver, wanted.config.value_or(bj::object{})));
-  BERTH_DO(check_provider(wanted.driver, config.config));
+  BERTH_TRY(auto config, config_for(wanted.driver, wanted.config.value_or(bj::object{}), judged));
   core::EnvVars vars;
   if (wanted.env_vars && !wanted.env_vars->empty()) {
     BERTH_TRY(const InstanceSettings settings, read_settings(session));
@@ -188,8 +218,9 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
 Task<core::Stored<EnvironmentView>> Environments::create(core::Call call, core::CompanyId company,
                                                          CreateEnvironment wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
+  BERTH_CO_TRY(const auto judged, co_await judge(wanted));
   BERTH_CO_TRY(auto made, co_await write_once(means_, call, [&](store::Session& s) {
-                 return insert(s, call, company, wanted);
+                 return insert(s, call, company, wanted, judged);
                }));
   means_.feed.changed(company);
   co_return made;
@@ -198,9 +229,15 @@ Task<core::Stored<EnvironmentView>> Environments::create(core::Call call, core::
 Result<core::Stored<EnvironmentView>> Environments::change(store::Session& session,
                                                            const core::Call& call,
                                                            const core::EnvironmentId& id,
-                                                           const UpdateEnvironment& change) {
+                                                           const UpdateEnvironment& change,
+                                                           const std::optional<Judged>& judged) {
   BERTH_TRY(auto row, store::find_environment(session, core::Reach::of(call.who), id));
   BERTH_DO(expect_version(call, row.version));
+  if (judged && judged->seen != row.version) {
+    return fail(Errc::conflict,
+                "Environment " + row.value.name + " changed while its config was judged",
+                "read it again and repeat the change");
+  }
   core::Environment& environment = row.value;
   const core::CompanyId company = environment.company_id;
   const bool moves =
@@ -225,8 +262,7 @@ Result<core::Stored<EnvironmentView>> Environments::change(store::Session& sessi
     const bj::object source = core::config_after_patch(environment.driver, environment.config,
                                                        change.driver.value, change.config.value);
     environment.driver = change.driver.or_else(environment.driver);
-    BERTH_TRY(config, core::normalize_for_store(environment.driver, source));
-    BERTH_DO(check_provider(environment.driver, config->config));
+    BERTH_TRY(config, config_for(environment.driver, source, judged));
     BERTH_DO(store_config_values(session, means_, call, environment, *config));
     environment.config = config->config;
   }
@@ -261,8 +297,10 @@ Task<core::Stored<EnvironmentView>> Environments::update(core::Call call, core::
   if (change.name.value) {
     BERTH_CO_TRY(change.name.value, checked_name(*change.name.value, "/name"));
   }
-  BERTH_CO_TRY(auto row, co_await means_.store.write(
-                             [&](store::Session& s) { return this->change(s, call, id, change); }));
+  BERTH_CO_TRY(const auto judged, co_await judge(call, id, change));
+  BERTH_CO_TRY(auto row, co_await means_.store.write([&](store::Session& s) {
+    return this->change(s, call, id, change, judged);
+  }));
   means_.feed.changed(row.value.company_id);
   co_return row;
 }

@@ -7,6 +7,7 @@
 #include "core/page.hpp"
 #include "engine/catalog.hpp"
 #include "engine/means.hpp"
+#include "engine/plugin_configs.hpp"
 #include "store/environments.hpp"
 
 namespace berth::engine {
@@ -100,7 +101,8 @@ BOOST_DESCRIBE_STRUCT(BlastRadius, (),
 
 class Environments {
  public:
-  Environments(Means& means, const Catalog& catalog) : means_(means), catalog_(catalog) {}
+  Environments(Means& means, const Catalog& catalog, const PluginConfigs& plugins)
+      : means_(means), catalog_(catalog), plugins_(plugins) {}
 
   Task<core::Listing<EnvironmentView>> list(core::Call call, core::CompanyId company,
                                             store::EnvironmentFilter filter,
@@ -121,16 +123,30 @@ class Environments {
   Task<core::Lease> lease(core::Call call, core::LeaseId id);
 
  private:
+  // A config that a plugin has judged, and the version of the row that it was judged for.
+  struct Judged {
+    core::ConfigForStore config;
+    std::int64_t seen = 0;
+  };
   Result<core::Stored<EnvironmentView>> insert(store::Session& session, const core::Call& call,
                                                const core::CompanyId& company,
-                                               const CreateEnvironment& wanted);
+                                               const CreateEnvironment& wanted,
+                                               const std::optional<Judged>& judged);
   Result<core::Stored<EnvironmentView>> change(store::Session& session, const core::Call& call,
                                                const core::EnvironmentId& id,
-                                               const UpdateEnvironment& change);
+                                               const UpdateEnvironment& change,
+                                               const std::optional<Judged>& judged);
+  // Nothing when no plugin has a say: a worker cannot be asked inside a transaction.
+  Task<std::optional<Judged>> judge(const CreateEnvironment& wanted);
+  Task<std::optional<Judged>> judge(const core::Call& call, const core::EnvironmentId& id,
+                                    const UpdateEnvironment& change);
+  Result<core::ConfigForStore> config_for(core::DriverKind driver, const bj::object& source,
+                                          const std::optional<Judged>& judged) const;
   Result<> check_provider(core::DriverKind driver, const bj::object& config) const;
 
   Means& means_;
   const Catalog& catalog_;
+  const PluginConfigs& plugins_;
 };
 
 }  // namespace berth::engine

@@ -4,6 +4,7 @@
 #include "engine/settings.hpp"
 #include "store/idempotency.hpp"
 #include "store/nodes.hpp"
+#include "store/plugins.hpp"
 #include "store/runs.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -21,6 +22,8 @@ constexpr std::int64_t batch = 500;  // small, so that other writers do not wait
 constexpr std::int64_t ms_per_hour = 3'600'000;
 // Long enough to look at after an incident.
 constexpr std::int64_t node_retention_ms = 7 * 24 * ms_per_hour;
+constexpr std::int64_t plugin_log_retention_ms = 7 * 24 * ms_per_hour;
+constexpr std::int64_t plugin_log_lines_max = 10'000;  // of each plugin
 
 Task<std::int64_t> forget_answers(Means& means) {
   co_return co_await means.store.write([&](store::Session& s) -> Result<std::int64_t> {
@@ -34,6 +37,13 @@ Task<std::int64_t> prune_nodes(Means& means) {
   const Time before = means.clock.now() + -node_retention_ms;
   co_return co_await means.store.write(
       [&](store::Session& s) { return store::prune_nodes(s, before, batch); });
+}
+
+Task<std::int64_t> prune_plugin_logs(Means& means) {
+  const Time before = means.clock.now() + -plugin_log_retention_ms;
+  co_return co_await means.store.write([&](store::Session& s) {
+    return store::prune_plugin_logs(s, before, plugin_log_lines_max, batch);
+  });
 }
 
 // A run is recorded before it has a log, so a log that is found has a run, or had one.
@@ -77,7 +87,7 @@ Task<> until_done(Means& means, Task<std::int64_t> (*chore)(Means&)) {
 Task<> keep_clean(Means& means, const RunLogs& logs, asio::any_io_executor executor) {
   asio::steady_timer timer{executor};
   while (true) {
-    for (const auto chore : {forget_answers, prune_nodes}) {
+    for (const auto chore : {forget_answers, prune_nodes, prune_plugin_logs}) {
       complain(co_await until_done(means, chore));
     }
     complain(co_await forget_logs(means, logs));

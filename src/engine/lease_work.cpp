@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "core/environment_config.hpp"
 #include "core/fingerprint.hpp"
+#include "core/provider_config.hpp"
 #include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
 #include "engine/node_life.hpp"
@@ -62,26 +63,20 @@ core::Call call_of(const LeaseRecord& lease) {
           .run_id = lease.heartbeat_run_id};
 }
 
-// The secrets that a stored config names, by their path.
-std::vector<core::BoundRef> refs_of(const bj::object& config) {
-  std::vector<core::BoundRef> out;
-  for (const auto& [key, value] : config) {
-    if (!value.is_object()) continue;
-    JsonIssues issues;
-    const std::string path{key};
-    if (auto ref = core::parse_secret_ref(value, JsonAt{}, issues)) out.push_back({path, *ref});
-  }
-  return out;
+// The plugin that a lease is pinned to, in the place where its provider looks for it.
+void pin(const core::Teardown& teardown, bj::object& metadata) {
+  if (teardown.plugin_id) metadata["pluginId"] = teardown.plugin_id->str();
 }
 
 Result<std::string> fingerprint_of(store::Session& session, const core::Environment& environment,
-                                   const std::optional<core::AgentId>& agent) {
+                                   const std::optional<core::AgentId>& agent,
+                                   const bj::object& spelled) {
   core::ReuseKey key{.company_id = environment.company_id,
                      .environment_id = environment.id,
                      .provider = core::provider_of(environment.config),
                      .config = environment.config,
                      .agent_id = agent};
-  for (const core::BoundRef& bound : refs_of(environment.config)) {
+  for (const core::BoundRef& bound : core::refs_in(spelled)) {
     BERTH_TRY(const auto secret,
               store::find_secret(session, core::Reach::only(environment.company_id),
                                  bound.ref.secret_id));
@@ -133,13 +128,16 @@ Result<drivers::Driver*> LeaseWork::driver(const LeaseRecord& lease) const {
 Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environment& environment,
                                    const std::optional<core::AgentId>& agent, LeaseRecord& lease) {
   const Time now = lease.created_at;
-  BERTH_TRY(std::string fingerprint, fingerprint_of(session, environment, agent));
+  BERTH_TRY(std::string fingerprint,
+            fingerprint_of(session, environment, agent, lease.teardown.config));
   if (is_reuse(lease.lease_policy)) {
     BERTH_TRY(auto idle, store::claim_idle_sandbox(
                              session, {lease.company_id, fingerprint, lease.id, node_}, now));
     if (idle) {
       lease.sandbox_id = idle->value.id;
       lease.provider_lease_id = idle->value.provider_lease_id;
+      lease.teardown.plugin_id = idle->value.plugin_id;
+      lease.teardown.plugin_version = idle->value.plugin_version;
       return {};
     }
   }
@@ -150,6 +148,8 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
                               .lease_id = lease.id,
                               .node_id = node_,
                               .provider = core::provider_of(environment.config),
+                              .plugin_id = lease.teardown.plugin_id,
+                              .plugin_version = lease.teardown.plugin_version,
                               .config = lease.teardown.config,
                               .fingerprint = std::move(fingerprint),
                               .last_used_at = now,
@@ -176,7 +176,11 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
   if (run) lease.heartbeat_run_id = run->id;
   lease.node_id = node_;
   lease.driver = environment.driver;
-  lease.teardown.config = environment.config;
+  BERTH_TRY(lease.teardown.config, spelled_out(session, environment.id, environment.config));
+  if (const auto plugin = catalog_.plugin_for(environment.driver, environment.config)) {
+    lease.teardown.plugin_id = plugin->id;
+    lease.teardown.plugin_version = plugin->version;
+  }
   if (environment.driver == core::DriverKind::sandbox) {
     // A provider that finds sandboxes again by their environment must not hand out a shared one.
     if (!run && environment.config.contains("reuseLease")) {
@@ -199,7 +203,8 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
                           .config = lease.teardown.config,
                           .provider_lease_id = lease.provider_lease_id,
                           .metadata = lease.metadata.value_or(bj::object{})};
-  for (const core::BoundRef& bound : refs_of(out.config)) {
+  pin(lease.teardown, out.metadata);
+  for (const core::BoundRef& bound : core::refs_in(out.config)) {
     // The row is the permission: the binding went when the environment was changed or deleted.
     SecretRead read{
         .company_id = lease.company_id,
@@ -250,10 +255,11 @@ Task<LeaseWork::Held> LeaseWork::acquire(Row lease, drivers::Callback callback, 
   const drivers::AcquireRequest request{.lease = known.clone(),
                                         .callback = std::move(callback),
                                         .reusable_id = lease.value.provider_lease_id};
-  BERTH_CO_TRY(const drivers::Acquired acquired, co_await place->acquire(request));
+  const Result<drivers::Acquired> acquired = co_await place->acquire(request);
+  if (!acquired) co_return std::unexpected(without_secrets(acquired.error(), known.secrets));
   fault_point("acquire.acted");
   const auto save = [&](store::Session& s) -> Result<Row> {
-    BERTH_TRY(Row row, record_acquired(s, lease.value.id, acquired));
+    BERTH_TRY(Row row, record_acquired(s, lease.value.id, *acquired));
     if (also) BERTH_DO(also(s));
     return row;
   };
@@ -261,6 +267,7 @@ Task<LeaseWork::Held> LeaseWork::acquire(Row lease, drivers::Callback callback, 
   fault_point("acquire.recorded");
   known.provider_lease_id = row.value.provider_lease_id;
   known.metadata = row.value.metadata.value_or(bj::object{});
+  pin(row.value.teardown, known.metadata);
   co_return Held{std::move(row), std::move(known)};
 }
 
@@ -315,9 +322,15 @@ Task<> LeaseWork::act(LeaseRecord lease) {
   BERTH_CO_TRY(const drivers::LeaseFacts known, co_await facts(lease));
   const bool orderly =
       lease.status == LeaseState::releasing && (!is_reuse(lease.lease_policy) || gives_back(lease));
-  if (!orderly) co_return co_await place->destroy(known);
-  const LeaseEvent how = lease.release_event.value_or(LeaseEvent::release_expired);
-  co_return co_await place->release(known, how);
+  Result<> done;
+  if (orderly) {
+    const LeaseEvent how = lease.release_event.value_or(LeaseEvent::release_expired);
+    done = co_await place->release(known, how);
+  } else {
+    done = co_await place->destroy(known);
+  }
+  if (!done) co_return std::unexpected(without_secrets(done.error(), known.secrets));
+  co_return done;
 }
 
 Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& lease) {
@@ -339,7 +352,7 @@ Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& leas
 
 Result<> LeaseWork::forget_secrets(store::Session& session, const core::Call& call,
                                    const bj::object& config) {
-  for (const core::BoundRef& bound : refs_of(config)) {
+  for (const core::BoundRef& bound : core::refs_in(config)) {
     const auto secret = store::find_secret(session, core::Reach::everything(), bound.ref.secret_id);
     if (!secret || !secret->value.owned_by_environment_id) continue;
     BERTH_DO(drop_unused_owned(session, means_, call, *secret->value.owned_by_environment_id));
@@ -485,6 +498,7 @@ Task<> LeaseWork::settle(core::Stored<core::Sandbox> sandbox) {
   stand_in.sandbox_id = row.id;
   stand_in.driver = core::DriverKind::sandbox;
   stand_in.teardown.config = row.config;
+  stand_in.teardown.plugin_id = row.plugin_id;
   const Result<> acted = co_await act(stand_in);
   fault_point("sandbox.destroy_acted");
   co_return co_await means_.store.write([&](store::Session& s) -> Result<> {

@@ -7,6 +7,7 @@
 #include "core/run.hpp"
 #include "core/sandbox.hpp"
 #include "drivers/registry.hpp"
+#include "engine/catalog.hpp"
 #include "engine/means.hpp"
 #include "engine/secrets.hpp"
 
@@ -21,8 +22,13 @@ class LeaseWork {
  public:
   using Row = core::Stored<core::LeaseRecord>;
 
-  LeaseWork(Means& means, const drivers::Registry& drivers, Secrets& secrets, core::NodeId node)
-      : means_(means), drivers_(drivers), secrets_(secrets), node_(std::move(node)) {}
+  LeaseWork(Means& means, const drivers::Registry& drivers, Secrets& secrets,
+            const Catalog& catalog, core::NodeId node)
+      : means_(means),
+        drivers_(drivers),
+        secrets_(secrets),
+        catalog_(catalog),
+        node_(std::move(node)) {}
 
   const core::NodeId& node() const { return node_; }
 
@@ -87,6 +93,7 @@ class LeaseWork {
   Means& means_;
   const drivers::Registry& drivers_;
   Secrets& secrets_;
+  const Catalog& catalog_;
   core::NodeId node_;
 };
 

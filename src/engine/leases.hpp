@@ -7,6 +7,7 @@
 #include "drivers/driver.hpp"
 #include "drivers/registry.hpp"
 #include "engine/means.hpp"
+#include "engine/plugin_configs.hpp"
 #include "store/leases.hpp"
 
 namespace berth::engine {
@@ -82,7 +83,8 @@ using drivers::ProbeReport;
 // What operators ask of leases. Those that runs hold are made and ended by LeaseWork.
 class Leases {
  public:
-  Leases(Means& means, LeaseWork& work) : means_(means), work_(work) {}
+  Leases(Means& means, LeaseWork& work, const PluginConfigs& plugins)
+      : means_(means), work_(work), plugins_(plugins) {}
 
   Task<core::Listing<LeaseView>> list(core::Call call, core::CompanyId company,
                                       store::LeaseFilter filter, core::PageRequest page);
@@ -126,6 +128,7 @@ class Leases {
 
   Means& means_;
   LeaseWork& work_;
+  const PluginConfigs& plugins_;
 };
 
 }  // namespace berth::engine

@@ -1,5 +1,6 @@
 // Tests of environments, saved ones and drafts.
 #include "core/environment_config.hpp"
+#include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
@@ -67,6 +68,19 @@ Task<> try_command(drivers::Driver& driver, const drivers::LeaseFacts& place) {
   co_return fail(Errc::command_failed, "The command `true` did not succeed in the environment");
 }
 
+// A provider may repeat what it was given.
+void hide(ProbeReport& report, const std::map<std::string, Secret>& secrets) {
+  if (secrets.empty()) return;
+  report.summary = without_secrets(report.summary, secrets);
+  for (drivers::ProbeStep& step : report.steps) {
+    step.message = without_secrets(step.message, secrets);
+  }
+  if (!report.details) return;
+  const std::string clean = without_secrets(encode_text(*report.details), secrets);
+  const Result<bj::value> details = parse_json(clean);
+  report.details = details && details->is_object() ? details->get_object() : bj::object{};
+}
+
 Entry entry_of(const core::CompanyId& company, std::string_view action, std::string id,
                const ProbeReport& report) {
   return {company,
@@ -127,11 +141,14 @@ Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
                            .company_id = environment.company_id,
                            .environment_id = environment.id}};
   draft.driver = environment.driver;
-  draft.teardown.config = environment.config;
+  BERTH_CO_TRY(draft.teardown.config, co_await means_.store.read([&](store::Session& s) {
+    return spelled_out(s, id, environment.config);
+  }));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(draft));
   BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(draft));
   const drivers::AcquireRequest request{.lease = std::move(facts)};
   BERTH_CO_TRY(ProbeReport report, co_await driver->probe(request));
+  hide(report, request.lease.secrets);
   if (report.ok) {
     const Result<> tried = co_await try_lease(environment, report);
     if (!tried) co_return std::unexpected(tried.error());
@@ -152,8 +169,13 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
     return store::find_company(s, core::Reach::of(call.who), company);
   }));
-  BERTH_CO_TRY(core::ConfigForStore config,
-               core::normalize_for_store(draft.driver, draft.config.value_or(bj::object{})));
+  const bj::object given = draft.config.value_or(bj::object{});
+  core::ConfigForStore config;
+  if (PluginConfigs::concerns(draft.driver, given)) {
+    BERTH_CO_TRY(config, co_await plugins_.prepare(draft.driver, given));
+  } else {
+    BERTH_CO_TRY(config, core::normalize_for_store(draft.driver, given));
+  }
   const Time now = means_.clock.now();
   drivers::AcquireRequest request{
       .lease = {.lease_id = core::LeaseId::make(means_.random, now), .company_id = company}};
@@ -171,6 +193,7 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   lookup.driver = draft.driver;
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(lookup));
   BERTH_CO_TRY(ProbeReport report, co_await driver->probe(request));
+  hide(report, request.lease.secrets);
   BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
     return record(s, means_, call,
                   entry_of(company, "environment.probed_unsaved", "unsaved", report));

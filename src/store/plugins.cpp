@@ -85,23 +85,22 @@ Result<> delete_plugin(Session& session, const core::PluginId& id) {
 }
 
 Result<std::int64_t> count_sandboxes_of(Session& session, const core::PluginId& id) {
+  // A lease of driver `plugin` has no row of a sandbox; what it holds is on its own.
   static const std::string sql =
-      "select count(*) from sandboxes where plugin_id = $1"
-      " and status in (" +
-      unfinished_states<core::SandboxState>() + ")";
-  return number_of(query(session, sql, id), "sandboxes");
+      "select (select count(*) from sandboxes where plugin_id = $1 and status in (" +
+      unfinished_states<core::SandboxState>() +
+      ")) + (select count(*) from environment_leases where sandbox_id is null and status in (" +
+      unfinished_states<core::LeaseState>() + ") and teardown like $2)";
+  return number_of(query(session, sql, id, "%" + id.str() + "%"), "sandboxes");
 }
 
 Result<> retry_teardowns_of(Session& session, const core::PluginId& id, Time now) {
-  static const std::string of_plugin =
-      " (select id from sandboxes where plugin_id = $1 and status in (" +
-      unfinished_states<core::SandboxState>() + "))";
-  static const std::string leases =
-      "update environment_leases set parked_at = null, attempts = 0, next_attempt_at = $2,"
-      " version = version + 1 where status = 'pending_cleanup' and claimed_by is null"
-      " and sandbox_id in" +
-      of_plugin;
-  BERTH_DO(query(session, leases, id, now));
+  BERTH_DO(query(session,
+                 "update environment_leases set parked_at = null, attempts = 0,"
+                 " next_attempt_at = $2, version = version + 1 where status = 'pending_cleanup'"
+                 " and claimed_by is null and (teardown like $3 or sandbox_id in"
+                 " (select id from sandboxes where plugin_id = $1))",
+                 id, now, "%" + id.str() + "%"));
   BERTH_DO(query(session,
                  "update sandboxes set parked_at = null, attempts = 0, next_attempt_at = $2,"
                  " version = version + 1 where plugin_id = $1 and status = 'destroying'",

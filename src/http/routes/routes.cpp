@@ -36,6 +36,7 @@ std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
   add(lease_file_routes(work));
   add(lease_port_routes(work));
   add(run_routes(work));
+  add(plugin_routes(work));
   add(secret_routes(work));
   add(token_routes(work));
   add(activity_routes(work));

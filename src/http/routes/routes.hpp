@@ -26,6 +26,7 @@ std::vector<Route> lease_routes(engine::Engine& work);
 std::vector<Route> lease_file_routes(engine::Engine& work);
 std::vector<Route> lease_port_routes(engine::Engine& work);
 std::vector<Route> run_routes(engine::Engine& work);
+std::vector<Route> plugin_routes(engine::Engine& work);
 std::vector<Route> secret_routes(engine::Engine& work);
 std::vector<Route> token_routes(engine::Engine& work);
 std::vector<Route> activity_routes(engine::Engine& work);

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "base/task.hpp"
+#include "core/plugin.hpp"
+#include "plugins/command.hpp"
+#include "plugins/manifest.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <chrono>
+
+namespace berth::engine {
+
+struct PackageOptions {
+  std::string folder;  // the home's folder of plugins; each package has one of its own below
+  std::string keeper_program;  // starts what fetches, as the user below
+  // Who fetches and reads manifests when the server is root: neither root nor a user of a worker,
+  // so that no worker can change what it runs.
+  std::optional<plugins::WorkerUser> fetcher = {};
+  plugins::HostEnvironment environment = {};
+  std::string host_version = "0.0.0";
+  std::chrono::milliseconds fetch_deadline{120'000};
+  std::uint64_t archive_bytes_max = std::uint64_t{512} << 20;
+};
+
+// A name that begins with '/' is a path either way.
+enum class PackageNaming { by_name, by_path };
+
+struct PackageWish {
+  core::PluginSource source = core::PluginSource::folder;
+  std::string name;  // a path, or a name of the registry
+  std::optional<std::string> version = {};
+};
+
+struct FetchedPackage {
+  plugins::Manifest manifest;
+  plugins::Package package;
+};
+
+// Brings packages here and checks them before anybody relies on them. Nothing of a package is
+// executed but its manifest, where that is a module, as the fetcher.
+class PluginPackages {
+ public:
+  // The pool removes folders; it outlives this.
+  PluginPackages(asio::any_io_executor executor, asio::thread_pool& pool, PackageOptions options);
+
+  // What a caller asks for: a path that is there, or a name. plugin_install_failed.
+  static Result<PackageWish> read_wish(const std::string& name,
+                                       const std::optional<std::string>& version,
+                                       PackageNaming naming);
+
+  // Into the folder of that id, which is made; a folder of the operator's own is used in place.
+  Task<FetchedPackage> fetch(PackageWish wish, std::string folder_id);
+  // A package that is here already.
+  Task<FetchedPackage> verify(plugins::Package package);
+  Task<> discard(std::string folder_id);
+
+  std::string path_of(const std::string& folder_id) const;
+  const PackageOptions& options() const { return options_; }
+
+ private:
+  Task<plugins::Package> fetch_from_npm(PackageWish wish, std::string folder);
+  Task<plugins::Package> unpack(PackageWish wish, std::string folder);
+  Result<> make_folder(const std::string& folder) const;
+  Task<> run(std::vector<std::string> argv, std::string folder);
+  std::map<std::string, std::string> fetch_environment(const std::string& folder) const;
+  plugins::Launching launching() const;
+
+  asio::any_io_executor executor_;
+  asio::thread_pool& pool_;
+  PackageOptions options_;
+};
+
+}  // namespace berth::engine

@@ -1,0 +1,94 @@
+#pragma once
+
+#include "base/task_group.hpp"
+#include "core/plugin.hpp"
+#include "engine/means.hpp"
+#include "engine/outbound_fetch.hpp"
+#include "engine/secrets.hpp"
+#include "plugins/services.hpp"
+
+#include <deque>
+#include <functional>
+
+namespace berth::engine {
+
+// What a plugin may keep, and how often it may ask.
+struct PluginAllowance {
+  std::int64_t state_values_max = 10'000;
+  std::int64_t entities_max = 10'000;
+  std::size_t value_bytes_max = std::size_t{1} << 20;
+  std::size_t message_bytes_max = 8'192;
+  std::size_t lines_waiting_max = 2'000;
+  std::size_t secret_reads_max = 30;  // per company and plugin, in secret_window_ms
+  std::int64_t secret_window_ms = 60'000;
+};
+
+// To whom the bindings of a company's config of a plugin belong.
+std::string plugin_target_id(const core::PluginId& plugin, const core::CompanyId& company);
+
+// What workers ask of the server: their config, state, entities, secrets, log lines and requests to
+// the internet. And the row of a plugin follows its process: `ready` is said only of one that runs.
+class PluginServices final : public plugins::HostServices {
+ public:
+  PluginServices(Means means, asio::any_io_executor executor, egress::Resolver& resolver,
+                 std::vector<egress::Range> fetch_allowed = {}, PluginAllowance allowance = {});
+
+  bool has(std::string_view method) const override;
+  Task<bj::value> answer(plugins::RequestScope scope, std::string method,
+                         bj::object params) override;
+  Task<std::vector<plugins::CompanyConfig>> configs(core::PluginId plugin) override;
+  void log(const core::PluginId& plugin, plugins::PluginLogLine line) override;
+  void state_changed(const core::PluginId& plugin, plugins::WorkerState state,
+                     std::string reason) override;
+
+  // Called on the loop after the row has followed. One listener.
+  void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
+  // Waits until every line and state that was told is in the store.
+  Task<> settle();
+  Task<> stop() { return tasks_.stop(); }
+
+ private:
+  using Scope = plugins::RequestScope;
+  using Method = Task<bj::value> (PluginServices::*)(Scope, bj::object);
+  static const std::map<std::string, Method, std::less<>>& methods();
+
+  Task<bj::value> get_config(Scope scope, bj::object params);
+  Task<bj::value> get_state(Scope scope, bj::object params);
+  Task<bj::value> set_state(Scope scope, bj::object params);
+  Task<bj::value> delete_state(Scope scope, bj::object params);
+  Task<bj::value> upsert_entity(Scope scope, bj::object params);
+  Task<bj::value> list_entities(Scope scope, bj::object params);
+  Task<bj::value> resolve_secret(Scope scope, bj::object params);
+  Task<bj::value> log_activity(Scope scope, bj::object params);
+  Task<bj::value> emit_event(Scope scope, bj::object params);
+  Task<bj::value> write_metric(Scope scope, bj::object params);
+  Task<bj::value> write_log(Scope scope, bj::object params);
+  Task<bj::value> fetch(Scope scope, bj::object params);
+
+  struct Change {
+    core::PluginId plugin;
+    plugins::WorkerState state;
+    std::string reason;
+  };
+
+  void keep_line(core::PluginLogLine line);
+  Result<> count_secret_read(const Scope& scope);
+  Task<> record();
+  Task<> follow(Change change);
+  Task<> write_lines();
+
+  Means means_;
+  Secrets secrets_{means_};
+  asio::any_io_executor executor_;
+  OutboundFetch outbound_;
+  PluginAllowance allowance_;
+  std::deque<core::PluginLogLine> lines_;
+  std::size_t dropped_ = 0;
+  std::deque<Change> changes_;
+  bool recording_ = false;
+  std::map<std::string, std::deque<std::int64_t>> secret_reads_;  // by plugin and company
+  std::function<void()> listener_;
+  TaskGroup tasks_;
+};
+
+}  // namespace berth::engine
