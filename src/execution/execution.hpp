@@ -128,8 +128,8 @@ struct Usage {
   std::int64_t oom_kills = 0;
 };
 BOOST_DESCRIBE_STRUCT(Usage, (),
-                      (cpu_ms, memory_bytes, memory_bytes_peak, processes, processes_peak, read_bytes,
-                       written_bytes, oom_kills))
+                      (cpu_ms, memory_bytes, memory_bytes_peak, processes, processes_peak,
+                       read_bytes, written_bytes, oom_kills))
 
 // The files of a place, for whoever moves some in or out: a folder, whose tree its commands may
 // change at any moment.
