@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 
 // The kit against a worker that does one thing wrong, and against those that do nothing wrong.
 namespace berth::plugins::conformance {
 namespace {
+
+using namespace std::chrono_literals;
 
 struct Case {
   std::string fault;
@@ -41,6 +44,7 @@ class Kit : public testing::Test {
 
   Result<Report> examine_with(const std::string& fault, std::optional<std::string> only) {
     Wish wish{.folder = folder_.path(), .path = "/usr/bin:/bin", .only = std::move(only)};
+    wish.patience = patience_;
     if (!fault.empty()) wish.credentials["FAULT"] = fault;
     wish.credentials["TOKEN"] = "s3cr3t-value";
     return examine(wish, [](const CheckResult&) {});
@@ -54,10 +58,13 @@ class Kit : public testing::Test {
       "displayName": "Faulty", "configSchema": {"type": "object",
         "properties": {"image": {"type": "string"}}}}]})";
 
+  // Short, because what is looked for lasts.
+  Patience patience_{.good_start = 2s, .stop = 2s, .orphans = 2s};
   tests::TemporaryFolder folder_;
 };
 
 TEST_F(Kit, PassesAWorkerThatDoesNothingWrong) {
+  patience_ = {};
   const auto report = examine_with("", std::nullopt);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_TRUE(report->conforms) << summary_of(*report);
@@ -112,9 +119,11 @@ TEST_F(Kit, FindsFoldersThatAreLeft) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(name_of(find(*report, "lease.apart")->verdict), "failed");
   EXPECT_FALSE(report->conforms);
-  for (const auto& entry : std::filesystem::directory_iterator{"/tmp"}) {
-    if (entry.path().filename().string().starts_with("faulty-worker-")) {
-      std::filesystem::remove_all(entry.path());
+  const std::regex kept{"/tmp/faulty-worker-[A-Za-z0-9_-]+"};
+  for (const CheckResult& check : report->checks) {
+    for (std::sregex_iterator at{check.finding.begin(), check.finding.end(), kept}, end; at != end;
+         ++at) {
+      std::filesystem::remove_all(at->str());
     }
   }
 }

@@ -52,7 +52,7 @@ def initialize(params):
         raise Refused(-32002, "Worker already initialized")
     started.append(True)
     if FAULT == "slow_start":
-        time.sleep(6)
+        time.sleep(3)
     if FAULT in ("asks", "waits_for_ever"):
         send({"id": 1, "method": "state.get", "params": {"scopeKind": "instance", "stateKey": "x"}})
         answered.wait(None if FAULT == "waits_for_ever" else 2)
@@ -171,7 +171,7 @@ def answer(message):
 
 def main():
     if FAULT == "impatient":
-        threading.Timer(0.3, os._exit, [1]).start()
+        threading.Timer(0.6, os._exit, [1]).start()
     for line in sys.stdin.buffer:
         if not line.strip():
             continue

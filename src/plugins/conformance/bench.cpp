@@ -15,7 +15,6 @@ namespace berth::plugins::conformance {
 namespace {
 
 constexpr Limit start_limit{15'000};
-constexpr Limit stop_limit{10'000};
 constexpr std::string_view company_id = "00000000-0000-4000-8000-0000000000c0";
 
 bool exists(const std::string& path) {
@@ -122,15 +121,15 @@ void Bench::note_end(WorkerProcess& worker) {
 void Bench::kill_worker() {
   if (!worker_) return;
   worker_->kill(SIGKILL);
-  worker_->wait_exit(stop_limit);
+  worker_->wait_exit(subject_.patience.stop);
   note_end(*worker_);
   worker_.reset();
 }
 
 void Bench::retire_worker() {
   if (!worker_) return;
-  (void)worker_->ask("shutdown", bj::object{}, stop_limit);
-  worker_->wait_exit(stop_limit);
+  (void)worker_->ask("shutdown", bj::object{}, subject_.patience.stop);
+  worker_->wait_exit(subject_.patience.stop);
   note_end(*worker_);
   worker_.reset();
 }
@@ -236,21 +235,24 @@ std::vector<std::string> Bench::clear() {
   return left;
 }
 
-std::vector<std::string> Bench::orphans(Limit limit) {
-  const auto until = std::chrono::steady_clock::now() + limit;
+std::vector<std::string> Bench::orphans() {
+  const auto until = std::chrono::steady_clock::now() + subject_.patience.orphans;
   std::vector<std::string> names;
   while (true) {
     // The kit is the subreaper: what a worker leaves becomes a child of ours.
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
-    names.clear();
-    for (const pid_t pid : keeper::descendants_of(::getpid())) {
+    const bool is_over = std::chrono::steady_clock::now() >= until;
+    const std::vector<pid_t> left = keeper::descendants_of(::getpid());
+    if (left.empty()) return names;
+    for (const pid_t pid : left) {
+      if (!is_over) continue;
       const auto line = read_file("/proc/" + std::to_string(pid) + "/cmdline", 4096);
       std::string shown = line.value_or("");
       std::ranges::replace(shown, '\0', ' ');
       if (!shown.empty()) names.push_back(shown);
+      ::kill(pid, SIGKILL);
     }
-    if (names.empty() || std::chrono::steady_clock::now() >= until) return names;
     ::poll(nullptr, 0, 20);
   }
 }

@@ -76,8 +76,8 @@ class Bench {
 
   // Gives back all that is left, and says what could not be.
   std::vector<std::string> clear();
-  // Processes that a worker left behind and that do not end by themselves.
-  std::vector<std::string> orphans(Limit limit);
+  // Processes that a worker left behind and that do not end by themselves. They are killed.
+  std::vector<std::string> orphans();
   const std::vector<std::string>& garbage() const { return garbage_; }
   // Whether any worker asked its host something while it started.
   bool asks_host() const { return asks_host_; }

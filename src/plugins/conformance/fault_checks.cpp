@@ -7,9 +7,6 @@
 namespace berth::plugins::conformance {
 namespace {
 
-constexpr Limit stop_limit{10'000};
-constexpr Limit orphan_limit{10'000};
-
 std::string joined(const std::vector<std::string>& texts) {
   std::string out;
   for (const std::string& text : texts) out += (out.empty() ? "" : "; ") + text;
@@ -46,7 +43,7 @@ Outcome crash_and_clear(Bench& bench, const std::string& method) {
   }
   BERTH_CHECK_DO(bench.destroy_and_look(lease));
   bench.retire_worker();
-  const std::vector<std::string> left = bench.orphans(orphan_limit);
+  const std::vector<std::string> left = bench.orphans();
   BERTH_CHECK_THAT(left.empty(), "processes are left after destroy: " + joined(left));
   return passed();
 }
@@ -121,9 +118,9 @@ Outcome survives_silence(Bench& bench) {
 Outcome shuts_down(Bench& bench) {
   BERTH_CHECK_TRY(WorkerProcess worker, bench.spawn());
   BERTH_CHECK_DO(bench.initialize(worker));
-  BERTH_CHECK_DO(worker.ask("shutdown", bj::object{}, stop_limit));
-  const auto status = worker.wait_exit(stop_limit);
-  BERTH_CHECK_THAT(status, "the worker still runs 10 s after it answered shutdown");
+  BERTH_CHECK_DO(worker.ask("shutdown", bj::object{}, bench.subject().patience.stop));
+  const auto status = worker.wait_exit(bench.subject().patience.stop);
+  BERTH_CHECK_THAT(status, "the worker still runs long after it answered shutdown");
   BERTH_CHECK_THAT(WIFEXITED(*status) && WEXITSTATUS(*status) == 0,
                    "the worker ended with the status " + std::to_string(*status));
   return passed();
@@ -133,15 +130,15 @@ Outcome ends_with_its_host(Bench& bench) {
   BERTH_CHECK_TRY(WorkerProcess worker, bench.spawn());
   BERTH_CHECK_DO(bench.initialize(worker));
   worker.close_stdin();
-  BERTH_CHECK_THAT(worker.wait_exit(stop_limit),
-                   "the worker still runs 10 s after its stdin was closed");
+  BERTH_CHECK_THAT(worker.wait_exit(bench.subject().patience.stop),
+                   "the worker still runs long after its stdin was closed");
   return passed();
 }
 
 Outcome leaves_nothing(Bench& bench) {
   const std::vector<std::string> kept = bench.clear();
   BERTH_CHECK_THAT(kept.empty(), joined(kept));
-  const std::vector<std::string> left = bench.orphans(orphan_limit);
+  const std::vector<std::string> left = bench.orphans();
   BERTH_CHECK_THAT(left.empty(), "processes are left: " + joined(left));
   return passed();
 }

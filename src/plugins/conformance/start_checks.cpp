@@ -6,7 +6,6 @@ namespace berth::plugins::conformance {
 namespace {
 
 constexpr Limit start_limit{15'000};
-constexpr Limit good_start{5'000};
 
 Outcome starts(Bench& bench) {
   BERTH_CHECK_DO(bench.worker());
@@ -18,14 +17,15 @@ Outcome starts_soon(Bench& bench) {
   const auto began = std::chrono::steady_clock::now();
   BERTH_CHECK_DO(bench.initialize(worker));
   const auto took = std::chrono::duration_cast<Limit>(std::chrono::steady_clock::now() - began);
-  BERTH_CHECK_THAT(took <= good_start, "it took " + std::to_string(took.count()) + " ms");
+  BERTH_CHECK_THAT(took <= bench.subject().patience.good_start,
+                   "it took " + std::to_string(took.count()) + " ms");
   return passed();
 }
 
 // A host that was slow to write must not be taken for one that is gone.
 Outcome waits_for_its_host(Bench& bench) {
   BERTH_CHECK_TRY(WorkerProcess worker, bench.spawn());
-  worker.read_until([&] { return worker.stdout_ended; }, Limit{1'000});
+  worker.read_until([&] { return worker.stdout_ended; }, Limit{1'500});
   BERTH_CHECK_THAT(!worker.stdout_ended, "the worker ended before it was asked anything");
   BERTH_CHECK_DO(bench.initialize(worker));
   return passed();

@@ -89,6 +89,7 @@ Result<Subject> make_subject(const Wish& wish, const bj::value& document) {
   for (const auto& [name, value] : wish.credentials) subject.start.environment[name] = value;
   subject.config = wish.config;
   subject.credentials = wish.credentials;
+  subject.patience = wish.patience;
   return subject;
 }
 

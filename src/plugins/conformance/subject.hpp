@@ -9,6 +9,13 @@
 
 namespace berth::plugins::conformance {
 
+// How long a plugin may take before a check says that it takes too long.
+struct Patience {
+  WorkerProcess::Limit good_start{5'000};
+  WorkerProcess::Limit stop{10'000};
+  WorkerProcess::Limit orphans{10'000};  // to end by themselves
+};
+
 // What is to be examined, as a person asks for it.
 struct Wish {
   std::string folder;                                   // of the plugin
@@ -17,6 +24,7 @@ struct Wish {
   std::map<std::string, std::string> credentials = {};  // variables for the worker
   std::string path;                                     // PATH, where Node is looked for
   std::optional<std::string> only = {};                 // checks whose name has this in it
+  Patience patience = {};
 };
 
 struct Subject {
@@ -25,6 +33,7 @@ struct Subject {
   WorkerProcess::Start start;
   bj::object config;
   std::map<std::string, std::string> credentials;
+  Patience patience;
 };
 
 // The manifest of a folder, as a document that is not checked yet: manifest.json, or what Node
