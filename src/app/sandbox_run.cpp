@@ -277,6 +277,7 @@ Result<int> run_sandbox(cli::SandboxWish wish, cli::Console& console,
                  {.state_root = folder.path(),
                   .keeper_program = keeper,
                   .images_folder = settings.home + "/images",
+                  .templates_folder = settings.home + "/templates",
                   .binds = std::move(binds)}};
   return run.run();
 }

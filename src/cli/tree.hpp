@@ -69,6 +69,14 @@ void add_completion_commands(CommandTree& tree);
 void add_doctor_commands(CommandTree& tree);
 // What concerns the sandbox of one lease, in the group `sandbox`.
 void add_sandbox_lease_commands(CommandTree& tree, CLI::App& group);
+// What is done with a sandbox as a whole, in the same group; and what was captured.
+void add_snapshot_commands(CommandTree& tree, CLI::App& sandbox);
+void add_template_commands(CommandTree& tree);
+// How an environment gets its custom image, in the group `env`.
+void add_setup_commands(CommandTree& tree, CLI::App& environments);
+void add_plugin_commands(CommandTree& tree);
+// For the authors of plugins, in the group `plugin`.
+void add_plugin_dev_commands(CommandTree& tree, CLI::App& group);
 // `run` outlives the tree.
 void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run);
 

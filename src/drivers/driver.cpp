@@ -1,6 +1,36 @@
 #include "drivers/driver.hpp"
 
 namespace berth::drivers {
+namespace {
+
+std::unexpected<Error> no_sandbox(const std::string& what) {
+  return fail(Errc::execution_unsupported, what + ": its place is no sandbox",
+              "choose an environment of driver 'sandbox'");
+}
+
+}  // namespace
+
+Task<execution::CapturedTemplate> Driver::capture_template(
+    const LeaseFacts& lease, const execution::CaptureTemplate& /*request*/) {
+  co_return no_sandbox("lease " + lease.lease_id.str());
+}
+
+Task<bool> Driver::delete_template(const bj::object& /*config*/,
+                                   const execution::DeleteTemplate& request) {
+  co_return no_sandbox("template " + request.key.str());
+}
+
+Task<execution::Changes> Driver::changes(const LeaseFacts& lease) {
+  co_return no_sandbox("lease " + lease.lease_id.str());
+}
+
+Task<> Driver::freeze(const LeaseFacts& lease) {
+  co_return no_sandbox("lease " + lease.lease_id.str());
+}
+
+Task<> Driver::thaw(const LeaseFacts& lease) {
+  co_return no_sandbox("lease " + lease.lease_id.str());
+}
 
 Task<> Driver::close() {
   co_return Result<>{};

@@ -2,6 +2,7 @@
 
 #include "core/enums.hpp"
 #include "execution/execution.hpp"
+#include "execution/templates.hpp"
 
 // How an environment is reached. A driver is given values and returns facts; it neither decides nor
 // remembers. Everything it needs to find, follow, end and remove what it started is in the lease
@@ -70,6 +71,16 @@ class Driver : public execution::Execution {
   virtual Task<> release(const LeaseFacts& lease, core::LeaseEvent how) = 0;
   // The same, and what might have served another lease too.
   virtual Task<> destroy(const LeaseFacts& lease) = 0;
+
+  // The place of a lease as a whole. Refused with execution_unsupported where it is no sandbox, or
+  // its provider cannot: see providers::Provider.
+  virtual Task<execution::CapturedTemplate> capture_template(
+      const LeaseFacts& lease, const execution::CaptureTemplate& request);
+  virtual Task<bool> delete_template(const bj::object& config,
+                                     const execution::DeleteTemplate& request);
+  virtual Task<execution::Changes> changes(const LeaseFacts& lease);
+  virtual Task<> freeze(const LeaseFacts& lease);
+  virtual Task<> thaw(const LeaseFacts& lease);
 
   // Lets go of connections before the driver goes; what runs goes on. Called last, when no other
   // verb is under way.

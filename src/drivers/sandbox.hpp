@@ -32,6 +32,14 @@ class Sandbox final : public Driver {
   Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
   Task<> destroy(const LeaseFacts& lease) override;
 
+  Task<execution::CapturedTemplate> capture_template(
+      const LeaseFacts& lease, const execution::CaptureTemplate& request) override;
+  Task<bool> delete_template(const bj::object& config,
+                             const execution::DeleteTemplate& request) override;
+  Task<execution::Changes> changes(const LeaseFacts& lease) override;
+  Task<> freeze(const LeaseFacts& lease) override;
+  Task<> thaw(const LeaseFacts& lease) override;
+
   Task<> close() override { return providers_.close(); }
   Task<std::vector<HeldSandbox>> held_sandboxes() override { return providers_.held(); }
 

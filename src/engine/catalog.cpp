@@ -25,6 +25,10 @@ Catalog::Catalog() {
   own.supports_unsaved_probe = true;
   own.supports_run_execution = true;
   own.supports_reusable_leases = true;
+  own.supports_interactive_setup = true;
+  own.interactive_setup_connection_types = {"browser_terminal"};
+  own.supports_template_capture = true;
+  own.supports_template_delete = true;
   own.display_name = "Linux sandbox";
   own.description = "Namespaces, limits and a filter of system calls on the machine of the server.";
   own.source = "builtin";

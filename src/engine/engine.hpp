@@ -6,6 +6,7 @@
 #include "engine/companies.hpp"
 #include "engine/environments.hpp"
 #include "engine/lease_files.hpp"
+#include "engine/lease_terminals.hpp"
 #include "engine/leases.hpp"
 #include "engine/node_life.hpp"
 #include "engine/plugin_configs.hpp"
@@ -14,7 +15,10 @@
 #include "engine/runs.hpp"
 #include "engine/secrets.hpp"
 #include "engine/settings.hpp"
+#include "engine/setup_sessions.hpp"
+#include "engine/snapshots.hpp"
 #include "engine/sweeper.hpp"
+#include "engine/templates.hpp"
 #include "engine/tokens.hpp"
 #include "engine/workshop.hpp"
 
@@ -48,7 +52,7 @@ class Engine {
                   .options = place.options,
                   .executor = place.executor},
                  catalog, place.former),
-        sweeper(means, lease_work, workshop, place.executor),
+        sweeper(means, {lease_work, template_work, setup_sessions}, workshop, place.executor),
         runs(means, catalog, place.logs, workshop),
         plugins(means, catalog, place.plugins, place.node.id, place.former) {}
   Engine(const Engine&) = delete;
@@ -70,6 +74,11 @@ class Engine {
   RunTokens run_tokens{means};
   NodeLife node;
   LeaseWork lease_work;
+  TemplateWork template_work{means, lease_work};
+  Templates templates{means, lease_work, template_work};
+  Snapshots snapshots{means, lease_work, template_work};
+  SetupSessions setup_sessions{means, catalog, lease_work, template_work};
+  LeaseTerminals terminals{means, lease_work};
   Workshop workshop;
   Sweeper sweeper;
   Runs runs;

@@ -13,4 +13,15 @@ Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node) {
                                   std::string{name_of(lease.status)});
 }
 
+bool is_frozen(const core::LeaseRecord& lease) {
+  const bj::value* frozen = lease.metadata ? lease.metadata->if_contains("frozen") : nullptr;
+  return frozen != nullptr && frozen->is_bool() && frozen->get_bool();
+}
+
+Result<> expect_moving(const core::LeaseRecord& lease) {
+  if (!is_frozen(lease)) return {};
+  return fail(Errc::conflict, "The sandbox of lease " + lease.id.str() + " is frozen",
+              "let it go on: berth sandbox thaw " + lease.id.str());
+}
+
 }  // namespace berth::engine

@@ -9,4 +9,9 @@ namespace berth::engine {
 // `conflict` says what it is instead.
 Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node);
 
+// Whether somebody has asked for the place of a lease to stand still.
+bool is_frozen(const core::LeaseRecord& lease);
+// What stands still starts nothing.
+Result<> expect_moving(const core::LeaseRecord& lease);
+
 }  // namespace berth::engine

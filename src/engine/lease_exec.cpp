@@ -72,6 +72,7 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
   const auto name_it = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(const auto found, store::find_lease_record(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_held(found.value, work_.node()));
+    BERTH_DO(expect_moving(found.value));
     BERTH_DO(record(s, means_, call, entry_of(found.value, wanted)));
     return "exec-" + make_uuid(means_.random, means_.clock.now());
   };

@@ -8,6 +8,7 @@
 #include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
 #include "engine/node_life.hpp"
+#include "engine/start_from.hpp"
 #include "store/leases.hpp"
 #include "store/runs.hpp"
 #include "store/sandboxes.hpp"
@@ -26,6 +27,7 @@ constexpr std::int64_t idle_sandbox_ms = 30LL * 60 * 1000;
 constexpr std::int64_t retained_ms = 24LL * 60 * 60 * 1000;
 // Longer than the sweeper may take to give it back.
 constexpr std::int64_t retained_slack_ms = 60LL * 60 * 1000;
+constexpr std::int64_t keep_again_ms = 1000;         // sooner than any command lapses
 constexpr std::int64_t claim_ms = 10LL * 60 * 1000;  // longer than any one attempt takes
 
 // The environment may ask for a policy in its metadata; a sandbox's config asks for reuse.
@@ -69,6 +71,7 @@ void pin(const core::Teardown& teardown, bj::object& metadata) {
 }
 
 Result<std::string> fingerprint_of(store::Session& session, const core::Environment& environment,
+                                   const std::optional<core::TemplateId>& from,
                                    const std::optional<core::AgentId>& agent,
                                    const bj::object& spelled) {
   core::ReuseKey key{.company_id = environment.company_id,
@@ -76,6 +79,7 @@ Result<std::string> fingerprint_of(store::Session& session, const core::Environm
                      .provider = core::provider_of(environment.config),
                      .config = environment.config,
                      .agent_id = agent};
+  if (from) key.template_id = from->str();
   for (const core::BoundRef& bound : core::refs_in(spelled)) {
     BERTH_TRY(const auto secret,
               store::find_secret(session, core::Reach::only(environment.company_id),
@@ -129,7 +133,8 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
                                    const std::optional<core::AgentId>& agent, LeaseRecord& lease) {
   const Time now = lease.created_at;
   BERTH_TRY(std::string fingerprint,
-            fingerprint_of(session, environment, agent, lease.teardown.config));
+            fingerprint_of(session, environment, lease.teardown.template_id, agent,
+                           lease.teardown.config));
   if (is_reuse(lease.lease_policy)) {
     BERTH_TRY(auto idle, store::claim_idle_sandbox(
                              session, {lease.company_id, fingerprint, lease.id, node_}, now));
@@ -161,7 +166,7 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
 
 Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId id,
                                          const core::Environment& environment, const core::Run* run,
-                                         std::optional<Time> expires_at) {
+                                         Terms terms) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = means_.clock.now();
   LeaseRecord lease{{.id = std::move(id),
@@ -170,17 +175,20 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
                      .lease_policy = run ? policy_of(environment) : LeasePolicy::ephemeral,
                      .acquired_at = now,
                      .last_used_at = now,
-                     .expires_at = expires_at,
+                     .expires_at = terms.expires_at,
                      .created_at = now,
                      .updated_at = now}};
   if (run) lease.heartbeat_run_id = run->id;
   lease.node_id = node_;
   lease.driver = environment.driver;
-  BERTH_TRY(lease.teardown.config, spelled_out(session, environment.id, environment.config));
+  BERTH_TRY(StartFrom start, start_from(session, environment, terms.from));
+  BERTH_TRY(lease.teardown.config, spelled_out(session, environment.id, std::move(start.config)));
   if (const auto plugin = catalog_.plugin_for(environment.driver, environment.config)) {
     lease.teardown.plugin_id = plugin->id;
     lease.teardown.plugin_version = plugin->version;
   }
+  lease.teardown.template_id = std::move(start.template_id);
+  if (terms.after == Terms::After::restart_keeps_it) lease.teardown.kept = true;
   if (environment.driver == core::DriverKind::sandbox) {
     // A provider that finds sandboxes again by their environment must not hand out a shared one.
     if (!run && environment.config.contains("reuseLease")) {
@@ -248,6 +256,22 @@ Result<LeaseWork::Row> LeaseWork::record_acquired(store::Session& session, const
   return row;
 }
 
+Result<LeaseWork::Row> LeaseWork::record_again(store::Session& session, const core::LeaseId& id,
+                                               const drivers::Acquired& acquired) {
+  const Time now = means_.clock.now();
+  BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
+  row.value.provider_lease_id = acquired.provider_lease_id;
+  row.value.metadata = lease_metadata(row.value, acquired);
+  if (row.value.sandbox_id) {
+    BERTH_TRY(auto sandbox,
+              store::find_sandbox(session, core::Reach::everything(), *row.value.sandbox_id));
+    sandbox.value.provider_lease_id = acquired.provider_lease_id;
+    sandbox.value.metadata = acquired.metadata;
+    BERTH_DO(store::update_sandbox(session, std::move(sandbox), now));
+  }
+  return store::update_lease(session, std::move(row), now);
+}
+
 Task<LeaseWork::Held> LeaseWork::acquire(Row lease, drivers::Callback callback, Also also) {
   fault_point("acquire.intended");
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease.value));
@@ -286,7 +310,8 @@ Result<LeaseWork::Row> LeaseWork::begin_release(store::Session& session, Row lea
                      lease.value.status == LeaseState::active && how == LeaseEvent::release_failed;
   if (keeps) {
     lease.value.expires_at = now + retained_ms;
-    lease.value.next_attempt_at = lease.value.expires_at;
+    // Soon, so that its place is renewed also when this server dies before it has done so.
+    lease.value.next_attempt_at = now + keep_again_ms;
     lease.value.failure_reason = "adapter_or_run_failure";
     return store::move_lease(session, std::move(lease), LeaseEvent::retain, now);
   }

@@ -32,16 +32,22 @@ class LeaseWork {
 
   const core::NodeId& node() const { return node_; }
 
+  struct Terms {
+    std::optional<Time> expires_at = {};
+    // The template to start from, in place of that which the environment asks for.
+    std::optional<core::TemplateId> from = {};
+    enum class After { restart_ends_it, restart_keeps_it } after = After::restart_ends_it;
+  };
   // In the caller's transaction: a lease `acquiring`, and where the driver has sandboxes one that
   // is claimed for it or about to be made. Without a run it is an ad-hoc lease, which serves
   // nobody else.
   Result<Row> intend(store::Session& session, core::LeaseId id,
-                     const core::Environment& environment, const core::Run* run,
-                     std::optional<Time> expires_at);
+                     const core::Environment& environment, const core::Run* run, Terms terms);
 
   // What the driver is told of a lease. Secrets are read now, each with its access event.
   Task<drivers::LeaseFacts> facts(const core::LeaseRecord& lease);
   Result<drivers::Driver*> driver(const core::LeaseRecord& lease) const;
+  Result<drivers::Driver*> driver(core::DriverKind kind) const { return drivers_.find(kind); }
 
   // The driver's answer, on the row: `active`. What `also` writes is part of the same transaction.
   struct Held {
@@ -51,10 +57,16 @@ class LeaseWork {
   using Also = std::function<Result<>(store::Session&)>;
   Task<Held> acquire(Row lease, drivers::Callback callback, Also also);
 
+  // In the caller's transaction: a lease that is held has a fresh place in the stead of the one
+  // that it had.
+  Result<Row> record_again(store::Session& session, const core::LeaseId& id,
+                           const drivers::Acquired& acquired);
+
   // In the transaction that ends the run: the lease begins to end as the run did. Under
   // retain_on_failure a failed run's lease is kept instead.
   Result<Row> begin_release(store::Session& session, Row lease, core::LeaseEvent how);
-  // Nobody works in a retained place, so nobody renews it: once, until it is given back.
+  // Nobody works in a retained place, so nobody renews it: once, until it is given back. Whoever
+  // retains it does so, and then the sweeper of that or the next server once more.
   Task<> keep(const core::LeaseRecord& lease, const drivers::LeaseFacts& known);
   // What a place has used, for the rows of whoever ends; nothing where nobody counts.
   Task<std::optional<bj::object>> measure(const core::LeaseRecord& lease,

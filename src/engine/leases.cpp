@@ -23,7 +23,9 @@ std::string next_step_of(const core::LeaseRecord& lease) {
       lease.next_attempt_at ? " at " + to_iso8601(*lease.next_attempt_at) : std::string{};
   switch (lease.status) {
     case LeaseState::acquiring: return "It is being acquired.";
-    case LeaseState::active: return "Its run works with it; it ends with the run.";
+    case LeaseState::active:
+      if (!lease.heartbeat_run_id) return "It is held for somebody, and given back" + when + ".";
+      return "Its run works with it; it ends with the run.";
     case LeaseState::releasing: return "It is being given back.";
     case LeaseState::retained:
       return "It is kept for inspection, and given back" +
@@ -42,6 +44,16 @@ std::optional<bj::object> told(const core::LeaseRecord& lease, std::string_view 
   return found->get_object();
 }
 
+Entry entry_of(const core::LeaseRecord& lease, std::string_view action) {
+  return {lease.company_id,
+          action,
+          "environment_lease",
+          lease.id.str(),
+          {{"status", name_of(lease.status)}}};
+}
+
+}  // namespace
+
 LeaseView view_of(core::LeaseRecord lease) {
   std::string next_step = next_step_of(lease);
   return {static_cast<const core::Lease&>(lease),
@@ -55,16 +67,6 @@ LeaseView view_of(core::LeaseRecord lease) {
           told(lease, "isolation"),
           told(lease, "usage")};
 }
-
-Entry entry_of(const core::LeaseRecord& lease, std::string_view action) {
-  return {lease.company_id,
-          action,
-          "environment_lease",
-          lease.id.str(),
-          {{"status", name_of(lease.status)}}};
-}
-
-}  // namespace
 
 Task<core::Listing<LeaseView>> Leases::list(core::Call call, core::CompanyId company,
                                             store::LeaseFilter filter, core::PageRequest page) {

@@ -80,6 +80,8 @@ BOOST_DESCRIBE_STRUCT(ProbeDraft, (), (name, description, driver, config, env_va
 
 using drivers::ProbeReport;
 
+LeaseView view_of(core::LeaseRecord lease);
+
 // What operators ask of leases. Those that runs hold are made and ended by LeaseWork.
 class Leases {
  public:

@@ -4,6 +4,7 @@
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
+#include "engine/start_from.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 
@@ -100,7 +101,7 @@ Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& repo
   const Time until = means_.clock.now() + test_lease_ms;
   BERTH_CO_TRY(auto row, co_await means_.store.write([&](store::Session& s) {
     return work_.intend(s, core::LeaseId::make(means_.random, means_.clock.now()), environment,
-                        nullptr, until);
+                        nullptr, {.expires_at = until});
   }));
   Result<LeaseWork::Held> held = co_await work_.acquire(row, {}, {});
   steps.end("lease", outcome_of(held), "Took lease " + row.value.id.str());
@@ -141,9 +142,11 @@ Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
                            .company_id = environment.company_id,
                            .environment_id = environment.id}};
   draft.driver = environment.driver;
-  BERTH_CO_TRY(draft.teardown.config, co_await means_.store.read([&](store::Session& s) {
-    return spelled_out(s, id, environment.config);
-  }));
+  BERTH_CO_TRY(draft.teardown.config,
+               co_await means_.store.read([&](store::Session& s) -> Result<bj::object> {
+                 BERTH_TRY(StartFrom start, start_from(s, environment, {}));
+                 return spelled_out(s, id, std::move(start.config));
+               }));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(draft));
   BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(draft));
   const drivers::AcquireRequest request{.lease = std::move(facts)};
@@ -188,7 +191,9 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
     BERTH_CO_TRY(ResolvedSecret found, co_await work_.read_for_draft(call, company, bound));
     request.lease.secrets.emplace(bound.path, std::move(found.value));
   }
-  request.lease.config = std::move(config.config);
+  BERTH_CO_TRY(request.lease.config, co_await means_.store.read([&](store::Session& s) {
+    return resolve_template(s, company, draft.driver, std::move(config.config));
+  }));
   core::LeaseRecord lookup{{.id = request.lease.lease_id, .company_id = company}};
   lookup.driver = draft.driver;
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(lookup));

@@ -7,6 +7,8 @@
 #include "store/leases.hpp"
 #include "store/runs.hpp"
 #include "store/sandboxes.hpp"
+#include "store/setup_sessions.hpp"
+#include "store/templates.hpp"
 
 namespace berth::engine {
 namespace {
@@ -17,6 +19,12 @@ constexpr std::size_t work_max = 16;
 constexpr std::int64_t claim_ms = 10LL * 60 * 1000;
 constexpr std::int64_t look_again_ms = 30'000;
 constexpr int held_every = 600;  // sweeps
+
+// Kept for inspection, or for a person who works in it: a restart of the server does not end it.
+bool is_held_for_somebody(const core::LeaseRecord& lease) {
+  return lease.status == core::LeaseState::retained ||
+         (lease.status == core::LeaseState::active && lease.teardown.kept == true);
+}
 
 }  // namespace
 
@@ -61,10 +69,52 @@ Task<> Sweeper::sweep_once() {
   for (const auto& sandbox : due.sandboxes) {
     work_.start("settle sandbox " + sandbox.value.id.str(), handle_sandbox(sandbox));
   }
+  co_return co_await sweep_setups();
+}
+
+Task<> Sweeper::sweep_setups() {
+  const Time now = means_.clock.now();
+  struct Due {
+    std::vector<TemplateWork::Row> templates;
+    std::vector<SetupSessions::Row> sessions;
+  };
+  BERTH_CO_TRY(const Due due, co_await means_.store.read([&](store::Session& s) -> Result<Due> {
+    Due found;
+    BERTH_TRY(found.templates, store::due_templates(s, leases_.node(), now, rows_at_a_time));
+    BERTH_TRY(found.sessions, store::due_setup_sessions(s, now, rows_at_a_time));
+    return found;
+  }));
+  for (const TemplateWork::Row& row : due.templates) {
+    if (!under_way_.insert(row.value.id.str()).second) continue;
+    work_.start("look at template " + row.value.id.str(), handle_template(row));
+  }
+  for (const SetupSessions::Row& row : due.sessions) {
+    if (!under_way_.insert(row.value.id.str()).second) continue;
+    work_.start("look at setup session " + row.value.id.str(), handle_session(row));
+  }
   co_return Result<>{};
 }
 
+Task<> Sweeper::handle_template(TemplateWork::Row row) {
+  const std::string id = row.value.id.str();
+  Result<> done = co_await templates_.look_at(std::move(row));
+  under_way_.erase(id);
+  if (!done && done.error().code == Errc::conflict) co_return Result<>{};  // another was faster
+  co_return done;
+}
+
+Task<> Sweeper::handle_session(SetupSessions::Row row) {
+  const std::string id = row.value.id.str();
+  Result<> done = co_await sessions_.look_at(std::move(row));
+  under_way_.erase(id);
+  if (!done && done.error().code == Errc::conflict) co_return Result<>{};
+  co_return done;
+}
+
 Task<> Sweeper::handle(LeaseWork::Row lease) {
+  const bool is_kept = is_held_for_somebody(lease.value) &&
+                       lease.value.expires_at.value_or(Time{}) > means_.clock.now();
+  if (is_kept) co_return co_await keep(std::move(lease));
   BERTH_CO_TRY(const bool done, co_await spare_or_expire(lease));
   if (done) co_return Result<>{};
   BERTH_CO_TRY(const LeaseWork::Row settled, co_await leases_.settle(std::move(lease)));
@@ -73,6 +123,28 @@ Task<> Sweeper::handle(LeaseWork::Row lease) {
               {{"lease", settled.value.id}, {"status", name_of(settled.value.status)}});
   }
   co_return Result<>{};
+}
+
+Task<> Sweeper::keep(LeaseWork::Row lease) {
+  const std::optional<core::NodeId>& holder = lease.value.node_id;
+  const bool is_ours = holder && (*holder == leases_.node() || workshop_.is_former(*holder));
+  if (is_ours) {
+    BERTH_CO_TRY(const drivers::LeaseFacts known, co_await leases_.facts(lease.value));
+    BERTH_CO_DO(co_await leases_.keep(lease.value, known));
+    fault_point("sweep.kept");
+  }
+  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+    BERTH_DO(expect_alive(s, leases_.node()));
+    const Time now = means_.clock.now();
+    BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::everything(), lease.value.id));
+    if (!is_held_for_somebody(row.value)) return {};
+    row.value.claimed_by.reset();
+    row.value.claimed_until.reset();
+    row.value.next_attempt_at = is_ours ? row.value.expires_at : now + look_again_ms;
+    if (is_ours) row.value.node_id = leases_.node();
+    BERTH_DO(store::update_lease(s, std::move(row), now));
+    return {};
+  });
 }
 
 Task<> Sweeper::handle_sandbox(core::Stored<core::Sandbox> sandbox) {

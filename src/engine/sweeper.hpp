@@ -1,17 +1,30 @@
 #pragma once
 
 #include "engine/lease_work.hpp"
+#include "engine/setup_sessions.hpp"
 #include "engine/workshop.hpp"
 
 namespace berth::engine {
 
-// The one owner of every lease and sandbox that nobody works with: what is due is brought a step
-// towards its end. A failed step waits longer each time, and what fails too often is parked, out of
-// the way of others, until an operator decides. Runs on every server; each takes different rows.
+// The one owner of every lease, sandbox, template and setup session that nobody works with: what is
+// due is brought a step towards its end. A failed step waits longer each time, and what fails too
+// often is parked, out of the way of others, until an operator decides. Runs on every server; each
+// takes different rows.
 class Sweeper {
  public:
-  Sweeper(Means& means, LeaseWork& leases, Workshop& workshop, asio::any_io_executor executor)
-      : means_(means), leases_(leases), workshop_(workshop), executor_(executor), work_(executor) {}
+  struct Work {
+    LeaseWork& leases;
+    TemplateWork& templates;
+    SetupSessions& sessions;
+  };
+  Sweeper(Means& means, Work work, Workshop& workshop, asio::any_io_executor executor)
+      : means_(means),
+        leases_(work.leases),
+        templates_(work.templates),
+        sessions_(work.sessions),
+        workshop_(workshop),
+        executor_(executor),
+        work_(executor) {}
 
   // Until it is cancelled.
   Task<> sweep();
@@ -27,11 +40,19 @@ class Sweeper {
   Task<> sweep_held_sandboxes();
   Task<> handle(LeaseWork::Row lease);
   Task<> handle_sandbox(core::Stored<core::Sandbox> sandbox);
+  Task<> sweep_setups();
+  Task<> handle_template(TemplateWork::Row row);
+  Task<> handle_session(SetupSessions::Row row);
+  // A place that is held for somebody lives until it is given back, whoever took it.
+  Task<> keep(LeaseWork::Row lease);
   // A lease whose run is not over: true when it has been dealt with.
   Task<bool> spare_or_expire(LeaseWork::Row lease);
 
   Means& means_;
   LeaseWork& leases_;
+  TemplateWork& templates_;
+  SetupSessions& sessions_;
+  std::set<std::string> under_way_;  // ids of templates and sessions that are looked at
   Workshop& workshop_;
   asio::any_io_executor executor_;
   TaskGroup work_;

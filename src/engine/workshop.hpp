@@ -43,6 +43,8 @@ class Workshop final : public RedactionSink {
   Task<> stop();
 
   bool has(const core::RunId& run) const { return live_.contains(run); }
+  // Whether that server had this one's home before, so that what it held on this machine is ours.
+  bool is_former(const core::NodeId& node) const { return former_.contains(node); }
   void cancel(const core::RunId& run);
   Task<> send(core::RunId run, drivers::Input input);
   void hide(const core::RunId& run, const Secret& value) override;

@@ -4,6 +4,7 @@
 #include "base/task.hpp"
 #include "core/ids.hpp"
 #include "execution/execution.hpp"
+#include "execution/templates.hpp"
 
 #include <optional>
 #include <string>
@@ -71,6 +72,19 @@ class Provider {
   virtual bool matches(const bj::object& config, const ReusableLease& lease) const = 0;
   // The config with which a lease was made; nothing when the metadata is not this provider's.
   virtual std::optional<bj::object> config_from(const bj::object& lease_metadata) const = 0;
+
+  // Optional verbs: refused with execution_unsupported where a provider has none of it.
+  // A sandbox at this moment, from which others start; it lives on. Asking twice captures once.
+  virtual Task<execution::CapturedTemplate> capture_template(bj::object config, SandboxName name,
+                                                             execution::CaptureTemplate request);
+  // Whether there was something to delete. May be repeated. image_in_use while sandboxes or other
+  // templates stand on it.
+  virtual Task<bool> delete_template(bj::object config, execution::DeleteTemplate request);
+  // What differs from what the sandbox started from. A bounded look.
+  virtual Task<execution::Changes> changes(bj::object config, SandboxName name);
+  // All processes stand still, until they are let go on.
+  virtual Task<> freeze(bj::object config, SandboxName name);
+  virtual Task<> thaw(bj::object config, SandboxName name);
 
   // Runs commands in its sandboxes; nothing when the provider cannot.
   virtual execution::Execution* execution() { return nullptr; }

@@ -12,6 +12,8 @@ using core::Template;
 using core::TemplateState;
 
 constexpr std::string_view noun = "Template";
+// Whoever captured an expendable one has this long to start from it.
+constexpr std::int64_t unused_ms = 10LL * 60 * 1000;
 
 Error explain(Error error, const Template& made) {
   if (violates(error, "templates_company_id_name")) {
@@ -35,7 +37,8 @@ std::unexpected<Error> not_found() {
 std::optional<Time> time_to_look(const Template& row, TemplateState state, Time now) {
   switch (state) {
     case TemplateState::capturing: return row.next_attempt_at;
-    case TemplateState::ready: return row.expendable ? std::optional{now} : std::nullopt;
+    case TemplateState::ready:
+      return row.expendable ? std::optional{now + unused_ms} : std::nullopt;
     case TemplateState::deleting: return now;
     case TemplateState::deleted: break;
   }

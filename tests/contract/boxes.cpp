@@ -77,4 +77,42 @@ Task<> Boxes::destroy(const LeaseFacts& lease) {
   co_return co_await processes_.destroy(lease);
 }
 
+Task<execution::CapturedTemplate> Boxes::capture_template(
+    const LeaseFacts& lease, const execution::CaptureTemplate& request) {
+  note("capture", lease);
+  if (refuses_to_capture) co_return fail(Errc::store_full, "there is no room");
+  const std::string ref = "tpl-" + request.key.str();
+  templates.insert(ref);
+  co_return execution::CapturedTemplate{
+      .ref = ref,
+      .kind = core::TemplateKind::snapshot,
+      .binding = {.field = "startFrom", .unset_fields = {"image"}},
+      .metadata = {{"sourceRef", request.source_ref.value_or("")}}};
+}
+
+Task<bool> Boxes::delete_template(const bj::object& /*config*/,
+                                  const execution::DeleteTemplate& request) {
+  verbs.push_back("delete " + request.ref.value_or("nothing"));
+  if (refuses_to_delete) co_return fail(Errc::provider_unavailable, "the shelf is locked");
+  co_return templates.erase("tpl-" + request.key.str()) == 1;
+}
+
+Task<execution::Changes> Boxes::changes(const LeaseFacts& lease) {
+  note("changes", lease);
+  co_return execution::Changes{.changes = {{.path = "/etc/motd", .bytes = 3}}};
+}
+
+Task<> Boxes::freeze(const LeaseFacts& lease) {
+  note("freeze", lease);
+  BERTH_CO_DO(expect_willing(lease));
+  frozen.insert(lease.provider_lease_id.value_or(""));
+  co_return Result<>{};
+}
+
+Task<> Boxes::thaw(const LeaseFacts& lease) {
+  note("thaw", lease);
+  frozen.erase(lease.provider_lease_id.value_or(""));
+  co_return Result<>{};
+}
+
 }  // namespace berth::engine

@@ -15,6 +15,10 @@ class Boxes final : public drivers::Driver {
   std::set<std::string> there;    // ids of those that are alive
   std::set<std::string> refused;  // ids whose end is refused; "" refuses every one
   bool refuses_to_acquire = false;
+  std::set<std::string> templates;  // references to what was captured and not deleted
+  std::set<std::string> frozen;     // ids of those that stand still
+  bool refuses_to_capture = false;
+  bool refuses_to_delete = false;
   std::optional<Time> expires_at;   // of the next lease
   std::vector<std::string> verbs;   // "acquire box-1", "resume box-1", "release box-1", ...
   std::vector<bj::object> configs;  // that acquire was given
@@ -35,6 +39,13 @@ class Boxes final : public drivers::Driver {
   Task<> renew(const drivers::LeaseFacts& lease, std::int64_t deadline_ms) override;
   Task<> release(const drivers::LeaseFacts& lease, core::LeaseEvent how) override;
   Task<> destroy(const drivers::LeaseFacts& lease) override;
+  Task<execution::CapturedTemplate> capture_template(
+      const drivers::LeaseFacts& lease, const execution::CaptureTemplate& request) override;
+  Task<bool> delete_template(const bj::object& config,
+                             const execution::DeleteTemplate& request) override;
+  Task<execution::Changes> changes(const drivers::LeaseFacts& lease) override;
+  Task<> freeze(const drivers::LeaseFacts& lease) override;
+  Task<> thaw(const drivers::LeaseFacts& lease) override;
 
  private:
   Result<> expect_willing(const drivers::LeaseFacts& lease) const;

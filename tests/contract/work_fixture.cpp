@@ -62,6 +62,8 @@ Boxes& Server::use_boxes() {
   ProviderCapability boxes;
   boxes.status = Support::supported;
   boxes.supports_run_execution = true;
+  boxes.supports_interactive_setup = true;
+  boxes.supports_template_capture = true;
   engine_->catalog.add("boxes", std::move(boxes));
   return use_boxes_for(DriverKind::sandbox);
 }
@@ -177,7 +179,7 @@ void WorkContract::set_metadata(const core::EnvironmentId& id, bj::object metada
 LeaseWork::Row WorkContract::acquire(const core::Environment& environment, const core::Run& run) {
   LeaseWork& work = server()->lease_work;
   const auto intended = write([&](store::Session& s) {
-    return work.intend(s, fresh<core::LeaseId>(), environment, &run, std::nullopt);
+    return work.intend(s, fresh<core::LeaseId>(), environment, &run, {});
   });
   EXPECT_WORKS(intended);
   auto held = await(work.acquire(*intended, {}, {}));

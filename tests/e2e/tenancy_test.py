@@ -48,7 +48,8 @@ class Tenancy(BerthTest):
         server.keys[f"agent of {name}"] = made(f"{home}/tokens", {
             "name": "agent", "kind": "agent_key", "agentId": agent})["key"]
         return {"company": company, "agent": agent, "environment": environment, "secret": secret,
-                "token": token, "run": run, "lease": MISSING, "key": "s"}
+                "token": token, "run": run, "lease": MISSING, "template": MISSING, "session": MISSING,
+                "key": "s"}
 
     def routes(self, server):
         for path, verbs in server.get("/api/openapi.json").json["paths"].items():
@@ -67,6 +68,7 @@ class Tenancy(BerthTest):
         ("POST", "/api/companies/{company}/environments/probe-config"): {"driver": "local"},
         ("POST", "/api/environment-leases/{lease}/force-resolve"): {"reason": "r"},
         ("POST", "/api/environment-leases/{lease}/exec"): {"argv": ["true"]},
+        ("POST", "/api/environment-leases/{lease}/capture"): {"name": "n"},
     }
 
     def body(self, verb, path):
@@ -131,6 +133,7 @@ class Tenancy(BerthTest):
             # The environment is a host that is not there, a socket is no plain answer, and the secrets
             # of a run need the token of one.
             if verb == "DELETE" or path == "/api/instance/rekey" or "{lease}" in path or \
+                    "{template}" in path or "custom-image-" in path or \
                     path.endswith(("}/probe", "/attach")) or path.startswith("/api/agents/me/secrets"):
                 continue
             for who in ("viewer", "operator", "admin", "agent", "instance"):

@@ -43,7 +43,8 @@ class LinuxPlace final : public DriverPlace {
         std::move(executor), pool, random_, clock_,
         providers::LinuxOptions{.state_root = root(),
                                 .keeper_program = BERTH_KEEPER,
-                                .images_folder = folder_.file("images")}));
+                                .images_folder = folder_.file("images"),
+                                .templates_folder = folder_.file("templates")}));
     return std::make_unique<Sandbox>(*providers);
   }
   bj::object config() const override { return {{"provider", "linux"}}; }

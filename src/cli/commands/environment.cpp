@@ -251,6 +251,7 @@ void add_environment_commands(CommandTree& tree) {
   add_view(tree, group, "secret-refs", "which secrets it reads", "/secret-refs");
   add_leases(tree, group);
   add_test(tree, group);
+  add_setup_commands(tree, group);
   tree.leaf(group, "capabilities", "which adapter runs on which driver and provider",
             "berth env capabilities", [](Session& session) -> Result<> {
               BERTH_TRY(const std::string path, session.company_path("environments/capabilities"));

@@ -1,9 +1,11 @@
 #include "cli/commands/common.hpp"
+#include "cli/commands/terminal.hpp"
 #include "cli/run/span.hpp"
 #include "cli/run/verdict.hpp"
 #include "cli/sandbox_wish.hpp"
 #include "core/lifecycle.hpp"
 #include "core/linux_config.hpp"
+#include "images/image_store.hpp"
 
 #include <ostream>
 
@@ -91,18 +93,32 @@ Result<keeper::sandbox::Bind> bind_of(const std::string& text) {
   return bind;
 }
 
+// What the image itself would run: asked only when nothing else is.
+Result<std::vector<std::string>> command_of_image(Session& session, const std::string& image) {
+  std::vector<std::string> argv;
+  if (!image.empty() && image != images::host_name) {
+    BERTH_TRY(const images::ImageStore store,
+              images::ImageStore::open(session.config().settings.home + "/images"));
+    BERTH_TRY(const images::Image found, store.find(image));
+    argv = found.config.entrypoint;
+    argv.insert(argv.end(), found.config.cmd.begin(), found.config.cmd.end());
+  }
+  if (!argv.empty()) return argv;
+  return fail(Errc::bad_request, "no command was given, and the image has none of its own",
+              "write it behind two dashes: berth sandbox run -- COMMAND ARGS");
+}
+
 Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
-  const auto& command = session.flags().command;
-  if (!command || command->empty()) {
-    return fail(Errc::bad_request, "no command was given",
-                "write it behind two dashes: berth sandbox run -- COMMAND ARGS");
+  std::vector<std::string> argv = session.flags().command.value_or(std::vector<std::string>{});
+  if (argv.empty()) {
+    BERTH_TRY(argv, command_of_image(session, options.image));
   }
   const Console& console = session.console();
   if (options.terminal && !console.in_is_terminal) {
     return fail(Errc::bad_request, "-t: standard input is no terminal",
                 "leave out -t, or run it from a terminal");
   }
-  SandboxWish wish{.config = {}, .argv = *command, .cwd = options.cwd};
+  SandboxWish wish{.config = {}, .argv = std::move(argv), .cwd = options.cwd};
   BERTH_TRY(wish.config, config_of(options));
   for (const std::string& pair : options.variables) {
     const std::size_t equals = pair.find('=');
@@ -191,6 +207,8 @@ Result<> stats(Session& session, const std::string& named) {
 
 struct ExecOptions {
   std::string named;
+  bool interactive = false;
+  bool terminal = false;
   std::string cwd;
   std::string timeout;
 };
@@ -198,6 +216,19 @@ struct ExecOptions {
 // One command in a place that a lease holds, with its output and exit code as if it ran here.
 Result<> exec(Session& session, const ExecOptions& options) {
   const auto& command = session.flags().command;
+  if (options.interactive && !options.terminal) {
+    return fail(Errc::bad_request, "-i: standard input is passed to a terminal only",
+                "write it as berth exec -it LEASE");
+  }
+  if (options.terminal) {
+    BERTH_TRY(const std::string lease, session.find_id(lease_kind(), options.named));
+    session.end_with(exit_not_run);
+    BERTH_TRY(
+        const int code,
+        sit_in_terminal(session, lease, command.value_or(std::vector<std::string>{}), options.cwd));
+    session.end_with(code);
+    return {};
+  }
   if (!command || command->empty()) {
     return fail(Errc::bad_request, "no command was given",
                 "write it behind two dashes: berth exec LEASE -- COMMAND ARGS");
@@ -227,9 +258,11 @@ Result<> exec(Session& session, const ExecOptions& options) {
 void add_exec(CommandTree& tree) {
   const auto options = std::make_shared<ExecOptions>();
   CLI::App& app = tree.leaf(tree.root(), "exec", "run one more command in a place that is held",
-                            "berth exec 0190b5d2 -- ps ax",
+                            "berth exec 0190b5d2 -- ps ax\nberth exec -it 0190b5d2",
                             [options](Session& session) { return exec(session, *options); });
   app.add_option("lease", options->named, "the id of the lease or the start of it")->required();
+  app.add_flag("-i,--interactive", options->interactive, "pass standard input; -t does so too");
+  app.add_flag("-t,--terminal", options->terminal, "give it a terminal; a shell unless said");
   app.add_option("-C,--cwd", options->cwd, "where it works")->type_name("PATH");
   app.add_option("--timeout", options->timeout, "longest time, up to a minute")->type_name("TIME");
 }
@@ -290,6 +323,7 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
                 });
   add_exec(tree);
   add_sandbox_lease_commands(tree, group);
+  add_snapshot_commands(tree, group);
   shows.add_option("lease", *named, "the id of its lease or the start of it")->required();
 }
 

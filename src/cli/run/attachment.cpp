@@ -83,8 +83,9 @@ Task<> Attachment::connect_again_and_again() {
   patience_ends_ = steady_clock::now() + wish_.reattach_for;
   pause_ = first_pause;
   while (!end_) {
+    const std::string own = "/api/heartbeat-runs/" + wish_.run_id + "/attach?";
     const std::string path =
-        "/api/heartbeat-runs/" + wish_.run_id + "/attach?offset=" + std::to_string(offset_);
+        (wish_.path ? *wish_.path + "&" : own) + "offset=" + std::to_string(offset_);
     const auto connected_at = steady_clock::now();
     auto socket = co_await open_socket(server_.server(), server_.token(), path);
     if (socket) {
@@ -186,7 +187,7 @@ Task<> Attachment::show(core::OutputFrame frame) {
 void Attachment::take_news(const bj::value& news) {
   const auto type = parse_name<core::AttachNews>(text_of(news, "type"));
   if (!type) return;  // a newer server knows more
-  const bj::value* run = news.get_object().if_contains("run");
+  const bj::value* run = news.get_object().if_contains(wish_.path ? "exec" : "run");
   switch (*type) {
     case core::AttachNews::state:
       if (run != nullptr) show_status(waiting_line(*run));

@@ -28,6 +28,8 @@ enum class Remarks { spoken, silent };
 
 struct AttachWish {
   std::string run_id = {};
+  // Of a socket that is no run's but speaks as one, with a query; absent: the run's own.
+  std::optional<std::string> path = {};
   OnInterrupt on_interrupt = OnInterrupt::leave;
   OutputTo output_to = OutputTo::each_its_own;
   std::optional<core::OutputStream> only = {};  // the other stream is left out

@@ -1,4 +1,5 @@
 #include "keeper/sandbox/mounts.hpp"
+#include "keeper/sandbox/skeleton.hpp"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -9,43 +10,11 @@
 #include <cerrno>
 #include <climits>
 #include <string>
-#include <string_view>
 
 // The root that is built on the host's own programs: /usr as it is, read-only, and a skeleton of
 // the rest with nothing of this host in it but what programs need to run.
 namespace berth::keeper::sandbox {
 namespace {
-
-struct SkeletonFolder {
-  const char* path;
-  mode_t mode;
-};
-constexpr std::array folders{SkeletonFolder{"usr", 0755},     SkeletonFolder{"etc", 0755},
-                             SkeletonFolder{"etc/ssl", 0755}, SkeletonFolder{"proc", 0555},
-                             SkeletonFolder{"dev", 0755},     SkeletonFolder{"sys", 0555},
-                             SkeletonFolder{"tmp", 01777},    SkeletonFolder{"run", 0755},
-                             SkeletonFolder{"var", 0755},     SkeletonFolder{"var/tmp", 01777},
-                             SkeletonFolder{"var/lib", 0755}, SkeletonFolder{"var/cache", 0755},
-                             SkeletonFolder{"var/log", 0755}, SkeletonFolder{"home", 0755},
-                             SkeletonFolder{"root", 0700},    SkeletonFolder{"opt", 0755}};
-
-struct SkeletonFile {
-  const char* path;
-  std::string_view text;
-};
-constexpr std::array files{
-    SkeletonFile{"etc/passwd",
-                 "root:x:0:0:root:/root:/bin/sh\n"
-                 "sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/sh\n"
-                 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
-    SkeletonFile{"etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
-    SkeletonFile{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"},
-    SkeletonFile{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"}};
-
-// Top folders that are links into /usr on most systems, and folders of their own on the others.
-constexpr std::array usr_links{"/bin", "/sbin", "/lib", "/lib32", "/lib64"};
-// Without these, programs in /usr are not found or do not trust anybody.
-constexpr std::array etc_parts{"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs"};
 
 constexpr std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
@@ -85,11 +54,11 @@ int RootBuilder::open_host(int map) {
 
 int RootBuilder::make_skeleton(int directory) const {
   const mode_t before = ::umask(0);
-  for (const SkeletonFolder& folder : folders) {
+  for (const SkeletonFolder& folder : skeleton_folders) {
     if (::mkdirat(directory, folder.path, folder.mode) != 0) return errno;
   }
   ::umask(before);
-  for (const SkeletonFile& file : files) {
+  for (const SkeletonFile& file : skeleton_files) {
     if (const int error_number = write_file(directory, file); error_number != 0) {
       return error_number;
     }

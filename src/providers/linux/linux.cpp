@@ -47,7 +47,7 @@ bj::object metadata_of(const LinuxConfig& config, const RootLayers& root,
 
 // Empty when the config does not say, as that of a sandbox that nobody knows any more.
 std::string image_in(const bj::object& config) {
-  return text_at(config, "image").value_or("");
+  return config.contains("template") ? "" : text_at(config, "image").value_or("");
 }
 
 // The folder's name: what a stored id is has been ours before, but only a key names a folder.
@@ -135,7 +135,7 @@ Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& ra
     : keepers_(std::move(executor), pool, keepers_of(options)),
       random_(random),
       clock_(clock),
-      images_(std::move(options.images_folder)),
+      images_(std::move(options.images_folder), std::move(options.templates_folder)),
       ways_out_(options.ways_out),
       binds_(std::move(options.binds)),
       spares_(keepers_.executor(), *this, random, clock) {}
@@ -168,7 +168,7 @@ Task<Verdict> Linux::try_sandbox(std::string id, LinuxConfig wanted) {
     details["isolation"] = isolation_of(made->confined);
     const Result<> ran = co_await run_inside(id, {"true"});
     steps.add("command", ran, "A command has run in it.");
-    const Result<> removed = co_await remove(id, *wanted.image);
+    const Result<> removed = co_await remove(id, only_host_of(wanted));
     steps.add("cleanup", removed, "Nothing is left of it.");
   }
   co_return std::move(steps).verdict("This machine makes sandboxes of isolation " + level + ".",
@@ -176,9 +176,8 @@ Task<Verdict> Linux::try_sandbox(std::string id, LinuxConfig wanted) {
 }
 
 Task<RootLayers> Linux::hold_image(std::string id, const LinuxConfig& config) {
-  co_return co_await offload(keepers_.pool(), [images = images_, image = *config.image, id] {
-    return images.hold(image, id);
-  });
+  co_return co_await offload(keepers_.pool(),
+                             [images = images_, config, id] { return images.hold(config, id); });
 }
 
 Task<keeper::Confined> Linux::confine_keeper(std::string id, keeper::sandbox::Plan plan) {
@@ -220,6 +219,32 @@ Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
   co_return std::unexpected(opened.error());
 }
 
+Task<> Linux::prime(bj::object config) {
+  BERTH_CO_TRY(const LinuxConfig wanted, read(config));
+  const PoolWish wish = wish_of(wanted);
+  if (wish.size == 0) co_return Result<>{};
+  BERTH_CO_TRY(const RootLayers root, co_await offload(keepers_.pool(), [images = images_, wanted] {
+                 return images.layers_for(wanted);
+               }));
+  spares_.expect({.config = wanted, .plan = plan_for(wanted, root)}, wish);
+  co_return Result<>{};
+}
+
+Task<images::Removed> Linux::collect_images(images::Spared spared) {
+  const auto collect = [images = images_, spared = std::move(spared)]() -> Result<images::Removed> {
+    images::Removed removed;
+    BERTH_DO(images.with_stores(
+        [&](const images::ImageStore& store, const images::TemplateStore& templates) -> Result<> {
+          BERTH_TRY(const std::uint64_t drafts, templates.gc());
+          BERTH_TRY(removed, store.gc(spared));
+          removed.drafts += drafts;
+          return {};
+        }));
+    return removed;
+  };
+  co_return co_await offload(keepers_.pool(), collect);
+}
+
 // One whose keeper has died meanwhile is no better than none.
 Task<std::optional<keeper::Confined>> Linux::take_spare(std::string id, SpareOrder order) {
   std::optional<SpareSandbox> spare = spares_.take(order, wish_of(order.config));
@@ -255,7 +280,7 @@ Task<keeper::Confined> Linux::make_spare(std::string id, SpareOrder order,
 
 // What could not be made whole is removed, so that a refusal leaves nothing.
 Task<Linux::Made> Linux::make(std::string id, LinuxConfig config) {
-  const std::string image = *config.image;
+  const std::string image = only_host_of(config);
   Result<Made> made = co_await confine(id, std::move(config));
   if (made || made.error().code == Errc::cancelled) co_return made;
   const Result<> removed = co_await remove(id, image);
@@ -304,7 +329,7 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
   BERTH_CO_TRY(LinuxConfig config, read(request.config));
   BERTH_CO_TRY(const std::string id, id_of(SandboxName{.key = request.key}));
   // A folder has one keeper in its life: what an attempt before this one has left goes first.
-  BERTH_CO_DO(co_await remove(id, *config.image));
+  BERTH_CO_DO(co_await remove(id, only_host_of(config)));
   BERTH_CO_TRY(const Made made, co_await take(id, config));
   ProviderLease lease{.provider_lease_id = id,
                       .metadata = metadata_of(config, made.root, made.confined)};

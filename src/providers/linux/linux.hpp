@@ -3,7 +3,9 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "execution/keepers.hpp"
+#include "images/image_store.hpp"
 #include "providers/linux/images.hpp"
+#include "providers/linux/snapshots.hpp"
 #include "providers/linux/warm_pool.hpp"
 #include "providers/linux/ways_out.hpp"
 #include "providers/provider.hpp"
@@ -16,6 +18,7 @@ struct LinuxOptions {
   std::string state_root;      // a folder of this server's own; each sandbox has one in it
   std::string keeper_program;  // path of berth-keeper
   std::string images_folder;
+  std::string templates_folder = {};
   WaysOut* ways_out = nullptr;  // none: what has no network has no way out either
   // Folders of this machine that each of them sees. No config can ask for one, so a server, whose
   // callers are not the owners of its files, gives none.
@@ -42,6 +45,19 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<> destroy(bj::object config, SandboxName name) override;
   bool matches(const bj::object& config, const ReusableLease& lease) const override;
   std::optional<bj::object> config_from(const bj::object& lease_metadata) const override;
+
+  Task<execution::CapturedTemplate> capture_template(bj::object config, SandboxName name,
+                                                     execution::CaptureTemplate request) override;
+  Task<bool> delete_template(bj::object config, execution::DeleteTemplate request) override;
+  Task<execution::Changes> changes(bj::object config, SandboxName name) override;
+  Task<> freeze(bj::object config, SandboxName name) override;
+  Task<> thaw(bj::object config, SandboxName name) override;
+
+  // Makes sandboxes ready before somebody asks, where the config wants some. To be repeated now and
+  // then: a pool that nobody asks for is given up.
+  Task<> prime(bj::object config);
+  // Removes images that nobody has a use for, but for those that are spared.
+  Task<images::Removed> collect_images(images::Spared spared);
 
   execution::Execution* execution() override { return this; }
   Task<std::vector<core::SandboxId>> held() override;
@@ -87,6 +103,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<> open_way_out(std::string id, core::LinuxConfig config);
   // For a lease that a former server acquired. What fails is logged: the command goes on.
   Task<> restore_way_out(const LeaseFacts& lease);
+  Result<LiveSandbox> live(const bj::object& config, const SandboxName& name) const;
   Task<Verdict> try_sandbox(std::string id, core::LinuxConfig config);
   Task<> empty(std::string id);
   Task<> run_inside(std::string id, std::vector<std::string> argv);

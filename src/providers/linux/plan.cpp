@@ -67,7 +67,7 @@ Plan plan_of(const LinuxConfig& config, const RootLayers& root) {
   using keeper::sandbox::Base;
   using keeper::sandbox::Identity;
   const std::uint64_t disk = bytes_of(config.disk_mb.value_or(usual_disk_mb));
-  Plan plan{.base = root.layers.empty() ? Base::host : Base::layers,
+  Plan plan{.base = root.layers.empty() || root.over_host ? Base::host : Base::layers,
             .layers = root.layers,
             .upper_bytes = disk,
             .upper_inodes = static_cast<std::uint64_t>(

@@ -13,6 +13,7 @@ namespace berth::providers {
 // What the root of a sandbox is built on. Without layers: this machine's own /usr.
 struct RootLayers {
   std::vector<std::string> layers = {};       // directories, bottom to top
+  bool over_host = false;                     // this machine's own /usr is below the layers
   std::vector<std::string> environment = {};  // NAME=value, for what a command is not given
   std::string workdir = {};                   // empty: the usual one
 };

@@ -1,0 +1,137 @@
+#include "cli/commands/common.hpp"
+#include "cli/commands/terminal.hpp"
+#include "cli/run/span.hpp"
+
+#include <ostream>
+
+// Custom images of environments: prepared by hand in a sandbox, and captured.
+namespace berth::cli {
+namespace {
+
+constexpr const char* sessions_path = "/api/environment-custom-image-setup-sessions/";
+
+constexpr auto setup_example = R"(berth env setup Sandbox
+
+Opens a shell in a sandbox of the environment. When you leave it, you are asked whether its files
+become what every later sandbox of the environment starts from. Without a terminal:
+
+  berth env setup Sandbox --no-terminal      start a session and print it
+  berth exec LEASE -- apt-get install ...    work in its sandbox
+  berth env setup Sandbox --finish           capture it
+  berth env setup Sandbox --cancel           forget it)";
+
+struct SetupOptions {
+  std::string named;
+  std::string from;
+  std::string ttl;
+  bool no_terminal = false;
+  bool finish = false;
+  bool cancel = false;
+};
+
+Result<bj::value> end(Session& session, const std::string& id, const std::string& verb) {
+  return session.send(
+      {.method = "POST", .path = sessions_path + id + "/" + verb, .body = bj::value(bj::object{})});
+}
+
+Result<> end_active(Session& session, const std::string& environment, const std::string& verb) {
+  BERTH_TRY(const bj::value image,
+            session.get("/api/environments/" + environment + "/custom-image-template"));
+  const bj::value& active = image.at("activeSession");
+  if (!active.is_object()) {
+    return fail(Errc::setup_session_not_found, "no setup session of the environment is open",
+                "start one: berth env setup ENVIRONMENT");
+  }
+  BERTH_TRY(const bj::value done, end(session, text_of(active, "id"), verb));
+  session.printer().object(done);
+  return {};
+}
+
+Result<bj::value> start(Session& session, const std::string& environment,
+                        const SetupOptions& options) {
+  bj::object body;
+  set_text(body, "templateId", options.from);
+  if (!options.ttl.empty()) {
+    BERTH_TRY(const std::int64_t ms, parse_span_ms(options.ttl, "--ttl"));
+    body["ttlSeconds"] = ms / 1000;
+  }
+  return session.send({.method = "POST",
+                       .path = "/api/environments/" + environment + "/custom-image-setup-sessions",
+                       .body = bj::value(std::move(body))});
+}
+
+Result<> setup(Session& session, const SetupOptions& options) {
+  if (static_cast<int>(options.no_terminal) + static_cast<int>(options.finish) +
+          static_cast<int>(options.cancel) >
+      1) {
+    return fail(Errc::bad_request, "--no-terminal, --finish and --cancel exclude one another");
+  }
+  BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.named));
+  if (options.finish) return end_active(session, id, "finish");
+  if (options.cancel) return end_active(session, id, "cancel");
+  const bool asks = session.console().in_is_terminal && !options.no_terminal;
+  BERTH_TRY(const bj::value started, start(session, id, options));
+  if (!asks) {
+    session.printer().object(started);
+    return {};
+  }
+  const std::string lease = text_of(started.at("session"), "environmentLeaseId");
+  const std::string name = text_of(started.at("session"), "id");
+  const Result<int> sat = sit_in_terminal(session, lease, {});
+  // A connection that broke is no answer: the session is still there.
+  if (!sat) return std::unexpected(sat.error());
+  const Result<> wanted =
+      confirm(session.console(), "Start every later sandbox of " + options.named + " from this?",
+              session.flags().yes);
+  BERTH_TRY(const bj::value done, end(session, name, wanted ? "finish" : "cancel"));
+  if (session.printer().look() == Look::json) session.printer().object(done);
+  session.printer().note(wanted ? "captured; it is the environment's template now"
+                                : "forgotten; nothing was changed");
+  return {};
+}
+
+struct ImageOptions {
+  std::string named;
+  bool rollback = false;
+  bool revoke = false;
+};
+
+Result<> image(Session& session, const ImageOptions& options) {
+  BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.named));
+  const std::string path = "/api/environments/" + id + "/custom-image-template";
+  if (options.rollback && options.revoke) {
+    return fail(Errc::bad_request, "--rollback and --revoke exclude each other");
+  }
+  Request request{.method = "GET", .path = path};
+  if (options.rollback) request = {.method = "POST", .path = path + "/rollback"};
+  if (options.revoke) request = {.method = "DELETE", .path = path};
+  BERTH_TRY(const bj::value answer, session.send(request));
+  session.printer().object(answer);
+  return {};
+}
+
+}  // namespace
+
+void add_setup_commands(CommandTree& tree, CLI::App& environments) {
+  const auto options = std::make_shared<SetupOptions>();
+  CLI::App& app =
+      tree.leaf(environments, "setup", "prepare a sandbox by hand; later ones start from it",
+                setup_example, [options](Session& session) { return setup(session, *options); });
+  app.add_option("environment", options->named, "its id, name or the start of its id")->required();
+  app.add_option("--from", options->from, "the id of a template to begin with")->type_name("ID");
+  app.add_option("--ttl", options->ttl, "how long it may take; an hour unless said")
+      ->type_name("TIME");
+  app.add_flag("--no-terminal", options->no_terminal, "only start the session and print it");
+  app.add_flag("--finish", options->finish, "capture the session that is open");
+  app.add_flag("--cancel", options->cancel, "forget the session that is open");
+  const auto shown = std::make_shared<ImageOptions>();
+  CLI::App& shows = tree.leaf(environments, "image",
+                              "what sandboxes of an environment start from; go back to another",
+                              "berth env image Sandbox --rollback",
+                              [shown](Session& session) { return image(session, *shown); });
+  shows.add_option("environment", shown->named, "its id, name or the start of its id")->required();
+  shows.add_flag("--rollback", shown->rollback, "make the template before the active one again");
+  shows.add_flag("--revoke", shown->revoke, "start from the image again");
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,165 @@
+#include "cli/commands/common.hpp"
+#include "cli/run/attachment.hpp"
+#include "cli/run/span.hpp"
+#include "cli/run/verdict.hpp"
+#include "core/lifecycle.hpp"
+
+#include <ostream>
+
+// Sandboxes as a whole: what they have become, captured, put back and doubled.
+namespace berth::cli {
+namespace {
+
+const Kind& template_kind() {
+  static const Kind kind{.noun = "template",
+                         .path = "templates",
+                         .missing = Errc::template_not_found,
+                         .columns = {{"ID", "id"},
+                                     {"NAME", "name"},
+                                     {"STATUS", "status", Shown::state},
+                                     {"ROLE", "role"},
+                                     {"PROVIDER", "provider"},
+                                     {"CAPTURED", "capturedAt", Shown::moment}}};
+  return kind;
+}
+
+struct SnapshotOptions {
+  std::string named;
+  std::string name;
+  std::string from;
+  std::string ttl;
+};
+
+Result<bj::value> post(Session& session, const SnapshotOptions& options, const std::string& verb,
+                       std::optional<bj::value> body = {}) {
+  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  return session.send({.method = "POST",
+                       .path = "/api/environment-leases/" + id + "/" + verb,
+                       .body = std::move(body)});
+}
+
+Result<> show_lease(Session& session, const bj::value& lease, const std::string& what) {
+  if (session.printer().look() == Look::json) session.printer().object(lease);
+  session.printer().note("lease " + text_of(lease, "id") + " " + what);
+  return {};
+}
+
+Result<> diff(Session& session, const SnapshotOptions& options) {
+  static const std::vector<Column> columns{
+      {"CHANGE", "change"}, {"KIND", "kind"}, {"BYTES", "bytes"}, {"PATH", "path"}};
+  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  BERTH_TRY(const bj::value found, session.get("/api/environment-leases/" + id + "/changes"));
+  if (session.printer().look() == Look::json) {
+    session.printer().object(found);
+    return {};
+  }
+  session.printer().list(found.at("changes").as_array(), columns);
+  if (found.at("isTruncated").as_bool()) session.printer().note("and more, which are not listed");
+  return {};
+}
+
+Result<> commit(Session& session, const SnapshotOptions& options) {
+  BERTH_TRY(const bj::value made,
+            post(session, options, "capture", bj::value(bj::object{{"name", options.name}})));
+  session.printer().object(made);
+  return {};
+}
+
+Result<> roll_back(Session& session, const SnapshotOptions& options) {
+  BERTH_DO(confirm(session.console(),
+                   "End all processes of the sandbox of lease " + options.named +
+                       " and forget what it has written?",
+                   session.flags().yes));
+  bj::object body;
+  set_text(body, "template", options.from);
+  BERTH_TRY(const bj::value lease, post(session, options, "rollback", bj::value(std::move(body))));
+  return show_lease(session, lease, "has a fresh sandbox");
+}
+
+Result<> fork(Session& session, const SnapshotOptions& options) {
+  bj::object body;
+  if (!options.ttl.empty()) {
+    BERTH_TRY(const std::int64_t ms, parse_span_ms(options.ttl, "--ttl"));
+    body["ttlSeconds"] = ms / 1000;
+  }
+  BERTH_TRY(const bj::value lease, post(session, options, "fork", bj::value(std::move(body))));
+  return show_lease(session, lease, "begins as that one is now: " + text_of(lease, "nextStep"));
+}
+
+Result<> freeze(Session& session, const SnapshotOptions& options) {
+  BERTH_TRY(const bj::value lease, post(session, options, "freeze"));
+  return show_lease(session, lease, "stands still");
+}
+
+Result<> thaw(Session& session, const SnapshotOptions& options) {
+  BERTH_TRY(const bj::value lease, post(session, options, "thaw"));
+  return show_lease(session, lease, "goes on");
+}
+
+// What the run of the lease has said up to now.
+Result<> logs(Session& session, const SnapshotOptions& options) {
+  BERTH_TRY(const bj::value lease, session.find(lease_kind(), options.named));
+  const std::string run = text_of(lease, "heartbeatRunId");
+  if (run.empty()) {
+    return fail(Errc::conflict, "lease " + text_of(lease, "id") + " has no run, so it has no log");
+  }
+  BERTH_TRY(const bj::value seen, session.get("/api/heartbeat-runs/" + run));
+  const bj::value* bytes = seen.is_object() ? seen.get_object().if_contains("logBytes") : nullptr;
+  AttachWish wish{.run_id = run};
+  wish.until = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
+  if (*wish.until == 0) return {};
+  BERTH_TRY(const Client* const server, session.client());
+  Attachment attachment{*server, session.console()};
+  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
+  if (const auto* left = std::get_if<Left>(&end)) session.end_with(exit_signal_base + left->signal);
+  return {};
+}
+
+using Verb = Result<> (*)(Session&, const SnapshotOptions&);
+
+CLI::App& add_verb(CommandTree& tree, CLI::App& group, const char* name, const char* says,
+                   const char* example, const std::shared_ptr<SnapshotOptions>& options,
+                   Verb verb) {
+  CLI::App& app = tree.leaf(group, name, says, example,
+                            [options, verb](Session& session) { return verb(session, *options); });
+  app.add_option("lease", options->named, "the id of its lease or the start of it")->required();
+  return app;
+}
+
+}  // namespace
+
+void add_snapshot_commands(CommandTree& tree, CLI::App& sandbox) {
+  const auto fresh = [] { return std::make_shared<SnapshotOptions>(); };
+  add_verb(tree, sandbox, "diff", "what was added, changed and removed in one since it started",
+           "berth sandbox diff 0190b5d2", fresh(), diff);
+  const auto committed = fresh();
+  add_verb(tree, sandbox, "commit", "capture one as a template; it stands still meanwhile",
+           "berth sandbox commit 0190b5d2 with-node", committed, commit)
+      .add_option("name", committed->name, "the name of the template")
+      ->required();
+  const auto rolled = fresh();
+  add_verb(tree, sandbox, "rollback",
+           "put its files back to what it started from, or to a template; its processes end",
+           "berth sandbox rollback 0190b5d2 with-node --yes", rolled, roll_back)
+      .add_option("template", rolled->from, "the name or id of a template");
+  const auto forked = fresh();
+  add_verb(tree, sandbox, "fork", "make a second one that begins as this one is now",
+           "berth sandbox fork 0190b5d2 --ttl 2h", forked, fork)
+      .add_option("--ttl", forked->ttl, "how long it is held; an hour unless said")
+      ->type_name("TIME");
+  add_verb(tree, sandbox, "freeze", "let all its processes stand still",
+           "berth sandbox freeze 0190b5d2", fresh(), freeze);
+  add_verb(tree, sandbox, "thaw", "let the processes of a frozen one go on",
+           "berth sandbox thaw 0190b5d2", fresh(), thaw);
+  add_verb(tree, sandbox, "logs", "print what its run has said up to now",
+           "berth sandbox logs 0190b5d2", fresh(), logs);
+}
+
+void add_template_commands(CommandTree& tree) {
+  CLI::App& group = tree.group("template", "templates: captured sandboxes that others start from");
+  add_list(tree, group, template_kind());
+  add_get(tree, group, template_kind(), "berth template get with-node");
+  add_delete(tree, group, template_kind(), "berth template delete with-node --yes");
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,51 @@
+#include "cli/commands/terminal.hpp"
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "cli/run/attachment.hpp"
+#include "cli/run/raw_terminal.hpp"
+#include "cli/run/verdict.hpp"
+
+namespace berth::cli {
+namespace {
+
+int exit_code_of_exec(const bj::value& exec) {
+  const bj::value* code = exec.is_object() ? exec.get_object().if_contains("exitCode") : nullptr;
+  if (code != nullptr && code->is_int64()) return static_cast<int>(code->get_int64());
+  const int signal = core::signal_number(text_of(exec, "signal"));
+  return exit_signal_base + signal;
+}
+
+}  // namespace
+
+Result<int> sit_in_terminal(Session& session, const std::string& lease_id,
+                            const std::vector<std::string>& command, const std::string& cwd) {
+  BERTH_TRY(const Client* const server, session.client());
+  Console& console = session.console();
+  const core::TerminalSize size =
+      console.in_is_terminal ? terminal_size(console.in) : core::TerminalSize{};
+  SystemRandom random;
+  // Chosen here, so that a broken connection is made again to the same terminal.
+  std::string path = "/api/environment-leases/" + lease_id +
+                     "/terminal?id=" + make_uuid(random, SystemClock{}.now()) +
+                     "&columns=" + std::to_string(size.columns) +
+                     "&rows=" + std::to_string(size.rows);
+  if (!command.empty()) path += "&command=" + url_encoded(encode_text(command));
+  if (!cwd.empty()) path += "&cwd=" + url_encoded(cwd);
+  Attachment attachment{*server, console};
+  AttachWish wish{
+      .run_id = "terminal of lease " + lease_id, .path = std::move(path), .stdin_fd = console.in};
+  if (session.flags().quiet) wish.remarks = Remarks::silent;
+  std::optional<RawTerminal> raw;
+  if (console.in_is_terminal) {
+    BERTH_TRY(RawTerminal entered, RawTerminal::enter(console.in));
+    raw.emplace(std::move(entered));
+    wish.terminal_fd = console.in;
+  }
+  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
+  if (const auto* ended = std::get_if<RunEnded>(&end)) return exit_code_of_exec(ended->run);
+  if (const auto* left = std::get_if<Left>(&end)) return exit_signal_base + left->signal;
+  return 0;
+}
+
+}  // namespace berth::cli

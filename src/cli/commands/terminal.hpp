@@ -1,0 +1,16 @@
+#pragma once
+
+#include "cli/session.hpp"
+
+#include <string>
+#include <vector>
+
+namespace berth::cli {
+
+// Sits this program's terminal in front of a command in a place that a lease holds, until the
+// command ends; without a command that is a shell. Standard input that is no terminal is passed as
+// it is. The exit code of the command.
+Result<int> sit_in_terminal(Session& session, const std::string& lease_id,
+                            const std::vector<std::string>& command, const std::string& cwd = {});
+
+}  // namespace berth::cli

@@ -1,0 +1,169 @@
+#include "engine/templates.hpp"
+
+#include "base/digest.hpp"
+#include "core/fingerprint.hpp"
+#include "engine/checks.hpp"
+#include "engine/held_lease.hpp"
+#include "engine/journal.hpp"
+#include "engine/listing.hpp"
+#include "engine/once.hpp"
+#include "store/companies.hpp"
+#include "store/environments.hpp"
+#include "store/leases.hpp"
+#include "store/setup_sessions.hpp"
+
+namespace berth::engine {
+namespace {
+
+using core::Template;
+using core::TemplateRole;
+using Row = TemplateWork::Row;
+
+Entry entry_of(const Template& row, std::string_view action) {
+  bj::object details{{"name", row.name}};
+  if (row.environment_id) details["environmentId"] = row.environment_id->str();
+  return {row.company_id, action, "template", row.id.str(), std::move(details)};
+}
+
+std::unexpected<Error> no_active(const core::Environment& environment) {
+  return fail(Errc::template_not_found,
+              "Environment \"" + environment.name + "\" has no active template",
+              "prepare one: berth env setup ENVIRONMENT");
+}
+
+}  // namespace
+
+Result<> supersede(store::Session& session, const core::EnvironmentId& environment, Time now) {
+  BERTH_TRY(auto before, store::active_template(session, environment));
+  if (!before) return {};
+  before->value.role = TemplateRole::superseded;
+  BERTH_DO(store::update_template(session, *std::move(before), now));
+  return {};
+}
+
+Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureLease wanted) {
+  BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
+  // A repeated request has the same template; only whoever began it captures.
+  std::optional<Row> begun;
+  const auto begin = [&](store::Session& s) -> Result<std::string> {
+    BERTH_TRY(auto held, store::find_lease_record(s, core::Reach::of(call.who), lease));
+    BERTH_DO(expect_held(held.value, leases_.node()));
+    BERTH_TRY(begun, work_.intend(s, held.value, {.name = wanted.name}));
+    BERTH_DO(record(s, means_, call, entry_of(begun->value, "template.capture_asked")));
+    return begun->value.id.str();
+  };
+  BERTH_CO_TRY(const std::string id, co_await write_once(means_, call, begin));
+  if (!begun || begun->value.id.str() != id) {
+    BERTH_CO_TRY(const core::TemplateId known, core::TemplateId::parse(id));
+    BERTH_CO_TRY(Template row, co_await get(call, known));
+    if (row.status != core::TemplateState::capturing) co_return row;
+    co_return fail(Errc::conflict, "Template \"" + row.name + "\" is being captured",
+                   "ask again when it is there");
+  }
+  BERTH_CO_TRY(auto held, co_await means_.store.read([&](store::Session& s) {
+    return store::find_lease_record(s, core::Reach::of(call.who), lease);
+  }));
+  BERTH_CO_TRY(Row row, co_await work_.capture(*std::move(begun), std::move(held.value), {}));
+  co_return std::move(row.value);
+}
+
+Task<core::Listing<Template>> Templates::list(core::Call call, core::CompanyId company,
+                                              store::TemplateFilter filter,
+                                              core::PageRequest page) {
+  using Rows = core::Page<Template>;
+  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
+    return store::list_templates(s, company, filter, page);
+  }));
+  co_return to_listing(std::move(rows));
+}
+
+Task<Template> Templates::get(core::Call call, core::TemplateId id) {
+  BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_template(s, core::Reach::of(call.who), id);
+  }));
+  co_return std::move(row.value);
+}
+
+Task<Template> Templates::remove(core::Call call, core::TemplateId id) {
+  const auto begin = [&](store::Session& s) -> Result<Row> {
+    BERTH_TRY(Row row, store::find_template(s, core::Reach::of(call.who), id));
+    if (row.value.status == core::TemplateState::capturing) {
+      return fail(Errc::conflict, "Template \"" + row.value.name + "\" is being captured",
+                  "wait for it, or for its failure");
+    }
+    BERTH_DO(record(s, means_, call, entry_of(row.value, "template.delete_asked")));
+    if (row.value.status == core::TemplateState::deleting) return row;
+    return work_.begin_delete(s, std::move(row));
+  };
+  BERTH_CO_TRY(Row row, co_await means_.store.write(begin));
+  BERTH_CO_TRY(row, co_await work_.settle(std::move(row)));
+  if (row.value.status == core::TemplateState::deleting) {
+    co_return fail(Errc::image_in_use,
+                   row.value.failure_reason.value_or("it cannot be deleted yet"),
+                   "it is tried again by itself");
+  }
+  co_return std::move(row.value);
+}
+
+Task<CustomImage> Templates::custom_image(core::Call call, core::EnvironmentId environment) {
+  co_return co_await means_.store.read([&](store::Session& s) -> Result<CustomImage> {
+    BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), environment));
+    CustomImage out;
+    BERTH_TRY(auto active, store::active_template(s, environment));
+    if (active) {
+      out.active_template_matches_config = active->value.source_config_fingerprint ==
+                                           sha256_hex(core::canonical_json(row.value.config));
+      out.active_template = std::move(active->value);
+    }
+    BERTH_TRY(auto latest, store::latest_setup_session(s, environment));
+    if (latest) out.latest_session = std::move(latest->value);
+    if (out.latest_session && !core::is_final(out.latest_session->status)) {
+      out.active_session = out.latest_session;
+    }
+    return out;
+  });
+}
+
+Task<ImageRolledBack> Templates::roll_back(core::Call call, core::EnvironmentId environment) {
+  const auto work = [&](store::Session& s) -> Result<ImageRolledBack> {
+    const Time now = means_.clock.now();
+    BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), environment));
+    BERTH_TRY(auto active, store::active_template(s, environment));
+    if (!active) return no_active(row.value);
+    BERTH_TRY(auto before, store::superseded_template(s, environment));
+    if (!before) {
+      return fail(Errc::template_not_found,
+                  "Environment \"" + row.value.name + "\" has no template before its active one",
+                  "revoke the active one to start from the image again");
+    }
+    active->value.role = TemplateRole::revoked;
+    BERTH_TRY(active, store::update_template(s, *std::move(active), now));
+    before->value.role = TemplateRole::active;
+    BERTH_TRY(before, store::update_template(s, *std::move(before), now));
+    BERTH_DO(record(s, means_, call,
+                    entry_of(before->value, "environment.custom_image_template.rolled_back")));
+    return ImageRolledBack{std::move(before->value), std::move(active->value)};
+  };
+  BERTH_CO_TRY(ImageRolledBack done, co_await write_once(means_, call, work));
+  means_.feed.changed(done.active_template.company_id);
+  co_return done;
+}
+
+Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environment) {
+  const auto work = [&](store::Session& s) -> Result<Template> {
+    BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), environment));
+    BERTH_TRY(auto active, store::active_template(s, environment));
+    if (!active) return no_active(row.value);
+    active->value.role = TemplateRole::revoked;
+    BERTH_TRY(active, store::update_template(s, *std::move(active), means_.clock.now()));
+    BERTH_DO(record(s, means_, call,
+                    entry_of(active->value, "environment.custom_image_template.disabled")));
+    return std::move(active->value);
+  };
+  BERTH_CO_TRY(Template revoked, co_await means_.store.write(work));
+  means_.feed.changed(revoked.company_id);
+  co_return revoked;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "core/call.hpp"
+#include "core/page.hpp"
+#include "core/setup_session.hpp"
+#include "engine/template_work.hpp"
+#include "store/templates.hpp"
+
+namespace berth::engine {
+
+struct CaptureLease {
+  std::string name;
+};
+BOOST_DESCRIBE_STRUCT(CaptureLease, (), (name))
+
+// What an environment's sandboxes start from, and who prepares another.
+struct CustomImage {
+  std::optional<core::Template> active_template = {};
+  // Whether the environment's config is still the one that it was captured under.
+  std::optional<bool> active_template_matches_config = {};
+  std::optional<core::SetupSession> active_session = {};
+  std::optional<core::SetupSession> latest_session = {};
+};
+BOOST_DESCRIBE_STRUCT(CustomImage, (),
+                      (active_template, active_template_matches_config, active_session,
+                       latest_session))
+
+struct ImageRolledBack {
+  core::Template active_template;
+  core::Template superseded_template;
+};
+BOOST_DESCRIBE_STRUCT(ImageRolledBack, (), (active_template, superseded_template))
+
+// What operators ask of templates.
+class Templates {
+ public:
+  Templates(Means& means, LeaseWork& leases, TemplateWork& work)
+      : means_(means), leases_(leases), work_(work) {}
+
+  // The place of a lease that is held, at this moment. It goes on afterwards.
+  Task<core::Template> capture(core::Call call, core::LeaseId lease, CaptureLease wanted);
+  Task<core::Listing<core::Template>> list(core::Call call, core::CompanyId company,
+                                           store::TemplateFilter filter, core::PageRequest page);
+  Task<core::Template> get(core::Call call, core::TemplateId id);
+  // image_in_use while sandboxes, environments or other templates stand on it.
+  Task<core::Template> remove(core::Call call, core::TemplateId id);
+
+  Task<CustomImage> custom_image(core::Call call, core::EnvironmentId environment);
+  // Back to the one that was active before.
+  Task<ImageRolledBack> roll_back(core::Call call, core::EnvironmentId environment);
+  // New sandboxes of the environment start from its image again.
+  Task<core::Template> revoke(core::Call call, core::EnvironmentId environment);
+
+ private:
+  Means& means_;
+  LeaseWork& leases_;
+  TemplateWork& work_;
+};
+
+// In the caller's transaction: the template is about to become the active one of its environment.
+Result<> supersede(store::Session& session, const core::EnvironmentId& environment, Time now);
+
+}  // namespace berth::engine

@@ -1,0 +1,174 @@
+#include "http/routes/inputs.hpp"
+#include "http/routes/routes.hpp"
+#include "http/routes/terminal.hpp"
+
+// Sandboxes as a whole: captured, compared, put back, forked, frozen; and a terminal in one.
+namespace berth::http {
+namespace {
+
+constexpr Bounds any_offset{
+    .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
+constexpr Bounds terminal_side{.usual = 80, .least = 1, .most = 1000};
+
+struct LeasePath {
+  core::LeaseId lease;
+};
+BOOST_DESCRIBE_STRUCT(LeasePath, (), (lease))
+
+struct TemplatePath {
+  core::TemplateId template_;
+};
+BOOST_DESCRIBE_STRUCT(TemplatePath, (), (template_))
+
+struct TemplateQuery {
+  std::optional<core::TemplateState> status;
+  std::optional<core::EnvironmentId> environment_id;
+  std::optional<std::int64_t> limit;
+  std::optional<std::string> after;
+};
+BOOST_DESCRIBE_STRUCT(TemplateQuery, (), (status, environment_id, limit, after))
+
+struct TerminalQuery {
+  std::optional<std::string> id;
+  std::optional<std::string> command;  // a JSON array of text
+  std::optional<std::string> cwd;
+  std::optional<std::int64_t> columns;
+  std::optional<std::int64_t> rows;
+  std::optional<std::int64_t> offset;
+};
+BOOST_DESCRIBE_STRUCT(TerminalQuery, (), (id, command, cwd, columns, rows, offset))
+
+Task<> terminal(engine::LeaseTerminals& terminals, core::Call call, core::LeaseId lease,
+                TerminalQuery query, Socket& socket) {
+  BERTH_CO_TRY(const std::int64_t offset, bounded("offset", query.offset, any_offset));
+  engine::OpenTerminal wanted{.id = std::move(query.id), .argv = {}, .cwd = std::move(query.cwd)};
+  if (query.command) {
+    BERTH_CO_TRY(wanted.argv, decode_text<std::vector<std::string>>(*query.command));
+  }
+  BERTH_CO_TRY(wanted.size.columns, bounded("columns", query.columns, terminal_side));
+  BERTH_CO_TRY(wanted.size.rows,
+               bounded("rows", query.rows.value_or(wanted.size.rows), terminal_side));
+  // Before the upgrade is answered, so that a lease that is not there is a plain 404.
+  BERTH_CO_TRY(engine::LeaseTerminals::Terminal opened,
+               co_await terminals.open(std::move(call), std::move(lease), std::move(wanted)));
+  co_return co_await serve_terminal(std::move(opened), static_cast<std::uint64_t>(offset), socket);
+}
+
+std::vector<Route> template_table(engine::Templates& templates) {
+  using core::Permission;
+  return {
+      Endpoint<LeasePath, None, engine::CaptureLease, core::Template>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/capture",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "Capture the sandbox of a lease as a template; it stands still meanwhile",
+          .status = 201,
+          .call =
+              [&templates](core::Call call, auto in) {
+                return templates.capture(call, in.path.lease, std::move(in.body));
+              }},
+      Endpoint<CompanyPath, TemplateQuery, None, core::Listing<core::Template>>{
+          .verb = Verb::get,
+          .path = "/api/companies/{company}/templates",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "List the templates of a company, newest first",
+          .call =
+              [&templates](core::Call call, auto in) {
+                const store::TemplateFilter filter{.status = in.query.status,
+                                                   .environment_id = in.query.environment_id};
+                return with_page(in.query, [&templates, call, filter,
+                                            company = in.path.company](core::PageRequest page) {
+                  return templates.list(call, company, filter, std::move(page));
+                });
+              }},
+      Endpoint<TemplatePath, None, None, core::Template>{
+          .verb = Verb::get,
+          .path = "/api/templates/{template_}",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "Read a template",
+          .call = [&templates](core::Call call,
+                               auto in) { return templates.get(call, in.path.template_); }},
+      Endpoint<TemplatePath, None, None, core::Template>{
+          .verb = Verb::delete_,
+          .path = "/api/templates/{template_}",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "Delete a template; refused while a sandbox, an environment or another template "
+                  "stands on it",
+          .call = [&templates](core::Call call,
+                               auto in) { return templates.remove(call, in.path.template_); }},
+  };
+}
+
+std::vector<Route> snapshot_table(engine::Snapshots& snapshots) {
+  using core::Permission;
+  using engine::LeaseView;
+  return {
+      Endpoint<LeasePath, None, None, execution::Changes>{
+          .verb = Verb::get,
+          .path = "/api/environment-leases/{lease}/changes",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "What was added, changed and removed in a sandbox since it started",
+          .call = [&snapshots](core::Call call,
+                               auto in) { return snapshots.changes(call, in.path.lease); }},
+      Endpoint<LeasePath, None, engine::RollBackLease, LeaseView>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/rollback",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "Put the files of a sandbox back to what it started from, or to a template; its "
+                  "processes end",
+          .call =
+              [&snapshots](core::Call call, auto in) {
+                return snapshots.roll_back(call, in.path.lease, std::move(in.body));
+              }},
+      Endpoint<LeasePath, None, engine::ForkLease, LeaseView>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/fork",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "A second sandbox, with a lease of its own, that begins as this one is now",
+          .status = 201,
+          .call = [&snapshots](core::Call call,
+                               auto in) { return snapshots.fork(call, in.path.lease, in.body); }},
+      Endpoint<LeasePath, None, None, LeaseView>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/freeze",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "Let all processes of a sandbox stand still",
+          .call = [&snapshots](core::Call call,
+                               auto in) { return snapshots.freeze(call, in.path.lease); }},
+      Endpoint<LeasePath, None, None, LeaseView>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/thaw",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "Let the processes of a frozen sandbox go on",
+          .call = [&snapshots](core::Call call,
+                               auto in) { return snapshots.thaw(call, in.path.lease); }},
+  };
+}
+
+}  // namespace
+
+std::vector<Route> template_routes(engine::Engine& work) {
+  std::vector<Route> all = template_table(work.templates);
+  for (Route& route : snapshot_table(work.snapshots)) all.push_back(std::move(route));
+  all.push_back(SocketEndpoint<LeasePath, TerminalQuery>{
+      .path = "/api/environment-leases/{lease}/terminal",
+      .needs = core::Permission::company_operate,
+      .tag = "leases",
+      .says = "A terminal in a place that is held: its output as it comes, its stdin, size and "
+              "signals. The same id again finds the same terminal",
+      .call = [&terminals = work.terminals](core::Call call, auto in, Socket& socket) {
+        return terminal(terminals, std::move(call), in.path.lease, in.query, socket);
+      }});
+  return all;
+}
+
+}  // namespace berth::http

@@ -1,0 +1,177 @@
+#include "http/routes/terminal.hpp"
+
+#include "core/attach.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <deque>
+
+namespace berth::http {
+namespace {
+
+constexpr std::int64_t cancel_grace_ms = 1000;
+
+struct EndedCommand {
+  std::string id;
+  std::string outcome;
+  std::optional<std::int64_t> exit_code;
+  std::optional<std::string> signal;
+};
+BOOST_DESCRIBE_STRUCT(EndedCommand, (), (id, outcome, exit_code, signal))
+
+struct EndedNews {
+  core::AttachNews type;
+  EndedCommand exec;
+};
+BOOST_DESCRIBE_STRUCT(EndedNews, (), (type, exec))
+
+struct TakenNews {
+  core::AttachNews type;
+  std::int64_t bytes;
+};
+BOOST_DESCRIBE_STRUCT(TakenNews, (), (type, bytes))
+
+struct ErrorNews {
+  core::AttachNews type;
+  std::string error;
+  std::string code;
+};
+BOOST_DESCRIBE_STRUCT(ErrorNews, (), (type, error, code))
+
+// Output goes out, requests come in, and stdin waits for a command that reads, each in a task of
+// its own: a command that does not read must not keep signals and sizes from it.
+class TerminalSession final : public drivers::OutputTaker {
+ public:
+  TerminalSession(engine::LeaseTerminals::Terminal terminal, Socket& socket,
+                  const asio::any_io_executor& executor)
+      : terminal_(std::move(terminal)),
+        socket_(socket),
+        news_(executor, asio::steady_timer::time_point::max()) {}
+
+  Task<> serve(std::uint64_t offset) {
+    using namespace asio::experimental::awaitable_operators;
+    const auto ended = co_await (tell(offset) || read_requests() || deliver_stdin());
+    co_return std::visit([](const Result<>& first) { return first; }, ended);
+  }
+
+  Task<> take(std::span<const drivers::OutputPiece> pieces) override {
+    for (const drivers::OutputPiece& piece : pieces) {
+      if (piece.kind == drivers::OutputKind::note) continue;
+      const bool is_out = piece.kind == drivers::OutputKind::out;
+      Message frame{.kind = Message::Kind::binary,
+                    .bytes = core::to_frame(
+                        {is_out ? core::OutputStream::stdout_ : core::OutputStream::stderr_,
+                         static_cast<std::int64_t>(piece.next_offset), piece.bytes})};
+      BERTH_CO_DO(co_await socket_.send(std::move(frame)));
+    }
+    co_return Result<>{};
+  }
+
+ private:
+  Task<> tell(std::uint64_t offset) {
+    const Result<drivers::Ended> ended =
+        co_await terminal_.driver->follow(terminal_.facts, terminal_.exec_id, offset, *this);
+    if (!ended) {
+      if (ended.error().code != Errc::cancelled) co_await tell_error(ended.error());
+      co_await socket_.close(CloseCode::internal_error, std::string{name_of(ended.error().code)});
+      co_return std::unexpected(ended.error());
+    }
+    const EndedNews news{core::AttachNews::ended,
+                         {.id = terminal_.exec_id,
+                          .outcome = std::string{name_of(ended->outcome)},
+                          .exit_code = ended->exit_code,
+                          .signal = ended->signal}};
+    BERTH_CO_DO(co_await socket_.send({.bytes = encode_text(news)}));
+    co_return co_await socket_.close(CloseCode::normal, "");
+  }
+
+  Task<> tell_error(Error error) {
+    const ErrorNews news{core::AttachNews::error, error.message, std::string{name_of(error.code)}};
+    co_return co_await socket_.send({.bytes = encode_text(news)});
+  }
+
+  Task<> read_requests() {
+    while (true) {
+      BERTH_CO_TRY(const std::optional<Message> message, co_await socket_.receive());
+      if (!message) co_return Result<>{};
+      const Result<> done = co_await carry_out(*message);
+      if (!done) BERTH_CO_DO(co_await tell_error(done.error()));
+    }
+  }
+
+  Task<> carry_out(const Message& message) {
+    if (message.kind != Message::Kind::text) {
+      co_return fail(Errc::validation_failed, "the frame is binary",
+                     "a client sends JSON in text frames");
+    }
+    BERTH_CO_TRY(core::AttachRequest request, core::parse_attach_request(message.bytes));
+    if (auto* in = std::get_if<core::AttachStdin>(&request)) {
+      const std::size_t size = in->bytes.size();
+      co_return keep(std::move(in->bytes), size);
+    }
+    if (std::holds_alternative<core::AttachStdinEnd>(request)) {
+      co_return keep(drivers::EndOfInput{}, 0);
+    }
+    if (const auto* size = std::get_if<core::TerminalSize>(&request)) {
+      co_return co_await send(*size);
+    }
+    if (const auto* signal = std::get_if<core::AttachSignal>(&request)) {
+      co_return co_await send(drivers::SignalNumber{signal->number});
+    }
+    co_return co_await terminal_.driver->cancel(terminal_.facts, terminal_.exec_id,
+                                                cancel_grace_ms);
+  }
+
+  Task<> send(drivers::Input input) {
+    co_return co_await terminal_.driver->send(terminal_.facts, terminal_.exec_id, std::move(input));
+  }
+
+  struct Waiting {
+    drivers::Input input;
+    std::size_t bytes;
+  };
+
+  Result<> keep(drivers::Input input, std::size_t bytes) {
+    if (waiting_bytes_ + bytes > core::attach_stdin_window) {
+      return fail(Errc::overloaded, "the command does not read what is sent",
+                  "wait for stdin_taken before sending more");
+    }
+    waiting_bytes_ += bytes;
+    waiting_.push_back({std::move(input), bytes});
+    news_.cancel();
+    return {};
+  }
+
+  Task<> deliver_stdin() {
+    while (true) {
+      while (waiting_.empty()) co_await news_.async_wait(asio::as_tuple(asio::use_awaitable));
+      Waiting piece = std::move(waiting_.front());
+      waiting_.pop_front();
+      const Result<> sent = co_await send(std::move(piece.input));
+      waiting_bytes_ -= piece.bytes;
+      if (!sent) BERTH_CO_DO(co_await tell_error(sent.error()));
+      const TakenNews news{core::AttachNews::stdin_taken, static_cast<std::int64_t>(piece.bytes)};
+      BERTH_CO_DO(co_await socket_.send({.bytes = encode_text(news)}));
+    }
+  }
+
+  engine::LeaseTerminals::Terminal terminal_;
+  Socket& socket_;
+  std::deque<Waiting> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  asio::steady_timer news_;  // expires never; cancelled when there is something to deliver
+};
+
+}  // namespace
+
+Task<> serve_terminal(engine::LeaseTerminals::Terminal terminal, std::uint64_t offset,
+                      Socket& socket) {
+  TerminalSession session{std::move(terminal), socket, co_await asio::this_coro::executor};
+  co_return co_await session.serve(offset);
+}
+
+}  // namespace berth::http

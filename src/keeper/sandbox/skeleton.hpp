@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <string_view>
+
+// What the root of a sandbox has that is built on the host's own programs, besides those: as data,
+// for who makes it and for who compares.
+namespace berth::keeper::sandbox {
+
+struct SkeletonFolder {
+  const char* path;
+  mode_t mode;
+};
+inline constexpr std::array skeleton_folders{
+    SkeletonFolder{"usr", 0755},     SkeletonFolder{"etc", 0755},
+    SkeletonFolder{"etc/ssl", 0755}, SkeletonFolder{"proc", 0555},
+    SkeletonFolder{"dev", 0755},     SkeletonFolder{"sys", 0555},
+    SkeletonFolder{"tmp", 01777},    SkeletonFolder{"run", 0755},
+    SkeletonFolder{"var", 0755},     SkeletonFolder{"var/tmp", 01777},
+    SkeletonFolder{"var/lib", 0755}, SkeletonFolder{"var/cache", 0755},
+    SkeletonFolder{"var/log", 0755}, SkeletonFolder{"home", 0755},
+    SkeletonFolder{"root", 0700},    SkeletonFolder{"opt", 0755}};
+
+struct SkeletonFile {
+  const char* path;
+  std::string_view text;
+};
+inline constexpr std::array skeleton_files{
+    SkeletonFile{"etc/passwd",
+                 "root:x:0:0:root:/root:/bin/sh\n"
+                 "sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/sh\n"
+                 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
+    SkeletonFile{"etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
+    SkeletonFile{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"},
+    SkeletonFile{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"}};
+
+// Top folders that are links into /usr on most systems, and folders of their own on the others.
+inline constexpr std::array usr_links{"/bin", "/sbin", "/lib", "/lib32", "/lib64"};
+// Without these, programs in /usr are not found or do not trust anybody.
+inline constexpr std::array etc_parts{"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs"};
+
+}  // namespace berth::keeper::sandbox

@@ -1,0 +1,299 @@
+#include "contract/work_fixture.hpp"
+#include "store/leases.hpp"
+#include "store/nodes.hpp"
+#include "store/setup_sessions.hpp"
+#include "store/templates.hpp"
+
+namespace berth::engine {
+namespace {
+
+using core::LeaseState;
+using core::RunState;
+using core::SetupState;
+using core::TemplateRole;
+using core::TemplateState;
+
+class TemplateRows : public WorkContract {
+ protected:
+  void SetUp() override {
+    WorkContract::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    boxes_ = &server().use_boxes();
+    place_.emplace(put_boxes({{"image", "debian"}}));
+  }
+
+  // A lease that somebody works with.
+  core::LeaseRecord worked_with() {
+    const core::Run run = put_run(*place_, RunState::running);
+    return acquire(*place_, run).value;
+  }
+  Result<core::Template> capture(const core::LeaseId& lease, std::string name) {
+    return await(server()->templates.capture(admin(), lease, {std::move(name)}));
+  }
+  core::Template captured(const core::LeaseId& lease, std::string name) {
+    auto made = capture(lease, std::move(name));
+    EXPECT_TRUE(made) << made.error().message;
+    return *made;
+  }
+  // The operator of another company.
+  core::Call stranger() {
+    const auto other = await(server()->companies.create(admin(), {"Other", std::nullopt}));
+    core::Call call = admin();
+    call.who = {.kind = core::CallerKind::operator_key,
+                .role = core::Role::admin,
+                .company_id = other->value.id};
+    return call;
+  }
+  Result<SetupView> begin_setup(StartSetup wanted = {}) {
+    return await(server()->setup_sessions.start(admin(), place_->id, std::move(wanted)));
+  }
+  core::SetupSession session(const core::SetupSessionId& id) {
+    return read([&](store::Session& s) {
+             return store::find_setup_session(s, core::Reach::everything(), id);
+           })
+        ->value;
+  }
+  void TearDown() override {
+    if (place_) {
+      const auto all = read(
+          [&](store::Session& s) { return store::list_leases(s, place_->id, std::nullopt, {}); });
+      for (const auto& one : all->rows) end(one.value.id);
+    }
+    WorkContract::TearDown();
+  }
+  void end(const core::LeaseId& id) {
+    const auto row = read([&](store::Session& s) {
+      return store::find_lease_record(s, core::Reach::everything(), id);
+    });
+    if (core::is_final(row->value.status)) return;
+    EXPECT_WORKS(await(server()->lease_work.settle(*row)));
+  }
+
+  Boxes* boxes_ = nullptr;
+  std::optional<core::Environment> place_;
+};
+BERTH_ON_BOTH_ENGINES(TemplateRows);
+
+TEST_P(TemplateRows, ALeaseIsCapturedUnderANameThatIsTakenOnce) {
+  const core::LeaseRecord lease = worked_with();
+  const core::Template made = captured(lease.id, "with-node");
+  EXPECT_EQ(made.status, TemplateState::ready);
+  EXPECT_EQ(made.company_id, *company_);
+  EXPECT_EQ(made.environment_id, place_->id);
+  EXPECT_EQ(made.source_lease_id, lease.id);
+  EXPECT_TRUE(boxes_->templates.contains(made.template_ref.value_or("")));
+  const auto again = capture(lease.id, "with-node");
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Errc::conflict);
+  EXPECT_EQ(boxes_->templates.size(), 1U);
+}
+
+TEST_P(TemplateRows, ACaptureThatFailsLeavesNothing) {
+  const core::LeaseRecord lease = worked_with();
+  boxes_->refuses_to_capture = true;
+  const auto made = capture(lease.id, "never");
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Errc::store_full);
+  const auto all = await(server()->templates.list(admin(), *company_, {}, {}));
+  ASSERT_TRUE(all);
+  EXPECT_TRUE(all->rows.empty());
+  EXPECT_TRUE(boxes_->templates.empty());
+}
+
+TEST_P(TemplateRows, AnotherCompanyFindsNeitherTemplateNorSession) {
+  const core::LeaseRecord lease = worked_with();
+  const core::Template made = captured(lease.id, "ours");
+  const auto setup = begin_setup();
+  ASSERT_TRUE(setup) << setup.error().message;
+  const core::Call who = stranger();
+  EXPECT_EQ(await(server()->templates.get(who, made.id)).error().code, Errc::template_not_found);
+  EXPECT_EQ(await(server()->templates.remove(who, made.id)).error().code, Errc::template_not_found);
+  EXPECT_EQ(await(server()->snapshots.changes(who, lease.id)).error().code, Errc::lease_not_found);
+  EXPECT_EQ(await(server()->snapshots.fork(who, lease.id, {})).error().code, Errc::lease_not_found);
+  EXPECT_EQ(await(server()->setup_sessions.get(who, setup->session.id)).error().code,
+            Errc::setup_session_not_found);
+  EXPECT_EQ(await(server()->setup_sessions.cancel(who, setup->session.id, {})).error().code,
+            Errc::setup_session_not_found);
+  EXPECT_EQ(await(server()->templates.list(who, *company_, {}, {})).error().code,
+            Errc::company_not_found);
+  EXPECT_WORKS(await(server()->setup_sessions.cancel(admin(), setup->session.id, {})));
+}
+
+TEST_P(TemplateRows, ATemplateIsDeletedWhenNothingStandsOnIt) {
+  const core::LeaseRecord lease = worked_with();
+  const core::Template made = captured(lease.id, "base");
+  const auto fork = await(server()->snapshots.fork(admin(), lease.id, {}));
+  ASSERT_TRUE(fork) << fork.error().message;
+  const core::Template above = captured(fork->id, "above");
+  ASSERT_TRUE(above.source_template_id);
+  const auto below = await(server()->templates.get(admin(), *above.source_template_id));
+  ASSERT_TRUE(below);
+  EXPECT_TRUE(below->expendable);
+  EXPECT_EQ(await(server()->templates.remove(admin(), below->id)).error().code, Errc::image_in_use);
+  const auto gone = await(server()->templates.remove(admin(), made.id));
+  ASSERT_TRUE(gone) << gone.error().message;
+  EXPECT_EQ(await(server()->templates.get(admin(), made.id)).error().code,
+            Errc::template_not_found);
+  EXPECT_FALSE(boxes_->templates.contains(*made.template_ref));
+  EXPECT_WORKS(await(server()->leases.release(admin(), fork->id)));
+}
+
+TEST_P(TemplateRows, ADeletionThatFailsIsTriedAgain) {
+  const core::LeaseRecord lease = worked_with();
+  const core::Template made = captured(lease.id, "stuck");
+  boxes_->refuses_to_delete = true;
+  EXPECT_FALSE(await(server()->templates.remove(admin(), made.id)));
+  EXPECT_EQ(await(server()->templates.get(admin(), made.id))->status, TemplateState::deleting);
+  boxes_->refuses_to_delete = false;
+  hand_.turn(1h);
+  sweep();
+  EXPECT_EQ(await(server()->templates.get(admin(), made.id)).error().code,
+            Errc::template_not_found);
+  EXPECT_TRUE(boxes_->templates.empty());
+}
+
+TEST_P(TemplateRows, AForkBeginsFromWhatItWasMadeOfAndItsTemplateGoesWithIt) {
+  const core::LeaseRecord lease = worked_with();
+  const auto fork = await(server()->snapshots.fork(admin(), lease.id, {}));
+  ASSERT_TRUE(fork) << fork.error().message;
+  EXPECT_EQ(fork->status, LeaseState::active);
+  EXPECT_NE(fork->id, lease.id);
+  ASSERT_EQ(boxes_->templates.size(), 1U);
+  EXPECT_EQ(boxes_->configs.back().at("startFrom").as_string(), *boxes_->templates.begin());
+  EXPECT_FALSE(boxes_->configs.back().contains("image"));
+  hand_.turn(20min);
+  sweep();
+  EXPECT_EQ(boxes_->templates.size(), 1U) << "it is in use";
+  EXPECT_WORKS(await(server()->leases.release(admin(), fork->id)));
+  hand_.turn(2min);
+  sweep();
+  EXPECT_TRUE(boxes_->templates.empty());
+}
+
+TEST_P(TemplateRows, AForkEndsWithItsTime) {
+  const core::LeaseRecord lease = worked_with();
+  const auto fork = await(server()->snapshots.fork(admin(), lease.id, {.ttl_seconds = 60}));
+  ASSERT_TRUE(fork) << fork.error().message;
+  hand_.turn(61s);
+  sweep();
+  EXPECT_TRUE(core::is_final(this->lease(fork->id).status));
+}
+
+TEST_P(TemplateRows, ARollbackGivesAFreshSandboxAndIsRefusedWhileARunWorks) {
+  const core::LeaseRecord lease = worked_with();
+  EXPECT_EQ(await(server()->snapshots.roll_back(admin(), lease.id, {})).error().code,
+            Errc::conflict);
+  const auto fork = await(server()->snapshots.fork(admin(), lease.id, {}));
+  ASSERT_TRUE(fork) << fork.error().message;
+  const core::Template made = captured(fork->id, "later");
+  const auto back = await(server()->snapshots.roll_back(admin(), fork->id, {"later"}));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->status, LeaseState::active);
+  EXPECT_EQ(boxes_->configs.back().at("startFrom").as_string(), *made.template_ref);
+  EXPECT_NE(back->provider_lease_id, fork->provider_lease_id);
+  EXPECT_FALSE(boxes_->there.contains(*fork->provider_lease_id)) << "the old one is gone";
+  EXPECT_WORKS(await(server()->leases.release(admin(), fork->id)));
+}
+
+TEST_P(TemplateRows, AFrozenLeaseStaysFrozenWhenItIsCaptured) {
+  const core::LeaseRecord lease = worked_with();
+  const auto frozen = await(server()->snapshots.freeze(admin(), lease.id));
+  ASSERT_TRUE(frozen) << frozen.error().message;
+  EXPECT_EQ(frozen->metadata->at("frozen"), bj::value(true));
+  EXPECT_TRUE(boxes_->frozen.contains(*lease.provider_lease_id));
+  captured(lease.id, "still");
+  EXPECT_TRUE(boxes_->frozen.contains(*lease.provider_lease_id));
+  EXPECT_WORKS(await(server()->snapshots.thaw(admin(), lease.id)));
+  EXPECT_TRUE(boxes_->frozen.empty());
+}
+
+TEST_P(TemplateRows, AFinishedSetupMakesTheTemplateOfAllLaterSandboxes) {
+  const auto setup = begin_setup();
+  ASSERT_TRUE(setup) << setup.error().message;
+  EXPECT_EQ(setup->session.status, SetupState::waiting_for_user);
+  ASSERT_TRUE(setup->connection_payload);
+  EXPECT_EQ(begin_setup().error().code, Errc::conflict) << "one at a time";
+  const auto done = await(server()->setup_sessions.finish(admin(), setup->session.id, {}));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->session.status, SetupState::promoted);
+  EXPECT_EQ(done->template_.role, TemplateRole::active);
+  EXPECT_TRUE(core::is_final(lease(setup->session.environment_lease_id).status));
+  const auto image = await(server()->templates.custom_image(admin(), place_->id));
+  ASSERT_TRUE(image && image->active_template);
+  EXPECT_EQ(image->active_template->id, done->template_.id);
+  EXPECT_EQ(image->active_template_matches_config, true);
+  worked_with();
+  EXPECT_EQ(boxes_->configs.back().at("startFrom").as_string(), *done->template_.template_ref);
+  EXPECT_EQ(await(server()->setup_sessions.finish(admin(), setup->session.id, {})).error().code,
+            Errc::conflict);
+  EXPECT_EQ(await(server()->templates.remove(admin(), done->template_.id)).error().code,
+            Errc::image_in_use);
+}
+
+TEST_P(TemplateRows, ASecondSetupSupersedesAndARollbackBringsTheFirstBack) {
+  const auto prepare = [&] {
+    const auto setup = begin_setup();
+    EXPECT_TRUE(setup) << setup.error().message;
+    const auto done = await(server()->setup_sessions.finish(admin(), setup->session.id, {}));
+    EXPECT_TRUE(done) << done.error().message;
+    hand_.turn(1s);
+    return done->template_;
+  };
+  const core::Template first = prepare();
+  const core::Template second = prepare();
+  EXPECT_EQ(second.source_template_id, first.id) << "it began where the first had ended";
+  EXPECT_EQ(await(server()->templates.get(admin(), first.id))->role, TemplateRole::superseded);
+  const auto back = await(server()->templates.roll_back(admin(), place_->id));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->active_template.id, first.id);
+  const auto none = await(server()->templates.revoke(admin(), place_->id));
+  ASSERT_TRUE(none) << none.error().message;
+  worked_with();
+  EXPECT_FALSE(boxes_->configs.back().contains("startFrom"));
+}
+
+TEST_P(TemplateRows, ACancelledOrExpiredSetupChangesNothingAndLeavesNothing) {
+  const auto first = begin_setup();
+  ASSERT_TRUE(first) << first.error().message;
+  const auto gone = await(server()->setup_sessions.cancel(admin(), first->session.id, {"no time"}));
+  ASSERT_TRUE(gone) << gone.error().message;
+  EXPECT_EQ(gone->status, SetupState::cancelled);
+  const auto second = begin_setup({.template_id = std::nullopt, .ttl_seconds = 60});
+  ASSERT_TRUE(second) << second.error().message;
+  hand_.turn(61s);
+  sweep();
+  EXPECT_EQ(session(second->session.id).status, SetupState::timed_out);
+  EXPECT_TRUE(core::is_final(lease(second->session.environment_lease_id).status));
+  EXPECT_TRUE(boxes_->there.empty());
+  EXPECT_TRUE(boxes_->templates.empty());
+}
+
+TEST_P(TemplateRows, ASetupWhoseCaptureFailsCanBeFinishedLater) {
+  const auto setup = begin_setup();
+  ASSERT_TRUE(setup) << setup.error().message;
+  boxes_->refuses_to_capture = true;
+  EXPECT_EQ(await(server()->setup_sessions.finish(admin(), setup->session.id, {})).error().code,
+            Errc::store_full);
+  EXPECT_EQ(session(setup->session.id).status, SetupState::waiting_for_user);
+  boxes_->refuses_to_capture = false;
+  const auto done = await(server()->setup_sessions.finish(admin(), setup->session.id, {}));
+  ASSERT_TRUE(done) << done.error().message;
+}
+
+TEST_P(TemplateRows, ASetupWhoseSandboxCannotBeMadeFailsAndFreesTheEnvironment) {
+  boxes_->refuses_to_acquire = true;
+  EXPECT_FALSE(begin_setup());
+  boxes_->refuses_to_acquire = false;
+  const auto setup = begin_setup();
+  ASSERT_TRUE(setup) << setup.error().message;
+  EXPECT_WORKS(await(server()->setup_sessions.cancel(admin(), setup->session.id, {})));
+}
+
+TEST_P(TemplateRows, OnlyASandboxIsSetUp) {
+  const auto refused = await(server()->setup_sessions.start(admin(), local(), {}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::unprocessable);
+}
+
+}  // namespace
+}  // namespace berth::engine

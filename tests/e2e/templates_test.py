@@ -1,0 +1,254 @@
+"""Sandboxes as a whole: captured, compared, put back, doubled, frozen; and environments that
+somebody prepares by hand. Real sandboxes, and a server that is killed in the middle of it."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+import unittest
+
+import runs_support as runs
+from sandbox_test import WHY_NOT, SandboxTest
+from support import BERTH, clean_environment
+
+LEASES = "/api/environment-leases"
+SESSIONS = "/api/environment-custom-image-setup-sessions"
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Whole(SandboxTest):
+    # Those of the base class are its own.
+    for name in [name for name in dir(SandboxTest) if name.startswith("test_")]:
+        locals()[name] = None
+    del name
+
+    def held(self, server, **config):
+        """A lease that a run holds."""
+        environment = (self.environment(server, "whole", **config) if config
+                       else self.default_sandbox(server))
+        run = runs.start(server, "sleep", "1000", environmentId=environment)
+        runs.wait_until(server, run, {"running"})
+        self.addCleanup(self.end_run, server, run)
+        return next(one["id"] for one in runs.leases(server) if one["heartbeatRunId"] == run)
+
+    def end_run(self, server, run):
+        if server.process.poll() is None:
+            server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+            runs.wait_for_end(server, run)
+            runs.eventually(lambda: not runs.unfinished_leases(server))
+
+    def said(self, server, lease, script):
+        done = server.post(f"{LEASES}/{lease}/exec", {"argv": ["sh", "-c", script]})
+        self.assertEqual(done.status, 200, done.text)
+        return done.json["stdoutText"]
+
+    def good(self, answer, status=200):
+        self.assertEqual(answer.status, status, answer.text)
+        return answer.json
+
+    def changes(self, server, lease):
+        found = self.good(server.get(f"{LEASES}/{lease}/changes"))
+        self.assertFalse(found["isTruncated"])
+        return {(one["change"], one["path"]) for one in found["changes"]}
+
+    def release(self, server, lease):
+        self.good(server.post(f"{LEASES}/{lease}/release", {}))
+
+    def test_a_fresh_sandbox_has_no_changes_and_each_later_one_is_told(self):
+        server = self.serve()
+        lease = self.held(server)
+        self.assertEqual(self.changes(server, lease), set())
+        self.said(server, lease, "mkdir d; echo x > d/f; ln -s f d/l; echo y > /home/sandbox/.profile")
+        self.assertEqual(self.changes(server, lease), {
+            ("added", "/workspace/d"), ("added", "/workspace/d/f"), ("added", "/workspace/d/l"),
+            ("added", "/home/sandbox/.profile")})
+        people = self.run_berth("--home", self.home, "sandbox", "diff", lease)
+        self.assertIn("/workspace/d/f", people.stdout, people.stderr)
+
+    def test_what_was_captured_is_what_others_start_from(self):
+        server = self.serve()
+        lease = self.held(server, user="root")
+        self.said(server, lease, "echo one > /workspace/mine; echo changed >> /etc/hosts; rm -r /opt")
+        made = self.run_berth("--home", self.home, "sandbox", "commit", lease, "with-mine")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        template = self.good(server.get(f"/api/companies/{server.company()}/templates"))[0]
+        self.assertEqual((template["name"], template["status"]), ("with-mine", "ready"))
+        self.assertEqual(self.said(server, lease, "echo alive"), "alive\n")
+
+        second = self.environment(server, "second", template="with-mine", user="root")
+        run = runs.start(server, "sh", "-c", "cat mine; tail -n 1 /etc/hosts; ls -d /opt; echo $?; cat /proc/1/comm",
+                         environmentId=second)
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual(ended["status"], "succeeded", ended)
+        # A root that is built anew has a folder that every root has.
+        self.assertIn("one\nchanged\n", runs.output(server, run))
+        refused = server.request("DELETE", f"/api/templates/{template['id']}")
+        self.assertEqual((refused.status, refused.json["code"]), (409, "image_in_use"), refused.text)
+        self.good(server.request("DELETE", f"/api/environments/{second}"))
+        self.good(server.request("DELETE", f"/api/templates/{template['id']}"))
+        self.assertEqual(list((self.home / "templates" / "by-id").iterdir()), [])
+
+    def test_a_fork_goes_its_own_way_and_a_rollback_comes_back(self):
+        server = self.serve()
+        lease = self.held(server)
+        self.said(server, lease, "echo shared > f")
+        fork = self.good(server.post(f"{LEASES}/{lease}/fork", {}), 201)["id"]
+        self.assertEqual(self.said(server, fork, "cat f; echo fork > f"), "shared\n")
+        self.assertEqual(self.said(server, lease, "cat f"), "shared\n")
+        self.assertEqual(self.changes(server, fork), {("changed", "/workspace/f")})
+        refused = server.post(f"{LEASES}/{lease}/rollback", {})
+        self.assertEqual(refused.status, 409, refused.text)
+        done = self.run_berth("--home", self.home, "sandbox", "rollback", fork, "--yes")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.said(server, fork, "cat f"), "shared\n")
+        self.assertEqual(self.changes(server, fork), set())
+        self.release(server, fork)
+
+    def test_a_frozen_sandbox_does_nothing_until_it_is_thawed(self):
+        server = self.serve()
+        lease = self.held(server)
+        self.said(server, lease, "(while true; do date +%s%N > /workspace/beat; sleep 0.05; done) >/dev/null 2>&1 &")
+        beat = lambda: server.get(f"{LEASES}/{lease}/files?path=beat").text
+        self.assertTrue(runs.eventually(beat))
+        frozen = server.post(f"{LEASES}/{lease}/freeze", {})
+        if frozen.status != 200:
+            self.skipTest(frozen.text)
+        seen = beat()
+        time.sleep(0.3)  # six beats, if there were any
+        self.assertEqual(beat(), seen)
+        self.good(server.post(f"{LEASES}/{lease}/thaw", {}))
+        self.assertTrue(runs.eventually(lambda: beat() != seen))
+
+    def test_a_session_prepares_what_every_later_run_starts_from(self):
+        server = self.serve()
+        environment = self.default_sandbox(server)
+        begun = self.good(server.post(f"/api/environments/{environment}/custom-image-setup-sessions", {}), 201)
+        session, lease = begun["session"]["id"], begun["session"]["environmentLeaseId"]
+        self.assertEqual(begun["session"]["status"], "waiting_for_user")
+        second = server.post(f"/api/environments/{environment}/custom-image-setup-sessions", {})
+        self.assertEqual(second.status, 409, second.text)
+        self.said(server, lease, "echo prepared > tool")
+        done = self.run_berth("--home", self.home, "env", "setup", "Sandbox", "--finish")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.good(server.get(f"{SESSIONS}/{session}"))["session"]["status"], "promoted")
+        run = runs.start(server, "cat", "tool", environmentId=environment)
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+        self.assertEqual(runs.output(server, run), "prepared\n")
+        self.check_leases_left(server)
+
+    def test_every_post_honours_its_key(self):
+        server = self.serve()
+        environment, lease = self.default_sandbox(server), self.held(server)
+        twice = lambda path, body, status=200: self.twice(server, path, body, status)
+        twice(f"{LEASES}/{lease}/capture", {"name": "once"}, 201)
+        fork = twice(f"{LEASES}/{lease}/fork", {}, 201)["id"]
+        twice(f"{LEASES}/{fork}/rollback", {})
+        if server.post(f"{LEASES}/{fork}/freeze", {}).status == 200:
+            twice(f"{LEASES}/{fork}/freeze", {})
+            twice(f"{LEASES}/{fork}/thaw", {})
+        self.release(server, fork)
+        start = f"/api/environments/{environment}/custom-image-setup-sessions"
+        for _ in range(2):
+            session = twice(start, {}, 201)["session"]["id"]
+            twice(f"{SESSIONS}/{session}/finish", {})
+        session = twice(start, {}, 201)["session"]["id"]
+        twice(f"{SESSIONS}/{session}/cancel", {})
+        twice(f"/api/environments/{environment}/custom-image-template/rollback", {})
+        names = [one["name"] for one in server.get(f"/api/companies/{server.company()}/templates").json]
+        self.assertEqual(names.count("once"), 1)
+
+    keys = iter(range(1000))
+
+    def twice(self, server, path, body, status):
+        key = {"Idempotency-Key": f"key-{next(self.keys)}"}
+        first, second = server.post(path, body, key), server.post(path, body, key)
+        self.assertEqual(first.status, status, path + first.text)
+        self.assertEqual((first.status, first.text), (second.status, second.text), path)
+        return first.json
+
+    def test_a_terminal_in_a_held_sandbox_is_a_terminal(self):
+        server = self.serve()
+        lease = self.held(server)
+        controller, terminal = pty.openpty()
+        self.addCleanup(os.close, controller)
+        with subprocess.Popen([BERTH, "--home", str(self.home), "exec", "-it", lease, "--", "sh", "-c",
+                               "tty; read line; echo got:$line; exit 7"],
+                              stdin=terminal, stdout=terminal, stderr=terminal,
+                              env=clean_environment(), start_new_session=True) as client:
+            os.close(terminal)
+            self.addCleanup(lambda: client.poll() is None and client.kill())
+            said = self.until(controller, b"/dev/pts/")
+            os.write(controller, b"hello\n")
+            said += self.until(controller, b"got:hello")
+            self.assertEqual(client.wait(30), 7, said)
+
+    def until(self, controller, wanted):
+        """What the terminal shows until it shows this."""
+        said, end = b"", time.monotonic() + 30
+        while wanted not in said and time.monotonic() < end:
+            if select.select([controller], [], [], 0.5)[0]:
+                try:
+                    said += os.read(controller, 4096)
+                except OSError:
+                    break
+        self.assertIn(wanted, said)
+        return said
+
+    def test_a_server_that_dies_while_it_captures_leaves_no_template_and_no_frozen_sandbox(self):
+        for step in ["capture.intended", "linux.frozen", "linux.copied", "capture.acted"]:
+            with self.subTest(step):
+                home = self.folder / step
+                first = self.serve(home=home, BERTH_FAULT_POINT=step)
+                run = runs.start(first, "sleep", "1000", environmentId=self.default_sandbox(first))
+                runs.wait_until(first, run, {"running"})
+                lease = runs.leases(first)[0]["id"]
+                self.said(first, lease, "echo x > f")
+                with self.assertRaises(Exception):
+                    first.post(f"{LEASES}/{lease}/capture", {"name": "never"})
+                self.assertEqual(first.process.wait(30), -signal.SIGKILL, f"{step} was not passed")
+                again = self.serve(home=home)
+                templates = f"/api/companies/{again.company()}/templates"
+                self.assertTrue(runs.eventually(lambda: again.get(templates).json == []),
+                                again.get(templates).text)
+                kept = home / "templates" / "by-id"
+                self.assertEqual(list(kept.iterdir()) if kept.exists() else [], [])
+                look = lambda: again.post(f"{LEASES}/{lease}/exec", {"argv": ["cat", "f"]})
+                self.assertTrue(runs.eventually(lambda: look().status == 200), look().text)
+                self.assertEqual(look().json["stdoutText"], "x\n")
+                self.good(again.post(f"{LEASES}/{lease}/capture", {"name": "later"}), 201)
+                self.end_run(again, run)
+                self.check_leases_left(again, home)
+                again.stop()
+
+    def test_a_setup_session_survives_the_server_and_ends_whole(self):
+        for step, after in [("setup.intended", "failed"), ("acquire.acted", "failed"),
+                            ("capture.acted", "waiting_for_user"), ("setup.promoted", "promoted")]:
+            with self.subTest(step):
+                home = self.folder / step
+                first = self.serve(home=home, BERTH_FAULT_POINT=step)
+                environment = self.default_sandbox(first)
+                path = f"/api/environments/{environment}/custom-image-setup-sessions"
+                try:
+                    begun = self.good(first.post(path, {}), 201)["session"]
+                    self.said(first, begun["environmentLeaseId"], "echo prepared > tool")
+                    first.post(f"{SESSIONS}/{begun['id']}/finish", {})
+                except (OSError, ConnectionError, Exception):  # pylint: disable=broad-except
+                    pass
+                self.assertEqual(first.process.wait(30), -signal.SIGKILL, f"{step} was not passed")
+                again = self.serve(home=home)
+                image = lambda: again.get(f"/api/environments/{environment}/custom-image-template").json
+                self.assertTrue(runs.eventually(lambda: image()["latestSession"]["status"] == after), image())
+                if after == "waiting_for_user":
+                    lease = image()["latestSession"]["environmentLeaseId"]
+                    held = lambda: again.post(f"{LEASES}/{lease}/exec", {"argv": ["cat", "tool"]})
+                    self.assertTrue(runs.eventually(lambda: held().status == 200), held().text)
+                    self.assertEqual(held().json["stdoutText"], "prepared\n")
+                    self.good(again.post(f"{SESSIONS}/{image()['latestSession']['id']}/finish", {}))
+                self.check_leases_left(again, home)
+                again.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
