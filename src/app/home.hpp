@@ -19,6 +19,7 @@ class Home {
   std::string leases_folder() const { return path_ + "/leases"; }
   std::string sandboxes_folder() const { return path_ + "/sandboxes"; }
   std::string images_folder() const { return path_ + "/images"; }
+  std::string templates_folder() const { return path_ + "/templates"; }
   std::string logs_folder() const { return path_ + "/runs"; }
   std::string ssh_folder() const { return path_ + "/ssh"; }
   // The nodes that servers with this home were; the newest ones are remembered.

@@ -27,6 +27,7 @@ Result<std::unique_ptr<Places>> Places::open(asio::io_context& loop, const Clock
       providers::LinuxOptions{.state_root = home.sandboxes_folder(),
                               .keeper_program = keeper,
                               .images_folder = home.images_folder(),
+                              .templates_folder = home.templates_folder(),
                               .ways_out = &out->ways_out_}));
   using core::DriverKind;
   drivers::Registry& drivers = out->drivers_;

@@ -35,6 +35,8 @@ std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
   add(lease_routes(work));
   add(lease_file_routes(work));
   add(lease_port_routes(work));
+  add(template_routes(work));
+  add(setup_session_routes(work));
   add(run_routes(work));
   add(plugin_routes(work));
   add(secret_routes(work));

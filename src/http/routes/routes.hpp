@@ -25,6 +25,8 @@ std::vector<Route> environment_routes(engine::Engine& work);
 std::vector<Route> lease_routes(engine::Engine& work);
 std::vector<Route> lease_file_routes(engine::Engine& work);
 std::vector<Route> lease_port_routes(engine::Engine& work);
+std::vector<Route> template_routes(engine::Engine& work);
+std::vector<Route> setup_session_routes(engine::Engine& work);
 std::vector<Route> run_routes(engine::Engine& work);
 std::vector<Route> plugin_routes(engine::Engine& work);
 std::vector<Route> secret_routes(engine::Engine& work);
