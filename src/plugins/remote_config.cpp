@@ -40,7 +40,7 @@ bj::value* find_path(bj::value& root, std::string_view path) {
 }  // namespace
 
 bj::object with_secrets(bj::object config, const std::map<std::string, Secret>& secrets) {
-  bj::value root{std::move(config)};
+  bj::value root(std::move(config));  // braces would make a list of it
   for (const auto& [path, secret] : secrets) {
     bj::value* place = path.empty() ? nullptr : find_path(root, path);
     if (place != nullptr && place != &root) *place = bj::string(secret.reveal());
