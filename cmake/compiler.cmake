@@ -12,6 +12,13 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 option(BERTH_TESTS "build the tests" ON)
+# A build that looks for mistakes in the C++ does without the page: it is the same in each.
+if(BERTH_SANITIZE)
+  set(berth_web_default OFF)
+else()
+  set(berth_web_default ON)
+endif()
+option(BERTH_WEB "embed the web page; needs node and npm" ${berth_web_default})
 option(BERTH_BENCH "build the benchmarks" OFF)
 option(BERTH_FUZZ "build the fuzz targets with libFuzzer" OFF)
 set(BERTH_SANITIZE "" CACHE STRING "sanitizers for every target: address,undefined or thread")

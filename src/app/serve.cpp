@@ -1,5 +1,6 @@
 #include "app/serve.hpp"
 
+#include "app/doctor.hpp"
 #include "app/home.hpp"
 #include "app/metrics.hpp"
 #include "app/places.hpp"
@@ -10,6 +11,7 @@
 #include "engine/engine.hpp"
 #include "engine/janitor.hpp"
 #include "engine/vault_key.hpp"
+#include "http/assets.hpp"
 #include "http/bearer_gate.hpp"
 #include "http/routes/routes.hpp"
 #include "http/server.hpp"
@@ -245,13 +247,18 @@ Result<> try_serve(const cli::Config& config) {
   const http::ServerFacts facts{.version = std::string{cli::version()},
                                 .mode = std::string{name_of(settings.mode)},
                                 .database = engine_name,
+                                .is_tls = settings.tls_cert.has_value(),
                                 .started_at = clock.now()};
   const http::ServerOptions options = server_options(settings, listen);
-  http::Server server{
-      loop, options,
-      http::all_routes(work, facts,
-                       [&metrics, &work] { return metrics.text(work.workshop.counts()); }),
-      gate, metrics};
+  const Doctor doctor{settings};
+  const http::Examination examination{
+      .metrics = [&metrics, &work] { return metrics.text(work.workshop.counts()); },
+      .findings = [&doctor] { return doctor.examine(); }};
+  std::vector<http::Route> routes = http::all_routes(work, facts, examination);
+  if (const auto page = http::embedded_page(); !page.empty()) {
+    routes.push_back(http::page_route(page));
+  }
+  http::Server server{loop, options, std::move(routes), gate, metrics};
   return Program{loop, work, logs, server, home, *places}.run(options, settings);
 }
 

@@ -29,21 +29,36 @@ Task<std::optional<core::EventId>> Activities::newest(core::Call call, core::Com
   co_return page.rows.front().id;
 }
 
+Result<std::vector<core::Activity>> Activities::look_after(
+    store::Session& session, const core::Call& call, const core::CompanyId& company,
+    const std::optional<core::EventId>& last) const {
+  BERTH_DO(store::expect_company(session, core::Reach::of(call.who), company));
+  if (last) return store::activity_after(session, company, *last, batch_max);
+  BERTH_TRY(const auto page, store::list_activity(session, company, {}, {.limit = batch_max}));
+  std::vector<core::Activity> out;
+  for (auto row = page.rows.rbegin(); row != page.rows.rend(); ++row) out.push_back(row->value);
+  return out;
+}
+
 Task<std::vector<core::Activity>> Activities::after(core::Call call, core::CompanyId company,
                                                     std::optional<core::EventId> last) {
   using Entries = std::vector<core::Activity>;
-  const auto look = [&](store::Session& s) -> Result<Entries> {
-    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
-    if (last) return store::activity_after(s, company, *last, batch_max);
-    BERTH_TRY(const auto page, store::list_activity(s, company, {}, {.limit = batch_max}));
-    Entries out;
-    for (auto row = page.rows.rbegin(); row != page.rows.rend(); ++row) out.push_back(row->value);
-    return out;
-  };
+  const auto look = [&](store::Session& s) { return look_after(s, call, company, last); };
   BERTH_CO_TRY(Entries entries, co_await means_.store.read(look));
   if (!entries.empty()) co_return entries;
   BERTH_CO_DO(co_await means_.feed.wait(company, wait_max));
   co_return co_await means_.store.read(look);
+}
+
+Task<CompanyNews> Activities::news(core::Call call, core::CompanyId company,
+                                   std::optional<core::EventId> last, std::uint64_t seen) {
+  const auto look = [&](store::Session& s) { return look_after(s, call, company, last); };
+  BERTH_CO_TRY(auto entries, co_await means_.store.read(look));
+  if (entries.empty() && changes(company) == seen) {
+    BERTH_CO_DO(co_await means_.feed.wait(company, wait_max));
+    BERTH_CO_TRY(entries, co_await means_.store.read(look));
+  }
+  co_return CompanyNews{.entries = std::move(entries), .changes = changes(company)};
 }
 
 }  // namespace berth::engine

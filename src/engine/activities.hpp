@@ -8,6 +8,13 @@
 
 namespace berth::engine {
 
+// What a follower of a company is told: entries of the trail, and how often anything of the company
+// has changed, also what leaves no entry, such as the state of a run.
+struct CompanyNews {
+  std::vector<core::Activity> entries;
+  std::uint64_t changes = 0;
+};
+
 // The audit trail of a company, as pages and as a stream.
 class Activities {
  public:
@@ -22,7 +29,19 @@ class Activities {
   Task<std::vector<core::Activity>> after(core::Call call, core::CompanyId company,
                                           std::optional<core::EventId> last);
 
+  // How often the company has changed so far; the start of a count for `news`.
+  std::uint64_t changes(const core::CompanyId& company) const {
+    return means_.feed.changes(company);
+  }
+  // What came after this entry and this count. Waits a while when there is nothing yet.
+  Task<CompanyNews> news(core::Call call, core::CompanyId company,
+                         std::optional<core::EventId> last, std::uint64_t seen);
+
  private:
+  Result<std::vector<core::Activity>> look_after(store::Session& session, const core::Call& call,
+                                                 const core::CompanyId& company,
+                                                 const std::optional<core::EventId>& last) const;
+
   Means& means_;
 };
 

@@ -99,6 +99,27 @@ BOOST_DESCRIBE_STRUCT(BlastRadius, (),
                        pending_cleanup_lease_count, reusable_sandbox_lease_count, static_references,
                        active_runtime_use))
 
+// How the last test of an environment went.
+struct LastTest {
+  bool ok = false;
+  std::string summary;
+  Time at;
+};
+BOOST_DESCRIBE_STRUCT(LastTest, (), (ok, summary, at))
+
+// An environment with what an operator asks of it first: does it work, and who uses it?
+struct EnvironmentOverview {
+  EnvironmentView environment;
+  bool is_company_default = false;
+  std::int64_t live_lease_count = 0;
+  std::int64_t pending_cleanup_lease_count = 0;
+  std::int64_t agent_default_count = 0;
+  std::optional<LastTest> last_test;
+};
+BOOST_DESCRIBE_STRUCT(EnvironmentOverview, (),
+                      (environment, is_company_default, live_lease_count,
+                       pending_cleanup_lease_count, agent_default_count, last_test))
+
 class Environments {
  public:
   Environments(Means& means, const Catalog& catalog, const PluginConfigs& plugins)
@@ -107,6 +128,8 @@ class Environments {
   Task<core::Listing<EnvironmentView>> list(core::Call call, core::CompanyId company,
                                             store::EnvironmentFilter filter,
                                             core::PageRequest page);
+  // Those of a company that a page shows, most recently changed first.
+  Task<std::vector<EnvironmentOverview>> overview(core::Call call, core::CompanyId company);
   Task<Capabilities> capabilities(core::Call call, core::CompanyId company);
   Task<core::Stored<EnvironmentView>> get(core::Call call, core::EnvironmentId id);
   // The environment, the secrets it brought, its bindings and the activity are one transaction.

@@ -7,7 +7,11 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
+#include <concepts>
+#include <cstdint>
 #include <list>
+#include <map>
+#include <string>
 
 namespace berth::engine {
 
@@ -20,7 +24,14 @@ class Feed {
 
   template <class Tag>
   void changed(const Id<Tag>& topic) {
+    if constexpr (std::same_as<Id<Tag>, core::CompanyId>) ++changes_[topic.str()];
     wake(topic.str(), News::change);
+  }
+  // How often a company has changed since this server began: whoever compares two counts has missed
+  // nothing between two waits.
+  std::uint64_t changes(const core::CompanyId& company) const {
+    const auto found = changes_.find(company.str());
+    return found != changes_.end() ? found->second : 0;
   }
   // A log has more: of interest only to those who follow it, and there may be very many a second.
   void said(const core::RunId& run) { wake(run.str(), News::output); }
@@ -49,6 +60,7 @@ class Feed {
 
   asio::any_io_executor executor_;
   std::list<Waiter> waiters_;
+  std::map<std::string, std::uint64_t, std::less<>> changes_;  // as many as there are companies
 };
 
 }  // namespace berth::engine

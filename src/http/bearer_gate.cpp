@@ -16,6 +16,19 @@ std::string_view host_name(std::string_view authority) {
   return authority.substr(0, authority.find(':'));
 }
 
+std::string_view cookie_value(std::string_view field, std::string_view name) {
+  while (!field.empty()) {
+    const std::size_t end = std::min(field.find(';'), field.size());
+    std::string_view pair = field.substr(0, end);
+    field.remove_prefix(std::min(end + 1, field.size()));
+    while (pair.starts_with(' ')) pair.remove_prefix(1);
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) {
+      return pair.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
 BearerGate::BearerGate(GateOptions options, engine::Tokens& tokens, engine::RunTokens& run_tokens)
     : options_(std::move(options)), tokens_(tokens), run_tokens_(run_tokens) {
   for (const char* loopback : {"localhost", "127.0.0.1", "::1"})
@@ -55,6 +68,17 @@ Result<> BearerGate::check_origin(const Request& request) const {
               "open the page from this server's own address, or add its name to allowed_hosts");
 }
 
+// A key that is not good any more makes nobody of the browser, so that the page can still be read
+// and say so.
+Task<core::Caller> BearerGate::identify_browser(const Request& request) {
+  const auto cookies = request.headers.find("cookie");
+  const std::string key{cookie_value(cookies.value_or(""), session_cookie)};
+  if (key.empty()) co_return core::Caller{};
+  Result<core::Caller> caller = co_await tokens_.identify(key);
+  if (!caller && caller.error().code == Errc::unauthenticated) co_return core::Caller{};
+  co_return caller;
+}
+
 Task<core::Caller> BearerGate::identify(const Request& request) {
   BERTH_CO_DO(check_host(request));
   BERTH_CO_DO(check_origin(request));
@@ -68,7 +92,7 @@ Task<core::Caller> BearerGate::identify(const Request& request) {
     if (engine::is_run_token(token)) co_return co_await run_tokens_.identify(std::move(token));
     co_return co_await tokens_.identify(std::move(token));
   }
-  if (options_.mode == TrustMode::authenticated) co_return core::Caller{};
+  if (options_.mode == TrustMode::authenticated) co_return co_await identify_browser(request);
   co_return core::Caller{.kind = core::CallerKind::local_operator, .role = core::Role::admin};
 }
 

@@ -18,13 +18,16 @@ struct GateOptions {
 
 // Decides who is calling. In `local_trusted` a caller without a key is the operator at this
 // machine, so two things must not pass for one: a page of another site in the operator's browser
-// (Origin), and a foreign name that resolves to loopback (Host). Both are checked in every mode.
+// (Origin), and a foreign name that resolves to loopback (Host). Both are checked in every mode. A
+// cookie counts only in `authenticated` and only without a header; it is SameSite, and its Origin
+// is checked like any other.
 class BearerGate final : public Gate {
  public:
   BearerGate(GateOptions options, engine::Tokens& tokens, engine::RunTokens& run_tokens);
   Task<core::Caller> identify(const Request& request) override;
 
  private:
+  Task<core::Caller> identify_browser(const Request& request);
   Result<> check_host(const Request& request) const;
   Result<> check_origin(const Request& request) const;
   bool is_ours(std::string_view host) const;
@@ -33,6 +36,11 @@ class BearerGate final : public Gate {
   engine::Tokens& tokens_;
   engine::RunTokens& run_tokens_;
 };
+
+// The cookie in which a browser that has signed in brings its key; see routes/session.cpp.
+inline constexpr std::string_view session_cookie = "berth_session";
+// The value of a cookie in a Cookie field; empty when it has none of this name.
+std::string_view cookie_value(std::string_view field, std::string_view name);
 
 // "localhost:3100" is localhost, "[::1]:3100" is ::1.
 std::string_view host_name(std::string_view authority);

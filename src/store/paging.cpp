@@ -1,6 +1,23 @@
 #include "store/paging.hpp"
 
-namespace berth::store::paging_detail {
+namespace berth::store {
+
+Filter& Filter::contains(std::initializer_list<std::string_view> columns, std::string_view text) {
+  std::string pattern = "%";
+  for (const char c : text) {
+    if (c == '%' || c == '_' || c == '!') pattern += '!';
+    pattern += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  values_.emplace_back(pattern + "%");
+  std::string any;
+  for (const std::string_view column : columns) {
+    any += (any.empty() ? "(" : " or ") + ("lower(" + std::string{column} + ") like $") +
+           std::to_string(values_.size()) + " escape '!'";
+  }
+  return also(any + ")");
+}
+
+namespace paging_detail {
 
 std::string tail(const Filter& filter, std::string_view time_column) {
   const std::string time{time_column};
@@ -11,4 +28,5 @@ std::string tail(const Filter& filter, std::string_view time_column) {
          ") order by " + time + " desc, id desc limit " + place(3);
 }
 
-}  // namespace berth::store::paging_detail
+}  // namespace paging_detail
+}  // namespace berth::store

@@ -3,6 +3,7 @@
 #include "store/mapping.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 
 // Lists by key: a page starts after the last row of the page before, so the thousandth page costs
@@ -26,6 +27,8 @@ class Filter {
   Filter& equal_if(std::string_view column, const std::string& text) {
     return text.empty() ? *this : equal(column, text);
   }
+  // One of the columns has the text in it, whatever its case.
+  Filter& contains(std::initializer_list<std::string_view> columns, std::string_view text);
   // A condition without a parameter.
   Filter& also(std::string_view condition) {
     text_ += (text_.empty() ? "" : " and ") + std::string{condition};

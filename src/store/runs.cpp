@@ -64,6 +64,9 @@ Result<Page<core::Run>> list_runs(Session& session, const core::CompanyId& compa
       .equal_if("status", filter.status)
       .equal_if("agent_id", filter.agent_id)
       .equal_if("environment_id", filter.environment_id);
+  if (!filter.search.empty()) {
+    conditions.contains({"command", "error", "id"}, filter.search);
+  }
   return select_page(session, conditions, &core::Run::created_at, page);
 }
 

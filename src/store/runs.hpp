@@ -14,6 +14,7 @@ struct RunFilter {
   std::optional<core::RunState> status = {};
   std::optional<core::AgentId> agent_id = {};
   std::optional<core::EnvironmentId> environment_id = {};
+  std::string search = {};  // in the command, the error and the id, whatever its case
 };
 
 // environment_not_found when the company, the agent or the environment is gone.

@@ -37,6 +37,36 @@ Task<> stream(engine::Activities& activities, core::Call call, core::CompanyId c
   co_return Result<>{};
 }
 
+// Tells that something of the company has changed, and the entries of its trail: whoever shows
+// anything of it reads that again. A client that comes back says which entry it saw last, and reads
+// everything again, since changes without an entry are not kept.
+Task<> stream_changes(engine::Activities& activities, core::Call call, core::CompanyId company,
+                      std::optional<std::string> last_event_id, EventSink& sink) {
+  std::optional<core::EventId> last;
+  std::uint64_t seen = activities.changes(company);
+  if (last_event_id) {
+    BERTH_CO_TRY(last, core::EventId::parse(*last_event_id));
+  } else {
+    BERTH_CO_TRY(last, co_await activities.newest(call, company));
+  }
+  Event hello{.id = last ? last->str() : "", .name = "ready", .data = "{}"};
+  BERTH_CO_DO(co_await sink.send(std::move(hello)));
+  while (sink.open()) {
+    BERTH_CO_TRY(const auto news, co_await activities.news(call, company, last, seen));
+    for (const core::Activity& entry : news.entries) {
+      Event event{.id = entry.id.str(), .name = "activity", .data = encode_text(entry)};
+      BERTH_CO_DO(co_await sink.send(std::move(event)));
+      last = entry.id;
+    }
+    if (news.changes != seen) {
+      Event event{.name = "changed", .data = "{}"};
+      BERTH_CO_DO(co_await sink.send(std::move(event)));
+      seen = news.changes;
+    }
+  }
+  co_return Result<>{};
+}
+
 }  // namespace
 
 std::vector<Route> activity_routes(engine::Engine& work) {
@@ -69,6 +99,17 @@ std::vector<Route> activity_routes(engine::Engine& work) {
                             EventSink& sink) {
                 return stream(activities, std::move(call), in.path.company,
                               std::move(last_event_id), sink);
+              }},
+      EventStream<CompanyPath, None>{
+          .path = "/api/companies/{company}/changes/stream",
+          .needs = Permission::company_read,
+          .tag = "activity",
+          .says = "Be told when anything of a company changes; Last-Event-ID resumes its activity",
+          .call =
+              [&activities](core::Call call, auto in, std::optional<std::string> last_event_id,
+                            EventSink& sink) {
+                return stream_changes(activities, std::move(call), in.path.company,
+                                      std::move(last_event_id), sink);
               }},
   };
 }

@@ -41,6 +41,15 @@ std::vector<Route> company_environment_routes(engine::Environments& environments
               [&environments](core::Call call, auto in) {
                 return environments.create(call, in.path.company, std::move(in.body));
               }},
+      Endpoint<CompanyPath, None, None, std::vector<engine::EnvironmentOverview>>{
+          .verb = Verb::get,
+          .path = "/api/companies/{company}/environments/overview",
+          .needs = Permission::company_read,
+          .tag = "environments",
+          .says = "List up to 1000 environments with their last test, their leases and their users",
+          .call = [&environments](
+                      core::Call call,
+                      auto in) { return environments.overview(call, in.path.company); }},
       Endpoint<CompanyPath, None, None, engine::Capabilities>{
           .verb = Verb::get,
           .path = "/api/companies/{company}/environments/capabilities",

@@ -24,7 +24,7 @@ Route openapi_route(std::shared_ptr<const std::string> text) {
 }  // namespace
 
 std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
-                              std::function<std::string()> metrics) {
+                              Examination examination) {
   std::vector<Route> all;
   const auto add = [&](std::vector<Route> table) {
     for (Route& route : table) all.push_back(std::move(route));
@@ -43,7 +43,8 @@ std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
   add(token_routes(work));
   add(activity_routes(work));
   add(instance_routes(work));
-  add(system_routes(work, facts, std::move(metrics)));
+  add(session_routes(work, facts));
+  add(system_routes(work, facts, std::move(examination)));
   const auto text = std::make_shared<std::string>();
   all.push_back(openapi_route(text));
   *text = encode_text(openapi_document(

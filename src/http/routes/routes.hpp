@@ -14,7 +14,23 @@ struct ServerFacts {
   std::string version;
   std::string mode;
   std::string database;  // "sqlite" or "postgres"
+  bool is_tls = false;
   Time started_at;
+};
+
+// One thing that was found about the machine of the server, and what to do about it.
+struct Finding {
+  std::string check;
+  std::string verdict;  // ok, note, warn or fail
+  std::string says;
+  std::string remedy;
+};
+BOOST_DESCRIBE_STRUCT(Finding, (), (check, verdict, says, remedy))
+
+// What the server can be asked about itself. Whoever gives it outlives the routes.
+struct Examination {
+  std::function<std::string()> metrics;
+  std::function<Task<std::vector<Finding>>()> findings;
 };
 
 // One table per topic; together they are the router, the permission check, the decoder and the
@@ -33,11 +49,12 @@ std::vector<Route> secret_routes(engine::Engine& work);
 std::vector<Route> token_routes(engine::Engine& work);
 std::vector<Route> activity_routes(engine::Engine& work);
 std::vector<Route> instance_routes(engine::Engine& work);
+std::vector<Route> session_routes(engine::Engine& work, const ServerFacts& facts);
 std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
-                                 std::function<std::string()> metrics);
+                                 Examination examination);
 
 // All of them, and the document that describes them at /api/openapi.json.
 std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
-                              std::function<std::string()> metrics);
+                              Examination examination);
 
 }  // namespace berth::http

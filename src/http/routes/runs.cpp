@@ -28,10 +28,11 @@ struct RunQuery {
   std::optional<core::RunState> status;
   std::optional<core::AgentId> agent_id;
   std::optional<core::EnvironmentId> environment_id;
+  std::optional<std::string> search;
   std::optional<std::int64_t> limit;
   std::optional<std::string> after;
 };
-BOOST_DESCRIBE_STRUCT(RunQuery, (), (status, agent_id, environment_id, limit, after))
+BOOST_DESCRIBE_STRUCT(RunQuery, (), (status, agent_id, environment_id, search, limit, after))
 
 struct WaitQuery {
   std::optional<std::int64_t> wait;  // seconds
@@ -192,7 +193,8 @@ std::vector<Route> single_run_routes(engine::Runs& runs) {
               [&runs](core::Call call, auto in) {
                 const store::RunFilter filter{.status = in.query.status,
                                               .agent_id = in.query.agent_id,
-                                              .environment_id = in.query.environment_id};
+                                              .environment_id = in.query.environment_id,
+                                              .search = in.query.search.value_or("")};
                 return with_page(in.query, [&runs, call, filter,
                                             company = in.path.company](core::PageRequest page) {
                   return runs.list(call, company, filter, std::move(page));

@@ -35,7 +35,7 @@ Task<Response> readiness(engine::Engine& work) {
 }  // namespace
 
 std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
-                                 std::function<std::string()> metrics) {
+                                 Examination examination) {
   using core::Permission;
   const Response health = json_response(
       200, encode(Health{"ok", facts.version, facts.mode, facts.database, facts.started_at}));
@@ -54,6 +54,15 @@ std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
           .tag = "system",
           .says = "Say whether the store answers: 200 or 503",
           .call = [&work](core::Call /*call*/, auto /*in*/) { return readiness(work); }},
+      Endpoint<None, None, None, std::vector<Finding>>{
+          .verb = Verb::get,
+          .path = "/api/instance/findings",
+          .needs = Permission::company_operate,
+          .tag = "system",
+          .says = "Say what the machine of the server offers and what is wrong with it, as 'berth "
+                  "doctor' does",
+          .call = [findings = std::move(examination.findings)](core::Call /*call*/,
+                                                               auto /*in*/) { return findings(); }},
       Endpoint<None, None, None, Response>{
           .verb = Verb::get,
           .path = "/metrics",
@@ -61,7 +70,7 @@ std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
           .tag = "system",
           .says = "Metrics in the text format of Prometheus",
           .call =
-              [metrics = std::move(metrics)](core::Call /*call*/, auto /*in*/) {
+              [metrics = std::move(examination.metrics)](core::Call /*call*/, auto /*in*/) {
                 return constant({.status = 200,
                                  .content_type = "text/plain; version=0.0.4; charset=utf-8",
                                  .body = metrics()});

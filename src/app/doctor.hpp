@@ -1,0 +1,23 @@
+#pragma once
+
+#include "cli/config.hpp"
+#include "http/routes/routes.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+namespace berth::app {
+
+// What `berth doctor` finds, for the page of a running server. The checks start programs and call
+// this server, so they run on a thread of their own, one examination at a time.
+class Doctor {
+ public:
+  explicit Doctor(cli::Settings settings) : settings_(std::move(settings)) {}
+
+  Task<std::vector<http::Finding>> examine() const;
+
+ private:
+  cli::Settings settings_;
+  mutable asio::thread_pool thread_{1};
+};
+
+}  // namespace berth::app
