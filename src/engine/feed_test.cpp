@@ -29,6 +29,17 @@ class FeedNews : public testing::Test {
   core::RunId other_ = *core::RunId::parse("00000000-0000-7000-8000-000000000002");
 };
 
+TEST_F(FeedNews, ChangesOfACompanyAreCountedAlsoWhenNobodyWaits) {
+  const auto acme = *core::CompanyId::parse("00000000-0000-7000-8000-000000000003");
+  const auto other = *core::CompanyId::parse("00000000-0000-7000-8000-000000000004");
+  EXPECT_EQ(feed_.changes(acme), 0U);
+  feed_.changed(acme);
+  feed_.changed(run_);
+  feed_.changed(acme);
+  EXPECT_EQ(feed_.changes(acme), 2U);
+  EXPECT_EQ(feed_.changes(other), 0U);
+}
+
 TEST_F(FeedNews, OutputWakesOnlyThoseWhoFollowIt) {
   int changes = 0;
   int outputs = 0;

@@ -136,6 +136,25 @@ TEST_P(Runs, ListsFilterByStatusAgentAndEnvironment) {
   EXPECT_EQ(count({.status = RunState::cancelled, .agent_id = ada.id}), 0U);
 }
 
+TEST_P(Runs, ASearchLooksIntoCommandErrorAndIdAndTakesEveryCharacterAsItIs) {
+  const core::Company acme = given_company();
+  core::Run failed = run(acme.id);
+  failed.error = "100% of the Disk is full_now";
+  EXPECT_WORKS(write([&](Session& s) { return insert_run(s, failed); }));
+  given_run(acme.id);
+  const auto count = [&](const std::string& text) {
+    const RunFilter filter{.search = text};
+    return read([&](Session& s) { return list_runs(s, acme.id, filter, {}); })->rows.size();
+  };
+  EXPECT_EQ(count("the DISK is"), 1U);
+  EXPECT_EQ(count("100%"), 1U);
+  EXPECT_EQ(count("full_now"), 1U);
+  EXPECT_EQ(count("full%now"), 0U);
+  EXPECT_EQ(count("fullXnow"), 0U);
+  EXPECT_EQ(count(failed.id.str()), 1U);
+  EXPECT_EQ(count("nothing of the kind"), 0U);
+}
+
 TEST_P(Runs, TheFirstRequestToCancelCountsAndAFinalRunRefusesIt) {
   const core::Company acme = given_company();
   const core::Run made = given_run(acme.id);

@@ -13,7 +13,8 @@ test("leases.a live lease is shown with its run, its files and its console", vis
   await page.getByLabel("Command").fill("echo from-the-place");
   await page.getByRole("button", { name: "Run it" }).click();
   await page.getByRole("log").getByText("from-the-place", { exact: true }).waitFor();
-  await page.getByText("greeting.txt").waitFor();
+  await page.getByText("Files", { exact: true }).click();
+  await page.getByRole("link", { name: "greeting.txt" }).waitFor();
   await page.getByRole("button", { name: "Open a terminal" }).click();
   await page.locator(".xterm").waitFor();
   await page.waitForFunction(() => /[$#]/.test(document.querySelector(".xterm")?.textContent ?? ""));

@@ -16,7 +16,7 @@ test("roles.each role signs in, sees what it may do, and signs out", async () =>
   const visit = await Visit.open(server);
   const { page } = visit;
   try {
-    const admin = readFileSync(join(server.home, "admin.key"), "utf8").trim();
+    const admin = readFileSync(join(server.home, "admin.token"), "utf8").trim();
     const company = await server.company(admin);
     const keyOf = async (role, expiresAt) => (await server.call("POST", `/api/companies/${company}/tokens`, { name: role, role, expiresAt }, admin)).key;
 

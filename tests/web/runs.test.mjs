@@ -26,7 +26,7 @@ test("runs.a run is started from the form and its end is seen without a reload",
   await visit.goto("/runs");
   await page.getByRole("button", { name: "Start a run" }).click();
   await visit.seen("runs-start-form");
-  await page.getByLabel("Command").fill("echo out; echo err >&2; printf '\\033[31mred\\033[0m\\n'");
+  await page.getByRole("textbox", { name: "Command", exact: true }).fill("echo out; echo err >&2; printf '\\033[31mred\\033[0m\\n'");
   await page.getByLabel("Environment").last().selectOption({ label: "Local (local)" });
   await page.getByLabel("Time limit").fill("5 min");
   await page.getByRole("button", { name: "Start", exact: true }).click();

@@ -35,6 +35,9 @@ export interface Page<Row> {
   next: string | undefined;
 }
 
+// Told to the window when the server no longer knows who we are.
+export const signedOut = "berth:signed-out";
+
 function urlOf(path: string, values: object | undefined, query: object | undefined): string {
   let url = path;
   for (const [name, value] of Object.entries(values ?? {})) {
@@ -65,6 +68,8 @@ async function send(method: Method, path: string, given: Given<unknown>): Promis
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw lost();
   }
+  // Whoever shows the page looks again who is looking.
+  if (response.status === 401) window.dispatchEvent(new Event(signedOut));
   if (!response.ok) throw await refusal(response);
   return response;
 }

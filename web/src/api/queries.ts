@@ -96,12 +96,6 @@ export const tokensQuery = (company: string) =>
       api.get("/api/companies/{company}/tokens", { path: { company }, query: { limit: 1000 }, signal }),
   });
 
-export const settingsQuery = () =>
-  queryOptions({
-    queryKey: ["settings"],
-    queryFn: ({ signal }) => api.get("/api/instance/settings", { signal }),
-  });
-
 // Looked at once: the machine does not change while somebody reads the page.
 export const findingsQuery = () =>
   queryOptions({

@@ -15,12 +15,16 @@ export default function LeaseTerminal({ lease }: { lease: string }) {
       if (typeof data !== "string") return show(new Uint8Array(data, 9));
       const news = JSON.parse(data) as { type: string; error?: string };
       if (news.type === "error") setNotice(news.error ?? "");
+      if (news.type === "ended") setNotice("The shell has ended.");
     };
     socket.onclose = () => setNotice((old) => old || "The shell has ended.");
     return {
       input: (bytes) => void send({ type: "stdin", data: base64(bytes) }),
       resize: (columns, rows) => void send({ type: "resize", columns, rows }),
-      close: () => socket.close(),
+      close: () => {
+        send({ type: "cancel" });
+        socket.close();
+      },
     };
   };
   return (

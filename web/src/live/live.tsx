@@ -45,7 +45,7 @@ export function LiveProvider({ company, children }: { company: string; children:
       const headers: Record<string, string> = { accept: "text/event-stream" };
       if (last) headers["last-event-id"] = last;
       const response = await fetch(`/api/companies/${company}/changes/stream`, { headers, signal: end.signal });
-      if (response.status === 401) queries.setQueryData(["session-over"], true);
+      if (response.status === 401) void queries.invalidateQueries({ queryKey: ["session"] });
       if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
       await readEvents(response, (event) => {
         if (event.id) last = event.id;

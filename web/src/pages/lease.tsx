@@ -15,7 +15,7 @@ import { Button } from "../ui/button";
 import { Confirm } from "../ui/confirm";
 import { Field, input } from "../ui/field";
 import { Answer } from "../ui/loading";
-import { Facts, Page, Panel } from "../ui/page";
+import { Facts, Folded, Page, Panel } from "../ui/page";
 import { Ago } from "../ui/time";
 
 const route = getRouteApi("/leases/$lease");
@@ -69,8 +69,8 @@ function Shown({ lease }: { lease: LeaseView }) {
             )}
           </Panel>
           <Panel title="One command"><Console lease={lease.id} /></Panel>
-          <Panel title="Files"><Files lease={lease.id} /></Panel>
-          <Panel title="Usage"><Usage lease={lease.id} /></Panel>
+          <Folded title="Files">{() => <Files lease={lease.id} />}</Folded>
+          <Folded title="Usage">{() => <Usage lease={lease.id} />}</Folded>
         </>
       )}
     </Page>

@@ -10,7 +10,7 @@ import { Confirm } from "../ui/confirm";
 import { ErrorBox } from "../ui/error-box";
 import { Field, input } from "../ui/field";
 import { Answer } from "../ui/loading";
-import { Page, Panel } from "../ui/page";
+import { Folded, Page, Panel } from "../ui/page";
 import { Table } from "../ui/table";
 import { Ago } from "../ui/time";
 import { useAction } from "../ui/use-action";
@@ -35,8 +35,8 @@ export function SecretPage() {
           actions={<><Button busy={toggle.busy} onClick={() => void toggle.run()}>{record.status === "active" ? "Disable" : "Enable"}</Button><Button onClick={() => setDeleting(true)}>Delete</Button></>}>
           {toggle.error !== undefined && <ErrorBox error={toggle.error} />}
           <Rotate secret={secret} version={record.latestVersion} onDone={renew} />
-          <Panel title="Used in"><Usage secret={secret} /></Panel>
-          <Panel title="Who read it, or tried to"><Access secret={secret} /></Panel>
+          <Folded title="Used in">{() => <Usage secret={secret} />}</Folded>
+          <Folded title="Who read it, or tried to">{() => <Access secret={secret} />}</Folded>
           <Confirm open={deleting} onClose={() => setDeleting(false)} title={`Delete ${record.name}`} action="Delete it" name={record.name}
             about="Every version, every binding and the list of who read it are gone. What names it fails until it names another."
             act={async () => { await api.delete("/api/secrets/{secret}", { path: { secret } }); await navigate({ to: "/secrets" }); }} />

@@ -1,11 +1,9 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { api } from "../api/client";
-import { settingsQuery } from "../api/queries";
 import { useSession } from "../session/session";
 import { Tokens } from "../settings/tokens";
 import { ErrorBox } from "../ui/error-box";
 import { Field, input } from "../ui/field";
-import { Answer } from "../ui/loading";
 import { Facts, Page, Panel } from "../ui/page";
 import { useAction } from "../ui/use-action";
 
@@ -48,25 +46,21 @@ function DefaultEnvironment() {
 }
 
 function Instance() {
-  const { may } = useSession();
+  const { may, settings } = useSession();
   const queries = useQueryClient();
-  const query = useQuery(settingsQuery());
   const save = useAction(async (strictSecrets: boolean) => {
     await api.patch("/api/instance/settings", { body: { strictSecrets } });
-    await queries.invalidateQueries(settingsQuery());
+    await queries.invalidateQueries({ queryKey: ["session"] });
   });
+  if (!settings) return null;
   return (
-    <Answer query={query}>
-      {(settings) => (
-        <div className="flex flex-col gap-2 text-sm">
-          <label className="flex items-start gap-2">
-            <input type="checkbox" className="mt-1" checked={settings.strictSecrets} disabled={!may("instance_admin") || save.busy} onChange={(event) => void save.run(event.target.checked)} />
-            <span>Refuse plain values for variables that look like secrets<span className="block text-muted">API_KEY, AUTH_TOKEN and their like must then name a secret.</span></span>
-          </label>
-          <p className="text-muted">Answers to repeated requests are kept for {settings.answerRetentionHours} h.</p>
-          {save.error !== undefined && <ErrorBox error={save.error} />}
-        </div>
-      )}
-    </Answer>
+    <div className="flex flex-col gap-2 text-sm">
+      <label className="flex items-start gap-2">
+        <input type="checkbox" className="mt-1" checked={settings.strictSecrets} disabled={!may("instance_admin") || save.busy} onChange={(event) => void save.run(event.target.checked)} />
+        <span>Refuse plain values for variables that look like secrets<span className="block text-muted">API_KEY, AUTH_TOKEN and their like must then name a secret.</span></span>
+      </label>
+      <p className="text-muted">Answers to repeated requests are kept for {settings.answerRetentionHours} h.</p>
+      {save.error !== undefined && <ErrorBox error={save.error} />}
+    </div>
   );
 }

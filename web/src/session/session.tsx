@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, useContext, useMemo, type ReactNode } from "react";
-import { api } from "../api/client";
+import { createContext, useContext, useEffect, useMemo, type ReactNode } from "react";
+import { api, signedOut } from "../api/client";
 import type { Company, Permission, Session } from "../api/types";
 import { Lost } from "../ui/lost";
 import { SignIn } from "./sign-in";
@@ -32,6 +32,11 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     retry: true,
     retryDelay: 1000,
   });
+  useEffect(() => {
+    const look = () => void queries.invalidateQueries({ queryKey: ["session"] });
+    window.addEventListener(signedOut, look);
+    return () => window.removeEventListener(signedOut, look);
+  }, [queries]);
   const visit = useMemo<Visit | null>(() => {
     const seen = session.data;
     if (!seen?.company) return null;

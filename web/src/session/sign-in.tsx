@@ -32,7 +32,7 @@ export function SignIn({ problem }: { problem?: string }) {
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-4 p-6">
       <h1 className="text-xl font-semibold">Sign in to Berth</h1>
       <form onSubmit={submit} className="flex flex-col gap-3">
-        <Field label="Key" hint="The first administrator's key is in the file admin.key of the server's home folder.">
+        <Field label="Key" hint="The first administrator's key is in the file admin.token of the server's home folder.">
           {(id) => (
             <input id={id} className={input} type="password" autoComplete="current-password" autoFocus required
               value={key} onChange={(event) => setKey(event.target.value)} />

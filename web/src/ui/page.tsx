@@ -1,4 +1,4 @@
-import { useEffect, type ReactNode } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 
 interface Props {
   title: string;
@@ -36,6 +36,17 @@ export function Panel({ title, children, actions }: { title?: string; children: 
       )}
       <div className="p-4">{children}</div>
     </section>
+  );
+}
+
+// A panel whose content is asked for when somebody opens it.
+export function Folded({ title, children }: { title: string; children: () => ReactNode }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details className="rounded-lg border border-line bg-raised" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="cursor-pointer px-4 py-2 text-sm font-semibold">{title}</summary>
+      <div className="border-t border-line p-4">{open && children()}</div>
+    </details>
   );
 }
 
