@@ -8,7 +8,6 @@
 #include "drivers/sandbox.hpp"
 #include "drivers/ssh/ssh.hpp"
 #include "providers/fake.hpp"
-#include "providers/linux/linux.hpp"
 
 namespace berth::app {
 
@@ -22,13 +21,15 @@ Result<std::unique_ptr<Places>> Places::open(asio::io_context& loop, const Clock
   const asio::any_io_executor executor = loop.get_executor();
   std::unique_ptr<Places> out{new Places{loop, clock}};
   out->providers_.add(std::make_unique<providers::Fake>(random, clock));
-  out->providers_.add(std::make_unique<providers::Linux>(
+  auto own = std::make_unique<providers::Linux>(
       executor, out->pool_, random, clock,
       providers::LinuxOptions{.state_root = home.sandboxes_folder(),
                               .keeper_program = keeper,
                               .images_folder = home.images_folder(),
                               .templates_folder = home.templates_folder(),
-                              .ways_out = &out->ways_out_}));
+                              .ways_out = &out->ways_out_});
+  out->linux_ = own.get();
+  out->providers_.add(std::move(own));
   using core::DriverKind;
   drivers::Registry& drivers = out->drivers_;
   drivers.add(DriverKind::local, std::make_unique<drivers::Local>(

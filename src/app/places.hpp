@@ -6,7 +6,7 @@
 #include "cli/config.hpp"
 #include "drivers/registry.hpp"
 #include "providers/built_in.hpp"
-#include "providers/linux/ways_out.hpp"
+#include "providers/linux/linux.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -25,6 +25,12 @@ class Places {
   const drivers::Registry& drivers() const { return drivers_; }
   // Whether this machine makes sandboxes, found by making one. Why not is logged.
   Task<bool> makes_sandboxes();
+  // Sandboxes that are ready before a run asks, where the config of an environment wants some.
+  Task<> prime(bj::object config) { return linux_->prime(std::move(config)); }
+  // Room on the disk: what nobody has a use for goes.
+  Task<images::Removed> collect_images(images::Spared spared) {
+    return linux_->collect_images(std::move(spared));
+  }
   // Where this server's API is for whoever is in a sandbox.
   void reachable_at(egress::Callback callback) { ways_out_.reachable_at(std::move(callback)); }
   // Lets go of connections; what they hold lives on.
@@ -36,6 +42,7 @@ class Places {
   asio::thread_pool pool_{2};  // removal of folders and other work that blocks
   providers::WaysOut ways_out_;
   providers::BuiltInProviders providers_;
+  providers::Linux* linux_ = nullptr;  // one of them
   drivers::Registry drivers_;
 };
 

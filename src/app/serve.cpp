@@ -5,6 +5,7 @@
 #include "app/metrics.hpp"
 #include "app/places.hpp"
 #include "app/reachability.hpp"
+#include "app/upkeep.hpp"
 #include "base/log.hpp"
 #include "base/task_group.hpp"
 #include "cli/version.hpp"
@@ -159,6 +160,10 @@ class Program {
     background_.start("accept", server_.accept());
     background_.start("janitor", engine::keep_clean(work_.means, logs_, loop_.get_executor()));
     background_.start("heartbeat", beat());
+    if (makes_sandboxes) {
+      const UpkeepOptions wanted{.image_age_hours = settings.image_age_hours};
+      background_.start("upkeep", keep_up(work_.means, places_, wanted, loop_.get_executor()));
+    }
     background_.start("dispatch", work_.workshop.dispatch());
     background_.start("sweeper", work_.sweeper.sweep());
     if (work_.means.store.engine() == store::EngineKind::postgres) {
