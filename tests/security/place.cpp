@@ -2,6 +2,7 @@
 
 #include "base/assert.hpp"
 #include "keeper/output.hpp"
+#include "keeper/process_tree.hpp"
 #include "keeper/state_folder.hpp"
 #include "security/host_bait.hpp"
 
@@ -133,22 +134,32 @@ Result<> Sandbox::start(const Origin& origin) {
     if (!socket) return std::unexpected(std::move(socket).error());
     client_.emplace(*std::move(socket));
   } else {
-    BERTH_TRY(auto spawned, keeper::spawn_keeper(options));
-    pid_ = spawned.pid;
-    client_.emplace(std::move(spawned.control));
+    // As servers do.
+    nursery_.emplace(
+        keeper::Nursery::Options{.program = options.program, .environment = options.environment});
+    BERTH_TRY(Fd control, nursery_->start_keeper(folder_));
+    client_.emplace(std::move(control));
+    BERTH_DO(client_->list());  // then its card is there
+    BERTH_TRY(const keeper::FoundKeeper found, keeper::look_at_keeper(folder_));
+    pid_ = found.card.pid;
   }
   BERTH_DO(client_->renew(10min));
   BERTH_TRY(isolation_, client_->confine(origin.plan));
   return {};
 }
 
+// Its parent is this process, or the nursery.
+bool Sandbox::is_over() const {
+  if (::waitpid(pid_, nullptr, WNOHANG) == pid_) return true;
+  return !keeper::process_stat(pid_);
+}
+
 Sandbox::~Sandbox() {
   if (pid_ == 0) return;
   ::kill(pid_, SIGTERM);
-  const auto is_over = [&] { return ::waitpid(pid_, nullptr, WNOHANG) == pid_; };
-  if (!eventually(is_over)) {
+  if (!eventually([&] { return is_over(); })) {
     ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    eventually([&] { return is_over(); });
   }
 }
 
@@ -180,16 +191,17 @@ std::string Sandbox::output_of(const std::string& exec_id) const {
 
 void Sandbox::lose_keeper() {
   ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
+  eventually([&] { return is_over(); });
   pid_ = 0;
 }
 
 Result<> Sandbox::stop(std::chrono::milliseconds grace) {
   BERTH_DO(client_->stop(grace));
-  if (!eventually([&] { return ::waitpid(pid_, nullptr, WNOHANG) == pid_; })) {
+  if (!eventually([&] { return is_over(); })) {
     return fail(Errc::keeper_unreachable, "the keeper does not end");
   }
   pid_ = 0;
+  nursery_.reset();  // or a next sandbox would be in the network of this one
   return {};
 }
 

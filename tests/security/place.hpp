@@ -2,6 +2,7 @@
 
 #include "base/result.hpp"
 #include "keeper/client.hpp"
+#include "keeper/nursery.hpp"
 #include "keeper/sandbox/plan.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -79,8 +80,10 @@ class Sandbox {
  private:
   Sandbox() = default;
   Result<> start(const Origin& origin);
+  bool is_over() const;
 
   tests::TemporaryFolder root_;
+  std::optional<keeper::Nursery> nursery_;  // of root's sandboxes
   std::string folder_;
   pid_t pid_ = 0;
   std::optional<keeper::KeeperClient> client_;
