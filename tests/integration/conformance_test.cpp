@@ -134,6 +134,14 @@ TEST_F(Kit, FindsWhatIsPrintedBetweenTheMessages) {
   EXPECT_EQ(name_of(find(*report, "left.clean_stdout")->verdict), "failed");
 }
 
+TEST_F(Kit, TriesWhatAsksItsHostWithHostsThatMisbehave) {
+  const auto report = examine_with("asks", "host.");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->conforms) << summary_of(*report);
+  EXPECT_EQ(name_of(find(*report, "host.doubles")->verdict), "passed");
+  EXPECT_EQ(name_of(find(*report, "host.silent")->verdict), "passed");
+}
+
 TEST_F(Kit, NamesTheRuleOfTheManifestThatIsBroken) {
   ASSERT_TRUE(replace_file(folder_.path() + "/manifest.json", R"({"id": "Bad Id"})", 0644));
   const auto report = examine_with("", std::nullopt);
