@@ -10,17 +10,17 @@ import time
 import unittest
 
 import runs_support as runs
-from sandbox_test import WHY_NOT, SandboxTest
+import sandbox_test
 from support import BERTH, clean_environment
 
 LEASES = "/api/environment-leases"
 SESSIONS = "/api/environment-custom-image-setup-sessions"
 
 
-@unittest.skipIf(WHY_NOT, WHY_NOT)
-class Whole(SandboxTest):
+@unittest.skipIf(sandbox_test.WHY_NOT, sandbox_test.WHY_NOT)
+class Whole(sandbox_test.SandboxTest):
     # Those of the base class are its own.
-    for name in [name for name in dir(SandboxTest) if name.startswith("test_")]:
+    for name in [name for name in dir(sandbox_test.SandboxTest) if name.startswith("test_")]:
         locals()[name] = None
     del name
 
