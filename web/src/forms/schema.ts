@@ -47,7 +47,7 @@ export function drawable(schema: Schema): Schema {
     result.properties = Object.fromEntries(
       Object.entries(shown.properties).map(([key, each]) => {
         const inner = drawable(each as Schema);
-        return [key, inner.$ref ? inner : { ...inner, title: inner.title ?? titleOf(key) }];
+        return [key, { ...inner, title: inner.title ?? titleOf(key) }];
       }),
     );
   }
