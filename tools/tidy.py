@@ -227,6 +227,9 @@ def promises(root, code):
     for path in (root / "tests" / "e2e").glob("*_test.py"):
         made |= {f"{path.name}: {name}" for name in
                  re.findall(r"def test_(\w+)", path.read_text(encoding="utf-8"))}
+    for path in (root / "tests" / "web").glob("*.test.mjs"):
+        made |= {f"web.{name}" for name in
+                 re.findall(r'^test\("([^"]+)"', path.read_text(encoding="utf-8"), re.M)}
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
         last_file = ""
         for word in re.findall(r"`([^`]+)`", line.rpartition(" | ")[2] if line.startswith("|") else ""):
