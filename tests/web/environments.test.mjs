@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "./lib/runner.mjs";
 import { environmentNamed, visiting } from "./lib/shared.mjs";
+import { openSshHost } from "./lib/ssh-host.mjs";
 
 test("environments.the list says what each is, and a test shows its steps with times", visiting(async (page, visit) => {
   await visit.goto("/environments");
@@ -65,6 +66,37 @@ test("environments.what the server refuses is shown at its field", visiting(asyn
   await page.getByRole("button", { name: "Save" }).click();
   await page.locator("[id$=host__about]").getByText("SSH host must not start with").waitFor();
   await visit.seen("environment-editor-refused");
+}));
+
+test("environments.a host over ssh is made with a pasted key, tested, and runs a command", visiting(async (page, visit, server) => {
+  const host = await openSshHost();
+  try {
+    await visit.goto("/environments/new");
+    await page.getByLabel("Name").first().fill("Far away");
+    await page.getByLabel("Kind").selectOption("ssh");
+    await page.getByLabel("Host *").fill(host.config.host);
+    await page.getByLabel("Port").fill(String(host.config.port));
+    await page.getByLabel("User").fill(host.config.username);
+    await page.getByLabel("Folder for work").fill(host.config.remoteWorkspacePath);
+    await page.getByLabel("Private key", { exact: true }).selectOption("paste");
+    await page.getByLabel("Value of Private key").fill(host.config.privateKey);
+    await page.getByLabel("Known hosts").fill(host.config.knownHosts);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "Far away" }).waitFor();
+    await page.getByRole("button", { name: "Test" }).click();
+    await page.getByText("works", { exact: true }).waitFor({ timeout: 60_000 });
+    await visit.seen("environment-ssh");
+    assert.ok(!(await page.content()).includes("PRIVATE KEY"));
+    await page.getByRole("button", { name: "Start a run here" }).click();
+    await page.getByRole("textbox", { name: "Command", exact: true }).fill("echo over-$((1+1))-ssh");
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.getByRole("log").getByText("over-2-ssh", { exact: true }).waitFor({ timeout: 60_000 });
+    await page.getByText("succeeded").first().waitFor();
+    const made = await environmentNamed(server, "Far away");
+    await server.call("DELETE", `/api/environments/${made.id}`);
+  } finally {
+    await host.close();
+  }
 }));
 
 test("environments.deleting Local is explained and not offered", visiting(async (page, visit, server) => {
