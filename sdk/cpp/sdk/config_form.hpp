@@ -105,11 +105,11 @@ std::optional<bj::value> default_of(const T& value) {
     boost::mp11::mp_for_each<MembersOf<T>>([&]<class M>(M /*member*/) {
       if (auto item = default_of(value.*M::pointer)) out.emplace(wire_name<M>(), *std::move(item));
     });
-    return bj::value{std::move(out)};
+    return bj::value(std::move(out));
   } else if constexpr (is_a<T, std::vector>) {
     bj::array out;
     for (const auto& item : value) out.push_back(default_of(item).value_or(nullptr));
-    return bj::value{std::move(out)};
+    return bj::value(std::move(out));
   } else {
     return encode_field(value);
   }
@@ -219,7 +219,7 @@ bj::object normalized(const T& value, const bj::object& given) {
                              found != nullptr && found->is_object() ? found->get_object() : none));
     } else if constexpr (json_detail::is_a<Field, std::vector>) {
       // A list may hold secrets inside, so it stays what was given.
-      out.emplace(key, found != nullptr ? *found : bj::value{bj::array{}});
+      out.emplace(key, found != nullptr ? *found : bj::value(bj::array{}));
     } else {
       bj::value encoded = encode_field(value.*M::pointer);
       if (!encoded.is_null()) out.emplace(key, std::move(encoded));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 namespace berth::plugins::conformance {
@@ -22,10 +23,15 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &found) == 0;
 }
 
-// A kit is no host: whatever is asked, it says that it does not know that.
-std::optional<bj::object> know_nothing(const bj::object& request) {
-  return bj::object{
-      {"error", {{"code", -32601}, {"message", "unknown method " + text_at(request, "method")}}}};
+// A host that has nothing: no state, no config, nobody who listens; the rest it does not know.
+std::optional<bj::object> answer_plainly(const bj::object& request) {
+  constexpr std::array<std::string_view, 8> taken{
+      "state.get",    "state.set",     "state.delete",    "events.subscribe",
+      "activity.log", "metrics.write", "telemetry.track", "span.record"};
+  const std::string method = text_at(request, "method");
+  if (std::ranges::find(taken, method) != taken.end()) return bj::object{{"result", nullptr}};
+  if (method == "config.get") return bj::object{{"result", bj::object{}}};
+  return bj::object{{"error", {{"code", -32601}, {"message", "unknown method " + method}}}};
 }
 
 // Folders of this machine that the lease names and that were made for it.
@@ -64,7 +70,7 @@ std::string text_at(const bj::object& object, std::string_view key) {
 
 Result<WorkerProcess> Bench::spawn() const {
   BERTH_TRY(WorkerProcess worker, WorkerProcess::spawn(subject_.start));
-  worker.answer_with(know_nothing);
+  worker.answer_with(answer_plainly);
   return worker;
 }
 

@@ -141,7 +141,7 @@ Outcome releases(Bench& bench) {
   BERTH_CHECK_TRY(const bj::object lease, bench.acquire(bench.fresh_id()));
   const bj::object named{{"providerLeaseId", lease.at("providerLeaseId")},
                          {"leaseMetadata", lease.contains("metadata") ? lease.at("metadata")
-                                                                      : bj::value{bj::object{}}}};
+                                                                      : bj::value(bj::object{})}};
   BERTH_CHECK_DO(bench.ask("environmentReleaseLease", named));
   const auto again = bench.ask("environmentReleaseLease", named);
   if (!again) return failed("the second release: " + again.error().message);

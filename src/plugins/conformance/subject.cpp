@@ -41,10 +41,12 @@ Result<bj::value> print_with_node(const Wish& wish, const std::string& file) {
                                   .environment = {{"PATH", wish.path}},
                                   .folder = wish.folder}));
   process.read_until([&] { return process.stdout_ended; }, node_limit);
-  if (process.notifications.empty()) {
+  // An object with an `id`, as every manifest has, looks like a request; without one, a remark.
+  const auto& printed = process.requests.empty() ? process.notifications : process.requests;
+  if (printed.empty()) {
     return fail(Errc::plugin_manifest_invalid, file + ": printed no manifest", process.stderr_tail);
   }
-  return bj::value{process.notifications.front()};
+  return bj::value(printed.front());
 }
 
 }  // namespace
