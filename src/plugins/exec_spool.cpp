@@ -131,7 +131,10 @@ Result<std::optional<SpoolEnd>> ExecSpool::end() const {
 }
 
 Result<std::vector<ExecSpool::Piece>> ExecSpool::read(std::uint64_t offset) const {
-  std::string bytes(read_max, '\0');
+  struct stat facts{};
+  if (::fstat(output_.get(), &facts) != 0) return io_failure("stat", folder_ + "/output", errno);
+  const auto there = static_cast<std::uint64_t>(facts.st_size);
+  std::string bytes(offset < there ? std::min<std::size_t>(there - offset, read_max) : 0, '\0');
   const ssize_t size =
       ::pread(output_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
   if (size < 0) return io_failure("read", folder_ + "/output", errno);

@@ -185,15 +185,13 @@ Task<> Supervisor::watch() {
     if (running_since_ && clock_.steady() - *running_since_ >= config_.back_off.healthy_after) {
       crashes_ = 0;
     }
-    ++crashes_;
+    // At once, and with the count: nobody may see a worker as running that is gone.
+    const bool hopeless = ++crashes_ > config_.back_off.crashes_max;
+    enter(hopeless ? WorkerState::error : WorkerState::backing_off,
+          hopeless ? "the worker crashed " + std::to_string(crashes_) + " times in a row: " + why
+                   : why);
     BERTH_CO_DO(co_await bury());
-    if (stopping_) break;
-    if (crashes_ > config_.back_off.crashes_max) {
-      enter(WorkerState::error,
-            "the worker crashed " + std::to_string(crashes_) + " times in a row: " + why);
-      break;
-    }
-    enter(WorkerState::backing_off, why);
+    if (hopeless || stopping_) break;
     BERTH_CO_DO(co_await waiters_.wait_for([this] { return stopping_; }, in(next_delay())));
     if (stopping_) break;
     const Result<> launched = co_await launch();

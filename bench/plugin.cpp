@@ -1,0 +1,216 @@
+// plugin_cost KEEPER ECHO FOLDER: what talking to a plugin costs. Prints six numbers: microseconds
+// of a call and of the same bytes to the same worker over bare pipes, taken in turns; how many of a
+// thousand calls in flight were answered, and in how many milliseconds; MB/s of live output from a
+// worker through the host to a follower, and MB/s of the same through a bare pipe.
+
+#include "bare_pipe.hpp"
+#include "base/clock.hpp"
+#include "plugins/provider.hpp"
+#include "plugins/spawn.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/json/parse.hpp>
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+using namespace berth;
+using namespace berth::plugins;
+using Seconds = std::chrono::duration<double>;
+
+constexpr int rounds = 7;
+constexpr int calls_per_round = 5'000;
+constexpr int calls_at_once = 1'000;
+constexpr int megabytes = 500;
+
+[[noreturn]] void give_up(const std::string& why) {
+  std::fprintf(stderr, "plugin_cost: %s\n", why.c_str());
+  std::exit(1);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return Seconds(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+class Quiet final : public HostServices {
+ public:
+  bool has(std::string_view /*method*/) const override { return false; }
+  Task<bj::value> answer(RequestScope, std::string method, bj::object) override {
+    co_return fail(Errc::bug, method);
+  }
+  Task<std::vector<CompanyConfig>> configs(core::PluginId) override {
+    co_return std::vector<CompanyConfig>{};
+  }
+  void log(const core::PluginId&, PluginLogLine) override {}
+  void state_changed(const core::PluginId&, WorkerState, std::string) override {}
+};
+
+class Counter final : public execution::OutputTaker {
+ public:
+  Task<> take(std::span<const execution::OutputPiece> pieces) override {
+    for (const auto& piece : pieces) bytes += piece.bytes.size();
+    co_return Result<>{};
+  }
+  std::size_t bytes = 0;
+};
+
+Launching launching(const std::string& keeper) {
+  Launching way{.keeper_program = keeper};
+  if (::geteuid() == 0) way.user = WorkerUser{.uid = 61'398, .gid = 61'398};
+  return way;
+}
+
+Manifest manifest(const std::string& program) {
+  const bj::value document = bj::parse(R"({
+    "id": "bench.echo", "apiVersion": 1, "version": "1.0.0", "displayName": "Echo",
+    "description": "Echo", "author": "Bench", "categories": ["automation"],
+    "capabilities": ["environment.drivers.register"], "entrypoints": {"worker": ")" +
+                                       program + R"("},
+    "environmentDrivers": [{"driverKey": "echo", "kind": "sandbox_provider",
+      "displayName": "Echo", "configSchema": {}}]})");
+  auto read = parse_manifest(document);
+  if (!read) give_up(read.error().message);
+  return *std::move(read);
+}
+
+// One line out and one back, with blocking calls and nobody who looks into them.
+class BarePipes {
+ public:
+  explicit BarePipes(const Launching& way, const std::string& program) {
+    auto made = spawn_program({.argv = {program}}, way);
+    if (!made) give_up(made.error().message);
+    worker_ = *std::move(made);
+  }
+  ~BarePipes() {
+    worker_.in = Fd{};
+    ::waitpid(worker_.pid, nullptr, 0);
+  }
+  double microseconds() {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls_per_round; ++i) {
+      const std::string line =
+          request_line(static_cast<std::uint64_t>(i + 1), "health", bj::object{}, std::nullopt);
+      if (::write(worker_.in.get(), line.data(), line.size()) < 0) give_up("write");
+      std::array<char, 4096> buffer{};
+      for (char last = 0; last != '\n';) {
+        const ssize_t size = ::read(worker_.out.get(), buffer.data(), buffer.size());
+        if (size <= 0) give_up("read");
+        last = buffer[static_cast<std::size_t>(size) - 1];
+      }
+    }
+    return seconds_since(start) * 1e6 / calls_per_round;
+  }
+
+ private:
+  Spawned worker_;
+};
+
+asio::awaitable<double> many_calls(Host& host, core::PluginId id) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < calls_per_round; ++i) {
+    PluginCall call{.method = "health"};
+    if (const CallResult answer = co_await host.call(id, std::move(call)); !answer) {
+      give_up(answer.error().message);
+    }
+  }
+  co_return seconds_since(start) * 1e6 / calls_per_round;
+}
+
+Task<double> live_output(Host& host, core::CompanyId company, core::LeaseId lease_id) {
+  RemoteProvider remote{host, Addressing::provider_key};
+  const execution::LeaseFacts lease{.lease_id = std::move(lease_id),
+                                    .company_id = std::move(company),
+                                    .config = {{"provider", "echo"}},
+                                    .provider_lease_id = "x"};
+  const execution::Command command{.exec_id = "x", .argv = {"out", std::to_string(megabytes)}};
+  const auto start = std::chrono::steady_clock::now();
+  BERTH_CO_DO(co_await remote.start(lease, command));
+  Counter counter;
+  BERTH_CO_DO(co_await remote.follow(lease, "x", 0, counter));
+  const double took = seconds_since(start);
+  BERTH_CO_DO(co_await remote.close());
+  co_return static_cast<double>(counter.bytes) / 1e6 / took;
+}
+
+template <class T>
+T must(asio::io_context& loop, asio::awaitable<T> task) {
+  std::optional<T> out;
+  asio::co_spawn(loop, std::move(task), [&](std::exception_ptr thrown, T value) {
+    if (thrown) std::rethrow_exception(thrown);
+    out = std::move(value);
+  });
+  loop.restart();
+  while (!out) loop.run_one();
+  return *std::move(out);
+}
+
+template <class T>
+T value_of(Result<T> result) {
+  if (!result) give_up(result.error().message);
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fputs("usage: plugin_cost KEEPER ECHO FOLDER\n", stderr);
+    return 2;
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  const std::string echo = argv[2];
+  asio::io_context loop{1};
+  SystemClock clock;
+  SystemRandom random;
+  Quiet services;
+  HostConfig config{.keeper_program = argv[1], .folder = std::string{argv[3]} + "/execs"};
+  Host host{loop.get_executor(), config, services, clock, random};
+  const std::size_t slash = echo.rfind('/');
+  const InstalledPlugin plugin{.id = core::PluginId::make(random, clock.now()),
+                               .manifest = manifest(echo.substr(slash + 1)),
+                               .package = {.folder = echo.substr(0, slash)}};
+  value_of(must(loop, host.start(plugin)));
+
+  std::vector<double> ours;
+  std::vector<double> bare;
+  {
+    BarePipes pipes{launching(argv[1]), echo};
+    pipes.microseconds();
+    for (int i = 0; i < rounds; ++i) {
+      ours.push_back(must(loop, many_calls(host, plugin.id)));
+      bare.push_back(pipes.microseconds());
+    }
+  }
+
+  int answered = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < calls_at_once; ++i) {
+    asio::co_spawn(
+        loop, host.call(plugin.id, {.method = "health"}),
+        [&](std::exception_ptr, const CallResult& answer) { answered += answer ? 1 : 0; });
+  }
+  loop.restart();
+  while (answered < calls_at_once && seconds_since(start) < 30) loop.run_one();
+  const double all_ms = seconds_since(start) * 1e3;
+
+  std::vector<double> live;
+  for (int i = 0; i < 3; ++i) {
+    live.push_back(value_of(must(loop, live_output(host, core::CompanyId::make(random, clock.now()),
+                                                   core::LeaseId::make(random, clock.now())))));
+  }
+  value_of(must(loop, host.close()));
+  std::printf("%.2f %.2f %d %.1f %.1f %.1f\n", median(ours), median(bare), answered, all_ms,
+              median(live), bench::bare_pipe_mb_s(std::uint64_t{megabytes} * 1'000'000));
+}

@@ -1,0 +1,461 @@
+#include "drivers/plugin.hpp"
+#include "drivers/sandbox.hpp"
+#include "integration/plugin_fixture.hpp"
+
+#include "base/files.hpp"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace berth::plugin_test {
+namespace {
+
+using namespace std::chrono_literals;
+using execution::Command;
+using execution::Ended;
+using execution::LeaseFacts;
+using execution::Outcome;
+using execution::OutputKind;
+using execution::OutputPiece;
+
+constexpr const char* secret_text = "tok-5f1d7c";
+
+class Collected final : public execution::OutputTaker {
+ public:
+  Task<> take(std::span<const OutputPiece> pieces) override {
+    for (const OutputPiece& piece : pieces) {
+      ends.push_back(piece.next_offset);
+      (piece.kind == OutputKind::out   ? out
+       : piece.kind == OutputKind::err ? err
+                                       : notes) += piece.bytes;
+    }
+    co_return Result<>{};
+  }
+  std::string out;
+  std::string err;
+  std::string notes;
+  std::vector<std::uint64_t> ends;
+};
+
+class PluginProviderTest : public PluginTest {
+ protected:
+  void open(const std::string& options = "") {
+    start(options);
+    remote_ = std::make_unique<RemoteProvider>(*host_, Addressing::provider_key);
+  }
+  void TearDown() override {
+    if (remote_) {
+      const Result<> closed = await(remote_->close());
+      EXPECT_TRUE(closed) << closed.error().message;
+    }
+    remote_.reset();
+    PluginTest::TearDown();
+  }
+  LeaseFacts facts(bj::object config = {}) {
+    config["provider"] = "boxes";
+    config.emplace("apiKey", "0b5f1c7e-0000-4000-8000-000000000001");
+    LeaseFacts lease{.lease_id = core::LeaseId::make(random_, clock_.now()),
+                     .company_id = company_,
+                     .run_id = core::RunId::make(random_, clock_.now()),
+                     .config = std::move(config)};
+    lease.secrets.emplace("apiKey", Secret{secret_text});
+    return lease;
+  }
+  // A lease as it is after it was acquired.
+  LeaseFacts acquired(bj::object config = {}) {
+    LeaseFacts lease = facts(std::move(config));
+    const Result<RemoteLease> made = await(remote_->acquire(lease));
+    EXPECT_TRUE(made) << made.error().message;
+    if (!made) return lease;
+    lease.provider_lease_id = made->provider_lease_id;
+    lease.metadata = made->metadata;
+    return lease;
+  }
+  static Command shell(std::string exec_id, std::string script) {
+    return {.exec_id = std::move(exec_id), .argv = {"sh", "-c", std::move(script)}};
+  }
+  Result<Ended> run(const LeaseFacts& lease, Command command, Collected& output) {
+    const std::string id = command.exec_id;
+    const auto started = await(remote_->start(lease, command));
+    if (!started) return std::unexpected(started.error());
+    return await(remote_->follow(lease, id, 0, output));
+  }
+
+  // What comes next; nothing at the end.
+  std::optional<std::string> next(Terminal& terminal) {
+    Result<std::optional<std::string>> read = await(terminal.read());
+    EXPECT_TRUE(read) << read.error().message;
+    return read ? *std::move(read) : std::nullopt;
+  }
+
+  std::unique_ptr<RemoteProvider> remote_;
+};
+
+TEST_F(PluginProviderTest, ValidatesAConfigAndBringsItIntoShape) {
+  open();
+  const auto good = await(remote_->validate({{"provider", "boxes"}, {"image", "i"}}));
+  ASSERT_TRUE(good) << good.error().message;
+  EXPECT_TRUE(good->ok);
+  ASSERT_TRUE(good->normalized);
+  EXPECT_EQ(good->normalized->at("timeoutMs"), 60000);
+  EXPECT_FALSE(good->normalized->contains("provider"));
+  const auto bad = await(remote_->validate({{"provider", "boxes"}, {"image", "bad"}}));
+  ASSERT_TRUE(bad);
+  EXPECT_FALSE(bad->ok);
+  EXPECT_EQ(bad->errors, std::vector<std::string>{"image is bad"});
+}
+
+TEST_F(PluginProviderTest, AProbeShowsWhatThePluginSaysButNoSecret) {
+  open();
+  const auto verdict = await(remote_->probe(facts()));
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  EXPECT_TRUE(verdict->ok);
+  EXPECT_FALSE(verdict->summary.contains(secret_text)) << verdict->summary;
+  ASSERT_EQ(verdict->steps.size(), 1U);
+  EXPECT_EQ(verdict->steps[0].code, "c1");
+}
+
+TEST_F(PluginProviderTest, KeysOfTheHostAreNotTheProviderSToWrite) {
+  open();
+  const LeaseFacts lease = acquired({{"image", "ours"}});
+  EXPECT_EQ(lease.metadata.at("pluginId"), bj::string(id_.str()));
+  EXPECT_EQ(lease.metadata.at("provider"), "boxes");
+  EXPECT_EQ(lease.metadata.at("image"), "ours");
+  EXPECT_EQ(lease.metadata.at("providerMetadata").at("pluginId"), "forged");
+  EXPECT_EQ(lease.metadata.at("providerMetadata").at("secretEcho"), "[secret]");
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_F(PluginProviderTest, ACommandRunsAndItsOutputCanBeReadFromAnyRecord) {
+  open();
+  const LeaseFacts lease = acquired();
+  const auto place = await(remote_->realize(lease, std::nullopt));
+  ASSERT_TRUE(place) << place.error().message;
+  Command command = shell("one", "cat; echo err >&2; echo $WORD; pwd; exit 3");
+  command.cwd = place->cwd;
+  command.environment.emplace("WORD", Secret{"hidden"});
+  command.input = execution::StdinBytes{Secret{"given\n"}};
+  Collected all;
+  const Result<Ended> ended = run(lease, std::move(command), all);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, Outcome::exited);
+  EXPECT_EQ(ended->exit_code, 3);
+  EXPECT_EQ(all.out, "given\nhidden\n" + place->cwd + "\n");
+  EXPECT_EQ(all.err, "err\n");
+  ASSERT_FALSE(all.ends.empty());
+  Collected rest;
+  EXPECT_TRUE(await(remote_->follow(lease, "one", all.ends.back(), rest)));
+  EXPECT_EQ(rest.out + rest.err, "");
+  Collected none;
+  const auto never = await(remote_->follow(lease, "two", 0, none));
+  ASSERT_FALSE(never);
+  EXPECT_EQ(never.error().code, Errc::exec_not_found);
+  ASSERT_TRUE(await(remote_->release(lease)));
+  EXPECT_FALSE(std::filesystem::exists(config_.folder + "/" + lease.lease_id.str()));
+}
+
+TEST_F(PluginProviderTest, OutputIsThereWhileTheCommandStillRuns) {
+  open();
+  const LeaseFacts lease = acquired();
+  const std::string gate = folder_.file("gate");
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(gate.c_str(), 0666), 0);
+  ASSERT_TRUE(await(remote_->start(lease, shell("live", "echo first; cat " + gate))));
+  Collected output;
+  std::optional<Result<Ended>> ended;
+  asio::co_spawn(loop_, remote_->follow(lease, "live", 0, output),
+                 [&](std::exception_ptr, Result<Ended> how) { ended = std::move(how); });
+  EXPECT_TRUE(run_until([&] { return output.out == "first\n"; }));
+  EXPECT_FALSE(ended);
+  std::ofstream{gate} << "second\n";
+  ASSERT_TRUE(run_until([&] { return ended.has_value(); }));
+  EXPECT_EQ(output.out, "first\nsecond\n") << "the final result must not repeat what was streamed";
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_F(PluginProviderTest, ACommandIsStartedOnce) {
+  open();
+  const LeaseFacts lease = acquired();
+  const std::string file = folder_.file("count");
+  std::ofstream{file}.flush();
+  ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
+  Collected output;
+  ASSERT_TRUE(run(lease, shell("x", "echo run >>" + file), output));
+  ASSERT_TRUE(run(lease, shell("x", "echo run >>" + file), output));
+  EXPECT_EQ(*read_file(file, 100), "run\n");
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_F(PluginProviderTest, ACommandOverItsTimeHasTimedOut) {
+  open();
+  const LeaseFacts lease = acquired();
+  Command command = shell("slow", "exec sleep 1000");
+  command.timeout_ms = 200;
+  Collected output;
+  const Result<Ended> ended = run(lease, std::move(command), output);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, Outcome::timed_out);
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_F(PluginProviderTest, ACommandCanBeCancelledWithAllItsProcesses) {
+  open();
+  const LeaseFacts lease = acquired();
+  const std::string ready = folder_.file("ready");
+  ASSERT_EQ(::mkfifo(ready.c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(ready.c_str(), 0666), 0);
+  ASSERT_TRUE(await(remote_->start(lease, shell("long", "sleep 1000 & echo ready; wait"))));
+  Collected output;
+  std::optional<Result<Ended>> ended;
+  asio::co_spawn(loop_, remote_->follow(lease, "long", 0, output),
+                 [&](std::exception_ptr, Result<Ended> how) { ended = std::move(how); });
+  ASSERT_TRUE(run_until([&] { return output.out == "ready\n"; }));
+  ASSERT_TRUE(await(remote_->cancel(lease, "long", 10'000)));
+  ASSERT_TRUE(run_until([&] { return ended.has_value(); }));
+  EXPECT_EQ((*ended)->outcome, Outcome::stopped);
+  EXPECT_FALSE(output.notes.contains("did not end")) << output.notes;
+  EXPECT_TRUE(await(remote_->cancel(lease, "long", 0))) << "nothing to end is fine";
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_F(PluginProviderTest, AWorkerThatDiesUnderACommandLosesIt) {
+  open();
+  LeaseFacts lease = acquired();
+  lease.metadata["providerConfig"].as_object()["fault"] = "die:environmentExecute";
+  Collected output;
+  const Result<Ended> ended = run(lease, shell("x", "true"), output);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, Outcome::lost);
+  EXPECT_TRUE(output.notes.contains("Worker process exited")) << output.notes;
+}
+
+TEST_F(PluginProviderTest, ACommandOfAServerThatIsGoneIsLostAndNotRunAgain) {
+  open();
+  const LeaseFacts lease = acquired();
+  ASSERT_TRUE(await(remote_->start(lease, shell("x", "sleep 1000"))));
+  ASSERT_TRUE(await(remote_->close()));
+  remote_ = std::make_unique<RemoteProvider>(*host_, Addressing::provider_key);
+  Collected output;
+  const Result<Ended> ended = run(lease, shell("x", "echo again"), output);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->outcome, Outcome::lost);
+  EXPECT_EQ(output.out, "");
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_F(PluginProviderTest, ACommandThatThePluginRefusesIsAnError) {
+  open();
+  LeaseFacts lease = acquired();
+  Command command{.exec_id = "x", .argv = {"/no/such/program"}};
+  Collected output;
+  const Result<Ended> ended = run(lease, std::move(command), output);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Errc::plugin_call_failed);
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_F(PluginProviderTest, ASandboxIsResumedOrKnownToBeGone) {
+  open("receipt=yes");
+  EXPECT_TRUE(remote_->may_reuse({{"provider", "boxes"}, {"reuseLease", true}}));
+  EXPECT_FALSE(remote_->may_reuse({{"provider", "boxes"}}));
+  const LeaseFacts lease = acquired();
+  const auto resumed = await(remote_->resume(lease, *lease.provider_lease_id));
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  ASSERT_TRUE(resumed->has_value());
+  EXPECT_EQ((*resumed)->provider_lease_id, lease.provider_lease_id);
+  const auto receipt = await(remote_->destroy(lease));
+  ASSERT_TRUE(receipt) << receipt.error().message;
+  ASSERT_TRUE(receipt->has_value());
+  EXPECT_EQ((*receipt)->state, "destroyed");
+  const auto gone = await(remote_->resume(lease, *lease.provider_lease_id));
+  ASSERT_TRUE(gone);
+  EXPECT_FALSE(gone->has_value());
+}
+
+TEST_F(PluginProviderTest, APluginThatIsGoneIsNamedAndItsSandboxesAreNobodyElseS) {
+  open();
+  const LeaseFacts lease = acquired();
+  EXPECT_TRUE(remote_->capabilities(lease, core::LeasePolicy::ephemeral).duplex_command_stream);
+  ASSERT_TRUE(await(host_->stop(id_)));
+  const auto released = await(remote_->release(lease));
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, Errc::plugin_not_found);
+  EXPECT_EQ(remote_->capabilities(lease, core::LeasePolicy::ephemeral),
+            core::SandboxCapabilities{});
+  const auto fresh = await(remote_->acquire(facts()));
+  ASSERT_FALSE(fresh);
+  EXPECT_EQ(fresh.error().code, Errc::provider_unavailable);
+}
+
+TEST_F(PluginProviderTest, AnAnswerOfTheWrongShapeIsThePluginSFault) {
+  open();
+  const auto made = await(remote_->acquire(facts({{"fault", "null:environmentAcquireLease"}})));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Errc::plugin_protocol);
+  const auto thrown = await(remote_->acquire(facts({{"fault", "throw:environmentAcquireLease"}})));
+  ASSERT_FALSE(thrown);
+  EXPECT_EQ(thrown.error().code, Errc::plugin_call_failed);
+  EXPECT_TRUE(thrown.error().message.contains("thrown on purpose"));
+}
+
+TEST_F(PluginProviderTest, FilesGoInAndOutByCommandsWhereThePluginHasNoWayOfItsOwn) {
+  open();
+  const LeaseFacts lease = acquired();
+  const std::string inside{lease.metadata.at("remoteCwd").as_string()};
+  std::filesystem::create_directories(folder_.file("in/sub"));
+  const std::string large(4'000'000, '\xff');
+  std::ofstream{folder_.file("in/large.bin")} << large;
+  std::ofstream{folder_.file("in/sub/na me")} << "text";
+  std::ofstream{folder_.file("in/skip.log")} << "no";
+  SyncFile folder{.source_path = folder_.file("in"),
+                  .target_path = inside + "/tree",
+                  .is_folder = true,
+                  .exclude = {"*.log"}};
+  const auto in = await(remote_->sync_in(lease, {{.operation_id = "op", .files = {folder}}}));
+  ASSERT_TRUE(in) << in.error().message;
+  EXPECT_EQ(in->files, 2);
+  EXPECT_EQ(in->bytes, 4'000'004);
+  SyncFile back{
+      .source_path = inside + "/tree", .target_path = folder_.file("out"), .is_folder = true};
+  const auto out = await(remote_->sync_out(lease, {{.operation_id = "op", .files = {back}}}));
+  ASSERT_TRUE(out) << out.error().message;
+  EXPECT_EQ(*read_file(folder_.file("out/sub/na me"), 100), "text");
+  EXPECT_TRUE(*read_file(folder_.file("out/large.bin"), 5'000'000) == large);
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("out/skip.log")));
+  SyncFile upward{.source_path = folder_.file("in/../in"), .target_path = inside};
+  const auto refused = await(remote_->sync_in(lease, {{.operation_id = "x", .files = {upward}}}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::path_refused);
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_F(PluginProviderTest, FilesGoByThePluginSOwnWayWhereItHasBothDirections) {
+  open("sync=native");
+  const LeaseFacts lease = acquired();
+  const std::string target{lease.metadata.at("remoteCwd").as_string()};
+  std::ofstream{folder_.file("a.txt")} << "hello";
+  SyncFile file{.source_path = folder_.file("a.txt"), .target_path = target + "/a.txt"};
+  const auto in = await(remote_->sync_in(lease, {{.operation_id = "op", .files = {file}}}));
+  ASSERT_TRUE(in) << in.error().message;
+  EXPECT_EQ(in->files, 1);
+  Collected output;
+  ASSERT_TRUE(run(lease, shell("cat", "cat " + target + "/a.txt"), output));
+  EXPECT_EQ(output.out, "hello");
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_F(PluginProviderTest, TemplatesAreCapturedAndDeleted) {
+  open();
+  const LeaseFacts lease = acquired();
+  const auto made = await(remote_->capture_template(lease, {}));
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->ref, "t-1");
+  const auto deleted = await(remote_->delete_template(lease, *made, "not needed"));
+  ASSERT_TRUE(deleted);
+  EXPECT_TRUE(*deleted);
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+class PluginDialectTest : public PluginProviderTest,
+                          public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(PluginDialectTest, ALoginSpeaksAsThePluginDoes) {
+  const std::string dialect = GetParam();
+  open("dialect=" + dialect);
+  const LeaseFacts lease = acquired();
+  auto opened = await(remote_->open_login(lease, LoginCommand::claude));
+  ASSERT_TRUE(opened) << opened.error().message;
+  const std::shared_ptr<Terminal> terminal = *std::move(opened);
+  const auto second = await(remote_->open_login(lease, LoginCommand::claude));
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::conflict);
+  const std::string expected =
+      dialect == "c" ? "login with claude\n" : "login with claude setup-token\n";
+  EXPECT_EQ(next(*terminal), expected);
+  ASSERT_TRUE(await(terminal->write("code")));
+  EXPECT_EQ(next(*terminal), "got code");
+  EXPECT_EQ(next(*terminal), std::nullopt);
+  EXPECT_EQ(terminal->exit_code(), 0);
+  EXPECT_TRUE(await(terminal->close()));
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_P(PluginDialectTest, BytesGoBothWaysWhereThereAreByteStreams) {
+  const std::string dialect = GetParam();
+  open("dialect=" + dialect);
+  const LeaseFacts lease = acquired();
+  auto opened = await(remote_->open_duplex(lease, {"cat"}));
+  if (dialect == "a") {
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, Errc::execution_unsupported);
+    EXPECT_TRUE(await(remote_->destroy(lease)));
+    return;
+  }
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ(next(**opened), "early ") << "frames may come before the answer to open";
+  ASSERT_TRUE(await((*opened)->write("bytes")));
+  EXPECT_EQ(next(**opened), "bytes");
+  EXPECT_EQ(next(**opened), std::nullopt);
+  EXPECT_EQ((*opened)->exit_code(), 3);
+  EXPECT_TRUE(await((*opened)->close()));
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Plugin, PluginDialectTest, ::testing::Values("a", "b", "c"));
+
+TEST_F(PluginProviderTest, AFrameForAStreamThatWasNeverOpenEndsTheWorkerWhichIsBack) {
+  open("stray=yes");
+  const LeaseFacts lease = acquired();
+  auto opened = await(remote_->open_duplex(lease, {"cat"}));
+  ASSERT_TRUE(opened) << opened.error().message;
+  (void)await((*opened)->write("x"));
+  ASSERT_TRUE(run_until([&] { return host_->status(id_)->crashes == 1; }));
+  ASSERT_TRUE(state_becomes(WorkerState::running));
+  EXPECT_TRUE(services_.last_reason.contains("never opened")) << services_.last_reason;
+}
+
+TEST_F(PluginProviderTest, ACloseThatIsNotConfirmedEndsTheWorker) {
+  open("close=wrong");
+  const LeaseFacts lease = acquired();
+  auto opened = await(remote_->open_duplex(lease, {"cat"}));
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_FALSE(await((*opened)->close()));
+  ASSERT_TRUE(run_until([&] { return host_->status(id_)->crashes == 1; }));
+}
+
+TEST_F(PluginProviderTest, BothDriversReachIt) {
+  open();
+  providers::BuiltInProviders built_in;
+  RemoteProvider by_plugin_key{*host_, Addressing::plugin_key};
+  drivers::Plugin elsewhere{*remote_, core::DriverKind::sandbox};
+  drivers::Plugin plugin{by_plugin_key, core::DriverKind::plugin};
+  drivers::Sandbox sandbox{built_in, &elsewhere};
+  LeaseFacts first = facts();
+  LeaseFacts other = facts();
+  other.config = {{"pluginKey", "test.boxes"},
+                  {"driverKey", "boxes"},
+                  {"driverConfig", bj::object{{"apiKey", "id"}}}};
+  const std::map<drivers::Driver*, LeaseFacts*> all{{&sandbox, &first}, {&plugin, &other}};
+  for (const auto& [driver, lease] : all) {
+    const drivers::AcquireRequest request{.lease = lease->clone()};
+    const auto report = await(driver->probe(request));
+    ASSERT_TRUE(report && report->ok);
+    const auto made = await(driver->acquire(request));
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_EQ(made->provider, "boxes");
+    LeaseFacts held = lease->clone();
+    held.provider_lease_id = made->provider_lease_id;
+    held.metadata = made->metadata;
+    ASSERT_TRUE(await(driver->start(held, shell("x", "echo here"))));
+    Collected output;
+    ASSERT_TRUE(await(driver->follow(held, "x", 0, output)));
+    EXPECT_EQ(output.out, "here\n");
+    EXPECT_TRUE(await(driver->release(held, core::LeaseEvent::release_succeeded)));
+  }
+  EXPECT_TRUE(await(by_plugin_key.close()));
+}
+
+}  // namespace
+}  // namespace berth::plugin_test
