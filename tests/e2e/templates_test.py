@@ -24,11 +24,11 @@ class Whole(sandbox_test.SandboxTest):
         locals()[name] = None
     del name
 
-    def held(self, server, **config):
+    def held(self, server, command=("sleep", "1000"), **config):
         """A lease that a run holds."""
         environment = (self.environment(server, "whole", **config) if config
                        else self.default_sandbox(server))
-        run = runs.start(server, "sleep", "1000", environmentId=environment)
+        run = runs.start(server, *command, environmentId=environment)
         runs.wait_until(server, run, {"running"})
         self.addCleanup(self.end_run, server, run)
         return next(one["id"] for one in runs.leases(server) if one["heartbeatRunId"] == run)
@@ -108,10 +108,10 @@ class Whole(sandbox_test.SandboxTest):
 
     def test_a_frozen_sandbox_does_nothing_until_it_is_thawed(self):
         server = self.serve()
-        lease = self.held(server)
-        self.said(server, lease, "(while true; do date +%s%N > /workspace/beat; sleep 0.05; done) >/dev/null 2>&1 &")
+        beats = "while true; do date +%s%N > new; mv new beat; sleep 0.05; done"
+        lease = self.held(server, command=("sh", "-c", beats))
         beat = lambda: server.get(f"{LEASES}/{lease}/files?path=beat").text
-        self.assertTrue(runs.eventually(beat))
+        self.assertTrue(runs.eventually(lambda: beat().strip().isdigit()), beat())
         frozen = server.post(f"{LEASES}/{lease}/freeze", {})
         if frozen.status != 200:
             self.skipTest(frozen.text)
