@@ -35,9 +35,8 @@ WHY_NOT = why_no_sandbox()
 def cgroups():
     """The groups that are there, in every hierarchy; those of others come and go, ours are named."""
     found = set()
-    for root in Path("/sys/fs/cgroup").glob("**/*berth*"):
-        if root.is_dir():
-            found.add(str(root))
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        found.update(f"{folder}/{name}" for name in names if "berth" in name)
     return found
 
 
