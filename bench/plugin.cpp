@@ -28,7 +28,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr int rounds = 7;
 constexpr int calls_per_round = 5'000;
 constexpr int calls_at_once = 1'000;
-constexpr int megabytes = 500;
+constexpr int megabytes = 100;  // of one command; more than 128 Mi are not listened to
 
 [[noreturn]] void give_up(const std::string& why) {
   std::fprintf(stderr, "plugin_cost: %s\n", why.c_str());

@@ -165,7 +165,8 @@ TEST_F(PluginProviderTest, OutputIsThereWhileTheCommandStillRuns) {
   ASSERT_TRUE(await(remote_->start(lease, shell("live", "echo first; cat " + gate))));
   Collected output;
   std::optional<Result<Ended>> ended;
-  asio::co_spawn(loop_, remote_->follow(lease, "live", 0, output),
+  const std::string id = "live";
+  asio::co_spawn(loop_, remote_->follow(lease, id, 0, output),
                  [&](std::exception_ptr, Result<Ended> how) { ended = std::move(how); });
   EXPECT_TRUE(run_until([&] { return output.out == "first\n"; }));
   EXPECT_FALSE(ended);
@@ -209,7 +210,8 @@ TEST_F(PluginProviderTest, ACommandCanBeCancelledWithAllItsProcesses) {
   ASSERT_TRUE(await(remote_->start(lease, shell("long", "sleep 1000 & echo ready; wait"))));
   Collected output;
   std::optional<Result<Ended>> ended;
-  asio::co_spawn(loop_, remote_->follow(lease, "long", 0, output),
+  const std::string id = "long";
+  asio::co_spawn(loop_, remote_->follow(lease, id, 0, output),
                  [&](std::exception_ptr, Result<Ended> how) { ended = std::move(how); });
   ASSERT_TRUE(run_until([&] { return output.out == "ready\n"; }));
   ASSERT_TRUE(await(remote_->cancel(lease, "long", 10'000)));

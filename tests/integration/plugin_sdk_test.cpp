@@ -130,7 +130,8 @@ TEST_P(PluginSdkTest, ARunningCommandCanBeCancelled) {
   ASSERT_TRUE(await(remote_->start(lease, command)));
   Collected output;
   std::optional<Result<Ended>> ended;
-  asio::co_spawn(loop_, remote_->follow(lease, "x", 0, output),
+  const std::string id = "x";
+  asio::co_spawn(loop_, remote_->follow(lease, id, 0, output),
                  [&](std::exception_ptr, Result<Ended> how) { ended = std::move(how); });
   ASSERT_TRUE(run_until([&] { return output.all == "ready\n"; })) << "live output";
   ASSERT_TRUE(await(remote_->cancel(lease, "x", 10'000)));
