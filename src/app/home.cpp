@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <vector>
@@ -38,6 +39,21 @@ Result<Home> Home::open(std::string path) {
                 "stop that server, or give this one another home: --home DIR");
   }
   return Home{std::move(path), std::move(lock)};
+}
+
+Result<> Home::let_others_through() const {
+  BERTH_TRY(const std::vector<std::string> names, names_in(path_));
+  for (const std::string& name : names) {
+    const std::string entry = path_ + "/" + name;
+    struct stat found{};
+    if (entry == plugins_folder() || ::lstat(entry.c_str(), &found) != 0) continue;
+    const bool reachable = !S_ISLNK(found.st_mode) && (found.st_mode & 0077) != 0;
+    if (reachable && ::chmod(entry.c_str(), found.st_mode & 07700) != 0) {
+      return io_failure("close", entry, errno);
+    }
+  }
+  if (::chmod(path_.c_str(), 0711) != 0) return io_failure("open", path_, errno);
+  return {};
 }
 
 std::set<core::NodeId> Home::former_nodes() const {

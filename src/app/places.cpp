@@ -13,7 +13,7 @@ namespace berth::app {
 
 Result<std::unique_ptr<Places>> Places::open(asio::io_context& loop, const Clock& clock,
                                              Random& random, const Home& home,
-                                             const cli::Settings& settings) {
+                                             const cli::Settings& settings, PluginParts& plugins) {
   BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
   BERTH_DO(make_directories(home.leases_folder(), 0700));
   BERTH_DO(make_directories(home.ssh_folder(), 0700));
@@ -40,8 +40,11 @@ Result<std::unique_ptr<Places>> Places::open(asio::io_context& loop, const Clock
                                          drivers::ssh::Options{.keeper_program = keeper,
                                                                .control_root = home.ssh_folder()}));
   drivers.add(DriverKind::ssh, std::move(ssh));
-  drivers.add(DriverKind::sandbox, std::make_unique<drivers::Sandbox>(out->providers_));
-  drivers.add(DriverKind::plugin, std::make_unique<drivers::Plugin>());
+  out->from_plugins_ = std::make_unique<drivers::Plugin>(plugins.sandboxes(), DriverKind::sandbox);
+  drivers.add(DriverKind::sandbox,
+              std::make_unique<drivers::Sandbox>(out->providers_, out->from_plugins_.get()));
+  drivers.add(DriverKind::plugin,
+              std::make_unique<drivers::Plugin>(plugins.drivers(), DriverKind::plugin));
   return out;
 }
 

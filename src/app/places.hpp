@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/home.hpp"
+#include "app/plugin_parts.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "cli/config.hpp"
@@ -17,10 +18,10 @@ namespace berth::app {
 // Everything that can reach a place where work runs, built from the settings.
 class Places {
  public:
-  // The loop, the clock and the random outlive it.
+  // The loop, the clock, the random and the plugins outlive it.
   static Result<std::unique_ptr<Places>> open(asio::io_context& loop, const Clock& clock,
                                               Random& random, const Home& home,
-                                              const cli::Settings& settings);
+                                              const cli::Settings& settings, PluginParts& plugins);
 
   const drivers::Registry& drivers() const { return drivers_; }
   // Whether this machine makes sandboxes, found by making one. Why not is logged.
@@ -42,7 +43,8 @@ class Places {
   asio::thread_pool pool_{2};  // removal of folders and other work that blocks
   providers::WaysOut ways_out_;
   providers::BuiltInProviders providers_;
-  providers::Linux* linux_ = nullptr;  // one of them
+  providers::Linux* linux_ = nullptr;              // one of them
+  std::unique_ptr<drivers::Driver> from_plugins_;  // sandboxes whose provider is not built in
   drivers::Registry drivers_;
 };
 

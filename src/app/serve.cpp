@@ -4,6 +4,7 @@
 #include "app/home.hpp"
 #include "app/metrics.hpp"
 #include "app/places.hpp"
+#include "app/plugin_parts.hpp"
 #include "app/reachability.hpp"
 #include "app/upkeep.hpp"
 #include "base/log.hpp"
@@ -126,8 +127,14 @@ egress::Callback callback_of(const std::string& host, unsigned short port) {
 class Program {
  public:
   Program(asio::io_context& loop, engine::Engine& work, const engine::RunLogs& logs,
-          http::Server& server, const Home& home, Places& places)
-      : loop_(loop), work_(work), logs_(logs), server_(server), home_(home), places_(places) {}
+          http::Server& server, const Home& home, Places& places, PluginParts& plugins)
+      : loop_(loop),
+        work_(work),
+        logs_(logs),
+        server_(server),
+        home_(home),
+        places_(places),
+        plugins_(plugins) {}
 
   Result<> run(const http::ServerOptions& options, const cli::Settings& settings) {
     life_.start("serve", life(options, settings));
@@ -140,6 +147,10 @@ class Program {
     outcome_ = co_await serve_until_signal(std::move(options), settings);
     const Result<> closed = co_await places_.close();
     if (outcome_ && !closed) outcome_ = closed;
+    const Result<> settled = co_await work_.plugins.stop();
+    if (outcome_ && !settled) outcome_ = settled;
+    const Result<> ended = co_await plugins_.close();
+    if (outcome_ && !ended) outcome_ = ended;
     co_return Result<>{};
   }
 
@@ -164,6 +175,7 @@ class Program {
       const UpkeepOptions wanted{.image_age_hours = settings.image_age_hours};
       background_.start("upkeep", keep_up(work_.means, places_, wanted, loop_.get_executor()));
     }
+    BERTH_CO_DO(co_await work_.plugins.start_all());
     background_.start("dispatch", work_.workshop.dispatch());
     background_.start("sweeper", work_.sweeper.sweep());
     if (work_.means.store.engine() == store::EngineKind::postgres) {
@@ -210,6 +222,7 @@ class Program {
   http::Server& server_;
   const Home& home_;
   Places& places_;
+  PluginParts& plugins_;
   // Before anybody is told that the server is there, so that a signal never finds it unprepared.
   asio::signal_set signals_{loop_, SIGTERM, SIGINT};
   Result<> fenced_;  // why this server must not act any more
@@ -234,9 +247,12 @@ Result<> try_serve(const cli::Config& config) {
   store::Store store{*database};
   engine::Feed feed{loop.get_executor()};
   BERTH_TRY(engine::RunLogs logs, engine::RunLogs::open(home.logs_folder()));
+  const engine::Means means{store, vault, clock, random, feed};
+  BERTH_TRY(const std::unique_ptr<PluginParts> plugins,
+            PluginParts::open(loop, clock, means, home, settings));
   BERTH_TRY(const std::unique_ptr<Places> places,
-            Places::open(loop, clock, random, home, settings));
-  engine::Engine work{{store, vault, clock, random, feed},
+            Places::open(loop, clock, random, home, settings, *plugins));
+  engine::Engine work{means,
                       {.drivers = places->drivers(),
                        .logs = logs,
                        .node = new_node(random, clock),
@@ -244,7 +260,8 @@ Result<> try_serve(const cli::Config& config) {
                        .options = {.hold_ms = settings.hold_seconds * 1000,
                                    .silence_ms = settings.silence_seconds * 1000,
                                    .runs_max = settings.runs_max},
-                       .executor = loop.get_executor()}};
+                       .executor = loop.get_executor(),
+                       .plugins = &plugins->place()}};
   const std::string engine_name =
       database->engine() == store::EngineKind::sqlite ? "sqlite" : "postgres";
   Metrics metrics{std::string{cli::version()}, engine_name};
@@ -264,7 +281,7 @@ Result<> try_serve(const cli::Config& config) {
     routes.push_back(http::page_route(page));
   }
   http::Server server{loop, options, std::move(routes), gate, metrics};
-  return Program{loop, work, logs, server, home, *places}.run(options, settings);
+  return Program{loop, work, logs, server, home, *places, *plugins}.run(options, settings);
 }
 
 }  // namespace

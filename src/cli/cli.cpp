@@ -40,6 +40,7 @@ void add_all(CommandTree& tree) {
   add_file_commands(tree);
   add_image_commands(tree);
   add_template_commands(tree);
+  add_plugin_commands(tree);
   add_secret_commands(tree);
   add_token_commands(tree);
   add_activity_commands(tree);

@@ -18,6 +18,9 @@ using plugins::WorkerState;
 constexpr std::int64_t entities_page_max = 500;
 constexpr std::size_t lines_at_a_time = 200;
 constexpr std::size_t key_bytes_max = 512;
+constexpr std::chrono::milliseconds settle_pause{5};
+constexpr int settle_tries_max =
+    1'000;  // longer, and the store is away: what waits is written later
 
 // What the host's methods are asked for; a plugin may know more fields than we do.
 struct StateRequest {
@@ -497,7 +500,9 @@ Task<> PluginServices::write_lines() {
 }
 
 Task<> PluginServices::settle() {
-  while (recording_) BERTH_CO_DO(co_await pause_for(executor_, std::chrono::milliseconds{5}));
+  for (int tries = 0; recording_ && tries < settle_tries_max; ++tries) {
+    BERTH_CO_DO(co_await pause_for(executor_, settle_pause));
+  }
   co_return Result<>{};
 }
 

@@ -43,7 +43,7 @@ class PluginServices final : public plugins::HostServices {
 
   // Called on the loop after the row has followed. One listener.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
-  // Waits until every line and state that was told is in the store.
+  // Waits until every line and state that was told is in the store, as long as the store answers.
   Task<> settle();
   Task<> stop() { return tasks_.stop(); }
 

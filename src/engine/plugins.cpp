@@ -55,6 +55,18 @@ std::unexpected<Error> review_needed(const core::Plugin& plugin, const core::Pen
   return std::unexpected(std::move(error));
 }
 
+// The operator's own folder may hold another package by now than the one that was agreed to.
+std::optional<core::PendingUpgrade> unseen_upgrade(const core::Plugin& row,
+                                                   const FetchedPackage& package) {
+  std::vector<std::string> added = added_capabilities(row, package.manifest);
+  if (added.empty()) return std::nullopt;
+  return core::PendingUpgrade{.version = package.manifest.version,
+                              .manifest = package.manifest.document,
+                              .added_capabilities = std::move(added),
+                              .package_path = package.package.folder,
+                              .folder_id = row.folder_id};
+}
+
 ProviderCapability capability_of(const plugins::DriverDeclaration& driver,
                                  const plugins::PluginStatus& status) {
   ProviderCapability out;
@@ -242,6 +254,9 @@ Task<Plugins::Row> Plugins::activate(core::PluginId id) {
     started = fail(Errc::plugin_manifest_invalid,
                    "the package now is of plugin \"" + package->manifest.id + "\"");
   }
+  std::optional<core::PendingUpgrade> unseen;
+  if (started) unseen = unseen_upgrade(row.value, *package);
+  if (unseen) started = review_needed(row.value, *unseen);
   if (started) {
     plugins::InstalledPlugin plugin{
         .id = id, .manifest = package->manifest, .package = package->package};
@@ -260,6 +275,7 @@ Task<Plugins::Row> Plugins::activate(core::PluginId id) {
       if (waits) return store::update_plugin(s, std::move(now_row), now);
       return store::move_plugin(s, std::move(now_row), PluginEvent::activated, std::nullopt, now);
     }
+    if (unseen) now_row.value.pending_upgrade = unseen;
     const std::string why = "Activation failed: " + started.error().message;
     if (status == PluginState::error || status == PluginState::disabled) {
       now_row.value.last_error = why;
@@ -317,7 +333,7 @@ Task<PluginView> Plugins::enable(core::Call call, std::string name) {
   }
   BERTH_CO_TRY(const Turn turn, take_turn(row.value.plugin_key));
   BERTH_CO_DO(co_await note(call, row.value.id, "enabled"));
-  if (status == PluginState::upgrade_pending && row.value.pending_upgrade) {
+  if (row.value.pending_upgrade && status != PluginState::disabled) {
     core::PendingUpgrade next = *row.value.pending_upgrade;
     BERTH_CO_TRY(row, co_await apply_upgrade(std::move(row), std::move(next)));
   } else {

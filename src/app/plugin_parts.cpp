@@ -1,0 +1,77 @@
+#include "app/plugin_parts.hpp"
+
+#include "base/files.hpp"
+#include "cli/keeper_program.hpp"
+
+#include <unistd.h>
+
+namespace berth::app {
+namespace {
+
+// The newest host whose plugins this server knows how to serve: what a manifest's minimum is
+// compared with.
+constexpr std::string_view compatible_host = "2026.916.1";
+
+plugins::HostEnvironment own_environment() {
+  plugins::HostEnvironment out;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equal = text.find('=');
+    if (equal != std::string_view::npos) {
+      out.emplace(text.substr(0, equal), text.substr(equal + 1));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+PluginParts::PluginParts(asio::io_context& loop, Clock& clock, const engine::Means& means,
+                         const plugins::HostConfig& host, engine::PackageOptions packages)
+    : resolver_(loop.get_executor(), pool_),
+      services_(means, loop.get_executor(), resolver_),
+      host_(loop.get_executor(), host, services_, clock, means.random),
+      sandboxes_(host_, plugins::Addressing::provider_key),
+      drivers_(host_, plugins::Addressing::plugin_key),
+      packages_(loop.get_executor(), pool_, std::move(packages)),
+      place_{.host = host_,
+             .services = services_,
+             .packages = packages_,
+             .sandboxes = sandboxes_,
+             .drivers = drivers_} {}
+
+Result<std::unique_ptr<PluginParts>> PluginParts::open(asio::io_context& loop, Clock& clock,
+                                                       const engine::Means& means, const Home& home,
+                                                       const cli::Settings& settings) {
+  BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
+  BERTH_DO(make_directories(home.plugins_folder(), 0755));
+  BERTH_DO(make_directories(home.plugin_work_folder(), 0700));
+  const bool is_root = ::geteuid() == 0;
+  // Workers are other users, who read their programs there and nothing else of the home.
+  if (is_root) BERTH_DO(home.let_others_through());
+  plugins::HostConfig host{.keeper_program = keeper, .folder = home.plugin_work_folder()};
+  host.environment = own_environment();
+  host.instance.host_version = compatible_host;
+  host.instance.deployment_mode = name_of(settings.mode);
+  engine::PackageOptions packages{.folder = home.plugins_folder(),
+                                  .keeper_program = keeper,
+                                  .environment = host.environment,
+                                  .host_version = std::string{compatible_host}};
+  if (is_root) {
+    const uid_t fetcher = host.first_user + host.users_max;
+    packages.fetcher = plugins::WorkerUser{.uid = fetcher, .gid = fetcher};
+  }
+  return std::unique_ptr<PluginParts>{
+      new PluginParts{loop, clock, means, host, std::move(packages)}};
+}
+
+Task<> PluginParts::close() {
+  Result<> outcome = co_await host_.close();
+  const Result<> settled = co_await services_.settle();
+  if (outcome && !settled) outcome = settled;
+  BERTH_CO_DO(co_await services_.stop());
+  BERTH_CO_DO(co_await resolver_.stop());
+  co_return outcome;
+}
+
+}  // namespace berth::app

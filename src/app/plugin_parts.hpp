@@ -1,0 +1,46 @@
+#pragma once
+
+#include "app/home.hpp"
+#include "cli/config.hpp"
+#include "egress/resolver.hpp"
+#include "engine/plugins.hpp"
+#include "plugins/host.hpp"
+#include "plugins/provider.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <memory>
+
+namespace berth::app {
+
+// Everything that plugins live in, built from the settings.
+class PluginParts {
+ public:
+  // The loop, the clock and the means outlive it.
+  static Result<std::unique_ptr<PluginParts>> open(asio::io_context& loop, Clock& clock,
+                                                   const engine::Means& means, const Home& home,
+                                                   const cli::Settings& settings);
+
+  plugins::RemoteProvider& sandboxes() { return sandboxes_; }
+  plugins::RemoteProvider& drivers() { return drivers_; }
+  engine::PluginPlace& place() { return place_; }
+  // Ends every worker, and waits until what they told is in the store. After the drivers are
+  // closed.
+  Task<> close();
+
+ private:
+  PluginParts(asio::io_context& loop, Clock& clock, const engine::Means& means,
+              const plugins::HostConfig& host, engine::PackageOptions packages);
+
+  asio::thread_pool pool_{2};  // look-ups of names, removal of folders
+  egress::SystemResolver resolver_;
+  engine::PluginServices services_;
+  plugins::Host host_;
+  plugins::RemoteProvider sandboxes_;
+  plugins::RemoteProvider drivers_;
+  engine::PluginPackages packages_;
+  engine::PluginPlace place_;
+};
+
+}  // namespace berth::app

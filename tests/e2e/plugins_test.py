@@ -1,0 +1,425 @@
+"""Plugins from outside: installed, configured, run, killed, upgraded and removed."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import unittest
+from pathlib import Path
+
+from runs_support import eventually, output, start, unfinished_leases, wait_for_end
+from support import BERTH, BerthTest
+
+FAKE = Path(BERTH).parent / "plugins" / "fake"
+SECRET = "sk-hidden-6f1d0c"
+
+# A provider in a page: a sandbox is a folder, and every call is written down with its config.
+PROVIDER = r'''#!/usr/bin/env python3
+import json, os, shutil, subprocess, sys
+STATE = "@STATE@"
+def sandbox(name):
+    return os.path.join(STATE, "boxes", name.replace("/", "_"))
+def answer(method, p):
+    with open(os.path.join(STATE, "calls"), "a") as calls:
+        calls.write(json.dumps({"method": method, "config": p.get("config"), "user": os.getuid()}) + "\n")
+    trap = os.path.join(STATE, "die-at-" + method)
+    if os.path.exists(trap):
+        os.remove(trap)
+        os._exit(7)
+    if method == "initialize":
+        return {"ok": True, "supportedMethods": METHODS + ["validateConfig"]}
+    if method == "health":
+        return {"status": "ok"}
+    if method == "validateConfig":
+        bad = p["config"].get("region") == "moon"
+        return {"ok": not bad, "errors": ["there is no moon"] if bad else []}
+    if method == "environmentValidateConfig":
+        bad = p["config"].get("size") == 13
+        return {"ok": not bad, "errors": ["thirteen is unlucky"] if bad else [],
+                "normalizedConfig": p["config"]}
+    if method == "environmentProbe":
+        return {"ok": True, "summary": "key " + str(p["config"].get("apiKey")),
+                "metadata": {"echo": p["config"]}}
+    if method == "environmentAcquireLease":
+        name = "box-" + p["runId"]
+        os.makedirs(sandbox(name), exist_ok=True)
+        return {"providerLeaseId": name, "metadata": {"remoteCwd": sandbox(name), "leak": p["config"]}}
+    if method == "environmentResumeLease":
+        name = p["providerLeaseId"]
+        return {"providerLeaseId": name if os.path.isdir(sandbox(name)) else None}
+    if method in ("environmentReleaseLease", "environmentDestroyLease"):
+        if p.get("providerLeaseId"):
+            shutil.rmtree(sandbox(p["providerLeaseId"]), ignore_errors=True)
+        return None
+    if method == "environmentRealizeWorkspace":
+        return {"cwd": sandbox(p["lease"]["providerLeaseId"])}
+    if method == "environmentExecute":
+        done = subprocess.run([p["command"], *p.get("args", [])], cwd=p.get("cwd"), env=p.get("env"),
+                              input=p.get("stdin", ""), capture_output=True, text=True)
+        return {"exitCode": done.returncode, "signal": None, "timedOut": False,
+                "stdout": done.stdout, "stderr": done.stderr}
+    raise KeyError(method)
+METHODS = ["health", "environmentValidateConfig", "environmentProbe", "environmentAcquireLease",
+           "environmentResumeLease", "environmentReleaseLease", "environmentDestroyLease",
+           "environmentRealizeWorkspace", "environmentExecute"]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "method" not in message or "id" not in message:
+        continue
+    reply = {"jsonrpc": "2.0", "id": message["id"]}
+    try:
+        if message["method"] == "shutdown":
+            reply["result"] = None
+        else:
+            reply["result"] = answer(message["method"], message.get("params") or {})
+    except KeyError as error:
+        reply["error"] = {"code": -32601, "message": "no " + str(error)}
+    print(json.dumps(reply), flush=True)
+    if message["method"] == "shutdown":
+        sys.exit(0)
+'''
+
+SCHEMA = {
+    "type": "object", "additionalProperties": False, "required": ["region"],
+    "properties": {
+        "region": {"type": "string", "enum": ["eu", "us"], "x-paperclip-group": "Place"},
+        "size": {"type": "integer", "minimum": 1, "default": 2},
+        "apiKey": {"type": "string", "format": "secret-ref"},
+        "registries": {"type": "array", "items": {"type": "object", "properties": {
+            "url": {"type": "string"}, "token": {"type": "string", "format": "secret-ref"}}}},
+    }}
+
+
+class PluginTest(BerthTest):
+    def setUp(self):
+        super().setUp()
+        self.folder.chmod(0o711)  # workers are other users
+        self.state = self.folder / "state"
+        (self.state / "boxes").mkdir(parents=True)
+        for place in (self.state, self.state / "boxes"):
+            place.chmod(0o777)
+
+    def write_provider(self, version="1.0.0", capabilities=("environment.drivers.register",), name="p"):
+        package = self.folder / name
+        package.mkdir(exist_ok=True)
+        worker = package / "worker"
+        worker.write_text(PROVIDER.replace("@STATE@", str(self.state)))
+        worker.chmod(0o755)
+        (package / "manifest.json").write_text(json.dumps({
+            "id": "test.boxes", "apiVersion": 1, "version": version, "displayName": "Boxes",
+            "description": "Folders as sandboxes", "author": "Berth", "categories": ["automation"],
+            "capabilities": list(capabilities), "entrypoints": {"worker": "./worker"},
+            "instanceConfigSchema": {"type": "object", "properties": {
+                "region": {"type": "string"}, "token": {"type": "string", "format": "secret-ref"}}},
+            "environmentDrivers": [{"driverKey": "boxes", "kind": "sandbox_provider",
+                                    "displayName": "Boxes", "configSchema": SCHEMA}]}))
+        return package
+
+    def install(self, server, package):
+        answer = server.post("/api/plugins/install", {"packageName": str(package), "isLocalPath": True})
+        self.assertEqual(answer.status, 201, answer.text)
+        self.assertEqual(answer.json["status"], "ready", answer.text)
+        return answer.json
+
+    def environment(self, server, name="boxes", **config):
+        body = {"name": name, "driver": "sandbox",
+                "config": {"provider": "boxes", "region": "eu", **config}}
+        return server.post(f"/api/companies/{server.company()}/environments", body)
+
+    def calls(self, method=None):
+        lines = (self.state / "calls").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        return [row for row in rows if method in (None, row["method"])]
+
+    def boxes(self):
+        return sorted(os.listdir(self.state / "boxes"))
+
+    def status(self, server):
+        return server.get("/api/plugins/test.boxes").json["status"]
+
+    def worker_pid(self, server):
+        return server.get("/api/plugins/test.boxes/health").json["worker"]["pid"]
+
+
+class Life(PluginTest):
+    def test_a_plugin_is_installed_runs_as_nobody_and_survives_a_restart(self):
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                home = self.folder / engine
+                server = self.serve(home=home, **variables)
+                made = self.install(server, self.write_provider())
+                again = server.post("/api/plugins/install",
+                                    {"packageName": str(self.folder / "p"), "isLocalPath": True})
+                self.assertEqual((again.status, again.json["code"]), (409, "plugin_exists"))
+                health = server.get("/api/plugins/test.boxes/health").json
+                self.assertTrue(health["healthy"], health)
+                if os.geteuid() == 0:
+                    self.assertNotEqual(self.calls("initialize")[-1]["user"], 0)
+                self.assertEqual(server.stop(), 0)
+                server = self.serve(home=home, **variables)
+                self.assertEqual(server.get("/api/plugins").json[0]["id"], made["id"])
+                self.assertEqual(self.status(server), "ready")
+                disabled = server.post("/api/plugins/test.boxes/disable", {"reason": "quiet"})
+                self.assertEqual((disabled.json["status"], disabled.json["lastError"]),
+                                 ("disabled", "quiet"))
+                self.assertEqual(server.post("/api/plugins/test.boxes/enable", {}).json["status"], "ready")
+                gone = server.request("DELETE", "/api/plugins/test.boxes?purge=true")
+                self.assertEqual(gone.status, 200, gone.text)
+                self.assertEqual(server.get("/api/plugins/test.boxes").json["code"], "plugin_not_found")
+                server.stop()
+
+    def test_a_failed_install_leaves_nothing(self):
+        server = self.serve()
+        package = self.write_provider()
+        manifest = json.loads((package / "manifest.json").read_text())
+        manifest["environmentDrivers"][0]["configSchema"] = {"properties": {"a": {"$ref": "http://x/y"}}}
+        (package / "manifest.json").write_text(json.dumps(manifest))
+        archive = self.folder / "p.tgz"
+        subprocess.run(["tar", "-czf", archive, "-C", self.folder, "p"], check=True)
+        for name in (package, archive):
+            answer = server.post("/api/plugins/install", {"packageName": str(name), "isLocalPath": True})
+            self.assertEqual(answer.json.get("code"), "plugin_manifest_invalid", answer.text)
+            self.assertIn("/environmentDrivers/0/configSchema", answer.text)
+        self.assertEqual(server.get("/api/plugins").json, [])
+        self.assertEqual(os.listdir(self.home / "plugins"), [])
+        for name in ("../x", "-g", "a b", "http://x/y", "@x", "/nowhere/at/all"):
+            answer = server.post("/api/plugins/install", {"packageName": name})
+            self.assertEqual(answer.json.get("code"), "plugin_install_failed", answer.text)
+
+    def test_an_archive_is_unpacked_into_a_folder_that_goes_with_its_plugin(self):
+        server = self.serve()
+        self.write_provider()
+        archive = self.folder / "p.tgz"
+        subprocess.run(["tar", "-czf", archive, "-C", self.folder, "p"], check=True)
+        made = self.install(server, archive)
+        self.assertTrue(made["packagePath"].startswith(str(self.home / "plugins")), made)
+        self.assertEqual(len(os.listdir(self.home / "plugins")), 1)
+        server.request("DELETE", "/api/plugins/test.boxes")
+        self.assertEqual(os.listdir(self.home / "plugins"), [])
+        back = self.install(server, archive)
+        self.assertEqual(back["id"], made["id"])
+        modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in os.scandir(self.home)}
+        modes.pop("plugins")
+        self.assertEqual({name: mode for name, mode in modes.items() if mode & 0o077}, {})
+
+    def test_what_an_upgrade_asks_for_in_addition_is_reviewed_first(self):
+        server = self.serve()
+        self.install(server, self.write_provider())
+        self.write_provider("1.1.0")
+        self.assertEqual(server.post("/api/plugins/test.boxes/upgrade", {}).json["version"], "1.1.0")
+        self.write_provider("2.0.0", ("environment.drivers.register", "http.outbound"))
+        asked = server.post("/api/plugins/test.boxes/upgrade", {})
+        self.assertEqual((asked.status, asked.json["code"]), (409, "plugin_review_needed"), asked.text)
+        self.assertIn("http.outbound", asked.text)
+        self.assertEqual(self.status(server), "upgrade_pending")
+        taken = server.post("/api/plugins/test.boxes/upgrade", {"acceptCapabilities": True})
+        self.assertEqual((taken.json["status"], taken.json["version"]), ("ready", "2.0.0"), taken.text)
+
+    def test_a_worker_that_goes_on_crashing_is_not_called_ready(self):
+        server = self.serve()
+        self.install(server, self.write_provider())
+        (self.folder / "p" / "worker").write_text("#!/bin/sh\nexit 3\n")
+        os.kill(self.worker_pid(server), signal.SIGKILL)
+        self.assertTrue(eventually(lambda: self.status(server) == "error"))
+        self.assertFalse(server.get("/api/plugins/test.boxes/health").json["healthy"])
+        self.write_provider()
+        self.assertTrue(eventually(lambda: self.status(server) == "ready", limit_s=60))
+
+    def test_the_client_does_it_all(self):
+        server = self.serve()
+        package = self.write_provider()
+        url = f"http://127.0.0.1:{server.port}"
+
+        def berth(*words):
+            done = self.run_berth(*words, "--url", url)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        berth("plugin", "install", str(package))
+        self.assertEqual(json.loads(berth("plugin", "list"))[0]["pluginKey"], "test.boxes")
+        berth("plugin", "config", "test.boxes", "--set", "region=eu")
+        self.assertEqual(json.loads(berth("plugin", "config", "test.boxes"))["configJson"]["region"], "eu")
+        self.assertTrue(json.loads(berth("plugin", "health", "test.boxes"))["healthy"])
+        self.assertIn("installed", berth("plugin", "logs", "test.boxes"))
+        berth("plugin", "disable", "test.boxes")
+        berth("plugin", "enable", "test.boxes")
+        berth("plugin", "uninstall", "test.boxes", "--yes")
+        self.assertEqual(json.loads(berth("plugin", "list")), [])
+
+
+class Config(PluginTest):
+    def test_a_form_that_is_filled_in_wrongly_names_the_field(self):
+        server = self.serve()
+        company = server.company()
+        self.assertEqual(self.environment(server).json["code"], "provider_unavailable")
+        self.install(server, self.write_provider())
+        offered = server.get(f"/api/companies/{company}/environments/capabilities").json
+        schema = offered["sandboxProviders"]["boxes"]["configSchema"]
+        self.assertEqual(schema["properties"]["region"]["x-paperclip-group"], "Place")
+        for config, pointer in (({"region": "mars"}, "/config/region"),
+                                ({"size": "big"}, "/config/size"),
+                                ({"registries": [{"url": "u"}, {"token": 3}]}, "/config/registries/1/token"),
+                                ({"colour": "red"}, "/config/colour")):
+            answer = self.environment(server, **config)
+            self.assertEqual(answer.status, 422, answer.text)
+            self.assertEqual([i["path"] for i in answer.json["details"]["issues"]], [pointer], answer.text)
+        unlucky = self.environment(server, size=13)
+        self.assertEqual((unlucky.status, unlucky.json["error"]), (422, "thirteen is unlucky"))
+        made = self.environment(server)
+        self.assertEqual(made.json["config"]["size"], 2)
+        server.post("/api/plugins/test.boxes/disable", {})
+        self.assertEqual(self.environment(server, name="later").status, 422)
+
+    def test_secrets_at_any_depth_are_kept_apart_and_go_with_their_field(self):
+        server = self.serve()
+        company = server.company()
+        self.install(server, self.write_provider())
+        own = server.post(f"/api/companies/{company}/secrets", {"name": "own", "value": "kept-elsewhere"})
+        made = self.environment(server, apiKey=SECRET, registries=[
+            {"url": "a", "token": {"type": "secret_ref", "secretId": own.json["id"]}},
+            {"url": "b", "token": SECRET + "-2"}])
+        self.assertEqual(made.status, 201, made.text)
+        environment = made.json["id"]
+        self.assertNotIn(SECRET, made.text)
+        self.assertEqual(made.json["config"]["registries"][0]["token"], own.json["id"])
+        names = server.get(f"/api/companies/{company}/secrets").json
+        self.assertEqual(len(names), 3)
+        probed = server.post(f"/api/environments/{environment}/probe", {})
+        self.assertTrue(probed.json["ok"], probed.text)
+        self.assertNotIn(SECRET, probed.text)
+        seen = self.calls("environmentAcquireLease")[-1]["config"]
+        self.assertEqual((seen["apiKey"], seen["registries"][0]["token"], seen["registries"][1]["token"]),
+                         (SECRET, "kept-elsewhere", SECRET + "-2"))
+        run = start(server, "sh", "-c", "echo here", environmentId=environment)
+        self.assertEqual(wait_for_end(server, run)["status"], "succeeded")
+        self.assertEqual(output(server, run), "here\n")
+        for path in (f"/api/companies/{company}/environment-leases", f"/api/companies/{company}/activity",
+                     "/api/plugins/test.boxes/logs?limit=500", f"/api/heartbeat-runs/{run}",
+                     f"/api/environments/{environment}"):
+            self.assertNotIn(SECRET, server.get(path).text, path)
+        self.assertNotIn(SECRET, server.said())
+        self.assertEqual(self.boxes(), [])
+        server.request("PATCH", f"/api/environments/{environment}", {"config": {"apiKey": ""}})
+        self.assertEqual(len(server.get(f"/api/companies/{company}/secrets").json), 2)
+        server.request("DELETE", f"/api/environments/{environment}")
+        left = server.get(f"/api/companies/{company}/secrets").json
+        self.assertEqual([row["name"] for row in left], ["own"])
+
+    def test_a_company_sees_its_own_config_of_a_plugin_alone(self):
+        server = self.serve()
+        first = server.company()
+        second = server.post("/api/companies", {"name": "Other"}).json["id"]
+        self.install(server, self.write_provider())
+        path = "/api/plugins/test.boxes/config"
+        wrong = server.post(path, {"companyId": first, "configJson": {"region": 3}})
+        self.assertEqual((wrong.status, wrong.json["details"]["issues"][0]["path"]), (422, "/configJson/region"))
+        plain = server.post(path, {"companyId": first, "configJson": {"token": "in the clear"}})
+        self.assertEqual(plain.status, 422, plain.text)
+        foreign = server.post(f"/api/companies/{second}/secrets", {"name": "s", "value": "v"}).json["id"]
+        stolen = server.post(path, {"companyId": first, "configJson": {
+            "token": {"type": "secret_ref", "secretId": foreign}}})
+        self.assertEqual((stolen.status, stolen.json["code"]), (422, "secret_missing"), stolen.text)
+        self.assertEqual(server.post(path, {"companyId": first, "configJson": {"region": "eu"}}).status, 200)
+        self.assertIsNone(server.get(f"{path}?companyId={second}").json)
+        self.assertTrue(eventually(lambda: self.calls("configChanged")))
+        tested = server.post(f"{path}/test", {"companyId": first, "configJson": {"region": "moon"}})
+        self.assertEqual((tested.json["valid"], tested.json["message"]), (False, "there is no moon"))
+
+
+class Faults(PluginTest):
+    def test_a_worker_that_dies_at_any_call_loses_and_doubles_nothing(self):
+        server = self.serve()
+        self.install(server, self.write_provider())
+        environment = self.environment(server).json["id"]
+        for method in ("environmentAcquireLease", "environmentRealizeWorkspace", "environmentExecute",
+                       "environmentReleaseLease"):
+            with self.subTest(method):
+                self.assertTrue(eventually(lambda: self.status(server) == "ready", limit_s=60))
+                trap = self.state / f"die-at-{method}"
+                trap.touch()
+                run = start(server, "true", environmentId=environment)
+                ended = wait_for_end(server, run)
+                self.assertTrue(eventually(lambda: not trap.exists()), "the worker was never asked")
+                wanted = {"succeeded"} if method == "environmentReleaseLease" else {"failed", "interrupted"}
+                self.assertIn(ended["status"], wanted, ended)
+                self.assertTrue(eventually(lambda: not unfinished_leases(server), limit_s=60),
+                                unfinished_leases(server))
+                self.assertEqual(self.boxes(), [])
+
+    def test_a_server_that_dies_at_any_step_leaves_nothing_half_done(self):
+        self.write_provider()
+        archive = self.folder / "p.tgz"
+        subprocess.run(["tar", "-czf", archive, "-C", self.folder, "p"], check=True)
+        wish = {"packageName": str(archive), "isLocalPath": True}
+        for number, step in enumerate(("plugin.fetch_intended", "plugin.fetch_acted",
+                                       "plugin.install_recorded", "plugin.start_acted")):
+            with self.subTest(step):
+                home = self.folder / f"home{number}"
+                server = self.serve(home=home, BERTH_FAULT_POINT=step)
+                with self.assertRaises(OSError):
+                    server.post("/api/plugins/install", wish)
+                server = self.serve(home=home)
+                rows = server.get("/api/plugins").json
+                folders = os.listdir(home / "plugins")
+                self.assertEqual(len(folders), len(rows))
+                for row in rows:
+                    self.assertEqual(row["status"], "ready")
+                server.kill()
+
+    def test_a_server_that_dies_at_any_step_of_a_lease_settles_it_through_the_plugin(self):
+        server = self.serve()
+        self.install(server, self.write_provider())
+        environment = self.environment(server).json["id"]
+        server.stop()
+        for step in ("acquire.intended", "acquire.recorded", "release.intended", "release.acted"):
+            with self.subTest(step):
+                server = self.serve(BERTH_FAULT_POINT=step)
+                try:
+                    start(server, "true", environmentId=environment)
+                except OSError:
+                    pass
+                server.process.wait(60)
+                server = self.serve()
+                self.assertTrue(eventually(lambda: not unfinished_leases(server), limit_s=60),
+                                unfinished_leases(server))
+                self.assertEqual(self.boxes(), [])
+                server.stop()
+
+    def test_a_plugin_that_holds_sandboxes_is_not_let_go_and_finishes_them_when_it_is_back(self):
+        server = self.serve()
+        package = self.write_provider()
+        self.install(server, package)
+        environment = self.environment(server).json["id"]
+        mark = self.state / "go"
+        run = start(server, "sh", "-c", f"while [ ! -e {mark} ]; do sleep 0.1; done",
+                    environmentId=environment)
+        self.assertTrue(eventually(lambda: self.calls("environmentExecute")))
+        refused = server.request("DELETE", "/api/plugins/test.boxes")
+        self.assertEqual((refused.status, refused.json["code"]), (409, "plugin_in_use"), refused.text)
+        forced = server.request("DELETE", "/api/plugins/test.boxes?force=true")
+        self.assertEqual((forced.status, forced.json["status"]), (200, "uninstalled"), forced.text)
+        mark.touch()
+        self.assertNotEqual(wait_for_end(server, run)["status"], "succeeded")
+        waiting = lambda: [lease["status"] for lease in unfinished_leases(server)]
+        self.assertTrue(eventually(lambda: waiting() == ["pending_cleanup"]), waiting())
+        self.assertEqual(len(self.boxes()), 1)
+        self.install(server, package)
+        self.assertTrue(eventually(lambda: not waiting(), limit_s=60), waiting())
+        self.assertEqual(self.boxes(), [])
+
+
+@unittest.skipUnless((FAKE / "manifest.json").exists(), f"{FAKE} is not built")
+class Fake(BerthTest):
+    def test_a_run_works_in_a_sandbox_of_the_fake_plugin(self):
+        server = self.serve()
+        answer = server.post("/api/plugins/install", {"packageName": str(FAKE), "isLocalPath": True})
+        self.assertEqual((answer.status, answer.json.get("status")), (201, "ready"), answer.text)
+        made = server.post(f"/api/companies/{server.company()}/environments",
+                           {"name": "fake", "driver": "sandbox", "config": {"provider": "fake-plugin"}})
+        self.assertEqual(made.status, 201, made.text)
+        run = start(server, "sh", "-c", "pwd; echo err >&2; exit 4", environmentId=made.json["id"])
+        ended = wait_for_end(server, run)
+        self.assertEqual((ended["status"], ended["exitCode"]), ("failed", 4), ended)
+        self.assertEqual(output(server, run, "stderr"), "err\n")
+        self.assertTrue(eventually(lambda: not unfinished_leases(server)))
