@@ -414,6 +414,8 @@ class Fake(BerthTest):
     def test_a_run_works_in_a_sandbox_of_the_fake_plugin(self):
         server = self.serve()
         answer = server.post("/api/plugins/install", {"packageName": str(FAKE), "isLocalPath": True})
+        if "AddressSanitizer failed to allocate" in answer.text:
+            self.skipTest("a sanitized plugin does not fit into the memory that plugins have")
         self.assertEqual((answer.status, answer.json.get("status")), (201, "ready"), answer.text)
         made = server.post(f"/api/companies/{server.company()}/environments",
                            {"name": "fake", "driver": "sandbox", "config": {"provider": "fake-plugin"}})
