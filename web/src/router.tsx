@@ -6,6 +6,8 @@ import { EnvironmentsPage } from "./pages/environments";
 import { LeasePage } from "./pages/lease";
 import { LeasesPage } from "./pages/leases";
 import { NotFound } from "./pages/not-found";
+import { PluginPage } from "./pages/plugin";
+import { PluginsPage } from "./pages/plugins";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { SecretPage } from "./pages/secret";
@@ -63,6 +65,8 @@ const tree = root.addChildren([
   at("/leases/$lease", LeasePage),
   at("/secrets", SecretsPage),
   at("/secrets/$secret", SecretPage),
+  at("/plugins", PluginsPage),
+  at("/plugins/$plugin", PluginPage),
   at("/agents", AgentsPage),
   at("/activity", ActivityPage),
   at("/settings", SettingsPage),

@@ -96,6 +96,30 @@ export const tokensQuery = (company: string) =>
       api.get("/api/companies/{company}/tokens", { path: { company }, query: { limit: 1000 }, signal }),
   });
 
+export const pluginsQuery = () =>
+  queryOptions({
+    queryKey: ["plugins"],
+    queryFn: ({ signal }) => api.get("/api/plugins", { signal }),
+  });
+
+export const pluginQuery = (plugin: string) =>
+  queryOptions({
+    queryKey: ["plugin", plugin],
+    queryFn: ({ signal }) => api.get("/api/plugins/{plugin}", { path: { plugin }, signal }),
+  });
+
+export const pluginHealthQuery = (plugin: string) =>
+  queryOptions({
+    queryKey: ["plugin-health", plugin],
+    queryFn: ({ signal }) => api.get("/api/plugins/{plugin}/health", { path: { plugin }, signal }),
+  });
+
+export const pluginLogsQuery = (plugin: string) =>
+  queryOptions({
+    queryKey: ["plugin-logs", plugin],
+    queryFn: ({ signal }) => api.get("/api/plugins/{plugin}/logs", { path: { plugin }, query: { limit: 200 }, signal }),
+  });
+
 // Looked at once: the machine does not change while somebody reads the page.
 export const findingsQuery = () =>
   queryOptions({

@@ -27,4 +27,5 @@ export type SecretInCatalog = Schemas["SecretInCatalog"];
 export type Agent = Schemas["Agent"];
 export type Activity = Schemas["Activity"];
 export type Token = Schemas["Token"];
+export type Plugin = Schemas["PluginView"];
 export type Finding = Schemas["Finding"];

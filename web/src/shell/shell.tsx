@@ -11,6 +11,7 @@ const places = [
   ["/leases", "Leases"],
   ["/agents", "Agents"],
   ["/secrets", "Secrets"],
+  ["/plugins", "Plugins"],
   ["/activity", "Activity"],
   ["/settings", "Settings"],
 ] as const;

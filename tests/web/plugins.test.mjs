@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Skip, test } from "./lib/runner.mjs";
+import { visiting } from "./lib/shared.mjs";
+
+test("plugins.one is installed, looked at, stopped, started and uninstalled", visiting(async (page, visit) => {
+  const folder = join(dirname(process.env.BERTH), "plugins", "fake");
+  if (!existsSync(join(folder, "manifest.json"))) throw new Skip(`${folder} is not built`);
+  await visit.goto("/plugins");
+  await page.getByText("No plugin yet").waitFor();
+  await page.getByRole("button", { name: "Install a plugin" }).click();
+  await page.getByLabel("Package").fill(folder);
+  await page.getByRole("button", { name: "Install", exact: true }).click();
+  await page.getByText("ready").waitFor({ timeout: 30_000 });
+  await visit.seen("plugins");
+  const key = await page.locator("td p").first().textContent();
+  await page.locator("td a").first().click();
+  await page.getByText("Health and worker").click();
+  await page.getByText("running", { exact: true }).waitFor();
+  await page.getByText("Logs", { exact: true }).click();
+  await visit.seen("plugin");
+  await page.getByRole("button", { name: "Disable" }).click();
+  await page.getByRole("button", { name: "Enable" }).click();
+  await page.getByRole("button", { name: "Disable" }).waitFor();
+  await page.getByRole("button", { name: "Uninstall" }).click();
+  assert.ok(await page.getByRole("button", { name: "Uninstall it" }).isDisabled());
+  await page.getByLabel(/Type the name/).fill(key);
+  await page.getByRole("button", { name: "Uninstall it" }).click();
+  await page.getByText("No plugin yet").waitFor();
+}));
