@@ -53,6 +53,9 @@ void PluginTest::SetUp() {
   std::filesystem::copy_file(BERTH_PLUGIN_WORKERS "/provider.py",
                              folder_.file("package/worker.py"));
   ASSERT_EQ(::chmod(folder_.file("package/worker.py").c_str(), 0755), 0);
+  // What it makes is inside the test's own folder too, and goes with it.
+  std::filesystem::create_directory(folder_.file("work"));
+  ASSERT_EQ(::chmod(folder_.file("work").c_str(), 0777), 0);
   const char* path = std::getenv("PATH");
   config_.keeper_program = BERTH_KEEPER;
   config_.folder = folder_.file("execs");
@@ -89,7 +92,7 @@ Manifest PluginTest::manifest(const std::string& options) {
 
 InstalledPlugin PluginTest::plugin(const std::string& options) {
   return {.id = id_,
-          .manifest = manifest(options),
+          .manifest = manifest(options + " root=" + folder_.file("work")),
           .package = {.folder = folder_.file("package"), .name = "boxes"}};
 }
 

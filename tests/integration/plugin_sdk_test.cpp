@@ -71,7 +71,7 @@ class PluginSdkTest : public PluginTest, public ::testing::WithParamInterface<co
     LeaseFacts lease{.lease_id = core::LeaseId::make(random_, clock_.now()),
                      .company_id = company_,
                      .run_id = core::RunId::make(random_, clock_.now()),
-                     .config = {{"provider", "compat"}}};
+                     .config = {{"provider", "compat"}, {"root", folder_.file("work")}}};
     const Result<RemoteLease> made = await(remote_->acquire(lease));
     EXPECT_TRUE(made) << made.error().message;
     if (!made) return lease;

@@ -67,7 +67,7 @@ const plugin = definePlugin({
   onEnvironmentProbe: async () => ({ ok: true, summary: "Compat is ready." }),
   async onEnvironmentAcquireLease(params) {
     const id = `compat://${params.runId}`;
-    leases.set(id, await mkdtemp(path.join(tmpdir(), "berth-compat-")));
+    leases.set(id, await mkdtemp(path.join(params.config.root ?? tmpdir(), "berth-compat-")));
     return { providerLeaseId: id, metadata: { remoteCwd: leases.get(id), separator: "\u2028" } };
   },
   onEnvironmentResumeLease: async (params) =>

@@ -103,7 +103,7 @@ def lease_of(params):
 def acquire(params, _):
     config = params["config"]
     name = "py://" + params["runId"]
-    folder = tempfile.mkdtemp(prefix="berth-py-")
+    folder = tempfile.mkdtemp(prefix="berth-py-", dir=options.get("root"))
     leases[name] = folder
     return {"providerLeaseId": name,
             "metadata": {"remoteCwd": folder, "pluginId": "forged", "provider": "forged",
