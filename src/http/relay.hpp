@@ -228,6 +228,8 @@ class Relay {
 
   Task<> begin_answer(const Parser& parser, Framing framing) {
     const std::string_view path = what_.request.path;
+    // The text of the date is another one every second, and the request may have taken longer.
+    what_.delivery.date = traffic_.date();
     const AnswerFacts facts{.delivery = what_.delivery,
                             .framing = framing,
                             .prefix = path.substr(0, what_.prefix_bytes),

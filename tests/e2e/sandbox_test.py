@@ -291,6 +291,59 @@ class SandboxTest(BerthTest):
         self.run_berth("--home", self.home, "lease", "release", lease["id"])
         self.check_leases_left(server)
 
+    def test_a_sandbox_is_kept_also_when_the_server_dies_before_it_has_renewed_it(self):
+        hold_s = 10
+        for step in ["finish.recorded", "sweep.kept"]:
+            with self.subTest(step):
+                home = self.folder / step
+                first = self.serve("--hold-seconds", str(hold_s), home=home, BERTH_FAULT_POINT=step)
+                kept = first.post(f"/api/companies/{first.company()}/environments",
+                                  {"name": "kept", "driver": "sandbox", "config": {"provider": "linux"},
+                                   "metadata": {"leasePolicy": "retain_on_failure"}})
+                runs.start(first, "sh", "-c", "echo evidence > note; false", environmentId=kept.json["id"])
+                self.assertEqual(first.process.wait(30), -signal.SIGKILL, f"{step} was not passed")
+                died = time.monotonic()
+                again = self.serve("--hold-seconds", str(hold_s), home=home)
+                lease = runs.leases(again)[0]
+                self.assertEqual(lease["status"], "retained", lease)
+                # Longer than it would live by itself.
+                time.sleep(max(0.0, died + hold_s + 1 - time.monotonic()))
+                seen = self.run_berth("--home", home, "exec", lease["id"], "--", "cat", "note")
+                self.assertEqual(seen.stdout, "evidence\n", seen.stderr)
+                self.run_berth("--home", home, "lease", "release", lease["id"])
+                self.check_leases_left(again, home)
+                again.stop()
+
+    def test_a_server_has_sandboxes_ready_before_the_first_run_asks(self):
+        first = self.serve()
+        environment = self.environment(first, "ready", poolSize=2)
+        self.assertEqual(first.stop(), 0)
+        again = self.serve()
+        folder = self.home / "sandboxes"
+        self.assertTrue(runs.eventually(lambda: len(list(folder.iterdir())) == 2), list(folder.iterdir()))
+        run = runs.start(again, "echo", "here", environmentId=environment)
+        self.assertEqual(runs.wait_for_end(again, run)["status"], "succeeded")
+        self.assertEqual(again.stop(), 0)
+        self.assertTrue(runs.eventually(lambda: not list(folder.iterdir())), list(folder.iterdir()))
+
+    def test_a_run_and_its_lease_tell_at_their_end_what_they_have_used(self):
+        server = self.serve()
+        busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; head -c 3000000 /dev/zero | tail -c 1 > /tmp/x"
+        for environment in [self.default_sandbox(server), None]:
+            with self.subTest(environment):
+                more = {"environmentId": environment} if environment else {}
+                run = runs.start(server, "sh", "-c", busy, **more)
+                ended = runs.wait_for_end(server, run)
+                self.assertEqual(ended["status"], "succeeded", ended)
+                used = ended["usageJson"]
+                self.assertGreater(used["cpuMs"], 0, used)
+                self.assertGreater(used["memoryBytesPeak"], 0, used)
+                self.assertEqual(used["oomKills"], 0, used)
+                self.assertIn("readBytes", used)
+                self.check_leases_left(server)
+                lease = next(row for row in runs.leases(server) if row["heartbeatRunId"] == run)
+                self.assertEqual(lease["usage"]["cpuMs"], used["cpuMs"])
+
     def test_the_death_of_the_server_at_every_step_leaves_no_sandbox(self):
         for step in STEPS_OF_A_SANDBOX:
             with self.subTest(step):
@@ -353,6 +406,70 @@ class CommandLine(unittest.TestCase):
             done = self.sandbox("--", "sh", "-c", f"ls {BERTH}; cat /proc/net/dev | wc -l", user=user)
             self.assertIn("No such file", done.stderr)
             self.assertEqual(done.stdout, "3\n", done.stdout)
+
+    def test_where_user_namespaces_are_forbidden_it_is_refused_with_the_command_that_allows_them(self):
+        # Not as root, in a user namespace that has no more of them to give.
+        forbid = ("echo 0 > /proc/sys/user/max_user_namespaces || exit 99; "
+                  'exec setpriv --inh-caps=-all --ambient-caps=-all -- "$0" "$@"')
+        inside = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--keep-caps", "sh", "-c", forbid]
+
+        def berth(*words):
+            return subprocess.run([*inside, BERTH, *words], capture_output=True, text=True, timeout=60,
+                                  check=False, cwd="/", env=clean_environment(HOME="/nonexistent"))
+        refused = berth("sandbox", "run", "--", "true")
+        if refused.returncode in (1, 99) and "sandbox" not in refused.stderr:
+            self.skipTest(f"no user namespace can be made here: {refused.stderr}")
+        self.assertEqual(refused.returncode, 125, refused.stderr)
+        self.assertIn("sandbox_unavailable", refused.stderr)
+        self.assertIn("user.max_user_namespaces", refused.stderr)
+        with tempfile.TemporaryDirectory() as home:
+            found = json.loads(berth("--json", "--home", home, "doctor").stdout)
+        namespaces = next(one for one in found if one["check"] == "user namespaces")
+        self.assertEqual((namespaces["verdict"], namespaces["remedy"]),
+                         ("warn", "sysctl -w user.max_user_namespaces=15000"))
+
+    def test_folders_of_the_machine_are_seen_only_as_they_are_given(self):
+        for user in self.each_user():
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder).chmod(0o755)
+                if user:
+                    os.chown(folder, user, user)
+                (Path(folder) / "given").write_text("given\n")
+                done = self.sandbox("--bind", f"{folder}:/data", "--bind", f"{folder}:/kept:ro", "--", "sh", "-c",
+                                    "cat /data/given; echo new > /data/made; echo no > /kept/made2", user=user)
+                self.assertEqual(done.stdout, "given\n", done.stderr)
+                self.assertIn("Read-only file system", done.stderr)
+                self.assertEqual(sorted(os.listdir(folder)), ["given", "made"])
+            wrong = self.sandbox("--bind", "relative", "--", "true", user=user)
+            self.assertEqual(wrong.returncode, 2, wrong.stderr)
+
+    def test_it_reaches_what_it_is_allowed_and_nothing_else(self):
+        class Here(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Length", "3")
+                self.end_headers()
+                self.wfile.write(b"yes")
+
+            def log_message(self, *words):
+                pass
+
+        here = http.server.HTTPServer(("127.0.0.1", 0), Here)
+        threading.Thread(target=here.serve_forever, daemon=True).start()
+        self.addCleanup(here.server_close)
+        self.addCleanup(here.shutdown)
+        port = here.server_address[1]
+        ask = ["--", "python3", "-c", "import urllib.request as u\n"
+               f"try: print(u.urlopen(u.Request('http://127.0.0.1:{port}/'), timeout=10).read())\n"
+               "except OSError as error: print(type(error).__name__, error)"]
+        # The proxy is told so in as many words: python would not ask it for a loopback.
+        by_proxy = ["--env", "no_proxy=", "--env", "NO_PROXY="]
+        for user in self.each_user():
+            for flags, wanted in [([], "URLError"), (["--allow", "example.org"], "HTTPError"),
+                                  (["--allow", f"127.0.0.1/32:{port}"], "b'yes'"),
+                                  (["--allow", f"127.0.0.1/32:{port}", "--deny", "127.0.0.1"], "HTTPError")]:
+                done = self.sandbox(*flags, *by_proxy, *ask, user=user)
+                self.assertTrue(done.stdout.startswith(wanted), f"{flags}: {done.stdout} {done.stderr}")
 
     def test_an_interrupt_ends_the_command(self):
         for user in self.each_user():

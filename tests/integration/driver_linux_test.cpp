@@ -8,6 +8,8 @@
 #include "providers/linux/linux.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -156,6 +158,40 @@ TEST_P(LinuxSandbox, ACommandSeesNeitherOurProcessesNorOurFolders) {
   const std::string folder = said_by(lease(), "ls -d " + linux_place().root() + " 2>&1; id -u");
   EXPECT_TRUE(folder.contains("No such file")) << folder;
   EXPECT_FALSE(folder.ends_with("\n0\n")) << folder;
+}
+
+TEST_P(LinuxSandbox, APortOfItsLoopbackIsReachedOverEitherProtocol) {
+  const Result<Fd> nobody = await(driver().dial(lease(), 8090));
+  ASSERT_FALSE(nobody);
+  EXPECT_EQ(nobody.error().code, Errc::port_unreachable);
+  EXPECT_FALSE(nobody.error().remedy.empty());
+  for (const auto& [family, address] :
+       {std::pair{"AF_INET", "127.0.0.1"}, std::pair{"AF_INET6", "::1"}}) {
+    const Command listening =
+        command({"python3", "-c",
+                 std::string{"import socket\ns = socket.create_server(('"} + address +
+                     "', 8090), family=socket." + family +
+                     ")\nwhile True: s.accept()[0].sendall(b'" + family + "')"});
+    ASSERT_TRUE(await(driver().start(lease(), listening)));
+    Result<Fd> reached = fail(Errc::port_unreachable, "not tried");
+    for (int i = 0; i < 5000 && !reached; ++i) reached = await(driver().dial(lease(), 8090));
+    ASSERT_TRUE(reached) << reached.error().message;
+    pollfd wanted{reached->get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&wanted, 1, 20'000), 1);
+    std::string got(16, '\0');
+    got.resize(static_cast<std::size_t>(
+        std::max<ssize_t>(::recv(reached->get(), got.data(), got.size(), 0), 0)));
+    EXPECT_EQ(got, family);
+    EXPECT_TRUE(await(driver().cancel(lease(), listening.exec_id, 0)));
+  }
+}
+
+TEST_P(LinuxSandbox, WithTheNetworkOfThisMachineNoPortIsReached) {
+  const LeaseFacts shared = acquired(request_with({{"network", "host"}}));
+  const Result<Fd> refused = await(driver().dial(shared, 22));
+  EXPECT_TRUE(await(driver().destroy(shared)));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::execution_unsupported);
 }
 
 TEST_P(LinuxSandbox, AConfigThatAsksForMoreThanIsPossibleIsRefusedAndLeavesNothing) {
