@@ -393,6 +393,8 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
                                              {"lease", "release"},
                                              {"lease", "destroy"},
                                              {"lease", "force-resolve"},
+                                             {"cp"},
+                                             {"ls"},
                                              {"secret", "list"},
                                              {"secret", "get"},
                                              {"secret", "create"},

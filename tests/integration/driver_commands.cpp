@@ -2,7 +2,10 @@
 
 #include "base/files.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -33,6 +36,24 @@ TEST_P(CommandContract, ACommandsStreamsAndExitCodeComeBack) {
   EXPECT_EQ(ended.left_behind, 0);
   EXPECT_LE(ended.started_at, ended.ended_at);
   EXPECT_EQ(ended.usage.at("stdoutBytes").to_number<int>(), 8);
+}
+
+TEST_P(CommandContract, ItsFilesAreThoseThatItsCommandsMakeOrAreRefused) {
+  Collected output;
+  run(shell("echo seen > made"), output);
+  const Result<execution::FileRoot> files = await(driver().files(lease()));
+  if (!files) {
+    EXPECT_EQ(files.error().code, Errc::execution_unsupported) << files.error().message;
+    EXPECT_NE(files.error().remedy, "");
+    return;
+  }
+  const std::string folder = files->workdir ? files->workdir->substr(1) + "/" : "";
+  struct stat made{};
+  ASSERT_EQ(::fstatat(files->folder.get(), (folder + "made").c_str(), &made, AT_SYMLINK_NOFOLLOW),
+            0);
+  EXPECT_EQ(made.st_size, 5);
+  EXPECT_EQ(made.st_uid, files->user ? files->user->uid : ::geteuid());
+  EXPECT_EQ(made.st_gid, files->user ? files->user->gid : ::getegid());
 }
 
 TEST_P(CommandContract, TheOrderWithinAStreamIsThatOfTheCommand) {

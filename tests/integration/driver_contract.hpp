@@ -109,7 +109,7 @@ class DriverContract : public testing::TestWithParam<PlaceMaker> {
   Result<T> finish(const std::shared_ptr<Pending<T>>& pending) {
     EXPECT_TRUE(run_until([&] { return pending->result.has_value(); })) << "no answer in time";
     if (pending->thrown) std::rethrow_exception(pending->thrown);
-    return pending->result.value_or(fail(Errc::timed_out, "no answer in time"));
+    return std::move(pending->result).value_or(fail(Errc::timed_out, "no answer in time"));
   }
   template <class T>
   Result<T> await(Task<T> task) {
