@@ -84,8 +84,7 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
   // Before its lease: of two servers that take the same run, the later one is told here by the
   // store, and does its work again with what the other has left.
   BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
-  BERTH_TRY(LeaseWork::Row lease,
-            leases.intend(session, lease_id, *environment, &run.value, {}));
+  BERTH_TRY(LeaseWork::Row lease, leases.intend(session, lease_id, *environment, &run.value, {}));
   BERTH_DO(note(session, run.value, {.message = "The run leaves the queue"}, now));
   return ClaimedRun{std::move(run), std::move(lease)};
 }

@@ -148,8 +148,8 @@ Result<> RequestReader::limit_body(std::size_t bytes_max) {
   return {};
 }
 
-void RequestReader::on_request_impl(beast::http::verb verb, Text method, Text target,
-                                    int version, Errors& /*error*/) {
+void RequestReader::on_request_impl(beast::http::verb verb, Text method, Text target, int version,
+                                    Errors& /*error*/) {
   head_.version = version == 11 ? Head::Version::http_1_1 : Head::Version::http_1_0;
   head_.method_text = view(method);
   head_.target = view(target);

@@ -101,8 +101,6 @@ TEST_P(Choice, AnEnvironmentThatCannotTakeTheRunIsRefused) {
   const core::Environment fake =
       put_environment(DriverKind::sandbox, "fake", {{"provider", "fake"}});
   EXPECT_FAILS(try_start(in(fake.id)), Errc::unsupported_adapter_environment);
-  const core::Environment plugin = put_environment(DriverKind::plugin, "plugin", {});
-  EXPECT_FAILS(try_start(in(plugin.id)), Errc::unsupported_adapter_environment);
 
   const auto other = await(server()->companies.create(admin(), {"Other", std::nullopt}));
   const auto foreign =

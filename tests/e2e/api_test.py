@@ -248,14 +248,14 @@ class Idempotency(BerthTest):
                 self.assertEqual(len({answer.json["id"] for answer in answers}), 1)
                 self.assertEqual(len(server.get(path).json), 1)
 
-    # They look at something and change nothing, so that each asks anew.
+    # They look at something, or sign in, and change nothing that is kept: each asks anew.
     LOOKS = {"/api/environments/{environment}/probe", "/api/agents/me/secrets/{key}/value",
-             "/api/companies/{company}/environments/probe-config"}
+             "/api/companies/{company}/environments/probe-config", "/api/session"}
 
-    # Those that need a sandbox are in templates_test.py.
     # Repeating one is safe by itself: its state says what has been done.
     OF_A_PLUGIN = {"/api/plugins/install", *(f"/api/plugins/{{plugin}}/{verb}" for verb in
                                            ("enable", "disable", "upgrade", "config", "config/test"))}
+    # Those that need a sandbox are in templates_test.py.
     OF_A_SANDBOX = {f"/api/environment-leases/{{lease}}/{verb}"
                     for verb in ("capture", "rollback", "fork", "freeze", "thaw")}
     OF_A_SANDBOX |= {"/api/environments/{environment}/custom-image-setup-sessions",
