@@ -20,6 +20,10 @@ STEPS_OF_A_RUN = [
 STEPS_ON_POSTGRES = ["acquire.acted", "execute.acted", "execute.ended", "release.acted"]
 
 
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[1])
+
+
 class Recovery(BerthTest):
     def script(self, pause="0.2"):
         """Says something at both ends, and leaves one line per execution in a file."""
@@ -112,8 +116,10 @@ class Recovery(BerthTest):
         server = self.serve()
         run = runs.start(server, *self.script(pause="60"))
         runs.wait_until(server, run, {"running"})
-        # The first is the keeper; what it forked to watch the command has its name.
-        os.kill(min(self.keepers())[0], signal.SIGKILL)
+        # What the keeper forked to watch the command has its name.
+        folder = next((self.home / "leases").iterdir())
+        keepers = {pid for pid, _ in runs.processes_with(f"berth-keeper hold {folder}")}
+        os.kill(next(pid for pid in keepers if parent_of(pid) not in keepers), signal.SIGKILL)
         ended = runs.wait_for_end(server, run)
         self.assertEqual((ended["status"], ended["errorCode"]), ("interrupted", "process_lost"))
         self.check_left(server, self.home)
