@@ -323,6 +323,7 @@ class SandboxTest(BerthTest):
         self.assertTrue(runs.eventually(lambda: len(list(folder.iterdir())) == 2), list(folder.iterdir()))
         run = runs.start(again, "echo", "here", environmentId=environment)
         self.assertEqual(runs.wait_for_end(again, run)["status"], "succeeded")
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(again)))
         self.assertEqual(again.stop(), 0)
         self.assertTrue(runs.eventually(lambda: not list(folder.iterdir())), list(folder.iterdir()))
 

@@ -65,9 +65,9 @@ void WarmPool::begin_tending() {
 
 bool WarmPool::holds(const std::string& id) const {
   const auto is_it = [&](const Ready& ready) { return ready.sandbox.id == id; };
-  return id == in_hand_ || std::ranges::any_of(shelves_, [&](const Shelf& shelf) {
-           return std::ranges::any_of(shelf.ready, is_it);
-         });
+  if (id == in_hand_ || std::ranges::find(half_made_, id) != half_made_.end()) return true;
+  return std::ranges::any_of(
+      shelves_, [&](const Shelf& shelf) { return std::ranges::any_of(shelf.ready, is_it); });
 }
 
 WarmPool::Shelf* WarmPool::wanting(Moment now) {
@@ -105,12 +105,15 @@ Task<> WarmPool::fill(Shelf& shelf) {
     shelf.ready.push_back({.sandbox = {.id = id, .confined = *std::move(made)}, .made = now});
     co_return Result<>{};
   }
+  // Something of it may be there, also when the making was cut off by stop().
+  half_made_.push_back(id);
   shelf.again_at = now + first_pause * (1 << std::min(shelf.failures++, pause_doublings_max));
   log::warn("pool.fill_failed", {{"sandbox", id}, {"error", made.error().message}});
   co_return Result<>{};
 }
 
 Task<> WarmPool::retire(Moment now) {
+  for (std::string& id : std::exchange(half_made_, {})) co_await remove(std::move(id));
   for (Shelf& shelf : shelves_) {
     if (now - shelf.asked >= forgotten_after) shelf.wish.size = 0;
     while (!shelf.ready.empty() && (shelf.ready.size() > shelf.wish.size ||
@@ -129,7 +132,9 @@ Task<> WarmPool::retire(Moment now) {
 Task<> WarmPool::remove(std::string id) {
   in_hand_ = std::move(id);
   const Result<> removed = co_await maker_.remove_spare(in_hand_);
-  if (!removed) {
+  if (!removed && removed.error().code == Errc::cancelled) {
+    half_made_.push_back(in_hand_);  // stop() comes back to it
+  } else if (!removed) {
     log::warn("pool.remove_failed", {{"sandbox", in_hand_}, {"error", removed.error().message}});
   }
   in_hand_.clear();
@@ -138,6 +143,7 @@ Task<> WarmPool::remove(std::string id) {
 
 Task<> WarmPool::stop() {
   BERTH_CO_DO(co_await tasks_.stop());
+  if (!in_hand_.empty()) half_made_.push_back(std::exchange(in_hand_, {}));
   for (Shelf& shelf : shelves_) shelf.wish.size = 0;
   co_return co_await retire(std::chrono::steady_clock::now());
 }

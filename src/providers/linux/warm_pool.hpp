@@ -12,6 +12,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace berth::providers {
 
@@ -89,7 +90,8 @@ class WarmPool {
   Random& random_;
   const Clock& clock_;
   std::list<Shelf> shelves_;
-  std::string in_hand_;  // the id of the one that is being made or removed
+  std::string in_hand_;                 // the id of the one that is being made or removed
+  std::vector<std::string> half_made_;  // of which something may be there, to be removed
   Moment last_asked_ = {};
   bool is_tended_ = false;
   execution::Bell bell_;
