@@ -29,12 +29,12 @@ class PluginDevelopment(unittest.TestCase):
         self.assertIn(done.returncode, (0, 1), done.stderr)
         return done.returncode, json.loads(done.stdout)
 
-    def assert_conforms(self, path):
-        status, report = self.examined(path)
+    def assert_conforms(self, path, *more, at_least=30):
+        status, report = self.examined(path, *more)
         failed = [check for check in report["checks"] if check["verdict"] == "failed"]
         self.assertEqual(failed, [])
         self.assertEqual((status, report["conforms"], report["score"]), (0, True, 100))
-        self.assertGreater(report["passed"], 30)
+        self.assertGreater(report["passed"], at_least)
 
     @unittest.skipUnless(shutil.which("clang++-19") and shutil.which("cmake"),
                          "there is no clang++-19 or no cmake")
@@ -56,6 +56,17 @@ class PluginDevelopment(unittest.TestCase):
         made = berth("plugin", "new", "acme.js", "--language", "js", cwd=self.folder)
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assert_conforms(self.folder / "acme.js")
+
+    def test_a_provider_on_the_published_sdk_passes_the_kit_in_both_dialects(self):
+        sdk = ROOT / "build" / "compat"
+        installed = subprocess.run([ROOT / "tests" / "compat" / "install", sdk], text=True,
+                                   capture_output=True, timeout=BUILD_LIMIT_S, check=False)
+        if installed.returncode != 0:
+            self.skipTest("the published SDK could not be installed: " + installed.stdout.strip())
+        self.assert_conforms(sdk / "c")
+        # The SDK waits half a minute for a host that is silent: once is enough.
+        for part in ("start", "execute", "crash"):
+            self.assert_conforms(sdk / "a", "--only", part, at_least=3)
 
     def test_a_skeleton_is_not_written_over_what_is_there(self):
         (self.folder / "acme").mkdir()

@@ -16,7 +16,7 @@ export default {
       displayName: "Compat",
       configSchema: { type: "object", properties: { image: { type: "string" } } },
       supportsReusableLeases: true,
-      sandboxCapabilities: { incrementalSessionOutput: true, duplexCommandStream: true },
+      sandboxCapabilities: { incrementalSessionOutput: true },
     },
   ],
 };

@@ -1,19 +1,34 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { appendFileSync, existsSync } from "node:fs";
+import { mkdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { definePlugin, runWorker } from "@paperclipai/plugin-sdk";
 
-const leases = new Map();
 let context;
 let boot;
 
-const folderOf = (params) => leases.get(params.providerLeaseId ?? params.lease?.providerLeaseId);
+// Everything is found again by what a call says: a worker that was killed has forgotten the rest.
+const idOf = (params) => params.providerLeaseId ?? params.lease?.providerLeaseId;
+const folderOf = (params) =>
+  path.join(params.config?.root ?? tmpdir(), `berth-compat-${idOf(params).split("//")[1]}`);
+const groupsOf = (params) => `${folderOf(params)}.groups`;
+
+// A command leads a group of its own, and whatever it started ends with it.
+function end(group) {
+  try {
+    process.kill(-group, "SIGKILL");
+  } catch {
+    // It has ended by itself.
+  }
+}
 
 async function destroy(params) {
-  const folder = folderOf(params);
-  leases.delete(params.providerLeaseId);
-  if (folder) await rm(folder, { recursive: true, force: true });
+  if (!idOf(params)) return;
+  const groups = await readFile(groupsOf(params), "utf8").catch(() => "");
+  groups.split("\n").filter(Boolean).map(Number).forEach(end);
+  await rm(folderOf(params), { recursive: true, force: true });
+  await rm(groupsOf(params), { force: true });
 }
 
 function execute(params) {
@@ -21,8 +36,12 @@ function execute(params) {
     const child = spawn(params.command, params.args ?? [], {
       cwd: params.cwd ?? folderOf(params),
       env: { PATH: "/usr/local/bin:/usr/bin:/bin", ...params.env },
-      timeout: params.timeoutMs,
+      detached: true,
     });
+    if (child.pid) appendFileSync(groupsOf(params), `${child.pid}\n`);
+    let timedOut = false;
+    const limit = params.timeoutMs
+      ? setTimeout(() => { timedOut = true; end(child.pid); }, params.timeoutMs) : undefined;
     const out = { stdout: "", stderr: "" };
     for (const stream of ["stdout", "stderr"]) {
       child[stream].setEncoding("utf8");
@@ -31,9 +50,11 @@ function execute(params) {
         context.execution?.log(stream, chunk);
       });
     }
-    child.on("error", reject);
-    child.on("close", (exitCode, signal) =>
-      resolve({ exitCode, signal, timedOut: child.killed, ...out }));
+    child.on("error", (error) => { clearTimeout(limit); reject(error); });
+    child.on("close", (exitCode, signal) => {
+      clearTimeout(limit);
+      resolve({ exitCode: timedOut ? null : exitCode, signal, timedOut, ...out });
+    });
     child.stdin.on("error", () => {});
     child.stdin.end(params.stdin ?? "");
   });
@@ -66,12 +87,13 @@ const plugin = definePlugin({
        normalizedConfig: { image: "default", ...config } }),
   onEnvironmentProbe: async () => ({ ok: true, summary: "Compat is ready." }),
   async onEnvironmentAcquireLease(params) {
-    const id = `compat://${params.runId}`;
-    leases.set(id, await mkdtemp(path.join(params.config.root ?? tmpdir(), "berth-compat-")));
-    return { providerLeaseId: id, metadata: { remoteCwd: leases.get(id), separator: "\u2028" } };
+    const lease = { ...params, providerLeaseId: `compat://${params.runId}` };
+    await mkdir(folderOf(lease), { recursive: true, mode: 0o700 });
+    return { providerLeaseId: lease.providerLeaseId,
+             metadata: { remoteCwd: folderOf(lease), separator: "\u2028" } };
   },
   onEnvironmentResumeLease: async (params) =>
-    ({ providerLeaseId: folderOf(params) ? params.providerLeaseId : null }),
+    ({ providerLeaseId: existsSync(folderOf(params)) ? params.providerLeaseId : null }),
   onEnvironmentReleaseLease: destroy,
   onEnvironmentDestroyLease: destroy,
   onEnvironmentRealizeWorkspace: async (params) => ({ cwd: folderOf(params) }),
