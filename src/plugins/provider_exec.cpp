@@ -28,6 +28,8 @@ constexpr std::chrono::milliseconds margin = 30s;
 constexpr std::chrono::milliseconds longest_command = 24h;  // of one for which nobody set a time
 constexpr std::chrono::milliseconds small_command = 60s;
 constexpr std::chrono::milliseconds kill_wait = 5s;
+// Within what a worker takes in one line, also when every byte of it is escaped.
+constexpr std::size_t input_bytes_max = std::size_t{2} << 20;
 // Every process of a command has it in its environment, so that a signal finds them all.
 constexpr std::string_view mark_variable = "BERTH_EXEC_MARK";
 
@@ -60,6 +62,15 @@ std::uint64_t hash_on(std::uint64_t hash, std::string_view bytes) {
   return hash;
 }
 
+Result<> give_input(bj::object& params, std::string_view bytes) {
+  if (!is_utf8(bytes)) {
+    return fail(Errc::execution_unsupported,
+                "standard input that is no UTF-8 text cannot be given to a command of a plugin");
+  }
+  params["stdin"] = bj::string(bytes);
+  return {};
+}
+
 Result<bj::object> parameters_of(const Command& command, const std::string& mark) {
   bj::object env{{mark_variable, mark}};
   for (const auto& [name, value] : command.environment) {
@@ -78,12 +89,7 @@ Result<bj::object> parameters_of(const Command& command, const std::string& mark
   if (!command.cwd.empty()) params["cwd"] = as_utf8(command.cwd);
   if (command.timeout_ms) params["timeoutMs"] = *command.timeout_ms;
   if (const auto* bytes = std::get_if<execution::StdinBytes>(&command.input)) {
-    if (!is_utf8(bytes->bytes.reveal())) {
-      return fail(Errc::execution_unsupported,
-                  "standard input that is no UTF-8 text cannot be "
-                  "given to a command of a plugin");
-    }
-    params["stdin"] = bj::string(bytes->bytes.reveal());
+    BERTH_DO(give_input(params, bytes->bytes.reveal()));
   }
   return params;
 }
@@ -127,6 +133,27 @@ class RemoteProvider::Running final : public LiveOutput {
   bool cancelled = false;
   const std::string mark;
 
+  // The protocol takes the whole input with the call, so a command whose input is still to come
+  // begins when that has ended.
+  void await_input() { input_.emplace(); }
+  bool awaits_input() const { return input_ && !input_ended_; }
+  Result<> take_input(std::string_view bytes) {
+    if (!awaits_input()) return fail(Errc::conflict, "the command's input has ended");
+    if (input_->size() + bytes.size() > input_bytes_max) {
+      return fail(Errc::execution_unsupported,
+                  "a command in a plugin's sandbox takes no more than " +
+                      std::to_string(input_bytes_max) + " bytes of input",
+                  "put them into a file of its workspace");
+    }
+    *input_ += bytes;
+    return {};
+  }
+  void end_input() {
+    input_ended_ = true;
+    waiters_.ring();
+  }
+  const std::optional<std::string>& input() const { return input_; }
+
  private:
   struct Streamed {
     std::size_t size = 0;
@@ -146,6 +173,8 @@ class RemoteProvider::Running final : public LiveOutput {
   std::uint64_t version_ = 0;  // grows with each piece
   bool finished_ = false;
   std::optional<Error> failure_;
+  std::optional<std::string> input_;  // what came so far, of one that is fed
+  bool input_ended_ = false;
   Waiters waiters_;
 };
 
@@ -192,10 +221,9 @@ Task<Workspace> RemoteProvider::realize(const LeaseFacts& lease,
 }
 
 Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& command) {
-  if (command.terminal || std::holds_alternative<execution::StdinPipe>(command.input)) {
-    co_return fail(Errc::execution_unsupported,
-                   "a command in a plugin's sandbox has neither a terminal nor live input",
-                   "give its input with the command");
+  if (command.terminal) {
+    co_return fail(Errc::execution_unsupported, "a command in a plugin's sandbox has no terminal",
+                   "run it without one");
   }
   BERTH_CO_TRY(const std::string folder, folder_of(lease, command.exec_id));
   if (const Result<ExecSpool> known = ExecSpool::open(folder)) {
@@ -219,6 +247,7 @@ Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& comm
   if (!spool) co_return Started{.started_at = now};  // somebody else has just started it
   const auto running =
       std::make_shared<Running>(host_.executor(), host_.clock(), *std::move(spool), mark);
+  if (std::holds_alternative<execution::StdinPipe>(command.input)) running->await_input();
   running_[folder] = running;
   call.output = running.get();
   tasks_.start("plugin.exec", execute(running, place.plugin, std::move(call)));
@@ -227,11 +256,29 @@ Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& comm
 
 Task<> RemoteProvider::execute(std::shared_ptr<Running> running, std::shared_ptr<Supervisor> plugin,
                                PluginCall call) {
-  const CallResult result = co_await plugin->call(std::move(call));
-  std::erase_if(running_, [&](const auto& entry) { return entry.second == running; });
   const auto end_as = [&](Outcome outcome) {
     running->finish({.ended = {.outcome = running->cancelled ? Outcome::stopped : outcome}});
   };
+  const auto forget_it = [&] {
+    std::erase_if(running_, [&](const auto& entry) { return entry.second == running; });
+  };
+  if (running->awaits_input()) {
+    const auto may_begin = [&] { return !running->awaits_input() || running->finished(); };
+    BERTH_CO_DO(co_await running->waiters().wait_for(
+        may_begin, std::chrono::steady_clock::now() + call.deadline));
+    if (running->awaits_input()) end_as(Outcome::timed_out);
+  }
+  if (running->input() && !running->finished()) {
+    if (const Result<> given = give_input(call.params, *running->input()); !given) {
+      running->finish({.failure = given.error()});
+    }
+  }
+  if (running->finished()) {
+    forget_it();
+    co_return Result<>{};
+  }
+  const CallResult result = co_await plugin->call(std::move(call));
+  forget_it();
   if (!result) {
     running->note(result.error().message);
     switch (result.error().cause) {
@@ -289,10 +336,25 @@ Task<Ended> RemoteProvider::follow(const LeaseFacts& lease, const std::string& e
   co_return end->ended;
 }
 
-Task<> RemoteProvider::send(const LeaseFacts& /*lease*/, const std::string& exec_id,
-                            execution::Input /*input*/) {
+Task<> RemoteProvider::send(const LeaseFacts& lease, const std::string& exec_id,
+                            execution::Input input) {
+  BERTH_CO_TRY(const std::string folder, folder_of(lease, exec_id));
+  const auto found = running_.find(folder);
+  if (found == running_.end()) {
+    co_return fail(Errc::exec_not_found, "exec " + exec_id + ": does not run");
+  }
+  if (const auto* bytes = std::get_if<std::string>(&input)) {
+    co_return found->second->take_input(*bytes);
+  }
+  if (std::holds_alternative<execution::EndOfInput>(input)) {
+    found->second->end_input();
+    co_return Result<>{};
+  }
   co_return fail(Errc::execution_unsupported,
-                 "exec " + exec_id + ": a command in a plugin's sandbox takes no live input");
+                 "exec " + exec_id +
+                     ": a command in a plugin's sandbox has no terminal and takes "
+                     "no signal",
+                 "cancel the run");
 }
 
 Task<> RemoteProvider::renew(const LeaseFacts& /*lease*/, std::int64_t /*deadline_ms*/) {
@@ -306,6 +368,10 @@ Task<> RemoteProvider::cancel(const LeaseFacts& lease, const std::string& exec_i
   if (found == running_.end()) co_return Result<>{};
   const std::shared_ptr<Running> running = found->second;
   running->cancelled = true;
+  if (running->awaits_input()) {  // nothing runs yet
+    running->finish({.ended = {.outcome = Outcome::stopped}});
+    co_return Result<>{};
+  }
   const Result<Place> place = co_await place_of(lease);
   const auto over = [&] { return running->finished(); };
   const auto from_now = [](std::chrono::milliseconds time) {

@@ -424,4 +424,8 @@ class Fake(BerthTest):
         ended = wait_for_end(server, run)
         self.assertEqual((ended["status"], ended["exitCode"]), ("failed", 4), ended)
         self.assertEqual(output(server, run, "stderr"), "err\n")
+        # The input of the client is passed on whole, when it has ended.
+        piped = self.run_berth("run", "-e", "fake", "--", "cat", stdin="one\ntwo\n",
+                               BERTH_URL=f"http://127.0.0.1:{server.port}")
+        self.assertEqual((piped.returncode, piped.stdout), (0, "one\ntwo\n"), piped.stderr)
         self.assertTrue(eventually(lambda: not unfinished_leases(server)))
