@@ -410,6 +410,18 @@ class Faults(PluginTest):
 
 
 @unittest.skipUnless((FAKE / "manifest.json").exists(), f"{FAKE} is not built")
+class Absent(BerthTest):
+    def test_what_names_a_plugin_that_is_not_there_is_refused(self):
+        server = self.serve()
+        path = f"/api/companies/{server.company()}/environments"
+        for config in ({"driver": "plugin", "config": {"pluginKey": "acme.none", "driverKey": "none",
+                                                       "driverConfig": {}}},
+                       {"driver": "sandbox", "config": {"provider": "acme-none"}}):
+            answer = server.post(path, {"name": "absent", **config})
+            self.assertEqual((answer.status // 100, answer.json["code"]), (4, "provider_unavailable"), answer.text)
+        self.assertNotIn("absent", [row["name"] for row in server.get(path).json])
+
+
 class Fake(BerthTest):
     def test_a_run_works_in_a_sandbox_of_the_fake_plugin(self):
         server = self.serve()
