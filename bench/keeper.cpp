@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   if (argc != 3) give_up("usage: keeper PROGRAM FOLDER");
   const std::string program = argv[1];
   const std::string folder = argv[2];
-  must(make_directories(folder, 0700));
+  must(keeper::make_state_root(folder));
   const std::string held_folder = folder + "/held";
   Held held = start(program, held_folder);
   must(held.client.renew(10min));

@@ -416,7 +416,7 @@ int main(int argc, char** argv) {
   if (argc != 6) give_up("usage: sandbox MODE KEEPER FOLDER NUMBER NUMBER");
   const std::string mode = argv[1];
   const std::string folder = argv[3];
-  must(make_directories(folder, 0700));
+  must(keeper::make_state_root(folder));
   Sandboxes sandboxes{argv[2], folder};
   const int first = std::atoi(argv[4]);
   const int second = std::atoi(argv[5]);

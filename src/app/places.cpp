@@ -7,6 +7,7 @@
 #include "drivers/plugin.hpp"
 #include "drivers/sandbox.hpp"
 #include "drivers/ssh/ssh.hpp"
+#include "keeper/state_folder.hpp"
 #include "providers/fake.hpp"
 
 namespace berth::app {
@@ -15,9 +16,9 @@ Result<std::unique_ptr<Places>> Places::open(asio::io_context& loop, const Clock
                                              Random& random, const Home& home,
                                              const cli::Settings& settings, PluginParts& plugins) {
   BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
-  BERTH_DO(make_directories(home.leases_folder(), 0700));
+  BERTH_DO(keeper::make_state_root(home.leases_folder()));
   BERTH_DO(make_directories(home.ssh_folder(), 0700));
-  BERTH_DO(make_directories(home.sandboxes_folder(), 0700));
+  BERTH_DO(keeper::make_state_root(home.sandboxes_folder()));
   const asio::any_io_executor executor = loop.get_executor();
   std::unique_ptr<Places> out{new Places{loop, clock}};
   out->providers_.add(std::make_unique<providers::Fake>(random, clock));

@@ -371,7 +371,7 @@ Task<> Keepers::kill(KeptFolder folder, KeeperLink& link) {
 
 Task<std::vector<std::string>> Keepers::held() {
   co_return co_await offload(pool_, [root = options_.state_root]() -> Result<Names> {
-    BERTH_DO(make_directories(root, 0700));
+    BERTH_DO(keeper::make_state_root(root));
     return names_in(root);
   });
 }

@@ -5,6 +5,8 @@
 #include "keeper/text_record.hpp"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,6 +88,18 @@ Result<Card> card_of(pid_t pid) {
               .boot_id = std::move(boot),
               .version = {},
               .created_us = wall_clock_us()};
+}
+
+Result<> make_state_root(const std::string& root) {
+  BERTH_DO(make_directories(root, 0700));
+  const Fd folder{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  int flags = 0;
+  // Only some file systems know this, and the others need it not.
+  if (folder && ::ioctl(folder.get(), FS_IOC_GETFLAGS, &flags) == 0) {
+    flags |= FS_TOPDIR_FL;
+    ::ioctl(folder.get(), FS_IOC_SETFLAGS, &flags);
+  }
+  return {};
 }
 
 Result<FoundKeeper> look_at_keeper(const std::string& folder) {

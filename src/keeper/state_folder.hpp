@@ -74,6 +74,10 @@ struct FoundKeeper {
   std::vector<std::string> execs = {};  // whose output is there
 };
 
+// The folder that state folders are in. Each gets a place of its own on the disk: ext4 makes files
+// slowly, a millisecond each, next to those that were deleted in the last minute.
+Result<> make_state_root(const std::string& root);
+
 Result<FoundKeeper> look_at_keeper(const std::string& folder);
 // Every folder below the root that has ever been a keeper's.
 Result<std::vector<FoundKeeper>> find_keepers(const std::string& root);
