@@ -15,10 +15,12 @@ LOG_TAIL_LINES = 60
 class Tally:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.unsteady = 0  # of those that passed
 
     def line(self):
         counts = f"{self.passed} passed, {self.failed} failed"
-        return counts + (f", {self.skipped} skipped" if self.skipped else "")
+        more = {"skipped": self.skipped, "unsteady": self.unsteady}
+        return counts + "".join(f", {count} {what}" for what, count in more.items() if count)
 
 
 def say(text):
