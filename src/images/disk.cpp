@@ -37,8 +37,9 @@ std::unexpected<Error> disk_failure(std::string_view action, std::string_view ob
 int open_beneath(int root, const std::string& path, int flags, Links links) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
-                (links == Links::none ? static_cast<std::uint64_t>(RESOLVE_NO_SYMLINKS) : 0);
+  how.resolve = RESOLVE_NO_MAGICLINKS;
+  how.resolve |= links == Links::as_inside ? RESOLVE_IN_ROOT : RESOLVE_BENEATH;
+  if (links == Links::none) how.resolve |= RESOLVE_NO_SYMLINKS;
   const char* at = path.empty() ? "." : path.c_str();
   return static_cast<int>(::syscall(SYS_openat2, root, at, &how, sizeof how));
 }

@@ -17,8 +17,12 @@ namespace berth::images {
 std::unexpected<Error> disk_failure(std::string_view action, std::string_view object,
                                     int error_number);
 
-// Which links may lie on the way. None leads out of the root in either case.
-enum class Links { none, beneath };
+// Which links may lie on the way. None leads out of the root in any case.
+enum class Links {
+  none,
+  beneath,
+  as_inside,  // those that begin with a slash too: it stands for the root
+};
 // openat2 below a folder. -1 and errno: ELOOP for a link that may not be followed, EXDEV for a way
 // out.
 int open_beneath(int root, const std::string& path, int flags, Links links = Links::none);

@@ -158,7 +158,7 @@ TEST_P(SandboxLife, GivesItsRootAndWhatWasWrittenToIt) {
 
 TEST_P(SandboxLife, WhatWasWrittenHasTheIdsOfTheSandboxAlsoOutside) {
   if (!is_by_root()) GTEST_SKIP() << "an ordinary user has one id";
-  CONFINE({.directories = {"/made"}, .identity = keeper::sandbox::Identity::root});
+  CONFINE({.directories = {"/made"}, .user = {.uid = 0, .gid = 0}});
   said("touch /made/file; chown 7:8 /made/file");
   const auto upper = client().root(keeper::Part::upper);
   ASSERT_TRUE(upper) << upper.error().message;

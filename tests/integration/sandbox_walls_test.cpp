@@ -15,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using keeper::sandbox::Access;
 using keeper::sandbox::Base;
-using keeper::sandbox::Identity;
 using keeper::sandbox::Plan;
 
 class SandboxWalls : public SandboxTest {};
@@ -37,11 +36,34 @@ TEST_P(SandboxWalls, TheUserIsAnOrdinaryOneWithoutCapabilities) {
 }
 
 TEST_P(SandboxWalls, RootInsideOwnsItsFilesButNoneOfTheHosts) {
-  CONFINE({.identity = Identity::root});
+  CONFINE({.user = {.uid = 0, .gid = 0}});
   EXPECT_EQ(said("id -u; touch /etc/mine && stat -c %u /etc/mine"), "0\n0\n");
   EXPECT_NE(ask("touch /usr/mine").code, 0);
   EXPECT_NE(ask("mount -t tmpfs none /tmp").code, 0);
   EXPECT_NE(ask("echo x > /proc/sys/kernel/hostname").code, 0);
+}
+
+TEST_P(SandboxWalls, TheUserIsWhoThePlanSaysAndOwnsWhatIsMadeForIt) {
+  CONFINE({.directories = {"/made"}, .user = {.uid = 33, .gid = 7}});
+  EXPECT_EQ(said("id -u; id -g; id -G"), "33\n7\n7\n");
+  EXPECT_EQ(said("touch /made/file && stat -c %u:%g /made /made/file"), "33:7\n33:7\n");
+  EXPECT_EQ(said("grep -c 'Cap.*:.0000000000000000' /proc/self/status"), "5\n");
+}
+
+TEST_P(SandboxWalls, TheUserIsInItsOtherGroupsOrTheIsolationSaysThatItIsNot) {
+  CONFINE({.user = {.uid = 33, .gid = 7, .groups = {4, 9}}});
+  const auto names_groups = [](const keeper::Missing& missing) {
+    return missing.feature == "other-groups" && !missing.remedy.empty();
+  };
+  EXPECT_EQ(std::ranges::any_of(confined().missing, names_groups), !is_by_root());
+  EXPECT_EQ(said("id -G"), is_by_root() ? "7 4 9\n" : "7\n");
+}
+
+TEST_P(SandboxWalls, AGroupOfItsOwnWritesToABoundFolder) {
+  const std::string folder = folder_for_keeper("shared");
+  CONFINE({.binds = {{.source = folder, .target = "/shared", .access = Access::writable}},
+           .user = {.uid = 33, .gid = 7}});
+  EXPECT_EQ(said("touch /shared/file && stat -c %u:%g /shared/file"), "33:7\n");
 }
 
 TEST_P(SandboxWalls, NothingOfTheHostIsInSight) {

@@ -89,7 +89,7 @@ HostileProgram::HostileProgram() {
 
 keeper::sandbox::Plan plan_of(const Place& place, const std::string& hostile) {
   keeper::sandbox::Plan plan;
-  plan.identity = place.identity;
+  if (place.identity == keeper::sandbox::Identity::root) plan.user = {.uid = 0, .gid = 0};
   plan.binds = {{.source = hostile, .target = hostile_inside}};
   plan.upper_bytes = disk_bytes_max;
   plan.upper_inodes = inodes_max;

@@ -49,13 +49,13 @@ std::uint32_t own_range() {
 // In the sandbox, whoever owns a bound directory on the disk is the sandbox's user. Ends before a
 // source that is not there, which pid 1 then says.
 Result<std::vector<UserNamespace>> maps_for_binds(const Plan& plan, std::uint32_t first_id) {
-  const uid_t user = first_id + (plan.identity == Identity::user ? user_id : 0);
   std::vector<UserNamespace> maps;
   for (const Bind& bind : plan.binds) {
     struct stat source{};
     if (::stat(bind.source.c_str(), &source) != 0) break;
-    BERTH_TRY(UserNamespace map,
-              UserNamespace::make({.inside = source.st_uid, .outside = user, .count = 1}));
+    const IdMap users{.inside = source.st_uid, .outside = first_id + plan.user.uid};
+    const IdMap groups{.inside = source.st_uid, .outside = first_id + plan.user.gid};
+    BERTH_TRY(UserNamespace map, UserNamespace::make(users, groups));
     maps.push_back(std::move(map));
   }
   return maps;
@@ -149,7 +149,8 @@ Result<> Cell::start(const Surroundings& surroundings) {
   const bool is_root = ::geteuid() == 0;
   if (is_root) {
     first_id_ = kind_.first_id != 0 ? kind_.first_id : own_range();
-    auto ids = UserNamespace::make({.inside = 0, .outside = first_id_, .count = plan_limits::ids});
+    const IdMap range{.inside = 0, .outside = first_id_, .count = plan_limits::ids};
+    auto ids = UserNamespace::make(range, range);
     if (!ids) return without_ids(ids.error());
     ids_ = *std::move(ids);
   }

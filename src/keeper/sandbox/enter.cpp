@@ -44,15 +44,25 @@ int enter_network(const Setup& setup) {
 }
 
 Owners owners_of(const Setup& setup, const Plan& plan) {
-  const uid_t user = plan.identity == Identity::user ? user_id : 0;
-  if (setup.user_namespace < 0) return {.kind = Owners::Kind::single, .root = user, .user = user};
-  return {.kind = Owners::Kind::range, .root = setup.first_id, .user = setup.first_id + user};
+  const User& user = plan.user;
+  if (setup.user_namespace < 0) {
+    return {.kind = Owners::Kind::single,
+            .root = user.uid,
+            .root_group = user.gid,
+            .user = user.uid,
+            .group = user.gid};
+  }
+  return {.kind = Owners::Kind::range,
+          .root = setup.first_id,
+          .root_group = setup.first_id,
+          .user = setup.first_id + user.uid,
+          .group = setup.first_id + user.gid};
 }
 
 int map_ids(const Setup& setup, const Owners& owners) {
   if (setup.user_namespace >= 0) return 0;
   return map_own_id({.inside = owners.user, .outside = setup.maker, .count = 1},
-                    {.inside = owners.user, .outside = setup.maker_group, .count = 1});
+                    {.inside = owners.group, .outside = setup.maker_group, .count = 1});
 }
 
 MountMaps maps_of(const Setup& setup, const Orders& orders) {
@@ -66,10 +76,11 @@ int join_ids(const Setup& setup) {
   return failed(::setns(setup.user_namespace, CLONE_NEWUSER));
 }
 
-int take_identity(Identity identity) {
-  const uid_t id = identity == Identity::root ? 0 : user_id;
-  if (const int error_number = become(id, id); error_number != 0) return error_number;
-  if (const int error_number = drop_capabilities(identity); error_number != 0) {
+int take_identity(User user, const Owners& owners) {
+  // Groups are denied to who maps the one that it has; describe() tells of those that are missing.
+  if (owners.kind == Owners::Kind::single) user.groups.clear();
+  if (const int error_number = become(user); error_number != 0) return error_number;
+  if (const int error_number = drop_capabilities(user.identity()); error_number != 0) {
     return error_number;
   }
   // Both are forgotten by the kernel when ids change, so they are said afterwards.
@@ -104,7 +115,7 @@ int keep_only(int control, Fd upper) {
 // such files, and is trusted with the folders that it is given.
 bool must_not_set_ids(const Plan& plan) {
   const auto is_writable = [](const Bind& bind) { return bind.access == Access::writable; };
-  return plan.identity == Identity::user && std::ranges::any_of(plan.binds, is_writable);
+  return plan.user.identity() == Identity::user && std::ranges::any_of(plan.binds, is_writable);
 }
 
 std::span<const sock_filter> filter_of(const Plan& plan) {
@@ -124,7 +135,7 @@ void note_features(const RootBuilder& root, const Plan& plan, const Owners& owne
   if (owners.kind == Owners::Kind::range) features.add(Feature::uid_range);
   if (root.is_idmapped()) features.add(Feature::idmapped_root);
   if (root.are_binds_idmapped()) features.add(Feature::idmapped_binds);
-  if (plan.identity == Identity::user) features.add(Feature::no_capabilities);
+  if (plan.user.identity() == Identity::user) features.add(Feature::no_capabilities);
 }
 
 }  // namespace
@@ -185,7 +196,7 @@ SetupReport enter(const Setup& setup) {
   Fd upper = root->take_upper();
   root.reset();
   BERTH_STEP(init, keep_only(setup.control, std::move(upper)));
-  BERTH_STEP(identity, take_identity(plan.identity));
+  BERTH_STEP(identity, take_identity(plan.user, owners));
 
   // The walls that need no rights, last: the steps above need calls that they deny.
   const int landlocked = restrict_with_landlock();

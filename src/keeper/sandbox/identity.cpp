@@ -56,11 +56,15 @@ int set_rlimits(const Plan& plan) {
 }
 
 // The C library's own functions would tell its other threads, which a child of clone3 has not.
-int become(uid_t user, gid_t group) {
+int become(const User& user) {
   // Where groups were denied, nobody could have added one.
-  if (::syscall(SYS_setgroups, 0, nullptr) != 0 && errno != EPERM) return errno;
-  if (::syscall(SYS_setresgid, group, group, group) != 0) return errno;
-  return ::syscall(SYS_setresuid, user, user, user) == 0 ? 0 : errno;
+  const bool denied_is_fine = user.groups.empty();
+  if (::syscall(SYS_setgroups, user.groups.size(), user.groups.data()) != 0 &&
+      !(errno == EPERM && denied_is_fine)) {
+    return errno;
+  }
+  if (::syscall(SYS_setresgid, user.gid, user.gid, user.gid) != 0) return errno;
+  return ::syscall(SYS_setresuid, user.uid, user.uid, user.uid) == 0 ? 0 : errno;
 }
 
 int drop_capabilities(Identity identity) {

@@ -13,7 +13,7 @@ namespace berth::keeper::sandbox {
 // Nobody inside may have more of anything than this.
 int set_rlimits(const Plan& plan);
 // Takes the ids, which must be mapped. Where a single id is mapped, it has it already.
-int become(uid_t user, gid_t group);
+int become(const User& user);
 // Drops capabilities from all sets, for ever. `root` keeps those over its own files and processes.
 int drop_capabilities(Identity identity);
 int forbid_new_privileges();

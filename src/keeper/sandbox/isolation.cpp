@@ -60,8 +60,16 @@ Confined describe(const Plan& plan, Features features, const std::vector<Unenfor
                                 .reason = "the plan allows debuggers inside",
                                 .remedy = "drop the weakening"});
   }
-  // Ownership looks strange, but nothing is open.
   const bool is_ranged = features.has(Feature::uid_range);
+  if (!is_ranged && !plan.user.groups.empty()) {
+    confined.missing.push_back(
+        {.feature = "other-groups",
+         .reason = "the keeper is not root, so the user of the sandbox is in one group, and not in "
+                   "the " +
+                   std::to_string(plan.user.groups.size()) + " others that it should be in",
+         .remedy = "run the server as root, or name a user and a group that need no other"});
+  }
+  // Ownership looks strange, but nothing is open.
   if (is_ranged && !features.has(Feature::idmapped_root)) {
     confined.missing.push_back({.feature = std::string{name_of(Feature::idmapped_root)},
                                 .reason = "the filesystem of the root cannot show other owners",

@@ -162,7 +162,7 @@ int RootBuilder::use_tray_as_root(int map) {
   if (const Fd view = view_of_tray(map)) {
     if (const int error_number = attach(view, staging); error_number != 0) return error_number;
     if (::fchdir(view.get()) != 0) return errno;
-  } else if (::chown(".", owners_.root, owners_.root) != 0) {
+  } else if (::chown(".", owners_.root, owners_.root_group) != 0) {
     return errno;
   }
   if (const int error_number = own_files_from_now_on(); error_number != 0) return error_number;
@@ -194,10 +194,10 @@ int RootBuilder::mount_overlay(int map) {
     if (const int error_number = attach(view, "view"); error_number != 0) return error_number;
   }
   if (plan_.base == Base::host) {
-    if (::chown("skeleton", owners_.root, owners_.root) != 0) return errno;
+    if (::chown("skeleton", owners_.root, owners_.root_group) != 0) return errno;
     layers += layers.empty() ? "skeleton" : ":skeleton";
   }
-  if (!view && ::chown("upper", owners_.root, owners_.root) != 0) return errno;
+  if (!view && ::chown("upper", owners_.root, owners_.root_group) != 0) return errno;
   if (const int error_number = own_files_from_now_on(); error_number != 0) return error_number;
   if (plan_.base == Base::host) {
     const Fd skeleton{::open("skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC)};
@@ -254,9 +254,9 @@ int RootBuilder::make_owned(const std::string& path) const {
     return error_number;
   }
   if (::mkdir(path.c_str(), 0755) != 0) return errno == EEXIST ? 0 : errno;
-  if (owners_.user == owners_.root) return 0;
+  if (owners_.user == owners_.root && owners_.group == owners_.root_group) return 0;
   return failed(
-      ::fchownat(AT_FDCWD, path.c_str(), owners_.user, owners_.user, AT_SYMLINK_NOFOLLOW));
+      ::fchownat(AT_FDCWD, path.c_str(), owners_.user, owners_.group, AT_SYMLINK_NOFOLLOW));
 }
 
 int RootBuilder::make_directories(std::uint32_t& item) {

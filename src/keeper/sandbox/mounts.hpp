@@ -24,7 +24,9 @@ struct Owners {
   };
   Kind kind = Kind::single;
   uid_t root = 0;
+  gid_t root_group = 0;
   uid_t user = 0;
+  gid_t group = 0;
 };
 
 // The user namespaces whose maps the mounts of the host are given; -1: as they are.

@@ -49,7 +49,7 @@ NewProcess fork_into(std::uint64_t namespaces, int cgroup_directory) {
   return {.pid = static_cast<pid_t>(pid), .handle = Fd{pid > 0 ? handle : -1}};
 }
 
-Result<UserNamespace> UserNamespace::make(const IdMap& map) {
+Result<UserNamespace> UserNamespace::make(const IdMap& users, const IdMap& groups) {
   UserNamespace made;
   made.maker_ = static_cast<pid_t>(
       ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
@@ -61,8 +61,8 @@ Result<UserNamespace> UserNamespace::make(const IdMap& map) {
     while (true) ::pause();
   }
   const std::string process = "/proc/" + std::to_string(made.maker_);
-  int error_number = write_once(process + "/uid_map", line_of(map));
-  if (error_number == 0) error_number = write_once(process + "/gid_map", line_of(map));
+  int error_number = write_once(process + "/uid_map", line_of(users));
+  if (error_number == 0) error_number = write_once(process + "/gid_map", line_of(groups));
   if (error_number == 0) {
     made.handle_ = Fd{::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC)};
     if (!made.handle_) error_number = errno;

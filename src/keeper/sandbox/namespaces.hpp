@@ -22,8 +22,8 @@ struct IdMap {
 class UserNamespace {
  public:
   UserNamespace() = default;
-  // With this map for users and groups. Needs root.
-  static Result<UserNamespace> make(const IdMap& map);
+  // Needs root.
+  static Result<UserNamespace> make(const IdMap& users, const IdMap& groups);
   ~UserNamespace();
   UserNamespace(UserNamespace&& other) noexcept
       : maker_(std::exchange(other.maker_, 0)), handle_(std::move(other.handle_)) {}

@@ -105,6 +105,17 @@ Result<> check_rlimits(const Plan& plan) {
   return {};
 }
 
+Result<> check_user(const User& user) {
+  const auto is_ours = [](std::uint32_t id) { return id < plan_limits::ids; };
+  if (!is_ours(user.uid) || !is_ours(user.gid) || !std::ranges::all_of(user.groups, is_ours)) {
+    return wrong("its user has an id above 65535", "a sandbox has the ids from 0 to 65535");
+  }
+  if (user.groups.size() > plan_limits::groups) {
+    return wrong("its user is in more than " + std::to_string(plan_limits::groups) + " groups");
+  }
+  return {};
+}
+
 bool is_hostname(std::string_view name) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -124,6 +135,7 @@ Result<> check(const Plan& plan) {
   BERTH_DO(check_root(plan));
   BERTH_DO(check_sizes(plan));
   BERTH_DO(check_rlimits(plan));
+  BERTH_DO(check_user(plan.user));
   if (!is_hostname(plan.hostname)) {
     return wrong(in_quotes(plan.hostname) + " is no host name",
                  "a host name has up to 64 letters, digits, '-' and '.'");

@@ -21,6 +21,7 @@ inline constexpr std::size_t layers = 48;
 inline constexpr std::size_t binds = 64;
 inline constexpr std::size_t directories = 64;
 inline constexpr std::size_t rlimits = 16;
+inline constexpr std::size_t groups = 64;
 inline constexpr std::size_t path_bytes = 4095;
 inline constexpr std::size_t hostname_bytes = 64;
 inline constexpr std::uint32_t ids = 65536;  // in the range of one sandbox
@@ -40,13 +41,27 @@ enum class Base : std::uint8_t {
 
 enum class Access : std::uint8_t { read_only, writable, count_ };
 
-// Who the commands are, inside. Outside they are nobody that exists, or the keeper's own user.
+// What the commands may, inside.
 enum class Identity : std::uint8_t {
-  user,  // 1000, without any capability
-  root,  // 0, with capabilities over the sandbox's own ids only
-  count_,
+  user,  // nothing more than their ids give: no capability
+  root,  // they are 0, with capabilities over the sandbox's own ids only
 };
-inline constexpr std::uint32_t user_id = 1000;
+
+// Who the commands are, in ids that the sandbox knows. Outside they are nobody that exists, or the
+// keeper's own user.
+struct User {
+  std::uint32_t uid = 1000;
+  std::uint32_t gid = 1000;
+  // Besides gid. Where the keeper is not root there are none, and `confined` says so.
+  std::vector<std::uint32_t> groups = {};
+
+  Identity identity() const { return uid == 0 ? Identity::root : Identity::user; }
+  friend bool operator==(const User&, const User&) = default;
+  static constexpr auto fields() {
+    return std::tuple{field("uid", &User::uid), field("gid", &User::gid),
+                      field("groups", &User::groups)};
+  }
+};
 
 // A directory or file of the host, seen in the sandbox.
 struct Bind {
@@ -96,7 +111,7 @@ struct Plan {
   std::uint64_t tmp_bytes = std::uint64_t{256} << 20;  // 0: /tmp is a part of the root
   std::uint64_t shm_bytes = std::uint64_t{64} << 20;
   std::string hostname = "sandbox";
-  Identity identity = Identity::user;
+  User user = {};
   // First of the 65536 ids of the host that are the sandbox's; 0: chosen by the keeper. Without
   // meaning where the keeper is not root.
   std::uint32_t uid_base = 0;
@@ -126,7 +141,7 @@ struct Plan {
                       field("tmp_bytes", &Plan::tmp_bytes),
                       field("shm_bytes", &Plan::shm_bytes),
                       field("hostname", &Plan::hostname),
-                      field("identity", &Plan::identity),
+                      field("user", &Plan::user),
                       field("uid_base", &Plan::uid_base),
                       field("rlimits", &Plan::rlimits),
                       field("limits", &Plan::limits),

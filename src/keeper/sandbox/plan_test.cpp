@@ -16,7 +16,7 @@ Plan full_plan() {
             .binds = {{.source = "/srv/w", .target = "/w", .access = Access::writable}},
             .directories = {"/work"},
             .hostname = "box-1",
-            .identity = Identity::root,
+            .user = {.uid = 33, .gid = 0, .groups = {4, 65535}},
             .uid_base = 65536 * 7,
             .rlimits = {{.resource = 7, .soft = 10, .hard = 20}},
             .limits = {.memory_bytes = 64 << 20, .pids = 20, .cpu_millis = 500, .cpu_weight = 50},
@@ -82,6 +82,10 @@ TEST(Plan, WithOneWrongPartIsRefused) {
       {"host name with a slash", [](Plan& p) { p.hostname = "a/b"; }},
       {"ids of no range", [](Plan& p) { p.uid_base = 1000; }},
       {"ids past the end", [](Plan& p) { p.uid_base = 0xffff0000U; }},
+      {"user that is none", [](Plan& p) { p.user.uid = 65536; }},
+      {"group that is none", [](Plan& p) { p.user.gid = UINT32_MAX; }},
+      {"other group that is none", [](Plan& p) { p.user.groups[1] = 65536; }},
+      {"too many groups", [](Plan& p) { p.user.groups.resize(65, 4); }},
       {"unknown weakening", [](Plan& p) { p.weakenings = 1U << 31; }},
   };
   for (const auto& [name, spoil] : spoilers) {
@@ -91,6 +95,12 @@ TEST(Plan, WithOneWrongPartIsRefused) {
     ASSERT_FALSE(checked) << name;
     EXPECT_EQ(checked.error().code, Errc::validation_failed) << name;
   }
+}
+
+TEST(User, HasTheCapabilitiesOfRootOnlyWhenItIsRoot) {
+  EXPECT_EQ(User{}.identity(), Identity::user);
+  EXPECT_EQ((User{.uid = 1000, .gid = 0}).identity(), Identity::user);
+  EXPECT_EQ((User{.uid = 0, .gid = 1000}).identity(), Identity::root);
 }
 
 TEST(Level, ComparesByStrength) {

@@ -14,9 +14,14 @@ bool is_there(const std::string& folder) {
   return ::stat(folder.c_str(), &seen) == 0;
 }
 
-RootLayers layers_of(const images::ImageStore& store, const images::Image& image) {
+Result<RootLayers> layers_of(const images::ImageStore& store, const images::Image& image,
+                             const core::LinuxConfig& config) {
   if (image.kind == images::ImageKind::host) return RootLayers{.over_host = true};
   RootLayers root{.layers = {store.root_of(image)}, .workdir = image.config.workdir};
+  // Whom nobody asks for need not be known.
+  if (!config.user && !image.config.user.empty()) {
+    BERTH_TRY(root.user, images::user_of(image, store.root_of(image)));
+  }
   for (const auto& [name, value] : image.config.env) root.environment.push_back(name + "=" + value);
   return root;
 }
@@ -41,14 +46,14 @@ Result<RootLayers> HeldImages::find(const core::LinuxConfig& config,
       BERTH_TRY(const images::Image found, store.find(image));
       const bool holds = holder != nullptr && found.kind != images::ImageKind::host;
       if (holds) BERTH_DO(store.hold(found.digest, *holder));
-      root = layers_of(store, found);
+      BERTH_TRY(root, layers_of(store, found, config));
       return {};
     }
     BERTH_TRY(const images::Template top, templates.find(*config.template_));
     // A template holds what is below it.
     if (holder != nullptr) BERTH_DO(templates.hold(top.id, *holder));
     BERTH_TRY(const images::Image base, store.find(top.base_image));
-    root = layers_of(store, base);
+    BERTH_TRY(root, layers_of(store, base, config));
     BERTH_TRY(const std::vector<std::string> above, templates.layers_of(top));
     root.layers.insert(root.layers.end(), above.rbegin(), above.rend());
     return {};

@@ -74,28 +74,25 @@ Result<> expect_folder_inside(const std::string& keeper_folder, const std::strin
               "name one that its image has, or leave it out");
 }
 
-Result<execution::FileRoot> files_inside(const std::string& keeper_folder,
-                                         const std::string& home) {
+Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user) {
   BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
   BERTH_TRY(Fd root, keeper::KeeperClient{std::move(socket)}.root());
-  const open_how how{.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                     .mode = 0,
-                     .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-  const Fd found{
-      static_cast<int>(::syscall(SYS_openat2, root.get(), home.c_str() + 1, &how, sizeof(how)))};
-  struct stat status{};
-  if (!found || ::fstat(found.get(), &status) != 0) {
-    return io_failure("look at the sandbox's folder", home, errno);
-  }
-  // Nothing of a sandbox belongs to the host's root; whoever made it look so does not get its
-  // rights.
-  if (status.st_uid == 0) {
-    return fail(Errc::path_refused, "the sandbox's folder " + home + ": does not belong to it");
+  execution::FileRoot::User outside{.uid = ::geteuid(), .gid = ::getegid()};
+  if (outside.uid == 0) {
+    struct stat status{};
+    if (::fstat(root.get(), &status) != 0)
+      return io_failure("look at", "the sandbox's root", errno);
+    // Whoever owns it inside, it is one of the sandbox's ids, and those begin at a multiple.
+    const uid_t first = status.st_uid - status.st_uid % keeper::sandbox::plan_limits::ids;
+    // Nothing of a sandbox belongs to a user of the host; whoever made it look so does not get
+    // their rights.
+    if (first == 0) {
+      return fail(Errc::path_refused, "the root of the sandbox does not belong to it");
+    }
+    outside = {.uid = first + user.uid, .gid = first + user.gid};
   }
   return execution::FileRoot{
-      .folder = std::move(root),
-      .user = execution::FileRoot::User{.uid = status.st_uid, .gid = status.st_gid},
-      .mounts = execution::FileRoot::Mounts::entered};
+      .folder = std::move(root), .user = outside, .mounts = execution::FileRoot::Mounts::entered};
 }
 
 Task<Fd> dial_inside(asio::thread_pool& pool, std::string keeper_folder, std::uint16_t port) {

@@ -2,6 +2,7 @@
 
 #include "base/task.hpp"
 #include "execution/execution.hpp"
+#include "providers/linux/plan.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -14,9 +15,8 @@ namespace berth::providers {
 // Looks from the root of the sandbox, so that no link of its leads out of it. Blocks.
 Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path);
 
-// Its root, and as whom its commands work: theirs is the home folder, which was made for them and
-// stands in a folder that is not. Blocks.
-Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const std::string& home);
+// Its root, and who this user of the sandbox is outside. Blocks.
+Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user);
 
 // A connection to a port of its loopback, first of IPv4 and then of IPv6. `port_unreachable` when
 // nobody listens there, or nobody accepts in time. The pool outlives the answer.

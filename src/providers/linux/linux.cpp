@@ -40,6 +40,7 @@ bj::object metadata_of(const LinuxConfig& config, const RootLayers& root,
           {"image", config.image.value_or("host")},
           {"remoteCwd", workdir_of(config, root)},
           {"imageEnvironment", encode(root.environment)},
+          {"user", encode(user_of(config, root))},
           {"config", core::to_stored(config)},
           {"isolation", isolation_of(confined)},
           {"initPid", confined.init_pid}};
@@ -65,6 +66,13 @@ std::vector<std::string> image_environment(const bj::object& metadata) {
   const bj::value* entries = metadata.if_contains("imageEnvironment");
   if (entries == nullptr) return {};
   return decode<std::vector<std::string>>(*entries).value_or(std::vector<std::string>{});
+}
+
+// As whom the commands of a lease work.
+InsideUser user_in(const bj::object& metadata, const LinuxConfig& config) {
+  const bj::value* user = metadata.if_contains("user");
+  if (user == nullptr) return user_of(config, {});
+  return decode<InsideUser>(*user).value_or(user_of(config, {}));
 }
 
 // With a killed keeper its sandbox dies, wardens and all: only the groups are left, and in them who
@@ -336,7 +344,7 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
   const std::string file = keepers_.folder_of(id).path + facts_file;
   BERTH_CO_DO(co_await offload(keepers_.pool(), [file, text = encode_text(lease.metadata)] {
     // After a power cut there is no sandbox that it could tell of: nothing waits for the disk.
-    return keeper::publish(file, text);
+    return keeper::Draft{file}.publish(text);
   }));
   co_return lease;
 }
@@ -454,7 +462,7 @@ Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
     if (entry.starts_with("PATH=")) path = entry.substr(5);
   }
   co_return execution::Workspace{.cwd = wanted.value_or(usual),
-                                 .home = home_of(config),
+                                 .home = user_in(lease.metadata, config).home,
                                  .path = std::move(path),
                                  .scratch = "/tmp",
                                  .api_url = ways_out_ ? ways_out_->api_url(config) : std::nullopt};
@@ -498,8 +506,8 @@ Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {
   BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
   const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
   BERTH_CO_TRY(execution::FileRoot root,
-               co_await offload(keepers_.pool(), [folder, home = home_of(config)] {
-                 return files_inside(folder, home);
+               co_await offload(keepers_.pool(), [folder, user = user_in(lease.metadata, config)] {
+                 return files_inside(folder, user);
                }));
   root.workdir = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
   co_return root;

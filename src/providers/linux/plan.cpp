@@ -59,13 +59,23 @@ std::string workdir_of(const LinuxConfig& config, const RootLayers& root) {
   return root.workdir.starts_with('/') ? root.workdir : std::string{usual_workdir};
 }
 
-std::string home_of(const LinuxConfig& config) {
-  return config.user == core::LinuxUser::root ? "/root" : "/home/sandbox";
+InsideUser user_of(const LinuxConfig& config, const RootLayers& root) {
+  const keeper::sandbox::User usual;
+  InsideUser user{.uid = usual.uid, .gid = usual.gid};
+  if (config.user == core::LinuxUser::root) user = {.uid = 0, .gid = 0};
+  if (!config.user && root.user) {
+    user = {.uid = root.user->uid,
+            .gid = root.user->gid,
+            .groups = root.user->groups,
+            .home = root.user->home};
+  }
+  if (user.home.empty()) user.home = user.uid == 0 ? "/root" : "/home/sandbox";
+  return user;
 }
 
 Plan plan_of(const LinuxConfig& config, const RootLayers& root) {
   using keeper::sandbox::Base;
-  using keeper::sandbox::Identity;
+  const InsideUser user = user_of(config, root);
   const std::uint64_t disk = bytes_of(config.disk_mb.value_or(usual_disk_mb));
   Plan plan{.base = root.layers.empty() || root.over_host ? Base::host : Base::layers,
             .layers = root.layers,
@@ -73,10 +83,10 @@ Plan plan_of(const LinuxConfig& config, const RootLayers& root) {
             .upper_inodes = static_cast<std::uint64_t>(
                 config.inodes.value_or(static_cast<std::int64_t>(usual_inodes))),
             .tmp_bytes = disk / tmp_part,
-            .identity = config.user == core::LinuxUser::root ? Identity::root : Identity::user,
+            .user = {.uid = user.uid, .gid = user.gid, .groups = user.groups},
             .limits = limits_of(config),
             .min_level = level_of(config.min_isolation.value_or(core::Isolation::weak))};
-  plan.directories = {home_of(config)};
+  plan.directories = {user.home};
   const std::string workdir = workdir_of(config, root);
   if (workdir != "/") plan.directories.push_back(workdir);
   if (config.open_files) {

@@ -2,8 +2,11 @@
 
 #include "base/json.hpp"
 #include "core/linux_config.hpp"
+#include "images/image_user.hpp"
 #include "keeper/messages.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,18 +15,29 @@ namespace berth::providers {
 
 // What the root of a sandbox is built on. Without layers: this machine's own /usr.
 struct RootLayers {
-  std::vector<std::string> layers = {};       // directories, bottom to top
-  bool over_host = false;                     // this machine's own /usr is below the layers
-  std::vector<std::string> environment = {};  // NAME=value, for what a command is not given
-  std::string workdir = {};                   // empty: the usual one
+  std::vector<std::string> layers = {};        // directories, bottom to top
+  bool over_host = false;                      // this machine's own /usr is below the layers
+  std::vector<std::string> environment = {};   // NAME=value, for what a command is not given
+  std::string workdir = {};                    // empty: the usual one
+  std::optional<images::ImageUser> user = {};  // none: the usual one
 };
+
+// Who commands are inside, and where they are at home.
+struct InsideUser {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups = {};
+  std::string home = {};
+};
+BOOST_DESCRIBE_STRUCT(InsideUser, (), (uid, gid, groups, home))
 
 inline constexpr std::string_view usual_workdir = "/workspace";
 inline constexpr std::string_view usual_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 std::string workdir_of(const core::LinuxConfig& config, const RootLayers& root);
-std::string home_of(const core::LinuxConfig& config);
+// Whom the config names, or else the image, or else the usual user.
+InsideUser user_of(const core::LinuxConfig& config, const RootLayers& root);
 
 // Asks for a limit on everything, also where the config does not.
 keeper::sandbox::Plan plan_of(const core::LinuxConfig& config, const RootLayers& root);

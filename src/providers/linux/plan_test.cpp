@@ -22,7 +22,7 @@ TEST(LinuxPlan, LimitsEverythingAndWeakensNothingWhenNothingIsAsked) {
   const Plan plan = plan_for("{}");
   EXPECT_EQ(plan.base, keeper::sandbox::Base::host);
   EXPECT_EQ(plan.weakenings, 0U);
-  EXPECT_EQ(plan.identity, keeper::sandbox::Identity::user);
+  EXPECT_EQ(plan.user, keeper::sandbox::User{});
   EXPECT_NE(plan.limits.memory_bytes, 0U);
   EXPECT_NE(plan.limits.pids, 0U);
   EXPECT_NE(plan.upper_bytes, 0U);
@@ -62,9 +62,31 @@ TEST(LinuxPlan, TakesLayersUserWorkdirAndTheLeastIsolation) {
       {.layers = {"/images/a", "/images/b"}});
   EXPECT_EQ(plan.base, keeper::sandbox::Base::layers);
   EXPECT_EQ(plan.layers, (std::vector<std::string>{"/images/a", "/images/b"}));
-  EXPECT_EQ(plan.identity, keeper::sandbox::Identity::root);
+  EXPECT_EQ(plan.user, (keeper::sandbox::User{.uid = 0, .gid = 0}));
   EXPECT_EQ(plan.directories, (std::vector<std::string>{"/root", "/srv/app"}));
   EXPECT_EQ(plan.min_level, keeper::sandbox::Level::strong);
+}
+
+TEST(LinuxPlan, IsForTheUserOfTheImageUnlessTheConfigNamesAnother) {
+  const RootLayers image{
+      .layers = {"/images/a"},
+      .user = images::ImageUser{.uid = 33, .gid = 7, .groups = {4}, .home = "/var/www"}};
+  const Plan plan = plan_for(R"({"image": "web"})", image);
+  EXPECT_EQ(plan.user, (keeper::sandbox::User{.uid = 33, .gid = 7, .groups = {4}}));
+  EXPECT_EQ(plan.directories.front(), "/var/www");
+  const Plan usual = plan_for(R"({"image": "web", "user": "user"})", image);
+  EXPECT_EQ(usual.user, keeper::sandbox::User{});
+  EXPECT_EQ(usual.directories.front(), "/home/sandbox");
+  const Plan root = plan_for(R"({"image": "web", "user": "root"})", image);
+  EXPECT_EQ(root.user, (keeper::sandbox::User{.uid = 0, .gid = 0}));
+}
+
+TEST(LinuxPlan, GivesAHomeToAUserOfWhomTheImageKnowsNone) {
+  const auto home_of = [](std::uint32_t uid) {
+    return plan_for("{}", {.user = images::ImageUser{.uid = uid}}).directories.front();
+  };
+  EXPECT_EQ(home_of(1001), "/home/sandbox");
+  EXPECT_EQ(home_of(0), "/root");
 }
 
 TEST(LinuxPlan, TellsTheIsolationWithTheFirstRemedy) {

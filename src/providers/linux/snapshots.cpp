@@ -177,7 +177,7 @@ Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImag
     if (root.layers.empty()) request.birth = images::DiffRequest::Birth::in_upper;
   }
   for (const char* made : {"/proc", "/sys", "/dev", "/tmp", "/run"}) add_own(request.own, made);
-  add_own(request.own, home_of(sandbox.config));
+  add_own(request.own, user_of(sandbox.config, root).home);
   add_own(request.own, workdir_of(sandbox.config, root));
   BERTH_TRY(const images::LayerDiff diff, images::diff_layers(request));
   execution::Changes out{.is_truncated = diff.truncated};
