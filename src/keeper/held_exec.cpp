@@ -35,15 +35,19 @@ Result<> make_pipe(Fd& read_end, Fd& write_end) {
   return {};
 }
 
-// Our side must never block; the command's side must.
+// Our side must never block; the command's side must. Of the flags of a new pipe or terminal this
+// is the only one that can be set.
 void own_end(const Fd& fd) {
-  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
+  ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
 }
 
 }  // namespace
 
 HeldExec::HeldExec(const Shared& shared, Exec exec, OutputWriter output)
-    : shared_(shared), exec_(std::move(exec)), output_(std::move(output)) {
+    : shared_(shared),
+      exec_(std::move(exec)),
+      output_(std::move(output)),
+      exit_record_(exit_file(exec_.exec_id)) {
   ended_.exec_id = exec_.exec_id;
   ended_.fingerprint = keeper::fingerprint(exec_);
   if (exec_.deadline_ms != 0) deadline_ = boot_ms() + static_cast<BootMs>(exec_.deadline_ms);
@@ -65,7 +69,7 @@ Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exe
   held->warden_ = *std::move(warden);
   held->ended_.started_us = wall_clock_us();
   // A full disk must not hide how the command ended. Done while the command is being started.
-  reserve(exit_file(held->exec_.exec_id));
+  held->exit_record_.reserve();
   // What a command was given may be secret; only its name and the path are needed
   // again, to explain a failure.
   std::erase_if(held->exec_.environment,
@@ -415,8 +419,7 @@ void HeldExec::record() {
   ended_.bytes_over_limit = output_.counts().over_limit;
   ended_.bytes_lost = output_.counts().lost;
   ended_.output_end = output_.end();
-  const bool written =
-      shared_.folder_gone || publish(exit_file(exec_.exec_id), to_text(ended_)).has_value();
+  const bool written = shared_.folder_gone || exit_record_.publish(to_text(ended_)).has_value();
   record_again_at_ = written ? never : boot_ms() + record_again_ms;
   over_ = written && phase_ == Phase::gone;
   recorded_ = true;

@@ -5,6 +5,7 @@
 #include "keeper/loop.hpp"
 #include "keeper/messages.hpp"
 #include "keeper/output.hpp"
+#include "keeper/state_folder.hpp"
 #include "keeper/warden.hpp"
 
 #include <memory>
@@ -82,6 +83,7 @@ class HeldExec {
   const Shared& shared_;
   Exec exec_;
   OutputWriter output_;
+  Draft exit_record_;
   Warden warden_;
   std::uint64_t cpu_us_before_ = 0;
   Fd stdin_;

@@ -98,8 +98,8 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
   BERTH_DO(keeper->listen());
   BERTH_TRY(Card card, card_of(::getpid()));
   card.version = version();
-  BERTH_DO(publish(card_file, to_text(card)));
-  reserve(ended_file);
+  BERTH_DO(Draft{card_file}.publish(to_text(card)));
+  keeper->goodbye_.reserve();
   BERTH_DO(keeper->watch_folder());
   if (first_client) keeper->add_client(std::move(first_client));
   return keeper;
@@ -294,7 +294,7 @@ void Keeper::say_goodbye() {
   epitaph_.left_behind = static_cast<std::uint32_t>(
       std::ranges::count_if(descendants_of(::getpid()), [&](pid_t pid) { return pid != syncer_; }));
   Result<> written = fail(Errc::io_failed, "the state folder was removed");
-  if (!shared_.folder_gone) written = publish(ended_file, to_text(epitaph_));
+  if (!shared_.folder_gone) written = goodbye_.publish(to_text(epitaph_));
   ::unlink(socket_file);
   for (const Address& to : want_goodbye_) {
     if (written) answer(*this, to, Done{});

@@ -114,6 +114,7 @@ class Keeper final : public Mail, public Session::Host {
   pid_t syncer_ = 0;
   bool stopping_ = false;
   Epitaph epitaph_;
+  Draft goodbye_{ended_file};
   std::vector<Address> want_goodbye_;
 };
 

@@ -43,31 +43,34 @@ std::string exit_file(const std::string& exec_id) {
   return std::string{output_prefix} + exec_id + ".exit";
 }
 
-std::string draft_of(const std::string& path) {
-  return path + ".new";
+Result<> Draft::open() {
+  const std::string name = path_ + ".new";
+  file_ = Fd{::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
+  if (!file_) return io_failure("create", path_, errno);
+  return {};
 }
 
-void reserve(const std::string& path) {
+void Draft::reserve() {
   constexpr off_t room = 4096;
-  const Fd file{::open(draft_of(path).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
-  if (file) ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, room);
+  if (open()) ::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, 0, room);
 }
 
-Result<> publish(const std::string& path, std::string_view text) {
-  const std::string draft = draft_of(path);
-  {
-    const Fd file{::open(draft.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
-    if (!file) return io_failure("create", path, errno);
-    const ssize_t wrote = ::pwrite(file.get(), text.data(), text.size(), 0);
-    if (wrote != static_cast<ssize_t>(text.size())) {
-      return io_failure("write", path, wrote < 0 ? errno : ENOSPC);
-    }
-    // An earlier attempt may have left more than this.
-    struct stat drafted{};
-    const bool longer = ::fstat(file.get(), &drafted) != 0 || drafted.st_size > wrote;
-    if (longer && ::ftruncate(file.get(), wrote) != 0) return io_failure("write", path, errno);
+Result<> Draft::publish(std::string_view text) {
+  if (!file_) BERTH_DO(open());
+  const ssize_t wrote = ::pwrite(file_.get(), text.data(), text.size(), 0);
+  if (wrote != static_cast<ssize_t>(text.size())) {
+    const int error_number = wrote < 0 ? errno : ENOSPC;
+    if (wrote > 0) written_ = std::max(written_, static_cast<std::size_t>(wrote));
+    return io_failure("write", path_, error_number);
   }
-  if (std::rename(draft.c_str(), path.c_str()) != 0) return io_failure("replace", path, errno);
+  if (written_ > text.size() && ::ftruncate(file_.get(), wrote) != 0) {
+    return io_failure("write", path_, errno);
+  }
+  written_ = text.size();
+  const std::string name = path_ + ".new";
+  if (std::rename(name.c_str(), path_.c_str()) != 0) return io_failure("replace", path_, errno);
+  file_ = Fd{};
+  written_ = 0;
   return {};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/owned.hpp"
 #include "base/result.hpp"
 #include "keeper/messages.hpp"
 
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // The folder of one keeper, and what is read from it while the keeper lives and after it is gone:
@@ -51,13 +53,23 @@ struct Epitaph {
   }
 };
 
-// Replaces a file of the folder whole. What a killed process has published stays; that it survives
-// a power cut too is up to whoever syncs the file. `publish` writes to the draft first.
-Result<> publish(const std::string& path, std::string_view text);
-std::string draft_of(const std::string& path);
-// Takes the room for a file to be published while there is some. Where that fails, publishing may
-// fail later.
-void reserve(const std::string& path);
+// What will replace a file of the folder, whole. What a killed process has published stays; that it
+// survives a power cut too is up to whoever syncs the file.
+class Draft {
+ public:
+  explicit Draft(std::string path) : path_(std::move(path)) {}
+
+  // Takes the room while there is some. Where that fails, publishing may fail later.
+  void reserve();
+  Result<> publish(std::string_view text);
+
+ private:
+  Result<> open();
+
+  std::string path_;
+  Fd file_;
+  std::size_t written_ = 0;  // by a publishing that failed
+};
 
 std::int64_t wall_clock_us();
 Result<Card> card_of(pid_t pid);

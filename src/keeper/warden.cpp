@@ -38,7 +38,8 @@ namespace {
 
 constexpr int channel_fd = 3;
 constexpr int null_fd = 4;
-constexpr int first_free_fd = 5;
+constexpr int children_fd = 5;  // readable when one has ended
+constexpr int first_free_fd = 6;
 constexpr int freeze_rounds_max = 64;
 constexpr std::int64_t kill_limit_ms = 10'000;
 constexpr int kill_pause_ms = 10;
@@ -72,14 +73,12 @@ class Watch {
 
   // Returns when nothing of the tree is left.
   void run(rlimit open_files) {
-    prepare_signals();
     if (!start(open_files)) return;
     while (true) {
       reap();
       if (!has_children_) return send(Report::Kind::gone);
       say_main_ended();
-      std::array<pollfd, 2> wanted{pollfd{channel_fd, POLLIN, 0},
-                                   pollfd{children_.get(), POLLIN, 0}};
+      std::array<pollfd, 2> wanted{pollfd{channel_fd, POLLIN, 0}, pollfd{children_fd, POLLIN, 0}};
       ::poll(wanted.data(), wanted.size(), -1);
       if (wanted[1].revents != 0) forget_signals();
       if (wanted[0].revents != 0) take_order();
@@ -87,13 +86,6 @@ class Watch {
   }
 
  private:
-  void prepare_signals() {
-    sigset_t child;
-    ::sigemptyset(&child);
-    ::sigaddset(&child, SIGCHLD);
-    children_ = Fd{::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK)};
-  }
-
   bool start(rlimit open_files) {
     const Launch launch{exec_, open_files,
                         place_ == Place::inside ? MemoryVictim::command : MemoryVictim::anyone};
@@ -120,7 +112,7 @@ class Watch {
 
   void forget_signals() {
     signalfd_siginfo ignored{};
-    while (::read(children_.get(), &ignored, sizeof ignored) > 0) {
+    while (::read(children_fd, &ignored, sizeof ignored) > 0) {
     }
   }
 
@@ -232,7 +224,7 @@ class Watch {
       reap();
       if (!has_children_) return 0;
       if (monotonic_ms() >= give_up_at) return static_cast<std::uint32_t>(tree.size());
-      pollfd child{children_.get(), POLLIN, 0};
+      pollfd child{children_fd, POLLIN, 0};
       ::poll(&child, 1, kill_pause_ms);
       forget_signals();
     }
@@ -240,7 +232,6 @@ class Watch {
 
   const Exec& exec_;
   Place place_;
-  Fd children_;
   Report report_;
   bool has_children_ = true;
   bool main_ended_ = false;
@@ -280,7 +271,11 @@ Result<Beginning> begin() {
 void become_warden(const Beginning& with, int in, int out, int err) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "berth-warden");
-  arrange({in, out, err, with.theirs.get(), with.null.get()});
+  sigset_t child;
+  ::sigemptyset(&child);
+  ::sigaddset(&child, SIGCHLD);
+  const int children = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  arrange({in, out, err, with.theirs.get(), with.null.get(), children});
 }
 
 // A command on its way to a warden that waits: the request as a frame, and the three descriptors. A

@@ -63,9 +63,10 @@ class LocalDriver : public CommandContract {
     const LeaseFacts past = new_lease();
     const std::string keeper_folder = folder_of(past) + "/keeper/";
     EXPECT_TRUE(make_directories(keeper_folder, 0700));
-    EXPECT_TRUE(keeper::publish(keeper_folder + keeper::card_file, keeper::to_text(card)));
+    EXPECT_TRUE(keeper::Draft{keeper_folder + keeper::card_file}.publish(keeper::to_text(card)));
     if (epitaph) {
-      EXPECT_TRUE(keeper::publish(keeper_folder + keeper::ended_file, keeper::to_text(*epitaph)));
+      EXPECT_TRUE(
+          keeper::Draft{keeper_folder + keeper::ended_file}.publish(keeper::to_text(*epitaph)));
     }
     return past.clone();
   }
