@@ -1,7 +1,6 @@
 #include "plugins/channel.hpp"
 
 #include "base/log.hpp"
-#include "execution/bell.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -12,6 +11,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -71,8 +71,8 @@ std::string number_text(std::size_t number) {
 
 // Lives in the frame of call(): whoever settles it is on the same thread.
 struct Channel::Pending {
-  Pending(Channel& owner, std::uint64_t number)
-      : channel(owner), id(number), settled(owner.executor_) {
+  Pending(Channel& owner, std::uint64_t number, Moment until)
+      : channel(owner), id(number), deadline(until), settled(owner.executor_) {
     channel.pending_.emplace(id, this);
   }
   Pending(const Pending&) = delete;
@@ -82,6 +82,7 @@ struct Channel::Pending {
 
   Channel& channel;
   std::uint64_t id;
+  Moment deadline;
   std::optional<CallResult> result = {};
   Bell settled;
 };
@@ -109,6 +110,7 @@ Channel::Channel(asio::any_io_executor executor, Fd in, Fd out, Peer& peer, Chan
       peer_(peer),
       limits_(limits),
       parser_(bj::storage_ptr{}, options_of(limits)),
+      alarm_(executor),
       tasks_(executor) {
   in_.non_blocking(true);
   out_.non_blocking(true);
@@ -143,6 +145,7 @@ void Channel::close(std::string why) {
     pending->settled.ring();
   }
   pending_.clear();
+  alarm_.ring();
 }
 
 Task<> Channel::drain() {
@@ -290,21 +293,54 @@ asio::awaitable<CallResult> Channel::call(std::string method, bj::value params,
                                            " bytes, " + number_text(limits_.line_out_max) +
                                            " are allowed");
   }
-  Pending pending{*this, id};
+  const Moment at = std::chrono::steady_clock::now() + options.deadline;
+  Pending pending{*this, id, at};
+  expect_until(at);
   if (!send(std::move(line))) {
     co_return refuse(closed_ ? Cause::gone : Cause::busy,
                      closed_ ? why_closed_ : "the worker does not read its input");
   }
-  const auto at = std::chrono::steady_clock::now() + options.deadline;
   Result<> waited;
   while (waited && !pending.result && std::chrono::steady_clock::now() < at) {
-    waited = co_await pending.settled.wait_until(at);
+    waited = co_await pending.settled.wait();
   }
   if (pending.result) co_return *std::move(pending.result);
   if (!waited) co_return refuse(Cause::gone, "the wait for " + method + " was stopped");
   co_return std::unexpected(CallFailure{
       Cause::timed_out, rpc_code::timeout,
       method + " gave no answer within " + std::to_string(options.deadline.count()) + " ms"});
+}
+
+void Channel::expect_until(Moment deadline) {
+  if (!std::exchange(watching_deadlines_, true)) {
+    alarm_at_ = deadline;
+    tasks_.start("plugin.deadlines", watch_deadlines());
+  } else if (deadline < alarm_at_) {
+    alarm_at_ = deadline;
+    alarm_.ring();
+  }
+}
+
+// Goes on until an alarm finds no open call, so that calls in a row share one.
+Task<> Channel::watch_deadlines() {
+  Result<> waited;
+  while (waited && !closed_ && !pending_.empty()) {
+    if (std::chrono::steady_clock::now() < alarm_at_) {
+      waited = co_await alarm_.wait_until(alarm_at_);
+      continue;
+    }
+    alarm_at_ = Moment::max();
+    for (const auto& [id, pending] : pending_) {
+      if (pending->deadline <= std::chrono::steady_clock::now()) {
+        pending->settled.ring();
+      } else {
+        alarm_at_ = std::min(alarm_at_, pending->deadline);
+      }
+    }
+    if (alarm_at_ == Moment::max()) break;
+  }
+  watching_deadlines_ = false;
+  co_return Result<>{};
 }
 
 bool Channel::notify(std::string_view method, const bj::value& params,

@@ -4,6 +4,7 @@
 #include "base/owned.hpp"
 #include "base/task.hpp"
 #include "base/task_group.hpp"
+#include "execution/bell.hpp"
 #include "plugins/message.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -98,6 +99,8 @@ class Channel {
   Result<> count_garbage(std::string_view why, std::string_view line);
   Result<> count_useless();
   Task<> serve(Request request);
+  void expect_until(Moment deadline);
+  Task<> watch_deadlines();
   bool send(std::string line);
   Task<> write_rest();
 
@@ -111,6 +114,11 @@ class Channel {
   std::size_t skipped_ = 0;  // bytes of a line that is too long; 0: none is
   std::uint64_t next_id_ = 1;
   std::unordered_map<std::uint64_t, Pending*> pending_;
+  // One alarm for the deadlines of all calls: most calls are answered long before, and none of them
+  // has to set a timer of the kernel for that.
+  execution::Bell alarm_;
+  Moment alarm_at_ = Moment::max();
+  bool watching_deadlines_ = false;
   std::size_t requests_ = 0;
   std::deque<std::string> queue_;
   std::size_t queued_bytes_ = 0;
