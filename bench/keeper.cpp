@@ -107,7 +107,9 @@ int main(int argc, char** argv) {
   const std::string program = argv[1];
   const std::string folder = argv[2];
   must(keeper::make_state_root(folder));
-  const std::string held_folder = folder + "/held";
+  // As leases have: where a folder lies on the disk depends on its name, which is never used again.
+  const std::string unique = std::to_string(keeper::wall_clock_us());
+  const std::string held_folder = folder + "/held-" + unique;
   Held held = start(program, held_folder);
   must(held.client.renew(10min));
   std::vector<double> exec_us;
@@ -123,7 +125,7 @@ int main(int argc, char** argv) {
     bare_us.push_back(microseconds(execs_per_round, [](int) { spawn_true(); }));
     std::vector<Held> colds;
     cold_us.push_back(microseconds(keepers_per_round, [&](int i) {
-      colds.push_back(start(program, folder + "/cold" + prefix + std::to_string(i)));
+      colds.push_back(start(program, folder + "/cold-" + unique + "-" + prefix + std::to_string(i)));
       must(colds.back().client.run(command("x", {"/bin/true"})));
     }));
     for (Held& cold : colds) stop(cold);

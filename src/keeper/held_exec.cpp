@@ -35,12 +35,6 @@ Result<> make_pipe(Fd& read_end, Fd& write_end) {
   return {};
 }
 
-// Our side must never block; the command's side must. Of the flags of a new pipe or terminal this
-// is the only one that can be set.
-void own_end(const Fd& fd) {
-  ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
-}
-
 }  // namespace
 
 HeldExec::HeldExec(const Shared& shared, Exec exec, OutputWriter output)
@@ -68,7 +62,12 @@ Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exe
   }
   held->warden_ = *std::move(warden);
   held->ended_.started_us = wall_clock_us();
-  // A full disk must not hide how the command ended. Done while the command is being started.
+  // What follows is done while the command is being started. Our side must never block; the
+  // command's side must. Of the flags of a new pipe or terminal this is the only one to set.
+  for (const Fd* end : {&held->stdin_, &held->stdout_, &held->stderr_, &held->terminal_}) {
+    if (*end) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+  }
+  // A full disk must not hide how the command ended.
   held->exit_record_.reserve();
   // What a command was given may be secret; only its name and the path are needed
   // again, to explain a failure.
@@ -83,18 +82,9 @@ Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exe
 }
 
 Result<> HeldExec::open_pipes(ChildEnds& ends) {
-  if (exec_.stdin_kind == Stdin::none) {
-    ends.in = Fd{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
-    if (!ends.in) return io_failure("open", "/dev/null", errno);
-  } else {
-    BERTH_DO(make_pipe(ends.in, stdin_));
-    own_end(stdin_);
-  }
+  if (exec_.stdin_kind != Stdin::none) BERTH_DO(make_pipe(ends.in, stdin_));
   BERTH_DO(make_pipe(stdout_, ends.out));
-  BERTH_DO(make_pipe(stderr_, ends.err));
-  own_end(stdout_);
-  own_end(stderr_);
-  return {};
+  return make_pipe(stderr_, ends.err);
 }
 
 Result<> HeldExec::open_terminal(ChildEnds& ends) {
@@ -106,7 +96,6 @@ Result<> HeldExec::open_terminal(ChildEnds& ends) {
     *end = Fd{::ioctl(terminal_.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC)};
     if (!*end) return io_failure("open", "terminal", errno);
   }
-  own_end(terminal_);
   return {};
 }
 

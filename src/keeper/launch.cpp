@@ -131,7 +131,10 @@ Launch::Launch(const Exec& exec, rlimit open_files, MemoryVictim victim)
       argv_(pointers_to(exec.argv)),
       environment_(pointers_to(exec.environment)) {}
 
-StartFailure Launch::enter(pid_t parent) const {
+StartFailure Launch::enter(const ChildEnds& ends, pid_t parent) const {
+  if (ends.in) ::dup2(ends.in.get(), STDIN_FILENO);
+  ::dup2(ends.out.get(), STDOUT_FILENO);
+  ::dup2(ends.err.get(), STDERR_FILENO);
   reset_signals();
   ::umask(022);
   ::setrlimit(RLIMIT_NOFILE, &open_files_);
@@ -161,7 +164,7 @@ StartFailure Launch::enter(pid_t parent) const {
   return {Step::exec, error_number};
 }
 
-pid_t Launch::run(StartFailure& failure) const {
+pid_t Launch::run(const ChildEnds& ends, StartFailure& failure) const {
   // The child borrows this memory and this process waits until it has executed the command or
   // ended, so a failure is simply written where the parent reads it.
   static volatile int failed_step = 0;
@@ -170,7 +173,7 @@ pid_t Launch::run(StartFailure& failure) const {
   const pid_t self = ::getpid();
   const pid_t child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): see above
   if (child == 0) {
-    const StartFailure failed = enter(self);
+    const StartFailure failed = enter(ends, self);
     failed_errno = failed.error_number;
     failed_step = static_cast<int>(failed.step);
     ::_exit(127);

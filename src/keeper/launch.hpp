@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/owned.hpp"
 #include "base/result.hpp"
 #include "keeper/messages.hpp"
 
@@ -23,18 +24,25 @@ struct StartFailure {
 // who watches it and must live to tell.
 enum class MemoryVictim : std::uint8_t { anyone, command };
 
+// The child's ends of what it reads and writes. Without the first it has nothing to read.
+struct ChildEnds {
+  Fd in;
+  Fd out;
+  Fd err;
+};
+
 class Launch {
  public:
   // The exec must outlive the launch, which points into its strings.
   Launch(const Exec& exec, rlimit open_files, MemoryVictim victim);
 
-  // Makes the child of the calling process, with its stdin, stdout and stderr. Returns when the
-  // child runs the command or has failed to. The child dies with the calling process.
-  pid_t run(StartFailure& failure) const;
+  // Makes the child of the calling process, whose stdin must be nothing. Returns when the child
+  // runs the command or has failed to. The child dies with the calling process.
+  pid_t run(const ChildEnds& ends, StartFailure& failure) const;
 
  private:
   // Runs in the child, in the memory of the parent; returns only when a step has failed.
-  StartFailure enter(pid_t parent) const;
+  StartFailure enter(const ChildEnds& ends, pid_t parent) const;
 
   const Exec& exec_;
   rlimit open_files_;

@@ -36,10 +36,10 @@
 namespace berth::keeper {
 namespace {
 
+// What a warden has open between commands, besides nothing at all as stdin, stdout and stderr.
 constexpr int channel_fd = 3;
-constexpr int null_fd = 4;
-constexpr int children_fd = 5;  // readable when one has ended
-constexpr int first_free_fd = 6;
+constexpr int children_fd = 4;  // readable when one has ended
+constexpr int first_free_fd = 5;
 constexpr int freeze_rounds_max = 64;
 constexpr std::int64_t kill_limit_ms = 10'000;
 constexpr int kill_pause_ms = 10;
@@ -72,27 +72,27 @@ class Watch {
   Watch(const Exec& exec, Place place) : exec_(exec), place_(place) {}
 
   // Returns when nothing of the tree is left.
-  void run(rlimit open_files) {
-    if (!start(open_files)) return;
+  void run(ChildEnds ends, rlimit open_files) {
+    if (!start(std::move(ends), open_files)) return;
     while (true) {
       reap();
       if (!has_children_) return send(Report::Kind::gone);
       say_main_ended();
       std::array<pollfd, 2> wanted{pollfd{channel_fd, POLLIN, 0}, pollfd{children_fd, POLLIN, 0}};
       ::poll(wanted.data(), wanted.size(), -1);
-      if (wanted[1].revents != 0) forget_signals();
+      if (wanted[1].revents != 0) forget_signal();
       if (wanted[0].revents != 0) take_order();
     }
   }
 
  private:
-  bool start(rlimit open_files) {
+  bool start(ChildEnds ends, rlimit open_files) {
     const Launch launch{exec_, open_files,
                         place_ == Place::inside ? MemoryVictim::command : MemoryVictim::anyone};
     StartFailure failure;
-    report_.pid = launch.run(failure);
+    report_.pid = launch.run(ends, failure);
     // From here on only the tree holds the pipes, so their end is the tree's end.
-    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null_fd, fd);
+    ends = {};
     if (failure.step != Step::none) {
       report_.failed_step = failure.step;
       report_.failed_errno = failure.error_number;
@@ -110,10 +110,11 @@ class Watch {
     ::send(channel_fd, &report_, sizeof report_, MSG_NOSIGNAL);
   }
 
-  void forget_signals() {
+  // However many have ended, there is one: it is not queued.
+  void forget_signal() {
     signalfd_siginfo ignored{};
-    while (::read(children_fd, &ignored, sizeof ignored) > 0) {
-    }
+    const ssize_t got = ::read(children_fd, &ignored, sizeof ignored);
+    static_cast<void>(got);
   }
 
   void reap() {
@@ -226,7 +227,7 @@ class Watch {
       if (monotonic_ms() >= give_up_at) return static_cast<std::uint32_t>(tree.size());
       pollfd child{children_fd, POLLIN, 0};
       ::poll(&child, 1, kill_pause_ms);
-      forget_signals();
+      forget_signal();
     }
   }
 
@@ -250,37 +251,22 @@ void arrange(const std::array<int, first_free_fd>& wanted) {
   ::close_range(first_free_fd, ~0U, 0);
 }
 
-// The two ends of a channel, and what a warden has besides it.
-struct Beginning {
-  Fd ours;
-  Fd theirs;
-  Fd null;
-};
-
-Result<Beginning> begin() {
-  std::array<int, 2> pair{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
-    return io_failure("socketpair", "a warden", errno);
-  }
-  Beginning made{.ours = Fd{pair[0]}, .theirs = Fd{pair[1]}, .null = Fd{}};
-  made.null = Fd{::open("/dev/null", O_RDWR | O_CLOEXEC)};
-  if (!made.null) return io_failure("open", "/dev/null", errno);
-  return made;
-}
-
-void become_warden(const Beginning& with, int in, int out, int err) {
+void become_warden(int channel) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "berth-warden");
   sigset_t child;
   ::sigemptyset(&child);
   ::sigaddset(&child, SIGCHLD);
   const int children = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-  arrange({in, out, err, with.theirs.get(), with.null.get(), children});
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  arrange({null, null, null, channel, children});
 }
 
-// A command on its way to a warden that waits: the request as a frame, and the three descriptors. A
-// frame that is too long for a packet is a fourth.
+// A command on its way to a warden: the request as a frame, and the descriptors that it shall have
+// as stdout, stderr and, unless it gets nothing to read, stdin. A frame that is too long for a
+// packet is the last of them.
 constexpr std::size_t packet_bytes_max = std::size_t{64} << 10;
+constexpr std::string_view in_file = "f";
 
 Fd file_of(std::string_view bytes) {
   Fd file{::memfd_create("command", MFD_CLOEXEC)};
@@ -295,13 +281,14 @@ Fd file_of(std::string_view bytes) {
 Result<> hand_over(const Warden& waiting, const Exec& exec, const ChildEnds& ends) {
   std::string packet;
   append_frame(packet, 0, exec);
-  std::vector<int> passed{ends.in.get(), ends.out.get(), ends.err.get()};
+  std::vector<int> passed{ends.out.get(), ends.err.get()};
+  if (ends.in) passed.push_back(ends.in.get());
   Fd file;
   if (packet.size() > packet_bytes_max) {
     file = file_of(packet);
     if (!file) return io_failure("write", "a command in memory", errno);
     passed.push_back(file.get());
-    packet = "f";
+    packet = in_file;
   }
   if (send_with(waiting.channel.get(), packet, passed, MSG_NOSIGNAL) < 0) {
     return io_failure("send", "a warden", errno);
@@ -309,8 +296,13 @@ Result<> hand_over(const Warden& waiting, const Exec& exec, const ChildEnds& end
   return {};
 }
 
+struct Command {
+  Exec exec;
+  ChildEnds ends;
+};
+
 // The next command. An order that came too late for the one before is passed over.
-Result<Exec> take_command() {
+Result<Command> take_command() {
   // Pages of it that no packet reaches are never made.
   static std::array<char, packet_bytes_max> packet;
   pollfd wanted{channel_fd, POLLIN, 0};
@@ -321,27 +313,34 @@ Result<Exec> take_command() {
     }
     got = receive_with(channel_fd, packet, passed, 0);
     if (got <= 0) ::_exit(0);  // the keeper needs it no longer
-  } while (passed.size() < 3);
+  } while (passed.size() < 2);
   FrameReader reader;
-  if (passed.size() > 3) {
-    ::lseek(passed[3].get(), 0, SEEK_SET);
-    BERTH_TRY(const std::string file,
-              read_fd(passed[3].get(), limits::exec_frame_bytes + 16, "a command"));
-    reader.feed(file);
+  const std::string_view received{packet.data(), static_cast<std::size_t>(got)};
+  if (received == in_file) {
+    const Fd file = std::move(passed.back());
+    passed.pop_back();
+    ::lseek(file.get(), 0, SEEK_SET);
+    BERTH_TRY(const std::string frame,
+              read_fd(file.get(), limits::exec_frame_bytes + 16, "a command"));
+    reader.feed(frame);
   } else {
-    reader.feed({packet.data(), static_cast<std::size_t>(got)});
+    reader.feed(received);
   }
-  for (std::size_t i = 0; i < 3; ++i) ::dup2(passed[i].get(), static_cast<int>(i));
   BERTH_TRY(const std::optional<Frame> frame, reader.next());
   if (!frame) return fail(Errc::keeper_protocol, "a command came without its end");
-  return decode<Exec>(*frame);
+  Command command;
+  BERTH_TRY(command.exec, decode<Exec>(*frame));
+  command.ends.out = std::move(passed[0]);
+  command.ends.err = std::move(passed[1]);
+  if (passed.size() > 2) command.ends.in = std::move(passed[2]);
+  return command;
 }
 
 [[noreturn]] void serve_commands(rlimit open_files, Place place) {
   while (true) {
-    const Result<Exec> exec = take_command();
-    if (!exec) ::_exit(1);
-    Watch{*exec, place}.run(open_files);
+    Result<Command> next = take_command();
+    if (!next) ::_exit(1);
+    Watch{next->exec, place}.run(std::move(next->ends), open_files);
   }
 }
 
@@ -366,10 +365,7 @@ ssize_t receive_report(Warden& from, Report& report) {
 }
 
 void run_waiting_warden(Fd channel, rlimit open_files) {
-  Beginning begun{.ours = {}, .theirs = std::move(channel), .null = {}};
-  begun.null = Fd{::open("/dev/null", O_RDWR | O_CLOEXEC)};
-  const int null = begun.null.get();
-  become_warden(begun, null, null, null);
+  become_warden(channel.get());
   const Report here{.kind = Report::Kind::waiting};
   ::send(channel_fd, &here, sizeof here, MSG_NOSIGNAL);
   serve_commands(open_files, Place::inside);
@@ -379,19 +375,28 @@ void Wardens::confine(sandbox::Cell& cell) {
   idle_.clear();
   cell_ = &cell;
   // A sandbox is made to run something: its first warden is on its way together with the answer.
-  if (Result<Warden> first = start_inside()) idle_.push_back(*std::move(first));
+  if (Result<Warden> first = make()) idle_.push_back(*std::move(first));
 }
 
-Result<Warden> Wardens::start_inside() const {
+Result<Warden> Wardens::make() const {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
     return io_failure("socketpair", "a warden", errno);
   }
   Warden made{.pid = 0, .channel = Fd{pair[0]}};
   const Fd theirs{pair[1]};
-  const int on = 1;
-  ::setsockopt(made.channel.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
-  BERTH_DO(cell_->start_warden(theirs.get()));
+  if (cell_ != nullptr) {
+    const int on = 1;
+    ::setsockopt(made.channel.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+    BERTH_DO(cell_->start_warden(theirs.get()));
+    return made;
+  }
+  made.pid = ::fork();
+  if (made.pid < 0) return io_failure("fork", "a warden", errno);
+  if (made.pid == 0) {
+    become_warden(theirs.get());
+    serve_commands(open_files_, Place::outside);
+  }
   return made;
 }
 
@@ -413,21 +418,10 @@ Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
     idle_.pop_back();
     if (hand_over(idle, exec, ends)) return idle;
   }
-  if (cell_ != nullptr) {
-    BERTH_TRY(Warden inside, start_inside());
-    // The warden is on its way; the command waits for it in the channel.
-    BERTH_DO(hand_over(inside, exec, ends));
-    return inside;
-  }
-  BERTH_TRY(Beginning made, begin());
-  const pid_t pid = ::fork();
-  if (pid < 0) return io_failure("fork", "exec " + exec.exec_id, errno);
-  if (pid == 0) {
-    become_warden(made, ends.in.get(), ends.out.get(), ends.err.get());
-    Watch{exec, Place::outside}.run(open_files_);
-    serve_commands(open_files_, Place::outside);
-  }
-  return Warden{.pid = pid, .channel = std::move(made.ours)};
+  BERTH_TRY(Warden made, make());
+  // The warden is on its way; the command waits for it in the channel.
+  BERTH_DO(hand_over(made, exec, ends));
+  return made;
 }
 
 void Wardens::take_back(Warden warden) {

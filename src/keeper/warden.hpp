@@ -54,13 +54,6 @@ struct Report {
   std::uint32_t left_behind = 0;  // what could not be killed
 };
 
-// The child's ends of what it reads and writes.
-struct ChildEnds {
-  Fd in;
-  Fd out;
-  Fd err;
-};
-
 struct Warden {
   pid_t pid = 0;  // 0 while a warden inside a sandbox has not said anything yet
   Fd channel;     // non-blocking, one packet per message; closed by the other side when it is gone
@@ -97,7 +90,7 @@ class Wardens {
   bool has_idle(pid_t pid) const;
 
  private:
-  Result<Warden> start_inside() const;
+  Result<Warden> make() const;
 
   sandbox::Cell* cell_ = nullptr;
   rlimit open_files_;
