@@ -1,0 +1,187 @@
+// lease_cost KEEPER PLUGIN FOLDER COUNT: acquires and releases COUNT leases, one after the other,
+// of a sandbox provider that is the plugin in the folder PLUGIN, as the server does it: every
+// intention and every fact is durable before the next step. Prints the median time of one in
+// microseconds, the bytes of its row, and the median of what the provider's part alone takes.
+
+#include "base/clock.hpp"
+#include "drivers/plugin.hpp"
+#include "drivers/sandbox.hpp"
+#include "engine/engine.hpp"
+#include "engine/vault_key.hpp"
+#include "plugins/manifest_file.hpp"
+#include "plugins/provider.hpp"
+#include "store/database.hpp"
+#include "store/environments.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+using namespace berth;
+using Steady = std::chrono::steady_clock;
+
+constexpr int warm_up_leases = 5;
+constexpr const char* provider_key = "fake-plugin";
+
+[[noreturn]] void give_up(const std::string& why) {
+  std::fprintf(stderr, "lease_cost: %s\n", why.c_str());
+  std::exit(1);
+}
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) give_up(result.error().message);
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+template <class T>
+T must(asio::io_context& loop, Task<T> task) {
+  std::optional<Result<T>> out;
+  asio::co_spawn(loop, std::move(task), [&](std::exception_ptr thrown, Result<T> value) {
+    if (thrown) std::rethrow_exception(thrown);
+    out = std::move(value);
+  });
+  loop.restart();
+  while (!out) loop.run_one();
+  return need(*std::move(out));
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+double us_since(Steady::time_point start) {
+  return std::chrono::duration<double, std::micro>(Steady::now() - start).count();
+}
+
+class NoServices final : public plugins::HostServices {
+ public:
+  bool has(std::string_view /*method*/) const override { return false; }
+  Task<bj::value> answer(plugins::RequestScope, std::string method, bj::object) override {
+    co_return fail(Errc::bug, method);
+  }
+  Task<std::vector<plugins::CompanyConfig>> configs(core::PluginId) override {
+    co_return std::vector<plugins::CompanyConfig>{};
+  }
+  void log(const core::PluginId&, plugins::PluginLogLine) override {}
+  void state_changed(const core::PluginId&, plugins::WorkerState, std::string) override {}
+};
+
+struct Costs {
+  std::vector<double> whole_us;
+  std::vector<double> provider_us;
+  std::size_t row_bytes = 0;
+};
+
+// The life of a lease that no run holds.
+Task<> live_once(engine::Engine& work, core::Environment environment, Random& random, Clock& clock,
+                 Costs& costs) {
+  const auto start = Steady::now();
+  const core::LeaseId id = core::LeaseId::make(random, clock.now());
+  BERTH_CO_TRY(engine::LeaseWork::Row row, co_await work.means.store.write([&](store::Session& s) {
+    return work.lease_work.intend(s, id, environment, nullptr, {});
+  }));
+  BERTH_CO_TRY(engine::LeaseWork::Held held,
+               co_await work.lease_work.acquire(std::move(row), {}, {}));
+  BERTH_CO_TRY(row, co_await work.means.store.write([&](store::Session& s) {
+    return work.lease_work.begin_release(s, held.lease, core::LeaseEvent::release_succeeded);
+  }));
+  BERTH_CO_TRY(row, co_await work.lease_work.settle(std::move(row)));
+  costs.whole_us.push_back(us_since(start));
+  costs.row_bytes = encode_text(encode(static_cast<const core::Lease&>(row.value))).size();
+  if (row.value.status == core::LeaseState::released) co_return Result<>{};
+  co_return fail(Errc::bug, "the lease is " + std::string{name_of(row.value.status)});
+}
+
+// The same without a store.
+Task<> ask_once(drivers::Driver& driver, core::Environment environment, Random& random,
+                Clock& clock, Costs& costs) {
+  const auto start = Steady::now();
+  drivers::AcquireRequest request{.lease = {.lease_id = core::LeaseId::make(random, clock.now()),
+                                            .company_id = environment.company_id,
+                                            .environment_id = environment.id,
+                                            .config = environment.config}};
+  BERTH_CO_TRY(drivers::Acquired made, co_await driver.acquire(request));
+  request.lease.provider_lease_id = made.provider_lease_id;
+  request.lease.metadata = std::move(made.metadata);
+  BERTH_CO_DO(co_await driver.release(request.lease, core::LeaseEvent::release_succeeded));
+  costs.provider_us.push_back(us_since(start));
+  co_return Result<>{};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) give_up("usage: lease_cost KEEPER PLUGIN FOLDER COUNT");
+  ::signal(SIGPIPE, SIG_IGN);
+  const std::string home = argv[3];
+  asio::io_context loop{1};
+  SystemClock clock;
+  SystemRandom random;
+  NoServices services;
+  plugins::Host host{loop.get_executor(),
+                     {.keeper_program = argv[1], .folder = home + "/execs"},
+                     services,
+                     clock,
+                     random};
+  const plugins::InstalledPlugin plugin{
+      .id = core::PluginId::make(random, clock.now()),
+      .manifest = must(
+          loop, plugins::read_manifest(loop.get_executor(), argv[2], {.keeper_program = argv[1]})),
+      .package = {.folder = argv[2]}};
+  must(loop, host.start(plugin));
+  plugins::RemoteProvider remote{host, plugins::Addressing::provider_key};
+  drivers::Plugin reached{remote, core::DriverKind::sandbox};
+  providers::BuiltInProviders none;
+  drivers::Registry drivers;
+  drivers.add(core::DriverKind::sandbox, std::make_unique<drivers::Sandbox>(none, &reached));
+
+  const auto database = need(store::open_database({.url = "sqlite:" + home + "/berth.db"}));
+  store::Store store{*database};
+  vault::Vault vault =
+      need(vault::Vault::open({.file = home + "/master.key", .may_create = true}, random));
+  engine::Feed feed{loop.get_executor()};
+  engine::RunLogs logs = need(engine::RunLogs::open(home + "/logs"));
+  engine::Engine work{{store, vault, clock, random, feed},
+                      {.drivers = drivers,
+                       .logs = logs,
+                       .node = {.id = core::NodeId::make(random, clock.now()), .name = "bench"},
+                       .executor = loop.get_executor()}};
+  must(loop, work.node.join({}));
+  must(loop, engine::adopt_vault_key(work.means));
+  const core::Call operator_call{
+      .who = {.kind = core::CallerKind::local_operator, .role = core::Role::admin}};
+  const auto company = must(loop, work.companies.create(operator_call, {"bench", {}}));
+  const core::Environment environment{.id = core::EnvironmentId::make(random, clock.now()),
+                                      .company_id = company.value.id,
+                                      .name = "bench",
+                                      .driver = core::DriverKind::sandbox,
+                                      .config = {{"provider", provider_key}},
+                                      .created_at = clock.now(),
+                                      .updated_at = clock.now()};
+  must(loop,
+       store.write([&](store::Session& s) { return store::insert_environment(s, environment); }));
+
+  drivers::Driver& driver = *need(drivers.find(core::DriverKind::sandbox));
+  const int count = std::max(1, std::atoi(argv[4]));
+  Costs costs;
+  for (int i = -warm_up_leases; i < count; ++i) {
+    if (i == 0) costs = {};
+    must(loop, live_once(work, environment, random, clock, costs));
+    must(loop, ask_once(driver, environment, random, clock, costs));
+  }
+  must(loop, work.sweeper.stop());
+  must(loop, work.workshop.stop());
+  must(loop, remote.close());
+  must(loop, drivers.close());
+  must(loop, host.close());
+  std::printf("%.1f %zu %.1f\n", median(costs.whole_us), costs.row_bytes,
+              median(costs.provider_us));
+}
