@@ -174,6 +174,7 @@ Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImag
   }
   if (root.over_host) {
     request.born_with = skeleton();
+    add_own(request.own, "/home/sandbox");  // whoever its user is
     if (root.layers.empty()) request.birth = images::DiffRequest::Birth::in_upper;
   }
   for (const char* made : {"/proc", "/sys", "/dev", "/tmp", "/run"}) add_own(request.own, made);
