@@ -99,7 +99,6 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
   BERTH_TRY(Card card, card_of(::getpid()));
   card.version = version();
   BERTH_DO(Draft{card_file}.publish(to_text(card)));
-  keeper->goodbye_.reserve();
   BERTH_DO(keeper->watch_folder());
   if (first_client) keeper->add_client(std::move(first_client));
   return keeper;
@@ -166,8 +165,11 @@ void Keeper::look_at_folder() {
 
 void Keeper::run() {
   BootMs give_up_at = never;
+  bool reserved = false;
   while (true) {
     turn();
+    // While the first command, which came with the first client, is being started.
+    if (!std::exchange(reserved, true)) goodbye_.reserve();
     const bool all_gone =
         std::ranges::all_of(execs_, [](const auto& entry) { return entry.second->is_gone(); });
     if (!stopping_ || !all_gone) continue;
