@@ -26,9 +26,10 @@
 namespace berth::keeper {
 namespace {
 
-// How many wait to be asked for. One is made at a time, when nobody has asked for a moment.
+// How many wait to be asked for. One is made at a time, when nobody has asked for a moment: as long
+// as it takes to start the sandbox that was asked for, because both want the same cores.
 constexpr std::size_t unborn_max = 4;
-constexpr int quiet_ms = 2;
+constexpr int quiet_ms = 6;
 // A keeper says with this that nobody is left of its sandbox.
 constexpr int exit_left_nobody = 0;
 constexpr int exit_unsure = 1;
