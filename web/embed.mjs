@@ -32,6 +32,12 @@ function keep(bytes) {
   return view;
 }
 
+// What stands inline in a page, as its content policy allows it.
+function hashesOf(tag, page) {
+  const texts = [...page.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, "gs"))].map((found) => found[1]);
+  return texts.map((text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`).join(" ");
+}
+
 const rows = filesBelow(dist).sort().map((path) => {
   const type = types[extname(path)];
   if (!type) throw new Error(`${path}: no type is known for files of this kind`);
@@ -41,7 +47,8 @@ const rows = filesBelow(dist).sort().map((path) => {
   const gzip = gzipSync(bytes, { level: 9 });
   const etag = createHash("sha256").update(bytes).digest("hex").slice(0, 16);
   const url = name === "index.html" ? "/" : `/${name}`;
-  return `      {"${url}", "${type}", "\\"${etag}\\"",\n       ${[bytes, gzip, brotli].map(keep).join(",\n       ")}},`;
+  const inline = url === "/" ? ["script", "style"].map((tag) => `,\n       "${hashesOf(tag, bytes.toString())}"`).join("") : "";
+  return `      {"${url}", "${type}", "\\"${etag}\\"",\n       ${[bytes, gzip, brotli].map(keep).join(",\n       ")}${inline}},`;
 });
 
 writeFileSync(join(output, "page.bin"), Buffer.concat(blocks));

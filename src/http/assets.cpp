@@ -3,10 +3,6 @@
 namespace berth::http {
 namespace {
 
-// Nothing but our own files: no inline script or style, no other host, no frame around us.
-constexpr std::string_view content_policy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 constexpr std::string_view for_ever = "public, max-age=31536000, immutable";
 constexpr std::string_view files_folder = "/assets/";
 
@@ -25,6 +21,19 @@ std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
   while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
   return text;
+}
+
+// Nothing but our own files: no other host, no frame around us, and inline nothing but what the
+// build has put there, by its hash.
+std::string content_policy(const Asset& file) {
+  std::string policy = "default-src 'none'; script-src 'self'";
+  if (!file.inline_script.empty()) policy.append(" ").append(file.inline_script);
+  policy += "; style-src 'self'";
+  if (!file.inline_style.empty()) policy.append(" ").append(file.inline_style);
+  policy +=
+      "; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+      "frame-ancestors 'none'";
+  return policy;
 }
 
 bool is_page(const Asset& file) {
@@ -51,7 +60,7 @@ Response response_of(const Asset& file, const Request& request) {
   add("Vary", "Accept-Encoding");
   add("Cache-Control", is_page(file) ? "no-cache" : for_ever);
   add("Cross-Origin-Opener-Policy", "same-origin");
-  add("Content-Security-Policy", content_policy);
+  add("Content-Security-Policy", content_policy(file));
   if (request.headers.find("if-none-match") == file.etag) {
     response.status = 304;
     return response;

@@ -15,6 +15,9 @@ struct Asset {
   std::string_view plain;
   std::string_view gzip;
   std::string_view brotli;
+  // What stands inline in a page, as the content policy names it: "'sha256-…'". Empty for none.
+  std::string_view inline_script = {};
+  std::string_view inline_style = {};
 };
 
 // What is embedded in this program; nothing in a build without the page (-DBERTH_WEB=OFF).

@@ -14,7 +14,8 @@ using http_test::Client;
 using http_test::TestServer;
 
 constexpr std::array<Asset, 2> files{{
-    {"/", "text/html", "\"page\"", "<h1>", "gzip of page", "br of page"},
+    {"/", "text/html", "\"page\"", "<h1>", "gzip of page", "br of page", "'sha256-s'",
+     "'sha256-t'"},
     {"/assets/a-1.js", "text/javascript", "\"a\"", "run()", "gzip of a", "br of a"},
 }};
 
@@ -45,10 +46,15 @@ TEST_F(Assets, WithAHashInTheirNameAreKeptForEverAndThePageIsAskedForAgain) {
   EXPECT_EQ(same.body, "");
 }
 
-TEST_F(Assets, ComeWithAPolicyThatAllowsNothingInline) {
-  const std::string policy = get("/").header("content-security-policy");
-  EXPECT_NE(policy.find("default-src 'none'"), std::string::npos);
-  EXPECT_EQ(policy.find("unsafe"), std::string::npos);
+TEST_F(Assets, ComeWithAPolicyThatAllowsNothingInlineButByItsHash) {
+  const std::string page = get("/").header("content-security-policy");
+  EXPECT_TRUE(
+      page.contains("default-src 'none'; script-src 'self' 'sha256-s'; "
+                    "style-src 'self' 'sha256-t'; "))
+      << page;
+  EXPECT_FALSE(page.contains("unsafe")) << page;
+  const std::string file = get("/assets/a-1.js").header("content-security-policy");
+  EXPECT_TRUE(file.contains("script-src 'self'; style-src 'self'; ")) << file;
 }
 
 TEST_F(Assets, APathOfThePageIsThePageForABrowserAndNothingForAProgram) {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { Visit } from "./lib/browser.mjs";
 import { test } from "./lib/runner.mjs";
 import { Server } from "./lib/server.mjs";
@@ -47,6 +48,11 @@ test("safety.the page is served with a strict policy and caching headers, and th
   assert.equal(page.headers.get("x-content-type-options"), "nosniff");
   assert.equal(page.headers.get("cache-control"), "no-cache");
   const text = await page.text();
+  for (const tag of ["script", "style"]) {
+    const [, inside] = text.match(new RegExp(`<${tag}>(.*?)</${tag}>`, "s"));
+    const hash = createHash("sha256").update(inside).digest("base64");
+    assert.ok(policy.includes(`${tag}-src 'self' 'sha256-${hash}';`), `${policy} does not allow exactly the ${tag} of the page`);
+  }
   const script = text.match(/src="(\/assets\/[^"]+\.js)"/)[1];
   const file = await fetch(server.url + script, { headers: { "accept-encoding": "br" } });
   assert.match(file.headers.get("cache-control"), /immutable/);
@@ -65,8 +71,10 @@ test("safety.the first load is small, and a page change asks once", visiting(asy
   session.on("Network.loadingFinished", (event) => (bytes += event.encodedDataLength));
   await visit.goto("/environments");
   await page.getByRole("link", { name: "Local", exact: true }).waitFor();
+  await page.waitForFunction(() => performance.getEntriesByType("resource").some((each) => /assets\/rest-/.test(each.name) && each.responseEnd > 0));
   const first = visit.requests.filter((request) => !request.url().startsWith("data:"));
   console.log(`      first load: ${first.length} requests, ${Math.round(bytes / 1024)} KB`);
+  assert.equal(new Set(first.map((request) => request.url())).size, first.length, "something is asked for twice");
   assert.ok(first.length <= 6, first.map((request) => request.url()).join("\n"));
   assert.ok(bytes <= 300 * 1024, `${bytes} bytes`);
   for (const [name, heading] of [["Runs", "Runs"], ["Leases", "Leases"], ["Agents", "Agents"], ["Secrets", "Secrets"], ["Activity", "Activity"], ["Settings", "Settings"], ["Start", "Start"]]) {

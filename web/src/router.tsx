@@ -1,19 +1,10 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
-import { ActivityPage } from "./pages/activity";
-import { AgentsPage } from "./pages/agents";
-import { EnvironmentPage } from "./pages/environment";
 import { EnvironmentsPage } from "./pages/environments";
-import { LeasePage } from "./pages/lease";
 import { LeasesPage } from "./pages/leases";
 import { NotFound } from "./pages/not-found";
-import { PluginPage } from "./pages/plugin";
-import { PluginsPage } from "./pages/plugins";
-import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
-import { SecretPage } from "./pages/secret";
-import { SecretsPage } from "./pages/secrets";
-import { SettingsPage } from "./pages/settings";
 import { StartPage } from "./pages/start";
+import { rest, type LatePage } from "./late";
 import { Shell } from "./shell/shell";
 
 export interface RunSearch {
@@ -28,6 +19,8 @@ const text = (value: unknown) => (typeof value === "string" && value ? value : u
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
 const at = <P extends string>(path: P, component: () => React.ReactNode) =>
   createRoute({ getParentRoute: () => root, path, component });
+const late = <P extends string>(path: P, name: LatePage) =>
+  createRoute({ getParentRoute: () => root, path, component: lazyRouteComponent(rest, name) });
 
 const runs = createRoute({
   getParentRoute: () => root,
@@ -57,19 +50,20 @@ const tree = root.addChildren([
   at("/environments", EnvironmentsPage),
   newEnvironment,
   editEnvironment,
-  at("/environments/$environment", EnvironmentPage),
+  late("/environments/$environment", "EnvironmentPage"),
   runs,
   terminal,
-  at("/runs/$run", RunPage),
+  late("/runs/$run", "RunPage"),
   at("/leases", LeasesPage),
-  at("/leases/$lease", LeasePage),
-  at("/secrets", SecretsPage),
-  at("/secrets/$secret", SecretPage),
-  at("/plugins", PluginsPage),
-  at("/plugins/$plugin", PluginPage),
-  at("/agents", AgentsPage),
-  at("/activity", ActivityPage),
-  at("/settings", SettingsPage),
+  late("/leases/$lease", "LeasePage"),
+  late("/templates", "TemplatesPage"),
+  late("/secrets", "SecretsPage"),
+  late("/secrets/$secret", "SecretPage"),
+  late("/plugins", "PluginsPage"),
+  late("/plugins/$plugin", "PluginPage"),
+  late("/agents", "AgentsPage"),
+  late("/activity", "ActivityPage"),
+  late("/settings", "SettingsPage"),
 ]);
 
 export const router = createRouter({ routeTree: tree, defaultPreload: false, scrollRestoration: true });

@@ -73,7 +73,7 @@ export class Visit {
     const foreign = this.requests.map((request) => request.url()).filter((url) => !url.startsWith("data:") && !url.startsWith("blob:") && new URL(url).host !== origin);
     await this.context.close();
     assert.deepEqual(foreign, [], "requests to other hosts");
-    const serious = this.errors.filter((error) => !/status of (401|404|409|422)/.test(error) && !(lost && /ERR_|WebSocket|Failed to load/.test(error)));
+    const serious = this.errors.filter((error) => !/status of (400|401|404|409|422)/.test(error) && !(lost && /ERR_|WebSocket|Failed to load/.test(error)));
     assert.deepEqual(serious, [], "errors in the console");
   }
 }

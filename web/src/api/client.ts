@@ -1,3 +1,4 @@
+import { takeAsked } from "../first/asked";
 import { lost, refusal } from "./error";
 import type { paths } from "./schema";
 
@@ -58,12 +59,14 @@ async function send(method: Method, path: string, given: Given<unknown>): Promis
   if (given.ifMatch) headers["if-match"] = given.ifMatch;
   let response: Response;
   try {
-    response = await fetch(urlOf(path, given.path as object | undefined, given.query as object | undefined), {
+    const url = urlOf(path, given.path as object | undefined, given.query as object | undefined);
+    const asked = method === "get" ? takeAsked(url, given.signal) : undefined;
+    response = await (asked ?? fetch(url, {
       method: method.toUpperCase(),
       headers,
       body: body === undefined ? null : JSON.stringify(body),
       signal: given.signal ?? null,
-    });
+    }));
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw lost();
@@ -88,6 +91,7 @@ async function call<P extends PathOf<M>, M extends Method>(
 export const api = {
   get: <P extends PathOf<"get">>(path: P, given: Given<Operation<P, "get">>) => call("get", path, given),
   post: <P extends PathOf<"post">>(path: P, given: Given<Operation<P, "post">>) => call("post", path, given),
+  put: <P extends PathOf<"put">>(path: P, given: Given<Operation<P, "put">>) => call("put", path, given),
   patch: <P extends PathOf<"patch">>(path: P, given: Given<Operation<P, "patch">>) => call("patch", path, given),
   delete: <P extends PathOf<"delete">>(path: P, given: Given<Operation<P, "delete">>) => call("delete", path, given),
 

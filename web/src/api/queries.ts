@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api } from "./client";
 
 // Every question that a page asks, by one name each. All of them are asked again when the server says that something
@@ -61,6 +61,30 @@ export const leaseQuery = (lease: string) =>
   queryOptions({
     queryKey: ["lease", lease],
     queryFn: ({ signal }) => api.get("/api/environment-leases/{lease}", { path: { lease }, signal }),
+  });
+
+// The log of a sandbox from its beginning, a page at a time; the last page is read again as it grows.
+export const egressQuery = (lease: string) =>
+  infiniteQueryOptions({
+    queryKey: ["egress", lease],
+    initialPageParam: 0,
+    queryFn: ({ pageParam, signal }) =>
+      api.get("/api/environment-leases/{lease}/egress", { path: { lease }, query: { offset: pageParam }, signal }),
+    getNextPageParam: (page) => (page.entries.length > 0 ? page.nextOffset : undefined),
+  });
+
+export const templatesQuery = (company: string) =>
+  queryOptions({
+    queryKey: ["templates", company],
+    queryFn: ({ signal }) =>
+      api.get("/api/companies/{company}/templates", { path: { company }, query: { limit: 1000 }, signal }),
+  });
+
+export const customImageQuery = (environment: string) =>
+  queryOptions({
+    queryKey: ["custom-image", environment],
+    queryFn: ({ signal }) =>
+      api.get("/api/environments/{environment}/custom-image-template", { path: { environment }, signal }),
   });
 
 export const secretsQuery = (company: string) =>

@@ -1,6 +1,7 @@
 import { useQueryClient, type Query } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useRef, useState, type ReactNode } from "react";
 import type { Activity } from "../api/types";
+import { takeAsked } from "../first/asked";
 import { readEvents } from "./event-stream";
 
 export type Connection = "connecting" | "live" | "lost";
@@ -44,7 +45,8 @@ export function LiveProvider({ company, children }: { company: string; children:
     const connect = async () => {
       const headers: Record<string, string> = { accept: "text/event-stream" };
       if (last) headers["last-event-id"] = last;
-      const response = await fetch(`/api/companies/${company}/changes/stream`, { headers, signal: end.signal });
+      const url = `/api/companies/${company}/changes/stream`;
+      const response = await (takeAsked(url, end.signal) ?? fetch(url, { headers, signal: end.signal }));
       if (response.status === 401) void queries.invalidateQueries({ queryKey: ["session"] });
       if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
       await readEvents(response, (event) => {

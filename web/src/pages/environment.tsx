@@ -5,6 +5,7 @@ import { useState } from "react";
 import { environmentLeasesQuery, environmentQuery } from "../api/queries";
 import type { Environment } from "../api/types";
 import { isManaged, isolationOf, placeOf } from "../environments/describe";
+import { CustomImage } from "../environments/custom-image";
 import { DeleteEnvironment } from "../environments/delete-environment";
 import { Probe } from "../environments/probe";
 import { useTest } from "../environments/use-test";
@@ -57,10 +58,12 @@ function Shown({ environment }: { environment: Environment }) {
           <Tabs.Trigger value="facts" className={tab}>Configuration</Tabs.Trigger>
           <Tabs.Trigger value="runs" className={tab}>Runs</Tabs.Trigger>
           {mayOperate && <Tabs.Trigger value="leases" className={tab}>Leases</Tabs.Trigger>}
+          {mayOperate && environment.driver === "sandbox" && <Tabs.Trigger value="image" className={tab}>Custom image</Tabs.Trigger>}
         </Tabs.List>
         <Tabs.Content value="facts"><Configuration environment={environment} /></Tabs.Content>
         <Tabs.Content value="runs"><Runs environment={environment.id} /></Tabs.Content>
         <Tabs.Content value="leases"><Leases environment={environment.id} /></Tabs.Content>
+        <Tabs.Content value="image"><CustomImage environment={environment} /></Tabs.Content>
       </Tabs.Root>
       <DeleteEnvironment environment={environment} open={deleting} onClose={() => setDeleting(false)} />
       <StartRunDialog open={starting} onClose={() => setStarting(false)} environment={environment.id} />

@@ -6,7 +6,9 @@ import { leaseQuery } from "../api/queries";
 import type { LeaseView } from "../api/types";
 import { shortId, words } from "../format";
 import { Console } from "../leases/console";
+import { Egress } from "../leases/egress";
 import { Files } from "../leases/files";
+import { Ports } from "../leases/ports";
 import { finalStates } from "../leases/lease-table";
 import { Usage } from "../leases/usage";
 import { useSession } from "../session/session";
@@ -69,6 +71,8 @@ function Shown({ lease }: { lease: LeaseView }) {
             )}
           </Panel>
           <Panel title="One command"><Console lease={lease.id} /></Panel>
+          {lease.driver === "sandbox" && <Panel title="Ports"><Ports lease={lease.id} /></Panel>}
+          {lease.driver === "sandbox" && <Folded title="Network">{() => <Egress lease={lease.id} />}</Folded>}
           <Folded title="Files">{() => <Files lease={lease.id} />}</Folded>
           <Folded title="Usage">{() => <Usage lease={lease.id} />}</Folded>
         </>

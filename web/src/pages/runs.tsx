@@ -3,8 +3,8 @@ import { useCallback, useState } from "react";
 import type { RunState } from "../api/types";
 import { count, words } from "../format";
 import type { RunSearch } from "../router";
+import { Late, late } from "../late";
 import { RunRow } from "../runs/run-row";
-import { StartRunDialog } from "../runs/start-run";
 import { useRunList } from "../runs/use-run-list";
 import { useSession } from "../session/session";
 import { Button } from "../ui/button";
@@ -14,6 +14,7 @@ import { input } from "../ui/field";
 import { Page } from "../ui/page";
 import { VirtualList } from "../ui/virtual-list";
 
+const StartRunDialog = late((rest) => rest.StartRunDialog);
 const states: RunState[] = ["queued", "starting", "running", "succeeded", "failed", "cancelled", "timed_out", "interrupted"];
 const route = getRouteApi("/runs");
 
@@ -45,7 +46,7 @@ export function RunsPage() {
       ) : (
         <VirtualList label="Runs" count={runs.rows.length} rowHeight={44} onEnd={() => void runs.more()} row={(at) => <RunRow run={runs.rows[at]!} />} />
       )}
-      <StartRunDialog open={starting} onClose={() => setStarting(false)} />
+      {starting && <Late><StartRunDialog open onClose={() => setStarting(false)} /></Late>}
     </Page>
   );
 }

@@ -2,12 +2,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { api } from "../api/client";
-import { findingsQuery, runQuery } from "../api/queries";
+import { findingsQuery } from "../api/queries";
 import type { Finding } from "../api/types";
 import { count } from "../format";
-import { LogView } from "../log/log-view";
-import { useLog } from "../log/use-log";
-import { Timeline } from "../runs/timeline";
+import { Late, late } from "../late";
 import { useSession } from "../session/session";
 import { StateBadge } from "../ui/badge";
 import { Button } from "../ui/button";
@@ -16,6 +14,7 @@ import { Answer } from "../ui/loading";
 import { Page, Panel } from "../ui/page";
 import { useAction } from "../ui/use-action";
 
+const FirstRun = late((rest) => rest.FirstRun);
 const ranks = ["sandbox", "plugin", "ssh", "local"];
 
 export function StartPage() {
@@ -42,30 +41,12 @@ export function StartPage() {
             </p>
           </div>
           {start.error !== undefined && <div className="mt-3"><ErrorBox error={start.error} /></div>}
-          {run && <FirstRun key={run} run={run} />}
+          {run && <Late><FirstRun key={run} run={run} /></Late>}
         </Panel>
       )}
       <Next />
       {may("company_operate") && <Machine />}
     </Page>
-  );
-}
-
-function FirstRun({ run }: { run: string }) {
-  const query = useQuery(runQuery(run));
-  const log = useLog(run);
-  return (
-    <div className="mt-4 flex flex-col gap-3">
-      <Answer query={query}>
-        {(view) => (
-          <>
-            <p className="flex items-center gap-2 text-sm"><StateBadge state={view.status} /><Link className="link" to="/runs/$run" params={{ run }}>Open this run</Link></p>
-            <Timeline phases={view.phases} />
-          </>
-        )}
-      </Answer>
-      <LogView log={log} name="first-run" />
-    </div>
   );
 }
 

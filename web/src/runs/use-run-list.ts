@@ -4,7 +4,9 @@ import type { Run, RunState } from "../api/types";
 import { useLive } from "../live/live";
 import type { RunSearch } from "../router";
 
-const pageRows = 200;
+// The first page is what one sees; who scrolls on wants many.
+const firstRows = 200;
+const moreRows = 500;
 
 interface Listed {
   rows: Run[];
@@ -40,7 +42,7 @@ export function useRunList(company: string, filter: RunSearch) {
       api.page("/api/companies/{company}/heartbeat-runs", {
         path: { company },
         query: {
-          limit: pageRows,
+          limit: after ? moreRows : firstRows,
           after,
           status: filter.status as RunState | undefined,
           environmentId: filter.environment,

@@ -1,20 +1,28 @@
+import { useIsFetching } from "@tanstack/react-query";
 import { Link, Outlet, useLocation } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
+import { Late, late } from "../late";
 import { LiveProvider, useLive } from "../live/live";
 import { useSession } from "../session/session";
-import { UserMenu } from "./user-menu";
+import { Visitor } from "./visitor";
+
+const UserMenu = late((rest) => rest.UserMenu);
+const quietMs = 200;
 
 const places = [
   ["/", "Start"],
   ["/environments", "Environments"],
   ["/runs", "Runs"],
   ["/leases", "Leases"],
+  ["/templates", "Templates"],
   ["/agents", "Agents"],
   ["/secrets", "Secrets"],
   ["/plugins", "Plugins"],
   ["/activity", "Activity"],
   ["/settings", "Settings"],
 ] as const;
+
+const operatorsOnly: string[] = ["/leases", "/templates", "/secrets"];
 
 export function Shell() {
   const { company } = useSession();
@@ -31,7 +39,7 @@ function Frame() {
   const { pathname } = useLocation();
   const { may } = useSession();
   useEffect(() => setOpen(false), [pathname]);
-  const shown = places.filter(([to]) => (to !== "/leases" && to !== "/secrets") || may("company_operate"));
+  const shown = places.filter(([to]) => !operatorsOnly.includes(to) || may("company_operate"));
   return (
     <div className="flex min-h-dvh flex-col md:grid md:grid-cols-[12rem_1fr]">
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-raised focus:p-2"
@@ -54,7 +62,7 @@ function Frame() {
             ))}
           </ul>
         </nav>
-        <div className={`${open ? "" : "max-md:hidden"} border-t border-line p-2`}><UserMenu /></div>
+        <div className={`${open ? "" : "max-md:hidden"} border-t border-line p-2`}><Account /></div>
       </header>
       <div className="min-w-0">
         <ConnectionBar />
@@ -62,6 +70,21 @@ function Frame() {
       </div>
     </div>
   );
+}
+
+// The menu comes with the rest of the page, once the first view has what it needs; who clicks earlier gets it open.
+function Account() {
+  const asking = useIsFetching() > 0;
+  const [wanted, setWanted] = useState<"later" | "closed" | "open">("later");
+  useEffect(() => {
+    if (asking || wanted !== "later") return;
+    const timer = window.setTimeout(() => setWanted("closed"), quietMs);
+    return () => window.clearTimeout(timer);
+  }, [asking, wanted]);
+  const open = () => setWanted("open");
+  const button = <Visitor onPointerDown={open} onClick={open} />;
+  if (wanted === "later") return button;
+  return <Late until={button}><UserMenu defaultOpen={wanted === "open"} /></Late>;
 }
 
 function Mark() {

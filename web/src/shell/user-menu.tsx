@@ -2,14 +2,14 @@ import * as Menu from "@radix-ui/react-dropdown-menu";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../api/client";
-import { words } from "../format";
 import { useSession } from "../session/session";
+import { Visitor } from "./visitor";
 import { chooseTheme, chosenTheme, type Theme } from "../ui/theme";
 
 const item = "cursor-default rounded px-2 py-1.5 text-sm outline-none data-[highlighted]:bg-hover";
 
-export function UserMenu() {
-  const { company, companies, chooseCompany, role, deploymentMode, version } = useSession();
+export function UserMenu({ defaultOpen }: { defaultOpen: boolean }) {
+  const { company, companies, chooseCompany, deploymentMode } = useSession();
   const queries = useQueryClient();
   const [theme, setTheme] = useState(chosenTheme());
   const signOut = async () => {
@@ -18,11 +18,8 @@ export function UserMenu() {
     location.assign("/");
   };
   return (
-    <Menu.Root modal={false}>
-      <Menu.Trigger className="flex w-full flex-col rounded-md px-2.5 py-1.5 text-left text-sm hover:bg-hover">
-        <span className="truncate font-medium">{company.name}</span>
-        <span className="text-xs text-muted">{words(role)} · {version}</span>
-      </Menu.Trigger>
+    <Menu.Root modal={false} defaultOpen={defaultOpen}>
+      <Menu.Trigger asChild><Visitor /></Menu.Trigger>
       <Menu.Portal>
         <Menu.Content side="top" align="start" className="z-50 min-w-52 rounded-lg border border-line bg-raised p-1 shadow-xl">
           {companies.length > 1 && (

@@ -16,6 +16,8 @@ const states: Record<string, Tone> = {
   expired: "still", retained: "warn", pending_cleanup: "warn", archived: "still", disabled: "warn", paused: "warn",
   idle: "still", error: "bad", ok: "good", note: "still", warn: "warn", fail: "bad", ready: "good",
   installed: "busy", upgrade_pending: "warn", uninstalled: "still", crashed: "bad", stopped: "still",
+  allowed: "good", denied: "bad", cut: "warn", capturing: "busy", deleting: "busy", deleted: "still", waiting_for_user: "busy",
+  promoted: "good",
 };
 
 export function Badge({ tone, children }: { tone: Tone; children: React.ReactNode }) {

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { Skip, test } from "./lib/runner.mjs";
+import { environmentNamed, visiting } from "./lib/shared.mjs";
+
+async function sandboxOf(server) {
+  const sandbox = await environmentNamed(server, "Sandbox");
+  if (!sandbox) throw new Skip("this machine makes no sandbox");
+  return sandbox;
+}
+
+async function typed(page, line, answer) {
+  await page.locator(".xterm").waitFor();
+  await page.waitForFunction(() => /[$#]/.test(document.querySelector(".xterm")?.textContent ?? ""));
+  await page.locator(".xterm").click();
+  await page.keyboard.type(`${line}\n`);
+  await page.waitForFunction((text) => document.querySelector(".xterm").textContent.includes(text), answer);
+}
+
+// A run that holds a sandbox with these settings until it is cancelled, and its lease.
+async function held(server, config, line) {
+  const company = await server.company();
+  const environment = await server.call("POST", `/api/companies/${company}/environments`, { name: `held ${Date.now()}`, driver: "sandbox", config: { provider: "linux", ...config } });
+  const run = await server.call("POST", `/api/companies/${company}/runs`, { command: "sh", args: ["-c", line], environmentId: environment.id });
+  for (;;) {
+    const view = await server.call("GET", `/api/heartbeat-runs/${run.id}?wait=30`);
+    if (view.status === "running") return { lease: view.environmentLease.id, run: run.id, environment: environment.id };
+    assert.ok(["queued", "starting"].includes(view.status), `the run is ${view.status}: ${view.error}`);
+  }
+}
+
+async function letGo(server, { run, environment }) {
+  await server.call("POST", `/api/heartbeat-runs/${run}/cancel`);
+  await server.ended(run);
+  await server.call("DELETE", `/api/environments/${environment}`).catch(() => undefined);
+}
+
+test("sandboxes.a setup session is started, worked in, captured and used, and its template is deleted", visiting(async (page, visit, server) => {
+  const sandbox = await sandboxOf(server);
+  await visit.goto("/templates");
+  await page.getByText("No template yet").waitFor();
+  await visit.seen("templates-empty");
+
+  await visit.goto(`/environments/${sandbox.id}`);
+  await page.getByRole("tab", { name: "Custom image" }).click();
+  await page.getByText("The image of the configuration").waitFor();
+  await page.getByRole("button", { name: "Start a setup session" }).click();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Cancel it" }).click();
+  await page.getByText("cancelled").first().waitFor();
+
+  await page.getByRole("button", { name: "Start a setup session" }).click();
+  await typed(page, "echo prepared > tool; echo $((40+2))-done", "42-done");
+  await visit.seen("setup-session");
+  await page.getByRole("button", { name: "Capture it" }).click();
+  await page.getByText("promoted").first().waitFor({ timeout: 30_000 });
+  const run = await server.run("cat tool", { environmentId: sandbox.id });
+  assert.match(run.stdoutExcerpt, /prepared/);
+  await visit.seen("custom-image");
+
+  await page.getByRole("link", { name: "Templates" }).click();
+  await page.getByText("every sandbox of Sandbox").waitFor();
+  await visit.seen("templates");
+  const [template] = await server.call("GET", `/api/companies/${await server.company()}/templates`);
+  await page.getByRole("button", { name: `Delete ${template.name}` }).click();
+  await page.getByText("Sandboxes of Sandbox start from it").waitFor();
+  await page.getByLabel(/Type the name/).fill(template.name);
+  await page.getByRole("button", { name: "Delete it" }).click();
+  await page.getByRole("alert").waitFor();
+  await page.getByRole("button", { name: "Keep it" }).click();
+
+  await visit.goto(`/environments/${sandbox.id}`);
+  await page.getByRole("tab", { name: "Custom image" }).click();
+  await page.getByRole("button", { name: "Use the plain image" }).click();
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByText("The image of the configuration").waitFor();
+  await visit.goto("/templates");
+  await page.getByRole("button", { name: `Delete ${template.name}` }).click();
+  await page.getByLabel(/Type the name/).fill(template.name);
+  await page.getByRole("button", { name: "Delete it" }).click();
+  await page.getByText("No template yet").waitFor();
+}));
+
+test("sandboxes.a port of a live sandbox is opened in a tab of its own", visiting(async (page, visit, server) => {
+  await sandboxOf(server);
+  const place = await held(server, {}, "echo seen > seen-inside.txt; exec python3 -m http.server --bind 127.0.0.1 8123");
+  await visit.goto(`/leases/${place.lease}`);
+  await page.getByLabel("Port", { exact: true }).fill("70000");
+  await page.getByText("Write a number from 1 to 65535.").waitFor();
+  await page.getByLabel("Port", { exact: true }).fill("8123");
+  const url = `/api/environment-leases/${place.lease}/ports/8123/`;
+  // The program inside may not listen yet.
+  for (let status = 0; status !== 200;) status = (await fetch(server.url + url)).status;
+  const [opened] = await Promise.all([visit.context.waitForEvent("page"), page.getByRole("button", { name: "Open", exact: true }).click()]);
+  await opened.getByText("seen-inside.txt").waitFor();
+  assert.equal(await opened.evaluate(() => window.opener), null);
+  await opened.close();
+  await page.getByRole("list", { name: "Opened ports" }).getByRole("link").waitFor();
+  await visit.seen("lease-ports");
+  await letGo(server, place);
+}));
+
+test("sandboxes.what a live sandbox may reach is shown and changed, with what was decided", visiting(async (page, visit, server) => {
+  await sandboxOf(server);
+  const place = await held(server, { egress: { allow: ["203.0.113.0/24"] } }, "exec sleep 300");
+  const lease = `/api/environment-leases/${place.lease}`;
+  const ask = "import http.client as h\nc = h.HTTPConnection('127.0.0.1', 3128, timeout=10)\nc.request('GET', 'http://198.51.100.7/x')\nprint(c.getresponse().status)";
+  assert.match((await server.call("POST", `${lease}/exec`, { argv: ["python3", "-c", ask] })).stdoutText, /403/);
+  while ((await server.call("GET", `${lease}/egress`)).entries.length === 0);
+  await visit.goto(`/leases/${place.lease}`);
+  await page.getByText("Network", { exact: true }).click();
+  assert.equal(await page.getByLabel("May reach").inputValue(), "203.0.113.0/24");
+  await page.getByLabel("May reach").fill("10.0.0.1/8");
+  await page.getByRole("button", { name: "Apply at once" }).click();
+  await page.getByRole("alert").waitFor();
+  await page.getByLabel("May reach").fill("192.0.2.0/24");
+  await page.getByRole("button", { name: "Apply at once" }).click();
+  await page.waitForFunction(() => [...document.querySelectorAll("button")].some((each) => each.textContent === "Apply at once" && each.disabled));
+  assert.deepEqual((await server.call("GET", `${lease}/egress`)).policy.allow, ["192.0.2.0/24"]);
+  await page.getByText("denied", { exact: true }).first().waitFor();
+  await page.getByText(/198\.51\.100\.7/).first().waitFor();
+  await visit.seen("lease-network");
+  await letGo(server, place);
+}));
