@@ -41,15 +41,19 @@ T need(Result<T> result) {
 }
 
 template <class T>
+asio::awaitable<void> keep_answer(Task<T> task, std::optional<Result<T>>& answer) {
+  answer = co_await std::move(task);
+}
+
+template <class T>
 T must(asio::io_context& loop, Task<T> task) {
-  std::optional<Result<T>> out;
-  asio::co_spawn(loop, std::move(task), [&](std::exception_ptr thrown, Result<T> value) {
+  std::optional<Result<T>> answer;
+  asio::co_spawn(loop, keep_answer(std::move(task), answer), [](std::exception_ptr thrown) {
     if (thrown) std::rethrow_exception(thrown);
-    out = std::move(value);
   });
   loop.restart();
-  while (!out) loop.run_one();
-  return need(*std::move(out));
+  while (!answer) loop.run_one();
+  return need(*std::move(answer));
 }
 
 double median(std::vector<double> values) {
@@ -162,8 +166,11 @@ int main(int argc, char** argv) {
   const core::Environment environment{.id = core::EnvironmentId::make(random, clock.now()),
                                       .company_id = company.value.id,
                                       .name = "bench",
+                                      .description = {},
                                       .driver = core::DriverKind::sandbox,
                                       .config = {{"provider", provider_key}},
+                                      .env_vars = {},
+                                      .metadata = {},
                                       .created_at = clock.now(),
                                       .updated_at = clock.now()};
   must(loop,
