@@ -86,6 +86,8 @@ Task<> RunWork::carry() {
 
 Task<RunWork::End> RunWork::work() {
   BERTH_CO_DO(co_await look_around());
+  Result<> found = co_await find_place();
+  if (!found) co_return place_missing(std::move(found).error());
   if (run_.value.status == RunState::starting) {
     if (lease_.value.status == core::LeaseState::acquiring && !cancelled_) {
       Result<> acquired = co_await acquire();
@@ -113,6 +115,12 @@ Result<RunWork::End> RunWork::setup_failed(Error error) const {
   return End{.event = RunEvent::setup_failed, .error = std::move(error)};
 }
 
+Result<RunWork::End> RunWork::place_missing(Error error) const {
+  if (run_.value.status == RunState::starting) return setup_failed(std::move(error));
+  if (is_over_for_us(error) || is_outage(error.code)) return std::unexpected(std::move(error));
+  return End{.event = RunEvent::interrupted, .error = std::move(error)};
+}
+
 RunWork::End RunWork::cancelled() {
   return {.event = RunEvent::cancelled,
           .error = Error{Errc::cancelled, "Cancelled by a board operator"}};
@@ -136,7 +144,10 @@ Task<> RunWork::look_around() {
     }
     return {};
   };
-  BERTH_CO_DO(co_await tools_.means.store.read(look));
+  co_return co_await tools_.means.store.read(look);
+}
+
+Task<> RunWork::find_place() {
   BERTH_CO_TRY(driver_, tools_.leases.driver(lease_.value));
   if (lease_.value.status != core::LeaseState::acquiring) {
     BERTH_CO_TRY(place_, co_await tools_.leases.facts(lease_.value));

@@ -71,6 +71,8 @@ class RunWork {
   };
 
   Task<> look_around();
+  // By whom its place is reached, and what they are told of it.
+  Task<> find_place();
   Task<> acquire();
   Task<> start();
   Task<core::RunInput> given_input();
@@ -89,6 +91,8 @@ class RunWork {
   Task<drivers::Ended> follow_once();
   Task<End> work();
   Result<End> setup_failed(Error error) const;
+  // The end of a run whose place nobody here can reach, now or later.
+  Result<End> place_missing(Error error) const;
   static End cancelled();
   End judge(const drivers::Ended& ended) const;
   // Before the end is recorded, because the place may be gone right after it.

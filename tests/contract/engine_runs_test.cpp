@@ -127,6 +127,30 @@ TEST_P(Choice, WhatNoLongerFitsWhenItsTurnComesFailsTheRun) {
   EXPECT_EQ(events(within).back().message, *view.error);
 }
 
+TEST_P(Choice, ARunWhoseDriverThisServerDoesNotHaveFailsAndSaysSo) {
+  const core::EnvironmentId nowhere = made_environment("nowhere");  // there is no driver `ssh` here
+  server().open();
+  const RunView view = ended(start(in(nowhere)));
+  EXPECT_EQ(name_of(view.status), name_of(RunState::failed));
+  EXPECT_EQ(view.error_code, "unsupported_environment");
+  EXPECT_TRUE(view.error.value_or("").contains("\"ssh\"")) << view.error.value_or("");
+  ASSERT_TRUE(view.lease_id);
+  EXPECT_EQ(name_of(lease(*view.lease_id).status), name_of(LeaseState::pending_cleanup));
+}
+
+TEST_P(Choice, ARunWhoseProviderIsGoneFailsAndSaysSo) {
+  ProviderCapability ghost;
+  ghost.status = Support::supported;
+  ghost.supports_run_execution = true;
+  server()->catalog.add("ghost", std::move(ghost));
+  const core::Environment gone =
+      put_environment(DriverKind::sandbox, "gone", {{"provider", "ghost"}});
+  server().open();
+  const RunView view = ended(start(in(gone.id)));
+  EXPECT_EQ(name_of(view.status), name_of(RunState::failed));
+  EXPECT_TRUE(view.error.value_or("").contains("\"ghost\"")) << view.error.value_or("");
+}
+
 class Queue : public Working {
  protected:
   void SetUp() override {
