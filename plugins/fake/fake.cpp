@@ -30,6 +30,15 @@ sdk::ConnectionPayload payload() {
   return {.type = "ssh", .command = "ssh fake@[placeholder]", .token = "[placeholder]"};
 }
 
+// What a template is named after: the setup session, or the run whose sandbox it was.
+std::string source_of(std::string_view lease_id) {
+  if (lease_id.starts_with(setup_scheme)) {
+    return std::string{lease_id.substr(lease_id.rfind('/') + 1)};
+  }
+  lease_id.remove_prefix(std::min(lease_id.size(), provider_key.size() + 3));  // and its "://"
+  return std::string{lease_id.substr(0, lease_id.find('/'))};
+}
+
 // What is executed: the command and its arguments, without a shell.
 std::vector<std::string> argv_of(const sdk::Execute& request) {
   std::vector<std::string> argv{request.command};
@@ -82,6 +91,7 @@ sdk::About Fake::about() {
           .driver_key = std::string{provider_key},
           .driver = {{"interactiveSetupConnectionTypes", bj::array{"ssh"}},
                      {"templateRefKind", "provider_template"},
+                     {"templateConfigBinding", bj::object{{"field", "image"}}},
                      {"sandboxCapabilities", bj::object{{"incrementalSessionOutput", true}}}}};
 }
 
@@ -225,16 +235,21 @@ Result<sdk::Setup> Fake::get_setup(sdk::Call& /*call*/, const Config& /*config*/
 Result<sdk::Template> Fake::capture_template(sdk::Call& /*call*/, const Config& /*config*/,
                                              const sdk::CaptureTemplate& request) {
   const std::string& id = request.provider_lease_id;
-  if (setup_status(id) != "waiting_for_user") {
-    return fail(Errc::setup_session_not_found, id + ": no such setup session is open",
-                "start the interactive setup again");
+  if (id.starts_with(setup_scheme)) {
+    if (setup_status(id) != "waiting_for_user") {
+      return fail(Errc::setup_session_not_found, id + ": no such setup session is open",
+                  "start the interactive setup again");
+    }
+    const std::lock_guard lock{lock_};
+    setups_[id] = "promoted";
+  } else {
+    BERTH_TRY(const SandboxFolder folder, SandboxFolder::of_lease(id));
+    if (!folder.is_there()) return fail(Errc::sandbox_not_found, id + ": there is no such sandbox");
   }
-  const std::lock_guard lock{lock_};
-  setups_[id] = "promoted";
-  const std::string session = id.substr(id.rfind('/') + 1);
-  return sdk::Template{.template_ref = "fake-template:" + request.environment_id + ":" + session,
-                       .template_kind = "provider_template",
-                       .metadata = bj::object{{"provider", provider_key}}};
+  return sdk::Template{
+      .template_ref = "fake-template:" + request.environment_id + ":" + source_of(id),
+      .template_kind = "provider_template",
+      .metadata = bj::object{{"provider", provider_key}}};
 }
 
 Result<sdk::SetupEnded> Fake::cancel_setup(sdk::Call& /*call*/, const Config& /*config*/,

@@ -15,13 +15,17 @@ Task<execution::CapturedTemplate> Driver::capture_template(
   co_return no_sandbox("lease " + lease.lease_id.str());
 }
 
-Task<bool> Driver::delete_template(const bj::object& /*config*/,
+Task<bool> Driver::delete_template(const LeaseFacts& /*place*/,
                                    const execution::DeleteTemplate& request) {
   co_return no_sandbox("template " + request.key.str());
 }
 
 Task<execution::Changes> Driver::changes(const LeaseFacts& lease) {
   co_return no_sandbox("lease " + lease.lease_id.str());
+}
+
+Task<std::optional<SetupAccess>> Driver::setup_access(const LeaseFacts& /*lease*/) {
+  co_return std::optional<SetupAccess>{};
 }
 
 Task<> Driver::freeze(const LeaseFacts& lease) {

@@ -33,11 +33,28 @@ struct Callback {
   bool required = false;                     // when none answers, acquire fails
 };
 
+// Somebody is to prepare the place by hand, for what it becomes to be captured.
+struct SetupWish {
+  core::SetupSessionId session_id;
+  std::optional<std::string> source_ref = {};  // of the template that it begins with
+  std::optional<core::TemplateKind> source_kind = {};
+  Time expires_at = {};
+};
+
+// How the provider itself lets somebody into a place that is being prepared. Never kept.
+struct SetupAccess {
+  core::SetupConnection type = core::SetupConnection::unknown;
+  std::optional<std::string> command = {};
+  std::optional<std::string> token = {};
+  std::optional<Time> expires_at = {};
+};
+
 struct AcquireRequest {
   LeaseFacts lease;
   Callback callback = {};
   // The id of a sandbox to resume first; when it is gone a fresh one is made.
   std::optional<std::string> reusable_id = {};
+  std::optional<SetupWish> setup = {};  // absent: for a run, or for somebody's commands
 };
 
 struct Acquired {
@@ -76,12 +93,15 @@ class Driver : public execution::Execution {
   // its provider cannot: see providers::Provider.
   virtual Task<execution::CapturedTemplate> capture_template(
       const LeaseFacts& lease, const execution::CaptureTemplate& request);
-  virtual Task<bool> delete_template(const bj::object& config,
+  // `place` is what is known of where it was captured; no lease has to be left of it.
+  virtual Task<bool> delete_template(const LeaseFacts& place,
                                      const execution::DeleteTemplate& request);
   virtual Task<execution::Changes> changes(const LeaseFacts& lease);
   virtual Task<> freeze(const LeaseFacts& lease);
   virtual Task<> thaw(const LeaseFacts& lease);
 
+  // Nothing where people get in by our own terminal.
+  virtual Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease);
   // Lets go of connections before the driver goes; what runs goes on. Called last, when no other
   // verb is under way.
   virtual Task<> close();

@@ -2,6 +2,7 @@
 
 #include "core/environment_config.hpp"
 #include "plugins/provider.hpp"
+#include "providers/metadata.hpp"
 
 #include <chrono>
 
@@ -15,6 +16,12 @@ std::unexpected<Error> unavailable(const LeaseFacts& lease) {
               "Plugin \"" + config->plugin_key + "\" with environment driver \"" +
                   config->driver_key + "\" is not installed or its worker is not running.",
               "install the plugin " + config->plugin_key + ", or choose another environment");
+}
+
+std::unexpected<Error> beyond_plugins(const LeaseFacts& lease, const std::string& what) {
+  return fail(Errc::execution_unsupported,
+              "lease " + lease.lease_id.str() + ": the sandbox of a plugin cannot be " + what,
+              "choose an environment of provider linux for that");
 }
 
 std::string provider_name(core::DriverKind kind, const LeaseFacts& lease) {
@@ -65,6 +72,15 @@ Task<ProbeReport> Plugin::probe(const AcquireRequest& request) {
 Task<Acquired> Plugin::acquire(const AcquireRequest& request) {
   if (remote_ == nullptr) co_return unavailable(request.lease);
   const std::string provider = provider_name(kind_, request.lease);
+  if (request.setup) {
+    plugins::SetupStart start{.session_id = request.setup->session_id.str(),
+                              .source_ref = request.setup->source_ref,
+                              .expires_at = request.setup->expires_at};
+    if (request.setup->source_kind) start.source_kind = name_of(*request.setup->source_kind);
+    BERTH_CO_TRY(plugins::RemoteLease opened,
+                 co_await remote_->open_setup(request.lease, std::move(start)));
+    co_return acquired_from(std::move(opened), provider, false);
+  }
   if (request.reusable_id && remote_->may_reuse(request.lease.config)) {
     const std::string id = *request.reusable_id;
     Result<std::optional<plugins::RemoteLease>> resumed =
@@ -118,9 +134,65 @@ Task<> Plugin::release(const LeaseFacts& lease, core::LeaseEvent /*how*/) {
   co_return Result<>{};
 }
 
+// The protocol has no question for it. But providers make the id of a sandbox from that of the run,
+// so that an acquire can be repeated: it gives the sandbox that is there, or a fresh one, and
+// either goes. One that is shared by its environment is not touched: others may work in it.
+Task<> Plugin::destroy_unnamed(const LeaseFacts& lease) {
+  Result<plugins::RemoteLease> found = co_await remote_->acquire(lease);
+  if (!found) {
+    const Errc code = found.error().code;
+    const bool makes_none = code == Errc::plugin_call_failed || code == Errc::plugin_protocol;
+    if (makes_none) co_return Result<>{};
+    co_return std::unexpected(found.error());
+  }
+  LeaseFacts named = lease.clone();
+  named.provider_lease_id = std::move(found->provider_lease_id);
+  named.metadata = std::move(found->metadata);
+  BERTH_CO_DO(co_await remote_->destroy(named));
+  co_return Result<>{};
+}
+
 Task<> Plugin::destroy(const LeaseFacts& lease) {
   if (remote_ == nullptr) co_return unavailable(lease);
+  const bool is_shared = providers::is_true_at(lease.config, "reuseLease");
+  if (kind_ == core::DriverKind::sandbox && !lease.provider_lease_id && !is_shared) {
+    co_return co_await destroy_unnamed(lease);
+  }
   BERTH_CO_DO(co_await remote_->destroy(lease));
+  co_return Result<>{};
+}
+
+Task<execution::CapturedTemplate> Plugin::capture_template(
+    const LeaseFacts& lease, const execution::CaptureTemplate& request) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  co_return co_await remote_->capture_template(lease, request);
+}
+
+Task<bool> Plugin::delete_template(const LeaseFacts& place,
+                                   const execution::DeleteTemplate& request) {
+  if (remote_ == nullptr) co_return unavailable(place);
+  co_return co_await remote_->delete_template(place, request);
+}
+
+Task<std::optional<SetupAccess>> Plugin::setup_access(const LeaseFacts& lease) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  BERTH_CO_TRY(plugins::SetupDoor door, co_await remote_->setup_door(lease));
+  co_return SetupAccess{
+      .type = parse_name<core::SetupConnection>(door.type).value_or(core::SetupConnection::unknown),
+      .command = std::move(door.command),
+      .token = std::move(door.token),
+      .expires_at = door.expires_at};
+}
+
+Task<execution::Changes> Plugin::changes(const LeaseFacts& lease) {
+  co_return beyond_plugins(lease, "compared with what it started from");
+}
+
+Task<> Plugin::freeze(const LeaseFacts& lease) {
+  co_return beyond_plugins(lease, "frozen");
+}
+
+Task<> Plugin::thaw(const LeaseFacts& /*lease*/) {
   co_return Result<>{};
 }
 

@@ -30,9 +30,21 @@ class Plugin final : public Driver {
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
   Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
   Task<> destroy(const LeaseFacts& lease) override;
+  Task<execution::CapturedTemplate> capture_template(
+      const LeaseFacts& lease, const execution::CaptureTemplate& request) override;
+  Task<bool> delete_template(const LeaseFacts& place,
+                             const execution::DeleteTemplate& request) override;
+  Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease) override;
+  // Plugins have no words for these. What cannot stand still goes on.
+  Task<execution::Changes> changes(const LeaseFacts& lease) override;
+  Task<> freeze(const LeaseFacts& lease) override;
+  Task<> thaw(const LeaseFacts& lease) override;
   Task<> close() override;
 
  private:
+  // A sandbox whose acquire was never answered, as far as anybody recorded, has no name.
+  Task<> destroy_unnamed(const LeaseFacts& lease);
+
   plugins::RemoteProvider* remote_ = nullptr;
   core::DriverKind kind_ = core::DriverKind::plugin;
 };

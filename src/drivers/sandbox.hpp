@@ -34,10 +34,11 @@ class Sandbox final : public Driver {
 
   Task<execution::CapturedTemplate> capture_template(
       const LeaseFacts& lease, const execution::CaptureTemplate& request) override;
-  Task<bool> delete_template(const bj::object& config,
+  Task<bool> delete_template(const LeaseFacts& place,
                              const execution::DeleteTemplate& request) override;
   Task<execution::Changes> changes(const LeaseFacts& lease) override;
   Task<> freeze(const LeaseFacts& lease) override;
+  Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease) override;
   Task<> thaw(const LeaseFacts& lease) override;
 
   Task<> close() override { return providers_.close(); }

@@ -13,30 +13,44 @@ providers::SandboxName name_in(const LeaseFacts& lease) {
 
 Task<execution::CapturedTemplate> Sandbox::capture_template(
     const LeaseFacts& lease, const execution::CaptureTemplate& request) {
+  if (Driver* const plugin = plugin_of(lease)) {
+    co_return co_await plugin->capture_template(lease, request);
+  }
   bj::object config = config_of(lease);
   BERTH_CO_TRY(auto* const provider, providers_.find(core::provider_of(config)));
   co_return co_await provider->capture_template(std::move(config), name_in(lease), request);
 }
 
-Task<bool> Sandbox::delete_template(const bj::object& config,
+Task<bool> Sandbox::delete_template(const LeaseFacts& place,
                                     const execution::DeleteTemplate& request) {
-  BERTH_CO_TRY(auto* const provider, providers_.find(core::provider_of(config)));
-  co_return co_await provider->delete_template(config, request);
+  if (Driver* const plugin = plugin_of(place)) {
+    co_return co_await plugin->delete_template(place, request);
+  }
+  BERTH_CO_TRY(auto* const provider, providers_.find(core::provider_of(place.config)));
+  co_return co_await provider->delete_template(place.config, request);
+}
+
+Task<std::optional<SetupAccess>> Sandbox::setup_access(const LeaseFacts& lease) {
+  if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->setup_access(lease);
+  co_return std::optional<SetupAccess>{};
 }
 
 Task<execution::Changes> Sandbox::changes(const LeaseFacts& lease) {
+  if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->changes(lease);
   bj::object config = config_of(lease);
   BERTH_CO_TRY(auto* const provider, providers_.find(core::provider_of(config)));
   co_return co_await provider->changes(std::move(config), name_in(lease));
 }
 
 Task<> Sandbox::freeze(const LeaseFacts& lease) {
+  if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->freeze(lease);
   bj::object config = config_of(lease);
   BERTH_CO_TRY(auto* const provider, providers_.find(core::provider_of(config)));
   co_return co_await provider->freeze(std::move(config), name_in(lease));
 }
 
 Task<> Sandbox::thaw(const LeaseFacts& lease) {
+  if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->thaw(lease);
   bj::object config = config_of(lease);
   BERTH_CO_TRY(auto* const provider, providers_.find(core::provider_of(config)));
   co_return co_await provider->thaw(std::move(config), name_in(lease));

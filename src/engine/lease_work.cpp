@@ -228,6 +228,31 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
   co_return out;
 }
 
+Task<drivers::LeaseFacts> LeaseWork::facts(const core::Template& row) {
+  drivers::LeaseFacts out{
+      .lease_id = row.source_lease_id.value_or(*core::LeaseId::parse(row.id.str())),
+      .company_id = row.company_id,
+      .environment_id = row.environment_id,
+      .config = row.config,
+      .metadata = row.metadata};
+  const core::Call call{.who = {.kind = core::CallerKind::system, .company_id = row.company_id}};
+  for (const core::BoundRef& bound : core::refs_in(out.config)) {
+    SecretRead read{.company_id = row.company_id,
+                    .secret_id = bound.ref.secret_id,
+                    .target_type = core::SecretTarget::environment,
+                    .target_id = row.environment_id ? row.environment_id->str() : row.id.str(),
+                    .config_path = bound.path};
+    Result<ResolvedSecret> found =
+        co_await secrets_.resolve_unbound(call, std::move(read), bound.ref.version);
+    if (found) {
+      out.secrets.emplace(bound.path, std::move(found->value));
+    } else if (found.error().code == Errc::cancelled) {
+      co_return std::unexpected(found.error());
+    }
+  }
+  co_return out;
+}
+
 Result<LeaseWork::Row> LeaseWork::record_acquired(store::Session& session, const core::LeaseId& id,
                                                   const drivers::Acquired& acquired) {
   BERTH_DO(expect_alive(session, node_));
@@ -272,13 +297,15 @@ Result<LeaseWork::Row> LeaseWork::record_again(store::Session& session, const co
   return store::update_lease(session, std::move(row), now);
 }
 
-Task<LeaseWork::Held> LeaseWork::acquire(Row lease, drivers::Callback callback, Also also) {
+Task<LeaseWork::Held> LeaseWork::acquire(Row lease, drivers::Callback callback, Also also,
+                                         std::optional<drivers::SetupWish> setup) {
   fault_point("acquire.intended");
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease.value));
   BERTH_CO_TRY(drivers::LeaseFacts known, co_await facts(lease.value));
   const drivers::AcquireRequest request{.lease = known.clone(),
                                         .callback = std::move(callback),
-                                        .reusable_id = lease.value.provider_lease_id};
+                                        .reusable_id = lease.value.provider_lease_id,
+                                        .setup = std::move(setup)};
   const Result<drivers::Acquired> acquired = co_await place->acquire(request);
   if (!acquired) co_return std::unexpected(without_secrets(acquired.error(), known.secrets));
   fault_point("acquire.acted");

@@ -6,6 +6,7 @@
 #include "core/page.hpp"
 #include "core/run.hpp"
 #include "core/sandbox.hpp"
+#include "core/template.hpp"
 #include "drivers/registry.hpp"
 #include "engine/catalog.hpp"
 #include "engine/means.hpp"
@@ -46,6 +47,8 @@ class LeaseWork {
 
   // What the driver is told of a lease. Secrets are read now, each with its access event.
   Task<drivers::LeaseFacts> facts(const core::LeaseRecord& lease);
+  // The same of a template, whose lease may be long over. Secrets that are gone are left out.
+  Task<drivers::LeaseFacts> facts(const core::Template& row);
   Result<drivers::Driver*> driver(const core::LeaseRecord& lease) const;
   Result<drivers::Driver*> driver(core::DriverKind kind) const { return drivers_.find(kind); }
 
@@ -55,7 +58,8 @@ class LeaseWork {
     drivers::LeaseFacts facts;
   };
   using Also = std::function<Result<>(store::Session&)>;
-  Task<Held> acquire(Row lease, drivers::Callback callback, Also also);
+  Task<Held> acquire(Row lease, drivers::Callback callback, Also also,
+                     std::optional<drivers::SetupWish> setup = {});
 
   // In the caller's transaction: a lease that is held has a fresh place in the stead of the one
   // that it had.

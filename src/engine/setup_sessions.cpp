@@ -12,6 +12,8 @@
 #include "store/setup_sessions.hpp"
 #include "store/templates.hpp"
 
+#include <algorithm>
+
 namespace berth::engine {
 namespace {
 
@@ -38,16 +40,30 @@ Entry entry_of(const SetupSession& session, std::string_view action) {
           std::move(details)};
 }
 
-SetupView view_of(SetupSession session) {
-  std::optional<SetupConnectionPayload> payload;
-  if (session.status == SetupState::waiting_for_user) {
-    payload =
-        SetupConnectionPayload{.lease_id = session.environment_lease_id,
-                               .websocket_path = "/api/environment-leases/" +
-                                                 session.environment_lease_id.str() + "/terminal",
-                               .expires_at = session.expires_at};
-  }
-  return {std::move(session), std::move(payload)};
+SetupConnectionPayload our_terminal(const SetupSession& session) {
+  return {.lease_id = session.environment_lease_id,
+          .websocket_path =
+              "/api/environment-leases/" + session.environment_lease_id.str() + "/terminal",
+          .expires_at = session.expires_at};
+}
+
+SetupConnectionPayload door_of(const SetupSession& session, drivers::SetupAccess access) {
+  return {
+      .type = access.type,
+      .lease_id = session.environment_lease_id,
+      .command = std::move(access.command),
+      .token = std::move(access.token),
+      .expires_at = std::min(session.expires_at, access.expires_at.value_or(session.expires_at))};
+}
+
+Result<drivers::SetupWish> wish_of(store::Session& session, const SetupSession& started) {
+  drivers::SetupWish wish{.session_id = started.id, .expires_at = started.expires_at};
+  if (!started.template_id) return wish;
+  BERTH_TRY(const auto from,
+            store::find_template(session, core::Reach::everything(), *started.template_id));
+  wish.source_ref = from.value.template_ref;
+  wish.source_kind = from.value.kind;
+  return wish;
 }
 
 bool has_expired(const SetupSession& session, Time now) {
@@ -103,7 +119,8 @@ Result<SetupSessions::Begun> SetupSessions::intend(store::Session& session, cons
   BERTH_DO(
       record(session, means_, call, entry_of(started, "environment.custom_image_setup.started")));
   BERTH_TRY(Row made, store::find_setup_session(session, core::Reach::everything(), started.id));
-  return Begun{std::move(made), std::move(lease)};
+  BERTH_TRY(drivers::SetupWish wish, wish_of(session, made.value));
+  return Begun{std::move(made), std::move(lease), std::move(wish)};
 }
 
 Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId environment,
@@ -122,13 +139,13 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
   BERTH_CO_TRY(const core::SetupSessionId id, core::SetupSessionId::parse(named));
   if (!begun || begun->session.value.id != id) co_return co_await get(call, id);
   fault_point("setup.intended");
+  const auto opened = [&](store::Session& s) -> Result<> {
+    BERTH_TRY(Row row, store::find_setup_session(s, core::Reach::everything(), id));
+    BERTH_DO(store::move_setup_session(s, std::move(row), SetupEvent::opened, means_.clock.now()));
+    return {};
+  };
   Result<LeaseWork::Held> held =
-      co_await leases_.acquire(std::move(begun->lease), {}, [&](store::Session& s) -> Result<> {
-        BERTH_TRY(Row row, store::find_setup_session(s, core::Reach::everything(), id));
-        BERTH_DO(
-            store::move_setup_session(s, std::move(row), SetupEvent::opened, means_.clock.now()));
-        return {};
-      });
+      co_await leases_.acquire(std::move(begun->lease), {}, opened, std::move(begun->wish));
   fault_point("setup.opened");
   BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
     return store::find_setup_session(s, core::Reach::everything(), id);
@@ -142,7 +159,30 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
   }
   BERTH_CO_DO(co_await leases_.keep(held->lease.value, held->facts));
   means_.feed.changed(row.value.company_id);
-  co_return view_of(std::move(row.value));
+  co_return co_await shown(std::move(row.value));
+}
+
+Task<std::optional<drivers::SetupAccess>> SetupSessions::access_to(const SetupSession& session) {
+  BERTH_CO_TRY(const auto lease, co_await means_.store.read([&](store::Session& s) {
+    return store::find_lease_record(s, core::Reach::everything(), session.environment_lease_id);
+  }));
+  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease.value));
+  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await leases_.facts(lease.value));
+  co_return co_await driver->setup_access(facts);
+}
+
+Task<SetupView> SetupSessions::shown(SetupSession session) {
+  if (session.status != SetupState::waiting_for_user) co_return SetupView{std::move(session), {}};
+  Result<std::optional<drivers::SetupAccess>> access = co_await access_to(session);
+  if (!access) {
+    if (access.error().code == Errc::cancelled) co_return std::unexpected(access.error());
+    // The session is there also while nobody can say how to get into it.
+    log::warn("setup.no_access", {{"session", session.id}, {"error", access.error().message}});
+    co_return SetupView{std::move(session), {}};
+  }
+  SetupConnectionPayload payload =
+      *access ? door_of(session, **std::move(access)) : our_terminal(session);
+  co_return SetupView{std::move(session), std::move(payload)};
 }
 
 // The session as it is; one whose time is over is ended first.
@@ -161,7 +201,7 @@ Task<SetupSessions::Row> SetupSessions::current(const core::Call& call,
 
 Task<SetupView> SetupSessions::get(core::Call call, core::SetupSessionId id) {
   BERTH_CO_TRY(Row row, co_await current(call, id));
-  co_return view_of(std::move(row.value));
+  co_return co_await shown(std::move(row.value));
 }
 
 Result<SetupSessions::Begun> SetupSessions::end(store::Session& session, const core::Call& call,

@@ -27,10 +27,13 @@ BOOST_DESCRIBE_STRUCT(CancelSetup, (), (reason))
 struct SetupConnectionPayload {
   core::SetupConnection type = core::SetupConnection::browser_terminal;
   core::LeaseId lease_id;
-  std::string websocket_path;
+  std::optional<std::string> websocket_path = {};  // of our own terminal
+  std::optional<std::string> command = {};         // where the provider lets them in itself
+  std::optional<std::string> token = {};
   Time expires_at;
 };
-BOOST_DESCRIBE_STRUCT(SetupConnectionPayload, (), (type, lease_id, websocket_path, expires_at))
+BOOST_DESCRIBE_STRUCT(SetupConnectionPayload, (),
+                      (type, lease_id, websocket_path, command, token, expires_at))
 
 struct SetupView {
   core::SetupSession session;
@@ -69,6 +72,7 @@ class SetupSessions {
   struct Begun {
     Row session;
     LeaseWork::Row lease;
+    std::optional<drivers::SetupWish> wish = {};  // of one that begins
   };
   Result<Begun> intend(store::Session& session, const core::Call& call,
                        const core::EnvironmentId& environment, const StartSetup& wanted);
@@ -90,6 +94,9 @@ class SetupSessions {
   Task<Row> take_back(Row capturing, std::string why);
   Task<Row> current(const core::Call& call, const core::SetupSessionId& id);
   Task<> give_back(core::LeaseId lease);
+  // With the way into it, while it waits for the user.
+  Task<SetupView> shown(core::SetupSession session);
+  Task<std::optional<drivers::SetupAccess>> access_to(const core::SetupSession& session);
 
   Means& means_;
   const Catalog& catalog_;

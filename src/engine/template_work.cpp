@@ -121,6 +121,10 @@ Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord le
     if (row) {
       means_.feed.changed(row->value.company_id);
       co_return row;
+    // Not every provider can be asked for it by our key: what it is called is not forgotten.
+    intended.value.template_ref = captured->ref;
+    intended.value.kind = captured->kind;
+    intended.value.metadata = captured->metadata;
     }
     why = row.error();
   } else {
@@ -190,8 +194,8 @@ Task<TemplateWork::Row> TemplateWork::settle(Row row) {
     if (!goes_on) log::warn("template.not_thawed", {{"error", goes_on.error().message}});
   }
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(core::DriverKind::sandbox));
-  const Result<bool> deleted =
-      co_await driver->delete_template(row.value.config, deletion_of(row.value));
+  BERTH_CO_TRY(const drivers::LeaseFacts place, co_await leases_.facts(row.value));
+  const Result<bool> deleted = co_await driver->delete_template(place, deletion_of(row.value));
   fault_point("template.delete_acted");
   if (!deleted && deleted.error().code == Errc::cancelled) {
     co_return std::unexpected(deleted.error());

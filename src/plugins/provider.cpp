@@ -270,6 +270,10 @@ Task<std::optional<Receipt>> RemoteProvider::give_back(const LeaseFacts& lease,
 }
 
 Task<std::optional<Receipt>> RemoteProvider::release(const LeaseFacts& lease) {
+  if (is_setup(lease.metadata)) {
+    BERTH_CO_DO(co_await cancel_setup(lease, "it is over"));
+    co_return std::optional<Receipt>{};
+  }
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   const bool can_release = place.plugin->advertises("environmentReleaseLease");
   BERTH_CO_TRY(std::optional<Receipt> receipt,
@@ -280,6 +284,10 @@ Task<std::optional<Receipt>> RemoteProvider::release(const LeaseFacts& lease) {
 }
 
 Task<std::optional<Receipt>> RemoteProvider::destroy(const LeaseFacts& lease) {
+  if (is_setup(lease.metadata)) {
+    BERTH_CO_DO(co_await cancel_setup(lease, "it is given up"));
+    co_return std::optional<Receipt>{};
+  }
   BERTH_CO_TRY(std::optional<Receipt> receipt,
                co_await give_back(lease, "environmentDestroyLease"));
   BERTH_CO_DO(forget(lease));
@@ -309,45 +317,6 @@ bool RemoteProvider::may_reuse(const bj::object& config) const {
   return is_true_at(own, "reuseLease") && plugin->advertises("environmentResumeLease") &&
          plugin->advertises("environmentReleaseLease") &&
          plugin->advertises("environmentDestroyLease");
-}
-
-Task<bj::object> RemoteProvider::start_setup(const LeaseFacts& lease, bj::object request) {
-  return ask_object(lease, "environmentStartInteractiveSetup", std::move(request));
-}
-
-Task<bj::object> RemoteProvider::read_setup(const LeaseFacts& lease, bj::object request) {
-  return ask_object(lease, "environmentGetInteractiveSetup", std::move(request));
-}
-
-Task<bj::object> RemoteProvider::cancel_setup(const LeaseFacts& lease, bj::object request) {
-  return ask_object(lease, "environmentCancelInteractiveSetup", std::move(request));
-}
-
-Task<Template> RemoteProvider::capture_template(const LeaseFacts& lease, bj::object request) {
-  if (const auto time = milliseconds_at(lease.config, "timeoutMs")) {
-    request.emplace("timeoutMs", time->count());
-  }
-  BERTH_CO_TRY(const bj::object answer,
-               co_await ask_object(lease, "environmentCaptureTemplate", std::move(request)));
-  Template made{.ref = text_at(answer, "templateRef").value_or(""),
-                .kind = text_at(answer, "templateKind").value_or("unknown")};
-  if (made.ref.empty()) {
-    co_return wrong_answer("environmentCaptureTemplate", "the answer has no templateRef");
-  }
-  bj::value metadata = without_secrets(object_at(answer, "metadata"), lease.secrets);
-  made.metadata = std::move(metadata.get_object());
-  co_return made;
-}
-
-Task<bool> RemoteProvider::delete_template(const LeaseFacts& lease, Template which,
-                                           std::optional<std::string> reason) {
-  bj::object request{{"templateRef", which.ref},
-                     {"templateKind", which.kind},
-                     {"metadata", std::move(which.metadata)}};
-  if (reason) request["reason"] = *reason;
-  BERTH_CO_TRY(const bj::object answer,
-               co_await ask_object(lease, "environmentDeleteTemplate", std::move(request)));
-  co_return is_true_at(answer, "deleted");
 }
 
 Task<std::shared_ptr<Terminal>> RemoteProvider::open_login(const LeaseFacts& lease,

@@ -3,6 +3,7 @@
 #include "base/task_group.hpp"
 #include "core/capability.hpp"
 #include "execution/execution.hpp"
+#include "execution/templates.hpp"
 #include "plugins/host.hpp"
 #include "plugins/terminal.hpp"
 #include "providers/provider.hpp"
@@ -68,10 +69,19 @@ struct Synced {
   std::int64_t bytes = 0;
 };
 
-struct Template {
-  std::string ref;
-  std::string kind;
-  bj::object metadata = {};
+// A sandbox that somebody prepares by hand.
+struct SetupStart {
+  std::string session_id;
+  std::optional<std::string> source_ref = {};  // of the template that it begins with
+  std::optional<std::string> source_kind = {};
+  Time expires_at = {};
+};
+// How they get into it. The provider tells it anew each time; it is never kept.
+struct SetupDoor {
+  std::string type = "unknown";
+  std::optional<std::string> command = {};
+  std::optional<std::string> token = {};
+  std::optional<Time> expires_at = {};
 };
 
 // How the config of an environment names its plugin.
@@ -122,13 +132,15 @@ class RemoteProvider final : public execution::Execution {
   Task<Synced> sync_in(const LeaseFacts& lease, std::vector<SyncOperation> operations);
   Task<Synced> sync_out(const LeaseFacts& lease, std::vector<SyncOperation> operations);
 
-  // Interactive setup and templates: requests beyond the common fields, and results, as they are.
-  Task<bj::object> start_setup(const LeaseFacts& lease, bj::object request);
-  Task<bj::object> read_setup(const LeaseFacts& lease, bj::object request);
-  Task<bj::object> cancel_setup(const LeaseFacts& lease, bj::object request);
-  Task<Template> capture_template(const LeaseFacts& lease, bj::object request);
-  Task<bool> delete_template(const LeaseFacts& lease, Template which,
-                             std::optional<std::string> reason);
+  // A lease on a sandbox for somebody to work in by hand; release() and destroy() end it as the
+  // protocol wants it. Each of these is execution_unsupported unless the manifest declares it and
+  // the worker advertises it.
+  Task<RemoteLease> open_setup(const LeaseFacts& lease, SetupStart start);
+  Task<SetupDoor> setup_door(const LeaseFacts& lease);
+  Task<execution::CapturedTemplate> capture_template(const LeaseFacts& lease,
+                                                     execution::CaptureTemplate request);
+  // Whether there was something to delete. One whose capture was never answered has no name.
+  Task<bool> delete_template(const LeaseFacts& place, execution::DeleteTemplate request);
 
   // One login of `claude` or `codex` in the sandbox, on a terminal.
   Task<std::shared_ptr<Terminal>> open_login(const LeaseFacts& lease, LoginCommand command);
@@ -154,6 +166,7 @@ class RemoteProvider final : public execution::Execution {
   Task<bj::value> ask(const Place& place, std::string method, bj::object more) const;
   Task<bj::object> ask_object(const LeaseFacts& lease, std::string method, bj::object more) const;
   Task<std::optional<Receipt>> give_back(const LeaseFacts& lease, std::string method);
+  Task<> cancel_setup(const LeaseFacts& lease, std::string reason);
   Task<RemoteLease> lease_from(const Place& place, const LeaseFacts& lease, bj::value answer) const;
 
   // What commands of the lease said goes with it.

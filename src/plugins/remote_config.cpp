@@ -14,6 +14,7 @@ namespace {
 constexpr auto host_only_keys = std::to_array<std::string_view>(
     {"provider", "driver", "executionWorkspaceMode", "pluginId", "pluginKey", "providerMetadata",
      "providerConfig", "remoteCwd", "shellCommand", "sandboxProviderPlugin"});
+constexpr std::string_view setup_mark = "interactiveSetup";
 constexpr std::size_t shortest_secret = 4;  // a shorter one is in every other word
 constexpr std::int64_t milliseconds_max = 86'400'000;
 
@@ -83,6 +84,7 @@ bj::object lease_metadata(const LeaseKeys& keys, const bj::object& stored_config
   out["reuseLease"] = providers::is_true_at(stored_config, "reuseLease");
   out["providerMetadata"] = provider_metadata;
   out["providerConfig"] = stored_config;
+  out.erase(setup_mark);
   return out;
 }
 
@@ -95,6 +97,14 @@ std::optional<bj::object> stored_config_of(const bj::object& lease_metadata) {
   const bj::value* config = lease_metadata.if_contains("providerConfig");
   if (config == nullptr || !config->is_object()) return std::nullopt;
   return config->get_object();
+}
+
+void mark_setup(bj::object& lease_metadata) {
+  lease_metadata[setup_mark] = true;
+}
+
+bool is_setup(const bj::object& lease_metadata) {
+  return providers::is_true_at(lease_metadata, setup_mark);
 }
 
 std::optional<std::chrono::milliseconds> milliseconds_at(const bj::object& config,

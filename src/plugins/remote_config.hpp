@@ -34,6 +34,9 @@ bj::object lease_metadata(const LeaseKeys& keys, const bj::object& stored_config
 // The two parts back. Metadata that this host did not write is all the provider's.
 bj::object provider_metadata_of(const bj::object& lease_metadata);
 std::optional<bj::object> stored_config_of(const bj::object& lease_metadata);
+// The mark of a lease on a sandbox that somebody prepares by hand: it has a life of its own.
+void mark_setup(bj::object& lease_metadata);
+bool is_setup(const bj::object& lease_metadata);
 
 // A positive number of milliseconds at the key; nothing otherwise.
 std::optional<std::chrono::milliseconds> milliseconds_at(const bj::object& config,

@@ -90,7 +90,7 @@ Task<execution::CapturedTemplate> Boxes::capture_template(
       .metadata = {{"sourceRef", request.source_ref.value_or("")}}};
 }
 
-Task<bool> Boxes::delete_template(const bj::object& /*config*/,
+Task<bool> Boxes::delete_template(const LeaseFacts& /*place*/,
                                   const execution::DeleteTemplate& request) {
   verbs.push_back("delete " + request.ref.value_or("nothing"));
   if (refuses_to_delete) co_return fail(Errc::provider_unavailable, "the shelf is locked");

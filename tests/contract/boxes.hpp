@@ -41,7 +41,7 @@ class Boxes final : public drivers::Driver {
   Task<> destroy(const drivers::LeaseFacts& lease) override;
   Task<execution::CapturedTemplate> capture_template(
       const drivers::LeaseFacts& lease, const execution::CaptureTemplate& request) override;
-  Task<bool> delete_template(const bj::object& config,
+  Task<bool> delete_template(const drivers::LeaseFacts& place,
                              const execution::DeleteTemplate& request) override;
   Task<execution::Changes> changes(const drivers::LeaseFacts& lease) override;
   Task<> freeze(const drivers::LeaseFacts& lease) override;

@@ -8,7 +8,8 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from runs_support import eventually, output, start, unfinished_leases, wait_for_end
+from runs_support import (eventually, output, start, unfinished_leases, wait_for_end,
+                          wait_until)
 from support import BERTH, BerthTest
 
 FAKE = Path(BERTH).parent / "plugins" / "fake"
@@ -78,6 +79,44 @@ for line in sys.stdin:
     print(json.dumps(reply), flush=True)
     if message["method"] == "shutdown":
         sys.exit(0)
+'''
+
+# Subscribes while it starts, writes down what it hears, and says so.
+LISTENER = r'''#!/usr/bin/env python3
+import json, os, sys
+STATE = "@STATE@"
+def note(row):
+    with open(os.path.join(STATE, "calls"), "a") as calls:
+        calls.write(json.dumps(row) + "\n")
+def send(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+asked = []
+def ask(method, params, invocation=None):
+    asked.append(method)
+    send({"id": len(asked), "method": method, "params": params,
+          **({"paperclipInvocationId": invocation} if invocation else {})})
+for line in sys.stdin:
+    message = json.loads(line)
+    method, params = message.get("method"), message.get("params") or {}
+    if method is None:
+        if "error" in message:
+            note({"method": "wrong", "error": message["error"]["code"]})
+    elif method == "initialize":
+        ask("events.subscribe", {"eventPattern": "secret.created", "filter": None})
+        ask("events.subscribe", {"eventPattern": "plugin.*"})
+        ask("events.subscribe", {"eventPattern": "a*b"})
+        ask("events.subscribe", {"eventPattern": "run.*", "filter": {"moon": "full"}})
+        send({"id": message["id"], "result": {"ok": True, "supportedMethods": []}})
+    elif method == "onEvent":
+        scope = message["paperclipInvocation"]
+        note({"method": method, "event": params["event"], "scope": scope["scope"]})
+        if params["event"]["eventType"] == "secret.created":
+            ask("events.emit", {"name": "heard", "companyId": params["event"]["companyId"], "payload": {}},
+                scope["id"])
+    else:
+        send({"id": message["id"], "result": None})
+        if method == "shutdown":
+            sys.exit(0)
 '''
 
 SCHEMA = {
@@ -226,6 +265,72 @@ class Life(PluginTest):
         self.write_provider()
         self.assertTrue(eventually(lambda: self.status(server) == "ready", limit_s=60))
 
+    def test_a_request_that_is_repeated_under_its_key_is_done_once(self):
+        server = self.serve()
+        package = self.write_provider()
+        plugin = "/api/plugins/test.boxes"
+        wish = {"packageName": str(package), "isLocalPath": True}
+
+        def twice(path, body, key):
+            answers = [server.request("POST", path, body, {"Idempotency-Key": key}) for _ in range(2)]
+            self.assertEqual(answers[0].status, answers[1].status, answers[1].text)
+            return answers
+
+        first, second = twice("/api/plugins/install", wish, "install-1")
+        self.assertEqual((first.status, second.json["id"]), (201, first.json["id"]), second.text)
+        other = server.request("POST", "/api/plugins/install", {**wish, "version": "1.0.0"},
+                               {"Idempotency-Key": "install-1"})
+        self.assertEqual(other.json["code"], "idempotency_key_reused", other.text)
+        starts = lambda: len(self.calls("initialize"))
+        before = starts()
+        self.assertEqual(twice(f"{plugin}/disable", {}, "disable-1")[1].json["status"], "disabled")
+        self.assertEqual(twice(f"{plugin}/enable", {}, "enable-1")[1].json["status"], "ready")
+        self.assertEqual(starts(), before + 1)
+        self.write_provider("1.1.0")
+        self.assertEqual(twice(f"{plugin}/upgrade", {}, "upgrade-1")[1].json["version"], "1.1.0")
+        self.assertEqual(starts(), before + 2)
+        config = {"companyId": server.company(), "configJson": {"region": "eu"}}
+        first, second = twice(f"{plugin}/config", config, "config-1")
+        self.assertEqual(first.json, second.json)
+        # One that comes late does not undo what was set after it.
+        server.post(f"{plugin}/config", {**config, "configJson": {"region": "us"}})
+        server.request("POST", f"{plugin}/config", config, {"Idempotency-Key": "config-1"})
+        self.assertEqual(server.get(f"{plugin}/config?companyId={server.company()}").json["configJson"],
+                         {"region": "us"})
+
+    def test_events_reach_whoever_has_subscribed_to_them_and_may(self):
+        server = self.serve()
+        package = self.write_provider(capabilities=(
+            "environment.drivers.register", "events.subscribe", "events.emit"))
+        worker = package / "worker"
+        worker.write_text(LISTENER.replace("@STATE@", str(self.state)))
+        first = server.company()
+        server.post(f"/api/companies/{first}/secrets", {"name": "before", "value": "v"})
+        self.install(server, package)
+        other = server.post("/api/companies", {"name": "Other"}).json["id"]
+        for company in (first, other):
+            made = server.post(f"/api/companies/{company}/secrets", {"name": "s", "value": "v"})
+            self.assertEqual(made.status, 201, made.text)
+        heard = lambda kind: [row for row in self.calls("onEvent") if row["event"]["eventType"] == kind]
+        self.assertTrue(eventually(lambda: len(heard("secret.created")) == 2, limit_s=60), self.calls())
+        self.assertEqual({row["event"]["companyId"] for row in heard("secret.created")},
+                         {first, other})
+        for row in heard("secret.created"):
+            self.assertEqual(row["scope"], {"companyId": row["event"]["companyId"]})
+            self.assertEqual(row["event"]["entityType"], "secret")
+        # What it emits under an event is of the company of the event, and is heard in turn.
+        self.assertTrue(eventually(lambda: len(heard("plugin.test.boxes.heard")) == 2, limit_s=60))
+        self.assertEqual([row for row in self.calls("onEvent")
+                          if row["event"]["eventType"] not in ("secret.created", "plugin.test.boxes.heard")], [])
+        self.assertEqual([row["error"] for row in self.calls("wrong")], [-32603, -32603])
+        # The same worker without the capability is told so.
+        server.request("DELETE", "/api/plugins/test.boxes?purge=true")
+        manifest = json.loads((package / "manifest.json").read_text())
+        manifest["capabilities"] = ["environment.drivers.register"]
+        (package / "manifest.json").write_text(json.dumps(manifest))
+        self.install(server, package)
+        self.assertEqual([row["error"] for row in self.calls("wrong")][2:], [-32001] * 4)
+
     def test_the_client_does_it_all(self):
         server = self.serve()
         package = self.write_provider()
@@ -372,7 +477,8 @@ class Faults(PluginTest):
         self.install(server, self.write_provider())
         environment = self.environment(server).json["id"]
         server.stop()
-        for step in ("acquire.intended", "acquire.recorded", "release.intended", "release.acted"):
+        for step in ("acquire.intended", "acquire.acted", "acquire.recorded", "release.intended",
+                     "release.acted"):
             with self.subTest(step):
                 server = self.serve(BERTH_FAULT_POINT=step)
                 try:
@@ -409,7 +515,6 @@ class Faults(PluginTest):
         self.assertEqual(self.boxes(), [])
 
 
-@unittest.skipUnless((FAKE / "manifest.json").exists(), f"{FAKE} is not built")
 class Absent(BerthTest):
     def test_what_names_a_plugin_that_is_not_there_is_refused(self):
         server = self.serve()
@@ -422,17 +527,29 @@ class Absent(BerthTest):
         self.assertNotIn("absent", [row["name"] for row in server.get(path).json])
 
 
+@unittest.skipUnless((FAKE / "manifest.json").exists(), f"{FAKE} is not built")
 class Fake(BerthTest):
-    def test_a_run_works_in_a_sandbox_of_the_fake_plugin(self):
+    def serve_fake(self):
         server = self.serve()
         answer = server.post("/api/plugins/install", {"packageName": str(FAKE), "isLocalPath": True})
         if "AddressSanitizer failed to allocate" in answer.text:
             self.skipTest("a sanitized plugin does not fit into the memory that plugins have")
         self.assertEqual((answer.status, answer.json.get("status")), (201, "ready"), answer.text)
-        made = server.post(f"/api/companies/{server.company()}/environments",
-                           {"name": "fake", "driver": "sandbox", "config": {"provider": "fake-plugin"}})
+        return server
+
+    def environment(self, server, name="fake", **body):
+        body = {"driver": "sandbox", "config": {"provider": "fake-plugin"}, **body}
+        made = server.post(f"/api/companies/{server.company()}/environments", {"name": name, **body})
         self.assertEqual(made.status, 201, made.text)
-        run = start(server, "sh", "-c", "pwd; echo err >&2; exit 4", environmentId=made.json["id"])
+        return made.json["id"]
+
+    def images_of_leases(self, server):
+        leases = server.get(f"/api/companies/{server.company()}/environment-leases").json
+        return {lease["id"]: (lease.get("metadata") or {}).get("image") for lease in leases}
+
+    def test_a_run_works_in_a_sandbox_of_the_fake_plugin(self):
+        server = self.serve_fake()
+        run = start(server, "sh", "-c", "pwd; echo err >&2; exit 4", environmentId=self.environment(server))
         ended = wait_for_end(server, run)
         self.assertEqual((ended["status"], ended["exitCode"]), ("failed", 4), ended)
         self.assertEqual(output(server, run, "stderr"), "err\n")
@@ -441,3 +558,68 @@ class Fake(BerthTest):
                                BERTH_URL=f"http://127.0.0.1:{server.port}")
         self.assertEqual((piped.returncode, piped.stdout), (0, "one\ntwo\n"), piped.stderr)
         self.assertTrue(eventually(lambda: not unfinished_leases(server)))
+
+    def test_a_run_works_in_an_environment_of_driver_plugin(self):
+        server = self.serve_fake()
+        place = self.environment(server, driver="plugin", config={
+            "pluginKey": "berth.fake-plugin", "driverKey": "fake-plugin", "driverConfig": {"image": "own"}})
+        probed = server.post(f"/api/environments/{place}/probe", {})
+        self.assertTrue(probed.json["ok"], probed.text)
+        run = start(server, "sh", "-c", "pwd", environmentId=place)
+        self.assertEqual(wait_for_end(server, run)["status"], "succeeded")
+        self.assertIn("paperclip-fake-sandbox-", output(server, run))
+        self.assertIn("own", self.images_of_leases(server).values())
+        self.assertTrue(eventually(lambda: not unfinished_leases(server)))
+
+    def test_a_setup_becomes_the_template_that_later_sandboxes_start_from(self):
+        server = self.serve_fake()
+        place = self.environment(server)
+        opened = server.post(f"/api/environments/{place}/custom-image-setup-sessions", {})
+        self.assertEqual(opened.status, 201, opened.text)
+        door = opened.json["connectionPayload"]
+        self.assertEqual((door["type"], door["command"]), ("ssh", "ssh fake@[placeholder]"))
+        session = opened.json["session"]["id"]
+        busy = server.post(f"/api/environments/{place}/custom-image-setup-sessions", {})
+        self.assertEqual(busy.status, 409, busy.text)
+        sessions = "/api/environment-custom-image-setup-sessions"
+        self.assertEqual(server.get(f"{sessions}/{session}").json["connectionPayload"]["token"],
+                         "[placeholder]")
+        done = server.post(f"{sessions}/{session}/finish", {})
+        self.assertEqual(done.status, 200, done.text)
+        ref = done.json["template"]["templateRef"]
+        self.assertEqual(ref, f"fake-template:{place}:{session}")
+        self.assertTrue(eventually(lambda: not unfinished_leases(server)))
+        run = start(server, "true", environmentId=place)
+        self.assertEqual(wait_for_end(server, run)["status"], "succeeded")
+        self.assertIn(ref, self.images_of_leases(server).values())
+        # One that is forgotten changes nothing.
+        again = server.post(f"/api/environments/{place}/custom-image-setup-sessions", {}).json["session"]["id"]
+        self.assertEqual(server.post(f"{sessions}/{again}/cancel", {}).json["status"], "cancelled")
+        image = server.get(f"/api/environments/{place}/custom-image-template").json
+        self.assertEqual(image["activeTemplate"]["templateRef"], ref)
+        self.assertEqual(server.request("DELETE", f"/api/environments/{place}/custom-image-template").status, 200)
+        template = done.json["template"]["id"]
+        self.assertTrue(eventually(lambda: not unfinished_leases(server)))
+        self.assertEqual(server.request("DELETE", f"/api/templates/{template}").json["status"], "deleted")
+
+    def test_a_sandbox_is_committed_and_its_template_deleted_by_the_client(self):
+        server = self.serve_fake()
+        place = self.environment(server)
+        url = f"http://127.0.0.1:{server.port}"
+
+        def berth(*words):
+            done = self.run_berth(*words, "--url", url)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+
+        run = start(server, "sleep", "1000", environmentId=place)
+        wait_until(server, run, {"running"})
+        lease = unfinished_leases(server)[0]["id"]
+        refused = server.post(f"/api/environment-leases/{lease}/freeze", {})
+        self.assertEqual((refused.status, refused.json["code"]), (422, "execution_unsupported"), refused.text)
+        made = berth("sandbox", "commit", lease, "mine")
+        self.assertEqual(made["templateRef"], f"fake-template:{place}:{run}", made)
+        self.assertEqual(berth("template", "list")[0]["id"], made["id"])
+        server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+        self.assertTrue(eventually(lambda: not unfinished_leases(server)))
+        self.assertEqual(berth("template", "delete", made["id"], "--yes")["status"], "deleted")

@@ -254,5 +254,16 @@ TEST_F(FakePlugin, ASetupSessionBecomesATemplateOrIsCancelled) {
             true);
 }
 
+TEST_F(FakePlugin, ASandboxThatIsThereBecomesATemplateOfItsRun) {
+  const bj::object lease = acquire("r1");
+  const bj::object named{{"providerLeaseId", lease.at("providerLeaseId")}};
+  const auto captured = ask("environmentCaptureTemplate", named);
+  ASSERT_TRUE(captured) << captured.error().message;
+  const std::string environment{base_.at("environmentId").as_string()};
+  EXPECT_EQ(captured->at("templateRef").as_string(), "fake-template:" + environment + ":r1");
+  ASSERT_TRUE(ask("environmentDestroyLease", named));
+  EXPECT_FALSE(ask("environmentCaptureTemplate", named)) << "there is nothing to capture";
+}
+
 }  // namespace
 }  // namespace berth::fake_plugin_test

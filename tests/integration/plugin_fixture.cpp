@@ -82,9 +82,19 @@ Manifest PluginTest::manifest(const std::string& options) {
     "entrypoints": {"worker": "worker.py"},
     "environmentDrivers": [{"driverKey": "boxes", "kind": "sandbox_provider",
       "displayName": "Boxes", "configSchema": {"type": "object"},
+      "supportsInteractiveSetup": true, "supportsTemplateCapture": true,
+      "supportsTemplateDelete": true,
+      "templateConfigBinding": {"field": "image", "unsetFields": ["size"]},
       "sandboxCapabilities": {"reusableLeases": true, "duplexCommandStream": true}}]
   })");
   document.as_object()["description"] = "Boxes of the tests " + options;
+  if (options.contains("declares=nothing")) {
+    bj::object& driver = document.at("environmentDrivers").at(0).as_object();
+    for (const char* key :
+         {"supportsInteractiveSetup", "supportsTemplateCapture", "supportsTemplateDelete"}) {
+      driver.erase(key);
+    }
+  }
   Result<Manifest> read = parse_manifest(document);
   EXPECT_TRUE(read) << read.error().message;
   return *std::move(read);

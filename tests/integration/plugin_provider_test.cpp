@@ -4,6 +4,8 @@
 
 #include "base/files.hpp"
 
+#include <boost/json/serialize.hpp>
+
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -348,16 +350,75 @@ TEST_F(PluginProviderTest, FilesGoByThePluginSOwnWayWhereItHasBothDirections) {
   EXPECT_TRUE(await(remote_->destroy(lease)));
 }
 
-TEST_F(PluginProviderTest, TemplatesAreCapturedAndDeleted) {
+TEST_F(PluginProviderTest, ATemplateIsDeletedByWhoeverMadeIt) {
   open();
   const LeaseFacts lease = acquired();
-  const auto made = await(remote_->capture_template(lease, {}));
+  const auto key = core::TemplateId::make(random_, clock_.now());
+  const auto made = await(remote_->capture_template(lease, {.key = key, .label = "mine"}));
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->ref, "t-1");
-  const auto deleted = await(remote_->delete_template(lease, *made, "not needed"));
-  ASSERT_TRUE(deleted);
-  EXPECT_TRUE(*deleted);
+  EXPECT_EQ(made->kind, core::TemplateKind::snapshot);
+  EXPECT_EQ(made->binding.field, "image");
+  EXPECT_EQ(made->binding.unset_fields, std::vector<std::string>{"size"});
+  EXPECT_EQ(made->metadata.at("pluginId").as_string(), id_.str());
   EXPECT_TRUE(await(remote_->destroy(lease)));
+
+  LeaseFacts place = facts();
+  place.metadata = made->metadata;
+  execution::DeleteTemplate wish{
+      .key = key, .ref = made->ref, .kind = made->kind, .metadata = made->metadata};
+  const auto deleted = await(remote_->delete_template(place, wish));
+  ASSERT_TRUE(deleted) << deleted.error().message;
+  EXPECT_TRUE(*deleted);
+  wish.ref.reset();
+  const auto unnamed = await(remote_->delete_template(place, wish));
+  ASSERT_TRUE(unnamed) << unnamed.error().message;
+  EXPECT_FALSE(*unnamed);
+}
+
+TEST_F(PluginProviderTest, ASetupIsEnteredCapturedAndEndedByItsOwnVerbs) {
+  open();
+  LeaseFacts lease = facts();
+  const auto opened = await(
+      remote_->open_setup(lease, {.session_id = "s1", .source_ref = "t-0", .expires_at = {}}));
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ(opened->provider_lease_id, "setup://s1");
+  EXPECT_EQ(opened->metadata.at("providerMetadata").at("from").as_string(), "t-0");
+  EXPECT_FALSE(bj::serialize(opened->metadata).contains("never kept"));
+  lease.provider_lease_id = opened->provider_lease_id;
+  lease.metadata = opened->metadata;
+  const auto door = await(remote_->setup_door(lease));
+  ASSERT_TRUE(door) << door.error().message;
+  EXPECT_EQ(door->command, "ssh py@box");
+  const auto key = core::TemplateId::make(random_, clock_.now());
+  EXPECT_TRUE(await(remote_->capture_template(lease, {.key = key})));
+  EXPECT_TRUE(await(remote_->release(lease)));
+  EXPECT_FALSE(await(remote_->capture_template(lease, {.key = key})));
+  EXPECT_TRUE(await(remote_->destroy(lease))) << "what is over may be ended again";
+  const auto stillborn =
+      await(remote_->open_setup(facts({{"setup", "failed"}}), {.session_id = "s2"}));
+  ASSERT_FALSE(stillborn);
+  EXPECT_EQ(stillborn.error().code, Errc::plugin_protocol);
+}
+
+TEST_F(PluginProviderTest, WhatAPluginOnlyDeclaresOrOnlyAdvertisesIsRefused) {
+  for (const std::string half : {"templates=none", "declares=nothing"}) {
+    open(half);
+    const LeaseFacts lease = acquired();
+    const auto key = core::TemplateId::make(random_, clock_.now());
+    const auto captured = await(remote_->capture_template(lease, {.key = key}));
+    ASSERT_FALSE(captured) << half;
+    EXPECT_EQ(captured.error().code, Errc::execution_unsupported) << captured.error().message;
+    const auto deleted = await(remote_->delete_template(lease, {.key = key, .ref = "t-1"}));
+    ASSERT_FALSE(deleted) << half;
+    EXPECT_EQ(deleted.error().code, Errc::execution_unsupported) << deleted.error().message;
+    const auto opened = await(remote_->open_setup(facts(), {.session_id = "s"}));
+    ASSERT_FALSE(opened) << half;
+    EXPECT_EQ(opened.error().code, Errc::execution_unsupported) << opened.error().message;
+    EXPECT_TRUE(await(remote_->destroy(lease)));
+    ASSERT_TRUE(await(remote_->close()));
+    ASSERT_TRUE(await(host_->stop(id_)));
+  }
 }
 
 class PluginDialectTest : public PluginProviderTest,

@@ -12,8 +12,9 @@ constexpr const char* sessions_path = "/api/environment-custom-image-setup-sessi
 
 constexpr auto setup_example = R"(berth env setup Sandbox
 
-Opens a shell in a sandbox of the environment. When you leave it, you are asked whether its files
-become what every later sandbox of the environment starts from. Without a terminal:
+Opens a shell in a sandbox of the environment, or says how its provider lets you in. When you are
+done, you are asked whether its files become what every later sandbox of the environment starts
+from. Without a terminal:
 
   berth env setup Sandbox --no-terminal      start a session and print it
   berth exec LEASE -- apt-get install ...    work in its sandbox
@@ -60,6 +61,22 @@ Result<bj::value> start(Session& session, const std::string& environment,
                        .body = bj::value(std::move(body))});
 }
 
+// A provider may have a door of its own; nobody but the user can say when they are done there.
+Result<> work_in(Session& session, const bj::value& started) {
+  const bj::value& door = started.at("connectionPayload");
+  if (!door.is_object()) {
+    return fail(Errc::plugin_unavailable, "the provider does not say how to get into the sandbox",
+                "ask again with: berth env setup ENVIRONMENT --no-terminal");
+  }
+  if (!text_of(door, "websocketPath").empty()) {
+    BERTH_DO(sit_in_terminal(session, text_of(door, "leaseId"), {}));
+    return {};
+  }
+  session.printer().note("connect with: " + text_of(door, "command"));
+  if (!text_of(door, "token").empty()) session.printer().note("token: " + text_of(door, "token"));
+  return {};
+}
+
 Result<> setup(Session& session, const SetupOptions& options) {
   if (static_cast<int>(options.no_terminal) + static_cast<int>(options.finish) +
           static_cast<int>(options.cancel) >
@@ -75,11 +92,9 @@ Result<> setup(Session& session, const SetupOptions& options) {
     session.printer().object(started);
     return {};
   }
-  const std::string lease = text_of(started.at("session"), "environmentLeaseId");
   const std::string name = text_of(started.at("session"), "id");
-  const Result<int> sat = sit_in_terminal(session, lease, {});
   // A connection that broke is no answer: the session is still there.
-  if (!sat) return std::unexpected(sat.error());
+  BERTH_DO(work_in(session, started));
   const Result<> wanted =
       confirm(session.console(), "Start every later sandbox of " + options.named + " from this?",
               session.flags().yes);
@@ -94,17 +109,27 @@ struct ImageOptions {
   std::string named;
   bool rollback = false;
   bool revoke = false;
+  bool relink = false;
+  bool confirm = false;
 };
 
 Result<> image(Session& session, const ImageOptions& options) {
   BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.named));
   const std::string path = "/api/environments/" + id + "/custom-image-template";
-  if (options.rollback && options.revoke) {
-    return fail(Errc::bad_request, "--rollback and --revoke exclude each other");
+  if (int{options.rollback} + int{options.revoke} + int{options.relink} > 1) {
+    return fail(Errc::bad_request, "--rollback, --revoke and --relink exclude each other");
+  }
+  if (options.confirm && !options.relink) {
+    return fail(Errc::bad_request, "--confirm says nothing without --relink");
   }
   Request request{.method = "GET", .path = path};
   if (options.rollback) request = {.method = "POST", .path = path + "/rollback"};
   if (options.revoke) request = {.method = "DELETE", .path = path};
+  if (options.relink) {
+    request = {.method = "POST",
+               .path = path + "/relink",
+               .body = bj::object{{"confirmBootSourceDrift", options.confirm}}};
+  }
   BERTH_TRY(const bj::value answer, session.send(request));
   session.printer().object(answer);
   return {};
@@ -132,6 +157,8 @@ void add_setup_commands(CommandTree& tree, CLI::App& environments) {
   shows.add_option("environment", shown->named, "its id, name or the start of its id")->required();
   shows.add_flag("--rollback", shown->rollback, "make the template before the active one again");
   shows.add_flag("--revoke", shown->revoke, "start from the image again");
+  shows.add_flag("--relink", shown->relink, "go on with it after the config was changed");
+  shows.add_flag("--confirm", shown->confirm, "with --relink: also where the image is another now");
 }
 
 }  // namespace berth::cli

@@ -50,8 +50,10 @@ def ask(method, params, invocation=None):
 
 METHODS = ["health", "environmentValidateConfig", "environmentProbe", "environmentAcquireLease",
            "environmentResumeLease", "environmentReleaseLease", "environmentDestroyLease",
-           "environmentRealizeWorkspace", "environmentExecute", "environmentCaptureTemplate",
-           "environmentDeleteTemplate"]
+           "environmentRealizeWorkspace", "environmentExecute"]
+TEMPLATES = ["environmentCaptureTemplate", "environmentDeleteTemplate",
+             "environmentStartInteractiveSetup", "environmentGetInteractiveSetup",
+             "environmentCancelInteractiveSetup"]
 SYNC = ["environmentSyncIn", "environmentSyncOut"]
 DIALECTS = {
     "a": ["setupTokenPtyOpen", "setupTokenPtyInput", "setupTokenPtyStop", "setupTokenPtyClose"],
@@ -77,6 +79,8 @@ def initialize(params, _):
         return {"ok": False}
     tell("log", {"level": "info", "message": "hello", "meta": {"uid": os.getuid()}})
     methods = METHODS + DIALECTS[options.get("dialect", "c")]
+    if options.get("templates") != "none":
+        methods = methods + TEMPLATES
     if options.get("sync") == "native":
         methods = methods + SYNC
     return {"ok": True, "supportedMethods": methods}
@@ -98,6 +102,25 @@ def fault(config, where, invocation):
 def lease_of(params):
     name = params.get("providerLeaseId") or params.get("lease", {}).get("providerLeaseId")
     return leases.get(name)
+
+
+setups = {}
+
+
+def start_setup(params, _):
+    name = "setup://" + params["sessionId"]
+    setups[name] = "waiting_for_user"
+    return {"providerLeaseId": name, "status": params["config"].get("setup", "waiting_for_user"),
+            "connectionSummary": None, "connectionPayload": {"type": "ssh", "command": "never kept"},
+            "metadata": {"from": params.get("sourceTemplateRef")}}
+
+
+def capture(params, _):
+    name = params["providerLeaseId"]
+    if name not in leases and setups.get(name) != "waiting_for_user":
+        raise RuntimeError("there is nothing to capture")
+    return {"templateRef": "t-1", "templateKind": "snapshot",
+            "metadata": {"size": 3}}
 
 
 def acquire(params, _):
@@ -306,8 +329,16 @@ HANDLERS = {
     "environmentExecute": execute,
     "environmentSyncIn": sync,
     "environmentSyncOut": sync,
-    "environmentCaptureTemplate": lambda p, i: {"templateRef": "t-1", "templateKind": "snapshot"},
-    "environmentDeleteTemplate": lambda p, i: {"deleted": p["templateRef"] == "t-1"},
+    "environmentCaptureTemplate": capture,
+    "environmentDeleteTemplate": lambda p, i: {
+        "deleted": p["templateRef"] == "t-1" and p["metadata"] == {"size": 3}},
+    "environmentStartInteractiveSetup": start_setup,
+    "environmentGetInteractiveSetup": lambda p, i: {
+        "providerLeaseId": p["providerLeaseId"], "status": setups.get(p["providerLeaseId"], "missing"),
+        "connectionSummary": None,
+        "connectionPayload": {"type": "ssh", "command": "ssh py@box", "token": "t0"}},
+    "environmentCancelInteractiveSetup": lambda p, i: {
+        "status": "cancelled" if setups.pop(p["providerLeaseId"], None) else "missing"},
     "loginPtyOpen": login_open, "setupTokenPtyOpen": login_open,
     "loginPtyInput": login_input, "setupTokenPtyInput": login_input,
     "loginPtyClose": close, "setupTokenPtyClose": close, "duplexChannelClose": close,
