@@ -151,6 +151,7 @@ PluginServices::PluginServices(Means means, asio::any_io_executor executor,
     : means_(means),
       executor_(executor),
       outbound_(executor, resolver, std::move(fetch_allowed)),
+      events_(means, executor),
       allowance_(allowance),
       tasks_(std::move(executor)) {}
 
@@ -165,6 +166,7 @@ const std::map<std::string, PluginServices::Method, std::less<>>& PluginServices
       {"secrets.resolve", &PluginServices::resolve_secret},
       {"activity.log", &PluginServices::log_activity},
       {"events.emit", &PluginServices::emit_event},
+      {"events.subscribe", &PluginServices::subscribe},
       {"metrics.write", &PluginServices::write_metric},
       {"log", &PluginServices::write_log},
       {"http.fetch", &PluginServices::fetch},
@@ -365,6 +367,12 @@ Task<bj::value> PluginServices::emit_event(Scope scope, bj::object params) {
   co_return nullptr;
 }
 
+Task<bj::value> PluginServices::subscribe(Scope scope, bj::object params) {
+  BERTH_CO_TRY(EventWish wish, parse_event_wish(params));
+  BERTH_CO_DO(co_await events_.subscribe(scope.plugin_id, std::move(wish)));
+  co_return nullptr;
+}
+
 Task<bj::value> PluginServices::write_metric(Scope scope, bj::object params) {
   const std::string name = text_in(params, "name");
   const bj::value* const value = params.if_contains("value");
@@ -435,8 +443,15 @@ void PluginServices::keep_line(core::PluginLogLine line) {
 
 void PluginServices::state_changed(const core::PluginId& plugin, WorkerState state,
                                    std::string reason) {
+  // What the process before has asked for went with it.
+  if (state != WorkerState::running) events_.forget(plugin);
   changes_.push_back({plugin, state, std::move(reason)});
   if (!std::exchange(recording_, true)) tasks_.start("plugin records", record());
+}
+
+Task<> PluginServices::stop() {
+  BERTH_CO_DO(co_await events_.stop());
+  co_return co_await tasks_.stop();
 }
 
 // One task writes all that workers tell, so that rows change in the order in which it happened.

@@ -4,6 +4,7 @@
 #include "core/plugin.hpp"
 #include "engine/means.hpp"
 #include "engine/outbound_fetch.hpp"
+#include "engine/plugin_events.hpp"
 #include "engine/secrets.hpp"
 #include "plugins/services.hpp"
 
@@ -45,7 +46,9 @@ class PluginServices final : public plugins::HostServices {
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
   // Waits until every line and state that was told is in the store, as long as the store answers.
   Task<> settle();
-  Task<> stop() { return tasks_.stop(); }
+  Task<> stop();
+  // How events reach the workers that have subscribed to them.
+  void deliver_events_by(PluginEvents::Deliver deliver) { events_.deliver_by(std::move(deliver)); }
 
  private:
   using Scope = plugins::RequestScope;
@@ -61,6 +64,7 @@ class PluginServices final : public plugins::HostServices {
   Task<bj::value> resolve_secret(Scope scope, bj::object params);
   Task<bj::value> log_activity(Scope scope, bj::object params);
   Task<bj::value> emit_event(Scope scope, bj::object params);
+  Task<bj::value> subscribe(Scope scope, bj::object params);
   Task<bj::value> write_metric(Scope scope, bj::object params);
   Task<bj::value> write_log(Scope scope, bj::object params);
   Task<bj::value> fetch(Scope scope, bj::object params);
@@ -81,6 +85,7 @@ class PluginServices final : public plugins::HostServices {
   Secrets secrets_{means_};
   asio::any_io_executor executor_;
   OutboundFetch outbound_;
+  PluginEvents events_;
   PluginAllowance allowance_;
   std::deque<core::PluginLogLine> lines_;
   std::size_t dropped_ = 0;

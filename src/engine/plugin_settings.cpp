@@ -2,6 +2,7 @@
 #include "core/provider_config.hpp"
 #include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
+#include "engine/once.hpp"
 #include "engine/plugins.hpp"
 #include "store/companies.hpp"
 
@@ -74,6 +75,7 @@ Task<core::PluginConfigRow> Plugins::set_config(core::Call call, std::string nam
                                     .config_json = config,
                                     .created_at = now,
                                     .updated_at = now};
+  bool is_new = false;
   const auto save = [&](store::Session& s) -> Result<core::PluginConfigRow> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), wanted.company_id));
     BERTH_TRY(auto saved, store::save_plugin_config(s, fresh));
@@ -86,14 +88,37 @@ Task<core::PluginConfigRow> Plugins::set_config(core::Call call, std::string nam
                 "plugin",
                 id.str(),
                 {{"pluginKey", row.value.plugin_key}, {"configTopLevelKeyCount", config.size()}}}));
+    is_new = true;
     return std::move(saved.value);
   };
-  BERTH_CO_TRY(core::PluginConfigRow saved, co_await means_.store.write(save));
+  BERTH_CO_TRY(core::PluginConfigRow saved, co_await write_once(means_, call, save));
   means_.feed.changed(wanted.company_id);
-  if (place_ != nullptr) {
+  // A repeated request changes nothing, also not what was set after it.
+  if (place_ != nullptr && is_new) {
     BERTH_CO_DO(co_await place_->host.config_changed(id, wanted.company_id, config));
   }
   co_return saved;
+}
+
+Task<std::optional<PluginView>> Plugins::answered(const core::Call& call) {
+  if (!call.once) co_return std::optional<PluginView>{};
+  BERTH_CO_TRY(
+      const std::optional<std::string> id,
+      co_await means_.store.read([&](store::Session& s) -> Result<std::optional<std::string>> {
+        BERTH_TRY(const auto kept, once_detail::find(s, means_, call));
+        if (!kept) return std::nullopt;
+        return std::string{kept->reveal()};
+      }));
+  if (!id) co_return std::optional<PluginView>{};
+  BERTH_CO_TRY(const Row row, co_await find(*id));
+  co_return view(row.value);
+}
+
+Result<> Plugins::keep_once(store::Session& session, const core::Call& call,
+                            const core::PluginId& id) {
+  if (!call.once) return {};
+  BERTH_TRY(const auto kept, once_detail::find(session, means_, call));
+  return kept ? Result<>{} : once_detail::keep(session, means_, call, id.str());
 }
 
 Task<ConfigTest> Plugins::test_config(core::Call call, std::string name, PluginConfigWish wanted) {

@@ -76,10 +76,17 @@ ProviderCapability capability_of(const plugins::DriverDeclaration& driver,
   out.supports_unsaved_probe = true;
   out.supports_run_execution = true;
   out.supports_reusable_leases = driver.capabilities.reusable_leases.value_or(false);
-  out.supports_interactive_setup = driver.supports_interactive_setup;
+  // Declared and advertised: what only one of the two says, nobody can count on.
+  const auto can = [&](bool declared, const char* method) {
+    return declared && status.methods.contains(method);
+  };
+  out.supports_interactive_setup =
+      can(driver.supports_interactive_setup, "environmentStartInteractiveSetup");
   out.interactive_setup_connection_types = driver.interactive_setup_connection_types;
-  out.supports_template_capture = driver.supports_template_capture;
-  out.supports_template_delete = driver.supports_template_delete;
+  out.supports_template_capture =
+      can(driver.supports_template_capture, "environmentCaptureTemplate") &&
+      driver.template_config_binding;
+  out.supports_template_delete = can(driver.supports_template_delete, "environmentDeleteTemplate");
   out.supports_login_pty = driver.supports_login_pty;
   out.display_name = driver.display_name;
   out.description = driver.description;
@@ -99,7 +106,15 @@ Plugins::Plugins(Means& means, Catalog& catalog, PluginPlace* place, core::NodeI
       place_(place),
       node_(std::move(node)),
       former_(std::move(former)) {
-  if (place_ != nullptr) place_->services.on_change([this] { refresh_catalog(); });
+  if (place_ == nullptr) return;
+  place_->services.on_change([this] { refresh_catalog(); });
+  place_->services.deliver_events_by([&host = place_->host](const core::PluginId& plugin,
+                                                            const core::CompanyId& company,
+                                                            bj::object event) {
+    const bj::object params{{"event", std::move(event)}};
+    if (host.tell(plugin, "onEvent", params, company)) return;
+    log::debug("plugin.event_dropped", {{"plugin", plugin}});
+  });
 }
 
 Result<PluginPlace*> Plugins::place() const {
@@ -170,8 +185,10 @@ Task<> Plugins::note(const core::Call& call, const core::PluginId& id, std::stri
                                  .meta = bj::object{{"source", "host"}},
                                  .created_at = now};
   log::info("plugin.changed", {{"plugin", id}, {"what", what}, {"by", call.who.actor_id()}});
-  co_return co_await means_.store.write(
-      [&](store::Session& s) { return store::insert_plugin_log(s, line); });
+  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+    BERTH_DO(keep_once(s, call, id));
+    return store::insert_plugin_log(s, line);
+  });
 }
 
 Task<> Plugins::discard(std::string folder_id) {
@@ -204,7 +221,8 @@ Task<FetchedPackage> Plugins::fetch(PackageWish wish, std::optional<std::string>
   co_return fetched;
 }
 
-Task<Plugins::Row> Plugins::record_installed(PackageWish wish, FetchedPackage fetched,
+Task<Plugins::Row> Plugins::record_installed(const core::Call& call, PackageWish wish,
+                                             FetchedPackage fetched,
                                              std::optional<std::string> folder_id) {
   const Time now = means_.clock.now();
   core::Plugin fresh{.id = core::PluginId::make(means_.random, now),
@@ -219,6 +237,7 @@ Task<Plugins::Row> Plugins::record_installed(PackageWish wish, FetchedPackage fe
     BERTH_DO(expect_alive(s, node_));
     if (folder_id) BERTH_DO(store::use_plugin_folder(s, *folder_id, PluginFolderUse::held, now));
     BERTH_TRY(auto known, store::find_plugin_by_key(s, fresh.plugin_key));
+    BERTH_DO(keep_once(s, call, known ? known->value.id : fresh.id));
     if (!known) return store::insert_plugin(s, fresh);
     if (known->value.status != PluginState::uninstalled) {
       return fail(
@@ -288,6 +307,8 @@ Task<Plugins::Row> Plugins::activate(core::PluginId id) {
 
 Task<PluginView> Plugins::install(core::Call call, InstallPlugin wanted) {
   BERTH_CO_DO(place());
+  BERTH_CO_TRY(std::optional<PluginView> before, co_await answered(call));
+  if (before) co_return *std::move(before);
   const PackageNaming naming =
       wanted.is_local_path.value_or(false) ? PackageNaming::by_path : PackageNaming::by_name;
   BERTH_CO_TRY(const PackageWish wish,
@@ -298,7 +319,7 @@ Task<PluginView> Plugins::install(core::Call call, InstallPlugin wanted) {
     folder_id = core::PluginId::make(means_.random, means_.clock.now()).str();
   }
   BERTH_CO_TRY(FetchedPackage fetched, co_await fetch(wish, folder_id));
-  BERTH_CO_TRY(Row row, co_await record_installed(wish, std::move(fetched), folder_id));
+  BERTH_CO_TRY(Row row, co_await record_installed(call, wish, std::move(fetched), folder_id));
   fault_point("plugin.install_recorded");
   BERTH_CO_DO(
       co_await note(call, row.value.id, "version " + row.value.package_version + " installed"));
@@ -324,6 +345,8 @@ Task<PluginView> Plugins::get(core::Call /*call*/, std::string name) {
 
 Task<PluginView> Plugins::enable(core::Call call, std::string name) {
   BERTH_CO_DO(place());
+  BERTH_CO_TRY(std::optional<PluginView> before, co_await answered(call));
+  if (before) co_return *std::move(before);
   BERTH_CO_TRY(Row row, co_await find(std::move(name)));
   const PluginState status = row.value.status;
   if (status != PluginState::disabled && status != PluginState::error &&
@@ -345,9 +368,12 @@ Task<PluginView> Plugins::enable(core::Call call, std::string name) {
 
 Task<PluginView> Plugins::disable(core::Call call, std::string name, DisablePlugin wanted) {
   BERTH_CO_DO(place());
+  BERTH_CO_TRY(std::optional<PluginView> before, co_await answered(call));
+  if (before) co_return *std::move(before);
   BERTH_CO_TRY(Row row, co_await find(std::move(name)));
   BERTH_CO_TRY(const Turn turn, take_turn(row.value.plugin_key));
-  BERTH_CO_TRY(row, co_await means_.store.write([&](store::Session& s) {
+  BERTH_CO_TRY(row, co_await means_.store.write([&](store::Session& s) -> Result<Row> {
+    BERTH_DO(keep_once(s, call, row.value.id));
     return store::move_plugin(s, row, PluginEvent::disabled, wanted.reason, means_.clock.now());
   }));
   fault_point("plugin.disable_intended");
@@ -383,6 +409,8 @@ Task<Plugins::Row> Plugins::apply_upgrade(Row row, core::PendingUpgrade next) {
 
 Task<PluginView> Plugins::upgrade(core::Call call, std::string name, UpgradePlugin wanted) {
   BERTH_CO_DO(place());
+  BERTH_CO_TRY(std::optional<PluginView> before, co_await answered(call));
+  if (before) co_return *std::move(before);
   BERTH_CO_TRY(Row row, co_await find(std::move(name)));
   const PluginState status = row.value.status;
   if (status != PluginState::ready && status != PluginState::upgrade_pending) {

@@ -173,10 +173,14 @@ class Plugins {
   Task<Row> find(std::string name);
   PluginView view(const core::Plugin& plugin) const;
   Result<Turn> take_turn(const std::string& key);
+  // With an Idempotency-Key: the plugin that the same request was about before, as it is now. Kept
+  // with the intention, so that a repeat after a crash does nothing twice.
+  Task<std::optional<PluginView>> answered(const core::Call& call);
+  Result<> keep_once(store::Session& session, const core::Call& call, const core::PluginId& id);
 
   Task<FetchedPackage> fetch(PackageWish wish, std::optional<std::string> folder_id);
   Task<> discard(std::string folder_id);
-  Task<Row> record_installed(PackageWish wish, FetchedPackage fetched,
+  Task<Row> record_installed(const core::Call& call, PackageWish wish, FetchedPackage fetched,
                              std::optional<std::string> folder_id);
   // Starts the worker; the row is `ready` or `error` afterwards.
   Task<Row> activate(core::PluginId id);

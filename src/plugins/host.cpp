@@ -107,6 +107,12 @@ asio::awaitable<CallResult> Host::call(core::PluginId id, PluginCall call) {
                                         "plugin " + id.str() + " is not there"});
 }
 
+bool Host::tell(const core::PluginId& id, std::string_view method, const bj::object& params,
+                const core::CompanyId& company) {
+  const std::shared_ptr<Supervisor> plugin = find(id);
+  return plugin && plugin->tell(method, params, company);
+}
+
 Task<bj::object> Host::health(core::PluginId id) {
   PluginCall asked{.method = "health"};
   CallResult answer = co_await call(std::move(id), std::move(asked));

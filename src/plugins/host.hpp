@@ -102,6 +102,10 @@ class Host {
   Task<> ready(core::PluginId id);
   // Attaches the scope of `params.companyId`. CallFailure::gone when there is no worker.
   asio::awaitable<CallResult> call(core::PluginId id, PluginCall call);
+  // A notification on behalf of the company, under which the worker may ask for a while. False when
+  // nobody runs that could hear it, or it does not listen.
+  bool tell(const core::PluginId& id, std::string_view method, const bj::object& params,
+            const core::CompanyId& company);
   Task<bj::object> health(core::PluginId id);
   // Remembers that the company has a config, and tells the worker. -32006 is only logged.
   Task<> config_changed(core::PluginId id, core::CompanyId company, bj::object config);

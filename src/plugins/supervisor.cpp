@@ -14,6 +14,8 @@ using providers::text_at;
 constexpr int log_lines_per_second_max = 200;
 constexpr std::size_t log_line_max = 8'000;
 constexpr int jitter_percent = 25;
+constexpr auto told_for = 15min;  // the scope of a notification
+constexpr std::size_t told_max = 1'000;
 
 Waiters::Moment in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
@@ -207,6 +209,8 @@ Task<> Supervisor::bury() {
   const std::shared_ptr<Worker> worker = std::exchange(worker_, nullptr);
   if (!worker) co_return Result<>{};
   streams_.end_all("the worker is gone");
+  for (const auto& [until, id] : told_) invocations_.companies.erase(id);
+  told_.clear();
   co_return co_await worker->close();
 }
 
@@ -262,12 +266,29 @@ asio::awaitable<CallResult> Supervisor::call(PluginCall call) {
                                                     "\" is " + std::string{name_of(state_)});
   }
   CallOptions options{.deadline = call.deadline};
-  OpenCall open{invocations_, outputs_, make_uuid(random_, clock_.now())};
+  std::optional<OpenCall> open;
   if (const auto company = company_of(call.params)) {
-    options.invocation = open.open(*company, call.output);
+    open.emplace(invocations_, outputs_, make_uuid(random_, clock_.now()));
+    options.invocation = open->open(*company, call.output);
   }
   co_return co_await worker->channel().call(std::move(call.method), std::move(call.params),
                                             std::move(options));
+}
+
+bool Supervisor::tell(std::string_view method, const bj::object& params,
+                      const core::CompanyId& company) {
+  if (!worker_ || state_ != WorkerState::running) return false;
+  const Clock::Steady now = clock_.steady();
+  while (!told_.empty() && (told_.front().first <= now || told_.size() >= told_max)) {
+    invocations_.companies.erase(told_.front().second);
+    told_.pop_front();
+  }
+  const std::string id = make_uuid(random_, clock_.now());
+  const bj::object invocation{{"id", id}, {"scope", bj::object{{"companyId", company.str()}}}};
+  if (!worker_->channel().notify(method, params, invocation)) return false;
+  invocations_.companies[id] = company.str();
+  told_.emplace_back(now + told_for, id);
+  return true;
 }
 
 void Supervisor::punish(std::string why) {

@@ -4,6 +4,7 @@
 #include "plugins/host.hpp"
 #include "plugins/routes.hpp"
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@ class Supervisor final : public Peer, public StderrReader {
   Task<> ready();
 
   asio::awaitable<CallResult> call(PluginCall call);
+  bool tell(std::string_view method, const bj::object& params, const core::CompanyId& company);
   Task<> config_changed(core::CompanyId company, bj::object config);
   StreamRoutes& streams() { return streams_; }
   // Ends the worker for what it did; it is started again as after a crash.
@@ -74,6 +76,8 @@ class Supervisor final : public Peer, public StderrReader {
   bool watching_ = false;  // watch() is
 
   OpenInvocations invocations_;
+  // Those of notifications, which nobody answers: they end by themselves.
+  std::deque<std::pair<Clock::Steady, std::string>> told_;
   OutputRoutes outputs_;
   StreamRoutes streams_;
   Clock::Steady log_second_{};

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "base/task_group.hpp"
+#include "core/activity.hpp"
+#include "engine/means.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::engine {
+
+// What a worker wants to hear of the audit trail: an action by its name, or all that begin alike
+// ("run.*"), of one company, agent or project where it says so.
+struct EventWish {
+  std::string pattern;
+  std::optional<std::string> company_id = {};
+  std::optional<std::string> agent_id = {};
+  std::optional<std::string> project_id = {};
+  Time since = {};
+};
+// Of the params of `events.subscribe`. A filter that we do not know is refused: it would let more
+// through than was asked for.
+Result<EventWish> parse_event_wish(const bj::object& params);
+bool wants(const EventWish& wish, const core::Activity& happened);
+// As `onEvent` carries it.
+bj::object to_event(const core::Activity& happened);
+
+// Tells workers what they have subscribed to, from the moment they did. What happens while a worker
+// is down is not told later: a wish lives as long as the process that made it. One thread.
+class PluginEvents {
+ public:
+  using Deliver =
+      std::function<void(const core::PluginId&, const core::CompanyId&, bj::object event)>;
+
+  PluginEvents(Means means, asio::any_io_executor executor);
+
+  void deliver_by(Deliver deliver) { deliver_ = std::move(deliver); }
+  // `overloaded` when the plugin has too many.
+  Task<> subscribe(core::PluginId plugin, EventWish wish);
+  void forget(const core::PluginId& plugin);
+  Task<> stop() { return tasks_.stop(); }
+
+ private:
+  // How far a company's trail was told, and how often it had changed by then.
+  struct Told {
+    std::optional<core::EventId> last = {};
+    std::uint64_t changes = 0;
+    std::chrono::steady_clock::time_point looked_at = {};
+  };
+
+  Task<> pump();
+  Task<> look();
+  Task<> tell_news(core::CompanyId company);
+  Task<std::vector<core::CompanyId>> companies();
+  void tell(const core::Activity& happened);
+
+  Means means_;
+  asio::any_io_executor executor_;
+  Deliver deliver_;
+  std::map<core::PluginId, std::vector<EventWish>> wishes_;
+  std::map<core::CompanyId, Told> told_;
+  bool pumping_ = false;
+  TaskGroup tasks_;
+};
+
+}  // namespace berth::engine
