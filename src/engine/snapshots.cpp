@@ -43,6 +43,31 @@ Result<> expect_no_run(store::Session& session, const LeaseRecord& lease) {
               "cancel the run, or roll back a fork: berth sandbox fork " + lease.id.str());
 }
 
+// Which rollback of a lease has begun and is not done: it may be this server's, or one that a
+// server did not survive.
+constexpr const char* pending_rollback = "rollingBack";
+
+bool awaits_rollback(const LeaseRecord& lease, const std::string& mark) {
+  const bj::value* pending =
+      lease.metadata ? lease.metadata->if_contains(pending_rollback) : nullptr;
+  return pending != nullptr && *pending == bj::value(mark);
+}
+
+class UnderWay {
+ public:
+  UnderWay(std::set<core::LeaseId>& leases, core::LeaseId id)
+      : leases_(leases), id_(std::move(id)) {
+    leases_.insert(id_);
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+  ~UnderWay() { leases_.erase(id_); }
+
+ private:
+  std::set<core::LeaseId>& leases_;
+  core::LeaseId id_;
+};
+
 void set_frozen(LeaseRecord& lease, bool frozen) {
   bj::object metadata = lease.metadata.value_or(bj::object{});
   metadata["frozen"] = frozen;
@@ -103,8 +128,9 @@ Task<LeaseView> Snapshots::thaw(core::Call call, core::LeaseId id) {
   co_return view_of(std::move(row.value));
 }
 
-Result<Row> Snapshots::intend_roll_back(store::Session& session, const core::Call& call,
-                                        const core::LeaseId& id, const RollBackLease& wanted) {
+Result<> Snapshots::intend_roll_back(store::Session& session, const core::Call& call,
+                                     const core::LeaseId& id, const RollBackLease& wanted,
+                                     const std::string& mark) {
   BERTH_DO(expect_alive(session, leases_.node()));
   const Time now = means_.clock.now();
   BERTH_TRY(Row row, find_held(session, call, id, leases_.node()));
@@ -129,23 +155,35 @@ Result<Row> Snapshots::intend_roll_back(store::Session& session, const core::Cal
     BERTH_DO(store::update_sandbox(session, std::move(sandbox), now));
   }
   set_frozen(lease, false);
+  (*lease.metadata)[pending_rollback] = mark;
   BERTH_DO(record(session, means_, call, entry_of(lease, "environment.lease_rolled_back")));
-  return store::update_lease(session, std::move(row), now);
+  BERTH_DO(store::update_lease(session, std::move(row), now));
+  return {};
 }
 
 Task<LeaseView> Snapshots::roll_back(core::Call call, core::LeaseId id, RollBackLease wanted) {
-  // A repeated request finds the mark of the first, and does nothing.
-  std::string mine;
+  if (rolling_back_.contains(id)) {
+    co_return fail(Errc::conflict, "Lease " + id.str() + " is being rolled back",
+                   "ask again when that is over");
+  }
+  // A repeated request finds the mark of the first, and does what that one did not come to.
   const auto begin = [&](store::Session& s) -> Result<std::string> {
-    BERTH_DO(intend_roll_back(s, call, id, wanted));
-    mine = make_uuid(means_.random, means_.clock.now());
-    return mine;
+    std::string mark = make_uuid(means_.random, means_.clock.now());
+    BERTH_DO(intend_roll_back(s, call, id, wanted, mark));
+    return mark;
   };
-  BERTH_CO_TRY(const std::string first, co_await write_once(means_, call, begin));
+  const UnderWay under_way{rolling_back_, id};
+  BERTH_CO_TRY(const std::string mark, co_await write_once(means_, call, begin));
   BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));
-  if (first != mine) co_return view_of(std::move(row.value));
+  if (!awaits_rollback(row.value, mark)) co_return view_of(std::move(row.value));
+  BERTH_CO_DO(expect_held(row.value, leases_.node()));
+  co_return co_await carry_out_roll_back(std::move(row));
+}
+
+Task<LeaseView> Snapshots::carry_out_roll_back(Row row) {
+  const core::LeaseId id = row.value.id;
   fault_point("rollback.intended");
   BERTH_CO_TRY(Place place, co_await place_of(row));
   BERTH_CO_DO(co_await place.driver->destroy(place.facts));

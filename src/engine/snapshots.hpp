@@ -4,6 +4,8 @@
 #include "engine/leases.hpp"
 #include "engine/template_work.hpp"
 
+#include <set>
+
 namespace berth::engine {
 
 struct RollBackLease {
@@ -44,8 +46,11 @@ class Snapshots {
   Task<Place> place_of(LeaseWork::Row row);
   Task<LeaseWork::Row> mark(core::Call call, core::LeaseId id, std::string_view action,
                             bool frozen);
-  Result<LeaseWork::Row> intend_roll_back(store::Session& session, const core::Call& call,
-                                          const core::LeaseId& id, const RollBackLease& wanted);
+  // The row says which rollback is not done yet, until one is.
+  Result<> intend_roll_back(store::Session& session, const core::Call& call,
+                            const core::LeaseId& id, const RollBackLease& wanted,
+                            const std::string& mark);
+  Task<LeaseView> carry_out_roll_back(LeaseWork::Row row);
 
   // What a fork is made of.
   struct Fork {
@@ -60,6 +65,7 @@ class Snapshots {
   Means& means_;
   LeaseWork& leases_;
   TemplateWork& templates_;
+  std::set<core::LeaseId> rolling_back_;  // by this server, at this moment
 };
 
 }  // namespace berth::engine
