@@ -34,6 +34,8 @@ struct Template {
   std::optional<TemplateId> source_template_id = {};  // what its sandbox had started from
   std::optional<LeaseId> source_lease_id = {};
   std::optional<std::string> source_config_fingerprint = {};
+  // Of the environment, when it was captured or linked again: secret ids, never values.
+  std::optional<bj::object> source_config = {};
   std::optional<NodeId> node_id = {};  // the server that captures, keeps or deletes it
   bool expendable = false;             // goes by itself when nothing stands on it any more
   TemplateState status = TemplateState::capturing;
@@ -49,8 +51,8 @@ struct Template {
 BOOST_DESCRIBE_STRUCT(Template, (),
                       (id, company_id, name, environment_id, role, provider, kind, template_ref,
                        binding, source_template_id, source_lease_id, source_config_fingerprint,
-                       node_id, expendable, status, config, metadata, failure_reason, attempts,
-                       next_attempt_at, captured_at, created_at, updated_at))
+                       source_config, node_id, expendable, status, config, metadata, failure_reason,
+                       attempts, next_attempt_at, captured_at, created_at, updated_at))
 
 // The config from which a sandbox of the template is made.
 inline bj::object bound_config(bj::object config, const Template& from) {

@@ -10,6 +10,10 @@ std::unexpected<Error> no_sandbox(const std::string& what) {
 
 }  // namespace
 
+Task<> Driver::check_config(const bj::object& /*config*/) {
+  co_return Result<>{};
+}
+
 Task<execution::CapturedTemplate> Driver::capture_template(
     const LeaseFacts& lease, const execution::CaptureTemplate& /*request*/) {
   co_return no_sandbox("lease " + lease.lease_id.str());
@@ -20,12 +24,12 @@ Task<bool> Driver::delete_template(const LeaseFacts& /*place*/,
   co_return no_sandbox("template " + request.key.str());
 }
 
-Task<execution::Changes> Driver::changes(const LeaseFacts& lease) {
-  co_return no_sandbox("lease " + lease.lease_id.str());
-}
-
 Task<std::optional<SetupAccess>> Driver::setup_access(const LeaseFacts& /*lease*/) {
   co_return std::optional<SetupAccess>{};
+}
+
+Task<execution::Changes> Driver::changes(const LeaseFacts& lease) {
+  co_return no_sandbox("lease " + lease.lease_id.str());
 }
 
 Task<> Driver::freeze(const LeaseFacts& lease) {

@@ -81,6 +81,10 @@ class Driver : public execution::Execution {
   // an error is what kept us from looking.
   virtual Task<ProbeReport> probe(const AcquireRequest& request) = 0;
 
+  // Whether a config that is about to be saved names only what is there: `unprocessable`, with the
+  // pointer of the field, where it does not.
+  virtual Task<> check_config(const bj::object& config);
+
   virtual Task<Acquired> acquire(const AcquireRequest& request) = 0;
 
   // Ends what still runs and removes what the lease left in the place, but for what may serve
@@ -96,12 +100,12 @@ class Driver : public execution::Execution {
   // `place` is what is known of where it was captured; no lease has to be left of it.
   virtual Task<bool> delete_template(const LeaseFacts& place,
                                      const execution::DeleteTemplate& request);
+  // Nothing where people get in by our own terminal.
+  virtual Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease);
   virtual Task<execution::Changes> changes(const LeaseFacts& lease);
   virtual Task<> freeze(const LeaseFacts& lease);
   virtual Task<> thaw(const LeaseFacts& lease);
 
-  // Nothing where people get in by our own terminal.
-  virtual Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease);
   // Lets go of connections before the driver goes; what runs goes on. Called last, when no other
   // verb is under way.
   virtual Task<> close();
@@ -110,6 +114,9 @@ class Driver : public execution::Execution {
   virtual Task<std::vector<core::LeaseId>> held() { co_return std::vector<core::LeaseId>{}; }
   // The same of sandboxes, which may outlive their leases.
   virtual Task<std::vector<HeldSandbox>> held_sandboxes() { co_return std::vector<HeldSandbox>{}; }
+  virtual Task<std::vector<execution::HeldTemplate>> held_templates() {
+    co_return std::vector<execution::HeldTemplate>{};
+  }
 };
 
 }  // namespace berth::drivers

@@ -94,6 +94,15 @@ Task<ProbeReport> Sandbox::probe(const AcquireRequest& request) {
   co_return report;
 }
 
+Task<> Sandbox::check_config(const bj::object& config) {
+  const std::string key = core::provider_of(config);
+  if (!providers_.contains(key)) co_return Result<>{};
+  BERTH_CO_TRY(Provider* const provider, providers_.find(key));
+  BERTH_CO_TRY(const Verdict verdict, co_await provider->validate(config));
+  if (verdict.ok) co_return Result<>{};
+  co_return fail(Errc::unprocessable, verdict.summary);
+}
+
 Task<Acquired> Sandbox::acquire(const AcquireRequest& request) {
   if (Driver* const plugin = plugin_of(request.lease)) co_return co_await plugin->acquire(request);
   providers::AcquireLease wanted{.config = request.lease.config,

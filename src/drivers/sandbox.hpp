@@ -14,6 +14,8 @@ class Sandbox final : public Driver {
       : providers_(providers), plugins_(plugins) {}
 
   Task<ProbeReport> probe(const AcquireRequest& request) override;
+  // Those of plugins have had the word of their worker.
+  Task<> check_config(const bj::object& config) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
   Task<Workspace> realize(const LeaseFacts& lease,
                           const std::optional<std::string>& wanted) override;
@@ -36,13 +38,16 @@ class Sandbox final : public Driver {
       const LeaseFacts& lease, const execution::CaptureTemplate& request) override;
   Task<bool> delete_template(const LeaseFacts& place,
                              const execution::DeleteTemplate& request) override;
+  Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease) override;
   Task<execution::Changes> changes(const LeaseFacts& lease) override;
   Task<> freeze(const LeaseFacts& lease) override;
-  Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease) override;
   Task<> thaw(const LeaseFacts& lease) override;
 
   Task<> close() override { return providers_.close(); }
   Task<std::vector<HeldSandbox>> held_sandboxes() override { return providers_.held(); }
+  Task<std::vector<execution::HeldTemplate>> held_templates() override {
+    return providers_.held_templates();
+  }
 
  private:
   // What the lease was made with: its metadata first, because the config of its environment may be

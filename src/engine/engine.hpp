@@ -16,6 +16,7 @@
 #include "engine/secrets.hpp"
 #include "engine/settings.hpp"
 #include "engine/setup_sessions.hpp"
+#include "engine/setup_terminals.hpp"
 #include "engine/snapshots.hpp"
 #include "engine/sweeper.hpp"
 #include "engine/templates.hpp"
@@ -41,6 +42,7 @@ class Engine {
   Engine(Means means_given, const Workplace& place)
       : means(means_given),
         plugin_configs(place.plugins),
+        environments(means, catalog, plugin_configs, place.drivers),
         node(means, place.node, std::chrono::milliseconds{place.options.silence_ms},
              place.executor),
         lease_work(means, place.drivers, secrets, catalog, place.node.id),
@@ -66,7 +68,7 @@ class Engine {
   Companies companies{means, catalog};
   Agents agents{means, catalog};
   PluginConfigs plugin_configs;
-  Environments environments{means, catalog, plugin_configs};
+  Environments environments;
   Secrets secrets{means};
   Tokens tokens{means};
   Settings settings{means};
@@ -79,6 +81,7 @@ class Engine {
   Snapshots snapshots{means, lease_work, template_work};
   SetupSessions setup_sessions{means, catalog, lease_work, template_work};
   LeaseTerminals terminals{means, lease_work};
+  SetupTerminals setup_terminals{means, setup_sessions, terminals};
   Workshop workshop;
   Sweeper sweeper;
   Runs runs;

@@ -7,6 +7,7 @@
 #include "engine/listing.hpp"
 #include "engine/once.hpp"
 #include "engine/settings.hpp"
+#include "engine/start_from.hpp"
 #include "store/companies.hpp"
 #include "store/leases.hpp"
 #include "store/secrets.hpp"
@@ -117,9 +118,26 @@ Result<core::ConfigForStore> Environments::config_for(core::DriverKind driver,
   return config;
 }
 
-Task<std::optional<Environments::Judged>> Environments::judge(const CreateEnvironment& wanted) {
+Task<> Environments::check_place(core::DriverKind driver, bj::object source) const {
+  const Result<drivers::Driver*> place = drivers_.find(driver);
+  // Of what cannot be had or is wrong in itself the transaction tells.
+  const Result<core::ConfigForStore> config = core::normalize_for_store(driver, source);
+  if (!place || !config || names_template(driver, config->config)) co_return Result<>{};
+  co_return co_await (*place)->check_config(config->config);
+}
+
+Task<std::optional<Environments::Judged>> Environments::judge(const core::Call& call,
+                                                              const core::CompanyId& company,
+                                                              const CreateEnvironment& wanted) {
+  // Whoever does not see the company learns nothing else.
+  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+    return store::expect_company(s, core::Reach::of(call.who), company);
+  }));
   const bj::object config = wanted.config.value_or(bj::object{});
-  if (!PluginConfigs::concerns(wanted.driver, config)) co_return std::nullopt;
+  if (!PluginConfigs::concerns(wanted.driver, config)) {
+    BERTH_CO_DO(co_await check_place(wanted.driver, config));
+    co_return std::nullopt;
+  }
   BERTH_CO_TRY(core::ConfigForStore prepared, co_await plugins_.prepare(wanted.driver, config));
   co_return Judged{.config = std::move(prepared)};
 }
@@ -135,7 +153,10 @@ Task<std::optional<Environments::Judged>> Environments::judge(const core::Call& 
   if (!change.config.given && driver == row.value.driver) co_return std::nullopt;
   bj::object source = core::config_after_patch(row.value.driver, row.value.config,
                                                change.driver.value, change.config.value);
-  if (!PluginConfigs::concerns(driver, source)) co_return std::nullopt;
+  if (!PluginConfigs::concerns(driver, source)) {
+    BERTH_CO_DO(co_await check_place(driver, std::move(source)));
+    co_return std::nullopt;
+  }
   BERTH_CO_TRY(core::ConfigForStore prepared, co_await plugins_.prepare(driver, std::move(source)));
   co_return Judged{.config = std::move(prepared), .seen = row.version};
 }
@@ -174,6 +195,7 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
                                                            const std::optional<Judged>& judged) {
   BERTH_DO(store::expect_company(session, core::Reach::of(call.who), company));
   BERTH_TRY(auto config, config_for(wanted.driver, wanted.config.value_or(bj::object{}), judged));
+  BERTH_DO(expect_template(session, company, wanted.driver, config.config));
   core::EnvVars vars;
   if (wanted.env_vars && !wanted.env_vars->empty()) {
     BERTH_TRY(const InstanceSettings settings, read_settings(session));
@@ -218,7 +240,7 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
 Task<core::Stored<EnvironmentView>> Environments::create(core::Call call, core::CompanyId company,
                                                          CreateEnvironment wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
-  BERTH_CO_TRY(const auto judged, co_await judge(wanted));
+  BERTH_CO_TRY(const auto judged, co_await judge(call, company, wanted));
   BERTH_CO_TRY(auto made, co_await write_once(means_, call, [&](store::Session& s) {
                  return insert(s, call, company, wanted, judged);
                }));
@@ -263,6 +285,7 @@ Result<core::Stored<EnvironmentView>> Environments::change(store::Session& sessi
                                                        change.driver.value, change.config.value);
     environment.driver = change.driver.or_else(environment.driver);
     BERTH_TRY(config, config_for(environment.driver, source, judged));
+    BERTH_DO(expect_template(session, company, environment.driver, config->config));
     BERTH_DO(store_config_values(session, means_, call, environment, *config));
     environment.config = config->config;
   }

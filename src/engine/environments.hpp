@@ -5,6 +5,7 @@
 #include "core/environment_config.hpp"
 #include "core/lease.hpp"
 #include "core/page.hpp"
+#include "drivers/registry.hpp"
 #include "engine/catalog.hpp"
 #include "engine/means.hpp"
 #include "engine/plugin_configs.hpp"
@@ -122,8 +123,9 @@ BOOST_DESCRIBE_STRUCT(EnvironmentOverview, (),
 
 class Environments {
  public:
-  Environments(Means& means, const Catalog& catalog, const PluginConfigs& plugins)
-      : means_(means), catalog_(catalog), plugins_(plugins) {}
+  Environments(Means& means, const Catalog& catalog, const PluginConfigs& plugins,
+               const drivers::Registry& drivers)
+      : means_(means), catalog_(catalog), plugins_(plugins), drivers_(drivers) {}
 
   Task<core::Listing<EnvironmentView>> list(core::Call call, core::CompanyId company,
                                             store::EnvironmentFilter filter,
@@ -159,17 +161,23 @@ class Environments {
                                                const core::EnvironmentId& id,
                                                const UpdateEnvironment& change,
                                                const std::optional<Judged>& judged);
-  // Nothing when no plugin has a say: a worker cannot be asked inside a transaction.
-  Task<std::optional<Judged>> judge(const CreateEnvironment& wanted);
+  // Nothing when no plugin has a say: neither a worker nor a disk can be asked inside a
+  // transaction.
+  Task<std::optional<Judged>> judge(const core::Call& call, const core::CompanyId& company,
+                                    const CreateEnvironment& wanted);
   Task<std::optional<Judged>> judge(const core::Call& call, const core::EnvironmentId& id,
                                     const UpdateEnvironment& change);
   Result<core::ConfigForStore> config_for(core::DriverKind driver, const bj::object& source,
                                           const std::optional<Judged>& judged) const;
   Result<> check_provider(core::DriverKind driver, const bj::object& config) const;
+  // What the config names must be there, so that a mistake is found by whoever makes it and not by
+  // the first run.
+  Task<> check_place(core::DriverKind driver, bj::object source) const;
 
   Means& means_;
   const Catalog& catalog_;
   const PluginConfigs& plugins_;
+  const drivers::Registry& drivers_;
 };
 
 }  // namespace berth::engine

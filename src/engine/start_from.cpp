@@ -1,7 +1,9 @@
 #include "engine/start_from.hpp"
 
+#include "core/config_path.hpp"
 #include "core/environment_config.hpp"
 #include "core/linux_config.hpp"
+#include "store/secrets.hpp"
 #include "store/templates.hpp"
 
 namespace berth::engine {
@@ -26,10 +28,12 @@ Result<std::optional<Row>> find(store::Session& session, const core::Environment
     return store::find_named_template(session, environment.company_id, *named);
   }
   BERTH_TRY(std::optional<Row> active, store::active_template(session, environment.id));
-  // The environment may have changed its provider since.
-  const bool fits = active && active->value.provider == core::provider_of(environment.config);
-  return fits ? std::move(active) : std::nullopt;
+  if (!active) return std::nullopt;
+  BERTH_TRY(const auto drift, drift_since(session, active->value, environment));
+  return core::still_applies(drift) ? std::move(active) : std::nullopt;
 }
+
+}  // namespace
 
 Result<> expect_fit(const core::Template& from, const bj::object& config) {
   if (from.status != core::TemplateState::ready) {
@@ -41,7 +45,19 @@ Result<> expect_fit(const core::Template& from, const bj::object& config) {
                                   ", and the environment of " + core::provider_of(config));
 }
 
-}  // namespace
+Result<std::optional<core::TemplateDrift>> drift_since(store::Session& session,
+                                                       const core::Template& from,
+                                                       const core::Environment& environment) {
+  if (from.source_config == environment.config) return std::nullopt;
+  BERTH_TRY(const auto bindings, store::bindings_of_target(session, core::SecretTarget::environment,
+                                                           environment.id.str()));
+  std::set<std::string> secret_fields;
+  for (const core::SecretBinding& binding : bindings) {
+    const core::ConfigPath path = core::ConfigPath::parse(binding.config_path);
+    if (path.steps().size() == 1) secret_fields.insert(path.steps().front());
+  }
+  return core::drift_of(from, environment.config, secret_fields);
+}
 
 Result<StartFrom> start_from(store::Session& session, const core::Environment& environment,
                              const std::optional<core::TemplateId>& wanted) {
@@ -59,6 +75,22 @@ Result<bj::object> resolve_template(store::Session& session, const core::Company
   BERTH_TRY(const Row from, store::find_named_template(session, company, *named));
   BERTH_DO(expect_fit(from.value, config));
   return core::bound_config(std::move(config), from.value);
+}
+
+bool names_template(core::DriverKind driver, const bj::object& config) {
+  return driver == core::DriverKind::sandbox && named_in(config).has_value();
+}
+
+Result<> expect_template(store::Session& session, const core::CompanyId& company,
+                         core::DriverKind driver, const bj::object& config) {
+  const Result<bj::object> found = resolve_template(session, company, driver, config);
+  if (found) return {};
+  Error why = found.error();
+  if (why.code == Errc::template_not_found || why.code == Errc::conflict) {
+    why.code = Errc::unprocessable;
+    why.issues.push_back({"/config/template", why.message});
+  }
+  return std::unexpected(std::move(why));
 }
 
 }  // namespace berth::engine

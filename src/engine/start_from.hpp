@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/environment.hpp"
-#include "core/template.hpp"
+#include "core/template_drift.hpp"
 #include "store/store.hpp"
 
 namespace berth::engine {
@@ -12,8 +12,14 @@ struct StartFrom {
   std::optional<core::TemplateId> template_id = {};
 };
 
+// How the environment's config differs from the one that the template was captured under.
+Result<std::optional<core::TemplateDrift>> drift_since(store::Session& session,
+                                                       const core::Template& from,
+                                                       const core::Environment& environment);
+
 // The config of the environment, bound to the template that is wanted, or that the config names, or
-// that is the environment's active one. Templates of other companies are not found.
+// that is the environment's active one. Templates of other companies are not found. An active one
+// whose boot source the environment has changed since stands back until it is linked again.
 Result<StartFrom> start_from(store::Session& session, const core::Environment& environment,
                              const std::optional<core::TemplateId>& wanted);
 
@@ -21,5 +27,13 @@ Result<StartFrom> start_from(store::Session& session, const core::Environment& e
 // reference to it.
 Result<bj::object> resolve_template(store::Session& session, const core::CompanyId& company,
                                     core::DriverKind driver, bj::object config);
+
+// `conflict` where sandboxes of the config cannot start from the template, whatever anybody wants.
+Result<> expect_fit(const core::Template& from, const bj::object& config);
+// Whether a config names a template to start from.
+bool names_template(core::DriverKind driver, const bj::object& config);
+// That the template is there and fits: `unprocessable`, with the pointer of the field, where not.
+Result<> expect_template(store::Session& session, const core::CompanyId& company,
+                         core::DriverKind driver, const bj::object& config);
 
 }  // namespace berth::engine

@@ -34,6 +34,7 @@ Task<> Sweeper::sweep() {
     if (swept) swept = co_await sweep_once();
     if (swept && count % held_every == 0) swept = co_await sweep_held();
     if (swept && count % held_every == 0) swept = co_await sweep_held_sandboxes();
+    if (swept && count % held_every == 0) swept = co_await sweep_held_templates();
     if (!swept && swept.error().code != Errc::cancelled) {
       log::warn("sweeper.failed", {{"error", swept.error().message}});
     }
@@ -208,6 +209,31 @@ Task<> Sweeper::sweep_held_sandboxes() {
     const Result<> removed = co_await leases_.remove_held(one);
     if (!removed) {
       log::warn("sandbox.remove_failed", {{"sandbox", one.id}, {"error", removed.error().message}});
+    }
+  }
+  co_return Result<>{};
+}
+
+// The row comes before what it tells of, and goes after it.
+Task<> Sweeper::sweep_held_templates() {
+  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(core::DriverKind::sandbox));
+  BERTH_CO_TRY(const std::vector<execution::HeldTemplate> held, co_await driver->held_templates());
+  for (const execution::HeldTemplate& one : held) {
+    const auto look = [&](store::Session& s) {
+      return store::find_template(s, core::Reach::everything(), one.id);
+    };
+    const Result<TemplateWork::Row> row = co_await means_.store.read(look);
+    if (row || row.error().code != Errc::template_not_found) continue;
+    log::warn("template.left_behind", {{"template", one.id}});
+    // Whose it was is not known any more, and not asked by whoever has it on this machine.
+    const drivers::LeaseFacts place{.lease_id = *core::LeaseId::parse(one.id.str()),
+                                    .company_id = *core::CompanyId::parse(one.id.str()),
+                                    .config = {{"provider", one.provider}}};
+    const execution::DeleteTemplate deletion{.key = one.id};
+    const Result<bool> deleted = co_await driver->delete_template(place, deletion);
+    if (!deleted) {
+      log::warn("template.remove_failed",
+                {{"template", one.id}, {"error", deleted.error().message}});
     }
   }
   co_return Result<>{};

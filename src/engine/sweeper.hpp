@@ -38,6 +38,8 @@ class Sweeper {
   // what a server left behind that was fenced and then killed.
   Task<> sweep_held();
   Task<> sweep_held_sandboxes();
+  // Templates on the disk of this machine that no row tells of.
+  Task<> sweep_held_templates();
   Task<> handle(LeaseWork::Row lease);
   Task<> handle_sandbox(core::Stored<core::Sandbox> sandbox);
   Task<> sweep_setups();

@@ -49,6 +49,11 @@ bool is_held(const core::LeaseRecord& lease) {
 
 }  // namespace
 
+void link(Template& row, const bj::object& config) {
+  row.source_config_fingerprint = sha256_hex(core::canonical_json(config));
+  row.source_config = config;
+}
+
 Result<TemplateWork::Row> TemplateWork::intend(store::Session& session,
                                                const core::LeaseRecord& lease, Wish wish) {
   BERTH_DO(expect_alive(session, leases_.node()));
@@ -74,7 +79,7 @@ Result<TemplateWork::Row> TemplateWork::intend(store::Session& session,
     const auto environment =
         store::find_environment(session, core::Reach::everything(), *lease.environment_id);
     if (environment) {
-      row.source_config_fingerprint = sha256_hex(core::canonical_json(environment->value.config));
+      link(row, environment->value.config);
     }
   }
   BERTH_DO(store::insert_template(session, row));
@@ -116,15 +121,15 @@ Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord le
   fault_point("capture.acted");
   Error why;
   if (captured) {
+    // Not every provider can be asked for it by our key: what it is called is not forgotten.
+    intended.value.template_ref = captured->ref;
+    intended.value.kind = captured->kind;
+    intended.value.metadata = captured->metadata;
     Result<Row> row = co_await record_captured(intended, *std::move(captured), std::move(also));
     fault_point("capture.recorded");
     if (row) {
       means_.feed.changed(row->value.company_id);
       co_return row;
-    // Not every provider can be asked for it by our key: what it is called is not forgotten.
-    intended.value.template_ref = captured->ref;
-    intended.value.kind = captured->kind;
-    intended.value.metadata = captured->metadata;
     }
     why = row.error();
   } else {

@@ -6,6 +6,9 @@
 
 namespace berth::engine {
 
+// The template is one of an environment with this config from now on.
+void link(core::Template& row, const bj::object& config);
+
 // Captures places and deletes what was captured: the intention is recorded, the driver acts, the
 // fact is recorded. Whoever finds a template in any state can bring it to its end.
 class TemplateWork {

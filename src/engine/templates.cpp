@@ -1,12 +1,11 @@
 #include "engine/templates.hpp"
 
-#include "base/digest.hpp"
-#include "core/fingerprint.hpp"
 #include "engine/checks.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
 #include "engine/once.hpp"
+#include "engine/start_from.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
@@ -29,6 +28,20 @@ std::unexpected<Error> no_active(const core::Environment& environment) {
   return fail(Errc::template_not_found,
               "Environment \"" + environment.name + "\" has no active template",
               "prepare one: berth env setup ENVIRONMENT");
+}
+
+// Names of fields, not what stands in them.
+std::unexpected<Error> drifted(const core::Environment& environment,
+                               const core::TemplateDrift& drift) {
+  Error error{.code = Errc::conflict,
+              .message = "The config of environment \"" + environment.name +
+                         "\" names another thing to start from than when its template was captured",
+              .remedy =
+                  "confirm that its sandboxes start from the template all the same: berth env "
+                  "image ENVIRONMENT --relink --confirm"};
+  error.facts["classification"] = {std::string{name_of(drift.classification)}};
+  error.facts["driftedPaths"] = drift.drifted_paths;
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace
@@ -112,8 +125,8 @@ Task<CustomImage> Templates::custom_image(core::Call call, core::EnvironmentId e
     CustomImage out;
     BERTH_TRY(auto active, store::active_template(s, environment));
     if (active) {
-      out.active_template_matches_config = active->value.source_config_fingerprint ==
-                                           sha256_hex(core::canonical_json(row.value.config));
+      BERTH_TRY(out.active_template_drift, drift_since(s, active->value, row.value));
+      out.active_template_matches_config = core::still_applies(out.active_template_drift);
       out.active_template = std::move(active->value);
     }
     BERTH_TRY(auto latest, store::latest_setup_session(s, environment));
@@ -147,6 +160,32 @@ Task<ImageRolledBack> Templates::roll_back(core::Call call, core::EnvironmentId 
   };
   BERTH_CO_TRY(ImageRolledBack done, co_await write_once(means_, call, work));
   means_.feed.changed(done.active_template.company_id);
+  co_return done;
+}
+
+Task<ImageRelinked> Templates::relink(core::Call call, core::EnvironmentId environment,
+                                      RelinkImage wanted) {
+  const auto work = [&](store::Session& s) -> Result<ImageRelinked> {
+    BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), environment));
+    BERTH_TRY(auto active, store::active_template(s, environment));
+    if (!active) {
+      Error none = no_active(row.value).error();
+      none.code = Errc::conflict;
+      return std::unexpected(std::move(none));
+    }
+    BERTH_DO(expect_fit(active->value, row.value.config));
+    BERTH_TRY(const auto drift, drift_since(s, active->value, row.value));
+    const bool is_confirmed = wanted.confirm_boot_source_drift.value_or(false);
+    if (!core::still_applies(drift) && !is_confirmed) return drifted(row.value, *drift);
+    link(active->value, row.value.config);
+    BERTH_TRY(active, store::update_template(s, *std::move(active), means_.clock.now()));
+    BERTH_DO(record(s, means_, call,
+                    entry_of(active->value, "environment.custom_image_template.relinked")));
+    return ImageRelinked{std::move(active->value),
+                         drift ? drift->classification : core::DriftKind::knob_only};
+  };
+  BERTH_CO_TRY(ImageRelinked done, co_await write_once(means_, call, work));
+  means_.feed.changed(done.template_.company_id);
   co_return done;
 }
 

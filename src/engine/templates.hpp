@@ -3,6 +3,7 @@
 #include "core/call.hpp"
 #include "core/page.hpp"
 #include "core/setup_session.hpp"
+#include "core/template_drift.hpp"
 #include "engine/template_work.hpp"
 #include "store/templates.hpp"
 
@@ -18,18 +19,30 @@ struct CustomImage {
   std::optional<core::Template> active_template = {};
   // Whether the environment's config is still the one that it was captured under.
   std::optional<bool> active_template_matches_config = {};
+  std::optional<core::TemplateDrift> active_template_drift = {};
   std::optional<core::SetupSession> active_session = {};
   std::optional<core::SetupSession> latest_session = {};
 };
 BOOST_DESCRIBE_STRUCT(CustomImage, (),
-                      (active_template, active_template_matches_config, active_session,
-                       latest_session))
+                      (active_template, active_template_matches_config, active_template_drift,
+                       active_session, latest_session))
 
 struct ImageRolledBack {
   core::Template active_template;
   core::Template superseded_template;
 };
 BOOST_DESCRIBE_STRUCT(ImageRolledBack, (), (active_template, superseded_template))
+
+struct RelinkImage {
+  std::optional<bool> confirm_boot_source_drift;
+};
+BOOST_DESCRIBE_STRUCT(RelinkImage, (), (confirm_boot_source_drift))
+
+struct ImageRelinked {
+  core::Template template_;
+  core::DriftKind classification = core::DriftKind::knob_only;
+};
+BOOST_DESCRIBE_STRUCT(ImageRelinked, (), (template_, classification))
 
 // What operators ask of templates.
 class Templates {
@@ -48,6 +61,9 @@ class Templates {
   Task<CustomImage> custom_image(core::Call call, core::EnvironmentId environment);
   // Back to the one that was active before.
   Task<ImageRolledBack> roll_back(core::Call call, core::EnvironmentId environment);
+  // The active one is taken for captured under the environment's config of today. More than knobs
+  // must be confirmed: `conflict` tells what has changed.
+  Task<ImageRelinked> relink(core::Call call, core::EnvironmentId environment, RelinkImage wanted);
   // New sandboxes of the environment start from its image again.
   Task<core::Template> revoke(core::Call call, core::EnvironmentId environment);
 

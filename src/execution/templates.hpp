@@ -37,6 +37,12 @@ struct DeleteTemplate {
   bj::object metadata = {};
 };
 
+// A template that a machine itself keeps, and of which provider it is.
+struct HeldTemplate {
+  core::TemplateId id;
+  std::string provider;
+};
+
 BOOST_DEFINE_ENUM_CLASS(ChangeKind, added, changed, removed)
 BOOST_DEFINE_ENUM_CLASS(EntryKind, file, directory, symbolic_link, other)
 

@@ -65,6 +65,15 @@ Task<std::vector<execution::HeldSandbox>> BuiltInProviders::held() const {
   co_return all;
 }
 
+Task<std::vector<execution::HeldTemplate>> BuiltInProviders::held_templates() const {
+  std::vector<execution::HeldTemplate> all;
+  for (const auto& provider : providers_) {
+    BERTH_CO_TRY(const std::vector<core::TemplateId> some, co_await provider->held_templates());
+    for (const core::TemplateId& id : some) all.push_back({id, std::string{provider->key()}});
+  }
+  co_return all;
+}
+
 Task<> BuiltInProviders::close() const {
   Result<> outcome;
   for (const auto& provider : providers_) {

@@ -33,6 +33,7 @@ class BuiltInProviders {
 
   // The sandboxes of all providers that this machine still holds something of.
   Task<std::vector<execution::HeldSandbox>> held() const;
+  Task<std::vector<execution::HeldTemplate>> held_templates() const;
   // Closes every provider; an error of one does not keep the others open.
   Task<> close() const;
 

@@ -58,6 +58,7 @@ class Provider {
 
   virtual std::string_view key() const = 0;
 
+  // `unprocessable`, with the pointer of the field, for a config that names what is not there.
   virtual Task<Verdict> validate(bj::object config) = 0;
   virtual Task<Verdict> probe(bj::object config) = 0;
 
@@ -90,6 +91,10 @@ class Provider {
   virtual execution::Execution* execution() { return nullptr; }
   // The sandboxes of which this machine itself still holds something, whoever knows of them.
   virtual Task<std::vector<core::SandboxId>> held() { co_return std::vector<core::SandboxId>{}; }
+  // The same of templates.
+  virtual Task<std::vector<core::TemplateId>> held_templates() {
+    co_return std::vector<core::TemplateId>{};
+  }
   // Lets go of connections; what they hold lives on. Called last.
   virtual Task<> close() { co_return Result<>{}; }
 };

@@ -26,6 +26,10 @@ constexpr char setup_sessions[] = {
 #embed "migrations/0004_setup_sessions.sql"
 };
 
+constexpr char template_source[] = {
+#embed "migrations/0005_template_source.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -36,6 +40,7 @@ constexpr std::array known_migrations{
     Migration{2, "runs", text_of(runs)},
     Migration{3, "plugins", text_of(plugins)},
     Migration{4, "setup_sessions", text_of(setup_sessions)},
+    Migration{5, "template_source", text_of(template_source)},
 };
 
 constexpr std::string_view record_table = R"sql(

@@ -57,6 +57,16 @@ Task<> Boxes::cancel(const LeaseFacts& lease, const std::string& exec_id, std::i
   co_return co_await processes_.cancel(lease, exec_id, grace_ms);
 }
 
+Task<> Boxes::check_config(const bj::object& config) {
+  const bj::value* image = config.if_contains("image");
+  const bool is_there = image == nullptr || !image->is_string() ||
+                        !missing_images.contains(std::string{image->get_string()});
+  if (is_there) co_return Result<>{};
+  Error why{Errc::unprocessable, "there is no such image"};
+  why.issues.push_back({"/config/image", why.message});
+  co_return std::unexpected(std::move(why));
+}
+
 Task<> Boxes::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
   co_return co_await processes_.renew(lease, deadline_ms);
 }

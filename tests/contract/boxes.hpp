@@ -15,8 +15,9 @@ class Boxes final : public drivers::Driver {
   std::set<std::string> there;    // ids of those that are alive
   std::set<std::string> refused;  // ids whose end is refused; "" refuses every one
   bool refuses_to_acquire = false;
-  std::set<std::string> templates;  // references to what was captured and not deleted
-  std::set<std::string> frozen;     // ids of those that stand still
+  std::set<std::string> missing_images;  // that no config may name when it is saved
+  std::set<std::string> templates;       // references to what was captured and not deleted
+  std::set<std::string> frozen;          // ids of those that stand still
   bool refuses_to_capture = false;
   bool refuses_to_delete = false;
   std::optional<Time> expires_at;   // of the next lease
@@ -25,6 +26,7 @@ class Boxes final : public drivers::Driver {
   std::map<std::string, std::string> secrets;  // as the last verb had them
 
   Task<drivers::ProbeReport> probe(const drivers::AcquireRequest& request) override;
+  Task<> check_config(const bj::object& config) override;
   Task<drivers::Acquired> acquire(const drivers::AcquireRequest& request) override;
   Task<drivers::Workspace> realize(const drivers::LeaseFacts& lease,
                                    const std::optional<std::string>& wanted) override;

@@ -1,4 +1,5 @@
 #include "contract/work_fixture.hpp"
+#include "store/environments.hpp"
 #include "store/leases.hpp"
 #include "store/nodes.hpp"
 #include "store/setup_sessions.hpp"
@@ -47,6 +48,28 @@ class TemplateRows : public WorkContract {
   Result<SetupView> begin_setup(StartSetup wanted = {}) {
     return await(server()->setup_sessions.start(admin(), place_->id, std::move(wanted)));
   }
+  core::Template prepared() {
+    const auto setup = begin_setup();
+    EXPECT_TRUE(setup) << setup.error().message;
+    const auto done = await(server()->setup_sessions.finish(admin(), setup->session.id, {}));
+    EXPECT_TRUE(done) << done.error().message;
+    hand_.turn(1s);
+    return done->template_;
+  }
+  void set_config(bj::object config) {
+    config["provider"] = "boxes";
+    place_->config = std::move(config);
+    EXPECT_WORKS(write([&](store::Session& s) -> Result<> {
+      BERTH_TRY(auto row, store::find_environment(s, core::Reach::everything(), place_->id));
+      row.value.config = place_->config;
+      return store::update_environment(s, row);
+    }));
+  }
+  // Whether the next sandbox of the environment starts from its template.
+  bool starts_from_template() {
+    worked_with();
+    return boxes_->configs.back().contains("startFrom");
+  }
   core::SetupSession session(const core::SetupSessionId& id) {
     return read([&](store::Session& s) {
              return store::find_setup_session(s, core::Reach::everything(), id);
@@ -86,6 +109,41 @@ TEST_P(TemplateRows, ALeaseIsCapturedUnderANameThatIsTakenOnce) {
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, Errc::conflict);
   EXPECT_EQ(boxes_->templates.size(), 1U);
+}
+
+TEST_P(TemplateRows, AConfigThatNamesWhatIsNotThereIsRefusedByItsFieldWhenItIsSaved) {
+  server()->catalog.linux_works();
+  boxes_->missing_images = {"gone"};
+  const auto pointer_of = [](const auto& saved) {
+    EXPECT_FALSE(saved);
+    if (saved) return std::string{"it was saved"};
+    EXPECT_EQ(saved.error().code, Errc::unprocessable) << saved.error().message;
+    return saved.error().issues.empty() ? "" : saved.error().issues.front().path;
+  };
+  const auto create = [&](bj::object config) {
+    config["provider"] = "linux";
+    CreateEnvironment wanted{};
+    wanted.name = "new";
+    wanted.driver = core::DriverKind::sandbox;
+    wanted.config = std::move(config);
+    return await(server()->environments.create(admin(), *company_, std::move(wanted)));
+  };
+  EXPECT_EQ(pointer_of(create({{"image", "gone"}})), "/config/image");
+  EXPECT_EQ(pointer_of(create({{"template", "gone"}})), "/config/template");
+  // One of another provider is none for this one.
+  captured(worked_with().id, "of-boxes");
+  EXPECT_EQ(pointer_of(create({{"template", "of-boxes"}})), "/config/template");
+
+  const auto made = create({{"image", "host"}});
+  ASSERT_TRUE(made) << made.error().message;
+  const auto patch = [&](bj::object config) {
+    UpdateEnvironment change;
+    change.config = {true, std::move(config)};
+    return await(server()->environments.update(admin(), made->value.id, change));
+  };
+  EXPECT_EQ(pointer_of(patch({{"image", "gone"}})), "/config/image");
+  EXPECT_EQ(pointer_of(patch({{"template", "gone"}})), "/config/template");
+  EXPECT_WORKS(patch({{"memoryMb", 64}}));
 }
 
 TEST_P(TemplateRows, ACaptureThatFailsLeavesNothing) {
@@ -230,17 +288,58 @@ TEST_P(TemplateRows, AFinishedSetupMakesTheTemplateOfAllLaterSandboxes) {
             Errc::image_in_use);
 }
 
-TEST_P(TemplateRows, ASecondSetupSupersedesAndARollbackBringsTheFirstBack) {
-  const auto prepare = [&] {
-    const auto setup = begin_setup();
-    EXPECT_TRUE(setup) << setup.error().message;
-    const auto done = await(server()->setup_sessions.finish(admin(), setup->session.id, {}));
-    EXPECT_TRUE(done) << done.error().message;
-    hand_.turn(1s);
-    return done->template_;
+TEST_P(TemplateRows, AnotherBootSourceMakesTheTemplateStandBackUntilItIsLinkedAgain) {
+  const auto drift = [&] {
+    return await(server()->templates.custom_image(admin(), place_->id))->active_template_drift;
   };
-  const core::Template first = prepare();
-  const core::Template second = prepare();
+  const auto relink = [&](bool confirmed) {
+    return await(server()->templates.relink(admin(), place_->id, {confirmed}));
+  };
+  EXPECT_EQ(relink(true).error().code, Errc::conflict) << "there is none";
+  prepared();
+  EXPECT_FALSE(drift());
+
+  set_config({{"image", "debian"}, {"timeoutMs", 5}});
+  ASSERT_TRUE(drift());
+  EXPECT_EQ(name_of(drift()->classification), name_of(core::DriftKind::knob_only));
+  EXPECT_TRUE(starts_from_template());
+
+  set_config({{"image", "another"}, {"timeoutMs", 5}});
+  EXPECT_EQ(name_of(drift()->classification), name_of(core::DriftKind::boot_source_drift));
+  EXPECT_EQ(
+      await(server()->templates.custom_image(admin(), place_->id))->active_template_matches_config,
+      false);
+  EXPECT_FALSE(starts_from_template());
+  EXPECT_EQ(boxes_->configs.back().at("image"), bj::value("another"));
+
+  const auto refused = relink(false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::conflict);
+  EXPECT_EQ(refused.error().facts.at("driftedPaths"),
+            (std::vector<std::string>{"/config/image", "/config/timeoutMs"}));
+  EXPECT_FALSE(starts_from_template());
+  const auto linked = relink(true);
+  ASSERT_TRUE(linked) << linked.error().message;
+  EXPECT_EQ(name_of(linked->classification), name_of(core::DriftKind::boot_source_drift));
+  EXPECT_FALSE(drift());
+  EXPECT_TRUE(starts_from_template());
+}
+
+TEST_P(TemplateRows, ATemplateIsNotLinkedToAnotherProvider) {
+  prepared();
+  EXPECT_WORKS(write([&](store::Session& s) -> Result<> {
+    BERTH_TRY(auto row, store::find_environment(s, core::Reach::everything(), place_->id));
+    row.value.config["provider"] = "fake";
+    return store::update_environment(s, row);
+  }));
+  const auto linked = await(server()->templates.relink(admin(), place_->id, {true}));
+  ASSERT_FALSE(linked);
+  EXPECT_EQ(linked.error().code, Errc::conflict);
+}
+
+TEST_P(TemplateRows, ASecondSetupSupersedesAndARollbackBringsTheFirstBack) {
+  const core::Template first = prepared();
+  const core::Template second = prepared();
   EXPECT_EQ(second.source_template_id, first.id) << "it began where the first had ended";
   EXPECT_EQ(await(server()->templates.get(admin(), first.id))->role, TemplateRole::superseded);
   const auto back = await(server()->templates.roll_back(admin(), place_->id));

@@ -250,7 +250,8 @@ class Idempotency(BerthTest):
 
     # They look at something, or sign in, and change nothing that is kept: each asks anew.
     LOOKS = {"/api/environments/{environment}/probe", "/api/agents/me/secrets/{key}/value",
-             "/api/companies/{company}/environments/probe-config", "/api/session"}
+             "/api/companies/{company}/environments/probe-config", "/api/session",
+             "/api/environment-custom-image-setup-sessions/{session}/terminal-session-token"}
 
     # Repeating one is safe by itself: its state says what has been done.
     OF_A_PLUGIN = {"/api/plugins/install", *(f"/api/plugins/{{plugin}}/{verb}" for verb in
@@ -260,6 +261,7 @@ class Idempotency(BerthTest):
                     for verb in ("capture", "rollback", "fork", "freeze", "thaw")}
     OF_A_SANDBOX |= {"/api/environments/{environment}/custom-image-setup-sessions",
                      "/api/environments/{environment}/custom-image-template/rollback",
+                     "/api/environments/{environment}/custom-image-template/relink",
                      "/api/environment-custom-image-setup-sessions/{session}/finish",
                      "/api/environment-custom-image-setup-sessions/{session}/cancel"}
 

@@ -2,17 +2,20 @@
 that nothing of them is left."""
 
 import http.server
+import io
 import json
 import os
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import threading
 import time
 import unittest
 from pathlib import Path
 
+import image_test
 import runs_support as runs
 from support import BERTH, BerthTest, clean_environment
 
@@ -118,13 +121,60 @@ class SandboxTest(BerthTest):
             self.skipTest("no cgroup limits memory here")
         self.assertEqual(ended["errorCode"], "out_of_memory", ended)
 
-    def test_a_missing_image_fails_the_run_and_leaves_nothing(self):
+    def import_tree(self, name, text=""):
+        tree = self.folder / f"tree-{name}-{text}"
+        (tree / "etc").mkdir(parents=True)
+        (tree / "etc" / "motd").write_text(text)
+        made = self.run_berth("--home", self.home, "--json", "image", "import", tree, name)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return json.loads(made.stdout)["digest"]
+
+    def test_a_config_that_names_what_is_not_there_is_refused_when_it_is_saved(self):
         server = self.serve()
-        run = runs.start(server, "true", environmentId=self.environment(server, "x", image="nothing"))
-        ended = runs.wait_for_end(server, run)
+        self.import_tree("there")
+        kept = self.environment(server, "x", image="there")
+        for config, path in [({"image": "nothing"}, "/config/image"), ({"image": "No Name"}, "/config/image"),
+                             ({"template": "nothing"}, "/config/template")]:
+            with self.subTest(config):
+                made = server.post(f"/api/companies/{server.company()}/environments",
+                                   {"name": "y", "driver": "sandbox",
+                                    "config": {"provider": "linux", **config}})
+                changed = server.request("PATCH", f"/api/environments/{kept}", {"config": config})
+                for refused in (made, changed):
+                    self.assertEqual(refused.status, 422, refused.text)
+                    self.assertEqual([issue["path"] for issue in refused.json["details"]["issues"]], [path],
+                                     refused.text)
+        self.assertEqual(server.get(f"/api/environments/{kept}").json["config"]["image"], "there")
+
+    def test_an_image_that_went_missing_fails_the_run_and_leaves_nothing(self):
+        server = self.serve()
+        self.import_tree("fleeting")
+        environment = self.environment(server, "x", image="fleeting")
+        removed = self.run_berth("--home", self.home, "--yes", "image", "rm", "fleeting")
+        self.assertEqual(removed.returncode, 0, removed.stderr)
+        ended = runs.wait_for_end(server, runs.start(server, "true", environmentId=environment))
         self.assertEqual(ended["status"], "failed", ended)
-        self.assertIn("nothing", ended["error"])
+        self.assertIn("fleeting", ended["error"])
         self.check_leases_left(server)
+
+    def test_a_server_removes_old_images_that_nobody_has_a_use_for(self):
+        unused, by_digest, named = (self.import_tree("moving", text) for text in ("1", "2", "3"))
+        server = self.serve(BERTH_IMAGE_AGE_HOURS="0")
+        self.environment(server, "by digest", image=by_digest)
+        server.stop()
+        young = self.import_tree("young", "4")
+        self.import_tree("young", "5")
+        folder = self.home / "images" / "by-digest"
+        there = lambda: {path.name.replace("-", ":") for path in folder.iterdir()}
+        for digest in (unused, by_digest, named):
+            file = folder / digest.replace(":", "-") / "image.json"
+            record = json.loads(file.read_text())
+            record["createdAt"] = "2020-01-01T00:00:00.000Z"
+            file.write_text(json.dumps(record))
+        again = self.serve()
+        self.assertTrue(runs.eventually(lambda: unused not in there()), there())
+        self.assertLessEqual({by_digest, named, young}, there())
+        again.stop()
 
     def test_a_test_of_the_environment_tells_its_steps_and_isolation(self):
         server = self.serve()
@@ -193,6 +243,78 @@ class SandboxTest(BerthTest):
         self.check_leases_left(server)
         removed = self.run_berth("--home", self.home, "--yes", "image", "rm", "tiny")
         self.assertEqual(removed.returncode, 0, removed.stderr)
+
+    def import_with_user(self, user, name):
+        """An image with a shell and nothing else, whose config says as whom it runs."""
+        libraries = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True).stdout
+        files = [word for word in libraries.split() if word.startswith("/")] + ["/bin/sh"]
+        shell = []
+        for file in files:
+            member = tarfile.TarInfo(file.lstrip("/"))
+            content = Path(file).read_bytes()
+            member.size, member.mode = len(content), 0o755
+            shell.append((member, content))
+        accounts = [("etc/passwd", b"root:x:0:0::/root:/bin/sh\napp:x:33:7::/srv/app:/bin/sh\n"),
+                    ("etc/group", b"staff:x:50:app\nwww:x:7:\n")]
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            for member, content in shell:
+                tar.addfile(member, io.BytesIO(content))
+        layers = [out.getvalue(), image_test.tar_of(accounts)]
+        layout = image_test.Layout(self.folder / f"layout-{name}", layers, User=user)
+        made = self.run_berth("--home", self.home, "image", "import", layout.folder, name)
+        self.assertEqual(made.returncode, 0, made.stderr)
+
+    WHO = ("while read key rest; do case $key in Uid:|Gid:|Groups:) echo $key $rest;; esac; done "
+           "< /proc/self/status; echo $HOME; : > $HOME/made && echo writes")
+
+    def who(self, server, environment):
+        run = runs.start(server, "/bin/sh", "-c", self.WHO, environmentId=environment)
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual(ended["status"], "succeeded", ended)
+        lines = runs.output(server, run).splitlines()
+        return [line.split()[1] for line in lines[:2]] + [lines[2].split()[1:]] + lines[3:]
+
+    def test_commands_run_as_the_user_of_the_image_unless_the_environment_says_otherwise(self):
+        server = self.serve()
+        self.import_with_user("app", "named")
+        self.import_with_user("1234:50", "numbered")
+        by_root = os.geteuid() == 0
+        for image, config, wanted in [
+                ("named", {}, ["33", "7", ["50"] if by_root else [], "/srv/app", "writes"]),
+                ("numbered", {}, ["1234", "50", [], "/home/sandbox", "writes"]),
+                ("named", {"user": "user"}, ["1000", "1000", [], "/home/sandbox", "writes"]),
+                ("named", {"user": "root"}, ["0", "0", [], "/root", "writes"])]:
+            with self.subTest(image=image, config=config):
+                environment = self.environment(server, f"{image}-{config}", image=image, **config)
+                self.assertEqual(self.who(server, environment), wanted)
+        self.check_leases_left(server)
+
+    def test_a_file_that_is_brought_in_belongs_to_the_user_of_the_image(self):
+        server = self.serve()
+        self.import_with_user("app", "named")
+        environment = self.environment(server, "named", image="named")
+        run = runs.start(server, "/bin/sh", "-c", "read line", environmentId=environment, stdinOpen=True)
+        runs.wait_until(server, run, {"running"})
+        lease = next(one["id"] for one in runs.leases(server) if one["heartbeatRunId"] == run)
+        put = server.request("PUT", f"/api/environment-leases/{lease}/files?path=f", {"any": "bytes"})
+        self.assertEqual(put.status, 201, put.text)
+        look = server.post(f"/api/environment-leases/{lease}/exec",
+                           {"argv": ["/bin/sh", "-c", "test -O f && echo mine; test -G f && echo ours"]})
+        server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+        self.assertEqual(look.json["stdoutText"], "mine\nours\n", look.text)
+        self.check_leases_left(server)
+
+    def test_a_user_that_the_image_does_not_know_is_refused_by_name(self):
+        server = self.serve()
+        self.import_with_user("ghost", "haunted")
+        made = server.post(f"/api/companies/{server.company()}/environments",
+                           {"name": "haunted", "driver": "sandbox",
+                            "config": {"provider": "linux", "image": "haunted"}})
+        self.assertEqual(made.status, 422, made.text)
+        for text in ("/config/image", "haunted", "ghost", "user: root"):
+            self.assertIn(text, made.text)
+        self.environment(server, "as root", image="haunted", user="root")
 
     def serve_file(self, text):
         """A web server on a port of loopback that answers everything with the text."""

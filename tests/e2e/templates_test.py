@@ -1,15 +1,18 @@
 """Sandboxes as a whole: captured, compared, put back, doubled, frozen; and environments that
 somebody prepares by hand. Real sandboxes, and a server that is killed in the middle of it."""
 
+import contextlib
 import os
 import pty
 import select
 import signal
+import sqlite3
 import subprocess
 import time
 import unittest
 
 import runs_support as runs
+import runs_test
 import sandbox_test
 from support import BERTH, clean_environment
 
@@ -138,6 +141,35 @@ class Whole(sandbox_test.SandboxTest):
         self.assertEqual(runs.output(server, run), "prepared\n")
         self.check_leases_left(server)
 
+    def test_a_page_opens_the_terminal_of_a_session_with_its_token_alone(self):
+        server = self.serve()
+        environment = self.default_sandbox(server)
+        begun = self.good(server.post(f"/api/environments/{environment}/custom-image-setup-sessions", {}), 201)
+        session, lease = begun["session"]["id"], begun["session"]["environmentLeaseId"]
+        token = lambda: server.post(f"{SESSIONS}/{session}/terminal-session-token", {})
+        ticket = self.good(token(), 201)
+        self.assertEqual((ticket["setupSessionId"], ticket["environmentId"]), (session, environment))
+        self.assertLessEqual(ticket["expiresAt"], begun["session"]["expiresAt"])
+        other = self.good(token(), 201)
+
+        def terminal(said):
+            frames = runs_test.Frames(server.port, ticket["websocketPath"])
+            self.addCleanup(frames.close)
+            self.assertEqual(frames.status, 101)
+            frames.send({"type": "auth", "token": said})
+            return frames
+
+        for wrong in ("", ticket["token"] + "x", other["token"]):
+            self.assertEqual(terminal(wrong).news("error")["code"], "unauthenticated")
+        frames = terminal(ticket["token"])
+        frames.stdin(b"echo by the page > page; exit\n")
+        self.assertEqual(frames.news("ended")["exec"]["outcome"], "exited")
+        self.assertEqual(self.said(server, lease, "cat page"), "by the page\n")
+        self.good(server.post(f"{SESSIONS}/{session}/cancel", {}))
+        self.assertEqual(token().status, 409)
+        self.assertEqual(terminal(ticket["token"]).news("error")["code"], "conflict")
+        self.check_leases_left(server)
+
     def test_every_post_honours_its_key(self):
         server = self.serve()
         environment, lease = self.default_sandbox(server), self.held(server)
@@ -156,6 +188,7 @@ class Whole(sandbox_test.SandboxTest):
         session = twice(start, {}, 201)["session"]["id"]
         twice(f"{SESSIONS}/{session}/cancel", {})
         twice(f"/api/environments/{environment}/custom-image-template/rollback", {})
+        twice(f"/api/environments/{environment}/custom-image-template/relink", {})
         names = [one["name"] for one in server.get(f"/api/companies/{server.company()}/templates").json]
         self.assertEqual(names.count("once"), 1)
 
@@ -221,6 +254,58 @@ class Whole(sandbox_test.SandboxTest):
                 self.end_run(again, run)
                 self.check_leases_left(again, home)
                 again.stop()
+
+    def test_a_rollback_that_its_server_did_not_survive_is_done_by_the_next_when_it_is_asked_again(self):
+        for step in ["rollback.intended", "rollback.destroyed", "rollback.acted"]:
+            with self.subTest(step):
+                home = self.folder / step
+                first = self.serve(home=home, BERTH_FAULT_POINT=step)
+                run = runs.start(first, "sleep", "1000", environmentId=self.default_sandbox(first))
+                runs.wait_until(first, run, {"running"})
+                lease = runs.leases(first)[0]["id"]
+                self.said(first, lease, "echo shared > f")
+                fork = self.good(first.post(f"{LEASES}/{lease}/fork", {}), 201)["id"]
+                self.said(first, fork, "echo own > f; echo more > g")
+                roll_back = lambda server: server.post(f"{LEASES}/{fork}/rollback", {}, {"Idempotency-Key": step})
+                with self.assertRaises(Exception):
+                    roll_back(first)
+                self.assertEqual(first.process.wait(30), -signal.SIGKILL, f"{step} was not passed")
+                again = self.serve(home=home)
+                self.assertTrue(runs.eventually(lambda: roll_back(again).status == 200), roll_back(again).text)
+                self.assertEqual(self.said(again, fork, "cat f"), "shared\n")
+                self.assertEqual(self.changes(again, fork), set())
+                # It is done: the same request once more ends nothing.
+                self.said(again, fork, "echo later > g")
+                self.good(roll_back(again))
+                self.assertEqual(self.said(again, fork, "cat g"), "later\n")
+                self.assertEqual(self.said(again, lease, "cat f"), "shared\n")
+                self.release(again, fork)
+                self.end_run(again, run)
+                self.check_leases_left(again, home)
+                again.stop()
+
+    def test_a_template_on_the_disk_that_no_row_tells_of_goes(self):
+        server = self.serve()
+        lease = self.held(server)
+        for name in ("known", "lost"):
+            self.good(server.post(f"{LEASES}/{lease}/capture", {"name": name}), 201)
+        kept = self.home / "templates" / "by-id"
+        self.assertEqual(len(list(kept.iterdir())), 2)
+        self.release_all(server)
+        server.stop()
+        with contextlib.closing(sqlite3.connect(self.home / "berth.db")) as database:
+            self.assertEqual(database.execute("delete from templates where name = 'lost'").rowcount, 1)
+            database.commit()
+        again = self.serve()
+        self.assertTrue(runs.eventually(lambda: len(list(kept.iterdir())) == 1), list(kept.iterdir()))
+        templates = again.get(f"/api/companies/{again.company()}/templates").json
+        self.assertEqual([one["id"] for one in templates], [one.name for one in kept.iterdir()])
+        again.stop()
+
+    def release_all(self, server):
+        for lease in runs.unfinished_leases(server):
+            server.post(f"/api/heartbeat-runs/{lease['heartbeatRunId']}/cancel", {})
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
 
     def test_a_setup_session_survives_the_server_and_ends_whole(self):
         for step, after in [("setup.intended", "failed"), ("acquire.acted", "failed"),

@@ -1,5 +1,13 @@
+#include "core/attach.hpp"
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
+#include "http/routes/terminal.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 // Custom images of environments, and the sessions in which somebody prepares one.
 namespace berth::http {
@@ -9,6 +17,97 @@ struct SessionPath {
   core::SetupSessionId session;
 };
 BOOST_DESCRIBE_STRUCT(SessionPath, (), (session))
+
+struct TicketQuery {
+  std::optional<std::string> terminal_session_id;
+  std::optional<std::int64_t> columns;
+  std::optional<std::int64_t> rows;
+};
+BOOST_DESCRIBE_STRUCT(TicketQuery, (), (terminal_session_id, columns, rows))
+
+constexpr Bounds columns_bounds{.usual = 80, .least = 1, .most = 1000};
+constexpr Bounds rows_bounds{.usual = 24, .least = 1, .most = 1000};
+constexpr std::chrono::seconds first_word_limit{10};
+
+BOOST_DEFINE_ENUM_CLASS(TicketWord, auth)
+
+// The first thing that a client says.
+struct TicketFrame {
+  TicketWord type = TicketWord::auth;
+  std::string token;
+};
+BOOST_DESCRIBE_STRUCT(TicketFrame, (), (type, token))
+
+struct TicketRefused {
+  core::AttachNews type = core::AttachNews::error;
+  std::string error;
+  std::string code;
+};
+BOOST_DESCRIBE_STRUCT(TicketRefused, (), (type, error, code))
+
+// Whoever connects and says nothing does not stay.
+Task<std::string> first_word(Socket& socket) {
+  using namespace asio::experimental::awaitable_operators;
+  asio::steady_timer limit{co_await asio::this_coro::executor, first_word_limit};
+  const auto first =
+      co_await (socket.receive() || limit.async_wait(asio::as_tuple(asio::use_awaitable)));
+  if (first.index() == 1) co_return fail(Errc::unauthenticated, "the token did not come in time");
+  const Result<std::optional<Message>>& message = std::get<0>(first);
+  if (!message) co_return std::unexpected(message.error());
+  if (!*message) co_return fail(Errc::cancelled, "the client is gone");
+  BERTH_CO_TRY(const TicketFrame said, decode_text<TicketFrame>((*message)->bytes));
+  co_return said.token;
+}
+
+Task<engine::LeaseTerminals::Terminal> opened_by(engine::SetupTerminals& terminals,
+                                                 engine::SetupTerminals::Presented ticket,
+                                                 Socket& socket) {
+  BERTH_CO_TRY(ticket.token, co_await first_word(socket));
+  co_return co_await terminals.open(std::move(ticket));
+}
+
+Task<> terminal(engine::SetupTerminals& terminals, core::SetupSessionId session, TicketQuery query,
+                Socket& socket) {
+  engine::SetupTerminals::Presented ticket{
+      .session = std::move(session), .id = query.terminal_session_id.value_or(""), .token = {}};
+  BERTH_CO_DO(terminals.expect(ticket.session, ticket.id));
+  BERTH_CO_TRY(ticket.size.columns, bounded("columns", query.columns, columns_bounds));
+  BERTH_CO_TRY(ticket.size.rows, bounded("rows", query.rows, rows_bounds));
+  Result<engine::LeaseTerminals::Terminal> opened =
+      co_await opened_by(terminals, std::move(ticket), socket);
+  if (opened) co_return co_await serve_terminal(*std::move(opened), 0, socket);
+  const Error why = opened.error();
+  if (why.code == Errc::cancelled) co_return std::unexpected(why);
+  const TicketRefused refused{.error = why.message, .code = std::string{name_of(why.code)}};
+  BERTH_CO_DO(co_await socket.send({.bytes = encode_text(refused)}));
+  co_return co_await socket.close(CloseCode::policy_error, refused.code);
+}
+
+std::vector<Route> ticket_table(engine::SetupTerminals& terminals) {
+  const std::string path = "/api/environment-custom-image-setup-sessions/{session}";
+  return {
+      Endpoint<SessionPath, None, None, engine::SetupTerminalToken>{
+          .verb = Verb::post,
+          .path = path + "/terminal-session-token",
+          .needs = core::Permission::company_operate,
+          .tag = "templates",
+          .says = "A token with which a page opens the terminal of a setup session",
+          .status = 201,
+          .call = [&terminals](core::Call call,
+                               auto in) { return terminals.issue(call, in.path.session); }},
+      SocketEndpoint<SessionPath, TicketQuery>{
+          .path = path + "/terminal/ws",
+          // The token is the permission.
+          .needs = core::Permission::open,
+          .tag = "templates",
+          .says = "The terminal of a setup session, for whoever says its token in the first frame, "
+                  "{type: auth, token}, within ten seconds",
+          .call =
+              [&terminals](core::Call /*call*/, auto in, Socket& socket) {
+                return terminal(terminals, in.path.session, in.query, socket);
+              }},
+  };
+}
 
 std::vector<Route> image_table(engine::Templates& templates) {
   using core::Permission;
@@ -31,6 +130,18 @@ std::vector<Route> image_table(engine::Templates& templates) {
           .says = "Make the template that was active before the active one again",
           .call = [&templates](core::Call call,
                                auto in) { return templates.roll_back(call, in.path.environment); }},
+      Endpoint<EnvironmentPath, None, engine::RelinkImage, engine::ImageRelinked>{
+          .verb = Verb::post,
+          .path = path + "/relink",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says =
+              "Take the active template for one of the config of today, so that sandboxes start "
+              "from it again",
+          .call =
+              [&templates](core::Call call, auto in) {
+                return templates.relink(call, in.path.environment, std::move(in.body));
+              }},
       Endpoint<EnvironmentPath, None, None, core::Template>{
           .verb = Verb::delete_,
           .path = path,
@@ -94,6 +205,7 @@ std::vector<Route> session_table(engine::SetupSessions& sessions) {
 std::vector<Route> setup_session_routes(engine::Engine& work) {
   std::vector<Route> all = image_table(work.templates);
   for (Route& route : session_table(work.setup_sessions)) all.push_back(std::move(route));
+  for (Route& route : ticket_table(work.setup_terminals)) all.push_back(std::move(route));
   return all;
 }
 

@@ -71,6 +71,21 @@ Result<RootLayers> HeldImages::layers_for(const core::LinuxConfig& config) const
   return find(config, nullptr);
 }
 
+Result<std::vector<core::TemplateId>> HeldImages::templates() const {
+  std::vector<core::TemplateId> found;
+  if (!is_there(templates_)) return found;
+  const auto look = [&](const images::ImageStore& /*store*/,
+                        const images::TemplateStore& templates) -> Result<> {
+    BERTH_TRY(const std::vector<images::Template> all, templates.list());
+    for (const images::Template& one : all) {
+      if (auto id = core::TemplateId::parse(one.id)) found.push_back(*std::move(id));
+    }
+    return {};
+  };
+  BERTH_DO(with_stores(look));
+  return found;
+}
+
 Result<> HeldImages::release_templates(const images::ImageStore& store,
                                        const std::string& holder) const {
   if (!is_there(templates_)) return {};

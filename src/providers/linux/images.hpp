@@ -1,10 +1,12 @@
 #pragma once
 
+#include "core/ids.hpp"
 #include "images/template_store.hpp"
 #include "providers/linux/plan.hpp"
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace berth::providers {
 
@@ -22,6 +24,9 @@ class HeldImages {
   Result<RootLayers> layers_for(const core::LinuxConfig& config) const;
   // Lets go of whatever the holder has. Nothing is fine.
   Result<> release(const std::string& holder) const;
+
+  // The templates that are on this machine's disk.
+  Result<std::vector<core::TemplateId>> templates() const;
 
   using Use = std::function<Result<>(const images::ImageStore&, const images::TemplateStore&)>;
   Result<> with_stores(const Use& use) const;

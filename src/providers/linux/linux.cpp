@@ -68,6 +68,21 @@ std::vector<std::string> image_environment(const bj::object& metadata) {
   return decode<std::vector<std::string>>(*entries).value_or(std::vector<std::string>{});
 }
 
+// What the config names and is not there, or cannot be used, is a mistake in the config.
+std::unexpected<Error> wrong_field(const char* field, Error why) {
+  switch (why.code) {
+    case Errc::image_not_found:
+    case Errc::image_invalid:
+    case Errc::template_not_found:
+    case Errc::validation_failed:
+      why.code = Errc::unprocessable;
+      why.issues.push_back({std::string{"/config/"} + field, why.message});
+      break;
+    default: break;
+  }
+  return std::unexpected(std::move(why));
+}
+
 // As whom the commands of a lease work.
 InsideUser user_in(const bj::object& metadata, const LinuxConfig& config) {
   const bj::value* user = metadata.if_contains("user");
@@ -150,6 +165,9 @@ Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& ra
 
 Task<Verdict> Linux::validate(bj::object config) {
   BERTH_CO_TRY(const LinuxConfig read_config, read(config));
+  const Result<RootLayers> root = co_await offload(
+      keepers_.pool(), [images = images_, read_config] { return images.layers_for(read_config); });
+  if (!root) co_return wrong_field(read_config.template_ ? "template" : "image", root.error());
   co_return Verdict{.ok = true,
                     .summary = "The config of the Linux sandbox is valid for image " +
                                read_config.image.value_or("host") + ".",

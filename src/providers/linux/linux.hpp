@@ -61,6 +61,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
 
   execution::Execution* execution() override { return this; }
   Task<std::vector<core::SandboxId>> held() override;
+  Task<std::vector<core::TemplateId>> held_templates() override;
   Task<> close() override;
 
  private:

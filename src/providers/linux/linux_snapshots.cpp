@@ -42,6 +42,10 @@ Task<bool> Linux::delete_template(bj::object config, execution::DeleteTemplate r
   });
 }
 
+Task<std::vector<core::TemplateId>> Linux::held_templates() {
+  co_return co_await offload(keepers_.pool(), [images = images_] { return images.templates(); });
+}
+
 Task<execution::Changes> Linux::changes(bj::object config, SandboxName name) {
   BERTH_CO_TRY(LiveSandbox sandbox, live(config, name));
   co_return co_await offload(keepers_.pool(), [images = images_, sandbox = std::move(sandbox)] {
