@@ -56,7 +56,12 @@ test("agents.one is made, invoked and deleted", visiting(async (page, visit) => 
   await visit.goto("/agents");
   await page.getByRole("button", { name: "New agent" }).click();
   await page.getByLabel("Name").fill("Echo");
-  await page.getByLabel("Configuration").fill('{"command": "echo", "args": ["from-the-agent"]}');
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("is required: the program that the agent runs").first().waitFor();
+  await page.getByLabel("Command").fill("echo");
+  await page.getByRole("button", { name: "Add to Arguments" }).click();
+  await page.locator("#root-args-0").fill("from-the-agent");
+  await visit.seen("agent-form");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("button", { name: "Invoke Echo" }).waitFor();
   await visit.seen("agents");

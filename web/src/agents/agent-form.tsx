@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { api } from "../api/client";
 import { ApiError } from "../api/error";
 import { agentsQuery, capabilitiesQuery } from "../api/queries";
@@ -14,7 +14,13 @@ import { useAction } from "../ui/use-action";
 
 const adapters = ["process", "claude_local", "codex_local"] as const;
 
-// The config of an adapter is JSON: adapters differ, and the server names each field that it does not take.
+// Forms are large, and come when one is opened.
+const AdapterConfig = lazy(() => import("./adapter-config"));
+
+// What is empty is not sent; a flag that is off is, since it may have been on.
+const filled = (config: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined && value !== "" && value !== null));
+
 export function AgentForm({ agent, onClose }: { agent: Agent | undefined; onClose: () => void }) {
   const { company, environments } = useSession();
   const queries = useQueryClient();
@@ -22,30 +28,24 @@ export function AgentForm({ agent, onClose }: { agent: Agent | undefined; onClos
   const [name, setName] = useState(agent?.name ?? "");
   const [adapter, setAdapter] = useState<Agent["adapterType"]>(agent?.adapterType ?? "process");
   const [environment, setEnvironment] = useState(agent?.defaultEnvironmentId ?? "");
-  const [config, setConfig] = useState(JSON.stringify(agent?.adapterConfig ?? { command: "echo", args: ["hello"] }, null, 2));
+  const [config, setConfig] = useState((agent?.adapterConfig ?? {}) as Record<string, unknown>);
   const fits = capabilities.data?.adapters.find((each) => each.adapterType === adapter)?.drivers;
   const choices = environments.filter((each) => !fits || (fits as Record<string, string>)[each.driver] === "supported");
 
-  let parsed: Record<string, unknown> | undefined;
-  try {
-    parsed = JSON.parse(config) as Record<string, unknown>;
-  } catch {
-    parsed = undefined;
-  }
   const save = useAction(async () => {
-    const body = { name, adapterType: adapter, adapterConfig: parsed ?? {}, defaultEnvironmentId: environment || null };
+    const body = { name, adapterType: adapter, adapterConfig: filled(config), defaultEnvironmentId: environment || null };
     if (agent) await api.patch("/api/agents/{agent}", { path: { agent: agent.id }, body });
     else await api.post("/api/companies/{company}/agents", { path: { company: company.id }, body });
     await queries.invalidateQueries(agentsQuery(company.id));
     await queries.invalidateQueries({ queryKey: ["session"] });
     onClose();
   });
-  const issue = (start: string) => (save.error instanceof ApiError ? save.error.issues.find((each) => each.path.startsWith(start)) : undefined);
-  const wrong = issue("/adapterConfig");
+  const issues = save.error instanceof ApiError ? save.error.issues : [];
+  const problems = issues.filter((each) => each.path.startsWith("/adapterConfig/")).map((each) => ({ ...each, path: each.path.slice("/adapterConfig".length) }));
   return (
     <Dialog open onClose={onClose} title={agent ? `Edit ${agent.name}` : "New agent"} about="Who works, and where by default.">
       <form className="flex flex-col gap-3" onSubmit={(event) => { event.preventDefault(); void save.run(); }}>
-        <Field label="Name" required error={issue("/name")?.message}>{(id) => <input id={id} className={input} required value={name} onChange={(event) => setName(event.target.value)} />}</Field>
+        <Field label="Name" required error={issues.find((each) => each.path === "/name")?.message}>{(id) => <input id={id} className={input} required value={name} onChange={(event) => setName(event.target.value)} />}</Field>
         <Field label="Adapter">{(id) => (
           <select id={id} className={input} value={adapter} onChange={(event) => setAdapter(event.target.value as Agent["adapterType"])}>
             {adapters.map((each) => <option key={each} value={each}>{words(each)}</option>)}
@@ -57,11 +57,11 @@ export function AgentForm({ agent, onClose }: { agent: Agent | undefined; onClos
             {choices.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
           </select>
         )}</Field>
-        <Field label="Configuration" error={parsed === undefined ? "This is no JSON object." : wrong ? `${wrong.path}: ${wrong.message}` : undefined} hint="JSON, such as command, args, cwd, env, timeoutSec.">{(id, about) => (
-          <textarea id={id} aria-describedby={about} aria-invalid={parsed === undefined} rows={7} spellCheck={false} className={`${input} font-mono`} value={config} onChange={(event) => setConfig(event.target.value)} />
-        )}</Field>
+        <Suspense fallback={<p role="status" className="text-sm text-muted">Loading…</p>}>
+          <AdapterConfig adapter={adapter} value={config} problems={problems} onChange={setConfig} />
+        </Suspense>
         {save.error !== undefined && <ErrorBox error={save.error} />}
-        <div className="flex justify-end gap-2"><Button onClick={onClose}>Cancel</Button><Button tone="primary" type="submit" busy={save.busy} disabled={parsed === undefined}>Save</Button></div>
+        <div className="flex justify-end gap-2"><Button onClick={onClose}>Cancel</Button><Button tone="primary" type="submit" busy={save.busy}>Save</Button></div>
       </form>
     </Dialog>
   );

@@ -3,6 +3,17 @@ import { api } from "./client";
 
 // Every question that a page asks, by one name each. All of them are asked again when the server says that something
 // has changed, so none of them asks by the clock.
+export const companyKey = "berth.company";
+
+export const sessionQuery = () =>
+  queryOptions({
+    queryKey: ["session"],
+    queryFn: ({ signal }) =>
+      api.get("/api/session", { query: { company: localStorage.getItem(companyKey) ?? undefined }, signal }),
+    retry: true,
+    retryDelay: 1000,
+  });
+
 export const environmentsQuery = (company: string) =>
   queryOptions({
     queryKey: ["environments", company],

@@ -22,7 +22,8 @@ const objects: Record<string, string> = {
 const operatorsOnly = ["/", "/leases", "/secrets"];
 const inTheScript = ["/", "/environments", "/runs", "/leases"];
 
-function ask(url: string, accept: string): Promise<Response> {
+function ask(url: string, accept: string): Promise<Response> | undefined {
+  if (window.berthAsked?.has(url)) return undefined; // the page was faster
   const end = new AbortController();
   const answer = fetch(url, { headers: { accept }, signal: end.signal });
   answer.catch(() => undefined); // whoever takes it is told
@@ -35,8 +36,8 @@ async function askForTheView(path: string, search: string): Promise<void> {
   const answer = ask(chosen ? `/api/session?company=${encodeURIComponent(chosen)}` : "/api/session", "application/json");
   const [, kind = "", id = ""] = path.match(/^\/(\w+)\/([\w-]+)$/) ?? [];
   if (id !== "new" && objects[kind]) ask(objects[kind] + id, "application/json");
-  const session = (await (await answer).clone().json()) as Session;
-  if (!session.company) return;
+  const session = (await (await answer)?.clone().json()) as Session | undefined;
+  if (!session?.company) return;
   const company = `/api/companies/${session.company.id}`;
   ask(`${company}/changes/stream`, "text/event-stream");
   const mayRead = !operatorsOnly.includes(path) || session.permissions.includes("company_operate");

@@ -5,7 +5,7 @@ interface Asked {
 
 declare global {
   interface Window {
-    berthAsked?: Map<string, Asked>;
+    berthAsked?: Map<string, Asked | "taken">;
   }
 }
 
@@ -14,13 +14,16 @@ const keptMs = 15_000;
 
 // What ask.ts has asked for before this script was there. Each answer is given once.
 export function takeAsked(url: string, signal: AbortSignal | null | undefined): Promise<Response> | undefined {
-  const asked = window.berthAsked?.get(url);
-  if (!asked) return undefined;
-  window.berthAsked?.delete(url);
-  if (performance.now() > keptMs || signal?.aborted) {
-    asked.end.abort();
+  const all = window.berthAsked;
+  if (!all) return undefined;
+  if (performance.now() > keptMs) {
+    for (const each of all.values()) if (each !== "taken") each.end.abort();
+    delete window.berthAsked;
     return undefined;
   }
+  const asked = all.get(url);
+  all.set(url, "taken");
+  if (!asked || asked === "taken" || signal?.aborted) return undefined;
   signal?.addEventListener("abort", () => asked.end.abort(signal.reason), { once: true });
   return asked.answer;
 }

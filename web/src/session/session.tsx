@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useMemo, type ReactNode } from "react";
-import { api, signedOut } from "../api/client";
+import { signedOut } from "../api/client";
+import { companyKey, sessionQuery } from "../api/queries";
 import type { Company, Permission, Session } from "../api/types";
 import { Lost } from "../ui/lost";
 import { SignIn } from "./sign-in";
@@ -14,7 +15,6 @@ interface Visit extends Session {
 }
 
 const SessionContext = createContext<Visit | null>(null);
-const companyKey = "berth.company";
 
 export function useSession(): Visit {
   const visit = useContext(SessionContext);
@@ -25,13 +25,7 @@ export function useSession(): Visit {
 // Who is looking, in which company, and what the names behind ids are. Asks for a key where one is needed.
 export function SessionProvider({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
-  const session = useQuery({
-    queryKey: ["session"],
-    queryFn: ({ signal }) =>
-      api.get("/api/session", { query: { company: localStorage.getItem(companyKey) ?? undefined }, signal }),
-    retry: true,
-    retryDelay: 1000,
-  });
+  const session = useQuery(sessionQuery());
   useEffect(() => {
     const look = () => void queries.invalidateQueries({ queryKey: ["session"] });
     window.addEventListener(signedOut, look);
