@@ -84,6 +84,9 @@ test("sandboxes.a port of a live sandbox is opened in a tab of its own", visitin
   await sandboxOf(server);
   const place = await held(server, {}, "echo seen > seen-inside.txt; exec python3 -m http.server --bind 127.0.0.1 8123");
   await visit.goto(`/leases/${place.lease}`);
+  const { isolation } = await server.call("GET", `/api/environment-leases/${place.lease}`);
+  await page.getByText(isolation.level, { exact: true }).waitFor();
+  await page.getByText(`${isolation.features.length} measures`).waitFor();
   await page.getByLabel("Port", { exact: true }).fill("70000");
   await page.getByText("Write a number from 1 to 65535.").waitFor();
   await page.getByLabel("Port", { exact: true }).fill("8123");

@@ -6,6 +6,7 @@ import { isolationOf, placeOf } from "../environments/describe";
 import { Probe } from "../environments/probe";
 import { useTest } from "../environments/use-test";
 import { count } from "../format";
+import { isolationIn } from "../leases/isolation";
 import { useSession } from "../session/session";
 import { Badge, StateBadge } from "../ui/badge";
 import { Button, buttonClass } from "../ui/button";
@@ -41,6 +42,7 @@ export function EnvironmentsPage() {
 function Row({ row, mayTest }: { row: EnvironmentOverview; mayTest: boolean }) {
   const { environment, lastTest } = row;
   const test = useTest(environment.id);
+  const tested = isolationIn(test.report?.details?.["isolation"]);
   const used = [row.isCompanyDefault ? "the company" : "", row.agentDefaultCount ? count(row.agentDefaultCount, "agent") : ""].filter(Boolean);
   return (
     <>
@@ -51,7 +53,7 @@ function Row({ row, mayTest }: { row: EnvironmentOverview; mayTest: boolean }) {
           <p className="text-xs text-muted">{environment.description}</p>
         </td>
         <td className="whitespace-nowrap">{environment.driver}<p className="text-xs text-muted">{placeOf(environment)}</p></td>
-        <td>{isolationOf(environment)}</td>
+        <td>{tested ? <><Badge tone={tested.missing?.length ? "warn" : "good"}>{tested.level}</Badge><p className="text-xs text-muted">as tested</p></> : isolationOf(environment)}</td>
         <td>
           {lastTest ? (
             <span className="flex flex-wrap items-center gap-1.5" title={lastTest.summary}>

@@ -8,6 +8,7 @@ import { shortId, words } from "../format";
 import { Console } from "../leases/console";
 import { Egress } from "../leases/egress";
 import { Files } from "../leases/files";
+import { Isolation, isolationIn } from "../leases/isolation";
 import { Ports } from "../leases/ports";
 import { finalStates } from "../leases/lease-table";
 import { Usage } from "../leases/usage";
@@ -32,6 +33,7 @@ export function LeasePage() {
 function Shown({ lease }: { lease: LeaseView }) {
   const { environmentName } = useSession();
   const [terminal, setTerminal] = useState(false);
+  const isolation = isolationIn(lease.isolation);
   const isHeld = lease.status === "active" || lease.status === "retained";
   return (
     <Page title={`Lease ${shortId(lease.id)}`} about={<span className="flex flex-wrap items-center gap-2"><StateBadge state={lease.status} />{lease.parkedAt && <Badge tone="bad">parked</Badge>}<code>{lease.id}</code></span>}
@@ -47,7 +49,7 @@ function Shown({ lease }: { lease: LeaseView }) {
             ["Policy", words(lease.leasePolicy)],
             ["Since", <Ago key="s" at={lease.acquiredAt} />],
             ["Until", finalStates.includes(lease.status) ? <Ago key="u" at={lease.releasedAt} /> : lease.expiresAt ? <Ago key="u" at={lease.expiresAt} /> : "no limit"],
-            ["Isolation", lease.isolation ? <code key="i" className="break-all">{JSON.stringify(lease.isolation)}</code> : "not known"],
+            ["Isolation", isolation ? <Isolation key="i" reported={isolation} /> : "not reported"],
           ]} />
         </Panel>
         <Panel title="What happens next">
