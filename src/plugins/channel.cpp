@@ -111,7 +111,7 @@ Channel::Channel(asio::any_io_executor executor, Fd in, Fd out, Peer& peer, Chan
       limits_(limits),
       parser_(bj::storage_ptr{}, options_of(limits)),
       alarm_(executor),
-      tasks_(executor) {
+      tasks_(std::move(executor)) {
   in_.non_blocking(true);
   out_.non_blocking(true);
 }

@@ -106,7 +106,7 @@ Task<SetupDoor> RemoteProvider::setup_door(const LeaseFacts& lease) {
 Task<> RemoteProvider::cancel_setup(const LeaseFacts& lease, std::string reason) {
   const std::string method = "environmentCancelInteractiveSetup";
   bj::object request = setup_request(lease);
-  request["reason"] = std::move(reason);
+  request["reason"] = reason;
   BERTH_CO_TRY(const bj::object answer, co_await ask_object(lease, method, std::move(request)));
   const std::string status = text_at(answer, "status").value_or("");
   if (status != "cancelled" && status != "timed_out" && status != "missing") {
