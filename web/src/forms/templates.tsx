@@ -71,7 +71,8 @@ function ObjectFieldTemplate(props: ObjectFieldTemplateProps) {
 
 function ArrayFieldTemplate({ items, canAdd, onAddClick, title, schema }: ArrayFieldTemplateProps) {
   return (
-    <div className="flex flex-col gap-2">
+    <div role="group" aria-label={title} className="flex flex-col gap-2">
+      <p className="text-sm font-medium">{title}</p>
       {items.length === 0 && <p className="rounded-md border border-dashed border-line px-3 py-2 text-sm text-muted">Nothing in it.</p>}
       {items.map((item) => (
         <div key={item.key} className="flex items-start gap-2">
