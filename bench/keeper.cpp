@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
   // As leases have: where a folder lies on the disk depends on its name, which is never used again.
   const std::string unique = std::to_string(keeper::wall_clock_us());
   const std::string held_folder = folder + "/held-" + unique;
+  const std::string cold_folders = folder + "/cold-" + unique + "-";
   Held held = start(program, held_folder);
   must(held.client.renew(10min));
   std::vector<double> exec_us;
@@ -125,7 +126,7 @@ int main(int argc, char** argv) {
     bare_us.push_back(microseconds(execs_per_round, [](int) { spawn_true(); }));
     std::vector<Held> colds;
     cold_us.push_back(microseconds(keepers_per_round, [&](int i) {
-      colds.push_back(start(program, folder + "/cold-" + unique + "-" + prefix + std::to_string(i)));
+      colds.push_back(start(program, cold_folders + prefix + std::to_string(i)));
       must(colds.back().client.run(command("x", {"/bin/true"})));
     }));
     for (Held& cold : colds) stop(cold);
