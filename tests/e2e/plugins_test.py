@@ -404,7 +404,7 @@ class Config(PluginTest):
                      f"/api/environments/{environment}"):
             self.assertNotIn(SECRET, server.get(path).text, path)
         self.assertNotIn(SECRET, server.said())
-        self.assertEqual(self.boxes(), [])
+        self.assertTrue(eventually(lambda: self.boxes() == []), self.boxes())
         server.request("PATCH", f"/api/environments/{environment}", {"config": {"apiKey": ""}})
         self.assertEqual(len(server.get(f"/api/companies/{company}/secrets").json), 2)
         server.request("DELETE", f"/api/environments/{environment}")
