@@ -21,8 +21,8 @@ void echo(Wire& wire) {
   }
 }
 
-// Sockets, and what an event loop waits on. Files are not counted: the sanitizer's runtime opens one
-// for a moment wherever a thread starts.
+// Sockets, and what an event loop waits on. Files are not counted: the sanitizer's runtime opens
+// one for a moment wherever a thread starts.
 std::ptrdiff_t open_channels() {
   const std::filesystem::directory_iterator all{"/proc/self/fd"};
   return std::ranges::count_if(all, [](const auto& descriptor) {
