@@ -129,12 +129,15 @@ Task<> Environments::check_place(core::DriverKind driver, bj::object source) con
 Task<std::optional<Environments::Judged>> Environments::judge(const core::Call& call,
                                                               const core::CompanyId& company,
                                                               const CreateEnvironment& wanted) {
+  const bj::object config = wanted.config.value_or(bj::object{});
+  const bool is_for_plugin = PluginConfigs::concerns(wanted.driver, config);
+  // Of the others the transaction knows everything.
+  if (!is_for_plugin && wanted.driver != core::DriverKind::sandbox) co_return std::nullopt;
   // Whoever does not see the company learns nothing else.
   BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
     return store::expect_company(s, core::Reach::of(call.who), company);
   }));
-  const bj::object config = wanted.config.value_or(bj::object{});
-  if (!PluginConfigs::concerns(wanted.driver, config)) {
+  if (!is_for_plugin) {
     BERTH_CO_DO(co_await check_place(wanted.driver, config));
     co_return std::nullopt;
   }
