@@ -86,8 +86,9 @@ struct FoundKeeper {
   std::vector<std::string> execs = {};  // whose output is there
 };
 
-// The folder that state folders are in. They lie apart from it on the disk, where others delete less:
-// ext4 makes files slowly, a millisecond each, next to those that were deleted in the last minute.
+// The folder that state folders are in. They lie apart from it on the disk, where others delete
+// less: ext4 makes files slowly, a millisecond each, next to those that were deleted in the last
+// minute.
 Result<> make_state_root(const std::string& root);
 
 Result<FoundKeeper> look_at_keeper(const std::string& folder);
