@@ -229,14 +229,18 @@ class Whole(sandbox_test.SandboxTest):
         self.assertIn(wanted, said)
         return said
 
+    def holding(self, home, step):
+        """A server that will die at a step, with a run in its sandbox and the lease of it."""
+        server = self.serve(home=home, BERTH_FAULT_POINT=step)
+        run = runs.start(server, "sleep", "1000", environmentId=self.default_sandbox(server))
+        runs.wait_until(server, run, {"running"})
+        return server, run, runs.leases(server)[0]["id"]
+
     def test_a_server_that_dies_while_it_captures_leaves_no_template_and_no_frozen_sandbox(self):
         for step in ["capture.intended", "linux.frozen", "linux.copied", "capture.acted"]:
             with self.subTest(step):
                 home = self.folder / step
-                first = self.serve(home=home, BERTH_FAULT_POINT=step)
-                run = runs.start(first, "sleep", "1000", environmentId=self.default_sandbox(first))
-                runs.wait_until(first, run, {"running"})
-                lease = runs.leases(first)[0]["id"]
+                first, run, lease = self.holding(home, step)
                 self.said(first, lease, "echo x > f")
                 with self.assertRaises(Exception):
                     first.post(f"{LEASES}/{lease}/capture", {"name": "never"})
@@ -259,10 +263,7 @@ class Whole(sandbox_test.SandboxTest):
         for step in ["rollback.intended", "rollback.destroyed", "rollback.acted"]:
             with self.subTest(step):
                 home = self.folder / step
-                first = self.serve(home=home, BERTH_FAULT_POINT=step)
-                run = runs.start(first, "sleep", "1000", environmentId=self.default_sandbox(first))
-                runs.wait_until(first, run, {"running"})
-                lease = runs.leases(first)[0]["id"]
+                first, run, lease = self.holding(home, step)
                 self.said(first, lease, "echo shared > f")
                 fork = self.good(first.post(f"{LEASES}/{lease}/fork", {}), 201)["id"]
                 self.said(first, fork, "echo own > f; echo more > g")
