@@ -8,6 +8,7 @@
 #include "execution/keeper_process.hpp"
 #include "execution/keeper_values.hpp"
 #include "execution/output_records.hpp"
+#include "keeper/exec_journal.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -163,7 +164,7 @@ Task<Started> Keepers::started_before(std::string id, std::string exec_id) {
     co_return fail(Errc::exec_id_reused,
                    "exec " + exec_id + ": the id was used for another command");
   }
-  if (!files.has_output || !reached.gone) {
+  if (!files.has_begun || !reached.gone) {
     co_return std::unexpected(why_gone(name_of(id), reached.gone));
   }
   co_return Started{.started_at = Time{reached.gone->card.created_us / 1000}};
@@ -198,8 +199,8 @@ Task<Ended> Keepers::follow_files(KeptFolder folder, std::string exec_id, std::u
   BERTH_CO_TRY(const CommandFiles files, co_await offload(pool_, [folder, exec_id] {
                  return look_at_command(folder, exec_id);
                }));
-  if (!files.has_output && !files.ended) co_return not_found(exec_id);
-  if (files.has_output) BERTH_CO_DO(co_await hand_over_file(folder, exec_id, offset, taker));
+  if (!files.has_begun) co_return not_found(exec_id);
+  BERTH_CO_DO(co_await hand_over_file(folder, exec_id, offset, taker));
   if (files.ended) co_return ended_of(*files.ended);
   co_return Ended{.outcome = Outcome::lost,
                   .started_at = Time{at.gone->card.created_us / 1000},
@@ -230,10 +231,11 @@ Task<> Keepers::wait_for_wardens(KeptFolder folder, keeper::FoundKeeper gone) {
   const auto until = std::chrono::steady_clock::now() + wardens_limit;
   Bell pause{executor_};
   while (std::chrono::steady_clock::now() < until) {
-    const bool all_written = co_await offload(pool_, [folder, ids = gone.execs] {
-      return std::ranges::all_of(ids, [&](const std::string& id) {
-        return keeper::read_exit(folder.keeper(), id).has_value();
-      });
+    const bool all_written = co_await offload(pool_, [folder] {
+      const auto execs = keeper::read_execs(folder.keeper());
+      return execs && std::ranges::none_of(*execs, [](const auto& exec) {
+               return exec.second.outcome == keeper::Outcome::running;
+             });
     });
     if (all_written) break;
     BERTH_CO_DO(co_await pause.wait_until(std::chrono::steady_clock::now() + look_again_after));

@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 #include "execution/keeper_process.hpp"
+#include "keeper/exec_journal.hpp"
 #include "keeper/output.hpp"
 
 #include <fcntl.h>
@@ -82,10 +83,10 @@ Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>
 Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string& exec_id) {
   CommandFiles files;
   if (!keeper::is_exec_id(exec_id)) return files;
-  if (is_there(folder.keeper() + "/" + keeper::exit_file(exec_id))) {
-    BERTH_TRY(files.ended, keeper::read_exit(folder.keeper(), exec_id));
-  }
-  files.has_output = is_there(folder.keeper() + "/" + keeper::output_file(exec_id));
+  BERTH_TRY(files.ended, keeper::find_exec(folder.keeper(), exec_id));
+  // After a power cut there may be output of which the journal knows nothing.
+  files.has_begun = files.ended || is_there(folder.keeper() + "/" + keeper::output_file(exec_id));
+  if (files.ended && files.ended->outcome == keeper::Outcome::running) files.ended.reset();
   return files;
 }
 
@@ -98,6 +99,7 @@ Result<std::string> read_output(const KeptFolder& folder, const std::string& exe
                                 std::uint64_t offset) {
   const std::string path = folder.keeper() + "/" + keeper::output_file(exec_id);
   const Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!file && errno == ENOENT) return std::string{};  // it has said nothing
   if (!file) return io_failure("open", path, errno);
   std::string bytes(output_block_bytes, '\0');
   std::size_t done = 0;

@@ -41,14 +41,14 @@ Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>
 
 // What the files say of a command when there is no keeper to ask.
 struct CommandFiles {
-  bool has_output = false;
+  bool has_begun = false;
   std::optional<keeper::Ended> ended = {};
 };
 Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string& exec_id);
 // Whether the wardens of a killed keeper may still be at work: not when the machine has been
 // started again since.
 bool is_of_this_boot(const keeper::Card& card);
-// Bytes of the output file from an offset on, enough for a whole record where there is one.
+// Bytes of the output from an offset on, enough for a whole record where there is one.
 Result<std::string> read_output(const KeptFolder& folder, const std::string& exec_id,
                                 std::uint64_t offset);
 

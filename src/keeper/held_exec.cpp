@@ -3,7 +3,6 @@
 #include "base/files.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/state_folder.hpp"
-#include "keeper/text_record.hpp"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -37,38 +36,23 @@ Result<> make_pipe(Fd& read_end, Fd& write_end) {
 
 }  // namespace
 
-HeldExec::HeldExec(const Shared& shared, Exec exec, OutputWriter output)
+HeldExec::HeldExec(const Shared& shared, Exec exec)
     : shared_(shared),
       exec_(std::move(exec)),
-      output_(std::move(output)),
-      exit_record_(exit_file(exec_.exec_id)) {
+      output_(output_file(exec_.exec_id), exec_.output_bytes_max) {
   ended_.exec_id = exec_.exec_id;
   ended_.fingerprint = keeper::fingerprint(exec_);
   if (exec_.deadline_ms != 0) deadline_ = boot_ms() + static_cast<BootMs>(exec_.deadline_ms);
 }
 
 Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exec) {
-  BERTH_TRY(OutputWriter output,
-            OutputWriter::create(output_file(exec.exec_id), exec.output_bytes_max));
-  std::unique_ptr<HeldExec> held{new HeldExec{shared, std::move(exec), std::move(output)}};
-  ChildEnds ends;
-  Result<> opened = held->exec_.has_terminal() ? held->open_terminal(ends) : held->open_pipes(ends);
-  Result<Warden> warden = opened ? shared.wardens.start(held->exec_, std::move(ends))
-                                 : Result<Warden>{std::unexpected(std::move(opened).error())};
-  if (!warden) {
-    // Nothing has run, so the same request may come again.
-    ::unlink(output_file(held->exec_.exec_id).c_str());
-    return std::unexpected(std::move(warden).error());
-  }
-  held->warden_ = *std::move(warden);
-  held->ended_.started_us = wall_clock_us();
+  std::unique_ptr<HeldExec> held{new HeldExec{shared, std::move(exec)}};
+  BERTH_DO(held->begin());
   // What follows is done while the command is being started. Our side must never block; the
   // command's side must. Of the flags of a new pipe or terminal this is the only one to set.
   for (const Fd* end : {&held->stdin_, &held->stdout_, &held->stderr_, &held->terminal_}) {
     if (*end) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
   }
-  // A full disk must not hide how the command ended.
-  held->exit_record_.reserve();
   // What a command was given may be secret; only its name and the path are needed
   // again, to explain a failure.
   std::erase_if(held->exec_.environment,
@@ -79,6 +63,24 @@ Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exe
   held->stdin_queued_ = held->stdin_waiting_.size();
   held->close_stdin_after_ = held->exec_.stdin_kind == Stdin::bytes;
   return held;
+}
+
+Result<> HeldExec::begin() {
+  ChildEnds ends;
+  BERTH_DO(exec_.has_terminal() ? open_terminal(ends) : open_pipes(ends));
+  ended_.started_us = wall_clock_us();
+  BERTH_DO(shared_.journal.append(ended_));
+  Result<Warden> warden = shared_.wardens.start(exec_, std::move(ends));
+  if (!warden) {
+    ended_.outcome = Outcome::failed_to_start;
+    ended_.error_code = name_of(warden.error().code);
+    ended_.message = warden.error().message;
+    ended_.ended_us = wall_clock_us();
+    BERTH_DO(shared_.journal.append(ended_));
+    return std::unexpected(std::move(warden).error());
+  }
+  warden_ = *std::move(warden);
+  return {};
 }
 
 Result<> HeldExec::open_pipes(ChildEnds& ends) {
@@ -408,7 +410,7 @@ void HeldExec::record() {
   ended_.bytes_over_limit = output_.counts().over_limit;
   ended_.bytes_lost = output_.counts().lost;
   ended_.output_end = output_.end();
-  const bool written = shared_.folder_gone || exit_record_.publish(to_text(ended_)).has_value();
+  const bool written = shared_.folder_gone || shared_.journal.append(ended_).has_value();
   record_again_at_ = written ? never : boot_ms() + record_again_ms;
   over_ = written && phase_ == Phase::gone;
   recorded_ = true;

@@ -2,10 +2,10 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
+#include "keeper/exec_journal.hpp"
 #include "keeper/loop.hpp"
 #include "keeper/messages.hpp"
 #include "keeper/output.hpp"
-#include "keeper/state_folder.hpp"
 #include "keeper/warden.hpp"
 
 #include <memory>
@@ -25,10 +25,11 @@ class HeldExec {
     Mail& mail;
     std::span<char> scratch;  // what is read from a pipe, on its way to the file
     Wardens& wardens;
+    ExecJournal& journal;
     bool folder_gone = false;  // then nothing is written to it any more
   };
 
-  // `exec_id_reused` when the id has been used in this folder.
+  // A failure has been journaled: nothing has run, and the same request may come again.
   static Result<std::unique_ptr<HeldExec>> start(const Shared& shared, Exec exec);
 
   // The request that started it, or the same request again.
@@ -63,7 +64,8 @@ class HeldExec {
  private:
   enum class Phase : std::uint8_t { starting, running, terminating, killing, gone };
 
-  HeldExec(const Shared& shared, Exec exec, OutputWriter output);
+  HeldExec(const Shared& shared, Exec exec);
+  Result<> begin();
   Result<> open_pipes(ChildEnds& ends);
   Result<> open_terminal(ChildEnds& ends);
   void read_stream(Fd& from, Stream stream);
@@ -83,7 +85,6 @@ class HeldExec {
   const Shared& shared_;
   Exec exec_;
   OutputWriter output_;
-  Draft exit_record_;
   Warden warden_;
   std::uint64_t cpu_us_before_ = 0;
   Fd stdin_;

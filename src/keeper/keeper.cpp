@@ -21,6 +21,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <functional>
 #include <utility>
 
 namespace berth::keeper {
@@ -77,7 +78,10 @@ Keeper::Keeper(Origin origin)
       command_line_(origin.command_line),
       unborn_(std::move(origin.unborn)),
       wardens_(origin.open_files),
-      shared_{.mail = *this, .scratch = {scratch_.get(), scratch_bytes}, .wardens = wardens_},
+      shared_{.mail = *this,
+              .scratch = {scratch_.get(), scratch_bytes},
+              .wardens = wardens_,
+              .journal = journal_},
       deadline_(boot_ms() + static_cast<BootMs>(limits::first_deadline_ms)) {}
 
 Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first_client,
@@ -228,7 +232,7 @@ void Keeper::bury() {
       continue;
     }
     has_orphans_ = has_orphans_ || at->second->left_orphans();
-    unsynced_.push_back(at->first);
+    has_unsynced_ = true;
     sync_at_ = std::min(sync_at_, boot_ms() + sync_pause_ms);
     at = execs_.erase(at);
   }
@@ -250,11 +254,11 @@ void Keeper::start_sync() {
     sync_at_ = boot_ms() + sync_again_ms;
     return;
   }
-  unsynced_.clear();
+  has_unsynced_ = false;
 }
 
 void Keeper::sync_records() const {
-  for (const std::string& exec_id : unsynced_) sync_path(exit_file(exec_id).c_str());
+  if (has_unsynced_) sync_path(journal_file);
   sync_path(".");
 }
 
@@ -310,6 +314,13 @@ void Keeper::say_goodbye() {
 void Keeper::deliver(std::uint64_t client, std::string frame) {
   const auto found = sessions_.find(client);
   if (found != sessions_.end() && !found->second->is_closed()) found->second->post(frame);
+}
+
+bool Keeper::is_known(const std::string& exec_id) const {
+  if (execs_.contains(exec_id)) return true;
+  if (!used_.contains(std::hash<std::string>{}(exec_id))) return false;
+  const Result<std::optional<Ended>> found = find_exec(".", exec_id);
+  return found && found->has_value();
 }
 
 void Keeper::answer_end(Address to, const std::string& exec_id) {

@@ -2,6 +2,7 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
+#include "keeper/exec_journal.hpp"
 #include "keeper/held_exec.hpp"
 #include "keeper/loop.hpp"
 #include "keeper/sandbox/cell.hpp"
@@ -12,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace berth::keeper {
@@ -44,6 +46,7 @@ class Keeper final : public Mail, public Session::Host {
   void deliver(std::uint64_t client, std::string frame) override;
   void handle(Session& from, const Frame& frame) override;
   bool is_live(const std::string& exec_id) const override { return execs_.contains(exec_id); }
+  bool is_known(const std::string& exec_id) const override;
   void answer_end(Address to, const std::string& exec_id) override;
 
  private:
@@ -100,16 +103,19 @@ class Keeper final : public Mail, public Session::Host {
   bool cell_lost_ = false;
   bool must_confine_ = false;  // a sandbox was asked for
   Wardens wardens_;
+  ExecJournal journal_{"."};
   HeldExec::Shared shared_;
   Fd listener_;
   Fd signals_;
   Fd folder_changes_;
   std::map<std::string, std::unique_ptr<HeldExec>> execs_;
+  // Hashes of every id that has been used: who is not among them need not be looked for.
+  std::unordered_set<std::size_t> used_;
   std::map<std::uint64_t, std::unique_ptr<Session>> sessions_;
   std::uint64_t next_client_ = 1;
   BootMs deadline_ = never;
   bool has_orphans_ = false;
-  std::vector<std::string> unsynced_;  // execs whose exit record is only in memory of the kernel
+  bool has_unsynced_ = false;  // exit records that are only in memory of the kernel
   BootMs sync_at_ = never;
   pid_t syncer_ = 0;
   bool stopping_ = false;

@@ -57,13 +57,15 @@ std::optional<RecordHeader> decode_header(std::string_view bytes) {
   return header;
 }
 
-Result<OutputWriter> OutputWriter::create(const std::string& path, std::uint64_t bytes_max) {
-  Fd file{::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
-  if (!file) return io_failure("create", path, errno);
-  return OutputWriter{std::move(file), bytes_max};
+bool OutputWriter::open() {
+  if (file_) return true;
+  file_ = Fd{::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
+  if (!file_) lost_errno_ = errno;
+  return bool{file_};
 }
 
 bool OutputWriter::write_record(Stream stream, std::string_view bytes, std::int64_t time_us) {
+  if (!open()) return false;
   RecordHeaderBytes header = encode_header(
       {.size = static_cast<std::uint32_t>(bytes.size()), .stream = stream, .time_us = time_us});
   std::array<iovec, 2> parts{iovec{header.data(), header.size()},
@@ -137,11 +139,12 @@ void OutputWriter::finish(std::int64_t time_us) {
 
 Result<OutputReader> OutputReader::open(const std::string& path, std::uint64_t offset) {
   Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!file) return io_failure("open", path, errno);
+  if (!file && errno != ENOENT) return io_failure("open", path, errno);
   return OutputReader{std::move(file), offset};
 }
 
 Result<std::optional<Record>> OutputReader::next() {
+  if (!file_) return std::nullopt;
   RecordHeaderBytes bytes{};
   BERTH_TRY(const std::size_t got, read_at(file_.get(), bytes, offset_));
   // Zeros are what a power cut leaves of a tail that never reached the disk.

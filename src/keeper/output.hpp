@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 // The output of one exec: an append-only file of records, each with its stream and its time, in the
 // order in which they arrived. A record is addressed by the offset of its first byte.
@@ -46,11 +47,11 @@ struct OutputCounts {
 };
 
 // Never fails its caller: what cannot be kept is counted, and said in a note as soon as a note can
-// be written.
+// be written. A command that says nothing has no file.
 class OutputWriter {
  public:
-  // Creates the file; of two who try the same name one wins.
-  static Result<OutputWriter> create(const std::string& path, std::uint64_t bytes_max);
+  OutputWriter(std::string path, std::uint64_t bytes_max)
+      : path_(std::move(path)), room_(bytes_max) {}
 
   void append(Stream stream, std::string_view bytes, std::int64_t time_us);
   // Says what is still unsaid about lost bytes, where the disk lets it.
@@ -58,15 +59,15 @@ class OutputWriter {
 
   std::uint64_t end() const { return end_; }
   const OutputCounts& counts() const { return counts_; }
-  int fd() const { return file_.get(); }
 
  private:
-  OutputWriter(Fd file, std::uint64_t bytes_max) : file_(std::move(file)), room_(bytes_max) {}
+  bool open();
   bool write_record(Stream stream, std::string_view bytes, std::int64_t time_us);
   void note(std::string_view text, std::int64_t time_us);
   bool say_losses(std::int64_t time_us);
 
-  Fd file_;
+  std::string path_;
+  Fd file_;  // made for the first record
   std::uint64_t end_ = 0;
   std::uint64_t room_;  // how much of stdout and stderr may still be kept
   bool cut_said_ = false;
@@ -78,6 +79,7 @@ class OutputWriter {
 // Reads the file of a keeper that may still be writing it, or that died while it was.
 class OutputReader {
  public:
+  // Where there is no file, nothing has been said.
   static Result<OutputReader> open(const std::string& path, std::uint64_t offset = 0);
 
   // The next whole record; nothing at the end, or where the last record is not whole (yet). An

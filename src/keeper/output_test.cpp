@@ -22,11 +22,7 @@ class OutputFile : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string path() const { return folder_ + "/x.out"; }
-  OutputWriter writer(std::uint64_t bytes_max = 1000) {
-    auto created = OutputWriter::create(path(), bytes_max);
-    EXPECT_TRUE(created) << (created ? "" : created.error().message);
-    return *std::move(created);
-  }
+  OutputWriter writer(std::uint64_t bytes_max = 1000) { return {path(), bytes_max}; }
   std::vector<Record> records(std::uint64_t offset = 0) {
     std::vector<Record> found;
     auto reader = OutputReader::open(path(), offset);
@@ -112,9 +108,21 @@ TEST_F(OutputFile, OnAFullDiskCountsWhatIsLostAndSaysSoWhenItCan) {
   EXPECT_EQ(all[2].bytes, "after");
 }
 
-TEST_F(OutputFile, IsCreatedOnce) {
-  const OutputWriter out = writer();
-  EXPECT_FALSE(OutputWriter::create(path(), 1));
+TEST_F(OutputFile, IsMadeByTheFirstWords) {
+  OutputWriter out = writer();
+  out.finish(1);
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  EXPECT_TRUE(records().empty());
+  out.append(Stream::out, "one", 2);
+  EXPECT_EQ(records().size(), 1U);
+}
+
+TEST_F(OutputFile, OfAnotherIsNotWrittenTo) {
+  ASSERT_TRUE(create_file(path(), "of another", 0600));
+  OutputWriter out = writer();
+  out.append(Stream::out, "one", 1);
+  EXPECT_EQ(out.counts().lost, 3U);
+  EXPECT_EQ(read_file(path(), 100).value_or(""), "of another");
 }
 
 }  // namespace

@@ -97,15 +97,11 @@ Result<> Session::attach(std::uint64_t request, const Attach& what) {
     return fail(Errc::overloaded, "the client is attached to " + std::to_string(attachments_max) +
                                       " outputs already");
   }
-  const std::string name = output_file(what.exec_id);
-  Fd file{is_exec_id(what.exec_id) ? ::open(name.c_str(), O_RDONLY | O_CLOEXEC) : -1};
-  if (!file) {
-    return fail(Errc::exec_not_found, "exec " + what.exec_id + ": has no output here");
+  if (!host_.is_known(what.exec_id)) {
+    return fail(Errc::exec_not_found, "exec " + what.exec_id + ": never ran here");
   }
-  attachments_.push_back({.request = request,
-                          .exec_id = what.exec_id,
-                          .file = std::move(file),
-                          .offset = what.offset});
+  attachments_.push_back(
+      {.request = request, .exec_id = what.exec_id, .file = {}, .offset = what.offset});
   return {};
 }
 
@@ -126,6 +122,9 @@ std::size_t Session::pump_one(Attachment& attachment) {
   while (out_.empty() && !closed_ && sent < turn_bytes) {
     // Asked before reading: what is written between the two is then read in the next turn.
     const bool live = host_.is_live(attachment.exec_id);
+    if (!attachment.file) {  // its first words make the file
+      attachment.file = Fd{::open(output_file(attachment.exec_id).c_str(), O_RDONLY | O_CLOEXEC)};
+    }
     const ssize_t got = ::pread(attachment.file.get(), scratch_.data(), scratch_.size(),
                                 static_cast<off_t>(attachment.offset));
     if (got <= 0) {

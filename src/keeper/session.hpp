@@ -24,6 +24,7 @@ class Session {
    public:
     virtual ~Host() = default;
     virtual void handle(Session& from, const Frame& frame) = 0;
+    virtual bool is_known(const std::string& exec_id) const = 0;
     // How an attached output stands: whether more may come, and its exit record when none will.
     virtual bool is_live(const std::string& exec_id) const = 0;
     virtual void answer_end(Address to, const std::string& exec_id) = 0;

@@ -19,9 +19,6 @@
 namespace berth::keeper {
 namespace {
 
-constexpr std::string_view output_prefix = "exec-";
-constexpr std::string_view output_suffix = ".out";
-
 Result<std::string> boot_id() {
   BERTH_TRY(std::string text, read_file("/proc/sys/kernel/random/boot_id", 64));
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -36,11 +33,7 @@ bool runs(const Card& card) {
 }  // namespace
 
 std::string output_file(const std::string& exec_id) {
-  return std::string{output_prefix} + exec_id + std::string{output_suffix};
-}
-
-std::string exit_file(const std::string& exec_id) {
-  return std::string{output_prefix} + exec_id + ".exit";
+  return "exec-" + exec_id + ".out";
 }
 
 Result<> Draft::open() {
@@ -107,13 +100,6 @@ Result<> make_state_root(const std::string& root) {
 
 Result<FoundKeeper> look_at_keeper(const std::string& folder) {
   FoundKeeper found{.id = folder.substr(folder.rfind('/') + 1), .folder = folder};
-  BERTH_TRY(const std::vector<std::string> names, names_in(folder));
-  for (const std::string_view name : names) {
-    if (name.starts_with(output_prefix) && name.ends_with(output_suffix)) {
-      const std::size_t id_bytes = name.size() - output_prefix.size() - output_suffix.size();
-      found.execs.emplace_back(name.substr(output_prefix.size(), id_bytes));
-    }
-  }
   BERTH_TRY(const std::string card, read_file(folder + "/" + card_file, state_file_bytes_max));
   BERTH_TRY(found.card, from_text<Card>(card, card_file));
   if (const auto text = read_file(folder + "/" + ended_file, state_file_bytes_max)) {
@@ -133,16 +119,6 @@ Result<std::vector<FoundKeeper>> find_keepers(const std::string& root) {
     if (keeper) found.push_back(*std::move(keeper));
   }
   return found;
-}
-
-Result<Ended> read_exit(const std::string& folder, const std::string& exec_id) {
-  const std::string name = exit_file(exec_id);
-  const Result<std::string> text = read_file(folder + "/" + name, state_file_bytes_max);
-  if (!text) {
-    return fail(Errc::exec_not_found, "exec " + exec_id + ": has no exit record",
-                "it still runs, never started, or belongs to another keeper");
-  }
-  return from_text<Ended>(*text, name);
 }
 
 }  // namespace berth::keeper

@@ -13,8 +13,8 @@
 #include <vector>
 
 // The folder of one keeper, and what is read from it while the keeper lives and after it is gone:
-// `keeper` (who holds it), `socket`, `log`, `exec-ID.out`, `exec-ID.exit`, `ended` (why it is
-// over).
+// `keeper` (who holds it), `socket`, `log`, `execs` (what became of its commands), `exec-ID.out`,
+// `ended` (why it is over).
 namespace berth::keeper {
 
 inline constexpr const char* card_file = "keeper";
@@ -24,7 +24,6 @@ inline constexpr const char* log_file = "log";
 inline constexpr std::size_t state_file_bytes_max = std::size_t{64} << 10;
 
 std::string output_file(const std::string& exec_id);
-std::string exit_file(const std::string& exec_id);
 
 // Who holds a folder. A pid alone may be reused; with its start time and the boot it may not.
 struct Card {
@@ -82,8 +81,7 @@ struct FoundKeeper {
   std::string folder = {};
   Life life = Life::dead;
   Card card = {};
-  Epitaph epitaph = {};                 // when ended
-  std::vector<std::string> execs = {};  // whose output is there
+  Epitaph epitaph = {};  // when ended
 };
 
 // The folder that state folders are in. They lie apart from it on the disk, where others delete
@@ -94,8 +92,5 @@ Result<> make_state_root(const std::string& root);
 Result<FoundKeeper> look_at_keeper(const std::string& folder);
 // Every folder below the root that has ever been a keeper's.
 Result<std::vector<FoundKeeper>> find_keepers(const std::string& root);
-
-// How an exec ended; `exec_not_found` while it runs or when it never was.
-Result<Ended> read_exit(const std::string& folder, const std::string& exec_id);
 
 }  // namespace berth::keeper

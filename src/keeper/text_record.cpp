@@ -44,7 +44,7 @@ std::optional<std::string_view> line_of(std::string_view text, std::string_view 
 }
 
 bool is_whole(std::string_view text) {
-  return text == "end\n" || text.ends_with("\nend\n");
+  return text == ".\n" || text.ends_with("\n.\n");
 }
 
 }  // namespace berth::keeper::text_record_detail

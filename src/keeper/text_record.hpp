@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-// The text form of described structs: a line `name value` per field and a last line `end`, by which
+// The text form of described structs: a line `name value` per field and a last line `.`, by which
 // a file that was cut short is told from a whole one. Unknown names are skipped, so that an older
 // reader understands a newer file.
 namespace berth::keeper {
@@ -65,13 +65,13 @@ std::string to_text(const T& value) {
   for_each_field(value, [&](std::string_view name, const auto& member) {
     text.append(name).append(" ").append(text_record_detail::written(member)).append("\n");
   });
-  return text + "end\n";
+  return text + ".\n";
 }
 
 template <Described T>
 Result<T> from_text(std::string_view text, std::string_view file) {
   T value;
-  std::string wrong = text_record_detail::is_whole(text) ? "" : "end";
+  std::string wrong = text_record_detail::is_whole(text) ? "" : ".";
   for_each_field(value, [&](std::string_view name, auto& member) {
     const auto line = text_record_detail::line_of(text, name);
     if (wrong.empty() && line && !text_record_detail::read(*line, member)) wrong = name;

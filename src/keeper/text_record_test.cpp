@@ -33,10 +33,10 @@ TEST(TextRecord, CutAnywhereIsNotTakenForWhole) {
 }
 
 TEST(TextRecord, SkipsWhatItDoesNotKnowAndRefusesWhatIsWrong) {
-  EXPECT_TRUE(from_text<Ended>("color green\ncode 3\nend\n", "x"));
-  EXPECT_EQ(from_text<Ended>("color green\ncode 3\nend\n", "x")->code, 3);
-  EXPECT_FALSE(from_text<Ended>("code three\nend\n", "x"));
-  EXPECT_FALSE(from_text<Ended>("outcome vanished\nend\n", "x"));
+  EXPECT_TRUE(from_text<Ended>("color green\ncode 3\n.\n", "x"));
+  EXPECT_EQ(from_text<Ended>("color green\ncode 3\n.\n", "x")->code, 3);
+  EXPECT_FALSE(from_text<Ended>("code three\n.\n", "x"));
+  EXPECT_FALSE(from_text<Ended>("outcome vanished\n.\n", "x"));
 }
 
 }  // namespace

@@ -101,10 +101,7 @@ void Keeper::on(Address from, const Hello& hello) {
 
 void Keeper::on(Address from, Exec exec) {
   if (const Result<> good = check(exec); !good) return refuse(from, good.error());
-  struct stat known{};
-  if (execs_.contains(exec.exec_id) || ::stat(output_file(exec.exec_id).c_str(), &known) == 0) {
-    return answer_again(from, exec);
-  }
+  if (is_known(exec.exec_id)) return answer_again(from, exec);
   if (stopping_) {
     return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + epitaph_.reason});
   }
@@ -124,6 +121,8 @@ void Keeper::on(Address from, Exec exec) {
   Result<std::unique_ptr<HeldExec>> started = HeldExec::start(shared_, std::move(exec));
   if (!started) return refuse(from, started.error());
   const auto held = execs_.emplace(id, *std::move(started)).first;
+  used_.insert(std::hash<std::string>{}(id));
+  journal_.reserve(execs_.size());
   held->second->answer_when_started(from);
 }
 
@@ -263,7 +262,7 @@ void Keeper::on(Address from, const Confine& confine) {
   if (stopping_) {
     return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + epitaph_.reason});
   }
-  if (cell_ || !execs_.empty() || !unsynced_.empty() || syncer_ != 0) {
+  if (cell_ || !execs_.empty() || !used_.empty() || syncer_ != 0) {
     return refuse(from, {Errc::conflict, "the keeper has a sandbox, or has run commands without",
                          "start a keeper for every sandbox"});
   }

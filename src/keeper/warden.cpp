@@ -2,11 +2,11 @@
 
 #include "base/files.hpp"
 #include "keeper/descriptors.hpp"
+#include "keeper/exec_journal.hpp"
 #include "keeper/process_tree.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/sandbox/cell.hpp"
 #include "keeper/state_folder.hpp"
-#include "keeper/text_record.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -179,16 +179,15 @@ class Watch {
                 .outcome = Outcome::lost,
                 .pid = report_.pid};
     ended.left_behind = kill_everything();
-    if (place_ == Place::inside) ::_exit(0);
+    // How it ended may be written down: a tree that lingers outlives its command.
+    if (place_ == Place::inside || read_exit(".", exec_.exec_id)) ::_exit(0);
     ended.message = "the keeper was killed; its process tree was killed then";
     ended.ended_us = wall_clock_us();
     struct stat output{};
     if (::stat(output_file(exec_.exec_id).c_str(), &output) == 0) {
       ended.output_end = static_cast<std::uint64_t>(output.st_size);
     }
-    // An exit record that the keeper has written stays.
-    const Result<> written = create_file(exit_file(exec_.exec_id), to_text(ended), 0600);
-    ::_exit(written ? 0 : 1);
+    ::_exit(ExecJournal{"."}.append(ended) ? 0 : 1);
   }
 
   // Stopped processes neither fork nor reap. Parents are stopped before their children, so when a

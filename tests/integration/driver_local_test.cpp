@@ -134,10 +134,9 @@ TEST_P(LocalDriver, AfterAPowerCutOutputIsReadAndTheCommandIsLost) {
   card.created_us = 5'000'000;
   const LeaseFacts past = lease_of_the_past(card, std::nullopt);
   const std::string file = folder_of(past) + "/keeper/" + keeper::output_file("e1");
-  auto writer = keeper::OutputWriter::create(file, 1000);
-  ASSERT_TRUE(writer);
-  writer->append(keeper::Stream::out, "before the cut\n", 1);
-  std::filesystem::resize_file(file, writer->end() + 4096);
+  keeper::OutputWriter writer{file, 1000};
+  writer.append(keeper::Stream::out, "before the cut\n", 1);
+  std::filesystem::resize_file(file, writer.end() + 4096);
   Collected output;
   const Result<Ended> ended = await(driver().follow(past, "e1", 0, output));
   ASSERT_TRUE(ended) << ended.error().message;

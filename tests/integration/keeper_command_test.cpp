@@ -159,7 +159,7 @@ TEST_F(KeeperCommand, ThatIsNoCommandLeavesNothing) {
     ASSERT_FALSE(started) << bad.what;
     EXPECT_EQ(started.error().code, bad.code) << bad.what << ": " << started.error().message;
     EXPECT_NE(started.error().message.find(bad.says), std::string::npos) << bad.what;
-    EXPECT_FALSE(std::filesystem::exists(folder() + "/" + keeper::output_file(exec.exec_id)));
+    EXPECT_FALSE(keeper::find_exec(folder(), exec.exec_id).value()) << bad.what;
   }
 }
 

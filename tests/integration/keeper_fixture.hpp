@@ -1,6 +1,7 @@
 #pragma once
 
 #include "keeper/client.hpp"
+#include "keeper/exec_journal.hpp"
 #include "keeper/output.hpp"
 #include "keeper/state_folder.hpp"
 

@@ -37,9 +37,20 @@ std::uint64_t not_negative(std::int64_t number) {
 struct Remains {
   std::uint64_t size = 0;
   bool has_output = false;
-  std::string record;
+  std::string record;  // the last one of the journal
   std::string_view bytes;
+
+  bool has_begun() const { return has_output || !record.empty(); }
 };
+
+// How it ended; nothing while it runs, as far as its record says.
+Result<std::optional<keeper::Ended>> end_in(const Remains& remains, const std::string& exec_id) {
+  if (remains.record.empty()) return std::nullopt;
+  BERTH_TRY(keeper::Ended record,
+            keeper::from_text<keeper::Ended>(remains.record, "exec " + exec_id));
+  if (record.outcome == keeper::Outcome::running) return std::nullopt;
+  return record;
+}
 
 Remains parse_remains(std::string_view output) {
   Remains found;
@@ -194,12 +205,11 @@ Task<Started> KeeperLease::started_before(std::string exec_id, Error otherwise) 
   std::string script = remains_script(paths_, exec_id, 0, 0);
   BERTH_CO_TRY(const ScriptEnd end, co_await connection_->ask(std::move(script), limits));
   const Remains found = parse_remains(end.output);
-  if (found.record.empty() && found.has_output) co_return Started{};
-  if (found.record.empty()) co_return std::unexpected(std::move(otherwise));
-  BERTH_CO_TRY(const keeper::Ended record,
-               keeper::from_text<keeper::Ended>(found.record, "exec " + exec_id));
-  BERTH_CO_TRY(const Ended ended, execution::ended_of(record));
-  co_return Started{.pid = record.pid, .started_at = ended.started_at};
+  if (!found.has_begun()) co_return std::unexpected(std::move(otherwise));
+  BERTH_CO_TRY(const std::optional<keeper::Ended> record, end_in(found, exec_id));
+  if (!record) co_return Started{};
+  BERTH_CO_TRY(const Ended ended, execution::ended_of(*record));
+  co_return Started{.pid = record->pid, .started_at = ended.started_at};
 }
 
 Task<Ended> KeeperLease::follow(std::string exec_id, std::uint64_t offset, OutputTaker& taker) {
@@ -244,7 +254,7 @@ Task<Ended> KeeperLease::read_remains(const std::string& exec_id, FollowedOutput
     std::string script = remains_script(paths_, exec_id, output.offset(), piece_bytes);
     BERTH_CO_TRY(const ScriptEnd end, co_await connection_->ask(std::move(script), limits));
     const Remains found = parse_remains(end.output);
-    if (!found.has_output && found.record.empty()) {
+    if (!found.has_begun()) {
       co_return fail(Errc::exec_not_found, name() + ": exec " + exec_id + " was never started");
     }
     BERTH_CO_TRY(const execution::CutRecords cut,
@@ -253,11 +263,8 @@ Task<Ended> KeeperLease::read_remains(const std::string& exec_id, FollowedOutput
       BERTH_CO_DO(co_await output.take(cut.pieces));
       continue;
     }
-    if (!found.record.empty()) {
-      BERTH_CO_TRY(const keeper::Ended record,
-                   keeper::from_text<keeper::Ended>(found.record, "exec " + exec_id));
-      co_return execution::ended_of(record);
-    }
+    BERTH_CO_TRY(const std::optional<keeper::Ended> record, end_in(found, exec_id));
+    if (record) co_return execution::ended_of(*record);
     // The wardens of a killed keeper end their commands and write down how, which takes a while.
     Result<bool> again{life == Life::dead};
     if (*again) again = co_await patience.wait();

@@ -204,7 +204,10 @@ std::string remains_script(const LeasePaths& lease, const std::string& exec_id,
   return assign("d", lease.folder()) + assign("e", exec_id) + "from=" + std::to_string(offset + 1) +
          "\nmost=" + std::to_string(bytes_max) + R"sh(
 cd -- "$d" 2>/dev/null || { printf '#\n'; exit 0; }
-if [ -e "exec-$e.exit" ]; then sed 's/^/#record /' "exec-$e.exit"; fi
+if [ -e execs ]; then
+  awk 'BEGIN { RS = "" } $1 == "exec_id" && $2 == e && /\n\.$/ { last = $0 }
+    END { if (last != "") { gsub(/\n/, "\n#record ", last); print "#record " last } }' e="$e" execs
+fi
 if [ -e "exec-$e.out" ]; then printf '#size %s\n' "$(wc -c < "exec-$e.out" | tr -d ' ')"; fi
 printf '#\n'
 if [ -e "exec-$e.out" ]; then tail -c "+$from" "exec-$e.out" | head -c "$most"; fi
