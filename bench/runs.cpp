@@ -47,29 +47,19 @@ std::string start(bench::LoopbackClient& client, const Job& job) {
   return "/api/heartbeat-runs/" + std::string{text_of(answer.body, "id")};
 }
 
-bool is_final(std::string_view status) {
-  return status != "queued" && status != "starting" && status != "running";
-}
-
-void wait_for_end(bench::LoopbackClient& client, const std::string& run) {
-  while (true) {
-    const Answer answer = client.get(run + "?wait=60");
-    const std::string_view status = text_of(answer.body, "status");
-    if (answer.status != 200) give_up("the run is gone: " + std::string{answer.body});
-    if (!is_final(status)) continue;
-    if (status != "succeeded") give_up("the run failed: " + std::string{answer.body});
-    return;
+// Until the run is over, or, with `release`, its lease too: told by the server, not asked for again
+// and again beside its work.
+void wait_until(bench::LoopbackClient& client, const std::string& run, const char* moment) {
+  const Answer answer = client.get(run + "?wait=60&until=" + moment);
+  if (answer.status != 200) give_up("the run is gone: " + std::string{answer.body});
+  if (text_of(answer.body, "status") != "succeeded") {
+    give_up("the run failed: " + std::string{answer.body});
   }
-}
-
-void wait_for_release(bench::LoopbackClient& client, const std::string& run,
-                      useconds_t pause_us = 1000) {
-  while (true) {
-    const Answer answer = client.get(run);
-    const auto lease = answer.body.find("\"environmentLease\":{");
-    if (lease == std::string_view::npos) give_up("a run without its lease");
-    if (text_of(answer.body.substr(lease), "status") == "released") return;
-    ::usleep(pause_us);
+  if (std::string_view{moment} != "release") return;
+  const auto lease = answer.body.find("\"environmentLease\":{");
+  if (lease == std::string_view::npos) give_up("a run without its lease");
+  if (text_of(answer.body.substr(lease), "status") != "released") {
+    give_up("the lease is still held: " + std::string{answer.body});
   }
 }
 
@@ -80,18 +70,17 @@ double median(std::vector<double> values) {
 }
 
 void echo(const Job& job, std::size_t count, std::string_view text) {
-  constexpr useconds_t often_us = 50;
   bench::LoopbackClient client{job.port};
   std::vector<double> times;
   for (std::size_t i = 0; i < count; ++i) {
     const auto begun = Clock::now();
     const std::string run = start(client, job);
-    wait_for_end(client, run);
+    wait_until(client, run, "end");
     const Answer log = client.get(run + "/log?format=raw");
     if (log.status != 200 || log.body != std::string{text} + "\n") {
       give_up("the log is not what was said: " + std::string{log.body});
     }
-    wait_for_release(client, run, often_us);
+    wait_until(client, run, "release");
     times.push_back(seconds_since(begun) * 1e6);
   }
   std::printf("%.1f\n", median(std::move(times)));
@@ -103,9 +92,9 @@ void finish(const Job& job, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto begun = Clock::now();
     const std::string run = start(client, job);
-    wait_for_end(client, run);
+    wait_until(client, run, "end");
     times.push_back(seconds_since(begun) * 1e6);
-    wait_for_release(client, run);
+    wait_until(client, run, "release");
   }
   std::printf("%.1f\n", median(std::move(times)));
 }
@@ -130,7 +119,7 @@ void read(const Job& job) {
     if (answer.body.empty()) ::usleep(500);
   }
   std::printf("%zu %.6f %.6f\n", bytes, last_byte_s, seconds_since(begun));
-  wait_for_release(client, run);
+  wait_until(client, run, "release");
 }
 
 }  // namespace

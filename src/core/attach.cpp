@@ -34,12 +34,13 @@ Result<AttachRequest> stdin_of(const Written& in) {
   return AttachStdin{*bytes};
 }
 
+bool is_side(const std::optional<std::int64_t>& side) {
+  return side && *side >= 1 && *side <= terminal_side_max;
+}
+
 Result<AttachRequest> size_of(const Written& in) {
-  const auto fits = [](const std::optional<std::int64_t>& side) {
-    return side && *side >= 1 && *side <= terminal_side_max;
-  };
-  if (!fits(in.columns)) return wrong("/columns", "is not from 1 to 10000");
-  if (!fits(in.rows)) return wrong("/rows", "is not from 1 to 10000");
+  if (!is_side(in.columns)) return wrong("/columns", "is not from 1 to 10000");
+  if (!is_side(in.rows)) return wrong("/rows", "is not from 1 to 10000");
   return TerminalSize{.columns = *in.columns, .rows = *in.rows};
 }
 
@@ -108,6 +109,10 @@ Result<AttachRequest> parse_attach_request(std::string_view text) {
     case AttachVerb::cancel: return AttachCancel{};
   }
   return wrong("/type", "is unknown");
+}
+
+bool is_size(const TerminalSize& size) {
+  return is_side(size.columns) && is_side(size.rows);
 }
 
 int signal_number(std::string_view name) {

@@ -44,6 +44,9 @@ std::string to_text(const AttachRequest& request);
 // The error says which field of the frame is wrong.
 Result<AttachRequest> parse_attach_request(std::string_view text);
 
+// From 1 to 10,000 either way.
+bool is_size(const TerminalSize& size);
+
 // Bytes of stdin that a client may have sent and the server not yet taken: the server holds them
 // while the command does not read.
 inline constexpr std::size_t attach_stdin_window = std::size_t{1} << 20;

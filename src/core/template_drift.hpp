@@ -19,6 +19,19 @@ struct TemplateDrift {
 };
 BOOST_DESCRIBE_STRUCT(TemplateDrift, (), (classification, drifted_paths))
 
+// What an edit of an environment's config has done to its active template.
+BOOST_DEFINE_ENUM_CLASS(ImageLink,
+                        relinked,  // it is one of the config of today
+                        detached)  // sandboxes do not start from it until it is linked again
+
+struct ImageReconciliation {
+  ImageLink action = ImageLink::relinked;
+  TemplateId template_id;
+  DriftKind classification = DriftKind::knob_only;
+  std::vector<std::string> drifted_paths = {};
+};
+BOOST_DESCRIBE_STRUCT(ImageReconciliation, (), (action, template_id, classification, drifted_paths))
+
 // Nothing when the config is still the same. Fields that hold secrets do not count: who pays for a
 // sandbox is not what it starts from.
 std::optional<TemplateDrift> drift_of(const Template& from, const bj::object& config,

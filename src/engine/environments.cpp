@@ -251,11 +251,32 @@ Task<core::Stored<EnvironmentView>> Environments::create(core::Call call, core::
   co_return made;
 }
 
-Result<core::Stored<EnvironmentView>> Environments::change(store::Session& session,
-                                                           const core::Call& call,
-                                                           const core::EnvironmentId& id,
-                                                           const UpdateEnvironment& change,
-                                                           const std::optional<Judged>& judged) {
+Result<core::ConfigForStore> Environments::move_to(store::Session& session, const core::Call& call,
+                                                   core::Environment& environment,
+                                                   const UpdateEnvironment& change,
+                                                   const std::optional<Judged>& judged) {
+  BERTH_TRY(const auto use, store::environment_use(session, environment));
+  if (use.pending_cleanup_leases > 0) {
+    return fail(Errc::environment_pending_sandbox_cleanup,
+                "Cannot change the driver or provider config while a sandbox cleanup is pending. "
+                "Wait for the cleanup sweep to destroy the orphan sandbox, then retry.",
+                "list its leases with status pending_cleanup");
+  }
+  const bj::object source = core::config_after_patch(environment.driver, environment.config,
+                                                     change.driver.value, change.config.value);
+  environment.driver = change.driver.or_else(environment.driver);
+  BERTH_TRY(auto config, config_for(environment.driver, source, judged));
+  BERTH_DO(expect_template(session, environment.company_id, environment.driver, config.config));
+  BERTH_DO(store_config_values(session, means_, call, environment, config));
+  environment.config = config.config;
+  return config;
+}
+
+Result<core::Stored<UpdatedEnvironment>> Environments::change(store::Session& session,
+                                                              const core::Call& call,
+                                                              const core::EnvironmentId& id,
+                                                              const UpdateEnvironment& change,
+                                                              const std::optional<Judged>& judged) {
   BERTH_TRY(auto row, store::find_environment(session, core::Reach::of(call.who), id));
   BERTH_DO(expect_version(call, row.version));
   if (judged && judged->seen != row.version) {
@@ -267,30 +288,17 @@ Result<core::Stored<EnvironmentView>> Environments::change(store::Session& sessi
   const core::CompanyId company = environment.company_id;
   const bool moves =
       change.config.given || (change.driver.value && *change.driver.value != environment.driver);
-  if (moves) {
-    BERTH_TRY(const auto use, store::environment_use(session, environment));
-    if (use.pending_cleanup_leases > 0) {
-      return fail(Errc::environment_pending_sandbox_cleanup,
-                  "Cannot change the driver or provider config while a sandbox cleanup is pending. "
-                  "Wait for the cleanup sweep to destroy the orphan sandbox, then retry.",
-                  "list its leases with status pending_cleanup");
-    }
-  }
   environment.name = change.name.or_else(environment.name);
   environment.description = change.description.or_keep(environment.description);
   environment.status = change.status.or_else(environment.status);
   environment.metadata = change.metadata.or_keep(environment.metadata);
   environment.updated_at = means_.clock.now();
 
+  std::optional<ImageFollows> image;
   std::optional<core::ConfigForStore> config;
   if (moves) {
-    const bj::object source = core::config_after_patch(environment.driver, environment.config,
-                                                       change.driver.value, change.config.value);
-    environment.driver = change.driver.or_else(environment.driver);
-    BERTH_TRY(config, config_for(environment.driver, source, judged));
-    BERTH_DO(expect_template(session, company, environment.driver, config->config));
-    BERTH_DO(store_config_values(session, means_, call, environment, *config));
-    environment.config = config->config;
+    BERTH_TRY(image, ImageFollows::before(session, environment));
+    BERTH_TRY(config, move_to(session, call, environment, change, judged));
   }
   std::optional<core::EnvVars> vars;
   if (change.env_vars.given) {
@@ -309,14 +317,20 @@ Result<core::Stored<EnvironmentView>> Environments::change(store::Session& sessi
                        BindingPart::env_vars, vars->refs));
   }
   BERTH_DO(drop_unused_owned(session, means_, call, id));
+  std::optional<core::ImageReconciliation> followed;
+  if (image) {
+    BERTH_TRY(followed, image->after(session, environment, environment.updated_at));
+  }
+  bj::object details = update_details(change, environment);
+  if (followed) details["customImageReconciliation"] = name_of(followed->action);
   BERTH_DO(record(session, means_, call,
-                  {company, "environment.updated", "environment", id.str(),
-                   update_details(change, environment)}));
-  return core::Stored<EnvironmentView>{to_view(std::move(environment), call.who), row.version + 1};
+                  {company, "environment.updated", "environment", id.str(), std::move(details)}));
+  return core::Stored<UpdatedEnvironment>{
+      {to_view(std::move(environment), call.who), std::move(followed)}, row.version + 1};
 }
 
-Task<core::Stored<EnvironmentView>> Environments::update(core::Call call, core::EnvironmentId id,
-                                                         UpdateEnvironment change) {
+Task<core::Stored<UpdatedEnvironment>> Environments::update(core::Call call, core::EnvironmentId id,
+                                                            UpdateEnvironment change) {
   BERTH_CO_DO(not_null(change.name, "/name"));
   BERTH_CO_DO(not_null(change.driver, "/driver"));
   BERTH_CO_DO(not_null(change.status, "/status"));

@@ -5,6 +5,7 @@
 #include "core/environment_config.hpp"
 #include "core/lease.hpp"
 #include "core/page.hpp"
+#include "core/template_drift.hpp"
 #include "drivers/registry.hpp"
 #include "engine/catalog.hpp"
 #include "engine/means.hpp"
@@ -44,6 +45,13 @@ struct EnvironmentView : core::Environment {
   bool metadata_redacted = false;
 };
 BOOST_DESCRIBE_STRUCT(EnvironmentView, (core::Environment), (config_redacted, metadata_redacted))
+
+struct UpdatedEnvironment : EnvironmentView {
+  // Where the edit changed whether its sandboxes start from its active template, or under which
+  // config that counts as captured.
+  std::optional<core::ImageReconciliation> custom_image_reconciliation = {};
+};
+BOOST_DESCRIBE_STRUCT(UpdatedEnvironment, (EnvironmentView), (custom_image_reconciliation))
 
 struct SecretRefView {
   std::string config_path;
@@ -137,8 +145,8 @@ class Environments {
   // The environment, the secrets it brought, its bindings and the activity are one transaction.
   Task<core::Stored<EnvironmentView>> create(core::Call call, core::CompanyId company,
                                              CreateEnvironment wanted);
-  Task<core::Stored<EnvironmentView>> update(core::Call call, core::EnvironmentId id,
-                                             UpdateEnvironment change);
+  Task<core::Stored<UpdatedEnvironment>> update(core::Call call, core::EnvironmentId id,
+                                                UpdateEnvironment change);
   Task<EnvironmentView> remove(core::Call call, core::EnvironmentId id);
   Task<BlastRadius> blast_radius(core::Call call, core::EnvironmentId id);
   Task<SecretRefs> secret_refs(core::Call call, core::EnvironmentId id);
@@ -157,10 +165,15 @@ class Environments {
                                                const core::CompanyId& company,
                                                const CreateEnvironment& wanted,
                                                const std::optional<Judged>& judged);
-  Result<core::Stored<EnvironmentView>> change(store::Session& session, const core::Call& call,
-                                               const core::EnvironmentId& id,
-                                               const UpdateEnvironment& change,
-                                               const std::optional<Judged>& judged);
+  Result<core::Stored<UpdatedEnvironment>> change(store::Session& session, const core::Call& call,
+                                                  const core::EnvironmentId& id,
+                                                  const UpdateEnvironment& change,
+                                                  const std::optional<Judged>& judged);
+  // The driver and config of the environment after the change.
+  Result<core::ConfigForStore> move_to(store::Session& session, const core::Call& call,
+                                       core::Environment& environment,
+                                       const UpdateEnvironment& change,
+                                       const std::optional<Judged>& judged);
   // Nothing when no plugin has a say: neither a worker nor a disk can be asked inside a
   // transaction.
   Task<std::optional<Judged>> judge(const core::Call& call, const core::CompanyId& company,

@@ -183,6 +183,18 @@ EnvironmentBrief brief_of(const core::Environment& environment) {
   return {environment.id, environment.name, environment.driver};
 }
 
+bool has_come(RunMoment moment, core::RunState before, const RunView& now) {
+  const bool is_over = core::is_final(now.status);
+  switch (moment) {
+    case RunMoment::change: return is_over || now.status != before;
+    case RunMoment::end: return is_over;
+    case RunMoment::release: break;
+  }
+  if (!is_over || !now.environment_lease) return is_over;
+  const core::LeaseState lease = now.environment_lease->status;
+  return core::is_final(lease) || lease == core::LeaseState::retained;
+}
+
 LeaseBrief brief_of(const core::LeaseRecord& lease) {
   return {.id = lease.id,
           .status = lease.status,
@@ -301,7 +313,8 @@ Task<core::Listing<core::Run>> Runs::list(core::Call call, core::CompanyId compa
   co_return to_listing(std::move(rows));
 }
 
-Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::milliseconds wait) {
+Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::milliseconds wait,
+                        RunMoment until) {
   const auto look = [&](store::Session& s) -> Result<RunView> {
     BERTH_TRY(auto row, store::find_run(s, core::Reach::of(call.who), id));
     RunView view{{std::move(row.value)}};
@@ -321,9 +334,9 @@ Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::millisecon
   };
   BERTH_CO_TRY(RunView view, co_await means_.store.read(look));
   const core::RunState before = view.status;
-  const Clock::Steady until = means_.clock.steady() + std::min(wait, wait_max);
-  while (view.status == before && !core::is_final(view.status)) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - means_.clock.steady());
+  const Clock::Steady limit = means_.clock.steady() + std::min(wait, wait_max);
+  while (!has_come(until, before, view)) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - means_.clock.steady());
     if (left.count() <= 0) break;
     BERTH_CO_DO(co_await means_.feed.wait(id, std::min(left, look_every)));
     BERTH_CO_TRY(view, co_await means_.store.read(look));

@@ -74,6 +74,12 @@ struct RunView : core::RunDetail {
 };
 BOOST_DESCRIBE_STRUCT(RunView, (core::RunDetail), (environment, environment_lease))
 
+// What somebody waits for in the life of a run.
+BOOST_DEFINE_ENUM_CLASS(RunMoment,
+                        change,   // of its state, whichever comes next
+                        end,      // its state is final, and its log whole
+                        release)  // its place was given back too, or is kept for inspection
+
 // What a reader of a live log gets: what is there now, and whether more can come.
 struct LogNews {
   LogBlock block = {};
@@ -100,8 +106,9 @@ class Runs {
 
   Task<core::Listing<core::Run>> list(core::Call call, core::CompanyId company,
                                       store::RunFilter filter, core::PageRequest page);
-  // With a wait, answers when the run changes its state, at the latest when the wait ends.
-  Task<RunView> get(core::Call call, core::RunId id, std::chrono::milliseconds wait);
+  // With a wait, answers when the moment has come, at the latest when the wait ends.
+  Task<RunView> get(core::Call call, core::RunId id, std::chrono::milliseconds wait,
+                    RunMoment until = RunMoment::change);
   Task<std::vector<core::RunEventRecord>> events(core::Call call, core::RunId id,
                                                  std::int64_t after_seq, std::int64_t limit);
   // The same; waits a while when there is nothing yet. Empty and final means that none will come.

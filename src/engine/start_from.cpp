@@ -3,6 +3,7 @@
 #include "core/config_path.hpp"
 #include "core/environment_config.hpp"
 #include "core/linux_config.hpp"
+#include "engine/template_work.hpp"
 #include "store/secrets.hpp"
 #include "store/templates.hpp"
 
@@ -57,6 +58,37 @@ Result<std::optional<core::TemplateDrift>> drift_since(store::Session& session,
     if (path.steps().size() == 1) secret_fields.insert(path.steps().front());
   }
   return core::drift_of(from, environment.config, secret_fields);
+}
+
+Result<ImageFollows> ImageFollows::before(store::Session& session,
+                                          const core::Environment& environment) {
+  ImageFollows out;
+  BERTH_TRY(out.active_, store::active_template(session, environment.id));
+  if (!out.active_) return out;
+  BERTH_TRY(const auto drift, drift_since(session, out.active_->value, environment));
+  out.applied_ = core::still_applies(drift);
+  return out;
+}
+
+Result<std::optional<core::ImageReconciliation>> ImageFollows::after(
+    store::Session& session, const core::Environment& environment, Time now) {
+  if (!active_) return std::nullopt;
+  BERTH_TRY(const auto drift, drift_since(session, active_->value, environment));
+  const bool applies = core::still_applies(drift);
+  // Secrets that are others are no drift, and what stood back already stands back.
+  if (applies == applied_ && (!applies || !drift)) return std::nullopt;
+  core::ImageReconciliation done{.template_id = active_->value.id};
+  if (drift) {
+    done.classification = drift->classification;
+    done.drifted_paths = drift->drifted_paths;
+  }
+  if (!applies) {
+    done.action = core::ImageLink::detached;
+    return done;
+  }
+  link(active_->value, environment.config);
+  BERTH_DO(store::update_template(session, *std::move(active_), now));
+  return done;
 }
 
 Result<StartFrom> start_from(store::Session& session, const core::Environment& environment,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/environment.hpp"
+#include "core/page.hpp"
 #include "core/template_drift.hpp"
 #include "store/store.hpp"
 
@@ -16,6 +17,22 @@ struct StartFrom {
 Result<std::optional<core::TemplateDrift>> drift_since(store::Session& session,
                                                        const core::Template& from,
                                                        const core::Environment& environment);
+
+// Keeps the active template of an environment in step with its config, in the transaction that
+// changes the config: an edit of knobs leaves it one of this config, an edit of the boot source
+// lets it stand back, and an edit that takes that one back brings it back.
+class ImageFollows {
+ public:
+  static Result<ImageFollows> before(store::Session& session, const core::Environment& environment);
+  // Nothing where the edit changed nothing for the template.
+  Result<std::optional<core::ImageReconciliation>> after(store::Session& session,
+                                                         const core::Environment& environment,
+                                                         Time now);
+
+ private:
+  std::optional<core::Stored<core::Template>> active_;
+  bool applied_ = false;
+};
 
 // The config of the environment, bound to the template that is wanted, or that the config names, or
 // that is the environment's active one. Templates of other companies are not found. An active one

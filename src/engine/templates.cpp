@@ -1,5 +1,7 @@
 #include "engine/templates.hpp"
 
+#include "base/fault_point.hpp"
+#include "base/log.hpp"
 #include "engine/checks.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
@@ -17,6 +19,8 @@ namespace {
 using core::Template;
 using core::TemplateRole;
 using Row = TemplateWork::Row;
+
+constexpr std::int64_t look_again_ms = 60'000;
 
 Entry entry_of(const Template& row, std::string_view action) {
   bj::object details{{"name", row.name}};
@@ -189,20 +193,32 @@ Task<ImageRelinked> Templates::relink(core::Call call, core::EnvironmentId envir
   co_return done;
 }
 
-Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environment) {
-  const auto work = [&](store::Session& s) -> Result<Template> {
+Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environment,
+                                 RevokedTemplate afterwards) {
+  const auto work = [&](store::Session& s) -> Result<Row> {
+    const Time now = means_.clock.now();
     BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), environment));
     BERTH_TRY(auto active, store::active_template(s, environment));
     if (!active) return no_active(row.value);
     active->value.role = TemplateRole::revoked;
-    BERTH_TRY(active, store::update_template(s, *std::move(active), means_.clock.now()));
+    if (afterwards == RevokedTemplate::goes) {
+      active->value.expendable = true;
+      active->value.next_attempt_at = now + look_again_ms;  // should this server not get to it
+    }
+    BERTH_TRY(active, store::update_template(s, *std::move(active), now));
     BERTH_DO(record(s, means_, call,
                     entry_of(active->value, "environment.custom_image_template.disabled")));
-    return std::move(active->value);
+    return *std::move(active);
   };
-  BERTH_CO_TRY(Template revoked, co_await means_.store.write(work));
-  means_.feed.changed(revoked.company_id);
-  co_return revoked;
+  BERTH_CO_TRY(const Row revoked, co_await means_.store.write(work));
+  means_.feed.changed(revoked.value.company_id);
+  if (afterwards == RevokedTemplate::goes) {
+    fault_point("revoke.recorded");
+    // What does not succeed now is the sweeper's: revoked it is.
+    const Result<> gone = co_await work_.look_at(revoked);
+    if (!gone) log::warn("template.not_deleted", {{"error", gone.error().message}});
+  }
+  co_return revoked.value;
 }
 
 }  // namespace berth::engine

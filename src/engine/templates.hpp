@@ -44,6 +44,9 @@ struct ImageRelinked {
 };
 BOOST_DESCRIBE_STRUCT(ImageRelinked, (), (template_, classification))
 
+// What becomes of a template that nothing new starts from.
+enum class RevokedTemplate { stays, goes };
+
 // What operators ask of templates.
 class Templates {
  public:
@@ -64,8 +67,10 @@ class Templates {
   // The active one is taken for captured under the environment's config of today. More than knobs
   // must be confirmed: `conflict` tells what has changed.
   Task<ImageRelinked> relink(core::Call call, core::EnvironmentId environment, RelinkImage wanted);
-  // New sandboxes of the environment start from its image again.
-  Task<core::Template> revoke(core::Call call, core::EnvironmentId environment);
+  // New sandboxes of the environment start from its image again. That is recorded before the
+  // provider deletes the template, which waits until nothing stands on it any more.
+  Task<core::Template> revoke(core::Call call, core::EnvironmentId environment,
+                              RevokedTemplate afterwards = RevokedTemplate::stays);
 
  private:
   Means& means_;

@@ -81,10 +81,15 @@ class TreeCopy {
     if (entry.type == EntryType::file) return copy_file(folder, name, entry, seen);
     BERTH_DO(into_.put(entry));
     if (entry.type != EntryType::directory || seen.st_dev != device_) return {};
-    const Fd inside{
-        ::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+    const Unlocked inside = open(folder, name, O_RDONLY | O_DIRECTORY);
     if (!inside) return disk_failure("open", path, errno);
     return copy_content(inside.get(), path);
+  }
+
+  // What a sandbox has written is for us to open; somebody's folder is left as they have it.
+  Unlocked open(int folder, const std::string& name, int flags) const {
+    return options_.kind == TreeKind::upper ? Unlocked::open(folder, name, flags)
+                                            : Unlocked::open_as_it_is(folder, name, flags);
   }
 
   Result<Entry> described(int folder, const std::string& name, const std::string& path,
@@ -110,6 +115,8 @@ class TreeCopy {
   }
 
   Result<> copy_file(int folder, const std::string& name, Entry entry, const struct stat& seen) {
+    const bool is_covered = options_.kind == TreeKind::upper && seen.st_dev != device_;
+    if (is_covered) return put_place(std::move(entry));
     if (seen.st_nlink > 1) {
       const auto [first, fresh] = links_.try_emplace({seen.st_dev, seen.st_ino}, entry.path);
       if (!fresh) {
@@ -119,7 +126,7 @@ class TreeCopy {
       }
     }
     // The file may have become a pipe since we looked, and opening one must not wait.
-    const Fd from{::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+    const Unlocked from = open(folder, name, O_RDONLY | O_NONBLOCK);
     struct stat opened{};
     if (!from || ::fstat(from.get(), &opened) != 0) return disk_failure("open", entry.path, errno);
     if (!S_ISREG(opened.st_mode)) return refuse_entry(entry.path, "changes while it is copied");
@@ -130,6 +137,13 @@ class TreeCopy {
       BERTH_DO(copy_attributes(from.get(), to.get(), entry.path));
     }
     return into_.end_file(to, entry);
+  }
+
+  // What is mounted there is not the sandbox's: only the place for it is kept.
+  Result<> put_place(Entry entry) {
+    entry.bytes = 0;
+    BERTH_TRY(const Fd place, into_.begin_file(entry));
+    return into_.end_file(place, entry);
   }
 
   Result<> copy_bytes(int from, int to, const Entry& entry) {

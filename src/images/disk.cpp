@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,6 +43,37 @@ int open_beneath(int root, const std::string& path, int flags, Links links) {
   if (links == Links::none) how.resolve |= RESOLVE_NO_SYMLINKS;
   const char* at = path.empty() ? "." : path.c_str();
   return static_cast<int>(::syscall(SYS_openat2, root, at, &how, sizeof how));
+}
+
+Unlocked Unlocked::open_as_it_is(int folder, const std::string& name, int flags) {
+  Unlocked out;
+  out.opened_ = Fd{::openat(folder, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC)};
+  return out;
+}
+
+Unlocked Unlocked::open(int folder, const std::string& name, int flags) {
+  Unlocked out = open_as_it_is(folder, name, flags);
+  if (out.opened_ || errno != EACCES) return out;
+  // Only the thing itself is touched, whatever its name leads to by now.
+  Fd named{::openat(folder, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+  struct stat seen{};
+  const bool is_ours = named && ::fstat(named.get(), &seen) == 0 && seen.st_uid == ::geteuid() &&
+                       (S_ISREG(seen.st_mode) || S_ISDIR(seen.st_mode));
+  if (!is_ours) {
+    errno = EACCES;
+    return out;
+  }
+  out.mode_ = seen.st_mode & 07777;
+  const std::string itself = "/proc/self/fd/" + std::to_string(named.get());
+  if (::chmod(itself.c_str(), out.mode_ | S_IRUSR | S_IXUSR) != 0) return out;
+  out.named_ = std::move(named);
+  out.opened_ = Fd{::open(itself.c_str(), flags | O_CLOEXEC)};
+  return out;
+}
+
+Unlocked::~Unlocked() {
+  if (!named_) return;
+  ::chmod(("/proc/self/fd/" + std::to_string(named_.get())).c_str(), mode_);
 }
 
 Result<std::vector<std::string>> names_of(int folder, std::string_view object) {

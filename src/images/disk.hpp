@@ -27,6 +27,28 @@ enum class Links {
 // out.
 int open_beneath(int root, const std::string& path, int flags, Links links = Links::none);
 
+// A file or folder of a tree whose owner may have locked themselves out. That keeps nobody out who
+// is root; where this process is the owner and not root, it is unlocked for as long as this lives,
+// and then as it was. Whoever could see that could have done it too.
+class Unlocked {
+ public:
+  // errno tells why one is empty.
+  static Unlocked open(int folder, const std::string& name, int flags);
+  static Unlocked open_as_it_is(int folder, const std::string& name, int flags);
+  Unlocked() = default;
+  Unlocked(Unlocked&& other) noexcept = default;
+  Unlocked& operator=(Unlocked&& other) = delete;
+  ~Unlocked();
+
+  int get() const { return opened_.get(); }
+  explicit operator bool() const { return static_cast<bool>(opened_); }
+
+ private:
+  Fd named_;  // only of what was locked
+  mode_t mode_ = 0;
+  Fd opened_;
+};
+
 // What a folder holds, in order of bytes.
 Result<std::vector<std::string>> names_of(int folder, std::string_view object);
 Result<> write_at(int fd, std::string_view bytes, std::uint64_t offset, std::string_view object);

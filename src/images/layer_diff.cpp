@@ -103,6 +103,7 @@ class LayerWalk {
     }
     if (++looks_ > request_.looks_max) out_.truncated = true;
     seen_.insert(path);
+    if (seen.st_dev != device_) return {};  // what is mounted there covers what lies below
     const Found was = find_below(below, name, path);
     if (is_whiteout(seen)) {
       if (was) note(path, LayerChange::removed, *was, 0);
@@ -119,11 +120,10 @@ class LayerWalk {
   Result<> look_at_folder(int folder, const std::string& name, const std::string& path,
                           const Below& below, const Found& was, std::size_t depth) {
     struct stat seen{};
-    const Fd inside = open_folder(folder, name);
+    const Unlocked inside = Unlocked::open(folder, name, O_RDONLY | O_DIRECTORY);
     if (!inside || ::fstat(inside.get(), &seen) != 0) {
       return errno == ENOENT ? Result<>{} : disk_failure("open", path, errno);
     }
-    if (seen.st_dev != device_) return {};
     const bool was_folder = was && S_ISDIR(was->st_mode);
     if (!was_folder && !request_.own.contains(path)) {
       note(path, was ? LayerChange::changed : LayerChange::added, seen, 0);
@@ -175,7 +175,7 @@ class LayerWalk {
   }
 
   static bool has_text(int folder, const std::string& name, const std::string& text) {
-    const Fd file{::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+    const Unlocked file = Unlocked::open(folder, name, O_RDONLY | O_NONBLOCK);
     std::string now(born_bytes_max, '\0');
     const ssize_t got = file ? ::pread(file.get(), now.data(), now.size(), 0) : -1;
     return got >= 0 && std::string_view{now.data(), static_cast<std::size_t>(got)} == text;

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import image_test
 import runs_support as runs
-from support import BERTH, BerthTest, clean_environment
+from support import BERTH, BerthTest, as_user, clean_environment
 
 # Once each start of a server passes them too, when it looks whether this machine makes sandboxes.
 STEPS_OF_A_SANDBOX = ["linux.keeper_started:2", "linux.confined:2", "acquire.acted",
@@ -487,8 +487,7 @@ class CommandLine(unittest.TestCase):
     """`berth sandbox run`, as root and as an ordinary user; no server takes part."""
 
     def sandbox(self, *words, user=None, stdin="", **more):
-        prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        return subprocess.run([*prefix, BERTH, "sandbox", "run", *words], input=stdin,
+        return subprocess.run([*as_user(user), BERTH, "sandbox", "run", *words], input=stdin,
                               capture_output=True, text=True, timeout=60, check=False,
                               env=clean_environment(HOME="/nonexistent"), **more)
 

@@ -38,14 +38,19 @@ class Answer:
         return json.loads(self.text)
 
 
+def as_user(user):
+    """What goes before a command that an ordinary user starts."""
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+
+
 class Server:
     """`berth serve` on a free port. stop() asks it to end, kill() does not ask."""
 
-    def __init__(self, home, *flags, port=0, **variables):
+    def __init__(self, home, *flags, port=0, user=None, **variables):
         self.home = Path(home)
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [BERTH, "serve", "--home", str(home), "--listen", f"127.0.0.1:{port}", *flags],
+            [*as_user(user), BERTH, "serve", "--home", str(home), "--listen", f"127.0.0.1:{port}", *flags],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True,
             env=clean_environment(**variables))
         line = self.process.stdout.readline()
@@ -123,8 +128,8 @@ class BerthTest(unittest.TestCase):
         self.folder = Path(folder.name)
         self.home = self.folder / "home"
 
-    def serve(self, *flags, home=None, port=0, **variables):
-        server = Server(home or self.home, *flags, port=port, **variables)
+    def serve(self, *flags, home=None, port=0, user=None, **variables):
+        server = Server(home or self.home, *flags, port=port, user=user, **variables)
         self.addCleanup(server.kill)
         return server
 

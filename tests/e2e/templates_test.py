@@ -5,6 +5,7 @@ import contextlib
 import os
 import pty
 import select
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,9 +15,10 @@ import unittest
 import runs_support as runs
 import runs_test
 import sandbox_test
-from support import BERTH, clean_environment
+from support import BERTH, as_user, clean_environment
 
 LEASES = "/api/environment-leases"
+NOBODY = 65534
 SESSIONS = "/api/environment-custom-image-setup-sessions"
 
 
@@ -141,6 +143,111 @@ class Whole(sandbox_test.SandboxTest):
         self.assertEqual(runs.output(server, run), "prepared\n")
         self.check_leases_left(server)
 
+    def prepared(self, server, environment):
+        """The template that a session has made of an environment whose workspace has a `tool`."""
+        begun = self.good(server.post(f"/api/environments/{environment}/custom-image-setup-sessions", {}), 201)
+        self.said(server, begun["session"]["environmentLeaseId"], "echo prepared > tool")
+        return self.good(server.post(f"{SESSIONS}/{begun['session']['id']}/finish", {}))["template"]
+
+    def test_an_edit_of_the_config_keeps_the_template_unless_it_names_another_thing_to_start_from(self):
+        server = self.serve()
+        self.import_tree("other:1")
+        environment = self.environment(server, "drifts")
+        path = f"/api/environments/{environment}"
+        self.assertIsNone(self.edited(server, path, timeoutMs=50_000))
+        template = self.prepared(server, environment)
+        follows = lambda **config: self.edited(server, path, **config)
+        self.assertEqual(follows(timeoutMs=60_000), {
+            "action": "relinked", "templateId": template["id"], "classification": "knob_only",
+            "driftedPaths": ["/config/timeoutMs"]})
+        self.assertIsNone(follows(timeoutMs=60_000))
+        self.assertIsNone(self.good(server.request("PATCH", path, {"name": "renamed"}))["customImageReconciliation"])
+        self.assertTrue(self.has_tool(server, environment))
+
+        gone = follows(image="other:1")
+        self.assertEqual((gone["action"], gone["classification"], gone["driftedPaths"]),
+                         ("detached", "boot_source_drift", ["/config/image"]))
+        self.assertIsNone(follows(timeoutMs=70_000))  # it is still away
+        image = self.good(server.get(f"{path}/custom-image-template"))
+        self.assertEqual(image["activeTemplateDrift"], {"classification": "boot_source_drift",
+                                                        "driftedPaths": ["/config/image", "/config/timeoutMs"]})
+        self.assertIs(image["activeTemplateMatchesConfig"], False)
+        back = follows(image=None, timeoutMs=60_000)
+        self.assertEqual((back["action"], back["driftedPaths"]), ("relinked", []))
+        self.assertTrue(self.has_tool(server, environment))
+
+        follows(image="other:1")
+        relink = lambda body: server.post(f"{path}/custom-image-template/relink", body)
+        self.assertEqual(relink({"confirm": True}).status, 400)
+        refused = relink({})
+        self.assertEqual((refused.status, refused.json["details"]["classification"],
+                          refused.json["details"]["driftedPaths"]),
+                         (409, ["boot_source_drift"], ["/config/image"]))
+        confirmed = self.good(relink({"confirmBootSourceDrift": True}))
+        self.assertEqual(confirmed["classification"], "boot_source_drift")
+        self.assertTrue(self.has_tool(server, environment))
+        self.check_leases_left(server)
+
+    def edited(self, server, path, **config):
+        return self.good(server.request("PATCH", path, {"config": config}))["customImageReconciliation"]
+
+    def has_tool(self, server, environment):
+        run = runs.start(server, "cat", "tool", environmentId=environment)
+        runs.wait_for_end(server, run)
+        return runs.output(server, run) == "prepared\n"
+
+    def test_a_template_that_is_revoked_and_deleted_goes_when_nothing_stands_on_it(self):
+        server = self.serve()
+        environment = self.default_sandbox(server)
+        template = self.prepared(server, environment)
+        lease = self.held(server)
+        path = f"/api/environments/{environment}/custom-image-template"
+        revoked = self.good(server.request("DELETE", f"{path}?deleteProviderTemplate=true"))
+        self.assertEqual((revoked["id"], revoked["role"]), (template["id"], "revoked"))
+        self.assertEqual(self.said(server, lease, "cat tool"), "prepared\n")
+        self.assertFalse(self.has_tool(server, environment))
+        self.assertEqual(server.request("DELETE", path).status, 404)
+        self.assertEqual(self.good(server.get(f"/api/templates/{template['id']}"))["status"], "ready")
+
+        again = self.prepared(server, environment)
+        done = self.run_berth("--home", self.home, "env", "image", "Sandbox", "--revoke", "--delete")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        gone = lambda: server.get(f"/api/templates/{again['id']}").status == 404
+        self.assertTrue(runs.eventually(gone))
+        self.assertEqual([one.name for one in (self.home / "templates" / "by-id").iterdir()], [template["id"]])
+
+    def test_a_server_that_is_not_root_captures_too_also_what_its_user_may_not_open(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("only root can start a server as somebody else")
+        os.chown(self.folder, NOBODY, NOBODY)
+        os.chmod(self.folder, 0o755)
+        probe = subprocess.run([*as_user(NOBODY), BERTH, "sandbox", "run", "--", "true"], capture_output=True,
+                               text=True, env=clean_environment(HOME="/nonexistent"), timeout=60, check=False)
+        if probe.returncode != 0:
+            self.skipTest(f"no sandbox for an ordinary user: {probe.stderr}")
+        server = self.serve(user=NOBODY)
+        lease = self.held(server)
+        self.said(server, lease, "mkdir d; echo hidden > d/f; chmod 0 d/f d; mkfifo p; echo x > /etc/mine")
+        self.assertEqual(self.changes(server, lease), {
+            ("added", "/workspace/d"), ("added", "/workspace/d/f"), ("added", "/workspace/p"), ("added", "/etc/mine")})
+        template = self.good(server.post(f"{LEASES}/{lease}/capture", {"name": "mine"}), 201)
+        self.assertEqual(self.said(server, lease, "stat -c %a d; chmod 700 d; stat -c %a d/f"), "0\n0\n")
+        fork = self.good(server.post(f"{LEASES}/{lease}/fork", {}), 201)["id"]
+        self.assertEqual(self.said(server, fork, "cat d/f /etc/mine; rm -r d"), "hidden\nx\n")
+        without = self.good(server.post(f"{LEASES}/{fork}/capture", {"name": "without"}), 201)
+        self.good(server.post(f"{LEASES}/{fork}/rollback", {}))
+        self.assertEqual(self.said(server, fork, "cat d/f"), "hidden\n")
+        self.good(server.post(f"{LEASES}/{fork}/rollback", {"template": without["name"]}))
+        self.assertEqual(self.said(server, fork, "ls; cat /etc/mine"), "x\n")
+        self.release(server, fork)
+        second = self.environment(server, "second", template="mine")
+        run = runs.start(server, "sh", "-c", "cat d/f; ls", environmentId=second)
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+        self.assertEqual(runs.output(server, run), "hidden\nd\n")
+        self.good(server.request("DELETE", f"/api/environments/{second}"))
+        self.assertTrue(runs.eventually(
+            lambda: server.request("DELETE", f"/api/templates/{template['id']}").status in (200, 404)))
+
     def test_a_page_opens_the_terminal_of_a_session_with_its_token_alone(self):
         server = self.serve()
         environment = self.default_sandbox(server)
@@ -162,9 +269,22 @@ class Whole(sandbox_test.SandboxTest):
         for wrong in ("", ticket["token"] + "x", other["token"]):
             self.assertEqual(terminal(wrong).news("error")["code"], "unauthenticated")
         frames = terminal(ticket["token"])
-        frames.stdin(b"echo by the page > page; exit\n")
-        self.assertEqual(frames.news("ended")["exec"]["outcome"], "exited")
-        self.assertEqual(self.said(server, lease, "cat page"), "by the page\n")
+        self.assertEqual(frames.news("ready"), {"type": "ready"})
+        for wrong in ({"type": "stdin", "data": ""}, {"type": "resize", "cols": 0, "rows": 1}, {"type": "input"}):
+            frames.send(wrong)
+            self.assertEqual(frames.news("error")["code"], "validation_failed")
+        frames.send({"type": "resize", "cols": 91, "rows": 17})
+        frames.send({"type": "input", "data": "stty size; echo von der Küste > page; cat page; exit 3\n"})
+        shown = ""
+        for frame in frames:
+            if frame["type"] == "closed":
+                break
+            self.assertEqual(frame["type"], "output")
+            shown += frame["data"]
+        self.assertIn("17 91", shown)
+        self.assertIn("von der Küste", shown)
+        self.assertEqual((frame["reason"], frame["exitCode"]), ("exited", 3))
+        self.assertEqual(self.said(server, lease, "cat page"), "von der Küste\n")
         self.good(server.post(f"{SESSIONS}/{session}/cancel", {}))
         self.assertEqual(token().status, 409)
         self.assertEqual(terminal(ticket["token"]).news("error")["code"], "conflict")

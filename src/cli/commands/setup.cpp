@@ -109,6 +109,7 @@ struct ImageOptions {
   std::string named;
   bool rollback = false;
   bool revoke = false;
+  bool remove = false;
   bool relink = false;
   bool confirm = false;
 };
@@ -122,9 +123,13 @@ Result<> image(Session& session, const ImageOptions& options) {
   if (options.confirm && !options.relink) {
     return fail(Errc::bad_request, "--confirm says nothing without --relink");
   }
+  if (options.remove && !options.revoke) {
+    return fail(Errc::bad_request, "--delete says nothing without --revoke");
+  }
   Request request{.method = "GET", .path = path};
   if (options.rollback) request = {.method = "POST", .path = path + "/rollback"};
   if (options.revoke) request = {.method = "DELETE", .path = path};
+  if (options.remove) request.path += "?deleteProviderTemplate=true";
   if (options.relink) {
     request = {.method = "POST",
                .path = path + "/relink",
@@ -157,6 +162,7 @@ void add_setup_commands(CommandTree& tree, CLI::App& environments) {
   shows.add_option("environment", shown->named, "its id, name or the start of its id")->required();
   shows.add_flag("--rollback", shown->rollback, "make the template before the active one again");
   shows.add_flag("--revoke", shown->revoke, "start from the image again");
+  shows.add_flag("--delete", shown->remove, "with --revoke: the template goes as well");
   shows.add_flag("--relink", shown->relink, "go on with it after the config was changed");
   shows.add_flag("--confirm", shown->confirm, "with --relink: also where the image is another now");
 }

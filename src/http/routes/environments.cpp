@@ -74,7 +74,8 @@ std::vector<Route> single_environment_routes(engine::Environments& environments)
           .says = "Read an environment",
           .call = [&environments](core::Call call,
                                   auto in) { return environments.get(call, in.path.environment); }},
-      Endpoint<EnvironmentPath, None, engine::UpdateEnvironment, core::Stored<EnvironmentView>>{
+      Endpoint<EnvironmentPath, None, engine::UpdateEnvironment,
+               core::Stored<engine::UpdatedEnvironment>>{
           .verb = Verb::patch,
           .path = "/api/environments/{environment}",
           .needs = Permission::company_operate,

@@ -36,8 +36,9 @@ BOOST_DESCRIBE_STRUCT(RunQuery, (), (status, agent_id, environment_id, search, l
 
 struct WaitQuery {
   std::optional<std::int64_t> wait;  // seconds
+  std::optional<engine::RunMoment> until;
 };
-BOOST_DESCRIBE_STRUCT(WaitQuery, (), (wait))
+BOOST_DESCRIBE_STRUCT(WaitQuery, (), (wait, until))
 
 struct EventQuery {
   std::optional<std::int64_t> after_seq;
@@ -68,7 +69,8 @@ Task<core::Run> invoke(engine::Engine& work, core::Call call, core::AgentId agen
 
 Task<engine::RunView> view(engine::Runs& runs, core::Call call, core::RunId id, WaitQuery query) {
   BERTH_CO_TRY(const std::int64_t seconds, bounded("wait", query.wait, wait_seconds));
-  co_return co_await runs.get(call, id, std::chrono::seconds{seconds});
+  co_return co_await runs.get(call, id, std::chrono::seconds{seconds},
+                              query.until.value_or(engine::RunMoment::change));
 }
 
 Task<std::vector<core::RunEventRecord>> list_events(engine::Runs& runs, core::Call call,
@@ -205,7 +207,8 @@ std::vector<Route> single_run_routes(engine::Runs& runs) {
           .path = "/api/heartbeat-runs/{run}",
           .needs = Permission::company_read,
           .tag = "runs",
-          .says = "Read a run; with wait=SECONDS, as soon as it changes its state",
+          .says = "Read a run; with wait=SECONDS, as soon as it changes its state, or until=end it "
+                  "is over, or until=release its place was given back too",
           .call = [&runs](core::Call call,
                           auto in) { return view(runs, call, in.path.run, in.query); }},
       Endpoint<RunPath, None, None, Run>{

@@ -1,4 +1,3 @@
-#include "core/attach.hpp"
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
 #include "http/routes/terminal.hpp"
@@ -17,6 +16,11 @@ struct SessionPath {
   core::SetupSessionId session;
 };
 BOOST_DESCRIBE_STRUCT(SessionPath, (), (session))
+
+struct RevokeQuery {
+  std::optional<bool> delete_provider_template;
+};
+BOOST_DESCRIBE_STRUCT(RevokeQuery, (), (delete_provider_template))
 
 struct TicketQuery {
   std::optional<std::string> terminal_session_id;
@@ -37,13 +41,6 @@ struct TicketFrame {
   std::string token;
 };
 BOOST_DESCRIBE_STRUCT(TicketFrame, (), (type, token))
-
-struct TicketRefused {
-  core::AttachNews type = core::AttachNews::error;
-  std::string error;
-  std::string code;
-};
-BOOST_DESCRIBE_STRUCT(TicketRefused, (), (type, error, code))
 
 // Whoever connects and says nothing does not stay.
 Task<std::string> first_word(Socket& socket) {
@@ -75,12 +72,12 @@ Task<> terminal(engine::SetupTerminals& terminals, core::SetupSessionId session,
   BERTH_CO_TRY(ticket.size.rows, bounded("rows", query.rows, rows_bounds));
   Result<engine::LeaseTerminals::Terminal> opened =
       co_await opened_by(terminals, std::move(ticket), socket);
-  if (opened) co_return co_await serve_terminal(*std::move(opened), 0, socket);
+  PageFrames frames;
+  if (opened) co_return co_await serve_terminal(*std::move(opened), 0, frames, socket);
   const Error why = opened.error();
   if (why.code == Errc::cancelled) co_return std::unexpected(why);
-  const TicketRefused refused{.error = why.message, .code = std::string{name_of(why.code)}};
-  BERTH_CO_DO(co_await socket.send({.bytes = encode_text(refused)}));
-  co_return co_await socket.close(CloseCode::policy_error, refused.code);
+  BERTH_CO_DO(co_await socket.send(frames.failed(why)));
+  co_return co_await socket.close(CloseCode::policy_error, std::string{name_of(why.code)});
 }
 
 std::vector<Route> ticket_table(engine::SetupTerminals& terminals) {
@@ -101,7 +98,8 @@ std::vector<Route> ticket_table(engine::SetupTerminals& terminals) {
           .needs = core::Permission::open,
           .tag = "templates",
           .says = "The terminal of a setup session, for whoever says its token in the first frame, "
-                  "{type: auth, token}, within ten seconds",
+                  "{type: auth, token}, within ten seconds; then {type: input, data} and "
+                  "{type: resize, cols, rows}, answered by ready, output, error and closed",
           .call =
               [&terminals](core::Call /*call*/, auto in, Socket& socket) {
                 return terminal(terminals, in.path.session, in.query, socket);
@@ -142,14 +140,20 @@ std::vector<Route> image_table(engine::Templates& templates) {
               [&templates](core::Call call, auto in) {
                 return templates.relink(call, in.path.environment, std::move(in.body));
               }},
-      Endpoint<EnvironmentPath, None, None, core::Template>{
+      Endpoint<EnvironmentPath, RevokeQuery, None, core::Template>{
           .verb = Verb::delete_,
           .path = path,
           .needs = Permission::company_operate,
           .tag = "templates",
-          .says = "Let sandboxes of an environment start from its image again; the template stays",
-          .call = [&templates](core::Call call,
-                               auto in) { return templates.revoke(call, in.path.environment); }},
+          .says = "Let sandboxes of an environment start from its image again; the template stays, "
+                  "unless deleteProviderTemplate says that it goes as soon as nothing stands on it",
+          .call =
+              [&templates](core::Call call, auto in) {
+                using engine::RevokedTemplate;
+                const bool goes = in.query.delete_provider_template.value_or(false);
+                return templates.revoke(call, in.path.environment,
+                                        goes ? RevokedTemplate::goes : RevokedTemplate::stays);
+              }},
   };
 }
 

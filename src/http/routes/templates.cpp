@@ -51,7 +51,9 @@ Task<> terminal(engine::LeaseTerminals& terminals, core::Call call, core::LeaseI
   // Before the upgrade is answered, so that a lease that is not there is a plain 404.
   BERTH_CO_TRY(engine::LeaseTerminals::Terminal opened,
                co_await terminals.open(std::move(call), std::move(lease), std::move(wanted)));
-  co_return co_await serve_terminal(std::move(opened), static_cast<std::uint64_t>(offset), socket);
+  AttachFrames frames;
+  co_return co_await serve_terminal(std::move(opened), static_cast<std::uint64_t>(offset), frames,
+                                    socket);
 }
 
 std::vector<Route> template_table(engine::Templates& templates) {

@@ -1,7 +1,5 @@
 #include "http/routes/terminal.hpp"
 
-#include "core/attach.hpp"
-
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -15,45 +13,20 @@ namespace {
 
 constexpr std::int64_t cancel_grace_ms = 1000;
 
-struct EndedCommand {
-  std::string id;
-  std::string outcome;
-  std::optional<std::int64_t> exit_code;
-  std::optional<std::string> signal;
-};
-BOOST_DESCRIBE_STRUCT(EndedCommand, (), (id, outcome, exit_code, signal))
-
-struct EndedNews {
-  core::AttachNews type;
-  EndedCommand exec;
-};
-BOOST_DESCRIBE_STRUCT(EndedNews, (), (type, exec))
-
-struct TakenNews {
-  core::AttachNews type;
-  std::int64_t bytes;
-};
-BOOST_DESCRIBE_STRUCT(TakenNews, (), (type, bytes))
-
-struct ErrorNews {
-  core::AttachNews type;
-  std::string error;
-  std::string code;
-};
-BOOST_DESCRIBE_STRUCT(ErrorNews, (), (type, error, code))
-
 // Output goes out, requests come in, and stdin waits for a command that reads, each in a task of
 // its own: a command that does not read must not keep signals and sizes from it.
 class TerminalSession final : public drivers::OutputTaker {
  public:
-  TerminalSession(engine::LeaseTerminals::Terminal terminal, Socket& socket,
+  TerminalSession(engine::LeaseTerminals::Terminal terminal, TerminalFrames& frames, Socket& socket,
                   const asio::any_io_executor& executor)
       : terminal_(std::move(terminal)),
+        frames_(frames),
         socket_(socket),
         news_(executor, asio::steady_timer::time_point::max()) {}
 
   Task<> serve(std::uint64_t offset) {
     using namespace asio::experimental::awaitable_operators;
+    BERTH_CO_DO(co_await say(frames_.ready()));
     const auto ended = co_await (tell(offset) || read_requests() || deliver_stdin());
     co_return std::visit([](const Result<>& first) { return first; }, ended);
   }
@@ -61,12 +34,7 @@ class TerminalSession final : public drivers::OutputTaker {
   Task<> take(std::span<const drivers::OutputPiece> pieces) override {
     for (const drivers::OutputPiece& piece : pieces) {
       if (piece.kind == drivers::OutputKind::note) continue;
-      const bool is_out = piece.kind == drivers::OutputKind::out;
-      Message frame{.kind = Message::Kind::binary,
-                    .bytes = core::to_frame(
-                        {is_out ? core::OutputStream::stdout_ : core::OutputStream::stderr_,
-                         static_cast<std::int64_t>(piece.next_offset), piece.bytes})};
-      BERTH_CO_DO(co_await socket_.send(std::move(frame)));
+      BERTH_CO_DO(co_await say(frames_.output(piece)));
     }
     co_return Result<>{};
   }
@@ -80,19 +48,16 @@ class TerminalSession final : public drivers::OutputTaker {
       co_await socket_.close(CloseCode::internal_error, std::string{name_of(ended.error().code)});
       co_return std::unexpected(ended.error());
     }
-    const EndedNews news{core::AttachNews::ended,
-                         {.id = terminal_.exec_id,
-                          .outcome = std::string{name_of(ended->outcome)},
-                          .exit_code = ended->exit_code,
-                          .signal = ended->signal}};
-    BERTH_CO_DO(co_await socket_.send({.bytes = encode_text(news)}));
+    BERTH_CO_DO(co_await socket_.send(frames_.ended(terminal_.exec_id, *ended)));
     co_return co_await socket_.close(CloseCode::normal, "");
   }
 
-  Task<> tell_error(Error error) {
-    const ErrorNews news{core::AttachNews::error, error.message, std::string{name_of(error.code)}};
-    co_return co_await socket_.send({.bytes = encode_text(news)});
+  Task<> say(std::optional<Message> message) {
+    if (!message) co_return Result<>{};
+    co_return co_await socket_.send(*std::move(message));
   }
+
+  Task<> tell_error(Error error) { co_return co_await socket_.send(frames_.failed(error)); }
 
   Task<> read_requests() {
     while (true) {
@@ -104,11 +69,7 @@ class TerminalSession final : public drivers::OutputTaker {
   }
 
   Task<> carry_out(const Message& message) {
-    if (message.kind != Message::Kind::text) {
-      co_return fail(Errc::validation_failed, "the frame is binary",
-                     "a client sends JSON in text frames");
-    }
-    BERTH_CO_TRY(core::AttachRequest request, core::parse_attach_request(message.bytes));
+    BERTH_CO_TRY(core::AttachRequest request, frames_.request(message));
     if (auto* in = std::get_if<core::AttachStdin>(&request)) {
       const std::size_t size = in->bytes.size();
       co_return keep(std::move(in->bytes), size);
@@ -154,12 +115,12 @@ class TerminalSession final : public drivers::OutputTaker {
       const Result<> sent = co_await send(std::move(piece.input));
       waiting_bytes_ -= piece.bytes;
       if (!sent) BERTH_CO_DO(co_await tell_error(sent.error()));
-      const TakenNews news{core::AttachNews::stdin_taken, static_cast<std::int64_t>(piece.bytes)};
-      BERTH_CO_DO(co_await socket_.send({.bytes = encode_text(news)}));
+      BERTH_CO_DO(co_await say(frames_.taken(piece.bytes)));
     }
   }
 
   engine::LeaseTerminals::Terminal terminal_;
+  TerminalFrames& frames_;
   Socket& socket_;
   std::deque<Waiting> waiting_;
   std::size_t waiting_bytes_ = 0;
@@ -169,8 +130,8 @@ class TerminalSession final : public drivers::OutputTaker {
 }  // namespace
 
 Task<> serve_terminal(engine::LeaseTerminals::Terminal terminal, std::uint64_t offset,
-                      Socket& socket) {
-  TerminalSession session{std::move(terminal), socket, co_await asio::this_coro::executor};
+                      TerminalFrames& frames, Socket& socket) {
+  TerminalSession session{std::move(terminal), frames, socket, co_await asio::this_coro::executor};
   co_return co_await session.serve(offset);
 }
 

@@ -1,14 +1,57 @@
 #pragma once
 
+#include "core/attach.hpp"
 #include "engine/lease_terminals.hpp"
 #include "http/route.hpp"
 
 namespace berth::http {
 
+// What travels between a terminal and a client, in the words of one kind of client. Nothing where
+// that kind has no word for it.
+class TerminalFrames {
+ public:
+  virtual ~TerminalFrames() = default;
+
+  virtual std::optional<Message> ready() = 0;
+  virtual std::optional<Message> output(const drivers::OutputPiece& piece) = 0;
+  virtual std::optional<Message> taken(std::size_t bytes) = 0;
+  virtual Message failed(const Error& error) = 0;
+  virtual Message ended(const std::string& exec_id, const drivers::Ended& ended) = 0;
+  virtual Result<core::AttachRequest> request(const Message& message) = 0;
+};
+
+// The frames of core/attach.hpp; what a run's `ended` says of the run, this one says of the
+// command, as `exec`.
+class AttachFrames final : public TerminalFrames {
+ public:
+  std::optional<Message> ready() override { return std::nullopt; }
+  std::optional<Message> output(const drivers::OutputPiece& piece) override;
+  std::optional<Message> taken(std::size_t bytes) override;
+  Message failed(const Error& error) override;
+  Message ended(const std::string& exec_id, const drivers::Ended& ended) override;
+  Result<core::AttachRequest> request(const Message& message) override;
+};
+
+// Text in both directions, for a page that shows a terminal and nothing else:
+//   client  {type: input, data}, {type: resize, cols, rows}
+//   server  {type: ready}, {type: output, data}, {type: error, error, code}, {type: closed, ...}
+// `data` is what is typed and shown; a character that output cuts in two waits for its rest.
+class PageFrames final : public TerminalFrames {
+ public:
+  std::optional<Message> ready() override;
+  std::optional<Message> output(const drivers::OutputPiece& piece) override;
+  std::optional<Message> taken(std::size_t /*bytes*/) override { return std::nullopt; }
+  Message failed(const Error& error) override;
+  Message ended(const std::string& exec_id, const drivers::Ended& ended) override;
+  Result<core::AttachRequest> request(const Message& message) override;
+
+ private:
+  std::string cut_;  // the start of a character
+};
+
 // Serves one client in front of a terminal in a place that a lease holds, until its command has
-// ended or the client goes. The frames are those of core/attach.hpp; what a run's `ended` says of
-// the run, this one says of the command, as `exec`.
+// ended or the client goes.
 Task<> serve_terminal(engine::LeaseTerminals::Terminal terminal, std::uint64_t offset,
-                      Socket& socket);
+                      TerminalFrames& frames, Socket& socket);
 
 }  // namespace berth::http

@@ -1,0 +1,155 @@
+#include "base/text.hpp"
+#include "http/routes/terminal.hpp"
+
+namespace berth::http {
+namespace {
+
+using core::AttachNews;
+using core::AttachRequest;
+
+struct EndedCommand {
+  std::string id;
+  std::string outcome;
+  std::optional<std::int64_t> exit_code;
+  std::optional<std::string> signal;
+};
+BOOST_DESCRIBE_STRUCT(EndedCommand, (), (id, outcome, exit_code, signal))
+
+struct EndedNews {
+  AttachNews type = AttachNews::ended;
+  EndedCommand exec;
+};
+BOOST_DESCRIBE_STRUCT(EndedNews, (), (type, exec))
+
+struct TakenNews {
+  AttachNews type = AttachNews::stdin_taken;
+  std::int64_t bytes = 0;
+};
+BOOST_DESCRIBE_STRUCT(TakenNews, (), (type, bytes))
+
+BOOST_DEFINE_ENUM_CLASS(PageNews, ready, output, error, closed)
+BOOST_DEFINE_ENUM_CLASS(PageVerb, input, resize)
+
+struct PageReady {
+  PageNews type = PageNews::ready;
+};
+BOOST_DESCRIBE_STRUCT(PageReady, (), (type))
+
+struct PageOutput {
+  PageNews type = PageNews::output;
+  std::string data;
+};
+BOOST_DESCRIBE_STRUCT(PageOutput, (), (type, data))
+
+struct PageClosed {
+  PageNews type = PageNews::closed;
+  std::string reason;
+  std::optional<std::int64_t> exit_code;
+  std::optional<std::string> signal;
+};
+BOOST_DESCRIBE_STRUCT(PageClosed, (), (type, reason, exit_code, signal))
+
+// The same in both languages.
+struct ErrorNews {
+  AttachNews type = AttachNews::error;
+  std::string error;
+  std::string code;
+};
+BOOST_DESCRIBE_STRUCT(ErrorNews, (), (type, error, code))
+
+// A request as it is written; which fields belong to which type is checked after decoding.
+struct PageRequest {
+  PageVerb type = PageVerb::input;
+  std::optional<std::string> data;
+  std::optional<std::int64_t> cols;
+  std::optional<std::int64_t> rows;
+};
+BOOST_DESCRIBE_STRUCT(PageRequest, (), (type, data, cols, rows))
+
+Message error_frame(const Error& error) {
+  const ErrorNews news{.error = error.message, .code = std::string{name_of(error.code)}};
+  return {.bytes = encode_text(news)};
+}
+
+Result<> expect_text(const Message& message) {
+  if (message.kind == Message::Kind::text) return {};
+  return fail(Errc::validation_failed, "the frame is binary", "a client sends JSON in text frames");
+}
+
+std::unexpected<Error> wrong(const char* field, const std::string& what) {
+  return std::unexpected(Error{Errc::validation_failed,
+                               std::string{"frame "} + field + ": " + what,
+                               "send {type: input, data} or {type: resize, cols, rows}",
+                               {{field, what}}});
+}
+
+}  // namespace
+
+std::optional<Message> AttachFrames::output(const drivers::OutputPiece& piece) {
+  const bool is_out = piece.kind == drivers::OutputKind::out;
+  const auto stream = is_out ? core::OutputStream::stdout_ : core::OutputStream::stderr_;
+  return Message{
+      .kind = Message::Kind::binary,
+      .bytes = core::to_frame({stream, static_cast<std::int64_t>(piece.next_offset), piece.bytes})};
+}
+
+std::optional<Message> AttachFrames::taken(std::size_t bytes) {
+  const TakenNews news{.bytes = static_cast<std::int64_t>(bytes)};
+  return Message{.bytes = encode_text(news)};
+}
+
+Message AttachFrames::failed(const Error& error) {
+  return error_frame(error);
+}
+
+Message AttachFrames::ended(const std::string& exec_id, const drivers::Ended& ended) {
+  const EndedNews news{.exec = {.id = exec_id,
+                                .outcome = std::string{name_of(ended.outcome)},
+                                .exit_code = ended.exit_code,
+                                .signal = ended.signal}};
+  return {.bytes = encode_text(news)};
+}
+
+Result<AttachRequest> AttachFrames::request(const Message& message) {
+  BERTH_DO(expect_text(message));
+  return core::parse_attach_request(message.bytes);
+}
+
+std::optional<Message> PageFrames::ready() {
+  return Message{.bytes = encode_text(PageReady{})};
+}
+
+std::optional<Message> PageFrames::output(const drivers::OutputPiece& piece) {
+  std::string bytes = std::exchange(cut_, {}) + std::string{piece.bytes};
+  const std::size_t whole = bytes.size() - cut_character_length(bytes);
+  cut_ = bytes.substr(whole);
+  bytes.resize(whole);
+  if (bytes.empty()) return std::nullopt;
+  const PageOutput news{.data = as_utf8(bytes)};
+  return Message{.bytes = encode_text(news)};
+}
+
+Message PageFrames::failed(const Error& error) {
+  return error_frame(error);
+}
+
+Message PageFrames::ended(const std::string& /*exec_id*/, const drivers::Ended& ended) {
+  const PageClosed news{.reason = std::string{name_of(ended.outcome)},
+                        .exit_code = ended.exit_code,
+                        .signal = ended.signal};
+  return {.bytes = encode_text(news)};
+}
+
+Result<AttachRequest> PageFrames::request(const Message& message) {
+  BERTH_DO(expect_text(message));
+  BERTH_TRY(PageRequest in, decode_text<PageRequest>(message.bytes));
+  if (in.type == PageVerb::input) {
+    if (!in.data) return wrong("/data", "is required");
+    return core::AttachStdin{*std::move(in.data)};
+  }
+  const core::TerminalSize size{.columns = in.cols.value_or(0), .rows = in.rows.value_or(0)};
+  if (!core::is_size(size)) return wrong("/cols", "and rows are not from 1 to 10000");
+  return size;
+}
+
+}  // namespace berth::http
