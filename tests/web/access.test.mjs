@@ -16,7 +16,7 @@ const dialogs = [
 ];
 
 async function accessibleInEveryLook(page, visit, name) {
-  await page.getByText("Loading…").first().waitFor({ state: "detached" });
+  await visit.loaded();
   for (const [size, colorScheme] of looks) {
     await page.setViewportSize(size);
     await page.emulateMedia({ colorScheme });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "./lib/runner.mjs";
-import { visiting } from "./lib/shared.mjs";
+import { until, visiting } from "./lib/shared.mjs";
 
 test("leases.a live lease is shown with its run, its files and its console", visiting(async (page, visit, server) => {
   const company = await server.company();
@@ -89,9 +89,10 @@ test("settings.the default environment changes and keys are made and revoked", v
   await visit.goto("/settings");
   const company = await server.company();
   await page.getByLabel(/Where runs go/).selectOption({ label: "Sandbox" });
-  await page.waitForFunction(() => !document.querySelector("select").disabled);
-  assert.ok((await server.call("GET", `/api/companies/${company}`)).defaultEnvironmentId);
+  const isSet = async () => Boolean((await server.call("GET", `/api/companies/${company}`)).defaultEnvironmentId);
+  await until("the default environment is set", isSet);
   await page.getByLabel(/Where runs go/).selectOption("");
+  await until("the default environment is none", async () => !(await isSet()));
   await page.getByLabel("Name of the key").fill("robot");
   await page.getByRole("button", { name: "Make a key" }).click();
   await page.getByTestId("new-key").waitFor();

@@ -14,7 +14,8 @@ test("safety.markup in names, commands, output and errors is shown and never run
   const run = await server.run(`printf '%s\\n' "$0"; printf '\\033]0;title\\007\\033]52;c;aGFja2Vk\\007\\033[2J\\033[8mhidden\\033[0m\\n'; printf '%s\\n' "$0" >&2; exit 1`.replaceAll("$0", markup.replaceAll('"', '\\"').replaceAll("`", "\\`")));
   for (const path of ["/runs", `/runs/${run.id}`, "/environments", `/environments/${environment.id}`, "/agents", "/activity", "/"]) {
     await visit.goto(path);
-    await page.waitForTimeout(400);
+    await visit.loaded();
+    if (path !== "/") await page.getByText("onerror=").locator("visible=true").first().waitFor();
     assert.equal(await page.evaluate(() => window.hacked), undefined, path);
     assert.equal(await page.locator("img[src=x]").count(), 0, path);
   }
@@ -65,7 +66,6 @@ test("safety.the page is served with a strict policy and caching headers, and th
 });
 
 test("safety.the first load is small, and a page change asks once", async () => {
-  // A server of its own: on a shared one something may change meanwhile, and the page rightly asks again.
   const server = await new Server().start();
   const visit = await Visit.open(server);
   const { page } = visit;
@@ -74,6 +74,7 @@ test("safety.the first load is small, and a page change asks once", async () => 
     const session = await visit.context.newCDPSession(page);
     await session.send("Network.enable");
     session.on("Network.loadingFinished", (event) => (bytes += event.encodedDataLength));
+    await visit.withoutEvents();
     await visit.goto("/environments");
     await page.getByRole("link", { name: "Local", exact: true }).waitFor();
     await page.waitForFunction(() => performance.getEntriesByType("resource").some((each) => /assets\/rest-/.test(each.name) && each.responseEnd > 0));
@@ -86,7 +87,7 @@ test("safety.the first load is small, and a page change asks once", async () => 
       const before = visit.requests.length;
       await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
       await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
-      await page.waitForTimeout(150);
+      await visit.loaded();
       assert.ok(visit.requests.length - before <= 1, `${name}: ${visit.requests.slice(before).map((request) => request.url()).join(" ")}`);
     }
   } finally {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Skip, test } from "./lib/runner.mjs";
-import { environmentNamed, visiting } from "./lib/shared.mjs";
+import { environmentNamed, until, visiting } from "./lib/shared.mjs";
 
 async function sandboxOf(server) {
   const sandbox = await environmentNamed(server, "Sandbox");
@@ -92,7 +92,7 @@ test("sandboxes.a port of a live sandbox is opened in a tab of its own", visitin
   await page.getByLabel("Port", { exact: true }).fill("8123");
   const url = `/api/environment-leases/${place.lease}/ports/8123/`;
   // The program inside may not listen yet.
-  for (let status = 0; status !== 200;) status = (await fetch(server.url + url)).status;
+  await until("the port answers", async () => (await fetch(server.url + url)).status === 200);
   const [opened] = await Promise.all([visit.context.waitForEvent("page"), page.getByRole("button", { name: "Open", exact: true }).click()]);
   await opened.getByText("seen-inside.txt").waitFor();
   assert.equal(await opened.evaluate(() => window.opener), null);
@@ -108,7 +108,7 @@ test("sandboxes.what a live sandbox may reach is shown and changed, with what wa
   const lease = `/api/environment-leases/${place.lease}`;
   const ask = "import http.client as h\nc = h.HTTPConnection('127.0.0.1', 3128, timeout=10)\nc.request('GET', 'http://198.51.100.7/x')\nprint(c.getresponse().status)";
   assert.match((await server.call("POST", `${lease}/exec`, { argv: ["python3", "-c", ask] })).stdoutText, /403/);
-  while ((await server.call("GET", `${lease}/egress`)).entries.length === 0);
+  await until("a decision is told", async () => (await server.call("GET", `${lease}/egress`)).entries.length > 0);
   await visit.goto(`/leases/${place.lease}`);
   await page.getByText("Network", { exact: true }).click();
   assert.equal(await page.getByLabel("May reach").inputValue(), "203.0.113.0/24");

@@ -29,7 +29,7 @@ export class Visit {
     visit.page = await visit.context.newPage();
     visit.requests = [];
     visit.errors = [];
-    visit.page.setDefaultTimeout(15_000);
+    visit.page.setDefaultTimeout(30_000);
     visit.context.on("request", (request) => visit.requests.push(request));
     visit.page.on("pageerror", (error) => visit.errors.push(String(error)));
     visit.page.on("console", (message) => message.type() === "error" && visit.errors.push(message.text()));
@@ -37,9 +37,24 @@ export class Visit {
     return visit;
   }
 
+  // From here on no event of the server reaches the page, so that whatever it asks for is asked because of its user.
+  async withoutEvents() {
+    await this.page.route("**/changes/stream", () => undefined);
+  }
+
+  // The requests whose address holds this text.
+  asked(part) {
+    return this.requests.map((request) => request.url()).filter((url) => url.includes(part));
+  }
+
   async goto(path) {
     await this.page.goto(this.server.url + path, { waitUntil: "domcontentloaded" });
     await this.page.locator("main h1").first().waitFor();
+  }
+
+  // Waits until nothing on the page is still on its way.
+  async loaded() {
+    await this.page.getByText("Loading…").first().waitFor({ state: "detached" });
   }
 
   async picture(name) {

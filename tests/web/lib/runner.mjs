@@ -4,7 +4,7 @@ const tests = [];
 export class Skip extends Error {}
 
 export function test(name, body) {
-  tests.push({ name, body });
+  tests.push({ name: `web.${name}`, body });
 }
 
 export async function runAll(patterns) {
@@ -12,7 +12,7 @@ export async function runAll(patterns) {
   for (const { name, body } of tests) {
     if (patterns.length > 0 && !patterns.some((each) => name.includes(each))) continue;
     const began = performance.now();
-    const say = (verdict, more = "") => console.log(`${verdict.padEnd(5)} web.${name}  ${((performance.now() - began) / 1000).toFixed(1)} s${more}`);
+    const say = (verdict, more = "") => console.log(`${verdict.padEnd(5)} ${name}  ${((performance.now() - began) / 1000).toFixed(1)} s${more}`);
     try {
       await body();
       say("ok");

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const startLimitMs = 30_000;
+const runLimitMs = 120_000;
 
 // A real server on loopback, with a home that goes with it.
 export class Server {
@@ -70,9 +71,10 @@ export class Server {
   }
 
   async ended(id) {
-    for (;;) {
+    for (const ends = Date.now() + runLimitMs; Date.now() < ends;) {
       const run = await this.call("GET", `/api/heartbeat-runs/${id}?wait=30`);
       if (!["queued", "starting", "running"].includes(run.status)) return run;
     }
+    throw new Error(`run ${id} goes on after ${runLimitMs / 1000} s`);
   }
 }

@@ -1,6 +1,8 @@
 import { Server } from "./server.mjs";
 import { Visit } from "./browser.mjs";
 
+const untilMs = 30_000;
+const pauseMs = 50;
 let server;
 
 // The server that most tests share: without keys, so whoever visits is its operator.
@@ -28,6 +30,13 @@ export function visiting(body, options) {
     }
     await visit.close();
   };
+}
+
+// Asks again until the answer is yes.
+export async function until(what, ask) {
+  for (const ends = Date.now() + untilMs; !(await ask()); await new Promise((resume) => setTimeout(resume, pauseMs))) {
+    if (Date.now() > ends) throw new Error(`not after ${untilMs / 1000} s: ${what}`);
+  }
 }
 
 export async function environmentNamed(server, name) {

@@ -99,7 +99,7 @@ function Runs({ environment }: { environment: string }) {
   const runs = useRunList(company.id, { environment });
   if (runs.error !== undefined) return <ErrorBox error={runs.error} />;
   if (runs.state === "ready" && runs.rows.length === 0) return <Empty title="Nothing has run here">Start a run here to see whether it does what you expect.</Empty>;
-  return <VirtualList label="Runs" count={runs.rows.length} rowHeight={44} onEnd={() => void runs.more()} row={(at) => <RunRow run={runs.rows[at]!} />} />;
+  return <VirtualList key={runs.list} label="Runs" count={runs.rows.length} rowHeight={44} onEnd={runs.more} row={(at) => <RunRow run={runs.rows[at]!} />} />;
 }
 
 function Leases({ environment }: { environment: string }) {

@@ -44,7 +44,7 @@ export function RunsPage() {
           {isFiltered ? "Take away a filter, or search for another word." : "Start a run, here or with `berth run -- echo hello`, and watch it."}
         </Empty>
       ) : (
-        <VirtualList label="Runs" count={runs.rows.length} rowHeight={44} onEnd={() => void runs.more()} row={(at) => <RunRow run={runs.rows[at]!} />} />
+        <VirtualList key={runs.list} label="Runs" count={runs.rows.length} rowHeight={44} onEnd={runs.more} row={(at) => <RunRow run={runs.rows[at]!} />} />
       )}
       {starting && <Late><StartRunDialog open onClose={() => setStarting(false)} /></Late>}
     </Page>

@@ -9,19 +9,21 @@ const firstRows = 200;
 const moreRows = 500;
 
 interface Listed {
+  // The company and the filter that the rows belong to.
+  list: string;
   rows: Run[];
   next: string | undefined;
   state: "loading" | "ready";
   error: unknown;
 }
 
-const nothing: Listed = { rows: [], next: undefined, state: "loading", error: undefined };
+const nothing = (list: string): Listed => ({ list, rows: [], next: undefined, state: "loading", error: undefined });
 
 // New rows come first, known ones are renewed in place; what has scrolled past stays.
 function merged(old: Listed, fresh: Run[], next: string | undefined): Listed {
   const known = new Set(old.rows.map((row) => row.id));
-  const meets = fresh.some((row) => known.has(row.id)) || old.rows.length === 0;
-  if (!meets || old.rows.length === 0) return { rows: fresh, next, state: "ready", error: undefined };
+  const meets = fresh.some((row) => known.has(row.id));
+  if (!meets) return { ...old, rows: fresh, next, state: "ready", error: undefined };
   const renewed = new Map(fresh.map((row) => [row.id, row]));
   const added = fresh.filter((row) => !known.has(row.id));
   const oldest = fresh.at(-1)?.createdAt ?? "";
@@ -30,15 +32,24 @@ function merged(old: Listed, fresh: Run[], next: string | undefined): Listed {
   return { ...old, rows: [...added, ...kept.map((row) => renewed.get(row.id) ?? row)], state: "ready", error: undefined };
 }
 
-// The runs of a company, newest first, a page at a time, and kept up to date at their newest end.
+// A page goes on where the list ends. One that was asked for at another end, before the list began anew, does not.
+function appended(old: Listed, after: string, fresh: Run[], next: string | undefined): Listed {
+  if (old.next !== after) return old;
+  const known = new Set(old.rows.map((row) => row.id));
+  return { ...old, rows: [...old.rows, ...fresh.filter((row) => !known.has(row.id))], next };
+}
+
+// The runs of a company, newest first, a page at a time, and kept up to date at their newest end. What is listed
+// carries the list that it belongs to, so that nothing of one filter is ever shown, continued or answered in another.
 export function useRunList(company: string, filter: RunSearch) {
   const live = useLive();
-  const [listed, setListed] = useState<Listed>(nothing);
-  const loading = useRef(false);
-  const key = JSON.stringify(filter);
+  const list = JSON.stringify([company, filter]);
+  const [kept, setKept] = useState<Listed>(() => nothing(list));
+  const listed = kept.list === list ? kept : nothing(list);
+  const paging = useRef<{ after: string; end: AbortController } | undefined>(undefined);
 
   const load = useCallback(
-    (after: string | undefined, signal: AbortSignal | undefined) =>
+    (after: string | undefined, signal: AbortSignal) =>
       api.page("/api/companies/{company}/heartbeat-runs", {
         path: { company },
         query: {
@@ -51,41 +62,45 @@ export function useRunList(company: string, filter: RunSearch) {
         },
         signal,
       }),
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-    [company, key],
+    // The list stands for the filter, which is another object each time.
+    [list],
   );
+  const change = useCallback((by: (old: Listed) => Listed) => setKept((old) => (old.list === list ? by(old) : old)), [list]);
 
   useEffect(() => {
     const end = new AbortController();
-    setListed(nothing);
+    setKept(nothing(list));
     const refresh = () =>
       load(undefined, end.signal).then(
-        (page) => setListed((old) => merged(old, page.rows, page.next)),
-        (error: unknown) => !end.signal.aborted && setListed((old) => ({ ...old, error })),
+        (page) => !end.signal.aborted && change((old) => merged(old, page.rows, page.next)),
+        (error: unknown) => !end.signal.aborted && change((old) => ({ ...old, error })),
       );
     void refresh();
     const stop = live.onChange(() => void refresh());
     return () => {
       end.abort();
+      paging.current?.end.abort();
+      paging.current = undefined;
       stop();
     };
-  }, [load, live.onChange]);
+  }, [list, load, change, live.onChange]);
 
+  const { next, error } = listed;
+  // After an error nothing more is asked for until the newest end could be read again.
   const more = useCallback(async () => {
-    if (loading.current || !listed.next) return;
-    loading.current = true;
+    if (!next || error !== undefined || paging.current?.after === next) return;
+    paging.current?.end.abort();
+    const mine = { after: next, end: new AbortController() };
+    paging.current = mine;
     try {
-      const page = await load(listed.next, undefined);
-      setListed((old) => {
-        const known = new Set(old.rows.map((row) => row.id));
-        return { ...old, rows: [...old.rows, ...page.rows.filter((row) => !known.has(row.id))], next: page.next };
-      });
+      const page = await load(next, mine.end.signal);
+      if (!mine.end.signal.aborted) change((old) => appended(old, next, page.rows, page.next));
     } catch (error) {
-      setListed((old) => ({ ...old, error }));
+      if (!mine.end.signal.aborted) change((old) => ({ ...old, error }));
     } finally {
-      loading.current = false;
+      if (paging.current === mine) paging.current = undefined;
     }
-  }, [load, listed.next]);
+  }, [load, change, next, error]);
 
   return { ...listed, more };
 }

@@ -5,13 +5,14 @@ interface Props {
   count: number;
   rowHeight: number;
   row: (at: number) => ReactNode;
-  // Asked for when the end comes near.
+  // Called when the end comes near, and again whenever it is another function there.
   onEnd?: () => void;
 }
 
 const spare = 8;
 
-// A list of rows of one height, of which only the visible ones are in the page.
+// A list of rows of one height, of which only the visible ones are in the page. Another list has another key, and so
+// begins at its top.
 export function VirtualList({ label, count, rowHeight, row, onEnd }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
