@@ -39,9 +39,10 @@ async function askForTheView(path: string, search: string): Promise<void> {
   const session = (await (await answer)?.clone().json()) as Session | undefined;
   if (!session?.company) return;
   const company = `/api/companies/${session.company.id}`;
-  ask(`${company}/changes/stream`, "text/event-stream");
   const mayRead = !operatorsOnly.includes(path) || session.permissions.includes("company_operate");
+  // Before the stream, which keeps its connection for itself.
   if (views[path] && !search && mayRead) ask(views[path](company), "application/json");
+  ask(`${company}/changes/stream`, "text/event-stream");
 }
 
 window.berthAsked = new Map();
