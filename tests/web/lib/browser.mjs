@@ -6,13 +6,18 @@ import { chromium } from "playwright-core";
 import { Skip } from "./runner.mjs";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const program = process.env.CHROMIUM ?? "/usr/bin/chromium";
+export const chromiumArgs = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"];
 const pictures = process.env.SCREENSHOTS ?? "";
 let browser;
 
-export async function openBrowser() {
+export function chromiumProgram() {
+  const program = process.env.CHROMIUM ?? "/usr/bin/chromium";
   if (!existsSync(program)) throw new Skip(`there is no ${program}`);
-  browser ??= await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"] });
+  return program;
+}
+
+export async function openBrowser() {
+  browser ??= await chromium.launch({ executablePath: chromiumProgram(), args: chromiumArgs });
   return browser;
 }
 
