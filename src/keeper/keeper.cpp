@@ -92,6 +92,7 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
                 "give every keeper a folder of its own");
   }
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return io_failure("subreaper", folder, errno);
+  Card card = std::move(origin.card);
   std::unique_ptr<Keeper> keeper{new Keeper{std::move(origin)}};
   sigset_t taken;
   ::sigemptyset(&taken);
@@ -100,8 +101,8 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
   if (!keeper->signals_) return io_failure("signalfd", folder, errno);
 
   BERTH_DO(keeper->listen());
-  BERTH_TRY(Card card, card_of(::getpid()));
   card.version = version();
+  card.created_us = wall_clock_us();
   BERTH_DO(Draft{card_file}.publish(to_text(card)));
   BERTH_DO(keeper->watch_folder());
   if (first_client) keeper->add_client(std::move(first_client));

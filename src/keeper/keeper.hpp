@@ -24,6 +24,7 @@ rlimit prepare_to_hold();
 
 // What a keeper brings along.
 struct Origin {
+  Card card;                     // of the calling process
   rlimit open_files;             // what commands get
   std::span<char> command_line;  // where a sandbox's first process writes its own name
   std::unique_ptr<sandbox::Cell> unborn = {};  // a sandbox that waits for its plan

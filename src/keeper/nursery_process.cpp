@@ -104,8 +104,11 @@ bool keep_only(int channel, int network) {
                                              .network_namespace = network.get(),
                                              .layout = &layout});
   network = Fd{};
+  Result<Card> card = card_of(::getpid());
+  if (!card) ::_exit(exit_unsure);
   // Without one the keeper makes its sandbox when it is asked, and tells what is in the way.
-  Origin origin{.open_files = open_files,
+  Origin origin{.card = *std::move(card),
+                .open_files = open_files,
                 .command_line = command_line,
                 .unborn = unborn ? *std::move(unborn) : nullptr};
   std::optional<Request> request = receive_request(channel.get());

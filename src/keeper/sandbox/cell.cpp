@@ -190,8 +190,6 @@ Result<> Cell::start(const Surroundings& surroundings) {
 
 Result<> Cell::become(const Plan& plan) {
   BERTH_DO(check(plan));
-  BERTH_DO(cgroup_.limit(plan.limits));
-  counts_oom_ = plan.limits.memory_bytes != 0;
   std::vector<UserNamespace> bind_maps;
   if (first_id_ != 0) {
     auto maps = maps_for_binds(plan, first_id_);
@@ -202,6 +200,9 @@ Result<> Cell::become(const Plan& plan) {
   for (const UserNamespace& map : bind_maps) passed_maps.push_back(map.get());
   // Whoever does not take the plan has said why.
   send_orders(control_.get(), plan, passed_maps);
+  // While the root is being built, by code of ours; nobody else runs inside yet.
+  BERTH_DO(cgroup_.limit(plan.limits));
+  counts_oom_ = plan.limits.memory_bytes != 0;
 
   SetupReport report;
   std::vector<Fd> passed;

@@ -1,4 +1,5 @@
 #include "keeper/sandbox/mounts.hpp"
+#include "keeper/sandbox/new_mount.hpp"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -26,9 +27,9 @@ struct Link {
   const char* name;
   const char* target;
 };
-constexpr std::array links{Link{"/dev/fd", "/proc/self/fd"}, Link{"/dev/stdin", "/proc/self/fd/0"},
-                           Link{"/dev/stdout", "/proc/self/fd/1"},
-                           Link{"/dev/stderr", "/proc/self/fd/2"}, Link{"/dev/ptmx", "pts/ptmx"}};
+constexpr std::array links{Link{"fd", "/proc/self/fd"}, Link{"stdin", "/proc/self/fd/0"},
+                           Link{"stdout", "/proc/self/fd/1"}, Link{"stderr", "/proc/self/fd/2"},
+                           Link{"ptmx", "pts/ptmx"}};
 
 // What tells of the host or its kernel, or reaches it. Those that only the host's root may read are
 // closed by ids already, and are here for the day that they are not.
@@ -43,7 +44,8 @@ constexpr std::array masked_folders{"/proc/acpi", "/proc/asound", "/proc/bus",
 
 // What a masked folder shows. It is read-only as /dev is, of which it is a part: a filesystem of
 // its own would cost every control group of memory on the machine some of it.
-constexpr const char* nothing = "/dev/.nothing";
+constexpr const char* nothing = ".nothing";
+constexpr const char* nothing_in_place = "/dev/.nothing";
 
 constexpr unsigned long quiet = MS_NOSUID | MS_NOEXEC;
 
@@ -55,15 +57,44 @@ bool is_missing(int error_number) {
   return error_number == ENOENT || error_number == ENOTDIR;
 }
 
+int put(const Fd& mount, const char* path) {
+  return failed(::move_mount(mount.get(), "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH));
+}
+
 int make_mount_point(const char* path) {
   return ::mkdir(path, 0755) != 0 && errno != EEXIST ? errno : 0;
 }
 
 }  // namespace
 
+int make_device_folder(DeviceNodes nodes, Fd& made) {
+  made = new_mount("tmpfs", {{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}},
+                   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  if (!made) return errno;
+  const int folder = made.get();
+  const mode_t kind = nodes == DeviceNodes::own ? S_IFCHR : S_IFREG;
+  const mode_t before = ::umask(0);
+  for (const Device& device : devices) {
+    const dev_t number = nodes == DeviceNodes::own ? makedev(device.major, device.minor) : 0;
+    if (::mknodat(folder, device.name, kind | 0666, number) != 0) return errno;
+  }
+  ::umask(before);
+  for (const Link& link : links) {
+    if (::symlinkat(link.target, folder, link.name) != 0) return errno;
+  }
+  if (::mkdirat(folder, "shm", 0755) != 0 || ::mkdirat(folder, "pts", 0755) != 0) return errno;
+  return failed(::mkdirat(folder, nothing, 0555));
+}
+
 int RootBuilder::open_devices() {
+  if (prepared_.devices) return 0;
   // The host's root makes nodes of its own; everybody else borrows those of the host.
-  if (owners_.kind == Owners::Kind::range) return 0;
+  const DeviceNodes nodes =
+      owners_.kind == Owners::Kind::range ? DeviceNodes::own : DeviceNodes::borrowed;
+  if (const int error_number = make_device_folder(nodes, prepared_.devices); error_number != 0) {
+    return error_number;
+  }
+  if (nodes == DeviceNodes::own) return 0;
   for (const Device& device : devices) {
     const std::string path = std::string{"/dev/"} + device.name;
     Fd node{::open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)};
@@ -75,29 +106,18 @@ int RootBuilder::open_devices() {
 
 int RootBuilder::mount_devices() {
   if (const int error_number = make_mount_point("/dev"); error_number != 0) return error_number;
-  if (::mount("tmpfs", "/dev", "tmpfs", quiet, "size=64k,nr_inodes=64,mode=0755") != 0) {
-    return errno;
+  if (const int error_number = put(prepared_.devices, "/dev"); error_number != 0) {
+    return error_number;
   }
-  const bool makes_nodes = owners_.kind == Owners::Kind::range;
-  const mode_t before = ::umask(0);
-  for (std::size_t i = 0; i < devices.size(); ++i) {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
     const std::string path = std::string{"/dev/"} + devices[i].name;
-    const dev_t number = makes_nodes ? makedev(devices[i].major, devices[i].minor) : 0;
-    if (::mknod(path.c_str(), (makes_nodes ? S_IFCHR : S_IFREG) | 0666, number) != 0) return errno;
-    if (makes_nodes) continue;
-    if (::move_mount(devices_[i].get(), "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
-      return errno;
+    if (const int error_number = put(devices_[i], path.c_str()); error_number != 0) {
+      return error_number;
     }
   }
-  ::umask(before);
-  for (const Link& link : links) {
-    if (::symlink(link.target, link.name) != 0) return errno;
-  }
-  if (::mkdir("/dev/shm", 0755) != 0 || ::mkdir("/dev/pts", 0755) != 0) return errno;
-  if (::mkdir(nothing, 0555) != 0) return errno;
   // Its own instance: no terminal of the host is in it.
   std::string terminals = "newinstance,ptmxmode=0666,mode=0620";
-  if (makes_nodes) terminals += ",uid=" + std::to_string(owners_.user);
+  if (owners_.kind == Owners::Kind::range) terminals += ",uid=" + std::to_string(owners_.user);
   if (::mount("devpts", "/dev/pts", "devpts", quiet, terminals.c_str()) != 0) return errno;
   const std::string shared =
       "size=" + std::to_string(plan_.shm_bytes) + ",nr_inodes=16384,mode=1777";
@@ -119,7 +139,7 @@ int RootBuilder::mask_proc() {
     }
   }
   for (const char* folder : masked_folders) {
-    if (::mount(nothing, folder, nullptr, MS_BIND, nullptr) != 0 && !is_missing(errno)) {
+    if (::mount(nothing_in_place, folder, nullptr, MS_BIND, nullptr) != 0 && !is_missing(errno)) {
       return errno;
     }
   }
@@ -128,7 +148,7 @@ int RootBuilder::mask_proc() {
   mount_attr fixed{};
   fixed.attr_set = MOUNT_ATTR_RDONLY;
   if (::mount_setattr(settings.get(), "", AT_EMPTY_PATH, &fixed, sizeof fixed) != 0) return errno;
-  return failed(::move_mount(settings.get(), "", AT_FDCWD, "/proc/sys", MOVE_MOUNT_F_EMPTY_PATH));
+  return put(settings, "/proc/sys");
 }
 
 }  // namespace berth::keeper::sandbox

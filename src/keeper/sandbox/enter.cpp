@@ -159,12 +159,14 @@ SetupReport enter(const Setup& setup) {
   ::umask(022);
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   BERTH_STEP(network, enter_network(setup));
+  Prepared prepared;
+  if (setup.user_namespace >= 0) BERTH_STEP(root, prepare(setup.first_id, prepared));
   Orders orders;
   BERTH_STEP(orders, receive_orders(setup.control, orders));
   const Plan& plan = orders.plan;
   const Owners owners = owners_of(setup, plan);
   const MountMaps maps = maps_of(setup, orders);
-  std::optional<RootBuilder> root{std::in_place, plan, owners};
+  std::optional<RootBuilder> root{std::in_place, plan, owners, std::move(prepared)};
 
   // With the host in sight, and its mounts as they are now: all that is needed of it is opened.
   BERTH_STEP(ids, map_ids(setup, owners));

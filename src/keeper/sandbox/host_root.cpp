@@ -52,7 +52,7 @@ int RootBuilder::open_host(int map) {
   return 0;
 }
 
-int RootBuilder::make_skeleton(int directory) const {
+int make_skeleton(int directory) {
   const mode_t before = ::umask(0);
   for (const SkeletonFolder& folder : skeleton_folders) {
     if (::mkdirat(directory, folder.path, folder.mode) != 0) return errno;
@@ -63,6 +63,10 @@ int RootBuilder::make_skeleton(int directory) const {
       return error_number;
     }
   }
+  return 0;
+}
+
+int RootBuilder::add_host_parts(int directory) const {
   for (const HostPart& part : host_) {
     const char* relative = part.target.c_str() + 1;
     if (!part.link.empty()) {

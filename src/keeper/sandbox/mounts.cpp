@@ -1,6 +1,8 @@
 #include "keeper/sandbox/mounts.hpp"
 
 #include "keeper/sandbox/identity.hpp"
+#include "keeper/sandbox/new_mount.hpp"
+#include "keeper/sandbox/skeleton.hpp"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -54,8 +56,12 @@ int set_attributes_mapped_if_possible(const Fd& tree, std::uint64_t attributes, 
   return set_attributes(tree, attributes, -1);
 }
 
+std::string tmpfs_size(std::uint64_t bytes, std::uint64_t inodes) {
+  return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(inodes);
+}
+
 std::string tmpfs_options(std::uint64_t bytes, std::uint64_t inodes, const char* mode) {
-  return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(inodes) + ",mode=" + mode;
+  return tmpfs_size(bytes, inodes) + ",mode=" + mode;
 }
 
 // One directory after the other, as mkdir -p does.
@@ -81,6 +87,18 @@ std::string parent_path(const std::string& path) {
 
 int make_mounts_private() {
   return failed(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr));
+}
+
+int prepare(uid_t root, Prepared& made) {
+  made.tray = new_mount("tmpfs", {{"mode", "0755"}}, usual_attributes);
+  if (!made.tray) return errno;
+  if (const int error_number = make_skeleton(made.tray.get()); error_number != 0) {
+    return error_number;
+  }
+  // What is in /dev belongs to the sandbox's root; the tray is shown to it through a map.
+  int error_number = make_files_as(root);
+  if (error_number == 0) error_number = make_device_folder(DeviceNodes::own, made.devices);
+  return error_number != 0 ? error_number : make_files_as(0);
 }
 
 int RootBuilder::open_layers(int map, std::uint32_t& item) {
@@ -140,15 +158,23 @@ int RootBuilder::mount_tray() {
 }
 
 int RootBuilder::mount_root(int map) {
+  if (is_plain() && prepared_.tray) {
+    if (const int error_number = attach(prepared_.tray, staging); error_number != 0) {
+      return error_number;
+    }
+    if (::chdir(staging) != 0) return errno;
+    if (Fd view = view_of_tray(map)) return use_prepared_tray(std::move(view));
+    // Without a map it has to be made by whom it shall belong to; it is gone with the old root.
+  }
   if (const int error_number = mount_tray(); error_number != 0) return error_number;
-  return is_plain() ? use_tray_as_root(map) : mount_overlay(map);
+  return is_plain() ? use_tray_as_root() : mount_overlay(map);
 }
 
 int RootBuilder::own_files_from_now_on() const {
   return owners_.kind == Owners::Kind::range ? make_files_as(owners_.root) : 0;
 }
 
-// A second view of the tray with other owners; the tray itself changes hands where there is none.
+// A second view of the tray with other owners; nothing where there can be none.
 Fd RootBuilder::view_of_tray(int map) const {
   if (owners_.kind == Owners::Kind::single) return {};
   Fd view = clone_tree(".");
@@ -156,17 +182,26 @@ Fd RootBuilder::view_of_tray(int map) const {
   return {};
 }
 
-int RootBuilder::use_tray_as_root(int map) {
-  upper_ = Fd{::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  if (!upper_) return errno;
-  if (const Fd view = view_of_tray(map)) {
-    if (const int error_number = attach(view, staging); error_number != 0) return error_number;
-    if (::fchdir(view.get()) != 0) return errno;
-  } else if (::chown(".", owners_.root, owners_.root_group) != 0) {
+int RootBuilder::use_prepared_tray(Fd view) {
+  const std::string size = tmpfs_size(plan_.upper_bytes, plan_.upper_inodes);
+  if (::mount(nullptr, ".", nullptr, MS_REMOUNT | MS_NOSUID | MS_NODEV, size.c_str()) != 0) {
     return errno;
   }
+  upper_ = Fd{::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  if (!upper_) return errno;
+  if (const int error_number = attach(view, staging); error_number != 0) return error_number;
+  if (::fchdir(view.get()) != 0) return errno;
   if (const int error_number = own_files_from_now_on(); error_number != 0) return error_number;
-  return make_skeleton(AT_FDCWD);
+  return add_host_parts(AT_FDCWD);
+}
+
+int RootBuilder::use_tray_as_root() {
+  upper_ = Fd{::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  if (!upper_) return errno;
+  if (::chown(".", owners_.root, owners_.root_group) != 0) return errno;
+  int error_number = own_files_from_now_on();
+  if (error_number == 0) error_number = make_skeleton(AT_FDCWD);
+  return error_number != 0 ? error_number : add_host_parts(AT_FDCWD);
 }
 
 // The layers lie in the tray while the overlay is made, because older kernels take only what is
@@ -202,9 +237,9 @@ int RootBuilder::mount_overlay(int map) {
   if (plan_.base == Base::host) {
     const Fd skeleton{::open("skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC)};
     if (!skeleton) return errno;
-    if (const int error_number = make_skeleton(skeleton.get()); error_number != 0) {
-      return error_number;
-    }
+    int error_number = make_skeleton(skeleton.get());
+    if (error_number == 0) error_number = add_host_parts(skeleton.get());
+    if (error_number != 0) return error_number;
   }
   const std::string beside = view ? "view/" : "";
   std::string options =

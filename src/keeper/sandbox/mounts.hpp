@@ -37,9 +37,24 @@ struct MountMaps {
 
 int make_mounts_private();
 
+// What no plan changes, mounted nowhere yet. Who has a range of ids makes it before there is a
+// plan.
+struct Prepared {
+  Fd tray = {};     // a filesystem in memory with the skeleton of a root on the host's programs
+  Fd devices = {};  // the folder /dev
+};
+int prepare(uid_t root, Prepared& made);
+
+enum class DeviceNodes : std::uint8_t {
+  own,
+  borrowed,  // empty files, for the host's own to be put there
+};
+int make_device_folder(DeviceNodes nodes, Fd& made);
+
 class RootBuilder {
  public:
-  RootBuilder(const Plan& plan, const Owners& owners) : plan_(plan), owners_(owners) {}
+  RootBuilder(const Plan& plan, const Owners& owners, Prepared prepared)
+      : plan_(plan), owners_(owners), prepared_(std::move(prepared)) {}
 
   // While the host is in sight.
   int open_layers(int map, std::uint32_t& item);
@@ -78,14 +93,16 @@ class RootBuilder {
   int add_host(const char* path, std::uint64_t attributes, int map);
   int mount_tray();
   Fd view_of_tray(int map) const;
-  int use_tray_as_root(int map);
+  int use_prepared_tray(Fd view);
+  int use_tray_as_root();
   int mount_overlay(int map);
   int own_files_from_now_on() const;
-  int make_skeleton(int directory) const;
+  int add_host_parts(int directory) const;
   int make_owned(const std::string& path) const;
 
   const Plan& plan_;
   Owners owners_;
+  Prepared prepared_;
   bool idmapped_ = false;
   bool binds_idmapped_ = false;
   std::vector<Fd> layers_;

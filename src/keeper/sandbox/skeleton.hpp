@@ -36,6 +36,9 @@ inline constexpr std::array skeleton_files{
     SkeletonFile{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"},
     SkeletonFile{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"}};
 
+// In an empty folder, as whoever calls. Returns 0 or errno.
+int make_skeleton(int directory);
+
 // Top folders that are links into /usr on most systems, and folders of their own on the others.
 inline constexpr std::array usr_links{"/bin", "/sbin", "/lib", "/lib32", "/lib64"};
 // Without these, programs in /usr are not found or do not trust anybody.
