@@ -39,8 +39,8 @@ Result<> add_limits(store::Session& session, const core::Run& run, core::RunCapa
   return {};
 }
 
-Result<core::Environment> fitting_environment(store::Session& session, const Catalog& catalog,
-                                              const core::Run& run) {
+Result<RunScene> fitting_scene(store::Session& session, const Catalog& catalog,
+                               const core::Run& run) {
   if (!run.environment_id) {
     return fail(Errc::environment_not_found, "The environment of the run was deleted",
                 "start the run again in another environment");
@@ -53,24 +53,25 @@ Result<core::Environment> fitting_environment(store::Session& session, const Cat
                     "\" is not active (status: " + std::string{name_of(row.value.status)} + ").",
                 "set its status to active, or choose another environment");
   }
-  auto adapter = core::AdapterType::process;
+  RunScene scene;
   if (run.agent_id) {
-    BERTH_TRY(const auto agent,
-              store::find_agent(session, core::Reach::everything(), *run.agent_id));
-    adapter = agent.value.adapter_type;
+    BERTH_TRY(auto agent, store::find_agent(session, core::Reach::everything(), *run.agent_id));
+    scene.agent = std::move(agent.value);
   }
+  const auto adapter = scene.agent ? scene.agent->adapter_type : core::AdapterType::process;
   BERTH_DO(core::check_fit(adapter, row.value, catalog.facts()));
-  return std::move(row.value);
+  scene.environment = std::move(row.value);
+  return scene;
 }
 
 Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
                                         const Catalog& catalog, LeaseWork& leases,
                                         core::Stored<core::Run> run) {
   const Time now = means.clock.now();
-  const Result<core::Environment> environment = fitting_environment(session, catalog, run.value);
-  if (!environment) {
-    run.value.error = environment.error().message;
-    run.value.error_code = name_of(environment.error().code);
+  Result<RunScene> scene = fitting_scene(session, catalog, run.value);
+  if (!scene) {
+    run.value.error = scene.error().message;
+    run.value.error_code = name_of(scene.error().code);
     core::end_phases(run.value.phases, now);
     BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::setup_failed, now));
     BERTH_DO(note(session, run.value,
@@ -84,9 +85,10 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
   // Before its lease: of two servers that take the same run, the later one is told here by the
   // store, and does its work again with what the other has left.
   BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
-  BERTH_TRY(LeaseWork::Row lease, leases.intend(session, lease_id, *environment, &run.value, {}));
+  BERTH_TRY(LeaseWork::Row lease,
+            leases.intend(session, lease_id, *scene->environment, &run.value, {}));
   BERTH_DO(note(session, run.value, {.message = "The run leaves the queue"}, now));
-  return ClaimedRun{std::move(run), std::move(lease)};
+  return ClaimedRun{std::move(run), std::move(lease), *std::move(scene)};
 }
 
 }  // namespace

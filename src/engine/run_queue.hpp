@@ -7,9 +7,16 @@
 // The queue of runs as transactions see it. Which run may start is decided in core/admission.
 namespace berth::engine {
 
+// What a run is for and where it works, as they are when it is claimed.
+struct RunScene {
+  std::optional<core::Environment> environment = {};
+  std::optional<core::Agent> agent = {};
+};
+
 struct ClaimedRun {
   core::Stored<core::Run> run;
   LeaseWork::Row lease;
+  std::optional<RunScene> scene = {};  // absent: nobody has looked
 };
 
 struct QueueLimits {

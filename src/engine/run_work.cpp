@@ -55,14 +55,19 @@ std::optional<std::int64_t> shorter(const std::optional<std::int64_t>& one,
 
 }  // namespace
 
-RunWork::RunWork(WorkTools& tools, core::Stored<core::Run> run, LeaseWork::Row lease)
+RunWork::RunWork(WorkTools& tools, ClaimedRun claimed)
     : tools_(tools),
-      id_(run.value.id),
-      company_(run.value.company_id),
-      run_(std::move(run)),
-      lease_(std::move(lease)),
+      id_(claimed.run.value.id),
+      company_(claimed.run.value.company_id),
+      run_(std::move(claimed.run)),
+      lease_(std::move(claimed.lease)),
+      has_looked_(claimed.scene.has_value()),
       cancelled_(run_.value.cancel_requested_at.has_value()),
-      side_(tools.executor) {}
+      side_(tools.executor) {
+  if (!claimed.scene) return;
+  environment_ = std::move(claimed.scene->environment);
+  agent_ = std::move(claimed.scene->agent);
+}
 
 core::Call RunWork::call() const {
   return {.who = {.kind = core::CallerKind::system, .company_id = company_}, .run_id = id_};
@@ -85,7 +90,7 @@ Task<> RunWork::carry() {
 }
 
 Task<RunWork::End> RunWork::work() {
-  BERTH_CO_DO(co_await look_around());
+  if (!std::exchange(has_looked_, false)) BERTH_CO_DO(co_await look_around());
   Result<> found = co_await find_place();
   if (!found) co_return place_missing(std::move(found).error());
   if (run_.value.status == RunState::starting) {
@@ -237,6 +242,10 @@ Task<> RunWork::start() {
 }
 
 Task<core::RunInput> RunWork::given_input() {
+  const std::optional<core::RunCommand>& command = run_.value.command;
+  const bool was_given_nothing =
+      !run_.value.agent_id && command && command->env_names.empty() && command->stdin_bytes == 0;
+  if (was_given_nothing) co_return core::RunInput{.run_id = id_};
   BERTH_CO_TRY(const auto sealed, co_await tools_.means.store.read([&](store::Session& s) {
     return store::find_run_input(s, id_);
   }));

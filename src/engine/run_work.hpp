@@ -8,6 +8,7 @@
 #include "engine/lease_work.hpp"
 #include "engine/run_log.hpp"
 #include "engine/run_output.hpp"
+#include "engine/run_queue.hpp"
 #include "engine/run_tokens.hpp"
 
 namespace berth::engine {
@@ -36,7 +37,7 @@ struct WorkTools {
 // that goes on from the rows, with nothing run twice.
 class RunWork {
  public:
-  RunWork(WorkTools& tools, core::Stored<core::Run> run, LeaseWork::Row lease);
+  RunWork(WorkTools& tools, ClaimedRun claimed);
 
   // An error means that the run is not at its end. `cancelled`: the server stops. `node_fenced`:
   // the run is another server's now. Any other: it can be taken up again from its rows.
@@ -117,6 +118,7 @@ class RunWork {
   core::CompanyId company_;
   core::Stored<core::Run> run_;
   LeaseWork::Row lease_;
+  bool has_looked_ = false;  // the rows are those of the claim, and nothing was done with them yet
   std::optional<core::Environment> environment_;
   std::optional<core::Agent> agent_;
   std::optional<drivers::LeaseFacts> place_;

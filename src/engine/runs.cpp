@@ -211,7 +211,7 @@ LeaseBrief brief_of(const core::LeaseRecord& lease) {
 
 core::Run Runs::announced(core::Run run) {
   means_.feed.changed(run.company_id);
-  workshop_.poke();
+  workshop_.take_new();
   return run;
 }
 

@@ -30,6 +30,11 @@ void Workshop::reachable_as(std::string api_url, std::vector<std::string> candid
   tools_.options.api_candidates = std::move(candidates);
 }
 
+void Workshop::take_new() {
+  has_queued_ = true;
+  poke();
+}
+
 void Workshop::poke() {
   has_news_ = true;
   news_.cancel();
@@ -60,11 +65,13 @@ Task<> Workshop::take_queued() {
   if (is_unsure_) BERTH_CO_DO(co_await take_unanswered());
   const QueueLimits room = limits();
   if (room.running >= room.limit) co_return Result<>{};
-  // Most looks find nothing, and a look need not wait for writers.
-  BERTH_CO_TRY(const auto waiting, co_await tools_.means.store.read([](store::Session& s) {
-    return store::queued_runs(s, {}, 1);
-  }));
-  if (waiting.empty()) co_return Result<>{};
+  if (!std::exchange(has_queued_, false)) {
+    // Most looks find nothing, and a look need not wait for writers.
+    BERTH_CO_TRY(const auto waiting, co_await tools_.means.store.read([](store::Session& s) {
+      return store::queued_runs(s, {}, 1);
+    }));
+    if (waiting.empty()) co_return Result<>{};
+  }
   const auto claim = [&](store::Session& s) {
     return claim_queued(s, tools_.means, catalog_, tools_.leases, room);
   };
@@ -98,7 +105,7 @@ Task<> Workshop::take_unanswered() {
 }
 
 void Workshop::start(ClaimedRun claimed) {
-  auto work = std::make_shared<RunWork>(tools_, std::move(claimed.run), std::move(claimed.lease));
+  auto work = std::make_shared<RunWork>(tools_, std::move(claimed));
   tools_.means.feed.changed(work->company());
   tools_.means.feed.changed(work->id());
   live_.insert_or_assign(work->id(), work);
@@ -118,7 +125,7 @@ Task<> Workshop::carry(std::shared_ptr<RunWork> work) {
     Result<ClaimedRun> rows = co_await look_again(id);
     if (!rows) continue;
     if (core::is_final(rows->run.value.status)) break;
-    work = std::make_shared<RunWork>(tools_, std::move(rows->run), std::move(rows->lease));
+    work = std::make_shared<RunWork>(tools_, *std::move(rows));
     live_.insert_or_assign(id, work);
   }
   if (core::is_final(work->status())) ++ended_[work->status()];

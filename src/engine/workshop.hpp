@@ -33,7 +33,9 @@ class Workshop final : public RedactionSink {
   void reachable_as(std::string api_url, std::vector<std::string> candidates);
   // Until it is cancelled.
   Task<> dispatch();
-  // Something was queued.
+  // A run was queued: it is taken without a look whether there is one.
+  void take_new();
+  // There may be something to take.
   void poke();
   // Takes over runs of fenced nodes; ends those that nobody can reach any more.
   Task<> adopt_orphans();
@@ -74,6 +76,7 @@ class Workshop final : public RedactionSink {
   std::map<core::RunState, std::int64_t> ended_;
   asio::steady_timer news_;
   bool has_news_ = true;
+  bool has_queued_ = false;
   TaskGroup work_;
 };
 

@@ -183,6 +183,15 @@ class Api(Runs):
             self.refused(self.server.get(f"/api/heartbeat-runs/{run}?wait={wrong}"), 400,
                          "validation_failed")
 
+    def test_a_wait_for_the_end_or_the_release_passes_over_what_comes_before(self):
+        self.start()
+        run = self.started("sh", "-c", "echo said; sleep 0.2")
+        until = lambda moment: self.server.get(f"/api/heartbeat-runs/{run}?wait=60&until={moment}")
+        self.assertEqual(until("end").json["status"], "succeeded")
+        self.assertEqual(self.raw(run)[1], b"said\n")
+        self.assertEqual(until("release").json["environmentLease"]["status"], "released")
+        self.refused(until("never"), 400, "validation_failed")
+
     def test_a_queued_run_says_its_position_and_why(self):
         self.start("--runs-max", "1")
         first = self.started("sleep", "600")

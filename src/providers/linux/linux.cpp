@@ -9,6 +9,8 @@
 #include "providers/linux/inside.hpp"
 #include "providers/metadata.hpp"
 
+#include <sys/stat.h>
+
 #include <chrono>
 
 namespace berth::providers {
@@ -49,6 +51,11 @@ bj::object metadata_of(const LinuxConfig& config, const RootLayers& root,
 // Empty when the config does not say, as that of a sandbox that nobody knows any more.
 std::string image_in(const bj::object& config) {
   return config.contains("template") ? "" : text_at(config, "image").value_or("");
+}
+
+bool is_there(const std::string& path) {
+  struct stat seen{};
+  return ::lstat(path.c_str(), &seen) == 0;
 }
 
 // The folder's name: what a stored id is has been ours before, but only a key names a folder.
@@ -202,6 +209,8 @@ Task<Verdict> Linux::try_sandbox(std::string id, LinuxConfig wanted) {
 }
 
 Task<RootLayers> Linux::hold_image(std::string id, const LinuxConfig& config) {
+  // The host's own programs are always there, and nobody has to ask the disk.
+  if (only_host_of(config) == images::host_name) co_return images_.hold(config, id);
   co_return co_await offload(keepers_.pool(),
                              [images = images_, config, id] { return images.hold(config, id); });
 }
@@ -355,10 +364,14 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
   BERTH_CO_TRY(LinuxConfig config, read(request.config));
   BERTH_CO_TRY(const std::string id, id_of(SandboxName{.key = request.key}));
   // A folder has one keeper in its life: what an attempt before this one has left goes first.
-  BERTH_CO_DO(co_await remove(id, only_host_of(config)));
+  if (is_there(keepers_.folder_of(id).path)) {
+    BERTH_CO_DO(co_await remove(id, only_host_of(config)));
+  }
   BERTH_CO_TRY(const Made made, co_await take(id, config));
   ProviderLease lease{.provider_lease_id = id,
                       .metadata = metadata_of(config, made.root, made.confined)};
+  // Only who takes a sandbox up again reads it there.
+  if (!config.reuse_lease.value_or(false)) co_return lease;
   const std::string file = keepers_.folder_of(id).path + facts_file;
   BERTH_CO_DO(co_await offload(keepers_.pool(), [file, text = encode_text(lease.metadata)] {
     // After a power cut there is no sandbox that it could tell of: nothing waits for the disk.
