@@ -16,6 +16,8 @@ Result<std::optional<LastTest>> last_test(store::Session& session,
   if (const auto* ok = entry.details.if_contains("ok")) test.ok = *ok == true;
   const auto* summary = entry.details.if_contains("summary");
   if (summary != nullptr && summary->is_string()) test.summary = summary->as_string();
+  const auto* isolation = entry.details.if_contains("isolation");
+  if (isolation != nullptr && isolation->is_object()) test.isolation = isolation->as_object();
   return test;
 }
 

@@ -113,8 +113,10 @@ struct LastTest {
   bool ok = false;
   std::string summary;
   Time at;
+  // What the provider then said of what stands between the work and its machine.
+  std::optional<bj::object> isolation = {};
 };
-BOOST_DESCRIBE_STRUCT(LastTest, (), (ok, summary, at))
+BOOST_DESCRIBE_STRUCT(LastTest, (), (ok, summary, at, isolation))
 
 // An environment with what an operator asks of it first: does it work, and who uses it?
 struct EnvironmentOverview {

@@ -7,6 +7,9 @@
 namespace berth::engine {
 namespace {
 
+constexpr std::chrono::milliseconds egress_wait_max{60'000};
+constexpr std::chrono::milliseconds egress_look_every{500};
+
 bj::object* config_in(core::LeaseRecord& lease) {
   bj::value* config = lease.metadata ? lease.metadata->if_contains("config") : nullptr;
   return config != nullptr ? config->if_object() : nullptr;
@@ -29,12 +32,23 @@ bj::object stored(const core::LinuxEgress& policy) {
 
 }  // namespace
 
-Task<LeaseEgress> Leases::egress(core::Call call, core::LeaseId id, std::uint64_t offset) {
-  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
-  BERTH_CO_TRY(execution::EgressPage page, co_await place.driver->egress_log(place.facts, offset));
-  co_return LeaseEgress{.policy = policy_in(place.lease),
-                        .entries = std::move(page.entries),
-                        .next_offset = page.next_offset};
+Task<LeaseEgress> Leases::egress(core::Call call, core::LeaseId id, std::uint64_t offset,
+                                 std::chrono::milliseconds wait) {
+  const Clock::Steady limit = means_.clock.steady() + std::min(wait, egress_wait_max);
+  for (;;) {
+    BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+    BERTH_CO_TRY(execution::EgressPage page,
+                 co_await place.driver->egress_log(place.facts, offset));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - means_.clock.steady());
+    if (!page.entries.empty() || left.count() <= 0) {
+      co_return LeaseEgress{.policy = policy_in(place.lease),
+                            .entries = std::move(page.entries),
+                            .next_offset = page.next_offset};
+    }
+    // A change of the company may be one of the policy; the log itself tells nobody that it grows.
+    BERTH_CO_DO(
+        co_await means_.feed.wait(place.lease.company_id, std::min(left, egress_look_every)));
+  }
 }
 
 Task<LeaseEgress> Leases::set_egress(core::Call call, core::LeaseId id, core::LinuxEgress policy) {

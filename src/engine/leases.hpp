@@ -103,8 +103,10 @@ class Leases {
   Task<ExecOutcome> exec(core::Call call, core::LeaseId id, ExecInLease wanted);
   // A connection to a port of the place of a lease that is active or retained.
   Task<Fd> dial(core::Call call, core::LeaseId id, std::uint16_t port);
-  // What the place may reach beyond itself, and what was decided about it from an offset on.
-  Task<LeaseEgress> egress(core::Call call, core::LeaseId id, std::uint64_t offset);
+  // What the place may reach beyond itself, and what was decided about it from an offset on. Waits
+  // for so long when nothing was.
+  Task<LeaseEgress> egress(core::Call call, core::LeaseId id, std::uint64_t offset,
+                           std::chrono::milliseconds wait);
   // A new policy, from now on and also for the next server. It ends with the lease: a sandbox that
   // serves another one begins again with the policy of its environment.
   Task<LeaseEgress> set_egress(core::Call call, core::LeaseId id, core::LinuxEgress policy);

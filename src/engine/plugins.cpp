@@ -383,6 +383,25 @@ Task<PluginView> Plugins::disable(core::Call call, std::string name, DisablePlug
   co_return view(row.value);
 }
 
+Task<PluginView> Plugins::restart(core::Call call, std::string name) {
+  BERTH_CO_DO(place());
+  BERTH_CO_TRY(std::optional<PluginView> before, co_await answered(call));
+  if (before) co_return *std::move(before);
+  BERTH_CO_TRY(Row row, co_await find(std::move(name)));
+  if (row.value.status != PluginState::ready && row.value.status != PluginState::error) {
+    co_return fail(Errc::conflict,
+                   "Plugin \"" + row.value.plugin_key + "\" is " +
+                       std::string{name_of(row.value.status)} + ", so it cannot be restarted",
+                   "enable it: POST /api/plugins/{plugin}/enable");
+  }
+  BERTH_CO_TRY(const Turn turn, take_turn(row.value.plugin_key));
+  BERTH_CO_DO(co_await note(call, row.value.id, "restarted"));
+  BERTH_CO_DO(co_await place_->host.stop(row.value.id));
+  const core::PluginId id = row.value.id;
+  BERTH_CO_TRY(row, co_await activate(id));
+  co_return view(row.value);
+}
+
 Task<Plugins::Row> Plugins::apply_upgrade(Row row, core::PendingUpgrade next) {
   const std::optional<std::string> old_folder = row.value.folder_id;
   row.value.package_version = next.version;

@@ -134,6 +134,8 @@ class Plugins {
   // From disabled, error, and from an upgrade that waits: then it is accepted.
   Task<PluginView> enable(core::Call call, std::string name);
   Task<PluginView> disable(core::Call call, std::string name, DisablePlugin wanted);
+  // Another worker in place of the one that runs. One that was stopped by hand stays so.
+  Task<PluginView> restart(core::Call call, std::string name);
   // plugin_review_needed, with what it asks for in addition, until that is accepted; the version
   // before it serves meanwhile.
   Task<PluginView> upgrade(core::Call call, std::string name, UpgradePlugin wanted);

@@ -84,11 +84,11 @@ void hide(ProbeReport& report, const std::map<std::string, Secret>& secrets) {
 
 Entry entry_of(const core::CompanyId& company, std::string_view action, std::string id,
                const ProbeReport& report) {
-  return {company,
-          action,
-          "environment",
-          std::move(id),
-          {{"driver", name_of(report.driver)}, {"ok", report.ok}, {"summary", report.summary}}};
+  bj::object details{
+      {"driver", name_of(report.driver)}, {"ok", report.ok}, {"summary", report.summary}};
+  const bj::value* isolation = report.details ? report.details->if_contains("isolation") : nullptr;
+  if (isolation != nullptr) details["isolation"] = *isolation;
+  return {company, action, "environment", std::move(id), std::move(details)};
 }
 
 }  // namespace

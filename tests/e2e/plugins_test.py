@@ -202,7 +202,13 @@ class Life(PluginTest):
                 disabled = server.post("/api/plugins/test.boxes/disable", {"reason": "quiet"})
                 self.assertEqual((disabled.json["status"], disabled.json["lastError"]),
                                  ("disabled", "quiet"))
+                refused = server.post("/api/plugins/test.boxes/restart", {})
+                self.assertEqual((refused.status, refused.json["code"]), (409, "conflict"))
                 self.assertEqual(server.post("/api/plugins/test.boxes/enable", {}).json["status"], "ready")
+                worker = lambda: server.get("/api/plugins/test.boxes/health").json["worker"]["pid"]
+                before = worker()
+                self.assertEqual(server.post("/api/plugins/test.boxes/restart", {}).json["status"], "ready")
+                self.assertNotEqual(worker(), before)
                 gone = server.request("DELETE", "/api/plugins/test.boxes?purge=true")
                 self.assertEqual(gone.status, 200, gone.text)
                 self.assertEqual(server.get("/api/plugins/test.boxes").json["code"], "plugin_not_found")
@@ -349,6 +355,7 @@ class Life(PluginTest):
         self.assertIn("installed", berth("plugin", "logs", "test.boxes"))
         berth("plugin", "disable", "test.boxes")
         berth("plugin", "enable", "test.boxes")
+        self.assertEqual(json.loads(berth("plugin", "restart", "test.boxes"))["status"], "ready")
         berth("plugin", "uninstall", "test.boxes", "--yes")
         self.assertEqual(json.loads(berth("plugin", "list")), [])
 

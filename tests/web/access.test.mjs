@@ -34,11 +34,17 @@ test("access.every page and form passes axe on a phone and in the dark", visitin
   }
 }));
 
-test("access.every dialog passes axe on a phone and in the dark", visiting(async (page, visit) => {
-  for (const [path, button] of dialogs) {
+test("access.every dialog and menu passes axe on a phone and in the dark", visiting(async (page, visit, server) => {
+  const local = await environmentNamed(server, "Local");
+  for (const [path, button] of [...dialogs, [`/environments/${local.id}`, "Delete"]]) {
     await visit.goto(path);
-    await page.getByRole("button", { name: button }).click();
+    await page.getByRole("button", { name: button, exact: true }).click();
     await page.getByRole("dialog").waitFor();
     await accessibleInEveryLook(page, visit, button);
   }
+  await page.setViewportSize(desk);
+  await visit.goto("/");
+  await page.getByRole("button", { name: /Default/ }).click();
+  await page.getByRole("menu").waitFor();
+  await visit.seen("user-menu");
 }));

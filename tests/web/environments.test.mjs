@@ -3,12 +3,19 @@ import { test } from "./lib/runner.mjs";
 import { environmentNamed, visiting } from "./lib/shared.mjs";
 import { openSshHost } from "./lib/ssh-host.mjs";
 
-test("environments.the list says what each is, and a test shows its steps with times", visiting(async (page, visit) => {
+test("environments.the list says what each is, and a test shows its steps with times", visiting(async (page, visit, server) => {
+  const sandbox = await environmentNamed(server, "Sandbox");
+  const tested = sandbox && (await server.call("POST", `/api/environments/${sandbox.id}/probe`));
   await visit.goto("/environments");
   await page.getByRole("link", { name: "Local", exact: true }).waitFor();
   await page.getByRole("button", { name: "Test Local" }).click();
   await page.getByText("works", { exact: true }).first().waitFor();
   await page.getByText(/\d+(\.\d+)? (ms|s) in all/).waitFor();
+  if (tested?.ok) {
+    const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "Sandbox", exact: true }) });
+    await row.getByText(tested.details.isolation.level, { exact: true }).waitFor();
+    await row.getByText("as tested").waitFor();
+  }
   await visit.seen("environments");
 }));
 

@@ -24,6 +24,7 @@ test("leases.a live lease is shown with its run, its files and its console", vis
   await visit.seen("lease");
   await page.getByRole("button", { name: "Destroy" }).click();
   await page.getByText("gone for ever").waitFor();
+  await visit.accessible("destroy a sandbox");
   await page.getByRole("button", { name: "Keep it" }).click();
   await server.call("POST", `/api/heartbeat-runs/${run.id}/cancel`);
   await page.getByText(/expired|released/).first().waitFor();

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Skip, test } from "./lib/runner.mjs";
-import { visiting } from "./lib/shared.mjs";
+import { until, visiting } from "./lib/shared.mjs";
 
-test("plugins.one is installed, looked at, stopped, started and uninstalled", visiting(async (page, visit) => {
+test("plugins.one is installed, looked at, restarted, stopped, started and uninstalled", visiting(async (page, visit, server) => {
   const folder = join(dirname(process.env.BERTH), "plugins", "fake");
   if (!existsSync(join(folder, "manifest.json"))) throw new Skip(`${folder} is not built`);
   await visit.goto("/plugins");
@@ -20,11 +20,16 @@ test("plugins.one is installed, looked at, stopped, started and uninstalled", vi
   await page.getByText("running", { exact: true }).waitFor();
   await page.getByText("Logs", { exact: true }).click();
   await visit.seen("plugin");
+  const worker = async () => (await server.call("GET", `/api/plugins/${key}/health`)).worker?.pid;
+  const before = await worker();
+  await page.getByRole("button", { name: "Restart" }).click();
+  await until("another worker runs", async () => ![undefined, null, before].includes(await worker()));
   await page.getByRole("button", { name: "Disable" }).click();
   await page.getByRole("button", { name: "Enable" }).click();
   await page.getByRole("button", { name: "Disable" }).waitFor();
   await page.getByRole("button", { name: "Uninstall" }).click();
   assert.ok(await page.getByRole("button", { name: "Uninstall it" }).isDisabled());
+  await visit.accessible("uninstall a plugin");
   await page.getByLabel(/Type the name/).fill(key);
   await page.getByRole("button", { name: "Uninstall it" }).click();
   await page.getByText("No plugin yet").waitFor();

@@ -57,10 +57,19 @@ test("sandboxes.a setup session is started, worked in, captured and used, and it
   assert.match(run.stdoutExcerpt, /prepared/);
   await visit.seen("custom-image");
 
+  const [template] = await server.call("GET", `/api/companies/${await server.company()}/templates`);
+  await server.call("PATCH", `/api/environments/${sandbox.id}`, { config: { template: template.name } });
+  await page.getByText("has changed since it was captured").waitFor();
+  await page.getByRole("button", { name: "Link it again" }).click();
+  await page.getByRole("dialog").getByText("Template", { exact: true }).waitFor();
+  await visit.accessible("link a template again");
+  await page.getByRole("button", { name: "Link it", exact: true }).click();
+  await page.getByText("the one it was captured with").waitFor();
+  await server.call("PATCH", `/api/environments/${sandbox.id}`, { config: { template: null } });
+
   await page.getByRole("link", { name: "Templates" }).click();
   await page.getByText("every sandbox of Sandbox").waitFor();
   await visit.seen("templates");
-  const [template] = await server.call("GET", `/api/companies/${await server.company()}/templates`);
   await page.getByRole("button", { name: `Delete ${template.name}` }).click();
   await page.getByText("Sandboxes of Sandbox start from it").waitFor();
   await page.getByLabel(/Type the name/).fill(template.name);
@@ -83,16 +92,17 @@ test("sandboxes.a setup session is started, worked in, captured and used, and it
 test("sandboxes.a port of a live sandbox is opened in a tab of its own", visiting(async (page, visit, server) => {
   await sandboxOf(server);
   const place = await held(server, {}, "echo seen > seen-inside.txt; exec python3 -m http.server --bind 127.0.0.1 8123");
+  const url = `/api/environment-leases/${place.lease}/ports/8123/`;
+  // The program inside may not listen yet.
+  await until("the port answers", async () => (await fetch(server.url + url)).status === 200);
   await visit.goto(`/leases/${place.lease}`);
+  await page.getByRole("list", { name: "Listening ports" }).getByRole("link", { name: "8123" }).waitFor();
   const { isolation } = await server.call("GET", `/api/environment-leases/${place.lease}`);
   await page.getByText(isolation.level, { exact: true }).waitFor();
   await page.getByText(`${isolation.features.length} measures`).waitFor();
   await page.getByLabel("Port", { exact: true }).fill("70000");
   await page.getByText("Write a number from 1 to 65535.").waitFor();
   await page.getByLabel("Port", { exact: true }).fill("8123");
-  const url = `/api/environment-leases/${place.lease}/ports/8123/`;
-  // The program inside may not listen yet.
-  await until("the port answers", async () => (await fetch(server.url + url)).status === 200);
   const [opened] = await Promise.all([visit.context.waitForEvent("page"), page.getByRole("button", { name: "Open", exact: true }).click()]);
   await opened.getByText("seen-inside.txt").waitFor();
   assert.equal(await opened.evaluate(() => window.opener), null);
@@ -121,6 +131,8 @@ test("sandboxes.what a live sandbox may reach is shown and changed, with what wa
   assert.deepEqual((await server.call("GET", `${lease}/egress`)).policy.allow, ["192.0.2.0/24"]);
   await page.getByText("denied", { exact: true }).first().waitFor();
   await page.getByText(/198\.51\.100\.7/).first().waitFor();
+  await server.call("POST", `${lease}/exec`, { argv: ["python3", "-c", ask.replace("198.51.100.7", "198.51.100.8")] });
+  await page.getByText(/198\.51\.100\.8/).first().waitFor();
   await visit.seen("lease-network");
   await letGo(server, place);
 }));

@@ -120,6 +120,10 @@ Result<> disable(Session& session, const PluginOptions& options) {
   return change(session, options, "disable", std::move(body), "disabled");
 }
 
+Result<> restart(Session& session, const PluginOptions& options) {
+  return change(session, options, "restart", {}, "restarted");
+}
+
 Result<> upgrade(Session& session, const PluginOptions& options) {
   bj::object body;
   set_text(body, "version", options.version);
@@ -234,6 +238,11 @@ void add_life(CommandTree& tree, CLI::App& group) {
              disable},
             options)
       .add_option("--reason", options->reason, "why, for whoever looks at it");
+
+  options = fresh();
+  add_named(tree, group,
+            {"restart", "give one another worker", "berth plugin restart my-provider", restart},
+            options);
 
   options = fresh();
   CLI::App& upgrades = add_named(tree, group,

@@ -122,8 +122,11 @@ std::vector<Route> single_lease_routes(engine::Leases& leases) {
 
 struct EgressQuery {
   std::optional<std::int64_t> offset;
+  std::optional<std::int64_t> wait;  // seconds
 };
-BOOST_DESCRIBE_STRUCT(EgressQuery, (), (offset))
+BOOST_DESCRIBE_STRUCT(EgressQuery, (), (offset, wait))
+
+constexpr Bounds wait_seconds{.usual = 0, .least = 0, .most = 60};
 
 constexpr Bounds any_offset{
     .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
@@ -131,7 +134,9 @@ constexpr Bounds any_offset{
 Task<engine::LeaseEgress> read_egress(engine::Leases& leases, core::Call call, core::LeaseId id,
                                       EgressQuery query) {
   BERTH_CO_TRY(const std::int64_t offset, bounded("offset", query.offset, any_offset));
-  co_return co_await leases.egress(call, id, static_cast<std::uint64_t>(offset));
+  BERTH_CO_TRY(const std::int64_t wait, bounded("wait", query.wait, wait_seconds));
+  co_return co_await leases.egress(call, id, static_cast<std::uint64_t>(offset),
+                                   std::chrono::seconds{wait});
 }
 
 std::vector<Route> egress_routes(engine::Leases& leases) {
@@ -144,7 +149,7 @@ std::vector<Route> egress_routes(engine::Leases& leases) {
           .needs = Permission::company_operate,
           .tag = "leases",
           .says = "What the sandbox of a lease may reach, and what was decided about its "
-                  "requests from an offset of the log on",
+                  "requests from an offset of the log on, or within a wait when nothing is there",
           .call =
               [&leases](core::Call call, auto in) {
                 return read_egress(leases, std::move(call), in.path.lease, in.query);

@@ -101,6 +101,14 @@ std::vector<Route> life_routes(engine::Plugins& plugins) {
               [&plugins](core::Call call, auto in) {
                 return plugins.disable(call, in.path.plugin, std::move(in.body));
               }},
+      Endpoint<PluginPath, None, None, engine::PluginView>{
+          .verb = Verb::post,
+          .path = "/api/plugins/{plugin}/restart",
+          .needs = Permission::instance_admin,
+          .tag = "plugins",
+          .says = "Start another worker in place of the one that runs or has failed",
+          .call = [&plugins](core::Call call,
+                             auto in) { return plugins.restart(call, in.path.plugin); }},
       Endpoint<PluginPath, None, engine::UpgradePlugin, engine::PluginView>{
           .verb = Verb::post,
           .path = "/api/plugins/{plugin}/upgrade",

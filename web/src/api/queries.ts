@@ -1,4 +1,4 @@
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { api } from "./client";
 
 // Every question that a page asks, by one name each. All of them are asked again when the server says that something
@@ -74,14 +74,11 @@ export const leaseQuery = (lease: string) =>
     queryFn: ({ signal }) => api.get("/api/environment-leases/{lease}", { path: { lease }, signal }),
   });
 
-// The log of a sandbox from its beginning, a page at a time; the last page is read again as it grows.
+// What a sandbox may reach; its log has a reader of its own, which follows it.
 export const egressQuery = (lease: string) =>
-  infiniteQueryOptions({
+  queryOptions({
     queryKey: ["egress", lease],
-    initialPageParam: 0,
-    queryFn: ({ pageParam, signal }) =>
-      api.get("/api/environment-leases/{lease}/egress", { path: { lease }, query: { offset: pageParam }, signal }),
-    getNextPageParam: (page) => (page.entries.length > 0 ? page.nextOffset : undefined),
+    queryFn: ({ signal }) => api.get("/api/environment-leases/{lease}/egress", { path: { lease }, signal }),
   });
 
 export const templatesQuery = (company: string) =>

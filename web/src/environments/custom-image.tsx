@@ -4,7 +4,7 @@ import { lazy, Suspense, useState } from "react";
 import { api } from "../api/client";
 import { capabilitiesQuery, customImageQuery } from "../api/queries";
 import type { CustomImage as Image, Environment, SetupSession, Template } from "../api/types";
-import { shortId } from "../format";
+import { label, shortId } from "../format";
 import { useSession } from "../session/session";
 import { Badge, StateBadge } from "../ui/badge";
 import { Button } from "../ui/button";
@@ -46,7 +46,8 @@ function Shown({ environment, image }: { environment: string; image: Image }) {
   const session = image.activeSession;
   return (
     <div className="flex flex-col gap-4">
-      <Active environment={environment} template={image.activeTemplate ?? undefined} matches={image.activeTemplateMatchesConfig !== false} />
+      <Active environment={environment} template={image.activeTemplate ?? undefined}
+        drift={image.activeTemplateMatchesConfig === false ? (image.activeTemplateDrift?.driftedPaths ?? []) : undefined} />
       {session ? <Setup key={session.id} session={session} /> : (
         <Panel title="Prepare another one" actions={<Button busy={start.busy} onClick={() => void start.run()}>Start a setup session</Button>}>
           {start.error !== undefined && <ErrorBox error={start.error} />}
@@ -58,9 +59,17 @@ function Shown({ environment, image }: { environment: string; image: Image }) {
   );
 }
 
-function Active({ environment, template, matches }: { environment: string; template: Template | undefined; matches: boolean }) {
+interface ActiveProps {
+  environment: string;
+  template: Template | undefined;
+  // The settings by which the configuration no longer is the one of the template; undefined while it is.
+  drift: readonly string[] | undefined;
+}
+
+function Active({ environment, template, drift }: ActiveProps) {
   const queries = useQueryClient();
-  const [revoking, setRevoking] = useState(false);
+  const [asking, setAsking] = useState<"revoke" | "relink">();
+  const close = () => setAsking(undefined);
   const path = { environment };
   const again = () => queries.invalidateQueries(customImageQuery(environment));
   const rollback = useAction(async () => {
@@ -69,21 +78,38 @@ function Active({ environment, template, matches }: { environment: string; templ
   });
   return (
     <Panel title="What sandboxes start from" actions={template && (
-      <span className="flex gap-2"><Button busy={rollback.busy} onClick={() => void rollback.run()}>Back to the one before</Button><Button onClick={() => setRevoking(true)}>Use the plain image</Button></span>
+      <span className="flex flex-wrap gap-2">
+        {drift && <Button tone="primary" onClick={() => setAsking("relink")}>Link it again</Button>}
+        <Button busy={rollback.busy} onClick={() => void rollback.run()}>Back to the one before</Button>
+        <Button onClick={() => setAsking("revoke")}>Use the plain image</Button>
+      </span>
     )}>
       {rollback.error !== undefined && <ErrorBox error={rollback.error} />}
       {!template ? <p className="text-sm">The image of the configuration, as it is.</p> : (
         <Facts rows={[
           ["Template", <Link key="t" className="link" to="/templates">{template.name}</Link>],
           ["Captured", <Ago key="c" at={template.capturedAt} />],
-          ["Configuration", matches ? "the one it was captured with" : <Badge key="m" tone="warn">has changed since it was captured</Badge>],
+          ["Configuration", drift ? <Badge key="m" tone="warn">has changed since it was captured</Badge> : "the one it was captured with"],
+          ...(drift ? [["Changed since", <Changed key="d" paths={drift} />] as [string, React.ReactNode]] : []),
         ]} />
       )}
-      <Confirm open={revoking} onClose={() => setRevoking(false)} title="Use the plain image again" action="Use it"
+      <Confirm open={asking === "relink"} onClose={close} title="Link the template again" action="Link it"
+        about={<>
+          <p className="mb-2">Later sandboxes start from this template, although it was captured with other settings:</p>
+          <Changed paths={drift ?? []} />
+        </>}
+        act={async () => { await api.post("/api/environments/{environment}/custom-image-template/relink", { path, body: { confirmBootSourceDrift: true } }); await again(); }} />
+      <Confirm open={asking === "revoke"} onClose={close} title="Use the plain image again" action="Use it"
         about="Later sandboxes start from the image of the configuration. The template stays in the list of templates."
         act={async () => { await api.delete("/api/environments/{environment}/custom-image-template", { path }); await again(); }} />
     </Panel>
   );
+}
+
+// Settings by their names; their values may be secrets, and are not told.
+function Changed({ paths }: { paths: readonly string[] }) {
+  if (paths.length === 0) return <span>what the template starts from</span>;
+  return <span>{paths.map((path) => label(path.replace(/^\/config\//, ""))).join(", ")}</span>;
 }
 
 function Setup({ session }: { session: SetupSession }) {

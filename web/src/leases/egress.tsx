@@ -1,4 +1,4 @@
-import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { api } from "../api/client";
 import { egressQuery } from "../api/queries";
@@ -9,38 +9,23 @@ import { Button } from "../ui/button";
 import { Empty } from "../ui/empty";
 import { ErrorBox } from "../ui/error-box";
 import { Field, input } from "../ui/field";
+import { Answer } from "../ui/loading";
 import { Table } from "../ui/table";
 import { Ago } from "../ui/time";
 import { useAction } from "../ui/use-action";
+import { useEgressLog } from "./use-egress-log";
 
-// One line of the log, as the sandbox's proxy writes it.
-interface Decision {
-  at: string;
-  method: string;
-  host: string;
-  port: number;
-  path: string;
-  decision: string;
-  rule: string;
-  reason: string;
-  bytesUp: number;
-  bytesDown: number;
-  durationMs: number;
-}
-
-const isDecision = (entry: object): entry is Decision => "decision" in entry;
 const lines = (rules: readonly string[] | null | undefined) => (rules ?? []).join("\n");
 const rulesOf = (text: string) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
 // What a live sandbox may reach, and what was decided about each of its requests.
 export function Egress({ lease }: { lease: string }) {
-  const query = useInfiniteQuery(egressQuery(lease));
-  if (!query.data) return query.error ? <ErrorBox error={query.error} /> : <p role="status" className="text-sm text-muted">Loading…</p>;
-  const pages = query.data.pages;
-  const decisions = (pages.flatMap((page) => page.entries) as object[]).filter(isDecision).reverse();
+  const query = useQuery(egressQuery(lease));
+  const { decisions, error } = useEgressLog(lease);
   return (
     <div className="flex flex-col gap-4">
-      <Policy lease={lease} rules={pages.at(-1)?.policy as Rules} />
+      <Answer query={query}>{(view) => <Policy lease={lease} rules={view.policy as Rules} />}</Answer>
+      {error !== undefined && <ErrorBox error={error} />}
       {decisions.length === 0 ? (
         <Empty title="No request yet">Each request that leaves the sandbox is listed here when it is over, with the rule that decided.</Empty>
       ) : (
@@ -57,7 +42,6 @@ export function Egress({ lease }: { lease: string }) {
           ))}
         </Table>
       )}
-      <Button className="self-start" busy={query.isFetching} onClick={() => void (query.hasNextPage ? query.fetchNextPage() : query.refetch())}>Read on</Button>
     </div>
   );
 }

@@ -1,6 +1,9 @@
+import { useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { Button } from "../ui/button";
+import { ErrorBox } from "../ui/error-box";
 import { Field, input } from "../ui/field";
+import { listeningQuery } from "./listening";
 
 const portMax = 65535;
 
@@ -18,6 +21,7 @@ export function Ports({ lease }: { lease: string }) {
   };
   return (
     <div className="flex flex-col gap-3">
+      <Listening lease={lease} urlOf={urlOf} />
       <form onSubmit={submit} className="flex flex-wrap items-end gap-2">
         <Field label="Port" error={port !== "" && !isPort ? `Write a number from 1 to ${portMax}.` : undefined}>
           {(id, about) => <input id={id} aria-describedby={about} aria-invalid={port !== "" && !isPort} inputMode="numeric" className={`${input} !w-32`} value={port} onChange={(event) => setPort(event.target.value.trim())} />}
@@ -31,6 +35,22 @@ export function Ports({ lease }: { lease: string }) {
           {opened.map((each) => <li key={each}><a className="link font-mono" href={urlOf(each)} target="_blank" rel="noopener noreferrer">{location.origin}{urlOf(each)}</a></li>)}
         </ul>
       )}
+    </div>
+  );
+}
+
+function Listening({ lease, urlOf }: { lease: string; urlOf: (port: number) => string }) {
+  const query = useQuery(listeningQuery(lease));
+  return (
+    <div className="flex flex-wrap items-center gap-2 text-sm">
+      {query.data && query.data.length > 0 && (
+        <ul aria-label="Listening ports" className="flex flex-wrap gap-2">
+          {query.data.map((each) => <li key={each}><a className="link font-mono" href={urlOf(each)} target="_blank" rel="noopener noreferrer">{each}</a></li>)}
+        </ul>
+      )}
+      {query.data?.length === 0 && <span className="text-muted">Nothing listens there now.</span>}
+      <Button busy={query.isFetching} onClick={() => void query.refetch()}>Look again</Button>
+      {query.error && <ErrorBox error={query.error} />}
     </div>
   );
 }

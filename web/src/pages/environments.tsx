@@ -42,7 +42,7 @@ export function EnvironmentsPage() {
 function Row({ row, mayTest }: { row: EnvironmentOverview; mayTest: boolean }) {
   const { environment, lastTest } = row;
   const test = useTest(environment.id);
-  const tested = isolationIn(test.report?.details?.["isolation"]);
+  const tested = isolationIn(test.report?.details?.["isolation"] ?? lastTest?.isolation);
   const used = [row.isCompanyDefault ? "the company" : "", row.agentDefaultCount ? count(row.agentDefaultCount, "agent") : ""].filter(Boolean);
   return (
     <>

@@ -54,8 +54,9 @@ function Actions({ plugin }: { plugin: Plugin }) {
   const path = { plugin: plugin.id };
   const act = useAction(async (verb: "enable" | "disable" | "restart" | "upgrade") => {
     if (verb === "upgrade") await api.post("/api/plugins/{plugin}/upgrade", { path, body: {} });
-    if (verb === "disable" || verb === "restart") await api.post("/api/plugins/{plugin}/disable", { path, body: {} });
-    if (verb === "enable" || verb === "restart") await api.post("/api/plugins/{plugin}/enable", { path });
+    if (verb === "disable") await api.post("/api/plugins/{plugin}/disable", { path, body: {} });
+    if (verb === "enable") await api.post("/api/plugins/{plugin}/enable", { path });
+    if (verb === "restart") await api.post("/api/plugins/{plugin}/restart", { path });
     await queries.invalidateQueries();
   });
   const isOn = plugin.status === "ready";

@@ -1,0 +1,29 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api } from "../api/client";
+
+const listen = "0A";
+const timeoutMs = 10_000;
+
+// The ports that something listens on, from the tables of the kernel: "sl local_address rem_address st …", the address in
+// hexadecimal digits, ":" and the port.
+export function listeningIn(tables: string): number[] {
+  const ports = tables.split("\n").flatMap((line) => {
+    const [, local = "", , state] = line.trim().split(/\s+/);
+    return state === listen ? [parseInt(local.slice(local.lastIndexOf(":") + 1), 16)] : [];
+  });
+  return [...new Set(ports)].sort((a, b) => a - b);
+}
+
+// Looked at when somebody asks: each look is a command in the sandbox, so events do not repeat it.
+export const listeningQuery = (lease: string) =>
+  queryOptions({
+    queryKey: ["listening", lease],
+    queryFn: async ({ signal }) => {
+      const body = { argv: ["cat", "/proc/net/tcp", "/proc/net/tcp6"], timeoutMs };
+      const told = await api.post("/api/environment-leases/{lease}/exec", { path: { lease }, body, signal });
+      return listeningIn(told.stdoutText);
+    },
+    staleTime: Infinity,
+    retry: false,
+    meta: { still: true },
+  });
