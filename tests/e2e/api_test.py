@@ -253,9 +253,10 @@ class Idempotency(BerthTest):
              "/api/companies/{company}/environments/probe-config", "/api/session",
              "/api/environment-custom-image-setup-sessions/{session}/terminal-session-token"}
 
-    # Repeating one is safe by itself: its state says what has been done.
+    # Those are in plugins_test.py.
     OF_A_PLUGIN = {"/api/plugins/install", *(f"/api/plugins/{{plugin}}/{verb}" for verb in
-                                           ("enable", "disable", "upgrade", "config", "config/test"))}
+                                           ("enable", "disable", "restart", "upgrade", "config",
+                                            "config/test"))}
     # Those that need a sandbox are in templates_test.py.
     OF_A_SANDBOX = {f"/api/environment-leases/{{lease}}/{verb}"
                     for verb in ("capture", "rollback", "fork", "freeze", "thaw")}

@@ -292,9 +292,11 @@ class Life(PluginTest):
         self.assertEqual(twice(f"{plugin}/disable", {}, "disable-1")[1].json["status"], "disabled")
         self.assertEqual(twice(f"{plugin}/enable", {}, "enable-1")[1].json["status"], "ready")
         self.assertEqual(starts(), before + 1)
+        self.assertEqual(twice(f"{plugin}/restart", {}, "restart-1")[1].json["status"], "ready")
+        self.assertEqual(starts(), before + 2)
         self.write_provider("1.1.0")
         self.assertEqual(twice(f"{plugin}/upgrade", {}, "upgrade-1")[1].json["version"], "1.1.0")
-        self.assertEqual(starts(), before + 2)
+        self.assertEqual(starts(), before + 3)
         config = {"companyId": server.company(), "configJson": {"region": "eu"}}
         first, second = twice(f"{plugin}/config", config, "config-1")
         self.assertEqual(first.json, second.json)
