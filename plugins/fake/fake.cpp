@@ -133,13 +133,11 @@ Result<sdk::Lease> Fake::lease_of(const Config& config, const std::string& id) {
 
 // The id is a function of what was asked for: a host that has lost the answer asks again, and gets
 // the same sandbox instead of a second one.
-Result<sdk::Lease> Fake::acquire_lease(sdk::Call& call, const Config& config,
+Result<sdk::Lease> Fake::acquire_lease(sdk::Call& /*call*/, const Config& config,
                                        const sdk::AcquireLease& request) {
   const std::string path =
       config.reuse_lease ? request.environment_id : request.run_id + "/" + request.environment_id;
-  BERTH_TRY(sdk::Lease lease, lease_of(config, std::string{provider_key} + "://" + path));
-  call.log(sdk::Level::info, "sandbox acquired", {{"lease", *lease.provider_lease_id}});
-  return lease;
+  return lease_of(config, std::string{provider_key} + "://" + path);
 }
 
 Result<sdk::Lease> Fake::resume_lease(sdk::Call& /*call*/, const Config& config,
@@ -191,7 +189,10 @@ Result<sdk::Executed> Fake::execute(sdk::Call& call, const Config& config,
   if (request.lease.provider_lease_id && !request.lease.provider_lease_id->empty()) {
     BERTH_TRY(const SandboxFolder folder,
               SandboxFolder::of_lease(*request.lease.provider_lease_id));
-    if (folder.is_there()) command.keepers_folder = folder.keepers();
+    if (folder.is_there()) {
+      BERTH_DO(make_directories(folder.workspace(), 0700));
+      command.keepers_folder = folder.keepers();
+    }
   }
   const std::string started_at = to_iso8601(clock_.now());
   BERTH_TRY(sdk::Executed executed, commands_.run(command, call));

@@ -48,7 +48,6 @@ Result<SandboxFolder::Made> SandboxFolder::make() const {
   if (!is_ours()) {
     return fail(Errc::lease_acquire_failed, path_ + ": belongs to another user", "remove it");
   }
-  BERTH_DO(make_directories(workspace(), 0700));
   return made ? Made::now : Made::was_there;
 }
 

@@ -14,6 +14,7 @@ class SandboxFolder {
   static Result<SandboxFolder> of_lease(const std::string& lease_id);
 
   const std::string& path() const { return path_; }
+  // Made by whoever is the first to need it.
   std::string workspace() const { return path_ + "/workspace"; }
   // Where keepers of commands have their state, each in a folder of its own.
   std::string keepers() const { return path_ + "/keepers"; }

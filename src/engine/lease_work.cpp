@@ -132,10 +132,10 @@ Result<drivers::Driver*> LeaseWork::driver(const LeaseRecord& lease) const {
 Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environment& environment,
                                    const std::optional<core::AgentId>& agent, LeaseRecord& lease) {
   const Time now = lease.created_at;
-  BERTH_TRY(std::string fingerprint,
-            fingerprint_of(session, environment, lease.teardown.template_id, agent,
-                           lease.teardown.config));
+  std::string fingerprint;  // none: a sandbox that serves one lease is never looked for
   if (is_reuse(lease.lease_policy)) {
+    BERTH_TRY(fingerprint, fingerprint_of(session, environment, lease.teardown.template_id, agent,
+                                          lease.teardown.config));
     BERTH_TRY(auto idle, store::claim_idle_sandbox(
                              session, {lease.company_id, fingerprint, lease.id, node_}, now));
     if (idle) {
@@ -198,8 +198,7 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
     const std::optional<core::AgentId> agent = run ? run->agent_id : std::nullopt;
     BERTH_DO(intend_sandbox(session, environment, agent, lease));
   }
-  BERTH_DO(store::insert_lease(session, lease));
-  return store::find_lease_record(session, core::Reach::everything(), lease.id);
+  return store::inserted_lease(session, std::move(lease));
 }
 
 Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
@@ -396,9 +395,7 @@ Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& leas
     BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::given_back, now));
     return {};
   }
-  BERTH_TRY(sandbox,
-            store::move_sandbox(session, std::move(sandbox), SandboxEvent::destroy_begun, now));
-  BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::destroyed, now));
+  BERTH_DO(store::bury_sandbox(session, std::move(sandbox), now));
   return {};
 }
 

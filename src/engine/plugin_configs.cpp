@@ -47,7 +47,7 @@ Task<core::ConfigForStore> PluginConfigs::prepare_sandbox(bj::object config) con
   BERTH_CO_TRY(const plugins::DriverPlace found, place_->host.find_provider(provider));
   BERTH_CO_DO(co_await place_->host.ready(found.plugin_id));
   BERTH_CO_TRY(const core::ConfigSchema schema,
-               core::ConfigSchema::read(found.driver.config_schema, "/configSchema"));
+               core::ConfigSchema::read(found.driver->config_schema, "/configSchema"));
   BERTH_CO_TRY(bj::object applied, core::apply_schema(schema, std::move(config), "/config"));
   BERTH_CO_TRY(const plugins::ConfigVerdict verdict, co_await place_->sandboxes.validate(applied));
   BERTH_CO_DO(accept(verdict, "Sandbox provider \"" + provider + "\""));
@@ -76,7 +76,7 @@ Task<core::ConfigForStore> PluginConfigs::prepare_driver(bj::object config) cons
   const plugins::DriverPlace& found = *known;
   BERTH_CO_DO(co_await place_->host.ready(found.plugin_id));
   BERTH_CO_TRY(const core::ConfigSchema schema,
-               core::ConfigSchema::read(found.driver.config_schema, "/configSchema"));
+               core::ConfigSchema::read(found.driver->config_schema, "/configSchema"));
   BERTH_CO_TRY(bj::object applied,
                core::apply_schema(schema, std::move(parsed.driver_config), "/config/driverConfig"));
   config["driverConfig"] = std::move(applied);

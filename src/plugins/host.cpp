@@ -133,24 +133,27 @@ Task<> Host::config_changed(core::PluginId id, core::CompanyId company, bj::obje
   co_return co_await plugin->config_changed(std::move(company), std::move(config));
 }
 
-Result<DriverPlace> Host::place_of(const Supervisor& plugin, std::string_view driver_key) const {
-  const Manifest& manifest = plugin.plugin().manifest;
+Result<DriverPlace> Host::place_of(const std::shared_ptr<Supervisor>& plugin,
+                                   std::string_view driver_key) const {
+  const Manifest& manifest = plugin->plugin().manifest;
   const DriverDeclaration* driver = manifest.find_driver(driver_key);
   if (driver == nullptr) {
     return fail(Errc::plugin_not_found,
                 "plugin " + manifest.id + " has no environment driver " + in_quotes(driver_key));
   }
-  return DriverPlace{.plugin_id = plugin.plugin().id, .plugin_key = manifest.id, .driver = *driver};
+  return DriverPlace{.plugin_id = plugin->plugin().id,
+                     .plugin_key = manifest.id,
+                     .driver = std::shared_ptr<const DriverDeclaration>{plugin, driver}};
 }
 
 Result<DriverPlace> Host::find_provider(std::string_view driver_key) const {
-  const Supervisor* best = nullptr;
+  std::shared_ptr<Supervisor> best;
   for (const auto& plugin : plugins_) {
     const DriverDeclaration* driver = plugin->plugin().manifest.find_driver(driver_key);
     if (driver == nullptr || driver->kind != DriverRole::sandbox_provider) continue;
-    if (best == nullptr || (!best->is_running() && plugin->is_running())) best = plugin.get();
+    if (best == nullptr || (!best->is_running() && plugin->is_running())) best = plugin;
   }
-  if (best != nullptr) return place_of(*best, driver_key);
+  if (best != nullptr) return place_of(best, driver_key);
   return fail(Errc::provider_unavailable,
               "Sandbox provider \"" + std::string{driver_key} +
                   "\" is not installed or its plugin worker is not running.",
@@ -160,7 +163,7 @@ Result<DriverPlace> Host::find_provider(std::string_view driver_key) const {
 Result<DriverPlace> Host::find_driver(std::string_view plugin_key,
                                       std::string_view driver_key) const {
   for (const auto& plugin : plugins_) {
-    if (plugin->plugin().manifest.id == plugin_key) return place_of(*plugin, driver_key);
+    if (plugin->plugin().manifest.id == plugin_key) return place_of(plugin, driver_key);
   }
   return not_found(in_quotes(plugin_key));
 }
@@ -168,7 +171,7 @@ Result<DriverPlace> Host::find_driver(std::string_view plugin_key,
 Result<DriverPlace> Host::find_driver(const core::PluginId& id, std::string_view driver_key) const {
   const std::shared_ptr<Supervisor> plugin = find(id);
   if (!plugin) return not_found(id.str());
-  return place_of(*plugin, driver_key);
+  return place_of(plugin, driver_key);
 }
 
 }  // namespace berth::plugins

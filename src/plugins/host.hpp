@@ -73,7 +73,7 @@ struct PluginCall {
 struct DriverPlace {
   core::PluginId plugin_id;
   std::string plugin_key = {};
-  DriverDeclaration driver = {};
+  std::shared_ptr<const DriverDeclaration> driver = {};  // part of the plugin's manifest
 };
 
 // All workers of this server: one process per plugin, started again when it crashes, and given up
@@ -127,7 +127,8 @@ class Host {
 
  private:
   Result<std::optional<WorkerUser>> choose_user() const;
-  Result<DriverPlace> place_of(const Supervisor& plugin, std::string_view driver_key) const;
+  Result<DriverPlace> place_of(const std::shared_ptr<Supervisor>& plugin,
+                               std::string_view driver_key) const;
 
   asio::any_io_executor executor_;
   HostConfig config_;

@@ -99,7 +99,7 @@ auto RemoteProvider::place_of(const LeaseFacts& lease) const -> Task<Place> {
   }
   place.config = config_for_worker(std::move(place.config));
   place.base = {
-      {"driverKey", place.driver.driver.driver_key},
+      {"driverKey", place.driver.driver->driver_key},
       {"companyId", lease.company_id.str()},
       {"environmentId", lease.environment_id ? lease.environment_id->str() : lease.lease_id.str()},
       {"issueId", nullptr},
@@ -144,7 +144,7 @@ Task<ConfigVerdict> RemoteProvider::validate(bj::object config) {
     co_return ConfigVerdict{.ok = true};  // it has no word in it
   }
   PluginCall call{.method = "environmentValidateConfig",
-                  .params = {{"driverKey", driver.driver.driver_key},
+                  .params = {{"driverKey", driver.driver->driver_key},
                              {"config", config_for_worker(std::move(config))}}};
   const CallResult answer = co_await plugin->call(std::move(call));
   if (!answer) {
@@ -172,7 +172,7 @@ Task<providers::Verdict> RemoteProvider::probe(const LeaseFacts& lease) {
                              .summary = text_at(*object, "summary").value_or(""),
                              .details = object_at(*object, "metadata")};
   if (verdict.summary.empty()) {
-    verdict.summary = "Sandbox provider \"" + place.driver.driver.driver_key +
+    verdict.summary = "Sandbox provider \"" + place.driver.driver->driver_key +
                       (verdict.ok ? "\" is ready." : "\" is not ready.");
   }
   const bj::value* diagnostics = object->if_contains("diagnostics");
@@ -195,7 +195,7 @@ Task<RemoteLease> RemoteProvider::lease_from(const Place& place, const LeaseFact
     co_return wrong_answer("environmentAcquireLease", "the answer has no providerLeaseId");
   }
   out.metadata = lease_metadata({.driver = is_sandbox ? "sandbox" : "plugin",
-                                 .driver_key = place.driver.driver.driver_key,
+                                 .driver_key = place.driver.driver->driver_key,
                                  .plugin_id = place.driver.plugin_id.str(),
                                  .plugin_key = place.driver.plugin_key},
                                 place.stored_config, object_at(*object, "metadata"));
@@ -251,9 +251,8 @@ Task<std::optional<RemoteLease>> RemoteProvider::resume(const LeaseFacts& lease,
   co_return std::optional{std::move(resumed)};
 }
 
-Task<std::optional<Receipt>> RemoteProvider::give_back(const LeaseFacts& lease,
+Task<std::optional<Receipt>> RemoteProvider::give_back(const Place& place, const LeaseFacts& lease,
                                                        std::string method) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
   bj::object more{{"providerLeaseId", or_null(lease.provider_lease_id)},
                   {"leaseMetadata", provider_metadata_of(lease.metadata)}};
   if (place.plugin->dialect() == Dialect::c) more["cancelActiveWork"] = true;
@@ -276,9 +275,10 @@ Task<std::optional<Receipt>> RemoteProvider::release(const LeaseFacts& lease) {
   }
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   const bool can_release = place.plugin->advertises("environmentReleaseLease");
-  BERTH_CO_TRY(std::optional<Receipt> receipt,
-               co_await give_back(
-                   lease, can_release ? "environmentReleaseLease" : "environmentDestroyLease"));
+  BERTH_CO_TRY(
+      std::optional<Receipt> receipt,
+      co_await give_back(place, lease,
+                         can_release ? "environmentReleaseLease" : "environmentDestroyLease"));
   BERTH_CO_DO(forget(lease));
   co_return receipt;
 }
@@ -288,8 +288,9 @@ Task<std::optional<Receipt>> RemoteProvider::destroy(const LeaseFacts& lease) {
     BERTH_CO_DO(co_await cancel_setup(lease, "it is given up"));
     co_return std::optional<Receipt>{};
   }
+  BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_TRY(std::optional<Receipt> receipt,
-               co_await give_back(lease, "environmentDestroyLease"));
+               co_await give_back(place, lease, "environmentDestroyLease"));
   BERTH_CO_DO(forget(lease));
   co_return receipt;
 }
@@ -301,7 +302,7 @@ core::SandboxCapabilities RemoteProvider::capabilities(const LeaseFacts& lease,
   if (!plugin) return {};
   const bj::object metadata = provider_metadata_of(lease.metadata);
   return core::effective_capabilities(
-      plugin->status().methods, driver->driver.capabilities,
+      plugin->status().methods, driver->driver->capabilities,
       {.policy = policy,
        .backend = text_at(metadata, "backend").value_or(""),
        .native_file_sync_unsupported = is_true_at(metadata, "nativeFileSyncUnsupported"),
@@ -311,7 +312,7 @@ core::SandboxCapabilities RemoteProvider::capabilities(const LeaseFacts& lease,
 bool RemoteProvider::may_reuse(const bj::object& config) const {
   const Result<DriverPlace> driver = find(config, {});
   const std::shared_ptr<Supervisor> plugin = driver ? host_.find(driver->plugin_id) : nullptr;
-  if (!plugin || driver->driver.capabilities.reusable_leases != true) return false;
+  if (!plugin || driver->driver->capabilities.reusable_leases != true) return false;
   const bj::object own =
       addressing_ == Addressing::provider_key ? config : object_at(config, "driverConfig");
   return is_true_at(own, "reuseLease") && plugin->advertises("environmentResumeLease") &&

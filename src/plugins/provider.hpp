@@ -165,7 +165,8 @@ class RemoteProvider final : public execution::Execution {
   std::chrono::milliseconds deadline_of(const Place& place) const;
   Task<bj::value> ask(const Place& place, std::string method, bj::object more) const;
   Task<bj::object> ask_object(const LeaseFacts& lease, std::string method, bj::object more) const;
-  Task<std::optional<Receipt>> give_back(const LeaseFacts& lease, std::string method);
+  Task<std::optional<Receipt>> give_back(const Place& place, const LeaseFacts& lease,
+                                         std::string method);
   Task<> cancel_setup(const LeaseFacts& lease, std::string reason);
   Task<RemoteLease> lease_from(const Place& place, const LeaseFacts& lease, bj::value answer) const;
 

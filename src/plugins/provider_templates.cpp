@@ -20,7 +20,7 @@ struct Ability {
 Result<> expect_able(const Supervisor& plugin, const DriverPlace& driver, const Ability& ability) {
   if (ability.declared && plugin.advertises(ability.method)) return {};
   return fail(Errc::execution_unsupported,
-              "Sandbox provider \"" + driver.driver.driver_key + "\" of plugin " +
+              "Sandbox provider \"" + driver.driver->driver_key + "\" of plugin " +
                   driver.plugin_key + " does not support " + ability.says + ": " +
                   (ability.declared ? "its worker does not answer " : "it does not declare ") +
                   ability.method,
@@ -53,7 +53,7 @@ bj::object setup_request(const execution::LeaseFacts& lease) {
 Task<RemoteLease> RemoteProvider::open_setup(const LeaseFacts& lease, SetupStart start) {
   const std::string method = "environmentStartInteractiveSetup";
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
-  const DriverDeclaration& declared = place.driver.driver;
+  const DriverDeclaration& declared = *place.driver.driver;
   for (const Ability& ability :
        {Ability{declared.supports_interactive_setup, "environmentStartInteractiveSetup",
                 "interactive setup"},
@@ -85,7 +85,7 @@ Task<SetupDoor> RemoteProvider::setup_door(const LeaseFacts& lease) {
   const std::string method = "environmentGetInteractiveSetup";
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_DO(expect_able(*place.plugin, place.driver,
-                          {place.driver.driver.supports_interactive_setup,
+                          {place.driver.driver->supports_interactive_setup,
                            "environmentGetInteractiveSetup", "a look at an interactive setup"}));
   bj::object more = setup_request(lease);
   more["includeConnectionPayload"] = true;
@@ -119,7 +119,7 @@ Task<execution::CapturedTemplate> RemoteProvider::capture_template(
     const LeaseFacts& lease, execution::CaptureTemplate request) {
   const std::string method = "environmentCaptureTemplate";
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
-  const DriverDeclaration& declared = place.driver.driver;
+  const DriverDeclaration& declared = *place.driver.driver;
   BERTH_CO_DO(
       expect_able(*place.plugin, place.driver,
                   {declared.supports_template_capture, "environmentCaptureTemplate", "templates"}));
@@ -164,7 +164,7 @@ Task<bool> RemoteProvider::delete_template(const LeaseFacts& place,
   const std::string method = "environmentDeleteTemplate";
   BERTH_CO_TRY(const Place where, co_await place_of(place));
   BERTH_CO_DO(expect_able(*where.plugin, where.driver,
-                          {where.driver.driver.supports_template_delete,
+                          {where.driver.driver->supports_template_delete,
                            "environmentDeleteTemplate", "the deletion of templates"}));
   bj::object more{{"templateRef", *request.ref},
                   {"templateKind", name_of(request.kind)},

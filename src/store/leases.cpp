@@ -14,11 +14,6 @@ using core::LeaseState;
 constexpr std::string_view noun = "Lease";
 constexpr std::string_view by_id = "where id = $1 and ($2 = '' or company_id = $2)";
 
-const std::string& unfinished() {
-  static const std::string sql = "status in (" + unfinished_states<LeaseState>() + ")";
-  return sql;
-}
-
 Error explain(Error error, const LeaseRecord& lease) {
   if (violates_reference(error)) {
     return {Errc::environment_not_found, "Environment not found",
@@ -62,11 +57,15 @@ Result<> expect_unfinished(const LeaseRecord& lease) {
 
 }  // namespace
 
-Result<> insert_lease(Session& session, const LeaseRecord& lease) {
-  LeaseRecord row = lease;
-  if (!core::is_final(row.status)) set_time_to_look(row, row.status, row.created_at);
-  Result<> done = insert(session, row);
+Result<Stored<LeaseRecord>> inserted_lease(Session& session, LeaseRecord lease) {
+  if (!core::is_final(lease.status)) set_time_to_look(lease, lease.status, lease.created_at);
+  Result<> done = insert(session, lease);
   if (!done) return std::unexpected(explain(std::move(done).error(), lease));
+  return Stored<LeaseRecord>{std::move(lease), 1};
+}
+
+Result<> insert_lease(Session& session, const LeaseRecord& lease) {
+  BERTH_DO(inserted_lease(session, lease));
   return {};
 }
 
@@ -107,13 +106,14 @@ Result<std::vector<Stored<LeaseRecord>>> leases_of_run(Session& session, const c
 
 Result<std::vector<Stored<LeaseRecord>>> leases_of_node(Session& session, const core::NodeId& node,
                                                         std::int64_t limit) {
-  static const std::string tail = "where node_id = $1 and " + unfinished() + " limit $2";
+  static const std::string tail =
+      "where node_id = $1 and " + is_unfinished<LeaseState>() + " limit $2";
   return select<LeaseRecord>(session, tail, node, limit);
 }
 
 Result<std::optional<Stored<LeaseRecord>>> live_lease_of(Session& session,
                                                          const core::SandboxId& sandbox) {
-  static const std::string tail = "where sandbox_id = $1 and " + unfinished();
+  static const std::string tail = "where sandbox_id = $1 and " + is_unfinished<LeaseState>();
   return select_one<LeaseRecord>(session, tail, sandbox);
 }
 
@@ -135,7 +135,7 @@ Result<Stored<LeaseRecord>> update_lease(Session& session, Stored<LeaseRecord> l
 
 Result<std::vector<Stored<LeaseRecord>>> due_leases(Session& session, Time now,
                                                     std::int64_t limit) {
-  static const std::string tail = "where parked_at is null and " + unfinished() +
+  static const std::string tail = "where parked_at is null and " + is_unfinished<LeaseState>() +
                                   " and next_attempt_at <= $1"
                                   " and (claimed_until is null or claimed_until <= $1)"
                                   " order by next_attempt_at, id limit $2";
@@ -156,6 +156,7 @@ Result<Stored<LeaseRecord>> claim_lease(Session& session, Stored<LeaseRecord> le
 Result<Stored<LeaseRecord>> park_lease(Session& session, Stored<LeaseRecord> lease, Time now) {
   BERTH_DO(expect_unfinished(lease.value));
   lease.value.parked_at = now;
+  lease.value.next_attempt_at.reset();
   lease.value.claimed_by.reset();
   lease.value.claimed_until.reset();
   return update_lease(session, std::move(lease), now);

@@ -10,6 +10,10 @@ template <>
 inline constexpr std::string_view table_of<core::Lease> = "environment_leases";
 template <>
 inline constexpr std::string_view table_of<core::LeaseRecord> = "environment_leases";
+template <>
+inline constexpr std::string_view fixed_columns_of<core::LeaseRecord> =
+    "company_id environment_id execution_workspace_id issue_id heartbeat_run_id lease_policy"
+    " created_at sandbox_id driver";
 
 struct LeaseFilter {
   std::optional<core::LeaseState> status = {};
@@ -20,6 +24,8 @@ struct LeaseFilter {
 // The intention, before anything is acquired. environment_not_found when the company or the
 // environment is gone; `conflict` when the sandbox or the run has a live lease already.
 Result<> insert_lease(Session& session, const core::LeaseRecord& lease);
+// The same, for whoever goes on with the row.
+Result<Stored<core::LeaseRecord>> inserted_lease(Session& session, core::LeaseRecord lease);
 // Ordered by (last_used_at, id) descending.
 Result<Page<core::Lease>> list_leases(Session& session, const core::EnvironmentId& environment,
                                       std::optional<core::LeaseState> status,

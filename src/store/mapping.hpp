@@ -17,6 +17,11 @@ using core::Stored;
 template <class T>
 inline constexpr std::string_view table_of = "";
 
+// Columns that a row keeps for life, separated by blanks. An update leaves them out, and with them
+// every index that holds nothing else. Specialised where rows are rewritten often.
+template <class T>
+inline constexpr std::string_view fixed_columns_of = "";
+
 namespace mapping_detail {
 
 std::unexpected<Error> misread(std::string_view table, std::string_view column);
@@ -91,8 +96,30 @@ std::string names(boost::mp11::mp_list<M...> /*members*/) {
 
 template <class T, class... M>
 std::vector<Value> values(const T& row, boost::mp11::mp_list<M...> /*members*/) {
-  return {to_value(row.*M::pointer)...};
+  std::vector<Value> list;
+  list.reserve(sizeof...(M) + 2);  // with a version and a state
+  (list.push_back(to_value(row.*M::pointer)), ...);
+  return list;
 }
+
+constexpr bool is_word_in(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(' '), list.size());
+    if (list.substr(0, end) == word) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+template <class T>
+struct Rewritten {
+  template <class M>
+  using fn = boost::mp11::mp_bool<!is_word_in(fixed_columns_of<T>, M::name)>;
+};
+
+// The members that an update writes, after the key.
+template <class T>
+using RewrittenOf = boost::mp11::mp_copy_if_q<MembersOf<T>, Rewritten<T>>;
 
 template <class T, class... M>
 Result<T> struct_from(const std::vector<Value>& row, boost::mp11::mp_list<M...> /*members*/) {
@@ -148,9 +175,11 @@ Result<> insert(Session& session, const T& row) {
 template <class T>
 Result<std::vector<Stored<T>>> select_bound(Session& session, std::string_view tail,
                                             std::span<const Value> parameters) {
-  std::string sql =
+  static const std::string head =
       "select " + columns_of<T>() + ", version from " + std::string{table_of<T>} + " ";
-  sql += tail;
+  std::string sql;
+  sql.reserve(head.size() + tail.size());
+  sql.append(head).append(tail);
   BERTH_TRY(const Rows found, session.run(sql, parameters));
   std::vector<Stored<T>> list;
   list.reserve(found.rows.size());
@@ -189,13 +218,18 @@ Result<std::optional<Stored<T>>> select_one(Session& session, std::string_view t
   return std::move(list.front());
 }
 
+// How many fields of a struct an update takes, its key among them.
+template <class T>
+inline constexpr std::size_t rewritten_count_of =
+    boost::mp11::mp_size<mapping_detail::RewrittenOf<T>>::value;
+
 // "update ... set ... where id = $1 and version = $9" for a struct of eight fields.
 template <class T>
 const std::string& update_of() {
   static const std::string sql = [] {
     std::string text = "update " + std::string{table_of<T>} + " set ";
     std::size_t at = 0;
-    boost::mp11::mp_for_each<MembersOf<T>>([&](auto member) {
+    boost::mp11::mp_for_each<mapping_detail::RewrittenOf<T>>([&](auto member) {
       ++at;
       if (at > 1) text += std::string{member.name} + " = $" + std::to_string(at) + ", ";
     });
@@ -204,12 +238,19 @@ const std::string& update_of() {
   return sql;
 }
 
-// Writes every field of a row that is still at the version that was read; false when somebody was
-// faster. The table's key must be the struct's first field.
+// The parameters of update_of.
+template <class T>
+std::vector<Value> update_values(const Stored<T>& row) {
+  std::vector<Value> values = mapping_detail::values(row.value, mapping_detail::RewrittenOf<T>{});
+  values.emplace_back(row.version);
+  return values;
+}
+
+// Writes every field that may change of a row that is still at the version that was read; false
+// when somebody was faster. The table's key must be the struct's first field.
 template <class T>
 Result<bool> update(Session& session, const Stored<T>& row) {
-  std::vector<Value> values = mapping_detail::values(row.value, MembersOf<T>{});
-  values.emplace_back(row.version);
+  const std::vector<Value> values = update_values(row);
   BERTH_TRY(const Rows changed, session.run(update_of<T>(), values));
   return changed.changed == 1;
 }

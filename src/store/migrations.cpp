@@ -30,6 +30,10 @@ constexpr char template_source[] = {
 #embed "migrations/0005_template_source.sql"
 };
 
+constexpr char fewer_indexes[] = {
+#embed "migrations/0006_fewer_indexes.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -41,6 +45,7 @@ constexpr std::array known_migrations{
     Migration{3, "plugins", text_of(plugins)},
     Migration{4, "setup_sessions", text_of(setup_sessions)},
     Migration{5, "template_source", text_of(template_source)},
+    Migration{6, "fewer_indexes", text_of(fewer_indexes)},
 };
 
 constexpr std::string_view record_table = R"sql(

@@ -21,6 +21,22 @@ const std::string& unfinished_states() {
   return list;
 }
 
+// "(status = 'queued' or status = 'starting')": the same as a condition, in the spelling of the
+// indexes of what is unfinished. SQLite would build a table of a list at every write of a row, to
+// find out whether the row belongs into such an index.
+template <DescribedEnum State>
+const std::string& is_unfinished() {
+  static const std::string condition = [] {
+    std::string text;
+    for (const State state : all<State>()) {
+      if (core::is_final(state)) continue;
+      text += (text.empty() ? "(status = '" : " or status = '") + std::string{name_of(state)} + "'";
+    }
+    return text + ")";
+  }();
+  return condition;
+}
+
 namespace moving_detail {
 
 std::unexpected<Error> outrun(std::string_view noun, const std::string& id);
@@ -41,7 +57,7 @@ Result<Stored<T>> rewrite(Session& session, Stored<T> row, std::string_view noun
 template <class T, class Event>
 Result<Stored<T>> move_row(Session& session, Stored<T> row, Event event, std::string_view noun) {
   static const std::string sql =
-      update_of<T>() + " and status = $" + std::to_string(count_of<T> + 2);
+      update_of<T>() + " and status = $" + std::to_string(rewritten_count_of<T> + 2);
   const auto from = row.value.status;
   const auto next = core::advance(from, event);
   if (!next) {
@@ -49,8 +65,7 @@ Result<Stored<T>> move_row(Session& session, Stored<T> row, Event event, std::st
                 std::string{noun} + " " + row.value.id.str() + ": " + next.error().message);
   }
   row.value.status = *next;
-  std::vector<Value> values = mapping_detail::values(row.value, MembersOf<T>{});
-  values.emplace_back(row.version);
+  std::vector<Value> values = update_values(row);
   values.push_back(to_value(from));
   BERTH_TRY(const Rows written, session.run(sql, values));
   if (written.changed != 1) return moving_detail::outrun(noun, row.value.id.str());

@@ -71,19 +71,19 @@ Result<bool> fence_node(Session& session, const core::Node& seen, Time now) {
   static const std::string leases =
       "update environment_leases set next_attempt_at = $2, version = version + 1"
       " where node_id = $1 and parked_at is null and status <> 'pending_cleanup'"
-      " and status in (" +
-      unfinished_states<core::LeaseState>() + ")";
+      " and " +
+      is_unfinished<core::LeaseState>();
   // What it had taken to look at, others may take.
   static const std::string claims =
       "update environment_leases set claimed_by = null, claimed_until = null, version = version + 1"
-      " where claimed_by = $1 and status in (" +
-      unfinished_states<core::LeaseState>() + ")";
+      " where claimed_by = $1 and " +
+      is_unfinished<core::LeaseState>();
   // What a lease holds is found through the lease; what is idle needs no server.
   static const std::string sandboxes =
       "update sandboxes set next_attempt_at = $2, version = version + 1"
       " where node_id = $1 and parked_at is null and (lease_id is null and status = 'creating'"
-      " or status = 'destroying') and status in (" +
-      unfinished_states<core::SandboxState>() + ")";
+      " or status = 'destroying') and " +
+      is_unfinished<core::SandboxState>();
   // A step that it was in the middle of is looked at now; what only waits goes on waiting.
   static constexpr std::string_view templates =
       "update templates set next_attempt_at = $2, version = version + 1"
@@ -115,16 +115,16 @@ Result<std::vector<core::Node>> fence_silent_nodes(Session& session, const core:
 }
 
 Result<std::int64_t> prune_nodes(Session& session, Time before, std::int64_t limit) {
-  // The lists of states are those of the indexes by node.
+  // The lists of states are those of the indexes that hold what is live.
   static const std::string sql =
       "delete from nodes where id in (select id from nodes where fenced_at < $1"
       " and not exists (select 1 from heartbeat_runs where node_id = nodes.id"
       " and status in ('starting', 'running'))"
       " and not exists (select 1 from environment_leases where node_id = nodes.id"
-      " and status in (" +
-      unfinished_states<core::LeaseState>() +
-      ")) and not exists (select 1 from sandboxes where node_id = nodes.id and status in (" +
-      unfinished_states<core::SandboxState>() + ")) order by id limit $2)";
+      " and " +
+      is_unfinished<core::LeaseState>() +
+      ") and not exists (select 1 from sandboxes where node_id = nodes.id and " +
+      is_unfinished<core::SandboxState>() + ") order by id limit $2)";
   BERTH_TRY(const Rows gone, query(session, sql, before, limit));
   return gone.changed;
 }

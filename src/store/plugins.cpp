@@ -87,10 +87,10 @@ Result<> delete_plugin(Session& session, const core::PluginId& id) {
 Result<std::int64_t> count_sandboxes_of(Session& session, const core::PluginId& id) {
   // A lease of driver `plugin` has no row of a sandbox; what it holds is on its own.
   static const std::string sql =
-      "select (select count(*) from sandboxes where plugin_id = $1 and status in (" +
-      unfinished_states<core::SandboxState>() +
-      ")) + (select count(*) from environment_leases where sandbox_id is null and status in (" +
-      unfinished_states<core::LeaseState>() + ") and teardown like $2)";
+      "select (select count(*) from sandboxes where plugin_id = $1 and " +
+      is_unfinished<core::SandboxState>() +
+      ") + (select count(*) from environment_leases where sandbox_id is null and " +
+      is_unfinished<core::LeaseState>() + " and teardown like $2)";
   return number_of(query(session, sql, id, "%" + id.str() + "%"), "sandboxes");
 }
 

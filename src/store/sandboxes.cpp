@@ -64,6 +64,17 @@ Result<Stored<Sandbox>> move_sandbox(Session& session, Stored<Sandbox> sandbox,
   return move_row(session, std::move(sandbox), event, noun);
 }
 
+Result<Stored<Sandbox>> bury_sandbox(Session& session, Stored<Sandbox> sandbox, Time now) {
+  Sandbox& value = sandbox.value;
+  BERTH_TRY(value.status, core::advance(value.status, core::SandboxEvent::destroy_begun));
+  BERTH_TRY(value.status, core::advance(value.status, core::SandboxEvent::destroyed));
+  value.next_attempt_at.reset();
+  value.lease_id.reset();
+  value.last_used_at = now;
+  value.updated_at = now;
+  return rewrite(session, std::move(sandbox), noun);
+}
+
 Result<Stored<Sandbox>> update_sandbox(Session& session, Stored<Sandbox> sandbox, Time now) {
   sandbox.value.updated_at = now;
   return rewrite(session, std::move(sandbox), noun);
@@ -85,8 +96,8 @@ Result<std::optional<Stored<Sandbox>>> claim_idle_sandbox(Session& session,
 
 Result<std::vector<Stored<Sandbox>>> due_sandboxes(Session& session, Time now, std::int64_t limit) {
   static const std::string tail =
-      "where parked_at is null and status in (" + unfinished_states<SandboxState>() +
-      ") and next_attempt_at <= $1 order by next_attempt_at, id limit $2";
+      "where parked_at is null and " + is_unfinished<SandboxState>() +
+      " and next_attempt_at <= $1 order by next_attempt_at, id limit $2";
   return select<Sandbox>(session, tail, now, limit);
 }
 
@@ -100,6 +111,7 @@ Result<Stored<Sandbox>> claim_due_sandbox(Session& session, Stored<Sandbox> sand
 
 Result<Stored<Sandbox>> park_sandbox(Session& session, Stored<Sandbox> sandbox, Time now) {
   sandbox.value.parked_at = now;
+  sandbox.value.next_attempt_at.reset();
   return update_sandbox(session, std::move(sandbox), now);
 }
 

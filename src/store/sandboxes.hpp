@@ -9,6 +9,10 @@ namespace berth::store {
 
 template <>
 inline constexpr std::string_view table_of<core::Sandbox> = "sandboxes";
+template <>
+inline constexpr std::string_view fixed_columns_of<core::Sandbox> =
+    "company_id environment_id agent_id execution_workspace_id provider plugin_id plugin_version"
+    " created_at";
 
 struct SandboxFilter {
   std::optional<core::SandboxState> status = {};
@@ -30,6 +34,9 @@ Result<Page<core::Sandbox>> list_sandboxes(Session& session, const core::Company
 // `conflict` when the event does not follow, or somebody was faster.
 Result<Stored<core::Sandbox>> move_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                            core::SandboxEvent event, Time now);
+// A sandbox that is gone: begins to be destroyed and is, in one write.
+Result<Stored<core::Sandbox>> bury_sandbox(Session& session, Stored<core::Sandbox> sandbox,
+                                           Time now);
 // The same without a change of state.
 Result<Stored<core::Sandbox>> update_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                              Time now);

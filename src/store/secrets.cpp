@@ -92,9 +92,9 @@ Result<std::vector<core::SecretId>> secrets_owned_by(Session& session,
 Result<bool> is_needed_for_teardown(Session& session, const core::SecretId& id) {
   // Configs are text to the store. An id stands in no other id, so looking for it is exact.
   static const std::string sql =
-      "select 1 from environment_leases where status in (" + unfinished_states<core::LeaseState>() +
-      ") and teardown like $1 union all select 1 from sandboxes where status in (" +
-      unfinished_states<core::SandboxState>() + ") and config like $1 limit 1";
+      "select 1 from environment_leases where " + is_unfinished<core::LeaseState>() +
+      " and teardown like $1 union all select 1 from sandboxes where " +
+      is_unfinished<core::SandboxState>() + " and config like $1 limit 1";
   BERTH_TRY(const Rows found, query(session, sql, "%" + id.str() + "%"));
   return !found.rows.empty();
 }

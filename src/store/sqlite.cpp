@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "store/attempt.hpp"
+#include "store/gathered_wal.hpp"
 #include "store/migrations.hpp"
 #include "store/queue.hpp"
 #include "store/sqlite_connection.hpp"
@@ -161,12 +162,13 @@ class SqliteDatabase final : public Database {
 };
 
 Result<SqliteConnection> open_writer(const std::string& path) {
-  BERTH_TRY(SqliteConnection connection, SqliteConnection::open(path));
+  BERTH_TRY(const char* const vfs, gathered_wal());
+  BERTH_TRY(SqliteConnection connection, SqliteConnection::open(path, vfs));
   connection.wait_for_locks(lock_wait_at_start);
   // What a savepoint keeps of the pages stays in memory: as a file it would be made and written
   // anew in every transaction.
   for (const std::string_view setting :
-       {"pragma journal_mode = wal", "pragma synchronous = full", "pragma foreign_keys = on",
+       {"pragma synchronous = full", "pragma journal_mode = wal", "pragma foreign_keys = on",
         "pragma journal_size_limit = 67108864", "pragma temp_store = memory"}) {
     BERTH_DO(connection.run(setting));
   }

@@ -109,10 +109,10 @@ std::unexpected<Error> SqliteConnection::failure() const {
   return sqlite_failure(handle_.get(), path_);
 }
 
-Result<SqliteConnection> SqliteConnection::open(const std::string& path) {
+Result<SqliteConnection> SqliteConnection::open(const std::string& path, const char* vfs) {
   sqlite3* raw = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  const int code = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
+  const int code = sqlite3_open_v2(path.c_str(), &raw, flags, vfs);
   Owned<SqliteKind> handle{raw};
   if (code != SQLITE_OK) return sqlite_failure(raw, path);
   return SqliteConnection{std::move(handle), path};

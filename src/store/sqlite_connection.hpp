@@ -29,8 +29,8 @@ struct StatementKind {
 // One connection to a SQLite file, for one thread at a time. Errors name the file.
 class SqliteConnection {
  public:
-  // The file must exist; see sqlite_file.hpp.
-  static Result<SqliteConnection> open(const std::string& path);
+  // The file must exist; see sqlite_file.hpp. `vfs` names how it is reached; null: as SQLite does.
+  static Result<SqliteConnection> open(const std::string& path, const char* vfs = nullptr);
 
   // Parameters are $1, $2, ...: names to SQLite, whose own indexes follow their first appearance.
   Result<Rows> run(std::string_view sql, std::span<const Value> parameters);

@@ -47,6 +47,17 @@ class RawSqlite {
     EXPECT_EQ(sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr), SQLITE_OK)
         << sqlite3_errmsg(handle_);
   }
+  // The first column of the first row.
+  std::string ask(const char* sql) {
+    sqlite3_stmt* statement = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(handle_, sql, -1, &statement, nullptr), SQLITE_OK);
+    std::string answer;
+    if (sqlite3_step(statement) == SQLITE_ROW) {
+      answer = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+    }
+    sqlite3_finalize(statement);
+    return answer;
+  }
 
  private:
   sqlite3* handle_ = nullptr;
@@ -174,6 +185,35 @@ TEST_F(SqliteFileTest, AFileWithoutWriteAccessIsReadOnly) {
               return !opened && opened.error().code == Errc::store_read_only;
             }),
             0);
+}
+
+TEST_F(SqliteFileTest, WhatIsCommittedIsInTheFileForAnyProgramAtOnce) {
+  const auto opened = open();
+  ASSERT_TRUE(opened) << opened.error().message;
+  RawSqlite other{path()};
+  FakeClock clock;
+  SeededRandom random{1};
+  std::int64_t whole = 0;
+  // Less than the log gathers, as much as it does, and far more.
+  for (const std::size_t size : {10, 4096, 122'880, 131'072, 3'000'000}) {
+    const auto insert = [&](Session& s) {
+      return insert_company(s, {.id = core::CompanyId::make(random, clock.now()),
+                                .name = "large",
+                                .description = std::string(size, 'x'),
+                                .default_environment_id = {},
+                                .created_at = clock.now(),
+                                .updated_at = clock.now()});
+    };
+    const auto insert_and_fail = [&](Session& s) -> Result<> {
+      BERTH_DO(insert(s));
+      return fail(Errc::conflict, "taken back");
+    };
+    EXPECT_FALSE(write_now(**opened, insert_and_fail));
+    EXPECT_WORKS(write_now(**opened, insert));
+    whole += static_cast<std::int64_t>(size);
+    EXPECT_EQ(other.ask("select sum(length(description)) from companies"), std::to_string(whole));
+    EXPECT_EQ(other.ask("pragma integrity_check"), "ok");
+  }
 }
 
 TEST_F(SqliteFileTest, AFullFileSystemIsSaidAndNothingOfTheWorkStays) {

@@ -249,12 +249,12 @@ TEST_P(WorkPlans, WhatWaitsOrWorksIsFoundPastAnyHistory) {
   expect_uses("heartbeat_run_events_run_id_seq",
               [&](Session& s) { return newest_run_event(s, last.id); });
   expect_uses("environment_leases_by_run", [&](Session& s) { return leases_of_run(s, last.id); });
-  expect_uses("environment_leases_due", [&](Session& s) { return due_leases(s, now(), 10); });
-  expect_uses("environment_leases_by_node",
+  expect_uses("environment_leases_live", [&](Session& s) { return due_leases(s, now(), 10); });
+  expect_uses("environment_leases_live",
               [&](Session& s) { return leases_of_node(s, here.id, 10); });
   expect_uses("environment_leases_sandbox_id",
               [&](Session& s) { return live_lease_of(s, fresh<core::SandboxId>()); });
-  expect_uses("sandboxes_due", [&](Session& s) { return due_sandboxes(s, now(), 10); });
+  expect_uses("sandboxes_live", [&](Session& s) { return due_sandboxes(s, now(), 10); });
   const SandboxClaim claim{acme.id, "7", fresh<core::LeaseId>(), here.id};
   expect_uses("sandboxes_idle", [&](Session& s) { return claim_idle_sandbox(s, claim, now()); });
 

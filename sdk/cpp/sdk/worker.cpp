@@ -38,20 +38,73 @@ bj::object facts_of(const Error& error) {
 }  // namespace
 
 Worker::Worker(Hooks hooks, Fd in, Fd out)
-    : hooks_(std::move(hooks)), in_(std::move(in)), host_(std::move(out)) {}
+    : hooks_(std::move(hooks)), in_(std::move(in)), lines_(in_.get()), host_(std::move(out)) {}
 
 void Worker::run() {
-  LineReader lines{in_.get()};
-  while (const auto line = lines.next()) {
+  work();
+}
+
+void Worker::work() {
+  while (true) {
+    if (const std::optional<Request> waited = wait_for_turn()) {
+      answer(*waited);
+      continue;
+    }
+    Request request = read_call();
+    while (!leaves_reading(request)) request = read_call();
+    answer(request);
+  }
+}
+
+// A call that no thread had time for; or nothing, and the caller is the one who reads.
+std::optional<Worker::Request> Worker::wait_for_turn() {
+  std::unique_lock lock{turn_lock_};
+  ++idle_;
+  turn_.wait(lock, [this] { return !waiting_.empty() || !is_read_; });
+  --idle_;
+  if (waiting_.empty()) {
+    is_read_ = true;
+    return std::nullopt;
+  }
+  std::optional<Request> request{std::move(waiting_.front())};
+  waiting_.pop_front();
+  return request;
+}
+
+// The next call that may wait. What cannot is answered meanwhile, because that is quicker.
+Worker::Request Worker::read_call() {
+  while (const auto line = lines_.next()) {
     if (line->is_too_long) {
       host_.refuse(nullptr, rpc::parse_error,
                    "a line has at most " + std::to_string(limits::line_bytes) + " bytes");
       continue;
     }
-    if (line->text.find_first_not_of(" \t\r") != std::string::npos) take(line->text);
+    if (line->text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (std::optional<Request> request = take(line->text)) return *std::move(request);
   }
   close();
   end();
+}
+
+// True when another thread reads from now on, and the caller is free for the request. Where none
+// can, the request waits for a thread, and the caller goes on reading.
+bool Worker::leaves_reading(Request& request) {
+  std::unique_lock lock{turn_lock_};
+  if (idle_ > 0 || threads_.size() < threads_max) {
+    is_read_ = false;
+    if (idle_ == 0) threads_.emplace_back([this] { work(); });
+    lock.unlock();
+    turn_.notify_one();
+    return true;
+  }
+  if (waiting_.size() < waiting_max) {
+    waiting_.push_back(std::move(request));
+    return false;
+  }
+  lock.unlock();
+  host_.refuse(request.id, rpc::worker_unavailable,
+               "the worker has too many calls under way; try again later");
+  return false;
 }
 
 // Once: a host that asks for the end may close its pipe at the same moment.
@@ -59,7 +112,7 @@ void Worker::close() {
   if (!is_closing_.exchange(true) && hooks_.closing) hooks_.closing();
 }
 
-void Worker::take(std::string_view line) {
+std::optional<Worker::Request> Worker::take(std::string_view line) {
   Result<bj::value> parsed = parse_json(line);
   bj::object* message = parsed ? parsed->if_object() : nullptr;
   if (message == nullptr || text_at(*message, "jsonrpc") != "2.0") {
@@ -68,54 +121,27 @@ void Worker::take(std::string_view line) {
   } else if (is_answer(*message)) {
     host_.answered(std::move(*message));
   } else if (!text_at(*message, "method").empty()) {
-    take_request(*message);
+    return take_request(*message);
   }
+  return std::nullopt;
 }
 
-void Worker::take_request(bj::object& message) {
+std::optional<Worker::Request> Worker::take_request(bj::object& message) {
   const bj::value* id = message.if_contains("id");
-  if (id == nullptr || id->is_null()) return;  // a remark: none of them concerns a provider
+  if (id == nullptr || id->is_null()) return std::nullopt;  // a remark: none concerns a provider
   Request request{.id = *id,
                   .method = text_at(message, "method"),
                   .params = message.contains("params") ? std::move(message["params"]) : nullptr,
                   .invocation = invocation_of(message)};
-  if (waits(request.method)) return start(std::move(request));
+  if (waits(request.method)) return request;
   answer(request);
+  return std::nullopt;
 }
 
 bool Worker::waits(const std::string& name) const {
   if (name == "initialize") return static_cast<bool>(hooks_.setup);
   const auto method = std::ranges::find(hooks_.methods, name, &Method::name);
   return method != hooks_.methods.end() && method->runs == Method::Runs::on_a_thread;
-}
-
-void Worker::start(Request request) {
-  std::unique_lock lock{queue_lock_};
-  if (queue_.size() >= waiting_max) {
-    lock.unlock();
-    host_.refuse(request.id, rpc::worker_unavailable,
-                 "the worker has too many calls under way; try again later");
-    return;
-  }
-  queue_.push_back(std::move(request));
-  if (idle_ < queue_.size() && threads_.size() < threads_max) {
-    threads_.emplace_back([this] { work(); });
-  }
-  queued_.notify_one();
-}
-
-void Worker::work() {
-  std::unique_lock lock{queue_lock_};
-  while (true) {
-    ++idle_;
-    queued_.wait(lock, [this] { return !queue_.empty(); });
-    --idle_;
-    const Request request = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    answer(request);
-    lock.lock();
-  }
 }
 
 void Worker::answer(const Request& request) {

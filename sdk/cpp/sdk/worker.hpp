@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,8 +30,9 @@ struct Method {
   std::function<Answer(Call&, const bj::value& params)> answer;
 };
 
-// The main loop of a worker: one thread reads, and hooks answer on threads of their own, so that a
-// long command holds up nobody. Threads are made when they are needed and kept.
+// The main loop of a worker. Whichever thread reads a call answers it as well, once another has
+// taken over the reading: so a long command holds up nobody, and a short one is not handed from
+// thread to thread. Threads are made when they are needed and kept.
 class Worker {
  public:
   static constexpr std::size_t threads_max = 256;
@@ -56,11 +58,13 @@ class Worker {
     bj::value params;
     std::string invocation;
   };
-  void take(std::string_view line);
-  void take_request(bj::object& message);
+  [[noreturn]] void work();
+  std::optional<Request> wait_for_turn();
+  Request read_call();
+  std::optional<Request> take(std::string_view line);
+  std::optional<Request> take_request(bj::object& message);
   bool waits(const std::string& name) const;
-  void start(Request request);
-  void work();
+  bool leaves_reading(Request& request);
   void answer(const Request& request);
   Answer answer_of(const Request& request);
   Answer initialize(Call& call);
@@ -69,13 +73,15 @@ class Worker {
 
   Hooks hooks_;
   Fd in_;
+  LineReader lines_;  // of the thread that reads
   HostLink host_;
   std::atomic<bool> is_initialized_ = false;
   std::atomic<bool> is_closing_ = false;
-  std::mutex queue_lock_;
-  std::condition_variable queued_;
-  std::deque<Request> queue_;
-  std::size_t idle_ = 0;
+  std::mutex turn_lock_;  // of all below
+  std::condition_variable turn_;
+  bool is_read_ = false;         // some thread reads
+  std::size_t idle_ = 0;         // threads that wait for their turn
+  std::deque<Request> waiting_;  // calls for which there was no thread
   std::vector<std::thread> threads_;
 };
 
