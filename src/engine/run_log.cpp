@@ -1,6 +1,9 @@
 #include "engine/run_log.hpp"
 
 #include "base/files.hpp"
+#include "base/offload.hpp"
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include <openssl/evp.h>
 
@@ -78,6 +81,11 @@ Result<Entry> entry_at(const Fd& index, std::int64_t number) {
   Entry entry;
   std::memcpy(&entry, bytes.data(), sizeof entry);
   return entry;
+}
+
+Result<> sync(int file) {
+  if (::fdatasync(file) == 0) return {};
+  return io_failure("sync", "a run's log", errno);
 }
 
 // How many bytes there are of whole pieces.
@@ -189,9 +197,6 @@ Result<> RunLogWriter::write_entry(core::OutputStream stream, Time at, std::stri
 }
 
 Result<std::string> RunLogWriter::finish() {
-  if (written_ > 0 && (::fdatasync(bytes_.get()) != 0 || ::fdatasync(index_.get()) != 0)) {
-    return io_failure("sync", "a run's log", errno);
-  }
   std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
   unsigned size = 0;
   if (::EVP_DigestFinal_ex(digest_.get(), hash.data(), &size) != 1) {
@@ -251,6 +256,17 @@ Result<RunLogWriter> RunLogs::writer(const core::RunId& run) const {
     return io_failure("truncate", bytes_file(run), errno);
   }
   return RunLogWriter{std::move(bytes), std::move(index), there, entries};
+}
+
+Task<> RunLogs::flush(const RunLogWriter& log) const {
+  using namespace asio::experimental::awaitable_operators;
+  if (log.size() == 0) co_return Result<>{};
+  const int bytes = log.bytes_.get();
+  const int index = log.index_.get();
+  // Together they take hardly longer than one of them.
+  const auto [first, second] = co_await (offload(*pool_, [bytes] { return sync(bytes); }) &&
+                                         offload(*pool_, [index] { return sync(index); }));
+  co_return first ? second : first;
 }
 
 Result<LogBlock> RunLogs::read(const core::RunId& run, std::int64_t offset,

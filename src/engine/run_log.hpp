@@ -3,9 +3,12 @@
 #include "base/json.hpp"
 #include "base/owned.hpp"
 #include "base/result.hpp"
+#include "base/task.hpp"
 #include "base/time.hpp"
 #include "core/ids.hpp"
 #include "core/log_lines.hpp"
+
+#include <boost/asio/thread_pool.hpp>
 
 #include <openssl/types.h>
 
@@ -54,7 +57,7 @@ class RunLogWriter {
   // From the beginning of the run's output on, in order. Bytes that are in the file already are
   // passed over.
   Result<> append(core::OutputStream stream, Time at, std::string_view bytes);
-  // Makes it durable; the hash is of all bytes.
+  // The hash of all bytes. What makes them durable is RunLogs::flush.
   Result<std::string> finish();
 
  private:
@@ -81,6 +84,8 @@ class RunLogs {
   static Result<RunLogs> open(std::string folder);
 
   Result<RunLogWriter> writer(const core::RunId& run) const;
+  // All that was appended is on the disk afterwards. Nobody else waits for the disk meanwhile.
+  Task<> flush(const RunLogWriter& log) const;
   // Whole pieces from the one that holds `offset` on, until there are `bytes_max` bytes of them or
   // very many. None when nothing is there yet.
   Result<LogBlock> read(const core::RunId& run, std::int64_t offset, std::size_t bytes_max) const;
@@ -98,6 +103,7 @@ class RunLogs {
   std::string index_file(const core::RunId& run) const;
 
   std::string folder_;
+  std::unique_ptr<asio::thread_pool> pool_ = std::make_unique<asio::thread_pool>(2);
 };
 
 }  // namespace berth::engine

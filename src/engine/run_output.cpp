@@ -9,7 +9,7 @@ namespace berth::engine {
 namespace {
 
 constexpr std::size_t excerpt_bytes = std::size_t{8} << 10;
-constexpr std::chrono::seconds record_every{2};
+constexpr std::chrono::seconds tell_every{2};
 
 void append_excerpt(std::string& excerpt, std::string_view bytes) {
   if (bytes.size() > excerpt_bytes) bytes.remove_prefix(bytes.size() - excerpt_bytes);
@@ -43,7 +43,8 @@ RunOutput::RunOutput(Means& means, const RunLogs& logs, core::Run run, core::Nod
       run_(std::move(run)),
       node_(std::move(node)),
       agent_(adapter),
-      events_known_(events_known) {}
+      events_known_(events_known),
+      told_at_(means.clock.steady()) {}
 
 void RunOutput::hide(const Secret& value) {
   if (value.reveal().size() < core::redactable_bytes_min) return;
@@ -114,9 +115,14 @@ Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
 Task<> RunOutput::publish() {
   means_.feed.said(run_.id);
   BERTH_CO_DO(co_await save_events());
-  const Clock::Steady now = means_.clock.steady();
-  if (!log_ || now - recorded_at_ < record_every) co_return Result<>{};
-  recorded_at_ = now;
+  if (means_.clock.steady() - told_at_ < tell_every) co_return Result<>{};
+  co_return co_await tell();
+}
+
+Task<> RunOutput::tell() {
+  if (!log_ || log_->size() == told_bytes_) co_return Result<>{};
+  told_at_ = means_.clock.steady();
+  told_bytes_ = log_->size();
   const store::RunOutput output{.log_bytes = log_->size(),
                                 .last_output_seq = log_->last_seq(),
                                 .last_output_at = facts_.last_output_at.value_or(Time{})};
@@ -157,6 +163,7 @@ Task<> RunOutput::finish() {
   if (log_) {
     facts_.log_bytes = log_->size();
     facts_.last_seq = log_->last_seq();
+    BERTH_CO_DO(co_await logs_.flush(*log_));
     BERTH_CO_TRY(facts_.sha256, log_->finish());
   }
   facts_.stdout_excerpt = last_of(facts_.stdout_excerpt);

@@ -24,6 +24,9 @@ class RunOutput final : public drivers::OutputTaker {
   void hide(const Secret& value);
 
   Task<> take(std::span<const drivers::OutputPiece> pieces) override;
+  // How much there is so far, on the run's row, for whoever looks at it from elsewhere. What a
+  // short command says is told with its end.
+  Task<> tell();
   // Everything that was withheld, and the log on the disk.
   Task<> finish();
 
@@ -61,7 +64,8 @@ class RunOutput final : public drivers::OutputTaker {
   core::AgentOutput agent_;
   std::int64_t events_known_;  // that an earlier process stored already
   std::vector<core::RunEventRecord> events_;
-  Clock::Steady recorded_at_ = {};
+  Clock::Steady told_at_;
+  std::int64_t told_bytes_ = 0;
   Facts facts_;
 };
 

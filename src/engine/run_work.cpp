@@ -411,7 +411,7 @@ Task<drivers::Ended> RunWork::follow_once() {
   }
   // A run that was found again has values that this process has not seen.
   if (hidden_.empty() && run_.value.status == RunState::running) BERTH_CO_DO(co_await recall());
-  output_ = std::make_unique<RunOutput>(tools_.means, tools_.logs, run_.value, tools_.leases.node(),
+  output_ = std::make_shared<RunOutput>(tools_.means, tools_.logs, run_.value, tools_.leases.node(),
                                         adapter, known);
   for (const Secret& value : hidden_) output_->hide(value);
   BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, id_.str(), 0, *output_));
@@ -562,7 +562,10 @@ void RunWork::renew() {
 }
 
 Task<> RunWork::renew_command() {
-  co_return co_await driver_->renew(*place_, tools_.options.hold_ms);
+  // Another attempt to follow may have an output of its own by the time that this one is told.
+  const std::shared_ptr<RunOutput> output = output_;
+  BERTH_CO_DO(co_await driver_->renew(*place_, tools_.options.hold_ms));
+  co_return output ? co_await output->tell() : Result<>{};
 }
 
 Task<> RunWork::send(drivers::Input input) {

@@ -123,7 +123,7 @@ class RunWork {
   std::optional<core::Agent> agent_;
   std::optional<drivers::LeaseFacts> place_;
   drivers::Driver* driver_ = nullptr;
-  std::unique_ptr<RunOutput> output_;
+  std::shared_ptr<RunOutput> output_;
   std::vector<Secret> hidden_;  // until there is an output
   bool executes_ = false;
   bool cancelled_ = false;

@@ -335,10 +335,17 @@ Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::millisecon
   BERTH_CO_TRY(RunView view, co_await means_.store.read(look));
   const core::RunState before = view.status;
   const Clock::Steady limit = means_.clock.steady() + std::min(wait, wait_max);
+  bool is_old = false;
   while (!has_come(until, before, view)) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - means_.clock.steady());
     if (left.count() <= 0) break;
     BERTH_CO_DO(co_await means_.feed.wait(id, std::min(left, look_every)));
+    // Of what is worked on here it is known without the store that its end has not come.
+    is_old = until != RunMoment::change && workshop_.is_before_end(id);
+    if (is_old) continue;
+    BERTH_CO_TRY(view, co_await means_.store.read(look));
+  }
+  if (is_old) {
     BERTH_CO_TRY(view, co_await means_.store.read(look));
   }
   co_return view;

@@ -242,6 +242,11 @@ Task<> Workshop::look_for_cancels() {
   co_return Result<>{};
 }
 
+bool Workshop::is_before_end(const core::RunId& run) const {
+  const auto found = live_.find(run);
+  return found != live_.end() && !core::is_final(found->second->status());
+}
+
 void Workshop::cancel(const core::RunId& run) {
   if (const auto found = live_.find(run); found != live_.end()) found->second->cancel();
 }

@@ -45,6 +45,8 @@ class Workshop final : public RedactionSink {
   Task<> stop();
 
   bool has(const core::RunId& run) const { return live_.contains(run); }
+  // Whether it works on the run, and the run has not come to its end.
+  bool is_before_end(const core::RunId& run) const;
   // Whether that server had this one's home before, so that what it held on this machine is ours.
   bool is_former(const core::NodeId& node) const { return former_.contains(node); }
   void cancel(const core::RunId& run);

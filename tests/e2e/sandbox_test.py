@@ -365,7 +365,8 @@ class SandboxTest(BerthTest):
                   "until curl -sf -m 2 $BERTH_API_URL/api/health; do sleep 0.1; done")
         run = runs.start(first, "sh", "-c", script, environmentId=self.default_sandbox(first))
         runs.wait_until(first, run, {"running"})
-        self.assertTrue(runs.eventually(lambda: runs.look(first, run)["logBytes"] > 50))
+        said = lambda: first.get(f"/api/heartbeat-runs/{run}/log?format=raw").text
+        self.assertTrue(runs.eventually(lambda: len(said()) > 50))
         first.kill()
         again = self.serve()
         lease = runs.leases(again)[0]["id"]
