@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chromiumArgs, chromiumProgram } from "./browser.mjs";
+import { chromiumArgs, chromiumProgram } from "./chromium.mjs";
 
 // Chromium as its users have it, for measuring: nobody listens to its scripts. A debugger that does makes every error
 // that a library makes costly, also those that nobody throws.

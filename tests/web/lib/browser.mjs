@@ -1,20 +1,13 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { Skip } from "./runner.mjs";
+import { chromiumArgs, chromiumProgram } from "./chromium.mjs";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-export const chromiumArgs = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"];
 const pictures = process.env.SCREENSHOTS ?? "";
 let browser;
-
-export function chromiumProgram() {
-  const program = process.env.CHROMIUM ?? "/usr/bin/chromium";
-  if (!existsSync(program)) throw new Skip(`there is no ${program}`);
-  return program;
-}
 
 export async function openBrowser() {
   browser ??= await chromium.launch({ executablePath: chromiumProgram(), args: chromiumArgs });
