@@ -20,7 +20,18 @@ export class Server {
     if (!berth) throw new Error("BERTH names no program");
     this.process = spawn(berth, ["serve", "--home", this.home, "--listen", this.listen, ...this.options], { stdio: ["ignore", "pipe", "pipe"] });
     this.process.stderr.on("data", (bytes) => (this.said += bytes));
-    this.url = await new Promise((resolve, reject) => {
+    try {
+      this.url = await this.listening();
+    } catch (error) {
+      await this.end();
+      throw error;
+    }
+    this.listen = new URL(this.url).host;
+    return this;
+  }
+
+  listening() {
+    return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`no server after ${startLimitMs} ms: ${this.said}`)), startLimitMs);
       let out = "";
       this.process.stdout.on("data", (bytes) => {
@@ -30,14 +41,15 @@ export class Server {
         clearTimeout(timer);
         resolve(url);
       });
-      this.process.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${this.said}`)));
+      this.process.once("exit", (code) => {
+        clearTimeout(timer);
+        reject(new Error(`the server ended with ${code}: ${this.said}`));
+      });
     });
-    this.listen = new URL(this.url).host;
-    return this;
   }
 
   async stop() {
-    if (!this.process || this.process.exitCode !== null) return;
+    if (!this.process || this.process.exitCode !== null || this.process.signalCode !== null) return;
     const gone = new Promise((resolve) => this.process.once("exit", resolve));
     this.process.kill("SIGTERM");
     const timer = setTimeout(() => this.process.kill("SIGKILL"), 20_000);
