@@ -1,5 +1,6 @@
 #include "integration/keeper_fixture.hpp"
 
+#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -204,6 +205,14 @@ class SmallDisk {
   bool mounted_ = false;
 };
 
+// Until the file system takes no page more.
+void fill(const std::string& path) {
+  const Fd file{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
+  const std::string page(4096, 'x');
+  while (::write(file.get(), page.data(), page.size()) > 0) {
+  }
+}
+
 class KeeperOnASmallDisk : public KeeperTest {
  protected:
   void SetUp() override {
@@ -227,6 +236,30 @@ TEST_F(KeeperOnASmallDisk, AFullDiskLosesOutputButNotHowTheCommandEnded) {
   const auto recorded = keeper::read_exit(root() + "/disk/k", exec.exec_id);
   ASSERT_TRUE(recorded) << recorded.error().message;
   EXPECT_EQ(recorded->bytes_lost, ended->bytes_lost);
+  EXPECT_TRUE(small.stop(0ms));
+}
+
+// One end may fit into what the disk has given for the start; many do not.
+TEST_F(KeeperOnASmallDisk, AFullDiskHidesTheEndOfNoneOfMany) {
+  const SmallDisk disk{root() + "/disk"};
+  if (!disk.is_mounted()) GTEST_SKIP() << "mounting is not allowed here";
+  auto spawned = keeper::spawn_keeper({.program = BERTH_KEEPER, .folder = root() + "/disk/k"});
+  ASSERT_TRUE(spawned);
+  keeper::KeeperClient small{std::move(spawned->control)};
+  std::vector<Exec> waiting;
+  for (int i = 0; i < 16; ++i) {
+    waiting.push_back(shell("read line; exit 3"));
+    waiting.back().stdin_kind = keeper::Stdin::pipe;
+    ASSERT_TRUE(small.exec(waiting.back()));
+  }
+  fill(root() + "/disk/full");
+  for (const Exec& exec : waiting) {
+    ASSERT_TRUE(small.close_stdin(exec.exec_id));
+    ASSERT_TRUE(small.wait(exec.exec_id));
+    const auto recorded = keeper::read_exit(root() + "/disk/k", exec.exec_id);
+    ASSERT_TRUE(recorded) << recorded.error().message;
+    EXPECT_EQ(recorded->code, 3);
+  }
   EXPECT_TRUE(small.stop(0ms));
 }
 

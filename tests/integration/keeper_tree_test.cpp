@@ -111,6 +111,20 @@ TEST_F(KeeperTree, MayLingerWhenTheCommandAsksForIt) {
   EXPECT_EQ(keeper::read_exit(folder(), exec.exec_id)->outcome, Outcome::exited);
 }
 
+TEST_F(KeeperTree, ThatLingersDiesWithTheKeeperAndTheEndOfItsCommandStays) {
+  Exec exec = shell("sleep 100 & echo $!");
+  exec.leftovers = keeper::Leftovers::linger;
+  ASSERT_EQ(run(exec).outcome, Outcome::exited);
+  const pid_t lingering = pid_written(exec.exec_id);
+  const auto stat = keeper::process_stat(lingering);
+  ASSERT_TRUE(stat);
+  ::kill(keeper_pid(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !is_running(lingering); }));
+  // Its warden, which would write down that the command was lost.
+  EXPECT_TRUE(eventually([&] { return !is_running(stat->parent); }));
+  EXPECT_EQ(keeper::read_exit(folder(), exec.exec_id)->outcome, Outcome::exited);
+}
+
 // Bounded twice: by a limit of processes for a user of its own, and by time. The pauses leave the
 // machine to the other tests.
 TEST_F(KeeperTree, AForkBombIsKilledToTheLast) {
