@@ -18,7 +18,6 @@
 #include <climits>
 #include <csignal>
 #include <cstdio>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -30,13 +29,12 @@ namespace {
 // as it takes to start the sandbox that was asked for, because both want the same cores.
 constexpr std::size_t unborn_max = 4;
 constexpr int quiet_ms = 6;
-// A keeper says with this that nobody is left of its sandbox.
-constexpr int exit_left_nobody = 0;
-constexpr int exit_unsure = 1;
+constexpr int exit_early = 1;
 
 constexpr int channel_fd = 3;
 constexpr int network_fd = 4;
-constexpr int first_free_fd = 5;
+constexpr int returns_fd = 5;
+constexpr int first_free_fd = 6;
 
 struct Unborn {
   pid_t pid = 0;
@@ -81,31 +79,51 @@ void log_to(const std::string& folder) {
   if (log) ::dup2(log.get(), STDERR_FILENO);
 }
 
-// In the child: everything of the nursery is closed but the channel and, where there is one, the
-// network namespace.
-bool keep_only(int channel, int network) {
-  const int high_channel = ::fcntl(channel, F_DUPFD_CLOEXEC, first_free_fd);
-  const int high_network = network < 0 ? -1 : ::fcntl(network, F_DUPFD_CLOEXEC, first_free_fd);
-  if (::dup3(high_channel, channel_fd, O_CLOEXEC) < 0) return false;
-  const bool has_network = high_network >= 0;
-  if (has_network && ::dup3(high_network, network_fd, O_CLOEXEC) < 0) return false;
-  ::close_range(has_network ? first_free_fd : network_fd, ~0U, 0);
-  return true;
+// A network namespace, and the way on which it is given back when nobody is left in it: the nursery
+// keeps no descriptor of who lives, because each would be copied for everybody who is born later.
+struct LentNetwork {
+  Fd network = {};
+  Fd returns = {};
+
+  void give_back() const {
+    if (!network) return;
+    const int passed = network.get();
+    // Without room for it the namespace ends with this process.
+    send_with(returns.get(), "n", {&passed, 1}, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+};
+
+// In the child: everything of the nursery is closed but what these are moved to.
+bool keep_only(int channel, int network, int returns) {
+  const std::array<std::pair<int, int>, 3> kept{
+      {{channel, channel_fd}, {network, network_fd}, {returns, returns_fd}}};
+  std::array<int, kept.size()> high{};
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    high[i] = kept[i].first < 0 ? -1 : ::fcntl(kept[i].first, F_DUPFD_CLOEXEC, first_free_fd);
+  }
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (high[i] < 0) {
+      ::close(kept[i].second);
+    } else if (::dup3(high[i], kept[i].second, O_CLOEXEC) < 0) {
+      return false;
+    }
+  }
+  ::close_range(first_free_fd, ~0U, 0);
+  return high[0] >= 0;
 }
 
 // Conceives a sandbox, waits for its folder, and is a keeper from then on.
-[[noreturn]] void grow_up(Fd network, const sandbox::CgroupLayout& layout, rlimit open_files,
-                          std::span<char> command_line) {
+[[noreturn]] void grow_up(const LentNetwork& lent, const sandbox::CgroupLayout& layout,
+                          rlimit open_files, std::span<char> command_line) {
   ::setsid();
   const Fd channel{channel_fd};
   auto unborn = sandbox::Cell::conceive({}, {.id = "nursed",
                                              .open_files = open_files,
                                              .command_line = command_line,
-                                             .network_namespace = network.get(),
+                                             .network_namespace = lent.network.get(),
                                              .layout = &layout});
-  network = Fd{};
   Result<Card> card = card_of(::getpid());
-  if (!card) ::_exit(exit_unsure);
+  if (!card) ::_exit(exit_early);
   // Without one the keeper makes its sandbox when it is asked, and tells what is in the way.
   Origin origin{.card = *std::move(card),
                 .open_files = open_files,
@@ -114,19 +132,20 @@ bool keep_only(int channel, int network) {
   std::optional<Request> request = receive_request(channel.get());
   if (!request) {
     origin.unborn.reset();
-    ::_exit(exit_unsure);
+    ::_exit(exit_early);
   }
   show(command_line, request->folder);
   log_to(request->folder);
   auto keeper = Keeper::open(request->folder, std::move(request->client), std::move(origin));
   if (!keeper) {
     std::fprintf(stderr, "berth-keeper: %s\n", keeper.error().message.c_str());
-    ::_exit(exit_unsure);
+    ::_exit(exit_early);
   }
   (*keeper)->run();
   const bool left_nobody = (*keeper)->left_nobody();
   keeper->reset();
-  ::_exit(left_nobody ? exit_left_nobody : exit_unsure);
+  if (left_nobody) lent.give_back();
+  ::_exit(0);
 }
 
 class Loop {
@@ -135,17 +154,24 @@ class Loop {
       : control_(std::move(control)),
         command_line_(command_line),
         open_files_(prepare_to_hold()),
-        signals_(watch_signals()) {}
+        signals_(watch_signals()) {
+    std::array<int, 2> pair{-1, -1};
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) ::_exit(1);
+    returned_ = Fd{pair[0]};
+    returns_ = Fd{pair[1]};
+  }
 
   [[noreturn]] void run() {
     while (true) {
-      std::array<pollfd, 2> wanted{pollfd{control_.get(), POLLIN, 0},
-                                   pollfd{signals_.get(), POLLIN, 0}};
+      std::array<pollfd, 3> wanted{pollfd{control_.get(), POLLIN, 0},
+                                   pollfd{signals_.get(), POLLIN, 0},
+                                   pollfd{returned_.get(), POLLIN, 0}};
       const bool is_short = was_asked_ && stock_.size() < unborn_max;
       const int ready = ::poll(wanted.data(), wanted.size(), is_short ? quiet_ms : -1);
       if (ready == 0) stock();
       if (ready <= 0) continue;
       if (wanted[1].revents != 0) take_signals();
+      if (wanted[2].revents != 0) take_back();
       if (wanted[0].revents != 0) serve();
     }
   }
@@ -182,13 +208,23 @@ class Loop {
     Fd network = ::geteuid() == 0 ? networks_.take() : Fd{};
     made.pid = ::fork();
     if (made.pid == 0) {
-      const bool has_network = static_cast<bool>(network);
-      if (!keep_only(theirs.get(), network.release())) ::_exit(exit_unsure);
-      grow_up(Fd{has_network ? network_fd : -1}, layout_, open_files_, command_line_);
+      const bool is_lent = static_cast<bool>(network);
+      if (!keep_only(theirs.get(), network.release(), is_lent ? returns_.get() : -1)) {
+        ::_exit(exit_early);
+      }
+      const LentNetwork lent{.network = Fd{is_lent ? network_fd : -1},
+                             .returns = Fd{is_lent ? returns_fd : -1}};
+      grow_up(lent, layout_, open_files_, command_line_);
     }
     if (made.pid < 0) return {};
-    lent_[made.pid] = std::move(network);
     return made;
+  }
+
+  void take_back() {
+    std::array<char, 1> word{};
+    std::vector<Fd> passed;
+    const ssize_t got = receive_with(returned_.get(), word, passed, MSG_DONTWAIT);
+    if (got > 0 && passed.size() == 1) networks_.give_back(std::move(passed[0]));
   }
 
   void take_signals() {
@@ -198,15 +234,9 @@ class Loop {
     }
     int status = 0;
     pid_t pid = 0;
-    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) bury(pid, status);
-  }
-
-  void bury(pid_t pid, int status) {
-    std::erase_if(stock_, [&](const Unborn& unborn) { return unborn.pid == pid; });
-    auto found = lent_.extract(pid);
-    if (found.empty()) return;
-    const bool left_nobody = WIFEXITED(status) && WEXITSTATUS(status) == exit_left_nobody;
-    if (left_nobody) networks_.give_back(std::move(found.mapped()));
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+      std::erase_if(stock_, [&](const Unborn& unborn) { return unborn.pid == pid; });
+    }
   }
 
   Fd control_;
@@ -217,7 +247,8 @@ class Loop {
   bool was_asked_ = false;
   std::vector<Unborn> stock_;  // the oldest first
   sandbox::SpareNetworks networks_;
-  std::map<pid_t, Fd> lent_;  // the networks of all children
+  Fd returned_;  // where children give back the networks that they were lent
+  Fd returns_;   // the end of it that they have
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,7 +62,11 @@ std::vector<std::string> folders_of(const std::string& line) {
 Remains::Remains(pid_t init) {
   const std::vector<std::string> own = namespaces_of(::getpid());
   for (const std::string& link : namespaces_of(init)) {
-    if (!is_in(link, own)) namespaces_.push_back(link);
+    if (is_in(link, own)) continue;
+    namespaces_.push_back(link);
+    const std::string kind = link.substr(0, link.find(':'));
+    const std::string path = "/proc/" + std::to_string(init) + "/ns/" + kind;
+    held_.emplace_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   }
   std::istringstream groups{text_of("/proc/" + std::to_string(init) + "/cgroup")};
   const std::string ours = text_of("/proc/self/cgroup");

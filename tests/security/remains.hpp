@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/owned.hpp"
+
 #include <sys/types.h>
 
 #include <string>
@@ -19,6 +21,7 @@ class Remains {
 
  private:
   std::vector<std::string> namespaces_;  // as the links of /proc/PID/ns read
+  std::vector<Fd> held_;                 // so that no new namespace gets the number of one of them
   std::vector<std::string> cgroups_;     // folders
 };
 

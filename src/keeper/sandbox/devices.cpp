@@ -42,12 +42,19 @@ constexpr std::array masked_files{
 constexpr std::array masked_folders{"/proc/acpi", "/proc/asound", "/proc/bus",
                                     "/proc/fs",   "/proc/irq",    "/proc/scsi"};
 
-// What a masked folder shows. It is read-only as /dev is, of which it is a part: a filesystem of
-// its own would cost every control group of memory on the machine some of it.
+// Folders of /dev that are shown elsewhere too, because a filesystem of their own would cost every
+// control group of memory on the machine some of it: what a masked folder shows, and /tmp.
 constexpr const char* nothing = ".nothing";
 constexpr const char* nothing_in_place = "/dev/.nothing";
+constexpr const char* scratch = ".tmp";
+constexpr const char* scratch_in_place = "/dev/.tmp";
+// Of the nodes and links themselves.
+constexpr std::uint64_t own_bytes = 64 << 10;
+constexpr std::uint64_t own_inodes = 64;
+constexpr std::uint64_t shared_memory_inodes = 16'384;
 
 constexpr unsigned long quiet = MS_NOSUID | MS_NOEXEC;
+constexpr std::uint64_t quiet_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 
 int failed(long result) {
   return result < 0 ? errno : 0;
@@ -61,6 +68,17 @@ int put(const Fd& mount, const char* path) {
   return failed(::move_mount(mount.get(), "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH));
 }
 
+// A folder of /dev as a mount that can be written, at another place or its own.
+int show(const char* folder, const char* path, std::uint64_t attributes) {
+  const Fd shown{::open_tree(AT_FDCWD, folder, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)};
+  if (!shown) return errno;
+  mount_attr wanted{};
+  wanted.attr_set = attributes;
+  wanted.attr_clr = MOUNT_ATTR_RDONLY | (MOUNT_ATTR_NOEXEC & ~attributes);
+  if (::mount_setattr(shown.get(), "", AT_EMPTY_PATH, &wanted, sizeof wanted) != 0) return errno;
+  return put(shown, path);
+}
+
 int make_mount_point(const char* path) {
   return ::mkdir(path, 0755) != 0 && errno != EEXIST ? errno : 0;
 }
@@ -68,8 +86,7 @@ int make_mount_point(const char* path) {
 }  // namespace
 
 int make_device_folder(DeviceNodes nodes, Fd& made) {
-  made = new_mount("tmpfs", {{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}},
-                   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  made = new_mount("tmpfs", {{"mode", "0755"}}, quiet_attributes);
   if (!made) return errno;
   const int folder = made.get();
   const mode_t kind = nodes == DeviceNodes::own ? S_IFCHR : S_IFREG;
@@ -78,11 +95,14 @@ int make_device_folder(DeviceNodes nodes, Fd& made) {
     const dev_t number = nodes == DeviceNodes::own ? makedev(device.major, device.minor) : 0;
     if (::mknodat(folder, device.name, kind | 0666, number) != 0) return errno;
   }
+  for (const char* open_to_all : {"shm", scratch}) {
+    if (::mkdirat(folder, open_to_all, 01777) != 0) return errno;
+  }
   ::umask(before);
   for (const Link& link : links) {
     if (::symlinkat(link.target, folder, link.name) != 0) return errno;
   }
-  if (::mkdirat(folder, "shm", 0755) != 0 || ::mkdirat(folder, "pts", 0755) != 0) return errno;
+  if (::mkdirat(folder, "pts", 0755) != 0) return errno;
   return failed(::mkdirat(folder, nothing, 0555));
 }
 
@@ -119,12 +139,34 @@ int RootBuilder::mount_devices() {
   std::string terminals = "newinstance,ptmxmode=0666,mode=0620";
   if (owners_.kind == Owners::Kind::range) terminals += ",uid=" + std::to_string(owners_.user);
   if (::mount("devpts", "/dev/pts", "devpts", quiet, terminals.c_str()) != 0) return errno;
-  const std::string shared =
-      "size=" + std::to_string(plan_.shm_bytes) + ",nr_inodes=16384,mode=1777";
-  if (::mount("tmpfs", "/dev/shm", "tmpfs", quiet | MS_NODEV, shared.c_str()) != 0) return errno;
+  if (const int error_number = show("/dev/shm", "/dev/shm", quiet_attributes | MOUNT_ATTR_NODEV);
+      error_number != 0) {
+    return error_number;
+  }
+  return fix_devices();
+}
+
+// The nodes as they are, and room for what is written to shared memory and to /tmp.
+int RootBuilder::fix_devices() const {
+  std::uint64_t bytes = own_bytes + plan_.shm_bytes;
+  std::uint64_t inodes = own_inodes + shared_memory_inodes;
+  if (plan_.tmp_bytes != 0) {
+    bytes += plan_.tmp_bytes;
+    inodes += plan_.upper_inodes;
+  }
+  const std::string room = tmpfs_size(bytes, inodes);
+  if (::mount(nullptr, "/dev", nullptr, MS_REMOUNT | quiet, room.c_str()) != 0) return errno;
   mount_attr fixed{};
   fixed.attr_set = MOUNT_ATTR_RDONLY;
   return failed(::mount_setattr(AT_FDCWD, "/dev", 0, &fixed, sizeof fixed));
+}
+
+int RootBuilder::mount_tmp() const {
+  if (plan_.tmp_bytes == 0) {
+    return ::mkdir("/tmp", 01777) != 0 && errno != EEXIST ? errno : 0;
+  }
+  if (const int error_number = make_mount_point("/tmp"); error_number != 0) return error_number;
+  return show(scratch_in_place, "/tmp", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
 int RootBuilder::mount_proc() {

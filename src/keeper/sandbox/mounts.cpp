@@ -56,10 +56,6 @@ int set_attributes_mapped_if_possible(const Fd& tree, std::uint64_t attributes, 
   return set_attributes(tree, attributes, -1);
 }
 
-std::string tmpfs_size(std::uint64_t bytes, std::uint64_t inodes) {
-  return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(inodes);
-}
-
 std::string tmpfs_options(std::uint64_t bytes, std::uint64_t inodes, const char* mode) {
   return tmpfs_size(bytes, inodes) + ",mode=" + mode;
 }
@@ -84,6 +80,10 @@ std::string parent_path(const std::string& path) {
 }
 
 }  // namespace
+
+std::string tmpfs_size(std::uint64_t bytes, std::uint64_t inodes) {
+  return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(inodes);
+}
 
 int make_mounts_private() {
   return failed(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr));
@@ -176,7 +176,7 @@ int RootBuilder::own_files_from_now_on() const {
 
 // A second view of the tray with other owners; nothing where there can be none.
 Fd RootBuilder::view_of_tray(int map) const {
-  if (owners_.kind == Owners::Kind::single) return {};
+  if (owners_.kind == Owners::Kind::single || map < 0) return {};
   Fd view = clone_tree(".");
   if (view && set_attributes(view, usual_attributes, map) == 0) return view;
   return {};
@@ -259,15 +259,6 @@ int RootBuilder::pivot() {
 int RootBuilder::leave_host() {
   if (::umount2(".", MNT_DETACH) != 0) return errno;
   return failed(::chdir("/"));
-}
-
-int RootBuilder::mount_tmp() const {
-  if (plan_.tmp_bytes == 0) {
-    return ::mkdir("/tmp", 01777) != 0 && errno != EEXIST ? errno : 0;
-  }
-  if (::mkdir("/tmp", 0755) != 0 && errno != EEXIST) return errno;
-  const std::string options = tmpfs_options(plan_.tmp_bytes, plan_.upper_inodes, "1777");
-  return failed(::mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()));
 }
 
 int RootBuilder::attach_binds(std::uint32_t& item) {

@@ -37,6 +37,9 @@ struct MountMaps {
 
 int make_mounts_private();
 
+// The options that bound a filesystem in memory.
+std::string tmpfs_size(std::uint64_t bytes, std::uint64_t inodes);
+
 // What no plan changes, mounted nowhere yet. Who has a range of ids makes it before there is a
 // plan.
 struct Prepared {
@@ -99,6 +102,7 @@ class RootBuilder {
   int own_files_from_now_on() const;
   int add_host_parts(int directory) const;
   int make_owned(const std::string& path) const;
+  int fix_devices() const;
 
   const Plan& plan_;
   Owners owners_;
