@@ -2,11 +2,14 @@
 
 #include "base/files.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <csignal>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -122,6 +125,31 @@ std::vector<pid_t> descendants_of(pid_t root) {
     append_children_of(found[next], found);
   }
   return found;
+}
+
+void stop_descendants_of(pid_t root) {
+  constexpr int rounds_max = 64;
+  std::set<pid_t> stopped;
+  for (int round = 0; round < rounds_max; ++round) {
+    bool found_new = false;
+    for (const pid_t pid : descendants_of(root)) {
+      if (!stopped.insert(pid).second) continue;
+      found_new = true;
+      ::kill(pid, SIGSTOP);
+    }
+    if (!found_new) return;
+  }
+}
+
+std::size_t kill_descendants_of(pid_t root, int limit_ms) {
+  constexpr int pause_ms = 2;
+  stop_descendants_of(root);
+  for (int waited_ms = 0;; waited_ms += pause_ms) {
+    const std::vector<pid_t> tree = descendants_of(root);
+    for (const pid_t pid : tree) ::kill(pid, SIGKILL);
+    if (tree.empty() || waited_ms >= limit_ms) return tree.size();
+    ::poll(nullptr, 0, pause_ms);
+  }
 }
 
 }  // namespace berth::keeper

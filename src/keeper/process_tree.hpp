@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -24,7 +25,15 @@ std::optional<ProcessStat> parse_process_stat(std::string_view text);
 
 // Parents before their children, without the root itself.
 std::vector<pid_t> descendants_of(pid_t root);
-// The same from one look at all of /proc, for kernels without the `children` files.
+// Stops them all, so that they neither fork nor reap. Parents before their children, so when a look
+// finds nobody new, the tree is complete and none of its pids can be reused. A fork bomb runs into
+// its own limit of processes meanwhile, because the stopped ones keep their places.
+void stop_descendants_of(pid_t root);
+// Ends them all; whoever is their parent reaps them. How many are left after the limit: those of
+// other users, and those that the kernel cannot end now.
+std::size_t kill_descendants_of(pid_t root, int limit_ms);
+// What descendants_of() finds, from one look at all of /proc, for kernels without the `children`
+// files.
 std::vector<pid_t> descendants_by_scan(pid_t root);
 
 }  // namespace berth::keeper

@@ -1,5 +1,6 @@
 #include "keeper/keeper.hpp"
 #include "keeper/process_tree.hpp"
+#include "keeper/sandbox/user_namespaces.hpp"
 #include "keeper/version.hpp"
 
 #include <fcntl.h>
@@ -247,15 +248,23 @@ void Keeper::on(Address from, const List& /*list*/) {
 }
 
 Result<std::unique_ptr<sandbox::Cell>> Keeper::make_cell(const sandbox::Plan& plan) {
+  const auto is_last_resort = [&](const Error& error) {
+    return error.code == Errc::sandbox_unavailable && ::geteuid() != 0 &&
+           plan.min_level == sandbox::Level::minimal;
+  };
   if (std::unique_ptr<sandbox::Cell> unborn = std::move(unborn_); unborn && unborn->suits(plan)) {
-    BERTH_DO(unborn->become(plan));
-    return unborn;
+    const Result<> became = unborn->become(plan);
+    if (became) return unborn;
+    if (!is_last_resort(became.error())) return std::unexpected(became.error());
   }
   struct stat folder{};
   // The inode of the state folder is a name that no other keeper has.
   const std::string id = "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
-  return sandbox::Cell::make(plan,
-                             {.id = id, .open_files = open_files_, .command_line = command_line_});
+  const sandbox::Surroundings surroundings{
+      .id = id, .open_files = open_files_, .command_line = command_line_};
+  auto made = sandbox::Cell::make(plan, surroundings);
+  if (made || !is_last_resort(made.error())) return made;
+  return sandbox::Cell::make_minimal(plan, surroundings);
 }
 
 void Keeper::on(Address from, const Confine& confine) {
@@ -291,9 +300,16 @@ void Keeper::answer_descriptor(Address to, int descriptor) {
 }
 
 void Keeper::on(Address from, const Root& root) {
-  if (sandbox::Cell* made = cell(from)) {
-    answer_descriptor(from, root.part == Part::root ? made->root() : made->upper());
+  const sandbox::Cell* made = cell(from);
+  if (made == nullptr) return;
+  const int part = root.part == Part::root ? made->root() : made->upper();
+  if (part < 0) {
+    return refuse(from, {Errc::execution_unsupported,
+                         "a sandbox without namespaces has no layer that could be captured or "
+                         "compared",
+                         sandbox::why_no_user_namespaces().remedy});
   }
+  answer_descriptor(from, part);
 }
 
 void Keeper::on(Address from, const Listener& listener) {
@@ -331,6 +347,7 @@ void Keeper::on(Address from, const Thaw& /*thaw*/) {
 // Its execs find out by themselves: their wardens are gone with it.
 void Keeper::look_at_cell() {
   cell_lost_ = true;
+  has_orphans_ = has_orphans_ || !cell_->has_namespaces();
   wardens_.retire();
 }
 

@@ -27,7 +27,6 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,7 +39,6 @@ namespace {
 constexpr int channel_fd = 3;
 constexpr int children_fd = 4;  // readable when one has ended
 constexpr int first_free_fd = 5;
-constexpr int freeze_rounds_max = 64;
 constexpr std::int64_t kill_limit_ms = 10'000;
 constexpr int kill_pause_ms = 10;
 
@@ -190,22 +188,6 @@ class Watch {
     ::_exit(ExecJournal{"."}.append(ended) ? 0 : 1);
   }
 
-  // Stopped processes neither fork nor reap. Parents are stopped before their children, so when a
-  // look finds nobody new, the tree is complete and none of its pids can be reused. A fork bomb
-  // runs into its own limit of processes meanwhile, because the stopped ones keep their places.
-  void freeze() {
-    std::set<pid_t> stopped;
-    for (int round = 0; round < freeze_rounds_max; ++round) {
-      bool found_new = false;
-      for (const pid_t pid : descendants_of(::getpid())) {
-        if (!stopped.insert(pid).second) continue;
-        found_new = true;
-        ::kill(pid, SIGSTOP);
-      }
-      if (!found_new) return;
-    }
-  }
-
   // Returns how many processes are left after all attempts: those of other users, and those that
   // the kernel cannot end now.
   std::uint32_t kill_everything() {
@@ -216,7 +198,7 @@ class Watch {
     }
     // For the kernel this is one step that no fork in the group can slip through.
     if (!main_ended_) ::kill(-report_.pid, SIGKILL);
-    freeze();
+    stop_descendants_of(::getpid());
     const std::int64_t give_up_at = monotonic_ms() + kill_limit_ms;
     while (true) {
       const std::vector<pid_t> tree = descendants_of(::getpid());

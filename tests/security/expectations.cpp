@@ -169,6 +169,44 @@ void PrintTo(const Expectation& expectation, std::ostream* out) {
   *out << expectation.attempt;
 }
 
+std::span<const MinimalDifference> minimal_differences() {
+  static constexpr MinimalDifference differences[] = {
+      {"host_file_directly", "denied EACCES"},
+      {"write_usr", "denied EACCES"},
+      {"write_bound_program", "denied EPERM"},
+      {"signal_host_process", "denied EPERM"},
+      {"pidfd_open_host_process", "OPEN", "pid-namespace"},
+      {"see_host_processes", "OPEN", "pid-namespace"},
+      {"gain_by_own_setuid_program", "denied EACCES"},
+      {"stop_init", "denied EPERM"},
+      {"kill_init", "denied EPERM"},
+      {"terminate_init", "denied EPERM"},
+      {"remount_usr_writable", "OPEN found /usr writable", "mount-namespace"},
+      {"unmount_proc_masks", "denied ENOENT"},
+      {"find_device_nodes", "denied EACCES"},
+      {"open_host_terminal", "denied EACCES"},
+      {"tiocsti_own_terminal", "denied EACCES"},
+      {"write_sys", "denied EACCES"},
+      {"leave_cgroup", "denied EACCES"},
+      {"raise_cgroup_limits", "denied EACCES"},
+      {"raw_socket", "denied EACCES"},
+      {"set_loopback_mtu", "denied EACCES"},
+      {"netlink_set_link", "OPEN shares the host's network", "network-namespace"},
+      {"connect_host_abstract_socket", "denied EACCES"},
+      {"connect_host_socket_path", "denied EACCES"},
+      {"connect_host_loopback", "denied EACCES"},
+      {"connect_metadata_service", "OPEN shares the host's network", "network-namespace"},
+      {"send_to_outside", "OPEN shares the host's network", "network-namespace"},
+      {"bind_port_80", "denied EBADF"},
+      {"read_proc_of_host", "OPEN", "pid-namespace"},
+      {"read_sys_of_host", "OPEN found", "mount-namespace"},
+      {"fill_tmp", "denied EACCES"},
+      {"fill_root", "denied EACCES"},
+      {"fill_dev_shm", "denied EACCES"},
+  };
+  return differences;
+}
+
 bool agrees(std::string_view verdict, std::string_view expected) {
   constexpr std::string_view between = " or ";
   for (;;) {

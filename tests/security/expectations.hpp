@@ -32,6 +32,15 @@ void PrintTo(const Expectation& expectation, std::ostream* out);  // GoogleTest 
 
 std::span<const Expectation> expectations();
 
+// What comes of an attempt otherwise in a sandbox without namespaces.
+struct MinimalDifference {
+  std::string_view attempt;
+  std::string_view expected;
+  // Where it succeeds: the feature that its isolation says is missing.
+  std::string_view told = {};
+};
+std::span<const MinimalDifference> minimal_differences();
+
 // Whether the verdict is one of those that were expected.
 bool agrees(std::string_view verdict, std::string_view expected);
 

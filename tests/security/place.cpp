@@ -8,7 +8,10 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -17,8 +20,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <ostream>
 
 namespace berth::security_test {
@@ -27,8 +33,62 @@ namespace {
 
 constexpr uid_t ordinary_user = 65534;
 
-// Answers the pid of the keeper, started by a child that has given up root for good.
-Result<pid_t> spawn_as_ordinary(const keeper::SpawnOptions& options) {
+// Root makes one in this way only, and nobody else's processes are asked.
+bool forbid_by_filter() {
+  constexpr std::uint32_t flags = offsetof(seccomp_data, args);
+  sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
+                         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, flags),
+                         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_NEWUSER, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{.len = std::size(steps), .filter = steps};
+  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+}
+
+bool put(const std::string& path, std::string_view text) {
+  const Fd file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+  return file && ::write(file.get(), text.data(), text.size()) == std::ssize(text);
+}
+
+// A user namespace with the ids of the host that has no more of them to give. The limit is its own:
+// the machine keeps its.
+bool forbid_by_limit() {
+  const std::string process = "/proc/" + std::to_string(::getpid());
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  const Fd wait{ends[0]};
+  Fd go{ends[1]};
+  const pid_t mapper = ::fork();
+  if (mapper == 0) {
+    go = Fd{};
+    char ready = 0;
+    const bool is_ready = ::read(wait.get(), &ready, 1) == 1;
+    const std::string map = "0 0 1\n65534 65534 1\n";
+    ::_exit(is_ready && put(process + "/uid_map", map) && put(process + "/gid_map", map) ? 0 : 1);
+  }
+  if (mapper < 0 || ::unshare(CLONE_NEWUSER) != 0 || ::write(go.get(), "x", 1) != 1) return false;
+  int status = 1;
+  return ::waitpid(mapper, &status, 0) == mapper && status == 0 &&
+         put("/proc/sys/user/max_user_namespaces", "0");
+}
+
+bool give_up_root() {
+  return ::setgroups(0, nullptr) == 0 &&
+         ::setresgid(ordinary_user, ordinary_user, ordinary_user) == 0 &&
+         ::setresuid(ordinary_user, ordinary_user, ordinary_user) == 0;
+}
+
+bool go_to(const Place& place) {
+  const bool is_ordinary = place.starter == Starter::ordinary;
+  if (place.user_namespaces == UserNamespaces::forbidden) {
+    if (!(is_ordinary ? forbid_by_limit() : forbid_by_filter())) return false;
+  }
+  return !is_ordinary || give_up_root();
+}
+
+// Answers the pid of the keeper, started by a child that can go back to nothing it has given up.
+Result<pid_t> spawn_apart(const Place& place, const keeper::SpawnOptions& options) {
   int ends[2];
   BERTH_ASSERT(::pipe2(ends, O_CLOEXEC) == 0);
   const Fd answer{ends[0]};
@@ -36,11 +96,8 @@ Result<pid_t> spawn_as_ordinary(const keeper::SpawnOptions& options) {
   const pid_t child = ::fork();
   BERTH_ASSERT(child >= 0);
   if (child == 0) {
-    const bool is_ordinary = ::setgroups(0, nullptr) == 0 &&
-                             ::setresgid(ordinary_user, ordinary_user, ordinary_user) == 0 &&
-                             ::setresuid(ordinary_user, ordinary_user, ordinary_user) == 0;
-    const auto spawned = is_ordinary ? keeper::spawn_keeper(options)
-                                     : fail(Errc::sandbox_unavailable, "root cannot be given up");
+    const auto spawned = go_to(place) ? keeper::spawn_keeper(options)
+                                      : fail(Errc::sandbox_unavailable, "root cannot be given up");
     const pid_t pid = spawned ? spawned->pid : -1;
     const ssize_t written = ::write(told.get(), &pid, sizeof pid);
     ::_exit(written == sizeof pid ? 0 : 1);
@@ -50,7 +107,7 @@ Result<pid_t> spawn_as_ordinary(const keeper::SpawnOptions& options) {
   const ssize_t got = ::read(answer.get(), &pid, sizeof pid);
   ::waitpid(child, nullptr, 0);
   if (got != sizeof pid || pid < 0) {
-    return fail(Errc::sandbox_unavailable, "the keeper of an ordinary user did not start");
+    return fail(Errc::sandbox_unavailable, "the keeper of this place did not start");
   }
   return pid;
 }
@@ -59,7 +116,10 @@ Result<pid_t> spawn_as_ordinary(const keeper::SpawnOptions& options) {
 
 std::string name_of(const Place& place) {
   const std::string starter = place.starter == Starter::root ? "by_root" : "by_ordinary_user";
-  return starter + (place.identity == keeper::sandbox::Identity::root ? "_as_root" : "_as_user");
+  const std::string limit =
+      place.user_namespaces == UserNamespaces::forbidden ? "_without_user_namespaces" : "";
+  return starter + limit +
+         (place.identity == keeper::sandbox::Identity::root ? "_as_root" : "_as_user");
 }
 
 void PrintTo(const Place& place, std::ostream* out) {
@@ -67,7 +127,8 @@ void PrintTo(const Place& place, std::ostream* out) {
 }
 
 std::string reason_against(const Place& place) {
-  if (place.starter == Starter::root && ::geteuid() != 0)
+  const bool is_forbidden = place.user_namespaces == UserNamespaces::forbidden;
+  if ((place.starter == Starter::root || is_forbidden) && ::geteuid() != 0)
     return "this place cannot be made here: only root can start it";
   return {};
 }
@@ -90,7 +151,11 @@ HostileProgram::HostileProgram() {
 keeper::sandbox::Plan plan_of(const Place& place, const std::string& hostile) {
   keeper::sandbox::Plan plan;
   if (place.identity == keeper::sandbox::Identity::root) plan.user = {.uid = 0, .gid = 0};
-  plan.binds = {{.source = hostile, .target = hostile_inside}};
+  if (place.is_minimal()) {
+    plan.min_level = keeper::sandbox::Level::minimal;
+  } else {
+    plan.binds = {{.source = hostile, .target = hostile_inside}};
+  }
   plan.upper_bytes = disk_bytes_max;
   plan.upper_inodes = inodes_max;
   plan.tmp_bytes = disk_bytes_max;
@@ -123,16 +188,9 @@ Result<> Sandbox::start(const Origin& origin) {
   keeper::SpawnOptions options{
       .program = root_.file("berth-keeper"), .folder = folder_, .environment = origin.environment};
   std::filesystem::copy_file(BERTH_KEEPER, options.program);
-  const bool changes_user = origin.place.starter == Starter::ordinary && ::geteuid() == 0;
-  if (changes_user) {
-    ::chmod(root_.path().c_str(), 0755);
-    ::mkdir(folder_.c_str(), 0700);
-    BERTH_ASSERT(::chown(folder_.c_str(), ordinary_user, ordinary_user) == 0);
-    BERTH_TRY(pid_, spawn_as_ordinary(options));
-    Result<Fd> socket = fail(Errc::keeper_unreachable, "it was not tried");
-    eventually([&] { return (socket = keeper::connect_keeper(folder_)).has_value(); });
-    if (!socket) return std::unexpected(std::move(socket).error());
-    client_.emplace(*std::move(socket));
+  place_ = origin.place;
+  if (place_ != Place{.starter = Starter::root, .identity = place_.identity} && ::geteuid() == 0) {
+    BERTH_DO(start_apart(place_, options));
   } else {
     // As servers do.
     nursery_.emplace(
@@ -145,7 +203,28 @@ Result<> Sandbox::start(const Origin& origin) {
   }
   BERTH_DO(client_->renew(10min));
   BERTH_TRY(isolation_, client_->confine(origin.plan));
+  if (place_.is_minimal()) {
+    std::filesystem::copy_file(BERTH_HOSTILE, box() + "/hostile");
+    ::chmod((box() + "/hostile").c_str(), 0755);
+  }
   return {};
+}
+
+Result<> Sandbox::start_apart(const Place& place, const keeper::SpawnOptions& options) {
+  ::chmod(root_.path().c_str(), 0755);
+  ::mkdir(folder_.c_str(), 0700);
+  const bool is_ordinary = place.starter == Starter::ordinary;
+  BERTH_ASSERT(!is_ordinary || ::chown(folder_.c_str(), ordinary_user, ordinary_user) == 0);
+  BERTH_TRY(pid_, spawn_apart(place, options));
+  Result<Fd> socket = fail(Errc::keeper_unreachable, "it was not tried");
+  eventually([&] { return (socket = keeper::connect_keeper(folder_)).has_value(); });
+  if (!socket) return std::unexpected(std::move(socket).error());
+  client_.emplace(*std::move(socket));
+  return {};
+}
+
+std::string Sandbox::box() const {
+  return folder_ + "/" + std::string{keeper::sandbox::box_folder};
 }
 
 // Its parent is this process, or the nursery.
@@ -164,7 +243,7 @@ Sandbox::~Sandbox() {
 }
 
 keeper::Exec Sandbox::hostile(std::vector<std::string> words) {
-  words.insert(words.begin(), hostile_inside);
+  words.insert(words.begin(), place_.is_minimal() ? box() + "/hostile" : hostile_inside);
   return {.exec_id = "e" + std::to_string(++last_id_),
           .argv = std::move(words),
           .environment = {"PATH=/usr/bin:/bin"},

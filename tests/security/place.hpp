@@ -27,9 +27,15 @@ inline constexpr const char* hostile_inside = "/opt/hostile";
 
 // Who made the sandbox, and who the commands are in it.
 enum class Starter : std::uint8_t { root, ordinary };
+// Whether the machine lets anybody make a user namespace, as far as the keeper can see.
+enum class UserNamespaces : std::uint8_t { allowed, forbidden };
 struct Place {
   Starter starter = Starter::root;
   keeper::sandbox::Identity identity = keeper::sandbox::Identity::user;
+  UserNamespaces user_namespaces = UserNamespaces::allowed;
+  bool is_minimal() const {
+    return starter == Starter::ordinary && user_namespaces == UserNamespaces::forbidden;
+  }
   friend bool operator==(const Place&, const Place&) = default;
 };
 std::string name_of(const Place& place);
@@ -68,6 +74,8 @@ class Sandbox {
   pid_t keeper_pid() const { return pid_; }
   const std::string& folder() const { return folder_; }
 
+  // Where the files of one without namespaces lie.
+  std::string box() const;
   // A request for the hostile program with these words.
   keeper::Exec hostile(std::vector<std::string> words);
   Result<Deed> run(const keeper::Exec& exec);
@@ -80,8 +88,10 @@ class Sandbox {
  private:
   Sandbox() = default;
   Result<> start(const Origin& origin);
+  Result<> start_apart(const Place& place, const keeper::SpawnOptions& options);
   bool is_over() const;
 
+  Place place_;
   tests::TemporaryFolder root_;
   std::optional<keeper::Nursery> nursery_;  // of root's sandboxes
   std::string folder_;

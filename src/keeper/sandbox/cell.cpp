@@ -2,10 +2,12 @@
 
 #include "base/files.hpp"
 #include "keeper/descriptors.hpp"
+#include "keeper/process_tree.hpp"
 #include "keeper/sandbox/enter.hpp"
 #include "keeper/sandbox/init.hpp"
 #include "keeper/sandbox/isolation.hpp"
 #include "keeper/sandbox/orders.hpp"
+#include "keeper/sandbox/user_namespaces.hpp"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -22,6 +24,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <utility>
@@ -151,8 +154,10 @@ Result<> Cell::start(const Surroundings& surroundings) {
     first_id_ = kind_.first_id != 0 ? kind_.first_id : own_range();
     const IdMap range{.inside = 0, .outside = first_id_, .count = plan_limits::ids};
     auto ids = UserNamespace::make(range, range);
-    if (!ids) return without_ids(ids.error());
-    ids_ = *std::move(ids);
+    // Where there can be none, the ids of the range are taken as they are.
+    const bool is_forbidden = !ids && ids.error().code == Errc::sandbox_unavailable;
+    if (!ids && !is_forbidden) return without_ids(ids.error());
+    if (ids) ids_ = *std::move(ids);
   }
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
@@ -191,7 +196,7 @@ Result<> Cell::start(const Surroundings& surroundings) {
 Result<> Cell::become(const Plan& plan) {
   BERTH_DO(check(plan));
   std::vector<UserNamespace> bind_maps;
-  if (first_id_ != 0) {
+  if (ids_.get() >= 0) {
     auto maps = maps_for_binds(plan, first_id_);
     if (!maps) return without_ids(maps.error());
     bind_maps = *std::move(maps);
@@ -231,13 +236,16 @@ void Cell::kill() {
   listeners_.clear();
   root_ = Fd{};
   upper_ = Fd{};
+  // Whoever is left has not ended with its warden.
+  const bool all_ended =
+      has_namespaces_ || kill_descendants_of(confined_.init_pid, death_limit_ms) == 0;
   ::syscall(SYS_pidfd_send_signal, init_.get(), SIGKILL, nullptr, 0);
   regardless_of(thaw());  // with control groups of v1 only who runs can die
   await(init_.get(), death_limit_ms);
   siginfo_t ended{};
   // The kernel lets the first process of a pid namespace go when all the others are gone.
   empty_ = ::waitid(P_PIDFD, static_cast<id_t>(init_.get()), &ended, WEXITED | WNOHANG) == 0 &&
-           ended.si_pid != 0;
+           ended.si_pid != 0 && all_ended;
   init_ = Fd{};
   control_ = Fd{};
   // Whoever was not in the pid namespace any more when it ended is not in the group either, but
@@ -262,6 +270,11 @@ Result<> Cell::start_warden(int channel) const {
 }
 
 Result<Fd> Cell::open_terminal() const {
+  if (!has_namespaces_) {
+    Fd master{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
+    if (!master) return io_failure("open", "a terminal", errno);
+    return master;
+  }
   open_how how{};
   how.flags = O_RDWR | O_NOCTTY | O_CLOEXEC;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -282,6 +295,11 @@ Result<> Cell::thaw() {
 }
 
 Result<Fd> Cell::ask_socket(const InitRequest& request) const {
+  if (!has_namespaces_) {
+    return fail(Errc::execution_unsupported,
+                "a sandbox without namespaces has no network, and no ports",
+                why_no_user_namespaces().remedy);
+  }
   const std::string name = "port " + std::to_string(request.port) + " of the sandbox: ";
   if (request.port == 0) return fail(Errc::port_unreachable, name + "is none");
   if (frozen_) return fail(Errc::conflict, name + "the sandbox is frozen", "thaw it first");

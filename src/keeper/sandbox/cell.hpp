@@ -48,6 +48,12 @@ class Cell {
   // The same in two steps. First what takes longest and needs no plan: control groups, namespaces,
   // and the process that will be pid 1 and waits for the plan.
   static Result<std::unique_ptr<Cell>> conceive(const Kind& kind, const Surroundings& surroundings);
+  // The weakest that is still one, for where an ordinary user can have no namespaces: commands are
+  // the keeper's own user and see the host's paths, behind Landlock and filters of system calls.
+  // What they write lies in `box_folder` of the current directory. Only for a plan that accepts
+  // the level `minimal`.
+  static Result<std::unique_ptr<Cell>> make_minimal(const Plan& plan,
+                                                    const Surroundings& surroundings);
   // Whether it can become what the plan says.
   bool suits(const Plan& plan) const;
   // Once. After a failure it is to be destroyed.
@@ -58,6 +64,8 @@ class Cell {
 
   const Confined& confined() const { return confined_; }
   pid_t init_pid() const { return confined_.init_pid; }
+  // Without, nobody ends with pid 1 but itself.
+  bool has_namespaces() const { return has_namespaces_; }
   // Readable when pid 1 is gone.
   int init_handle() const { return init_.get(); }
 
@@ -71,6 +79,7 @@ class Cell {
   // where the loopback is the host's own: a sandbox is no way to the services of the machine.
   Result<Fd> dial(std::uint16_t port, LoopbackFamily family) const;
   int root() const { return root_.get(); }
+  // -1 where what is written has no layer of its own.
   int upper() const { return upper_.get(); }
   const Cgroup& cgroup() const { return cgroup_; }
   // Processes killed for want of memory since the last question, where memory is limited.
@@ -87,6 +96,7 @@ class Cell {
  private:
   Cell(const Kind& kind, Cgroup cgroup) : kind_(kind), cgroup_(std::move(cgroup)) {}
   Result<> start(const Surroundings& surroundings);
+  Result<> start_minimal(const Plan& plan, const Surroundings& surroundings);
   Result<Fd> ask_socket(const InitRequest& request) const;
 
   Kind kind_;
@@ -98,6 +108,7 @@ class Cell {
   Fd control_;
   Fd root_;
   Fd upper_;
+  bool has_namespaces_ = true;
   std::map<std::uint16_t, Fd> listeners_;
   bool frozen_ = false;
   bool empty_ = false;

@@ -4,6 +4,7 @@
 #include "keeper/sandbox/landlock.hpp"
 #include "keeper/sandbox/orders.hpp"
 #include "keeper/sandbox/seccomp.hpp"
+#include "keeper/sandbox/skeleton.hpp"
 
 #include <fcntl.h>
 #include <linux/keyctl.h>
@@ -45,7 +46,7 @@ int enter_network(const Setup& setup) {
 
 Owners owners_of(const Setup& setup, const Plan& plan) {
   const User& user = plan.user;
-  if (setup.user_namespace < 0) {
+  if (!setup.has_range()) {
     return {.kind = Owners::Kind::single,
             .root = user.uid,
             .root_group = user.gid,
@@ -60,7 +61,7 @@ Owners owners_of(const Setup& setup, const Plan& plan) {
 }
 
 int map_ids(const Setup& setup, const Owners& owners) {
-  if (setup.user_namespace >= 0) return 0;
+  if (setup.has_range()) return 0;
   return map_own_id({.inside = owners.user, .outside = setup.maker, .count = 1},
                     {.inside = owners.group, .outside = setup.maker_group, .count = 1});
 }
@@ -76,9 +77,20 @@ int join_ids(const Setup& setup) {
   return failed(::setns(setup.user_namespace, CLONE_NEWUSER));
 }
 
-int take_identity(User user, const Owners& owners) {
+// Who the processes become, in ids as they are known to them. Without a user namespace nobody is 0,
+// and so nobody has a capability: the ids of the range are ordinary ones of the host.
+User user_of(const Setup& setup, const Plan& plan) {
+  User user = plan.user;
   // Groups are denied to who maps the one that it has; describe() tells of those that are missing.
-  if (owners.kind == Owners::Kind::single) user.groups.clear();
+  if (!setup.has_range()) user.groups.clear();
+  if (setup.has_user_namespace()) return user;
+  user.uid += setup.first_id;
+  user.gid += setup.first_id;
+  for (std::uint32_t& group : user.groups) group += setup.first_id;
+  return user;
+}
+
+int take_identity(const User& user) {
   if (const int error_number = become(user); error_number != 0) return error_number;
   if (const int error_number = drop_capabilities(user.identity()); error_number != 0) {
     return error_number;
@@ -112,8 +124,10 @@ int keep_only(int control, Fd upper) {
 
 // What is made in a folder of the host belongs to the folder's owner there, often root, and no
 // mount of the sandbox keeps the host from honouring its mode. Root inside installs packages with
-// such files, and is trusted with the folders that it is given.
-bool must_not_set_ids(const Plan& plan) {
+// such files, and is trusted with the folders that it is given. Without a user namespace every
+// owner inside is one outside.
+bool must_not_set_ids(const Setup& setup, const Plan& plan) {
+  if (!setup.has_user_namespace()) return true;
   const auto is_writable = [](const Bind& bind) { return bind.access == Access::writable; };
   return plan.user.identity() == Identity::user && std::ranges::any_of(plan.binds, is_writable);
 }
@@ -123,19 +137,20 @@ std::span<const sock_filter> filter_of(const Plan& plan) {
                         plan.allows<AllowNestedNamespaces>() ? Nesting::allowed : Nesting::denied);
 }
 
-void note_features(const RootBuilder& root, const Plan& plan, const Owners& owners,
+void note_features(const RootBuilder& root, const Plan& plan, const Setup& setup,
                    Features& features) {
   for (const Feature always :
-       {Feature::user_namespace, Feature::pid_namespace, Feature::mount_namespace,
-        Feature::ipc_namespace, Feature::uts_namespace, Feature::cgroup_namespace,
-        Feature::private_root, Feature::masked_proc, Feature::no_new_privileges}) {
+       {Feature::pid_namespace, Feature::mount_namespace, Feature::ipc_namespace,
+        Feature::uts_namespace, Feature::cgroup_namespace, Feature::private_root,
+        Feature::masked_proc, Feature::no_new_privileges}) {
     features.add(always);
   }
+  if (setup.has_user_namespace()) features.add(Feature::user_namespace);
   if (!plan.allows<AllowHostNetwork>()) features.add(Feature::network_namespace);
-  if (owners.kind == Owners::Kind::range) features.add(Feature::uid_range);
+  if (setup.has_range()) features.add(Feature::uid_range);
   if (root.is_idmapped()) features.add(Feature::idmapped_root);
   if (root.are_binds_idmapped()) features.add(Feature::idmapped_binds);
-  if (plan.user.identity() == Identity::user) features.add(Feature::no_capabilities);
+  if (user_of(setup, plan).identity() == Identity::user) features.add(Feature::no_capabilities);
 }
 
 }  // namespace
@@ -188,23 +203,25 @@ SetupReport enter(const Setup& setup) {
   BERTH_STEP(attach, root->mount_tmp());
   BERTH_STEP(bind_target, root->attach_binds(report.item));
   BERTH_STEP(directory, root->make_directories(report.item));
+  const bool has_skeleton = plan.base == Base::host && plan.layers.empty();
+  if (has_skeleton && !setup.has_user_namespace()) BERTH_STEP(root, name_ids(setup.first_id));
 
   // The last uses of rights over the other namespaces, which then are given up with their owner.
   BERTH_STEP(hostname, set_hostname(plan.hostname));
   BERTH_STEP(namespaces, failed(::unshare(CLONE_NEWCGROUP)));
   BERTH_STEP(rlimits, set_rlimits(plan));
   BERTH_STEP(enter_ids, join_ids(setup));
-  note_features(*root, plan, owners, report.features);
+  note_features(*root, plan, setup, report.features);
   Fd upper = root->take_upper();
   root.reset();
   BERTH_STEP(init, keep_only(setup.control, std::move(upper)));
-  BERTH_STEP(identity, take_identity(plan.user, owners));
+  BERTH_STEP(identity, take_identity(user_of(setup, plan)));
 
   // The walls that need no rights, last: the steps above need calls that they deny.
   const int landlocked = restrict_with_landlock();
   if (landlocked == 0) report.features.add(Feature::landlock);
   if (landlocked != ENOSYS && landlocked != EOPNOTSUPP) BERTH_STEP(landlock, landlocked);
-  if (must_not_set_ids(plan)) BERTH_STEP(system_calls, install_filter(set_id_program()));
+  if (must_not_set_ids(setup, plan)) BERTH_STEP(system_calls, install_filter(set_id_program()));
   BERTH_STEP(system_calls, install_filter(filter_of(plan)));
   report.features.add(Feature::seccomp);
   return report;

@@ -19,10 +19,15 @@ struct Setup {
   Network network = Network::own;
   int network_namespace = -1;  // an own one to be entered; -1: the child was born in it
   std::uint32_t first_id = 0;  // of the range that is the sandbox's; 0: it has the maker's id only
-  int user_namespace = -1;     // to be entered when all else is done; -1: the child was born in it
-  uid_t maker = 0;             // where the child was born in it
+  // To be entered when all else is done. -1: the child was born in it, or, with a range, there is
+  // none on this machine.
+  int user_namespace = -1;
+  uid_t maker = 0;  // where the child was born in it
   gid_t maker_group = 0;
   int control = -1;  // to the keeper; the plan comes from there
+
+  bool has_range() const { return first_id != 0; }
+  bool has_user_namespace() const { return user_namespace >= 0 || !has_range(); }
 };
 
 // The descriptors that are left when enter() has returned well.

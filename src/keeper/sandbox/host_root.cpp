@@ -66,6 +66,23 @@ int make_skeleton(int directory) {
   return 0;
 }
 
+int name_ids(std::uint32_t first_id) {
+  const std::string root = std::to_string(first_id);
+  const std::string user = std::to_string(first_id + User{}.uid);
+  const std::string users = "root:x:" + root + ":" + root +
+                            ":root:/root:/bin/sh\nsandbox:x:" + user + ":" + user +
+                            ":sandbox:/home/sandbox:/bin/sh\n";
+  const std::string groups = "root:x:" + root + ":\nsandbox:x:" + user + ":\n";
+  for (const SkeletonFile& file : {SkeletonFile{.path = "/etc/passwd", .text = users},
+                                   SkeletonFile{.path = "/etc/group", .text = groups}}) {
+    if (::unlink(file.path) != 0) return errno;
+    if (const int error_number = write_file(AT_FDCWD, file); error_number != 0) {
+      return error_number;
+    }
+  }
+  return 0;
+}
+
 int RootBuilder::add_host_parts(int directory) const {
   for (const HostPart& part : host_) {
     const char* relative = part.target.c_str() + 1;

@@ -1,5 +1,7 @@
 #include "keeper/sandbox/isolation.hpp"
 
+#include "keeper/sandbox/user_namespaces.hpp"
+
 #include <algorithm>
 #include <string>
 
@@ -24,16 +26,58 @@ constexpr Loss losses[] = {
      "a kernel of 5.19 or newer with landlock in its lsm= list"},
 };
 
+void note_features(Confined& confined, Features features) {
+  for (unsigned i = 0; i < static_cast<unsigned>(Feature::count_); ++i) {
+    const auto feature = static_cast<Feature>(i);
+    if (features.has(feature)) confined.features.emplace_back(name_of(feature));
+  }
+}
+
+void miss(Confined& confined, Feature feature, std::string reason, std::string remedy) {
+  confined.missing.push_back({.feature = std::string{name_of(feature)},
+                              .reason = std::move(reason),
+                              .remedy = std::move(remedy)});
+}
+
+void miss(Confined& confined, const std::vector<Unenforced>& unenforced) {
+  for (const Unenforced& limit : unenforced) {
+    confined.missing.push_back(
+        {.feature = limit.limit, .reason = limit.why, .remedy = limit.remedy});
+  }
+}
+
+// Root's sandbox without a user namespace: what stands between it and the host is all that the
+// other has, but for the last layer, and nobody inside can be 0.
+void describe_plain_ids(const Plan& plan, Confined& confined) {
+  const Prohibition why = why_no_user_namespaces();
+  confined.level = std::min(confined.level, Level::standard);
+  miss(confined, Feature::user_namespace,
+       why.reason + ", so the ids inside are ordinary ids of the host that nobody else has",
+       why.remedy);
+  if (plan.user.identity() == Identity::root) {
+    confined.missing.push_back(
+        {.feature = "root-identity",
+         .reason = "without a user namespace nobody inside is 0: commands run as an ordinary id "
+                   "and install no packages",
+         .remedy = why.remedy});
+  }
+  miss(confined, Feature::idmapped_root,
+       "without a user namespace files of images keep their owners, and are read by their "
+       "permissions for everybody",
+       why.remedy);
+  if (plan.binds.empty()) return;
+  miss(confined, Feature::idmapped_binds,
+       "without a user namespace a folder of the host is used by its permissions for everybody",
+       why.remedy);
+}
+
 }  // namespace
 
 Confined describe(const Plan& plan, Features features, const std::vector<Unenforced>& unenforced) {
   Confined confined{.level = Level::strong};
   const auto lower = [&](Level at_most) { confined.level = std::min(confined.level, at_most); };
   if (unenforced.empty() && plan.limits.is_any()) features.add(Feature::cgroup_limits);
-  for (unsigned i = 0; i < static_cast<unsigned>(Feature::count_); ++i) {
-    const auto feature = static_cast<Feature>(i);
-    if (features.has(feature)) confined.features.emplace_back(name_of(feature));
-  }
+  note_features(confined, features);
   for (const Loss& loss : losses) {
     if (features.has(loss.feature)) continue;
     lower(loss.at_most);
@@ -42,11 +86,8 @@ Confined describe(const Plan& plan, Features features, const std::vector<Unenfor
                                 .remedy = loss.remedy});
   }
   // A limit that was asked for and does not hold lets one sandbox starve the host.
-  for (const Unenforced& limit : unenforced) {
-    lower(Level::weak);
-    confined.missing.push_back(
-        {.feature = limit.limit, .reason = limit.why, .remedy = limit.remedy});
-  }
+  if (!unenforced.empty()) lower(Level::weak);
+  miss(confined, unenforced);
   if (plan.allows<AllowNestedNamespaces>()) {
     lower(Level::weak);
     confined.missing.push_back({.feature = "namespace-filter",
@@ -69,6 +110,10 @@ Confined describe(const Plan& plan, Features features, const std::vector<Unenfor
                    std::to_string(plan.user.groups.size()) + " others that it should be in",
          .remedy = "run the server as root, or name a user and a group that need no other"});
   }
+  if (!features.has(Feature::user_namespace)) {
+    describe_plain_ids(plan, confined);
+    return confined;
+  }
   // Ownership looks strange, but nothing is open.
   if (is_ranged && !features.has(Feature::idmapped_root)) {
     confined.missing.push_back({.feature = std::string{name_of(Feature::idmapped_root)},
@@ -80,6 +125,34 @@ Confined describe(const Plan& plan, Features features, const std::vector<Unenfor
                                 .reason = "the filesystem of a bind cannot show other owners",
                                 .remedy = "keep workspaces on ext4, xfs, btrfs or tmpfs"});
   }
+  return confined;
+}
+
+Confined describe_minimal(const Plan& plan, Features features,
+                          const std::vector<Unenforced>& unenforced) {
+  Confined confined{.level = Level::minimal};
+  if (unenforced.empty() && plan.limits.is_any()) features.add(Feature::cgroup_limits);
+  note_features(confined, features);
+  const Prohibition why = why_no_user_namespaces();
+  const std::string remedy = why.remedy + "; or run the server as root";
+  miss(confined, Feature::user_namespace,
+       why.reason + ", so there are no namespaces, and commands are the keeper's own user", remedy);
+  miss(confined, Feature::pid_namespace,
+       "commands see which processes run on this machine, and what else /proc tells of it", remedy);
+  miss(
+      confined, Feature::mount_namespace,
+      "paths are those of the host: commands see names, sizes and modes of its files, change modes "
+      "and times of those of the keeper's user, and write to its disk without a limit of their own",
+      remedy);
+  miss(confined, Feature::network_namespace,
+       "instead there are no sockets at all: no network, no ports, no way out", remedy);
+  if (!features.has(Feature::signal_scope)) {
+    miss(confined, Feature::signal_scope,
+         "Landlock of this kernel stops no signals: a command may end other processes of the "
+         "keeper's user, also those that hold it, and so outlive its sandbox",
+         remedy + "; or a kernel of 6.12 or newer");
+  }
+  miss(confined, unenforced);
   return confined;
 }
 

@@ -12,6 +12,9 @@ namespace berth::keeper::sandbox {
 
 // How strong a sandbox with these features is, and what would make it stronger.
 Confined describe(const Plan& plan, Features features, const std::vector<Unenforced>& unenforced);
+// The same of one without namespaces.
+Confined describe_minimal(const Plan& plan, Features features,
+                          const std::vector<Unenforced>& unenforced);
 // `isolation_too_weak` when the plan demands more.
 Result<> demand(const Plan& plan, const Confined& confined);
 

@@ -1,11 +1,14 @@
 #include "keeper/sandbox/landlock.hpp"
 
 #include "base/owned.hpp"
+#include "keeper/sandbox/skeleton.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -27,14 +30,106 @@ struct [[gnu::packed]] PathRule {
 constexpr unsigned ask_version = 1;
 constexpr int path_beneath = 1;
 constexpr int first_abi_with_scopes = 6;
+constexpr int first_abi_with_devices = 5;
+constexpr int first_abi_with_network = 4;
+constexpr int first_abi_with_truncate = 3;
 constexpr int first_abi_with_refer = 2;
+constexpr std::uint64_t execute = 1 << 0;
+constexpr std::uint64_t write_file = 1 << 1;
+constexpr std::uint64_t read_file = 1 << 2;
+constexpr std::uint64_t read_folder = 1 << 3;
 constexpr std::uint64_t make_char = 1 << 6;
+constexpr std::uint64_t make_socket = 1 << 9;
 constexpr std::uint64_t make_block = 1 << 11;
 constexpr std::uint64_t refer = 1 << 13;
+constexpr std::uint64_t truncate = 1 << 14;
+constexpr std::uint64_t use_device = 1 << 15;
+constexpr std::uint64_t all_of_first_abi = (1 << 13) - 1;
+constexpr std::uint64_t about_files = execute | write_file | read_file | truncate | use_device;
+constexpr std::uint64_t bind_and_connect = 3;
 constexpr std::uint64_t abstract_sockets = 1;
 constexpr std::uint64_t signals = 2;
 
+// Of /etc only what says nothing about anybody, and programs complain about when it is closed.
+constexpr std::array open_to_read{"/etc/alternatives",  "/etc/ld.so.cache", "/etc/ld.so.conf",
+                                  "/etc/ld.so.conf.d",  "/etc/ssl/certs",   "/etc/passwd",
+                                  "/etc/group",         "/etc/hosts",       "/etc/localtime",
+                                  "/etc/nsswitch.conf", "/etc/python3",     "/etc/python3.11",
+                                  "/etc/python3.12",    "/etc/python3.13",  "/etc/ssl/openssl.cnf"};
+constexpr std::array open_devices{"/dev/null",   "/dev/zero",    "/dev/full",
+                                  "/dev/random", "/dev/urandom", "/dev/tty"};
+
+// Rules that are being gathered; the first failure stays.
+class Rules {
+ public:
+  explicit Rules(const Ruleset& denied, std::size_t size)
+      : denied_(denied.files),
+        rules_(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &denied, size, 0))) {
+    if (!rules_) error_number_ = errno;
+  }
+
+  // What is not there needs no rule.
+  void allow(const char* path, std::uint64_t wanted) {
+    const Fd found{::open(path, O_PATH | O_CLOEXEC)};
+    if (found) return allow(found.get(), wanted);
+    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) fail(errno);
+  }
+  void allow(int object, std::uint64_t wanted) {
+    struct stat seen{};
+    if (::fstat(object, &seen) != 0) return fail(errno);
+    if (!S_ISDIR(seen.st_mode)) wanted &= about_files;
+    const PathRule rule{.allowed = wanted & denied_, .parent = object};
+    if (::syscall(SYS_landlock_add_rule, rules_.get(), path_beneath, &rule, 0) != 0) fail(errno);
+  }
+  int enforce() {
+    if (error_number_ != 0) return error_number_;
+    return ::syscall(SYS_landlock_restrict_self, rules_.get(), 0) == 0 ? 0 : errno;
+  }
+
+ private:
+  void fail(int error_number) {
+    if (error_number_ == 0) error_number_ = error_number;
+  }
+
+  std::uint64_t denied_;
+  Fd rules_;
+  int error_number_ = 0;
+};
+
 }  // namespace
+
+int landlock_version() {
+  const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, ask_version);
+  return abi < first_abi_with_refer ? 0 : static_cast<int>(abi);
+}
+
+int leave_only_folder(int folder, Features& features) {
+  const int abi = landlock_version();
+  if (abi == 0) return EOPNOTSUPP;
+  Ruleset denied{.files = all_of_first_abi | refer};
+  std::size_t size = offsetof(Ruleset, network);
+  if (abi >= first_abi_with_truncate) denied.files |= truncate;
+  if (abi >= first_abi_with_devices) denied.files |= use_device;
+  if (abi >= first_abi_with_network) {
+    denied.network = bind_and_connect;
+    size = offsetof(Ruleset, scopes);
+  }
+  if (abi >= first_abi_with_scopes) {
+    denied.scopes = abstract_sockets | signals;
+    size = sizeof denied;
+    features.add(Feature::signal_scope);
+  }
+  Rules rules{denied, size};
+  constexpr std::uint64_t read = read_file | read_folder;
+  rules.allow("/usr", read | execute);
+  for (const char* path : usr_links) rules.allow(path, read | execute);
+  for (const char* path : open_to_read) rules.allow(path, read);
+  rules.allow("/proc", read);
+  for (const char* path : open_devices) rules.allow(path, read_file | write_file | use_device);
+  constexpr std::uint64_t nodes = make_char | make_block | make_socket | use_device;
+  rules.allow(folder, denied.files & ~nodes);
+  return rules.enforce();
+}
 
 int restrict_with_landlock() {
   const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, ask_version);

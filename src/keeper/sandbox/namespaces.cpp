@@ -55,7 +55,8 @@ Result<UserNamespace> UserNamespace::make(const IdMap& users, const IdMap& group
       ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
   if (made.maker_ < 0) {
     made.maker_ = 0;
-    return io_failure("clone", "a user namespace", errno);
+    return fail(Errc::sandbox_unavailable,
+                io_failure("clone", "a user namespace", errno).error().message);
   }
   if (made.maker_ == 0) {
     while (true) ::pause();

@@ -22,7 +22,7 @@ struct IdMap {
 class UserNamespace {
  public:
   UserNamespace() = default;
-  // Needs root.
+  // Needs root. `sandbox_unavailable` where there can be none at all.
   static Result<UserNamespace> make(const IdMap& users, const IdMap& groups);
   ~UserNamespace();
   UserNamespace(UserNamespace&& other) noexcept

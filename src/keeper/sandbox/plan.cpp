@@ -12,7 +12,7 @@ namespace berth::keeper::sandbox {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Level::count_)> level_names{
-    "weak", "standard", "strong"};
+    "minimal", "weak", "standard", "strong"};
 constexpr std::uint32_t known_weakenings =
     AllowPtrace::bit | AllowNestedNamespaces::bit | AllowHostNetwork::bit;
 constexpr std::uint64_t tmpfs_bytes_min = 64 << 10;

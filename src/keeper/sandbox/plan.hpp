@@ -29,7 +29,7 @@ inline constexpr std::uint32_t ids = 65536;  // in the range of one sandbox
 }  // namespace plan_limits
 
 // How strong a sandbox is, weakest first, so that they compare. docs/sandbox.md#levels.
-enum class Level : std::uint8_t { weak, standard, strong, count_ };
+enum class Level : std::uint8_t { minimal, weak, standard, strong, count_ };
 std::string_view name_of(Level level);
 
 // What the root filesystem is built on.
@@ -38,6 +38,10 @@ enum class Base : std::uint8_t {
   layers,  // only what the layers hold
   count_,
 };
+
+// A sandbox of level `minimal` has no root of its own: its files lie in this folder of its
+// keeper's.
+inline constexpr std::string_view box_folder = "box";
 
 enum class Access : std::uint8_t { read_only, writable, count_ };
 

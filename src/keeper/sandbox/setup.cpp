@@ -1,6 +1,9 @@
 #include "keeper/sandbox/setup.hpp"
 
 #include "base/text.hpp"
+#include "keeper/sandbox/user_namespaces.hpp"
+
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -22,7 +25,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Feature::count_)
     "user-namespace", "uid-range",         "pid-namespace",     "mount-namespace", "ipc-namespace",
     "uts-namespace",  "network-namespace", "cgroup-namespace",  "idmapped-root",   "idmapped-binds",
     "private-root",   "masked-proc",       "no-new-privileges", "no-capabilities", "landlock",
-    "seccomp",        "cgroup-limits"};
+    "seccomp",        "no-sockets",        "signal-scope",      "cgroup-limits"};
 
 std::string reason(int error_number) {
   std::array<char, 128> text{};
@@ -53,17 +56,36 @@ std::string object_of(const Plan& plan, const SetupReport& report) {
   return {};
 }
 
+bool is_refused(int error_number) {
+  return error_number == EPERM || error_number == EACCES;
+}
+
+// Who is not root has rights over the other namespaces only through a user namespace of his own.
+// Where it is forbidden he gets none, or one without rights, which shows at the first use of them.
+bool is_without_user_namespace(const SetupReport& report) {
+  if (::geteuid() == 0) return false;
+  switch (report.failed) {
+    case Phase::process:
+      return is_refused(report.error_number) || report.error_number == ENOSPC ||
+             report.error_number == EUSERS || report.error_number == EINVAL;
+    case Phase::network:
+    case Phase::ids:
+    case Phase::private_mounts: return is_refused(report.error_number);
+    default: return false;
+  }
+}
+
 std::string remedy_of(const SetupReport& report) {
-  const bool refused = report.error_number == EPERM || report.error_number == EACCES;
+  const bool refused = is_refused(report.error_number);
+  if (is_without_user_namespace(report)) {
+    return why_no_user_namespaces().remedy +
+           "; or run the server as root; or accept a sandbox of level minimal";
+  }
   switch (report.failed) {
     case Phase::process:
     case Phase::ids:
-      if (report.error_number == ENOSPC || refused) {
-        return "allow user namespaces: sysctl user.max_user_namespaces above 0, "
-               "kernel.unprivileged_userns_clone=1 and "
-               "kernel.apparmor_restrict_unprivileged_userns=0 where they exist; or run as root";
-      }
-      return "raise the limits of processes and of namespaces for this user";
+      return refused ? "run as root with CAP_SYS_ADMIN, or as another user"
+                     : "raise the limits of processes and of namespaces for this user";
     case Phase::layer:
     case Phase::bind_source: return "make it, or let the keeper's user read it";
     case Phase::process_table: return "in a container, the outer one must not mask parts of /proc";
@@ -85,7 +107,8 @@ std::string_view name_of(Feature feature) {
 }
 
 Error explain(const Plan& plan, const SetupReport& report) {
-  const bool forbidden = report.failed == Phase::process || report.failed == Phase::ids;
+  const bool forbidden = is_without_user_namespace(report) || report.failed == Phase::process ||
+                         report.failed == Phase::ids;
   return {forbidden ? Errc::sandbox_unavailable : Errc::sandbox_setup_failed,
           "the sandbox could not be made: " + std::string{name_of(report.failed)} +
               object_of(plan, report) + ": " + reason(report.error_number),

@@ -59,6 +59,8 @@ enum class Feature : std::uint8_t {
   no_capabilities,
   landlock,
   seccomp,
+  no_sockets,
+  signal_scope,
   cgroup_limits,
   count_,
 };

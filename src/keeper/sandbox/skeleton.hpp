@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 // What the root of a sandbox has that is built on the host's own programs, besides those: as data,
@@ -38,6 +39,9 @@ inline constexpr std::array skeleton_files{
 
 // In an empty folder, as whoever calls. Returns 0 or errno.
 int make_skeleton(int directory);
+// Where no user namespace makes them small, the ids of the skeleton's users begin here, and its
+// files say so. In the root of the sandbox; returns 0 or errno.
+int name_ids(std::uint32_t first_id);
 
 // Top folders that are links into /usr on most systems, and folders of their own on the others.
 inline constexpr std::array usr_links{"/bin", "/sbin", "/lib", "/lib32", "/lib64"};

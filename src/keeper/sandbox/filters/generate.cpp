@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -182,7 +183,13 @@ class Prologue {
   // Only these values of the argument.
   void permit(std::uint32_t call, std::uint32_t argument,
               std::initializer_list<std::uint32_t> values, std::uint32_t error_number) {
-    std::vector<sock_filter> block{load(low_word_of(argument))};
+    permit_masked(call, argument, 0xffffffff, values, error_number);
+  }
+  // The same of the argument after a mask.
+  void permit_masked(std::uint32_t call, std::uint32_t argument, std::uint32_t mask,
+                     std::initializer_list<std::uint32_t> values, std::uint32_t error_number) {
+    std::vector<sock_filter> block{load(low_word_of(argument)),
+                                   BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask)};
     auto left = static_cast<std::uint8_t>(values.size());
     for (const std::uint32_t value : values) {
       block.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, left--, 0));
@@ -190,6 +197,12 @@ class Prologue {
     block.push_back(refuse(error_number));
     block.push_back(leave(SECCOMP_RET_ALLOW));
     add(call, block);
+  }
+  // Only what is about one process, as the first argument says, and that the calling one.
+  void permit_for_itself(std::uint32_t call, std::uint32_t one_process) {
+    add(call, {load(low_word_of(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one_process, 0, 2),
+               load(low_word_of(1)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0), refuse(EPERM),
+               leave(SECCOMP_RET_ALLOW)});
   }
   // Only families that a network namespace holds, and of netlink what tells of the network alone:
   // the rest of it is about the machine's devices, modules, audit and ciphers.
@@ -285,6 +298,36 @@ std::vector<sock_filter> without_set_ids() {
   return program;
 }
 
+// What only ids guard is open to the same id. Landlock guards files, signals and memory; here is
+// the rest.
+constexpr std::array shared_calls{
+    "shmget", "shmat",  "shmctl", "semget",  "semop",     "semtimedop",       "semctl",  "msgget",
+    "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "process_mrelease", "truncate"};
+
+std::vector<sock_filter> without_others() {
+  Prologue rules;
+  // The path of a socket is not looked at by Landlock: behind one may be whoever starts programs
+  // for this user. A pair that is connected leads nowhere else, unless it is of datagrams.
+  rules.answer(SYS_socket, EACCES);
+  rules.permit_masked(SYS_socketpair, 1, 0xf, {SOCK_STREAM, SOCK_SEQPACKET}, EACCES);
+  // 0 is the calling process; whose other numbers are is not known.
+  rules.permit(SYS_prlimit64, 0, {0}, EPERM);
+  constexpr std::uint32_t a_process_by_ioprio = 1;
+  rules.permit_for_itself(SYS_setpriority, PRIO_PROCESS);
+  rules.permit_for_itself(SYS_ioprio_set, a_process_by_ioprio);
+  for (const std::uint32_t call :
+       {SYS_sched_setparam, SYS_sched_setscheduler, SYS_sched_setaffinity, SYS_sched_setattr}) {
+    rules.permit(call, 0, {0}, EPERM);
+  }
+  for (const char* name : shared_calls) {
+    const int number = ::seccomp_syscall_resolve_name(name);
+    if (number >= 0) rules.answer(static_cast<std::uint32_t>(number), EPERM);
+  }
+  std::vector<sock_filter> program = rules.steps();
+  program.push_back(leave(SECCOMP_RET_ALLOW));
+  return program;
+}
+
 std::vector<sock_filter> exported(void* filter, std::vector<sock_filter> program) {
   const int file = ::memfd_create("filter", 0);
   if (file < 0) give_up("memfd_create", errno);
@@ -343,6 +386,7 @@ int main(int argc, char** argv) {
   write_array(out, "with_namespaces", make(Debugging::denied, Nesting::allowed));
   write_array(out, "with_both", make(Debugging::allowed, Nesting::allowed));
   write_array(out, "set_ids", without_set_ids());
+  write_array(out, "same_user", without_others());
   out << "\n}  // namespace\n\n"
          "std::span<const sock_filter> filter_program(Debugging debugging, Nesting nesting) {\n"
          "  if (debugging == Debugging::allowed && nesting == Nesting::allowed) return with_both;\n"
@@ -350,6 +394,7 @@ int main(int argc, char** argv) {
          "  if (nesting == Nesting::allowed) return with_namespaces;\n"
          "  return usual;\n}\n\n"
          "std::span<const sock_filter> set_id_program() {\n  return set_ids;\n}\n\n"
+         "std::span<const sock_filter> same_user_program() {\n  return same_user;\n}\n\n"
          "}  // namespace berth::keeper::sandbox\n";
   out.close();
   if (!out) give_up("write", errno);
