@@ -180,6 +180,7 @@ class SandboxRun {
     set("HOME", workspace.home.value_or("/"));
     set("PWD", workspace.cwd);
     set("LANG", "C.UTF-8");
+    if (workspace.scratch && workspace.scratch != "/tmp") set("TMPDIR", *workspace.scratch);
     if (wish_.passes_stdin) command.input = execution::StdinPipe{};
     if (wish_.terminal) {
       command.terminal = cli::terminal_size(console_.in);

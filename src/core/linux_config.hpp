@@ -12,7 +12,7 @@ BOOST_DEFINE_ENUM_CLASS(LinuxUser, user, root)
 // Weakenings, each asked for by its name.
 BOOST_DEFINE_ENUM_CLASS(LinuxAllowance, ptrace, nested_user_namespaces)
 // How strong a sandbox is, weakest first, so that they compare.
-BOOST_DEFINE_ENUM_CLASS(Isolation, weak, standard, strong)
+BOOST_DEFINE_ENUM_CLASS(Isolation, minimal, weak, standard, strong)
 
 // Which decisions are written down, each with the rule that made it.
 BOOST_DEFINE_ENUM_CLASS(EgressLog, all, denied, none)

@@ -3,6 +3,14 @@
 namespace berth::http {
 namespace {
 
+// Of this fact there is always one: the API tells it as a word.
+constexpr std::string_view single_fact = "classification";
+
+bj::value value_of(std::string_view name, const std::vector<std::string>& values) {
+  if (name == single_fact && values.size() == 1) return bj::string(values.front());
+  return encode(values);
+}
+
 bj::object details_of(const Error& error) {
   bj::object details;
   if (!error.issues.empty()) {
@@ -12,7 +20,7 @@ bj::object details_of(const Error& error) {
     }
     details["issues"] = std::move(issues);
   }
-  for (const auto& [name, values] : error.facts) details[name] = encode(values);
+  for (const auto& [name, values] : error.facts) details[name] = value_of(name, values);
   return details;
 }
 

@@ -25,6 +25,14 @@ TEST(Status, AnErrorCarriesItsRemedyIssuesAndFacts) {
                                       "deleteBlockedReasons":["managed_local"]}})"));
 }
 
+TEST(Status, AClassificationIsAWordAndNoList) {
+  Error error{Errc::conflict, "drifted"};
+  error.facts = {{"classification", {"boot_source_drift"}}, {"driftedPaths", {"image"}}};
+  EXPECT_EQ(parse_json(error_response(error).body), parse_json(R"({"error":"drifted",
+                "code":"conflict","details":{"classification":"boot_source_drift",
+                                             "driftedPaths":["image"]}})"));
+}
+
 TEST(Status, WhatAnErrorDoesNotHaveIsAbsent) {
   EXPECT_EQ(error_response(Error{Errc::forbidden, "no"}).body,
             R"({"error":"no","code":"forbidden"})");

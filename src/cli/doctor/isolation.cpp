@@ -1,6 +1,7 @@
 #include "base/files.hpp"
 #include "cli/doctor/check.hpp"
 #include "cli/doctor/facts.hpp"
+#include "keeper/sandbox/user_namespaces.hpp"
 
 #include <linux/landlock.h>
 #include <sched.h>
@@ -79,18 +80,8 @@ Finding check_user_namespaces() {
   const int failed = tried(enter_user_namespace);
   if (failed == 0) return {"user namespaces", Verdict::ok, "a sandbox can have its own users"};
   const std::string says = "a user namespace cannot be made: " + reason(failed);
-  if (setting("/proc/sys/user/max_user_namespaces") == "0") {
-    return {"user namespaces", Verdict::warn, says, "sysctl -w user.max_user_namespaces=15000"};
-  }
-  if (setting("/proc/sys/kernel/unprivileged_userns_clone") == "0") {
-    return {"user namespaces", Verdict::warn, says, "sysctl -w kernel.unprivileged_userns_clone=1"};
-  }
-  if (setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1") {
-    return {"user namespaces", Verdict::warn, says + " (AppArmor)",
-            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or a profile for berth"};
-  }
-  return {"user namespaces", Verdict::warn, says,
-          "run Berth outside of a container that forbids it"};
+  const keeper::sandbox::Prohibition why = keeper::sandbox::why_no_user_namespaces();
+  return {"user namespaces", Verdict::warn, says + " (" + why.reason + ")", why.remedy};
 }
 
 Finding check_overlayfs() {

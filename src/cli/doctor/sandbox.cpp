@@ -6,19 +6,24 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <iterator>
 
 // What the single facts of the kernel come to: a sandbox is made and asked how strong it is.
 namespace berth::cli::doctor {
 namespace {
 
-Result<keeper::Confined> confine_in(const std::string& folder, const std::string& program) {
+using keeper::sandbox::Level;
+
+Result<keeper::Confined> confine_in(const std::string& folder, const std::string& program,
+                                    Level least) {
   BERTH_TRY(keeper::SpawnedKeeper spawned,
             keeper::spawn_keeper({.program = program, .folder = folder}));
   keeper::KeeperClient client{std::move(spawned.control)};
   // The limits that an environment has when it asks for none.
-  keeper::sandbox::Plan plan;
+  keeper::sandbox::Plan plan{.min_level = least};
   plan.limits = {.memory_bytes = std::uint64_t{1} << 30, .pids = 256};
   Result<keeper::Confined> confined = client.confine(plan);
   const Result<> stopped = client.stop(std::chrono::milliseconds{0});
@@ -28,12 +33,25 @@ Result<keeper::Confined> confine_in(const std::string& folder, const std::string
   return confined;
 }
 
-Result<keeper::Confined> try_sandbox(const std::string& program) {
+Result<keeper::Confined> try_sandbox(const std::string& program, Level least) {
   std::string folder = "/tmp/berth-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) return io_failure("make a folder in", "/tmp", errno);
-  Result<keeper::Confined> confined = confine_in(folder, program);
+  Result<keeper::Confined> confined = confine_in(folder, program, least);
   BERTH_DO(remove_tree(folder));
   return confined;
+}
+
+std::vector<Finding> findings_about(const keeper::Confined& made, const std::string& prefix) {
+  const bool strong = made.level == Level::strong;
+  std::string features;
+  for (const std::string& one : made.features) features += (features.empty() ? "" : ", ") + one;
+  std::vector<Finding> findings{{"sandbox", strong ? Verdict::ok : Verdict::warn,
+                                 prefix + std::string{name_of(made.level)} + ": " + features}};
+  for (const keeper::Missing& one : made.missing) {
+    findings.push_back({"sandbox", strong ? Verdict::note : Verdict::warn,
+                        "without " + one.feature + ": " + one.reason, one.remedy});
+  }
+  return findings;
 }
 
 }  // namespace
@@ -41,21 +59,15 @@ Result<keeper::Confined> try_sandbox(const std::string& program) {
 std::vector<Finding> check_sandbox(const Machine& machine) {
   const Result<std::string> program = keeper_program(machine.settings);
   if (!program) return {};  // check_keeper says so
-  const Result<keeper::Confined> made = try_sandbox(*program);
-  if (!made) {
-    return {
-        {"sandbox", Verdict::warn, "cannot be made: " + made.error().message, made.error().remedy}};
-  }
-  const std::string level{name_of(made->level)};
-  const bool strong = made->level == keeper::sandbox::Level::strong;
-  std::string features;
-  for (const std::string& one : made->features) features += (features.empty() ? "" : ", ") + one;
+  const Result<keeper::Confined> made = try_sandbox(*program, Level::weak);
+  if (made) return findings_about(*made, "isolation ");
   std::vector<Finding> findings{
-      {"sandbox", strong ? Verdict::ok : Verdict::warn, "isolation " + level + ": " + features}};
-  for (const keeper::Missing& one : made->missing) {
-    findings.push_back({"sandbox", strong ? Verdict::note : Verdict::warn,
-                        "without " + one.feature + ": " + one.reason, one.remedy});
-  }
+      {"sandbox", Verdict::warn, "cannot be made: " + made.error().message, made.error().remedy}};
+  // What there is for an environment that says that it takes this too.
+  const Result<keeper::Confined> least = try_sandbox(*program, Level::minimal);
+  if (!least) return findings;
+  std::ranges::move(findings_about(*least, "with minIsolation: minimal its isolation is "),
+                    std::back_inserter(findings));
   return findings;
 }
 

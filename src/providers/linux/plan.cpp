@@ -45,6 +45,7 @@ void weaken(Plan& plan, const LinuxConfig& config) {
 
 keeper::sandbox::Level level_of(core::Isolation isolation) {
   switch (isolation) {
+    case core::Isolation::minimal: return keeper::sandbox::Level::minimal;
     case core::Isolation::weak: return keeper::sandbox::Level::weak;
     case core::Isolation::standard: return keeper::sandbox::Level::standard;
     case core::Isolation::strong: break;

@@ -1,0 +1,148 @@
+#include "security/host_bait.hpp"
+#include "security/place.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+// What is made where user namespaces are forbidden, and what is not.
+namespace berth::security_test {
+
+namespace {
+
+using keeper::sandbox::Identity;
+using keeper::sandbox::Level;
+using keeper::sandbox::Plan;
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr Place by_root{Starter::root, Identity::user, UserNamespaces::forbidden};
+constexpr Place by_anybody{Starter::ordinary, Identity::user, UserNamespaces::forbidden};
+
+class Forbidden : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can forbid them to a keeper";
+  }
+  Plan plan_for(const Place& place) { return plan_of(place, hostile_.path()); }
+  Result<std::unique_ptr<Sandbox>> make(const Place& place, const Plan& plan) {
+    return Sandbox::make({.place = place, .plan = plan, .environment = {}});
+  }
+  static std::string said(Sandbox& sandbox, const std::string& script) {
+    keeper::Exec exec = sandbox.hostile({});
+    exec.argv = {"/bin/sh", "-c", script};
+    const auto deed = sandbox.run(exec);
+    EXPECT_TRUE(deed) << (deed ? "" : deed.error().message);
+    return deed ? deed->out : "";
+  }
+  static bool lacks(const Sandbox& sandbox, std::string_view feature) {
+    const auto& missing = sandbox.isolation().missing;
+    return std::ranges::find(missing, feature, &keeper::Missing::feature) != missing.end();
+  }
+
+ private:
+  HostileProgram hostile_;
+};
+
+TEST_F(Forbidden, RootsSandboxHasOrdinaryIdsAndSaysSo) {
+  const auto made = make(by_root, plan_for(by_root));
+  ASSERT_TRUE(made) << made.error().message;
+  Sandbox& sandbox = **made;
+  EXPECT_LE(sandbox.isolation().level, Level::standard);
+  EXPECT_TRUE(lacks(sandbox, "user-namespace"));
+  EXPECT_THAT(sandbox.isolation().features, Contains("uid-range"));
+  EXPECT_GE(std::stoul(said(sandbox, "id -u")), 65536U);
+  EXPECT_EQ(said(sandbox, "id -un; id -G | wc -w"), "sandbox\n1\n");
+  const std::string status = said(sandbox, "cat /proc/self/status");
+  for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}) {
+    EXPECT_THAT(status, HasSubstr(std::string{set} + ":\t0000000000000000\n"));
+  }
+}
+
+TEST_F(Forbidden, NobodyInRootsSandboxIsZeroThoughThePlanSaysSo) {
+  Plan plan = plan_for(by_root);
+  plan.user = {.uid = 0, .gid = 0};
+  const auto made = make(by_root, plan);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(lacks(**made, "root-identity"));
+  EXPECT_GE(std::stoul(said(**made, "id -u")), 65536U);
+  EXPECT_EQ(said(**made, "touch /made /etc/made && echo its own root is its own"),
+            "its own root is its own\n");
+}
+
+TEST_F(Forbidden, APlanThatWantsAllWallsIsRefused) {
+  Plan plan = plan_for(by_root);
+  plan.min_level = Level::strong;
+  const auto made = make(by_root, plan);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Errc::isolation_too_weak);
+  EXPECT_THAT(made.error().message, HasSubstr("user-namespace"));
+}
+
+TEST_F(Forbidden, TheLeastIsMadeOnlyForAPlanThatAcceptsIt) {
+  Plan plan = plan_for(by_anybody);
+  plan.min_level = Level::weak;
+  const auto refused = make(by_anybody, plan);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::sandbox_unavailable);
+  EXPECT_THAT(refused.error().remedy, HasSubstr("sysctl -w user.max_user_namespaces=15000"));
+
+  const auto made = make(by_anybody, plan_for(by_anybody));
+  if (!made && made.error().message.contains("Landlock")) GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ((*made)->isolation().level, Level::minimal);
+  for (const char* feature : {"user-namespace", "pid-namespace", "mount-namespace"}) {
+    EXPECT_TRUE(lacks(**made, feature)) << feature;
+  }
+}
+
+TEST_F(Forbidden, TheLeastRefusesWhatItCannotHold) {
+  std::vector<Plan> plans(4, plan_for(by_anybody));
+  plans[0].layers = {"/usr"};
+  plans[1].binds = {{.source = "/usr", .target = "/data"}};
+  plans[2].user = {.uid = 0, .gid = 0};
+  plans[3].allow(keeper::sandbox::AllowPtrace{});
+  for (const Plan& plan : plans) {
+    const auto made = make(by_anybody, plan);
+    ASSERT_FALSE(made) << "plan " << &plan - plans.data();
+    EXPECT_EQ(made.error().code, Errc::sandbox_unavailable) << made.error().message;
+  }
+}
+
+TEST_F(Forbidden, NobodyOfTheLeastOutlivesIt) {
+  const auto made = make(by_anybody, plan_for(by_anybody));
+  if (!made && made.error().message.contains("Landlock")) GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made) << made.error().message;
+  Sandbox& sandbox = **made;
+  const std::string box = sandbox.box();
+  // One that its parents left, one that ended its own warden, and one that ignores signals.
+  keeper::Exec exec = sandbox.hostile({});
+  exec.argv = {
+      "/bin/sh", "-c",
+      "cd \"$0\"; (setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 1000; done' &) ; "
+      "(setsid sleep 1000 &); touch ready; kill -9 $PPID; sleep 1000",
+      sandbox.box()};
+  const auto started = sandbox.client().exec(exec);
+  ASSERT_TRUE(started) << started.error().message;
+  const auto is_gone = [&] {
+    FILE* found = ::popen(("for p in /proc/[0-9]*; do [ \"$(readlink $p/cwd)\" = '" + box +
+                           "' ] && echo $p; done 2>/dev/null")
+                              .c_str(),
+                          "re");
+    const bool is_empty = found != nullptr && std::fgetc(found) == EOF;
+    if (found != nullptr) ::pclose(found);
+    return is_empty;
+  };
+  ASSERT_TRUE(eventually([&] { return ::access((box + "/ready").c_str(), F_OK) == 0; }));
+  EXPECT_FALSE(is_gone());
+  ASSERT_TRUE(sandbox.stop());
+  EXPECT_TRUE(eventually(is_gone));
+}
+
+}  // namespace
+
+}  // namespace berth::security_test
