@@ -295,6 +295,10 @@ TEST_F(CliTest, ALeaseIsNotDestroyedWithoutAYes) {
   EXPECT_EQ(run({"lease", "force-resolve", environment, "--yes"}), 2);
   EXPECT_EQ(run({"lease", "force-resolve", environment, "--yes", "--reason", "gone"}), 0);
   EXPECT_EQ(last().body, R"({"reason":"gone"})");
+  answers_["POST " + lease + "/adopt"] = http_answer(200, "{}");
+  EXPECT_EQ(run({"lease", "adopt", environment, "--sandbox", "sbx"}), 2);
+  EXPECT_EQ(run({"lease", "adopt", environment, "--sandbox", "sbx", "--yes"}), 0) << err_.str();
+  EXPECT_EQ(last().body, R"({"providerLeaseId":"sbx"})");
 }
 
 TEST_F(CliTest, ErrorsAreJsonForPrograms) {
@@ -393,6 +397,9 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
                                              {"lease", "release"},
                                              {"lease", "destroy"},
                                              {"lease", "force-resolve"},
+                                             {"lease", "adopt"},
+                                             {"template", "adopt"},
+                                             {"template", "force-resolve"},
                                              {"cp"},
                                              {"ls"},
                                              {"secret", "list"},

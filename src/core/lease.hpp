@@ -5,6 +5,8 @@
 #include "core/ids.hpp"
 #include "core/lifecycle.hpp"
 
+#include <vector>
+
 namespace berth::core {
 
 // One run's exclusive right to use an environment. It outlives the environment's row, so that
@@ -36,6 +38,22 @@ BOOST_DESCRIBE_STRUCT(Lease, (),
                        acquired_at, last_used_at, expires_at, released_at, failure_reason,
                        cleanup_status, metadata, created_at, updated_at))
 
+// What is known of an acquire whose answer nobody recorded.
+BOOST_DEFINE_ENUM_CLASS(AcquireTrace,
+                        none_made,    // it was never sent, or refused
+                        found,        // asked again, the provider gave the same sandbox each time
+                        untraceable,  // asked again, it made others
+                        named)        // an operator has said which sandbox it was
+
+// A sandbox of which nothing is known but its name at the provider, and what came with it.
+struct Stray {
+  std::optional<std::string> provider_lease_id = {};
+  bj::object metadata = {};
+
+  friend bool operator==(const Stray&, const Stray&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Stray, (), (provider_lease_id, metadata))
+
 // What teardown needs beside the lease's own columns, kept as it was at acquisition: neither the
 // environment nor the plugin of today is asked.
 struct Teardown {
@@ -46,11 +64,16 @@ struct Teardown {
   std::optional<TemplateId> template_id = {};    // what its sandbox started from
   // Somebody works with it who is no run: a restart of the server does not end it.
   std::optional<bool> kept = {};
+  std::optional<SetupSessionId> setup_session_id = {};  // for whom it was asked
+  // Only of a lease that was never acquired, of a provider that cannot be asked by our key.
+  std::optional<AcquireTrace> acquire_trace = {};
+  std::optional<std::vector<Stray>> strays = {};  // to be destroyed with the lease
 
   friend bool operator==(const Teardown&, const Teardown&) = default;
 };
 BOOST_DESCRIBE_STRUCT(Teardown, (),
-                      (plugin_id, plugin_version, config, state_folder, template_id, kept))
+                      (plugin_id, plugin_version, config, state_folder, template_id, kept,
+                       setup_session_id, acquire_trace, strays))
 
 // A lease as the store keeps it: what the API shows, and what only the engine needs to end it.
 struct LeaseRecord : Lease {

@@ -86,6 +86,9 @@ class Driver : public execution::Execution {
   virtual Task<> check_config(const bj::object& config);
 
   virtual Task<Acquired> acquire(const AcquireRequest& request) = 0;
+  // Whether places of this config are found by the keys that we gave them. Where they are not, one
+  // whose acquire was not answered has no name that anybody here knows.
+  virtual bool finds_by_key(const bj::object& /*config*/) const { return true; }
 
   // Ends what still runs and removes what the lease left in the place, but for what may serve
   // another lease. What is already gone is fine.

@@ -2,7 +2,6 @@
 
 #include "core/environment_config.hpp"
 #include "plugins/provider.hpp"
-#include "providers/metadata.hpp"
 
 #include <chrono>
 
@@ -134,30 +133,8 @@ Task<> Plugin::release(const LeaseFacts& lease, core::LeaseEvent /*how*/) {
   co_return Result<>{};
 }
 
-// The protocol has no question for it. But providers make the id of a sandbox from that of the run,
-// so that an acquire can be repeated: it gives the sandbox that is there, or a fresh one, and
-// either goes. One that is shared by its environment is not touched: others may work in it.
-Task<> Plugin::destroy_unnamed(const LeaseFacts& lease) {
-  Result<plugins::RemoteLease> found = co_await remote_->acquire(lease);
-  if (!found) {
-    const Errc code = found.error().code;
-    const bool makes_none = code == Errc::plugin_call_failed || code == Errc::plugin_protocol;
-    if (makes_none) co_return Result<>{};
-    co_return std::unexpected(found.error());
-  }
-  LeaseFacts named = lease.clone();
-  named.provider_lease_id = std::move(found->provider_lease_id);
-  named.metadata = std::move(found->metadata);
-  BERTH_CO_DO(co_await remote_->destroy(named));
-  co_return Result<>{};
-}
-
 Task<> Plugin::destroy(const LeaseFacts& lease) {
   if (remote_ == nullptr) co_return unavailable(lease);
-  const bool is_shared = providers::is_true_at(lease.config, "reuseLease");
-  if (kind_ == core::DriverKind::sandbox && !lease.provider_lease_id && !is_shared) {
-    co_return co_await destroy_unnamed(lease);
-  }
   BERTH_CO_DO(co_await remote_->destroy(lease));
   co_return Result<>{};
 }

@@ -19,6 +19,8 @@ class Plugin final : public Driver {
 
   Task<ProbeReport> probe(const AcquireRequest& request) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
+  // The protocol has no question for a sandbox but that by the name which its acquire answered.
+  bool finds_by_key(const bj::object& /*config*/) const override { return false; }
   Task<Workspace> realize(const LeaseFacts& lease,
                           const std::optional<std::string>& wanted) override;
   Task<Started> start(const LeaseFacts& lease, const Command& command) override;
@@ -42,9 +44,6 @@ class Plugin final : public Driver {
   Task<> close() override;
 
  private:
-  // A sandbox whose acquire was never answered, as far as anybody recorded, has no name.
-  Task<> destroy_unnamed(const LeaseFacts& lease);
-
   plugins::RemoteProvider* remote_ = nullptr;
   core::DriverKind kind_ = core::DriverKind::plugin;
 };

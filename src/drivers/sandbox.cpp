@@ -117,6 +117,10 @@ Task<Acquired> Sandbox::acquire(const AcquireRequest& request) {
                      .resumed = lease.resumed};
 }
 
+bool Sandbox::finds_by_key(const bj::object& config) const {
+  return providers_.contains(core::provider_of(config));
+}
+
 Task<Workspace> Sandbox::realize(const LeaseFacts& lease,
                                  const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));

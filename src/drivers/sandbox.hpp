@@ -17,6 +17,7 @@ class Sandbox final : public Driver {
   // Those of plugins have had the word of their worker.
   Task<> check_config(const bj::object& config) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
+  bool finds_by_key(const bj::object& config) const override;
   Task<Workspace> realize(const LeaseFacts& lease,
                           const std::optional<std::string>& wanted) override;
   Task<Started> start(const LeaseFacts& lease, const Command& command) override;

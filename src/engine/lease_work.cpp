@@ -6,13 +6,17 @@
 #include "core/fingerprint.hpp"
 #include "core/provider_config.hpp"
 #include "engine/environment_secrets.hpp"
+#include "engine/insist.hpp"
 #include "engine/journal.hpp"
+#include "engine/lease_trace.hpp"
 #include "engine/node_life.hpp"
 #include "engine/start_from.hpp"
 #include "store/leases.hpp"
 #include "store/runs.hpp"
 #include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
+
+#include <boost/asio/this_coro.hpp>
 
 namespace berth::engine {
 namespace {
@@ -107,6 +111,10 @@ Entry entry_of(const LeaseRecord& lease, std::string_view action) {
   return {lease.company_id, action, "environment_lease", lease.id.str(), std::move(details)};
 }
 
+void note_none_made(LeaseRecord& lease) {
+  lease.teardown.acquire_trace = core::AcquireTrace::none_made;
+}
+
 // The last line of the run's time line.
 Result<> end_release_phase(store::Session& session, const LeaseRecord& lease, Time now) {
   if (!lease.heartbeat_run_id) return {};
@@ -189,6 +197,7 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
   }
   lease.teardown.template_id = std::move(start.template_id);
   if (terms.after == Terms::After::restart_keeps_it) lease.teardown.kept = true;
+  lease.teardown.setup_session_id = std::move(terms.setup);
   if (environment.driver == core::DriverKind::sandbox) {
     // A provider that finds sandboxes again by their environment must not hand out a shared one.
     if (!run && environment.config.contains("reuseLease")) {
@@ -296,29 +305,40 @@ Result<LeaseWork::Row> LeaseWork::record_again(store::Session& session, const co
   return store::update_lease(session, std::move(row), now);
 }
 
-Task<LeaseWork::Held> LeaseWork::acquire(Row lease, drivers::Callback callback, Also also,
-                                         std::optional<drivers::SetupWish> setup) {
+Task<LeaseWork::Held> LeaseWork::acquire(Row lease, Ask ask, Also also) {
   fault_point("acquire.intended");
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease.value));
+  const bool by_key = place->finds_by_key(lease.value.teardown.config);
   BERTH_CO_TRY(drivers::LeaseFacts known, co_await facts(lease.value));
-  const drivers::AcquireRequest request{.lease = known.clone(),
-                                        .callback = std::move(callback),
-                                        .reusable_id = lease.value.provider_lease_id,
-                                        .setup = std::move(setup)};
-  const Result<drivers::Acquired> acquired = co_await place->acquire(request);
-  if (!acquired) co_return std::unexpected(without_secrets(acquired.error(), known.secrets));
+  drivers::AcquireRequest request{.lease = known.clone(),
+                                  .callback = std::move(ask.callback),
+                                  .reusable_id = lease.value.provider_lease_id,
+                                  .setup = std::move(ask.setup)};
+  const bool asks_again = !by_key && ask.before == Ask::Before::maybe;
+  const Result<drivers::Acquired> acquired =
+      asks_again ? co_await acquire_again(*place, std::move(request))
+                 : co_await place->acquire(request);
+  if (!acquired) {
+    const bool is_known = !by_key && !asks_again && made_none(acquired.error().code);
+    if (is_known) co_await change_lease(lease.value.id, &note_none_made);
+    co_return std::unexpected(without_secrets(acquired.error(), known.secrets));
+  }
   fault_point("acquire.acted");
   const auto save = [&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row row, record_acquired(s, lease.value.id, *acquired));
     if (also) BERTH_DO(also(s));
     return row;
   };
-  BERTH_CO_TRY(Row row, co_await means_.store.write(save));
+  // Who is found by an answer alone must not be forgotten because the store is away.
+  const auto attempt = [&] { return means_.store.write(save); };
+  Result<Row> row =
+      by_key ? co_await attempt() : co_await insist(co_await asio::this_coro::executor, attempt);
+  if (!row) co_return std::unexpected(std::move(row).error());
   fault_point("acquire.recorded");
-  known.provider_lease_id = row.value.provider_lease_id;
-  known.metadata = row.value.metadata.value_or(bj::object{});
-  pin(row.value.teardown, known.metadata);
-  co_return Held{std::move(row), std::move(known)};
+  known.provider_lease_id = row->value.provider_lease_id;
+  known.metadata = row->value.metadata.value_or(bj::object{});
+  pin(row->value.teardown, known.metadata);
+  co_return Held{*std::move(row), std::move(known)};
 }
 
 Result<LeaseWork::Row> LeaseWork::begin_release(store::Session& session, Row lease,
@@ -370,6 +390,10 @@ Task<std::optional<bj::object>> LeaseWork::measure(const LeaseRecord& lease,
 
 Task<> LeaseWork::act(LeaseRecord lease) {
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
+  const bool was_acquired = lease.metadata.has_value();
+  if (!was_acquired && !place->finds_by_key(lease.teardown.config)) {
+    co_return co_await end_unanswered(lease.id);
+  }
   BERTH_CO_TRY(const drivers::LeaseFacts known, co_await facts(lease));
   const bool orderly =
       lease.status == LeaseState::releasing && (!is_reuse(lease.lease_policy) || gives_back(lease));
@@ -395,6 +419,7 @@ Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& leas
     BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::given_back, now));
     return {};
   }
+  sandbox.value.parked_at.reset();
   BERTH_DO(store::bury_sandbox(session, std::move(sandbox), now));
   return {};
 }
@@ -419,6 +444,7 @@ Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const 
   lease.claimed_by.reset();
   lease.claimed_until.reset();
   if (!outcome) {
+    if (is_untraceable(lease)) return park_unanswered(session, std::move(row));
     ++lease.attempts;
     lease.cleanup_status = core::CleanupStatus::failed;
     lease.failure_reason =
@@ -477,6 +503,7 @@ Result<LeaseWork::Row> LeaseWork::force_end(store::Session& session, Row lease,
               store::find_sandbox(session, core::Reach::everything(), *row.value.sandbox_id));
     if (!core::is_final(sandbox.value.status) && sandbox.value.lease_id == row.value.id) {
       sandbox.value.failure_reason = reason;
+      sandbox.value.parked_at.reset();
       BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::vanished, now));
     }
   }

@@ -38,6 +38,7 @@ class LeaseWork {
     // The template to start from, in place of that which the environment asks for.
     std::optional<core::TemplateId> from = {};
     enum class After { restart_ends_it, restart_keeps_it } after = After::restart_ends_it;
+    std::optional<core::SetupSessionId> setup = {};  // that it is taken for
   };
   // In the caller's transaction: a lease `acquiring`, and where the driver has sandboxes one that
   // is claimed for it or about to be made. Without a run it is an ad-hoc lease, which serves
@@ -52,14 +53,24 @@ class LeaseWork {
   Result<drivers::Driver*> driver(const core::LeaseRecord& lease) const;
   Result<drivers::Driver*> driver(core::DriverKind kind) const { return drivers_.find(kind); }
 
+  struct Ask {
+    drivers::Callback callback = {};
+    std::optional<drivers::SetupWish> setup = {};
+    // Whether the provider may have been asked for this lease already: by a server that is gone, or
+    // by an attempt that was not answered.
+    enum class Before { never, maybe } before = Before::never;
+  };
   // The driver's answer, on the row: `active`. What `also` writes is part of the same transaction.
+  // lease_acquire_failed where what was asked before cannot be found again.
   struct Held {
     Row lease;
     drivers::LeaseFacts facts;
   };
   using Also = std::function<Result<>(store::Session&)>;
-  Task<Held> acquire(Row lease, drivers::Callback callback, Also also,
-                     std::optional<drivers::SetupWish> setup = {});
+  Task<Held> acquire(Row lease, Ask ask, Also also);
+  // Whether a failed acquire says that nothing was made: it was never sent, or it was refused, and
+  // whoever refuses has removed what it had begun.
+  static bool made_none(Errc code);
 
   // In the caller's transaction: a lease that is held has a fresh place in the stead of the one
   // that it had.
@@ -80,6 +91,9 @@ class LeaseWork {
   Task<Row> settle(Row lease);
   // The same for a sandbox that serves nobody any more.
   Task<> settle(core::Stored<core::Sandbox> sandbox);
+  // On an operator's word, in the caller's transaction: the sandbox that a parked lease waits for
+  // is this one, and is destroyed with it. `conflict` where somebody else holds it.
+  Result<Row> adopt(store::Session& session, Row lease, std::string provider_lease_id);
   // On an operator's word: the lease and its sandbox are over, whatever the provider still holds.
   Result<Row> force_end(store::Session& session, Row lease, const std::string& reason);
 
@@ -94,6 +108,17 @@ class LeaseWork {
   Task<> remove_held(drivers::HeldSandbox sandbox);
 
  private:
+  Task<drivers::Acquired> acquire_again(drivers::Driver& place, drivers::AcquireRequest request);
+  // Asks a second and a third time, under the same key, for what was not answered: whoever names
+  // sandboxes by their run gives the same one each time. The verdict, and what to destroy, is on
+  // the row.
+  Task<Row> trace(drivers::Driver& place, drivers::AcquireRequest request);
+  Task<> end_unanswered(core::LeaseId id);
+  Task<> destroy_strays(drivers::Driver& place, Row row, const drivers::LeaseFacts& known);
+  using Change = std::function<void(core::LeaseRecord&)>;
+  Task<Row> change_lease(core::LeaseId id, Change change);
+  Result<Row> park_unanswered(store::Session& session, Row row);
+
   Result<> intend_sandbox(store::Session& session, const core::Environment& environment,
                           const std::optional<core::AgentId>& agent, core::LeaseRecord& lease);
   Result<Row> record_acquired(store::Session& session, const core::LeaseId& id,

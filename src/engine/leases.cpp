@@ -1,7 +1,7 @@
 #include "engine/leases.hpp"
 
 #include "engine/journal.hpp"
-#include "engine/lease_work.hpp"
+#include "engine/lease_trace.hpp"
 #include "engine/listing.hpp"
 #include "engine/node_life.hpp"
 #include "store/companies.hpp"
@@ -15,6 +15,7 @@ using core::LeaseState;
 
 std::string next_step_of(const core::LeaseRecord& lease) {
   if (core::is_final(lease.status)) return "Nothing: the lease is over.";
+  if (lease.parked_at && is_untraceable(lease)) return way_out_of_untraceable(lease);
   if (lease.parked_at) {
     return "Nothing by itself: its cleanup failed " + std::to_string(lease.attempts) +
            " times. Release, destroy or force-resolve it.";
@@ -146,6 +147,27 @@ Task<> Leases::destroy_idle_sandbox(core::Call call, const LeaseView& ended) {
   BERTH_CO_TRY(Found idle, co_await means_.store.write(find));
   if (!idle) co_return Result<>{};
   co_return co_await work_.settle(*std::move(idle));
+}
+
+Task<LeaseView> Leases::adopt(core::Call call, core::LeaseId id, AdoptSandbox wanted) {
+  if (wanted.provider_lease_id.empty()) {
+    co_return fail(Errc::validation_failed, "/providerLeaseId: must not be empty");
+  }
+  const auto begin = [&](store::Session& s) -> Result<LeaseWork::Row> {
+    BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
+    if (core::is_final(row.value.status)) return row;
+    BERTH_TRY(row, work_.adopt(s, std::move(row), wanted.provider_lease_id));
+    Entry entry = entry_of(row.value, "environment.lease_sandbox_named");
+    entry.details["providerLeaseId"] = wanted.provider_lease_id;
+    BERTH_DO(record(s, means_, call, std::move(entry)));
+    return row;
+  };
+  BERTH_CO_TRY(auto row, co_await means_.store.write(begin));
+  if (!core::is_final(row.value.status)) {
+    BERTH_CO_TRY(row, co_await work_.settle(std::move(row)));
+  }
+  means_.feed.changed(row.value.company_id);
+  co_return view_of(std::move(row.value));
 }
 
 Task<LeaseView> Leases::force_resolve(core::Call call, core::LeaseId id, ForceResolve wanted) {

@@ -37,6 +37,12 @@ struct ForceResolve {
 };
 BOOST_DESCRIBE_STRUCT(ForceResolve, (), (reason))
 
+// The sandbox that a lease waits for whose acquire was never answered.
+struct AdoptSandbox {
+  std::string provider_lease_id;
+};
+BOOST_DESCRIBE_STRUCT(AdoptSandbox, (), (provider_lease_id))
+
 // One more command in a place that is held.
 struct ExecInLease {
   std::vector<std::string> argv;
@@ -110,6 +116,9 @@ class Leases {
   // A new policy, from now on and also for the next server. It ends with the lease: a sandbox that
   // serves another one begins again with the policy of its environment.
   Task<LeaseEgress> set_egress(core::Call call, core::LeaseId id, core::LinuxEgress policy);
+  // On the operator's word: the sandbox of a parked lease whose acquire was never answered is this
+  // one. It is destroyed, and the lease ends.
+  Task<LeaseView> adopt(core::Call call, core::LeaseId id, AdoptSandbox wanted);
   // On the operator's word: the row ends, whatever the provider still holds.
   Task<LeaseView> force_resolve(core::Call call, core::LeaseId id, ForceResolve wanted);
 

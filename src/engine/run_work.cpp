@@ -62,6 +62,7 @@ RunWork::RunWork(WorkTools& tools, ClaimedRun claimed)
       run_(std::move(claimed.run)),
       lease_(std::move(claimed.lease)),
       has_looked_(claimed.scene.has_value()),
+      has_asked_(!claimed.scene.has_value()),
       cancelled_(run_.value.cancel_requested_at.has_value()),
       side_(tools.executor) {
   if (!claimed.scene) return;
@@ -174,9 +175,12 @@ Task<> RunWork::acquire() {
     };
     return record_in(s, next);
   };
-  Result<LeaseWork::Held> held = co_await tools_.leases.acquire(lease_, std::move(callback), enter);
+  LeaseWork::Ask ask{.callback = std::move(callback)};
+  if (has_asked_) ask.before = LeaseWork::Ask::Before::maybe;
+  Result<LeaseWork::Held> held = co_await tools_.leases.acquire(lease_, std::move(ask), enter);
   if (!held) {
     Error error = std::move(held).error();
+    has_asked_ = has_asked_ || !LeaseWork::made_none(error.code);
     if (!is_over_for_us(error) && !is_outage(error.code) && environment_) {
       error.message =
           "Failed to acquire lease for " + sentence_of(*environment_) + ": " + error.message;

@@ -119,6 +119,7 @@ class RunWork {
   core::Stored<core::Run> run_;
   LeaseWork::Row lease_;
   bool has_looked_ = false;  // the rows are those of the claim, and nothing was done with them yet
+  bool has_asked_ = false;   // somebody may have asked for the place already
   std::optional<core::Environment> environment_;
   std::optional<core::Agent> agent_;
   std::optional<drivers::LeaseFacts> place_;

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "core/environment_config.hpp"
 #include "engine/journal.hpp"
+#include "engine/lease_trace.hpp"
 #include "engine/node_life.hpp"
 #include "engine/once.hpp"
 #include "engine/templates.hpp"
@@ -56,16 +57,6 @@ SetupConnectionPayload door_of(const SetupSession& session, drivers::SetupAccess
       .expires_at = std::min(session.expires_at, access.expires_at.value_or(session.expires_at))};
 }
 
-Result<drivers::SetupWish> wish_of(store::Session& session, const SetupSession& started) {
-  drivers::SetupWish wish{.session_id = started.id, .expires_at = started.expires_at};
-  if (!started.template_id) return wish;
-  BERTH_TRY(const auto from,
-            store::find_template(session, core::Reach::everything(), *started.template_id));
-  wish.source_ref = from.value.template_ref;
-  wish.source_kind = from.value.kind;
-  return wish;
-}
-
 bool has_expired(const SetupSession& session, Time now) {
   return !core::is_final(session.status) && session.expires_at <= now;
 }
@@ -97,13 +88,15 @@ Result<SetupSessions::Begun> SetupSessions::intend(store::Session& session, cons
   BERTH_TRY(const auto row,
             store::find_environment(session, core::Reach::of(call.who), environment));
   BERTH_DO(expect_setup_possible(row.value, catalog_));
+  const core::SetupSessionId id = core::SetupSessionId::make(means_.random, now);
   const Time until = now + wanted.ttl_seconds.value_or(usual_ttl_seconds) * 1000;
   BERTH_TRY(auto lease,
             leases_.intend(session, core::LeaseId::make(means_.random, now), row.value, nullptr,
                            {.expires_at = until + lease_slack_ms,
                             .from = wanted.template_id,
-                            .after = LeaseWork::Terms::After::restart_keeps_it}));
-  const SetupSession started{.id = core::SetupSessionId::make(means_.random, now),
+                            .after = LeaseWork::Terms::After::restart_keeps_it,
+                            .setup = id}));
+  const SetupSession started{.id = id,
                              .company_id = row.value.company_id,
                              .environment_id = environment,
                              .template_id = lease.value.teardown.template_id,
@@ -145,7 +138,7 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
     return {};
   };
   Result<LeaseWork::Held> held =
-      co_await leases_.acquire(std::move(begun->lease), {}, opened, std::move(begun->wish));
+      co_await leases_.acquire(std::move(begun->lease), {.setup = std::move(begun->wish)}, opened);
   fault_point("setup.opened");
   BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
     return store::find_setup_session(s, core::Reach::everything(), id);

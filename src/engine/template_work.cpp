@@ -47,7 +47,20 @@ bool is_held(const core::LeaseRecord& lease) {
   return lease.status == LeaseState::active || lease.status == LeaseState::retained;
 }
 
+constexpr std::string_view unanswered = "capture_unanswered: ";
+
+Result<> expect_unanswered(const Template& row) {
+  if (is_unanswered(row)) return {};
+  return fail(Errc::conflict, "Template \"" + row.name + "\" does not wait for its reference",
+              "delete it: berth template delete " + row.id.str());
+}
+
 }  // namespace
+
+bool is_unanswered(const Template& row) {
+  return row.status == TemplateState::deleting && !row.template_ref && !row.next_attempt_at &&
+         row.failure_reason.value_or("").starts_with(unanswered);
+}
 
 void link(Template& row, const bj::object& config) {
   row.source_config_fingerprint = sha256_hex(core::canonical_json(config));
@@ -75,6 +88,8 @@ Result<TemplateWork::Row> TemplateWork::intend(store::Session& session,
                .next_attempt_at = now + claim_ms,
                .created_at = now,
                .updated_at = now};
+  // Whoever captures it is asked to delete it, also when the answer does not come.
+  if (lease.teardown.plugin_id) row.metadata["pluginId"] = lease.teardown.plugin_id->str();
   if (lease.environment_id) {
     const auto environment =
         store::find_environment(session, core::Reach::everything(), *lease.environment_id);
@@ -137,7 +152,9 @@ Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord le
   }
   if (why.code == Errc::cancelled) co_return std::unexpected(why);
   // What could not be made whole goes at once, or with the sweeper.
-  const Result<Row> gone = co_await settle(std::move(intended));
+  const bool is_refused = !captured && LeaseWork::made_none(why.code);
+  const Result<Row> gone =
+      co_await settle(std::move(intended), is_refused ? Left::nothing : Left::something);
   if (!gone && gone.error().code != Errc::cancelled) {
     log::warn("template.not_settled", {{"error", gone.error().message}});
   }
@@ -177,7 +194,57 @@ Task<> TemplateWork::let_go_on(Template row) {
   co_return co_await driver->thaw(facts);
 }
 
-Task<TemplateWork::Row> TemplateWork::settle(Row row) {
+Task<TemplateWork::Row> TemplateWork::park(Row row) {
+  const auto save = [&](store::Session& s) -> Result<Row> {
+    BERTH_DO(expect_alive(s, leases_.node()));
+    Template& value = row.value;
+    if (!value.failure_reason || !value.failure_reason->starts_with(unanswered)) {
+      const Time now = means_.clock.now();
+      const std::string id = value.id.str();
+      value.failure_reason =
+          std::string{unanswered} + "provider \"" + value.provider + "\" was asked at " +
+          to_iso8601(value.created_at) + " to capture template \"" + value.name + "\"" +
+          (value.source_lease_id ? " of lease " + value.source_lease_id->str() : std::string{}) +
+          ", and its answer was lost. Look in its console for a template that was made between "
+          "then "
+          "and " +
+          to_iso8601(now) + ". If it is there, name it: berth template adopt " + id +
+          " --ref REFERENCE. If it is not: berth template force-resolve " + id +
+          " --reason 'not there'.";
+      value.name += " (unanswered " + id + ")";  // whoever captures again may have the name
+      log::warn("template.capture_unanswered", {{"template", id}, {"provider", value.provider}});
+    }
+    value.next_attempt_at.reset();
+    return store::update_template(s, row, means_.clock.now());
+  };
+  BERTH_CO_TRY(row, co_await means_.store.write(save));
+  means_.feed.changed(row.value.company_id);
+  co_return row;
+}
+
+Result<TemplateWork::Row> TemplateWork::adopt(store::Session& session, Row row,
+                                              std::string template_ref) {
+  BERTH_DO(expect_alive(session, leases_.node()));
+  BERTH_DO(expect_unanswered(row.value));
+  BERTH_TRY(const auto other, store::template_with_ref(session, row.value, template_ref));
+  if (other) {
+    return fail(Errc::conflict,
+                "\"" + template_ref + "\" is template \"" + other->value.name + "\" of Berth",
+                "name the one that no template of Berth is, or delete that template");
+  }
+  row.value.template_ref = std::move(template_ref);
+  return store::update_template(session, std::move(row), means_.clock.now());
+}
+
+Result<TemplateWork::Row> TemplateWork::force_end(store::Session& session, Row row,
+                                                  const std::string& reason) {
+  BERTH_DO(expect_alive(session, leases_.node()));
+  BERTH_DO(expect_unanswered(row.value));
+  row.value.failure_reason = reason;
+  return store::move_template(session, std::move(row), TemplateEvent::deleted, means_.clock.now());
+}
+
+Task<TemplateWork::Row> TemplateWork::settle(Row row, Left left) {
   const bool was_unfinished = row.value.status == TemplateState::capturing;
   const auto begin = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
@@ -199,6 +266,8 @@ Task<TemplateWork::Row> TemplateWork::settle(Row row) {
     if (!goes_on) log::warn("template.not_thawed", {{"error", goes_on.error().message}});
   }
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(core::DriverKind::sandbox));
+  const bool has_name = row.value.template_ref || driver->finds_by_key(row.value.config);
+  if (!has_name && left == Left::something) co_return co_await park(std::move(row));
   BERTH_CO_TRY(const drivers::LeaseFacts place, co_await leases_.facts(row.value));
   const Result<bool> deleted = co_await driver->delete_template(place, deletion_of(row.value));
   fault_point("template.delete_acted");

@@ -118,8 +118,37 @@ Task<Template> Templates::remove(core::Call call, core::TemplateId id) {
   if (row.value.status == core::TemplateState::deleting) {
     co_return fail(Errc::image_in_use,
                    row.value.failure_reason.value_or("it cannot be deleted yet"),
-                   "it is tried again by itself");
+                   is_unanswered(row.value) ? "it waits for an operator: say which one it is"
+                                            : "it is tried again by itself");
   }
+  co_return std::move(row.value);
+}
+
+Task<Template> Templates::adopt(core::Call call, core::TemplateId id, AdoptTemplate wanted) {
+  if (wanted.template_ref.empty()) {
+    co_return fail(Errc::validation_failed, "/templateRef: must not be empty");
+  }
+  const auto name = [&](store::Session& s) -> Result<Row> {
+    BERTH_TRY(Row row, store::find_template(s, core::Reach::of(call.who), id));
+    BERTH_TRY(row, work_.adopt(s, std::move(row), wanted.template_ref));
+    BERTH_DO(record(s, means_, call, entry_of(row.value, "template.named")));
+    return row;
+  };
+  BERTH_CO_TRY(const Row row, co_await means_.store.write(name));
+  BERTH_CO_TRY(Row settled, co_await work_.settle(row));
+  co_return std::move(settled.value);
+}
+
+Task<Template> Templates::force_resolve(core::Call call, core::TemplateId id,
+                                        ForgetTemplate wanted) {
+  const auto work = [&](store::Session& s) -> Result<Row> {
+    BERTH_TRY(Row row, store::find_template(s, core::Reach::of(call.who), id));
+    BERTH_TRY(row, work_.force_end(s, std::move(row), wanted.reason));
+    BERTH_DO(record(s, means_, call, entry_of(row.value, "template.force_resolved")));
+    return row;
+  };
+  BERTH_CO_TRY(Row row, co_await means_.store.write(work));
+  means_.feed.changed(row.value.company_id);
   co_return std::move(row.value);
 }
 

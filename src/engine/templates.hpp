@@ -14,6 +14,16 @@ struct CaptureLease {
 };
 BOOST_DESCRIBE_STRUCT(CaptureLease, (), (name))
 
+// The template that one waits for whose capture was never answered.
+struct AdoptTemplate {
+  std::string template_ref;
+};
+BOOST_DESCRIBE_STRUCT(AdoptTemplate, (), (template_ref))
+struct ForgetTemplate {
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(ForgetTemplate, (), (reason))
+
 // What an environment's sandboxes start from, and who prepares another.
 struct CustomImage {
   std::optional<core::Template> active_template = {};
@@ -60,6 +70,10 @@ class Templates {
   Task<core::Template> get(core::Call call, core::TemplateId id);
   // image_in_use while sandboxes, environments or other templates stand on it.
   Task<core::Template> remove(core::Call call, core::TemplateId id);
+  // On the operator's word: one whose capture was never answered is this one at the provider, and
+  // is deleted there; or it is not there.
+  Task<core::Template> adopt(core::Call call, core::TemplateId id, AdoptTemplate wanted);
+  Task<core::Template> force_resolve(core::Call call, core::TemplateId id, ForgetTemplate wanted);
 
   Task<CustomImage> custom_image(core::Call call, core::EnvironmentId environment);
   // Back to the one that was active before.

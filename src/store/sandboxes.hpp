@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
+#include "core/lease.hpp"
 #include "core/sandbox.hpp"
 #include "store/mapping.hpp"
 
@@ -26,6 +27,11 @@ Result<Stored<core::Sandbox>> find_sandbox(Session& session, const core::Reach& 
 // Ordered by (created_at, id) descending.
 Result<Page<core::Sandbox>> list_sandboxes(Session& session, const core::CompanyId& company,
                                            const SandboxFilter& filter, const PageRequest& page);
+
+// The unfinished sandbox of the lease's provider that has this name there, other than its own.
+Result<std::optional<Stored<core::Sandbox>>> holder_of(Session& session,
+                                                       const core::LeaseRecord& lease,
+                                                       const std::string& provider_lease_id);
 
 // The sandbox in the state that follows on this event, with its other fields as they are given.
 // The sweeper's time follows from the state: an idle sandbox is looked at when it expires, one that

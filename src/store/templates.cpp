@@ -63,6 +63,15 @@ Result<Stored<Template>> find_template(Session& session, const core::Reach& reac
   return *std::move(found);
 }
 
+Result<std::optional<Stored<Template>>> template_with_ref(Session& session,
+                                                          const Template& other_than,
+                                                          const std::string& ref) {
+  return select_one<Template>(session,
+                              "where company_id = $1 and provider = $2 and id <> $3"
+                              " and template_ref = $4 and status <> 'deleted' limit 1",
+                              other_than.company_id, other_than.provider, other_than.id, ref);
+}
+
 Result<Stored<Template>> find_named_template(Session& session, const core::CompanyId& company,
                                              std::string_view named) {
   BERTH_TRY(auto found, select_one<Template>(session,

@@ -19,6 +19,10 @@ struct TemplateFilter {
 Result<> insert_template(Session& session, const core::Template& made);
 Result<Stored<core::Template>> find_template(Session& session, const core::Reach& reach,
                                              const core::TemplateId& id);
+// Another one of the same provider that has this reference there.
+Result<std::optional<Stored<core::Template>>> template_with_ref(Session& session,
+                                                                const core::Template& other_than,
+                                                                const std::string& ref);
 // By id or name.
 Result<Stored<core::Template>> find_named_template(Session& session, const core::CompanyId& company,
                                                    std::string_view named);

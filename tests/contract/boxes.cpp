@@ -23,13 +23,21 @@ Task<ProbeReport> Boxes::probe(const AcquireRequest& /*request*/) {
 
 Task<Acquired> Boxes::acquire(const AcquireRequest& request) {
   if (refuses_to_acquire) co_return fail(Errc::provider_unavailable, "there are no boxes");
+  if (refuses_in_words) co_return fail(Errc::plugin_call_failed, "the quota is used up");
   configs.push_back(request.lease.config);
   const bool resumes = request.reusable_id && there.contains(*request.reusable_id);
-  const std::string id = resumes ? *request.reusable_id : "box-" + std::to_string(++last_);
+  std::string id = request.reusable_id.value_or("");
+  if (!resumes) {
+    id = "box-" + (names_by_run ? request.lease.run_id->str() : std::to_string(++last_));
+  }
   there.insert(id);
   note(resumes ? "resume" : "acquire", request.lease);
   verbs.back() = (resumes ? "resume " : "acquire ") + id;
   BERTH_CO_DO(co_await processes_.acquire(request));
+  if (answers_to_lose > 0) {
+    --answers_to_lose;
+    co_return fail(Errc::plugin_unavailable, "the worker was killed");
+  }
   co_return Acquired{.provider = "boxes",
                      .provider_lease_id = id,
                      .expires_at = std::exchange(expires_at, std::nullopt),
@@ -90,9 +98,14 @@ Task<> Boxes::destroy(const LeaseFacts& lease) {
 Task<execution::CapturedTemplate> Boxes::capture_template(
     const LeaseFacts& lease, const execution::CaptureTemplate& request) {
   note("capture", lease);
+  if (refuses_in_words) co_return fail(Errc::plugin_call_failed, "the shelf is full");
   if (refuses_to_capture) co_return fail(Errc::store_full, "there is no room");
   const std::string ref = "tpl-" + request.key.str();
   templates.insert(ref);
+  if (captures_to_lose > 0) {
+    --captures_to_lose;
+    co_return fail(Errc::timed_out, "the shelf does not answer");
+  }
   co_return execution::CapturedTemplate{
       .ref = ref,
       .kind = core::TemplateKind::snapshot,
@@ -104,7 +117,8 @@ Task<bool> Boxes::delete_template(const LeaseFacts& /*place*/,
                                   const execution::DeleteTemplate& request) {
   verbs.push_back("delete " + request.ref.value_or("nothing"));
   if (refuses_to_delete) co_return fail(Errc::provider_unavailable, "the shelf is locked");
-  co_return templates.erase("tpl-" + request.key.str()) == 1;
+  const std::string by_key = "tpl-" + request.key.str();
+  co_return templates.erase(finds_by_answer ? request.ref.value_or("") : by_key) == 1;
 }
 
 Task<execution::Changes> Boxes::changes(const LeaseFacts& lease) {

@@ -15,6 +15,12 @@ class Boxes final : public drivers::Driver {
   std::set<std::string> there;    // ids of those that are alive
   std::set<std::string> refused;  // ids whose end is refused; "" refuses every one
   bool refuses_to_acquire = false;
+  // As a provider of a plugin: a box is known by the name that acquire answers, and by that alone.
+  bool finds_by_answer = false;
+  bool names_by_run = false;  // an acquire that is repeated gives the same box
+  int answers_to_lose = 0;    // acquires that make a box, and of which nobody hears
+  bool refuses_in_words = false;
+  int captures_to_lose = 0;
   std::set<std::string> missing_images;  // that no config may name when it is saved
   std::set<std::string> templates;       // references to what was captured and not deleted
   std::set<std::string> frozen;          // ids of those that stand still
@@ -28,6 +34,7 @@ class Boxes final : public drivers::Driver {
   Task<drivers::ProbeReport> probe(const drivers::AcquireRequest& request) override;
   Task<> check_config(const bj::object& config) override;
   Task<drivers::Acquired> acquire(const drivers::AcquireRequest& request) override;
+  bool finds_by_key(const bj::object& /*config*/) const override { return !finds_by_answer; }
   Task<drivers::Workspace> realize(const drivers::LeaseFacts& lease,
                                    const std::optional<std::string>& wanted) override;
   Task<drivers::Started> start(const drivers::LeaseFacts& lease,

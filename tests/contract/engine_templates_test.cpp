@@ -5,6 +5,8 @@
 #include "store/setup_sessions.hpp"
 #include "store/templates.hpp"
 
+#include <gmock/gmock.h>
+
 namespace berth::engine {
 namespace {
 
@@ -156,6 +158,45 @@ TEST_P(TemplateRows, ACaptureThatFailsLeavesNothing) {
   ASSERT_TRUE(all);
   EXPECT_TRUE(all->rows.empty());
   EXPECT_TRUE(boxes_->templates.empty());
+}
+
+TEST_P(TemplateRows, OneThatItsProviderNeverToldTheNameOfWaitsForAnOperator) {
+  boxes_->finds_by_answer = true;
+  const core::LeaseRecord lease = worked_with();
+  const auto all = [&] {
+    return await(server()->templates.list(admin(), *company_, {}, {}))->rows;
+  };
+  for (const bool is_there : {true, false}) {
+    boxes_->captures_to_lose = 1;
+    EXPECT_FAILS(capture(lease.id, "lost"), Errc::timed_out);
+    ASSERT_EQ(all().size(), 1U);
+    const core::Template row = all().front();
+    EXPECT_EQ(row.status, TemplateState::deleting);
+    EXPECT_EQ(row.next_attempt_at, std::nullopt);
+    for (const std::string& part :
+         {std::string{"capture_unanswered: "}, lease.id.str(),
+          "berth template adopt " + row.id.str(), "berth template force-resolve " + row.id.str()}) {
+      EXPECT_THAT(row.failure_reason.value_or(""), testing::HasSubstr(part));
+    }
+    hand_.turn(24h);
+    sweep();
+    EXPECT_FAILS(await(server()->templates.remove(admin(), row.id)), Errc::image_in_use);
+    EXPECT_EQ(all().front().failure_reason, row.failure_reason);
+    const core::Template good = captured(lease.id, "lost");
+    EXPECT_FAILS(await(server()->templates.adopt(admin(), row.id, {*good.template_ref})),
+                 Errc::conflict);
+    EXPECT_FAILS(await(server()->templates.adopt(admin(), good.id, {"tpl"})), Errc::conflict);
+    EXPECT_WORKS(await(server()->templates.remove(admin(), good.id)));
+    const auto done =
+        is_there ? await(server()->templates.adopt(admin(), row.id, {"tpl-" + row.id.str()}))
+                 : await(server()->templates.force_resolve(admin(), row.id, {"not there"}));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->status, TemplateState::deleted);
+    EXPECT_EQ(boxes_->templates.contains("tpl-" + row.id.str()), !is_there);
+  }
+  boxes_->refuses_in_words = true;
+  EXPECT_FAILS(capture(lease.id, "refused"), Errc::plugin_call_failed);
+  EXPECT_TRUE(all().empty()) << "a refusal is an answer";
 }
 
 TEST_P(TemplateRows, AnotherCompanyFindsNeitherTemplateNorSession) {

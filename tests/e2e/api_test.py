@@ -257,6 +257,9 @@ class Idempotency(BerthTest):
     OF_A_PLUGIN = {"/api/plugins/install", *(f"/api/plugins/{{plugin}}/{verb}" for verb in
                                            ("enable", "disable", "restart", "upgrade", "config",
                                             "config/test"))}
+    # What was not answered is named once.
+    OF_A_PLUGIN |= {"/api/environment-leases/{lease}/adopt", "/api/templates/{template}/adopt",
+                    "/api/templates/{template}/force-resolve"}
     # Those that need a sandbox are in templates_test.py.
     OF_A_SANDBOX = {f"/api/environment-leases/{{lease}}/{verb}"
                     for verb in ("capture", "rollback", "fork", "freeze", "thaw")}

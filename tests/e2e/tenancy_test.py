@@ -67,6 +67,9 @@ class Tenancy(BerthTest):
         ("POST", "/api/companies/{company}/runs"): {"command": "true"},
         ("POST", "/api/companies/{company}/environments/probe-config"): {"driver": "local"},
         ("POST", "/api/environment-leases/{lease}/force-resolve"): {"reason": "r"},
+        ("POST", "/api/environment-leases/{lease}/adopt"): {"providerLeaseId": "x"},
+        ("POST", "/api/templates/{template}/adopt"): {"templateRef": "x"},
+        ("POST", "/api/templates/{template}/force-resolve"): {"reason": "r"},
         ("POST", "/api/environment-leases/{lease}/exec"): {"argv": ["true"]},
         ("POST", "/api/environment-leases/{lease}/capture"): {"name": "n"},
     }

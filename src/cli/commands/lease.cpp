@@ -9,6 +9,7 @@ struct LeaseOptions {
   std::string environment;
   std::string status;
   std::string reason;
+  std::string sandbox;
   bool parked = false;
 };
 
@@ -58,6 +59,15 @@ Result<> force(Session& session, const LeaseOptions& options) {
   return post(session, options, "force-resolve", bj::value(bj::object{{"reason", options.reason}}));
 }
 
+Result<> adopt(Session& session, const LeaseOptions& options) {
+  BERTH_DO(confirm(session.console(),
+                   "Destroy sandbox " + options.sandbox + " of the provider of lease " +
+                       options.named + " with all that is in it?",
+                   session.flags().yes));
+  return post(session, options, "adopt",
+              bj::value(bj::object{{"providerLeaseId", options.sandbox}}));
+}
+
 CLI::App& add_about_lease(CommandTree& tree, CLI::App& group, const char* name, const char* says,
                           const char* example, const std::shared_ptr<LeaseOptions>& options,
                           Result<> (*action)(Session&, const LeaseOptions&)) {
@@ -88,6 +98,14 @@ void add_lease_commands(CommandTree& tree) {
                   });
   add_about_lease(tree, group, "destroy", "give one back and destroy its sandbox",
                   "berth lease destroy 0190b5d2 --yes", std::make_shared<LeaseOptions>(), destroy);
+  const auto adopted = std::make_shared<LeaseOptions>();
+  CLI::App& adopts =
+      add_about_lease(tree, group, "adopt",
+                      "say which sandbox one waits for whose answer was lost; it is destroyed",
+                      "berth lease adopt 0190b5d2 --sandbox sbx-4711", adopted, adopt);
+  adopts.add_option("--sandbox", adopted->sandbox, "its name at the provider")
+      ->type_name("ID")
+      ->required();
   const auto forced = std::make_shared<LeaseOptions>();
   CLI::App& forces = add_about_lease(
       tree, group, "force-resolve", "end one on your word, whatever its provider still holds",

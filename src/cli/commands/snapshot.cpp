@@ -115,6 +115,49 @@ Result<> logs(Session& session, const SnapshotOptions& options) {
   return {};
 }
 
+struct UnansweredOptions {
+  std::string named;
+  std::string ref;
+  std::string reason;
+};
+
+Result<> resolve(Session& session, const UnansweredOptions& options, const std::string& verb,
+                 bj::object body) {
+  BERTH_TRY(const std::string id, session.find_id(template_kind(), options.named));
+  BERTH_TRY(const bj::value row, session.send({.method = "POST",
+                                               .path = "/api/templates/" + id + "/" + verb,
+                                               .body = bj::value(std::move(body))}));
+  if (session.printer().look() == Look::json) session.printer().object(row);
+  session.printer().note("template " + text_of(row, "id") + " is " + text_of(row, "status"));
+  return {};
+}
+
+void add_unanswered(CommandTree& tree, CLI::App& group) {
+  const auto options = std::make_shared<UnansweredOptions>();
+  CLI::App& adopts = tree.leaf(
+      group, "adopt", "say which one it is whose capture was never answered; it is deleted",
+      "berth template adopt 0190b5d2 --ref snap-4711 --yes",
+      [options](Session& session) -> Result<> {
+        BERTH_DO(confirm(session.console(), "Delete " + options->ref + " at the provider?",
+                         session.flags().yes));
+        return resolve(session, *options, "adopt", {{"templateRef", options->ref}});
+      });
+  CLI::App& forces = tree.leaf(
+      group, "force-resolve", "say that one whose capture was never answered is not there",
+      "berth template force-resolve 0190b5d2 --reason 'not there'", [options](Session& session) {
+        return resolve(session, *options, "force-resolve", {{"reason", options->reason}});
+      });
+  for (CLI::App* const app : {&adopts, &forces}) {
+    app->add_option("template", options->named, "its name or id")->required();
+  }
+  adopts.add_option("--ref", options->ref, "its reference at the provider")
+      ->type_name("REFERENCE")
+      ->required();
+  forces.add_option("--reason", options->reason, "why; it is kept with the template")
+      ->type_name("TEXT")
+      ->required();
+}
+
 using Verb = Result<> (*)(Session&, const SnapshotOptions&);
 
 CLI::App& add_verb(CommandTree& tree, CLI::App& group, const char* name, const char* says,
@@ -160,6 +203,7 @@ void add_template_commands(CommandTree& tree) {
   add_list(tree, group, template_kind());
   add_get(tree, group, template_kind(), "berth template get with-node");
   add_delete(tree, group, template_kind(), "berth template delete with-node --yes");
+  add_unanswered(tree, group);
 }
 
 }  // namespace berth::cli

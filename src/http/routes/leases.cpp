@@ -107,6 +107,16 @@ std::vector<Route> single_lease_routes(engine::Leases& leases) {
           .call = [&leases](
                       core::Call call,
                       auto in) { return leases.exec(call, in.path.lease, std::move(in.body)); }},
+      Endpoint<LeasePath, None, engine::AdoptSandbox, LeaseView>{
+          .verb = Verb::post,
+          .path = "/api/environment-leases/{lease}/adopt",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Say which sandbox a lease waits for whose acquire was never answered; it is "
+                  "destroyed",
+          .call = [&leases](
+                      core::Call call,
+                      auto in) { return leases.adopt(call, in.path.lease, std::move(in.body)); }},
       Endpoint<LeasePath, None, engine::ForceResolve, LeaseView>{
           .verb = Verb::post,
           .path = "/api/environment-leases/{lease}/force-resolve",

@@ -102,6 +102,27 @@ std::vector<Route> template_table(engine::Templates& templates) {
                   "stands on it",
           .call = [&templates](core::Call call,
                                auto in) { return templates.remove(call, in.path.template_); }},
+      Endpoint<TemplatePath, None, engine::AdoptTemplate, core::Template>{
+          .verb = Verb::post,
+          .path = "/api/templates/{template_}/adopt",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says =
+              "Say which template one waits for whose capture was never answered; it is deleted",
+          .call =
+              [&templates](core::Call call, auto in) {
+                return templates.adopt(call, in.path.template_, std::move(in.body));
+              }},
+      Endpoint<TemplatePath, None, engine::ForgetTemplate, core::Template>{
+          .verb = Verb::post,
+          .path = "/api/templates/{template_}/force-resolve",
+          .needs = Permission::company_operate,
+          .tag = "templates",
+          .says = "Say that a template whose capture was never answered is not there",
+          .call =
+              [&templates](core::Call call, auto in) {
+                return templates.force_resolve(call, in.path.template_, std::move(in.body));
+              }},
   };
 }
 
