@@ -7,6 +7,7 @@
 #include "images/image.hpp"
 #include "keeper/sandbox/cgroup.hpp"
 #include "providers/linux/inside.hpp"
+#include "providers/linux/lease_metadata.hpp"
 #include "providers/metadata.hpp"
 
 #include <sys/stat.h>
@@ -35,19 +36,6 @@ Result<LinuxConfig> read(const bj::object& config) {
   return read_config;
 }
 
-bj::object metadata_of(const LinuxConfig& config, const RootLayers& root,
-                       const keeper::Confined& confined) {
-  return {{"provider", core::linux_provider},
-          {"reuseLease", config.reuse_lease.value_or(false)},
-          {"image", config.image.value_or("host")},
-          {"remoteCwd", workdir_of(config, root)},
-          {"imageEnvironment", encode(root.environment)},
-          {"user", encode(user_of(config, root))},
-          {"config", core::to_stored(config)},
-          {"isolation", isolation_of(confined)},
-          {"initPid", confined.init_pid}};
-}
-
 // Empty when the config does not say, as that of a sandbox that nobody knows any more.
 std::string image_in(const bj::object& config) {
   return config.contains("template") ? "" : text_at(config, "image").value_or("");
@@ -69,12 +57,6 @@ std::string id_of(const execution::LeaseFacts& lease) {
   return lease.sandbox_id ? lease.sandbox_id->str() : lease.lease_id.str();
 }
 
-std::vector<std::string> image_environment(const bj::object& metadata) {
-  const bj::value* entries = metadata.if_contains("imageEnvironment");
-  if (entries == nullptr) return {};
-  return decode<std::vector<std::string>>(*entries).value_or(std::vector<std::string>{});
-}
-
 // What the config names and is not there, or cannot be used, is a mistake in the config.
 std::unexpected<Error> wrong_field(const char* field, Error why) {
   switch (why.code) {
@@ -88,13 +70,6 @@ std::unexpected<Error> wrong_field(const char* field, Error why) {
     default: break;
   }
   return std::unexpected(std::move(why));
-}
-
-// As whom the commands of a lease work.
-InsideUser user_in(const bj::object& metadata, const LinuxConfig& config) {
-  const bj::value* user = metadata.if_contains("user");
-  if (user == nullptr) return user_of(config, {});
-  return decode<InsideUser>(*user).value_or(user_of(config, {}));
 }
 
 // With a killed keeper its sandbox dies, wardens and all: only the groups are left, and in them who
@@ -239,7 +214,8 @@ Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(RootLayers root, co_await hold_image(id, config));
   BERTH_CO_TRY(keeper::Confined confined, co_await confine_keeper(id, plan_for(config, root)));
   fault_point("linux.confined");
-  BERTH_CO_DO(co_await open_way_out(id, config));
+  BERTH_CO_DO(check_ways_out(config, confined));
+  if (!is_minimal(confined)) BERTH_CO_DO(co_await open_way_out(id, config));
   co_return Made{.confined = std::move(confined), .root = std::move(root)};
 }
 
@@ -248,7 +224,8 @@ Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(std::optional<keeper::Confined> spare,
                co_await take_spare(id, {.config = config, .plan = plan_for(config, root)}));
   if (!spare) co_return co_await make(std::move(id), std::move(config));
-  const Result<> opened = co_await open_way_out(id, config);
+  Result<> opened;
+  if (!is_minimal(*spare)) opened = co_await open_way_out(id, config);
   if (opened) co_return Made{.confined = *std::move(spare), .root = std::move(root)};
   if (opened.error().code != Errc::cancelled) co_await remove(id);
   co_return std::unexpected(opened.error());
@@ -337,6 +314,7 @@ Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
 Task<> Linux::restore_way_out(const LeaseFacts& lease) {
   const std::string id = id_of(lease);
   if (ways_out_ == nullptr || ways_out_->is_open(id)) co_return Result<>{};
+  if (!box_in(lease.metadata).empty()) co_return Result<>{};
   BERTH_CO_TRY(LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
   const Result<> opened = co_await open_way_out(id, std::move(config));
   const Errc code = opened ? Errc::cancelled : opened.error().code;
@@ -368,8 +346,9 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
     BERTH_CO_DO(co_await remove(id, only_host_of(config)));
   }
   BERTH_CO_TRY(const Made made, co_await take(id, config));
+  const std::string box = is_minimal(made.confined) ? box_of(keepers_.folder_of(id)) : "";
   ProviderLease lease{.provider_lease_id = id,
-                      .metadata = metadata_of(config, made.root, made.confined)};
+                      .metadata = metadata_of(config, made.root, made.confined, box)};
   // Only who takes a sandbox up again reads it there.
   if (!config.reuse_lease.value_or(false)) co_return lease;
   const std::string file = keepers_.folder_of(id).path + facts_file;
@@ -422,6 +401,9 @@ Task<> Linux::destroy(bj::object config, SandboxName name) {
 }
 
 Task<> Linux::empty(std::string id) {
+  if (is_there(box_of(keepers_.folder_of(id)))) {
+    co_return fail(Errc::execution_unsupported, "a sandbox without namespaces is used once");
+  }
   BERTH_CO_TRY(const std::optional<keeper::Listing> listing,
                co_await keepers_.ask<keeper::Listing>(id, keeper::List{}));
   if (!listing) co_return Result<>{};
@@ -482,21 +464,28 @@ Task<std::vector<core::SandboxId>> Linux::held() {
 Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
                                           const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
-  const auto usual = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
+  const std::string box = box_in(lease.metadata);
+  std::string cwd = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
   if (wanted) {
     const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
+    // Whoever has read of the box in the lease may name it too.
+    const bool is_named = !box.empty() && wanted->starts_with(box + "/");
+    const std::string inside = is_named ? wanted->substr(box.size()) : *wanted;
     BERTH_CO_DO(co_await offload(
-        keepers_.pool(), [folder, path = *wanted] { return expect_folder_inside(folder, path); }));
+        keepers_.pool(), [folder, inside] { return expect_folder_inside(folder, inside); }));
+    cwd = box + inside;
   }
   std::string path{usual_path};
   for (const std::string& entry : image_environment(lease.metadata)) {
     if (entry.starts_with("PATH=")) path = entry.substr(5);
   }
-  co_return execution::Workspace{.cwd = wanted.value_or(usual),
-                                 .home = user_in(lease.metadata, config).home,
-                                 .path = std::move(path),
-                                 .scratch = "/tmp",
-                                 .api_url = ways_out_ ? ways_out_->api_url(config) : std::nullopt};
+  const bool has_way_out = ways_out_ != nullptr && box.empty();
+  co_return execution::Workspace{
+      .cwd = std::move(cwd),
+      .home = user_in(lease.metadata, config).home,
+      .path = std::move(path),
+      .scratch = box + "/tmp",
+      .api_url = has_way_out ? ways_out_->api_url(config) : std::nullopt};
 }
 
 Task<execution::Started> Linux::start(const LeaseFacts& lease, const execution::Command& command) {
@@ -540,7 +529,8 @@ Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {
                co_await offload(keepers_.pool(), [folder, user = user_in(lease.metadata, config)] {
                  return files_inside(folder, user);
                }));
-  root.workdir = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
+  const auto cwd = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
+  root.workdir = cwd.substr(box_in(lease.metadata).size());
   co_return root;
 }
 
@@ -558,7 +548,8 @@ Task<Fd> Linux::dial(const LeaseFacts& lease, std::uint16_t port) {
 
 Task<> Linux::set_egress(const LeaseFacts& lease, core::LinuxEgress policy) {
   BERTH_CO_TRY(LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
-  if (ways_out_ == nullptr || config.network == core::LinuxNetwork::host) {
+  const bool has_box = !box_in(lease.metadata).empty();
+  if (ways_out_ == nullptr || has_box || config.network == core::LinuxNetwork::host) {
     co_return co_await Execution::set_egress(lease, std::move(policy));
   }
   config.egress = std::move(policy);
