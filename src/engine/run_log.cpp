@@ -251,8 +251,9 @@ Result<RunLogWriter> RunLogs::writer(const core::RunId& run) const {
   BERTH_TRY(std::int64_t there, bytes_known(index, entries));
   // After a power cut the index may know more than the disk has: everything is written again.
   if (there > bytes_there) there = entries = 0;
-  if (::ftruncate(bytes.get(), there) != 0 ||
-      ::ftruncate(index.get(), entries * entry_bytes) != 0) {
+  const std::int64_t index_bytes = entries * entry_bytes;
+  if ((bytes_there != there && ::ftruncate(bytes.get(), there) != 0) ||
+      (index_there != index_bytes && ::ftruncate(index.get(), index_bytes) != 0)) {
     return io_failure("truncate", bytes_file(run), errno);
   }
   return RunLogWriter{std::move(bytes), std::move(index), there, entries};

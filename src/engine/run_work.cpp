@@ -14,6 +14,8 @@
 #include "store/run_events.hpp"
 #include "store/runs.hpp"
 
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
 namespace berth::engine {
 namespace {
 
@@ -80,7 +82,6 @@ Task<> RunWork::carry() {
   executes_ = false;
   BERTH_CO_DO(co_await side_.stop());
   if (!end) co_return std::unexpected(std::move(end).error());
-  BERTH_CO_DO(co_await count_usage(*end));
   const auto record_end = [this, &end] { return finish(*end); };
   Result<> finished = co_await insist(tools_.executor, record_end);
   if (finished) {
@@ -104,6 +105,7 @@ Task<RunWork::End> RunWork::work() {
     if (!started) co_return setup_failed(std::move(started).error());
   }
   executes_ = true;
+  if (start_) side_.start("start of run " + id_.str(), record_start_soon());
   renew();
   if (cancelled_) cancel();
   Result<drivers::Ended> ended = co_await follow();
@@ -214,34 +216,17 @@ Task<> RunWork::start() {
   BERTH_CO_DO(co_await resolve(ready));
   if (cancelled_) co_return fail(Errc::conflict, "The run was cancelled before it started");
 
-  const bj::object shown{{"argv", encode(ready.shown.argv)},
-                         {"cwd", ready.command.cwd},
-                         {"env", core::shown_environment(ready.environment)}};
+  bj::object shown{{"argv", encode(ready.shown.argv)},
+                   {"cwd", ready.command.cwd},
+                   {"env", core::shown_environment(ready.environment)}};
   fault_point("execute.intended");
   BERTH_CO_TRY(const drivers::Started started, co_await driver_->start(*place_, ready.command));
   fault_point("execute.acted");
-  const auto save = [&](store::Session& s) -> Result<> {
-    const Change change = [&](core::Run& run) {
-      run.command = ready.shown;
-      run.session_id_before = ready.resumed_session;
-      run.process_pid = started.pid;
-      run.process_group_id = started.pid;
-      run.process_started_at = started.started_at;
-      run.started_at = started.started_at;
-      core::enter_phase(run.phases, RunPhase::execute, tools_.means.clock.now());
-    };
-    BERTH_TRY(const bool is_news, move_in(s, RunEvent::started, change, "The command runs"));
-    if (!is_news) return {};
-    return note(s, run_.value,
-                {.type = "adapter.invoke",
-                 .message = "Started " + ready.shown.argv.front(),
-                 .payload = shown},
-                tools_.means.clock.now());
-  };
-  const auto attempt = [&] { return tools_.means.store.write(save); };
-  BERTH_CO_DO(co_await insist(tools_.executor, attempt));
-  tools_.means.feed.changed(id_);
-  fault_point("execute.recorded");
+  start_ = Start{.shown = std::move(ready.shown),
+                 .resumed_session = std::move(ready.resumed_session),
+                 .command = started,
+                 .invocation = std::move(shown),
+                 .noticed_at = tools_.means.clock.now()};
   co_return Result<>{};
 }
 
@@ -408,6 +393,7 @@ Task<drivers::Ended> RunWork::follow() {
 }
 
 Task<drivers::Ended> RunWork::follow_once() {
+  using namespace asio::experimental::awaitable_operators;
   const auto adapter = agent_ ? agent_->adapter_type : core::AdapterType::process;
   std::int64_t known = 0;
   if (adapter != core::AdapterType::process) {
@@ -419,7 +405,10 @@ Task<drivers::Ended> RunWork::follow_once() {
                                         adapter, known);
   for (const Secret& value : hidden_) output_->hide(value);
   BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, id_.str(), 0, *output_));
-  BERTH_CO_DO(co_await output_->finish());
+  // What the place has used is asked for while the disk takes the log.
+  const auto [kept, counted] = co_await (output_->finish() && count_usage());
+  BERTH_CO_DO(kept);
+  BERTH_CO_DO(counted);
   co_return ended;
 }
 
@@ -446,20 +435,21 @@ void RunWork::hide_telling(const core::RunEnvironment& environment) {
   }
 }
 
-Task<> RunWork::count_usage(End& end) {
-  if (!place_ || !end.command) co_return Result<>{};
-  bj::object& usage = end.command->usage;
+Task<> RunWork::count_usage() {
   // A sandbox is counted as a whole, with what the command has left in the background.
-  if (lease_.value.driver == core::DriverKind::sandbox) {
-    BERTH_CO_TRY(const auto used, co_await tools_.leases.measure(lease_.value, *place_));
-    for (const auto& [name, value] : used.value_or(bj::object{})) usage[name] = value;
-  }
-  end.usage = usage;
+  if (lease_.value.driver != core::DriverKind::sandbox) co_return Result<>{};
+  BERTH_CO_TRY(const auto used, co_await tools_.leases.measure(lease_.value, *place_));
+  usage_ = used.value_or(bj::object{});
   co_return Result<>{};
 }
 
 Task<> RunWork::finish(End end) {
   fault_point("execute.ended");
+  std::optional<bj::object> usage;
+  if (end.command) {
+    usage = end.command->usage;
+    for (const auto& [name, value] : usage_) (*usage)[name] = value;
+  }
   const auto change = [&](core::Run& run) {
     if (end.error) {
       run.error = end.error->message;
@@ -469,7 +459,7 @@ Task<> RunWork::finish(End end) {
     if (end.command) {
       run.exit_code = end.command->exit_code;
       run.signal = end.command->signal;
-      run.usage_json = end.command->usage;
+      run.usage_json = *usage;
     }
     if (output_) {
       const RunOutput::Facts& facts = output_->facts();
@@ -488,12 +478,16 @@ Task<> RunWork::finish(End end) {
     core::enter_phase(run.phases, RunPhase::release, tools_.means.clock.now());
   };
   const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
-    BERTH_TRY(const bool is_news,
-              move_in(s, end.event, change, end.error ? end.error->message : "The run is over"));
+    BERTH_TRY(auto run, our_run(s));
+    if (start_ && run.value.status == RunState::starting) {
+      BERTH_TRY(run, record_start(s, std::move(run)));
+    }
+    BERTH_TRY(const bool is_news, move_in(s, std::move(run), end.event, change,
+                                          end.error ? end.error->message : "The run is over"));
     BERTH_TRY(LeaseWork::Row row,
               store::find_lease_record(s, core::Reach::everything(), lease_.value.id));
     if (!is_news || core::is_final(row.value.status)) return row;
-    if (end.usage && row.value.metadata) (*row.value.metadata)["usage"] = *end.usage;
+    if (usage && row.value.metadata) (*row.value.metadata)["usage"] = *usage;
     return tools_.leases.begin_release(s, std::move(row), core::release_event(run_.value.status));
   };
   BERTH_CO_TRY(lease_, co_await tools_.means.store.write(save));
@@ -527,9 +521,8 @@ Result<> RunWork::record_in(store::Session& session, const Change& change) {
   return {};
 }
 
-Result<bool> RunWork::move_in(store::Session& session, RunEvent event, const Change& change,
-                              const std::string& message) {
-  BERTH_TRY(auto run, our_run(session));
+Result<bool> RunWork::move_in(store::Session& session, core::Stored<core::Run> run, RunEvent event,
+                              const Change& change, const std::string& message) {
   if (follows(run.value.status, event)) {
     run_ = std::move(run);
     return false;

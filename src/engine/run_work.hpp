@@ -62,7 +62,14 @@ class RunWork {
     core::RunEvent event = core::RunEvent::setup_failed;
     std::optional<Error> error = {};
     std::optional<drivers::Ended> command = {};
-    std::optional<bj::object> usage = {};  // of the place as a whole
+  };
+  // What is to be recorded of a command that runs.
+  struct Start {
+    core::RunCommand shown;
+    std::optional<std::string> resumed_session = {};
+    drivers::Started command;
+    bj::object invocation;
+    Time noticed_at;
   };
   struct Plan {
     drivers::Command command;
@@ -76,6 +83,13 @@ class RunWork {
   Task<> find_place();
   Task<> acquire();
   Task<> start();
+  // In a transaction: that the command of a run that is starting runs.
+  Result<core::Stored<core::Run>> record_start(store::Session& session,
+                                               core::Stored<core::Run> run) const;
+  // A plain command that is over in a moment is recorded once, with its end; of any other it is
+  // written after that moment that it runs. Until then a crash finds what it finds between the
+  // start of a command and the record of it: a keeper that knows the command by its id.
+  Task<> record_start_soon();
   Task<core::RunInput> given_input();
   // The command line and stdin: what the caller gave, or what the adapter makes of the agent.
   Task<Plan> plan(core::RunInput input);
@@ -97,7 +111,7 @@ class RunWork {
   static End cancelled();
   End judge(const drivers::Ended& ended) const;
   // Before the end is recorded, because the place may be gone right after it.
-  Task<> count_usage(End& end);
+  Task<> count_usage();
   Task<> finish(End end);
   Task<> release();
 
@@ -107,8 +121,8 @@ class RunWork {
   Result<> record_in(store::Session& session, const Change& change);
   // Moves the run on, with the event that tells it. False when that has been done: by an attempt
   // whose answer was lost on its way from the store.
-  Result<bool> move_in(store::Session& session, core::RunEvent event, const Change& change,
-                       const std::string& message);
+  Result<bool> move_in(store::Session& session, core::Stored<core::Run> run, core::RunEvent event,
+                       const Change& change, const std::string& message);
   core::Call call() const;
   Task<> cancel_command();
   Task<> renew_command();
@@ -125,6 +139,8 @@ class RunWork {
   std::optional<drivers::LeaseFacts> place_;
   drivers::Driver* driver_ = nullptr;
   std::shared_ptr<RunOutput> output_;
+  std::optional<Start> start_;  // of a command that runs
+  bj::object usage_;            // of the place as a whole, when the command is over
   std::vector<Secret> hidden_;  // until there is an output
   bool executes_ = false;
   bool cancelled_ = false;

@@ -209,10 +209,12 @@ LeaseBrief brief_of(const core::LeaseRecord& lease) {
 
 }  // namespace
 
-core::Run Runs::announced(core::Run run) {
+Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
+  workshop_.expect_new();
+  BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, insert));
   means_.feed.changed(run.company_id);
-  workshop_.take_new();
-  return run;
+  workshop_.take_new(run.id);
+  co_return run;
 }
 
 Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun wanted) {
@@ -222,10 +224,8 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
             .env = wanted.env.value_or(bj::object{}),
             .stdin_text = wanted.stdin_text.value_or("")};
   BERTH_CO_TRY(wish.command, command_of(wanted));
-  BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, [&](store::Session& s) {
-                 return insert(s, means_, catalog_, call, wish);
-               }));
-  co_return announced(std::move(run));
+  const auto work = [&](store::Session& s) { return insert(s, means_, catalog_, call, wish); };
+  co_return co_await queue(call, work);
 }
 
 Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
@@ -243,8 +243,7 @@ Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent w
     if (wanted.force_fresh_session) wish.context["forceFreshSession"] = *wanted.force_fresh_session;
     return insert(s, means_, catalog_, call, wish);
   };
-  BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, work));
-  co_return announced(std::move(run));
+  co_return co_await queue(call, work);
 }
 
 Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
@@ -275,8 +274,7 @@ Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
     if (!before.agent_id) wish.command = before.command;
     return insert(s, means_, catalog_, call, wish);
   };
-  BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, work));
-  co_return announced(std::move(run));
+  co_return co_await queue(call, work);
 }
 
 Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {

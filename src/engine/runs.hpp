@@ -125,7 +125,9 @@ class Runs {
   Task<> send(core::Call call, core::RunId id, RunInputPiece input);
 
  private:
-  core::Run announced(core::Run run);
+  using Insert = std::function<Result<core::Run>(store::Session&)>;
+  // Puts a run into the queue, and has it taken as soon as it is there.
+  Task<core::Run> queue(const core::Call& call, Insert insert);
   Result<core::LogPage> read_page(const core::RunId& id, const LogRead& read) const;
   // log_unavailable when another server has it.
   Result<> expect_log(const core::Run& run) const;

@@ -30,12 +30,24 @@ void Workshop::reachable_as(std::string api_url, std::vector<std::string> candid
   tools_.options.api_candidates = std::move(candidates);
 }
 
-void Workshop::take_new() {
+void Workshop::expect_new() {
+  // Elsewhere the claim would look, on a connection of its own, before the run can be seen.
+  if (tools_.means.store.engine() != store::EngineKind::sqlite) return;
   has_queued_ = true;
-  poke();
+  wake();
+}
+
+void Workshop::take_new(const core::RunId& run) {
+  queued_.insert(run);
+  wake();
 }
 
 void Workshop::poke() {
+  must_look_ = true;
+  wake();
+}
+
+void Workshop::wake() {
   has_news_ = true;
   news_.cancel();
 }
@@ -48,6 +60,7 @@ Task<> Workshop::dispatch() {
     const Result<> taken = co_await take_queued();
     if (!taken && taken.error().code == Errc::cancelled) co_return Result<>{};
     // Another server was faster with one of them. What it has left is looked at again soon.
+    if (!taken) must_look_ = true;
     const bool lost_race = !taken && taken.error().code == Errc::conflict;
     races_lost = lost_race ? races_lost + 1 : 0;
     if (lost_race) rest = std::min(rest, race_pause * (1 << std::min(races_lost, 8)));
@@ -58,6 +71,7 @@ Task<> Workshop::dispatch() {
     news_.expires_after(rest);
     const auto [error] = co_await news_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (error && !has_news_) co_return Result<>{};
+    if (!error) must_look_ = true;
   }
 }
 
@@ -65,7 +79,11 @@ Task<> Workshop::take_queued() {
   if (is_unsure_) BERTH_CO_DO(co_await take_unanswered());
   const QueueLimits room = limits();
   if (room.running >= room.limit) co_return Result<>{};
-  if (!std::exchange(has_queued_, false)) {
+  std::erase_if(queued_, [this](const core::RunId& run) { return live_.contains(run); });
+  const bool has_new = !std::exchange(queued_, {}).empty();
+  const bool must_look = std::exchange(must_look_, false);
+  if (!std::exchange(has_queued_, false) && !has_new) {
+    if (!must_look) co_return Result<>{};
     // Most looks find nothing, and a look need not wait for writers.
     BERTH_CO_TRY(const auto waiting, co_await tools_.means.store.read([](store::Session& s) {
       return store::queued_runs(s, {}, 1);

@@ -33,8 +33,11 @@ class Workshop final : public RedactionSink {
   void reachable_as(std::string api_url, std::vector<std::string> candidates);
   // Until it is cancelled.
   Task<> dispatch();
-  // A run was queued: it is taken without a look whether there is one.
-  void take_new();
+  // A run is being queued: it is taken without a look whether there is one. Said before the store
+  // has answered, so that a store which gathers transactions commits both at once.
+  void expect_new();
+  // A run was queued, and may have been taken by now.
+  void take_new(const core::RunId& run);
   // There may be something to take.
   void poke();
   // Takes over runs of fenced nodes; ends those that nobody can reach any more.
@@ -58,6 +61,7 @@ class Workshop final : public RedactionSink {
   }
 
  private:
+  void wake();
   Task<> take_queued();
   // A store that goes away while it commits may have made a claim whose answer never came: such a
   // run is this server's, and nobody works on it.
@@ -79,6 +83,8 @@ class Workshop final : public RedactionSink {
   asio::steady_timer news_;
   bool has_news_ = true;
   bool has_queued_ = false;
+  bool must_look_ = true;
+  std::set<core::RunId> queued_;  // of those that have come, who were not seen to be taken
   TaskGroup work_;
 };
 

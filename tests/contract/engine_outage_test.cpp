@@ -89,7 +89,7 @@ class Outage : public Trouble {
 BERTH_ON_BOTH_ENGINES(Outage);
 
 constexpr int steps_max = 60;
-constexpr int steps_least = 8;
+constexpr int steps_least = 5;
 
 TEST_P(Outage, ARunSucceedsAlthoughTheStoreWentAwayAtAnyOfItsSteps) {
   for (int nth = 1; nth <= steps_max; ++nth) {
