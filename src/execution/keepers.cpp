@@ -332,7 +332,10 @@ Task<> Keepers::remove(std::string id) {
     co_return failed(stopped.error());
   }
   fault_point(options_.place + ".keeper_stopped");
-  const Result<> removed = co_await offload(pool_, [folder] { return remove_tree(folder.path); });
+  const Result<> removed = co_await offload(pool_, [folder]() -> Result<> {
+    BERTH_DO(expect_nobody_left(folder));
+    return remove_tree(folder.path);
+  });
   if (!removed) co_return failed(removed.error());
   held_.erase(id);
   co_return Result<>{};
@@ -344,21 +347,17 @@ Task<> Keepers::stop_keeper(std::string id) {
   if (const Link link = std::move(reached.link)) {
     const keeper::Stop stop{.grace_ms = release_grace_ms};
     const auto stopped = co_await link->ask<keeper::Done>(stop, with_grace(release_grace_ms));
-    // `done` is said when nothing is left and the keeper only has to flush its files and go, for
-    // which nobody needs to wait.
+    // `done` is said when all is over and written down, and the keeper only has to go, for which
+    // nobody needs to wait.
     if (!stopped && stopped.error().code != Errc::keeper_unreachable) {
       BERTH_CO_DO(co_await kill(folder, *link));
     }
     BERTH_CO_DO(co_await link->close());
+    if (stopped) co_return Result<>{};
     BERTH_CO_TRY(reached, co_await reach(id, IfNone::tell));
   }
   if (!reached.gone) co_return Result<>{};
-  BERTH_CO_DO(co_await wait_for_wardens(folder, *reached.gone));
-  const std::uint32_t left = reached.gone->epitaph.left_behind;
-  if (left == 0) co_return Result<>{};
-  co_return fail(Errc::lease_release_failed,
-                 std::to_string(left) + " of its processes could not be killed",
-                 "end them as the user they belong to, then resolve the lease");
+  co_return co_await wait_for_wardens(folder, *reached.gone);
 }
 
 // A keeper that does not answer, because somebody has stopped it, is killed; then its wardens end

@@ -68,6 +68,15 @@ Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::strin
   return KeeperAt{.socket = std::move(spawned.control), .child = spawned.pid, .is_new = true};
 }
 
+Result<> expect_nobody_left(const KeptFolder& folder) {
+  const Result<keeper::FoundKeeper> found = keeper::look_at_keeper(folder.keeper());
+  const std::uint32_t left = found ? found->epitaph.left_behind : 0;
+  if (left == 0) return {};
+  return fail(Errc::lease_release_failed,
+              std::to_string(left) + " of its processes could not be killed",
+              "end them as the user they belong to, then resolve the lease");
+}
+
 Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>& gone) {
   const std::string remedy = "release the lease and take another";
   if (!gone) return {Errc::process_lost, name + ": nothing of it is on this machine", remedy};

@@ -36,6 +36,8 @@ Result<KeeperAt> find_keeper(const KeptFolder& folder);
 Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::string& program,
                                       const std::vector<std::string>& environment,
                                       keeper::Nursery* nursery = nullptr);
+// Of a keeper that is over: whether it could kill all that it held.
+Result<> expect_nobody_left(const KeptFolder& folder);
 // Why what is called that can start nothing any more: its keeper is gone, or there never was one.
 Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>& gone);
 

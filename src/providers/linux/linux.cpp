@@ -191,9 +191,6 @@ Task<RootLayers> Linux::hold_image(std::string id, const LinuxConfig& config) {
 }
 
 Task<keeper::Confined> Linux::confine_keeper(std::string id, keeper::sandbox::Plan plan) {
-  const std::string folder = keepers_.folder_of(id).path;
-  BERTH_CO_DO(
-      co_await offload(keepers_.pool(), [folder] { return make_directories(folder, 0700); }));
   const keeper::Confine request{.plan = std::move(plan)};
   BERTH_CO_TRY(const std::optional<keeper::Confined> confined,
                co_await keepers_.ask<keeper::Confined>(id, request, KeeperLink::usual_limit,
@@ -215,7 +212,7 @@ Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(keeper::Confined confined, co_await confine_keeper(id, plan_for(config, root)));
   fault_point("linux.confined");
   BERTH_CO_DO(check_ways_out(config, confined));
-  if (!is_minimal(confined)) BERTH_CO_DO(co_await open_way_out(id, config));
+  if (!is_minimal(confined)) BERTH_CO_DO(begin_way_out(id, config));
   co_return Made{.confined = std::move(confined), .root = std::move(root)};
 }
 
@@ -224,8 +221,7 @@ Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(std::optional<keeper::Confined> spare,
                co_await take_spare(id, {.config = config, .plan = plan_for(config, root)}));
   if (!spare) co_return co_await make(std::move(id), std::move(config));
-  Result<> opened;
-  if (!is_minimal(*spare)) opened = co_await open_way_out(id, config);
+  const Result<> opened = is_minimal(*spare) ? Result<>{} : begin_way_out(id, config);
   if (opened) co_return Made{.confined = *std::move(spare), .root = std::move(root)};
   if (opened.error().code != Errc::cancelled) co_await remove(id);
   co_return std::unexpected(opened.error());
@@ -302,19 +298,25 @@ Task<Linux::Made> Linux::make(std::string id, LinuxConfig config) {
   co_return made;
 }
 
-Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
-  if (ways_out_ == nullptr) co_return Result<>{};
+Result<> Linux::begin_way_out(const std::string& id, const LinuxConfig& config) {
+  if (ways_out_ == nullptr) return {};
   const execution::KeptFolder folder = keepers_.folder_of(id);
-  co_return co_await ways_out_->open({.id = std::move(id),
-                                      .keeper_folder = folder.keeper(),
-                                      .log_path = folder.path + egress_file,
-                                      .config = std::move(config)});
+  return ways_out_->begin({.id = id,
+                           .keeper_folder = folder.keeper(),
+                           .log_path = folder.path + egress_file,
+                           .config = config});
+}
+
+Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
+  BERTH_CO_DO(begin_way_out(id, config));
+  co_return ways_out_ != nullptr ? co_await ways_out_->wait(std::move(id)) : Result<>{};
 }
 
 Task<> Linux::restore_way_out(const LeaseFacts& lease) {
   const std::string id = id_of(lease);
-  if (ways_out_ == nullptr || ways_out_->is_open(id)) co_return Result<>{};
-  if (!box_in(lease.metadata).empty()) co_return Result<>{};
+  if (ways_out_ == nullptr || !box_in(lease.metadata).empty()) co_return Result<>{};
+  // That of a new sandbox is opened beside the rest; without it no command starts.
+  if (ways_out_->has(id)) co_return co_await ways_out_->wait(id);
   BERTH_CO_TRY(LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
   const Result<> opened = co_await open_way_out(id, std::move(config));
   const Errc code = opened ? Errc::cancelled : opened.error().code;

@@ -101,6 +101,8 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<Made> make(std::string id, core::LinuxConfig config);
   // Whatever image it holds is let go of; of the host's it is known that nobody holds it.
   Task<> remove(std::string id, std::string image = {});
+  // Opened beside whatever else has to be done before a command can start.
+  Result<> begin_way_out(const std::string& id, const core::LinuxConfig& config);
   Task<> open_way_out(std::string id, core::LinuxConfig config);
   // For a lease that a former server acquired. What fails is logged: the command goes on.
   Task<> restore_way_out(const LeaseFacts& lease);

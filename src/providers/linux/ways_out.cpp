@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace berth::providers {
 namespace {
@@ -52,7 +53,11 @@ Result<execution::EgressPage> read_log(const std::string& file, std::uint64_t of
 }
 
 WaysOut::WaysOut(asio::io_context& loop, asio::thread_pool& pool, const Clock& clock)
-    : loop_(loop), pool_(pool), clock_(clock), resolver_(loop.get_executor(), lookups_) {}
+    : loop_(loop),
+      pool_(pool),
+      clock_(clock),
+      resolver_(loop.get_executor(), lookups_),
+      tasks_(loop.get_executor()) {}
 
 Result<WaysOut::Listeners> WaysOut::listeners_in(const std::string& keeper_folder) {
   BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
@@ -63,51 +68,69 @@ Result<WaysOut::Listeners> WaysOut::listeners_in(const std::string& keeper_folde
   return listeners;
 }
 
-Task<> WaysOut::open(Wish wish) {
-  if (wish.config.network == core::LinuxNetwork::host || open_.contains(wish.id)) {
-    co_return Result<>{};
-  }
-  open_.emplace(wish.id, nullptr);
-  Result<egress::Policy> policy = policy_of(wish.config);
-  Result<Listeners> listeners =
-      co_await offload(pool_, [folder = wish.keeper_folder] { return listeners_in(folder); });
-  if (!policy || !listeners) {
-    open_.erase(wish.id);
-    co_return std::unexpected(policy ? listeners.error() : policy.error());
-  }
-  const auto proxy =
+Result<> WaysOut::begin(Wish wish) {
+  if (wish.config.network == core::LinuxNetwork::host || has(wish.id)) return {};
+  BERTH_TRY(egress::Policy policy, policy_of(wish.config));
+  const auto way = std::make_shared<Way>(loop_.get_executor());
+  ways_.emplace(wish.id, way);
+  tasks_.start("way out of sandbox " + wish.id, open(way, std::move(wish), std::move(policy)));
+  return {};
+}
+
+Task<> WaysOut::open(std::shared_ptr<Way> way, Wish wish, egress::Policy policy) {
+  way->outcome = co_await listen(*way, std::move(wish), std::move(policy));
+  way->opening = false;
+  way->opened.ring();
+  co_return Result<>{};
+}
+
+Task<> WaysOut::listen(Way& way, Wish wish, egress::Policy policy) {
+  BERTH_CO_TRY(Listeners listeners, co_await offload(pool_, [folder = wish.keeper_folder] {
+                 return listeners_in(folder);
+               }));
+  way.proxy =
       std::make_shared<egress::Proxy>(loop_, resolver_, clock_,
                                       egress::ProxyOptions{.lease = wish.id,
-                                                           .policy = *std::move(policy),
+                                                           .policy = std::move(policy),
                                                            .callback = callback_,
                                                            .log_path = std::move(wish.log_path)});
-  open_[wish.id] = proxy;
-  Result<> listening = proxy->listen(std::move(listeners->proxy), egress::Door::proxy);
-  if (listening) {
-    listening = proxy->listen(std::move(listeners->callback), egress::Door::callback);
-  }
-  if (!listening) co_await close(wish.id);
-  co_return listening;
+  BERTH_CO_DO(way.proxy->listen(std::move(listeners.proxy), egress::Door::proxy));
+  co_return way.proxy->listen(std::move(listeners.callback), egress::Door::callback);
+}
+
+Task<> WaysOut::wait(std::string id) {
+  const auto found = ways_.find(id);
+  if (found == ways_.end()) co_return Result<>{};
+  const std::shared_ptr<Way> way = found->second;
+  while (way->opening) BERTH_CO_DO(co_await way->opened.wait());
+  if (!way->outcome) BERTH_CO_DO(co_await close(std::move(id)));
+  co_return way->outcome;
 }
 
 Result<> WaysOut::change(const std::string& id, const core::LinuxConfig& config) {
   BERTH_TRY(egress::Policy policy, policy_of(config));
-  const auto found = open_.find(id);
-  if (found != open_.end() && found->second) found->second->set_policy(std::move(policy));
+  const auto found = ways_.find(id);
+  if (found != ways_.end() && found->second->proxy) {
+    found->second->proxy->set_policy(std::move(policy));
+  }
   return {};
 }
 
 Task<> WaysOut::close(std::string id) {
-  const auto found = open_.find(id);
-  if (found == open_.end()) co_return Result<>{};
-  const std::shared_ptr<egress::Proxy> proxy = found->second;
-  open_.erase(found);
+  const auto found = ways_.find(id);
+  if (found == ways_.end()) co_return Result<>{};
+  const std::shared_ptr<Way> way = found->second;
+  while (way->opening) BERTH_CO_DO(co_await way->opened.wait());
+  // Others may have waited for the same, and another one may have been begun since.
+  if (const auto now = ways_.find(id); now != ways_.end() && now->second == way) ways_.erase(now);
+  const std::shared_ptr<egress::Proxy> proxy = std::exchange(way->proxy, nullptr);
   if (!proxy) co_return Result<>{};
   co_return co_await proxy->stop();
 }
 
 Task<> WaysOut::close_all() {
-  while (!open_.empty()) BERTH_CO_DO(co_await close(open_.begin()->first));
+  while (!ways_.empty()) BERTH_CO_DO(co_await close(ways_.begin()->first));
+  BERTH_CO_DO(co_await tasks_.stop());
   co_return co_await resolver_.stop();
 }
 

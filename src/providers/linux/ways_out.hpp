@@ -1,7 +1,9 @@
 #pragma once
 
+#include "base/task_group.hpp"
 #include "core/linux_config.hpp"
 #include "egress/proxy.hpp"
+#include "execution/bell.hpp"
 #include "execution/execution.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -30,9 +32,14 @@ class WaysOut {
     std::string log_path;
     core::LinuxConfig config;
   };
-  // Opens it unless it is open: for a new sandbox, and for one that a former server made.
-  Task<> open(Wish wish);
-  bool is_open(const std::string& id) const { return open_.contains(id); }
+  // Begins to open it, unless it is open: for a new sandbox, and for one that a former server made.
+  // Fails when its rules cannot be read.
+  Result<> begin(Wish wish);
+  // Until it is open: before that no command may start inside. What went wrong is told once, and
+  // may then be begun again. Nothing to wait for is fine.
+  Task<> wait(std::string id);
+  // Whether it is open, or is being opened.
+  bool has(const std::string& id) const { return ways_.contains(id); }
   // What a sandbox may reach from now on; what is open and no longer allowed is cut. Nothing to
   // change is fine: whoever opens it later brings the policy.
   Result<> change(const std::string& id, const core::LinuxConfig& config);
@@ -50,7 +57,17 @@ class WaysOut {
     Fd proxy;
     Fd callback;
   };
+  struct Way {
+    explicit Way(const asio::any_io_executor& executor) : opened(executor) {}
+
+    std::shared_ptr<egress::Proxy> proxy = {};
+    bool opening = true;
+    Result<> outcome = {};
+    execution::Bell opened;
+  };
   static Result<Listeners> listeners_in(const std::string& keeper_folder);
+  Task<> open(std::shared_ptr<Way> way, Wish wish, egress::Policy policy);
+  Task<> listen(Way& way, Wish wish, egress::Policy policy);
 
   asio::io_context& loop_;
   asio::thread_pool& pool_;
@@ -58,7 +75,8 @@ class WaysOut {
   asio::thread_pool lookups_{2};
   egress::SystemResolver resolver_;
   std::optional<egress::Callback> callback_;
-  std::map<std::string, std::shared_ptr<egress::Proxy>> open_;  // null: being opened
+  std::map<std::string, std::shared_ptr<Way>> ways_;
+  TaskGroup tasks_;
 };
 
 // The rules of a config; validation_failed names the rule that cannot be read.
