@@ -307,8 +307,11 @@ void Keeper::say_goodbye() {
     if (written) answer(*this, to, Done{});
     if (!written) refuse(to, written.error());
   }
-  sync_records();
-  sync_path(ended_file);
+  // Who has asked for the end has been told of it, and removes the folder.
+  if (want_goodbye_.empty()) {
+    sync_records();
+    sync_path(ended_file);
+  }
   if (syncer_ != 0) ::waitpid(syncer_, nullptr, 0);
 }
 

@@ -25,10 +25,11 @@
 namespace berth::keeper {
 namespace {
 
-// How many wait to be asked for. One is made at a time, when nobody has asked for a moment: as long
-// as it takes to start the sandbox that was asked for, because both want the same cores.
+// How many wait to be asked for. One is made at a time, so as not to take the cores from who was
+// asked for: when another one has ended, or when nobody has asked for longer than a short command
+// takes from its request to its end.
 constexpr std::size_t unborn_max = 4;
-constexpr int quiet_ms = 6;
+constexpr int quiet_ms = 20;
 constexpr int exit_early = 1;
 
 constexpr int channel_fd = 3;
@@ -170,9 +171,13 @@ class Loop {
       const int ready = ::poll(wanted.data(), wanted.size(), is_short ? quiet_ms : -1);
       if (ready == 0) stock();
       if (ready <= 0) continue;
-      if (wanted[1].revents != 0) take_signals();
+      const bool has_one_ended = wanted[1].revents != 0 && take_signals();
       if (wanted[2].revents != 0) take_back();
-      if (wanted[0].revents != 0) serve();
+      if (wanted[0].revents != 0) {
+        serve();
+      } else if (has_one_ended && is_short) {
+        stock();
+      }
     }
   }
 
@@ -227,16 +232,20 @@ class Loop {
     if (got > 0 && passed.size() == 1) networks_.give_back(std::move(passed[0]));
   }
 
-  void take_signals() {
+  // Whether one has ended that was asked for. Of those that were not, the next is no better.
+  bool take_signals() {
     signalfd_siginfo signal{};
     while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
       if (signal.ssi_signo != SIGCHLD) ::_exit(0);
     }
     int status = 0;
     pid_t pid = 0;
+    bool has_one_ended = false;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-      std::erase_if(stock_, [&](const Unborn& unborn) { return unborn.pid == pid; });
+      const auto is_it = [pid](const Unborn& unborn) { return unborn.pid == pid; };
+      if (std::erase_if(stock_, is_it) == 0) has_one_ended = true;
     }
+    return has_one_ended;
   }
 
   Fd control_;
