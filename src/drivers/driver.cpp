@@ -28,6 +28,23 @@ Task<std::optional<SetupAccess>> Driver::setup_access(const LeaseFacts& /*lease*
   co_return std::optional<SetupAccess>{};
 }
 
+Task<execution::LiveCommandPtr> Driver::open_login(const LeaseFacts& lease,
+                                                   execution::LoginCommand command) {
+  const bool is_claude = command == execution::LoginCommand::claude;
+  const std::string words = is_claude ? "claude setup-token" : "codex login";
+  co_return fail(Errc::execution_unsupported,
+                 "lease " + lease.lease_id.str() +
+                     ": only the sandbox of a plugin has a login "
+                     "terminal; this place has any terminal",
+                 "run it there: berth exec -it " + lease.lease_id.str() + " -- " + words);
+}
+
+Task<execution::LiveCommandPtr> Driver::open_stream(const LeaseFacts& /*lease*/,
+                                                    const Command& /*command*/,
+                                                    execution::DuplexBridge /*bridge*/) {
+  co_return nullptr;
+}
+
 Task<execution::Changes> Driver::changes(const LeaseFacts& lease) {
   co_return no_sandbox("lease " + lease.lease_id.str());
 }

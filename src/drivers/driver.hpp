@@ -2,6 +2,7 @@
 
 #include "core/enums.hpp"
 #include "execution/execution.hpp"
+#include "execution/live_command.hpp"
 #include "execution/templates.hpp"
 
 // How an environment is reached. A driver is given values and returns facts; it neither decides nor
@@ -105,6 +106,15 @@ class Driver : public execution::Execution {
                                      const execution::DeleteTemplate& request);
   // Nothing where people get in by our own terminal.
   virtual Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease);
+  // The login of an agent's own program in the place. Refused with execution_unsupported where its
+  // terminals do: everywhere but in sandboxes of plugins.
+  virtual Task<execution::LiveCommandPtr> open_login(const LeaseFacts& lease,
+                                                     execution::LoginCommand command);
+  // A command that is given its input while it runs, where start() does not do so. Nothing where it
+  // does; execution_unsupported where there is no way.
+  virtual Task<execution::LiveCommandPtr> open_stream(const LeaseFacts& lease,
+                                                      const Command& command,
+                                                      execution::DuplexBridge bridge);
   virtual Task<execution::Changes> changes(const LeaseFacts& lease);
   virtual Task<> freeze(const LeaseFacts& lease);
   virtual Task<> thaw(const LeaseFacts& lease);

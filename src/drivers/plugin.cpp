@@ -161,6 +161,18 @@ Task<std::optional<SetupAccess>> Plugin::setup_access(const LeaseFacts& lease) {
       .expires_at = door.expires_at};
 }
 
+Task<execution::LiveCommandPtr> Plugin::open_login(const LeaseFacts& lease,
+                                                   execution::LoginCommand command) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  co_return co_await remote_->open_login(lease, command);
+}
+
+Task<execution::LiveCommandPtr> Plugin::open_stream(const LeaseFacts& lease, const Command& command,
+                                                    execution::DuplexBridge bridge) {
+  if (remote_ == nullptr) co_return unavailable(lease);
+  co_return co_await remote_->open_duplex(lease, command, bridge);
+}
+
 Task<execution::Changes> Plugin::changes(const LeaseFacts& lease) {
   co_return beyond_plugins(lease, "compared with what it started from");
 }

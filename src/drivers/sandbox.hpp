@@ -40,6 +40,10 @@ class Sandbox final : public Driver {
   Task<bool> delete_template(const LeaseFacts& place,
                              const execution::DeleteTemplate& request) override;
   Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease) override;
+  Task<execution::LiveCommandPtr> open_login(const LeaseFacts& lease,
+                                             execution::LoginCommand command) override;
+  Task<execution::LiveCommandPtr> open_stream(const LeaseFacts& lease, const Command& command,
+                                              execution::DuplexBridge bridge) override;
   Task<execution::Changes> changes(const LeaseFacts& lease) override;
   Task<> freeze(const LeaseFacts& lease) override;
   Task<> thaw(const LeaseFacts& lease) override;

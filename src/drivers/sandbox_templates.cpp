@@ -35,6 +35,21 @@ Task<std::optional<SetupAccess>> Sandbox::setup_access(const LeaseFacts& lease) 
   co_return std::optional<SetupAccess>{};
 }
 
+Task<execution::LiveCommandPtr> Sandbox::open_login(const LeaseFacts& lease,
+                                                    execution::LoginCommand command) {
+  Driver* const plugin = plugin_of(lease);
+  if (plugin == nullptr) co_return co_await Driver::open_login(lease, command);
+  co_return co_await plugin->open_login(lease, command);
+}
+
+Task<execution::LiveCommandPtr> Sandbox::open_stream(const LeaseFacts& lease,
+                                                     const Command& command,
+                                                     execution::DuplexBridge bridge) {
+  Driver* const plugin = plugin_of(lease);
+  if (plugin == nullptr) co_return nullptr;
+  co_return co_await plugin->open_stream(lease, command, bridge);
+}
+
 Task<execution::Changes> Sandbox::changes(const LeaseFacts& lease) {
   if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->changes(lease);
   bj::object config = config_of(lease);

@@ -3,6 +3,7 @@
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
+#include "engine/settings.hpp"
 #include "store/leases.hpp"
 
 namespace berth::engine {
@@ -22,48 +23,111 @@ bool is_terminal_id(std::string_view id) {
   return !id.empty() && id.size() <= id_size_max && std::ranges::all_of(id, fits);
 }
 
-drivers::Command command_of(OpenTerminal wanted, std::string exec_id,
-                            const drivers::Workspace& place) {
-  if (wanted.argv.empty()) wanted.argv = {"sh", "-c", std::string{any_shell}};
+drivers::Command command_in(const drivers::Workspace& place, std::string exec_id,
+                            std::vector<std::string> argv) {
   drivers::Command command{.exec_id = std::move(exec_id),
-                           .argv = std::move(wanted.argv),
+                           .argv = std::move(argv),
                            .cwd = place.cwd,
                            .input = drivers::StdinPipe{},
-                           .terminal = wanted.size,
                            .timeout_ms = timeout_ms,
                            .grace_ms = grace_ms};
   command.environment.emplace(
       "PATH", Secret{place.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")});
-  command.environment.emplace("TERM", Secret{"xterm-256color"});
   if (place.home) command.environment.emplace("HOME", Secret{*place.home});
   return command;
 }
 
+// A command that the driver finds again by its id.
+class HeldCommand final : public execution::LiveCommand {
+ public:
+  HeldCommand(drivers::Driver& driver, drivers::LeaseFacts facts, std::string exec_id)
+      : driver_(driver), facts_(std::move(facts)), exec_id_(std::move(exec_id)) {}
+
+  const std::string& id() const override { return exec_id_; }
+  Task<drivers::Ended> follow(std::uint64_t offset, drivers::OutputTaker& taker) override {
+    co_return co_await driver_.follow(facts_, exec_id_, offset, taker);
+  }
+  Task<> send(drivers::Input input) override {
+    co_return co_await driver_.send(facts_, exec_id_, std::move(input));
+  }
+  Task<> cancel() override { co_return co_await driver_.cancel(facts_, exec_id_, grace_ms); }
+
+ private:
+  drivers::Driver& driver_;
+  drivers::LeaseFacts facts_;
+  std::string exec_id_;
+};
+
 }  // namespace
 
-Task<LeaseTerminals::Terminal> LeaseTerminals::open(core::Call call, core::LeaseId lease,
-                                                    OpenTerminal wanted) {
-  if (wanted.id && !is_terminal_id(*wanted.id)) {
-    co_return fail(Errc::validation_failed, "/id: is not 1 to 64 letters, digits and hyphens");
-  }
-  const std::string exec_id =
-      "terminal-" + wanted.id.value_or(make_uuid(means_.random, means_.clock.now()));
+// The intention is in the activity before anything is opened.
+Task<LeaseTerminals::Place> LeaseTerminals::enter(const core::Call& call,
+                                                  const core::LeaseId& lease,
+                                                  std::string_view action, bj::object details) {
   const auto intend = [&](store::Session& s) -> Result<core::LeaseRecord> {
     BERTH_TRY(auto found, store::find_lease_record(s, core::Reach::of(call.who), lease));
     BERTH_DO(expect_held(found.value, work_.node()));
     BERTH_DO(expect_moving(found.value));
-    BERTH_DO(record(
-        s, means_, call,
-        {found.value.company_id, "environment.lease_terminal", "environment_lease", lease.str()}));
+    BERTH_DO(record(s, means_, call,
+                    {found.value.company_id, action, "environment_lease", lease.str(), details}));
     return std::move(found.value);
   };
   BERTH_CO_TRY(const core::LeaseRecord held, co_await means_.store.write(intend));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(held));
   BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(held));
-  BERTH_CO_TRY(const drivers::Workspace place, co_await driver->realize(facts, wanted.cwd));
-  const drivers::Command command = command_of(std::move(wanted), exec_id, place);
-  BERTH_CO_DO(co_await driver->start(facts, command));
-  co_return Terminal{driver, std::move(facts), exec_id};
+  co_return Place{driver, std::move(facts)};
+}
+
+Task<execution::LiveCommandPtr> LeaseTerminals::open(core::Call call, core::LeaseId lease,
+                                                     OpenTerminal wanted) {
+  if (wanted.id && !is_terminal_id(*wanted.id)) {
+    co_return fail(Errc::validation_failed, "/id: is not 1 to 64 letters, digits and hyphens");
+  }
+  const std::string exec_id =
+      "terminal-" + wanted.id.value_or(make_uuid(means_.random, means_.clock.now()));
+  BERTH_CO_TRY(Place held, co_await enter(call, lease, "environment.lease_terminal", {}));
+  BERTH_CO_TRY(const drivers::Workspace place,
+               co_await held.driver->realize(held.facts, wanted.cwd));
+  if (wanted.argv.empty()) wanted.argv = {"sh", "-c", std::string{any_shell}};
+  drivers::Command command = command_in(place, exec_id, std::move(wanted.argv));
+  command.terminal = wanted.size;
+  command.environment.emplace("TERM", Secret{"xterm-256color"});
+  BERTH_CO_DO(co_await held.driver->start(held.facts, command));
+  co_return std::make_unique<HeldCommand>(*held.driver, std::move(held.facts), exec_id);
+}
+
+Task<execution::LiveCommandPtr> LeaseTerminals::log_in(core::Call call, core::LeaseId lease,
+                                                       execution::LoginCommand command) {
+  bj::object details{{"command", name_of(command)}};
+  BERTH_CO_TRY(const Place held,
+               co_await enter(call, lease, "environment.lease_login", std::move(details)));
+  co_return co_await held.driver->open_login(held.facts, command);
+}
+
+Task<execution::LiveCommandPtr> LeaseTerminals::stream(core::Call call, core::LeaseId lease,
+                                                       OpenStream wanted) {
+  if (wanted.argv.empty()) {
+    co_return fail(Errc::validation_failed, "/command: has no words",
+                   "name the program and its arguments");
+  }
+  bj::object details{{"command", wanted.argv.front()}};
+  BERTH_CO_TRY(Place held,
+               co_await enter(call, lease, "environment.lease_exec", std::move(details)));
+  // A setting that cannot be read is off.
+  const Result<InstanceSettings> settings = co_await means_.store.read(read_settings);
+  const bool is_on = settings && settings->enable_sandbox_duplex_bridge;
+  BERTH_CO_TRY(const drivers::Workspace place,
+               co_await held.driver->realize(held.facts, wanted.cwd));
+  const std::string exec_id = "stream-" + make_uuid(means_.random, means_.clock.now());
+  const drivers::Command command = command_in(place, exec_id, std::move(wanted.argv));
+  Result<execution::LiveCommandPtr> opened = co_await held.driver->open_stream(
+      held.facts, command, is_on ? execution::DuplexBridge::on : execution::DuplexBridge::off);
+  const bool may_gather = !opened && opened.error().code == Errc::execution_unsupported &&
+                          wanted.input == OpenStream::Input::whole_will_do;
+  if (!opened && !may_gather) co_return std::unexpected(opened.error());
+  if (opened && *opened) co_return *std::move(opened);
+  BERTH_CO_DO(co_await held.driver->start(held.facts, command));
+  co_return std::make_unique<HeldCommand>(*held.driver, std::move(held.facts), exec_id);
 }
 
 }  // namespace berth::engine

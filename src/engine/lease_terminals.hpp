@@ -17,22 +17,36 @@ struct OpenTerminal {
   core::TerminalSize size = {};
 };
 
-// Terminals in places that leases hold.
+// A command in a place that is held, with its input from whoever opened it.
+struct OpenStream {
+  std::vector<std::string> argv = {};
+  std::optional<std::string> cwd = {};
+  // Whether it must be given its input while it runs, or may be given it as a whole before.
+  enum class Input { live, whole_will_do } input = Input::whole_will_do;
+};
+
+// Commands with somebody in front of them, in places that leases hold.
 class LeaseTerminals {
  public:
   LeaseTerminals(Means& means, LeaseWork& work) : means_(means), work_(work) {}
 
-  struct Terminal {
-    drivers::Driver* driver;
-    drivers::LeaseFacts facts;
-    std::string exec_id;
-  };
-
-  // In the place of a lease that is active or retained; the activity says who opened it. Starting
-  // the same id twice runs it once.
-  Task<Terminal> open(core::Call call, core::LeaseId lease, OpenTerminal wanted);
+  // A terminal in the place of a lease that is active or retained; the activity says who opened it.
+  // Starting the same id twice runs it once.
+  Task<execution::LiveCommandPtr> open(core::Call call, core::LeaseId lease, OpenTerminal wanted);
+  // The login of an agent's own program in the sandbox of a plugin. What it says is kept nowhere.
+  Task<execution::LiveCommandPtr> log_in(core::Call call, core::LeaseId lease,
+                                         execution::LoginCommand command);
+  // Whoever opened it cancels it when they go.
+  Task<execution::LiveCommandPtr> stream(core::Call call, core::LeaseId lease, OpenStream wanted);
 
  private:
+  struct Place {
+    drivers::Driver* driver;
+    drivers::LeaseFacts facts;
+  };
+  Task<Place> enter(const core::Call& call, const core::LeaseId& lease, std::string_view action,
+                    bj::object details);
+
   Means& means_;
   LeaseWork& work_;
 };

@@ -20,6 +20,8 @@ Result<core::Stored<InstanceSettings>> read_stored(store::Session& session) {
   out.value.strict_secrets = given.strict_secrets.or_else(out.value.strict_secrets);
   out.value.answer_retention_hours =
       given.answer_retention_hours.or_else(out.value.answer_retention_hours);
+  out.value.enable_sandbox_duplex_bridge =
+      given.enable_sandbox_duplex_bridge.or_else(out.value.enable_sandbox_duplex_bridge);
   out.version = found->version;
   return out;
 }
@@ -38,6 +40,7 @@ Task<core::Stored<InstanceSettings>> Settings::get(core::Call /*call*/) {
 Task<core::Stored<InstanceSettings>> Settings::update(core::Call call, UpdateSettings change) {
   BERTH_CO_DO(not_null(change.strict_secrets, "/strictSecrets"));
   BERTH_CO_DO(not_null(change.answer_retention_hours, "/answerRetentionHours"));
+  BERTH_CO_DO(not_null(change.enable_sandbox_duplex_bridge, "/enableSandboxDuplexBridge"));
   const auto& hours = change.answer_retention_hours.value;
   if (hours && (*hours < 1 || *hours > retention_hours_max)) {
     co_return std::unexpected(Error{Errc::validation_failed,
@@ -51,6 +54,8 @@ Task<core::Stored<InstanceSettings>> Settings::update(core::Call call, UpdateSet
     row.value.strict_secrets = change.strict_secrets.or_else(row.value.strict_secrets);
     row.value.answer_retention_hours =
         change.answer_retention_hours.or_else(row.value.answer_retention_hours);
+    row.value.enable_sandbox_duplex_bridge =
+        change.enable_sandbox_duplex_bridge.or_else(row.value.enable_sandbox_duplex_bridge);
     const bj::value document = encode(row.value);
     BERTH_DO(store::save_setting(s, setting_name, document.get_object(), row.version,
                                  means_.clock.now()));

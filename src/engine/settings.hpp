@@ -14,17 +14,23 @@ struct InstanceSettings {
   std::int64_t answer_retention_hours =
       24;  // how long a repeated Idempotency-Key gets the same answer
 
+  // Commands in sandboxes of plugins may be given their input while they run.
+  bool enable_sandbox_duplex_bridge = false;
+
   core::PlainSecrets plain_secrets() const {
     return strict_secrets ? core::PlainSecrets::refused : core::PlainSecrets::allowed;
   }
 };
-BOOST_DESCRIBE_STRUCT(InstanceSettings, (), (strict_secrets, answer_retention_hours))
+BOOST_DESCRIBE_STRUCT(InstanceSettings, (),
+                      (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge))
 
 struct UpdateSettings {
   Patch<bool> strict_secrets;
   Patch<std::int64_t> answer_retention_hours;
+  Patch<bool> enable_sandbox_duplex_bridge;
 };
-BOOST_DESCRIBE_STRUCT(UpdateSettings, (), (strict_secrets, answer_retention_hours))
+BOOST_DESCRIBE_STRUCT(UpdateSettings, (),
+                      (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge))
 
 Result<InstanceSettings> read_settings(store::Session& session);
 

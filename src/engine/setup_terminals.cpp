@@ -73,7 +73,7 @@ Result<> SetupTerminals::expect(const core::SetupSessionId& session, const std::
               "ask for a token to its terminal first");
 }
 
-Task<LeaseTerminals::Terminal> SetupTerminals::open(Presented ticket) {
+Task<execution::LiveCommandPtr> SetupTerminals::open(Presented ticket) {
   forget_expired();
   const auto found = tickets_.find(ticket.id);
   const bool is_good = found != tickets_.end() && found->second.session == ticket.session &&

@@ -45,7 +45,7 @@ class SetupTerminals {
   };
   // The same terminal each time. `unauthenticated`, and always the same, for whatever is no ticket
   // to this session; it is told before anything else is looked at.
-  Task<LeaseTerminals::Terminal> open(Presented ticket);
+  Task<execution::LiveCommandPtr> open(Presented ticket);
 
  private:
   struct Ticket {

@@ -133,6 +133,12 @@ Task<> Host::config_changed(core::PluginId id, core::CompanyId company, bj::obje
   co_return co_await plugin->config_changed(std::move(company), std::move(config));
 }
 
+std::size_t Host::open_streams() const {
+  std::size_t count = 0;
+  for (const auto& plugin : plugins_) count += plugin->streams().duplex_count();
+  return count;
+}
+
 Result<DriverPlace> Host::place_of(const std::shared_ptr<Supervisor>& plugin,
                                    std::string_view driver_key) const {
   const Manifest& manifest = plugin->plugin().manifest;

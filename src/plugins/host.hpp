@@ -121,6 +121,8 @@ class Host {
   const HostConfig& config() const { return config_; }
   // Nothing when the plugin was not started, or was stopped.
   std::shared_ptr<Supervisor> find(const core::PluginId& id) const;
+  // Byte streams that are open with any of the workers.
+  std::size_t open_streams() const;
   asio::any_io_executor executor() const { return executor_; }
   Clock& clock() const { return clock_; }
   Random& random() const { return random_; }

@@ -56,10 +56,6 @@ RemoteProvider::RemoteProvider(Host& host, Addressing addressing)
 
 RemoteProvider::~RemoteProvider() = default;
 
-Task<> RemoteProvider::close() {
-  return tasks_.stop();
-}
-
 Result<DriverPlace> RemoteProvider::find(const bj::object& config,
                                          const bj::object& metadata) const {
   std::string driver_key;
@@ -269,6 +265,7 @@ Task<std::optional<Receipt>> RemoteProvider::give_back(const Place& place, const
 }
 
 Task<std::optional<Receipt>> RemoteProvider::release(const LeaseFacts& lease) {
+  BERTH_CO_DO(co_await end_live(lease));
   if (is_setup(lease.metadata)) {
     BERTH_CO_DO(co_await cancel_setup(lease, "it is over"));
     co_return std::optional<Receipt>{};
@@ -284,6 +281,7 @@ Task<std::optional<Receipt>> RemoteProvider::release(const LeaseFacts& lease) {
 }
 
 Task<std::optional<Receipt>> RemoteProvider::destroy(const LeaseFacts& lease) {
+  BERTH_CO_DO(co_await end_live(lease));
   if (is_setup(lease.metadata)) {
     BERTH_CO_DO(co_await cancel_setup(lease, "it is given up"));
     co_return std::optional<Receipt>{};
@@ -318,44 +316,6 @@ bool RemoteProvider::may_reuse(const bj::object& config) const {
   return is_true_at(own, "reuseLease") && plugin->advertises("environmentResumeLease") &&
          plugin->advertises("environmentReleaseLease") &&
          plugin->advertises("environmentDestroyLease");
-}
-
-Task<std::shared_ptr<Terminal>> RemoteProvider::open_login(const LeaseFacts& lease,
-                                                           LoginCommand command) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
-  const bool newer = place.plugin->dialect() == Dialect::c;
-  const bool has = place.plugin->advertises(newer ? "loginPtyOpen" : "setupTokenPtyOpen");
-  if (!has || (!newer && command != LoginCommand::claude)) {
-    co_return fail(Errc::execution_unsupported,
-                   place.driver.plugin_key + " has no login terminal for this command",
-                   "log in another way, or use a newer version of the plugin");
-  }
-  const std::string route = make_uuid(host_.random(), host_.clock().now());
-  bj::object params = place.base;
-  for (const char* key : {"config", "issueId"}) params.erase(key);
-  params["providerLeaseId"] = or_null(lease.provider_lease_id);
-  if (newer) {
-    params["loginCommandKey"] = command == LoginCommand::claude ? "claude" : "codex";
-    params["sessionHome"] = "/tmp/paperclip-adapter-login/" + route;
-  } else {
-    params["command"] = "claude setup-token";
-  }
-  co_return co_await Terminal::open(place.plugin, Terminal::Kind::login, route, std::move(params));
-}
-
-Task<std::shared_ptr<Terminal>> RemoteProvider::open_duplex(const LeaseFacts& lease,
-                                                            std::vector<std::string> argv) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
-  if (!capabilities(lease, core::LeasePolicy::ephemeral).duplex_command_stream) {
-    co_return fail(Errc::execution_unsupported,
-                   place.driver.plugin_key + " has no byte streams to commands");
-  }
-  bj::object params = place.base;
-  for (const char* key : {"config", "issueId"}) params.erase(key);
-  params["providerLeaseId"] = or_null(lease.provider_lease_id);
-  params["command"] = encode(argv);
-  const std::string route = "duplex-route-" + make_uuid(host_.random(), host_.clock().now());
-  co_return co_await Terminal::open(place.plugin, Terminal::Kind::duplex, route, std::move(params));
 }
 
 }  // namespace berth::plugins

@@ -3,6 +3,7 @@
 #include "base/task_group.hpp"
 #include "core/capability.hpp"
 #include "execution/execution.hpp"
+#include "execution/live_command.hpp"
 #include "execution/templates.hpp"
 #include "plugins/host.hpp"
 #include "plugins/terminal.hpp"
@@ -142,11 +143,15 @@ class RemoteProvider final : public execution::Execution {
   // Whether there was something to delete. One whose capture was never answered has no name.
   Task<bool> delete_template(const LeaseFacts& place, execution::DeleteTemplate request);
 
-  // One login of `claude` or `codex` in the sandbox, on a terminal.
-  Task<std::shared_ptr<Terminal>> open_login(const LeaseFacts& lease, LoginCommand command);
-  // A command whose input and output are one stream of bytes.
-  Task<std::shared_ptr<Terminal>> open_duplex(const LeaseFacts& lease,
-                                              std::vector<std::string> argv);
+  // The login of an agent's own program in the sandbox, on a terminal: one at a time of each
+  // plugin. It is closed when the handle goes, and with the lease.
+  Task<execution::LiveCommandPtr> open_login(const LeaseFacts& lease,
+                                             execution::LoginCommand command);
+  // A command that is given its input while it runs. Both of its outputs are one. The sandbox needs
+  // sh, mkfifo and base64 for it. execution_unsupported says what is missing.
+  Task<execution::LiveCommandPtr> open_duplex(const LeaseFacts& lease,
+                                              const execution::Command& command,
+                                              execution::DuplexBridge bridge);
 
   // Lets go of the commands that still run; they are lost.
   Task<> close();
@@ -154,6 +159,8 @@ class RemoteProvider final : public execution::Execution {
  private:
   struct Place;
   class Running;
+  struct Live;
+  class LiveHandle;
   struct Output {
     std::int64_t exit_code = -1;
     std::string out = {};
@@ -180,6 +187,13 @@ class RemoteProvider final : public execution::Execution {
                          std::string input) const;
   Task<std::string> must_run(const Place& place, std::string_view script,
                              std::vector<std::string> args, std::string input) const;
+  Task<execution::LiveCommandPtr> open_live(const LeaseFacts& lease,
+                                            std::shared_ptr<Supervisor> plugin, Terminal::Kind kind,
+                                            std::string route, bj::object params);
+  Task<> hold(std::shared_ptr<Live> live, std::shared_ptr<Supervisor> plugin, Terminal::Kind kind,
+              bj::object params);
+  // Closes what is open in the sandbox of the lease before that goes.
+  Task<> end_live(const LeaseFacts& lease);
   Task<> signal_marked(const Place& place, const std::string& mark, std::string_view signal) const;
 
   Task<Synced> sync(const LeaseFacts& lease, std::string method,
@@ -195,6 +209,7 @@ class RemoteProvider final : public execution::Execution {
   Host& host_;
   Addressing addressing_;
   std::map<std::string, std::shared_ptr<Running>> running_;  // by folder
+  std::map<std::string, std::shared_ptr<Live>> live_;        // by route
   TaskGroup tasks_;
 };
 

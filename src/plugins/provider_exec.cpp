@@ -222,8 +222,11 @@ Task<Workspace> RemoteProvider::realize(const LeaseFacts& lease,
 
 Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& command) {
   if (command.terminal) {
-    co_return fail(Errc::execution_unsupported, "a command in a plugin's sandbox has no terminal",
-                   "run it without one");
+    co_return fail(Errc::execution_unsupported,
+                   "lease " + lease.lease_id.str() + ": a command in a plugin's sandbox has no "
+                                                     "terminal",
+                   "run it without one: berth exec -i LEASE -- COMMAND; an agent logs in with "
+                   "berth exec LEASE --login claude");
   }
   BERTH_CO_TRY(const std::string folder, folder_of(lease, command.exec_id));
   if (const Result<ExecSpool> known = ExecSpool::open(folder)) {

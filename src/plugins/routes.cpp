@@ -12,9 +12,8 @@ namespace {
 using execution::OutputKind;
 using providers::text_at;
 
-constexpr std::size_t log_chunk_max = 1'000'000;  // characters
+constexpr std::size_t chunk_max = 1'000'000;  // characters
 constexpr std::size_t log_total_max = std::size_t{128} << 20;
-constexpr std::size_t streams_max = 128;
 constexpr std::size_t closed_max = 4096;
 constexpr StreamLimits login_limits{.total_max = std::size_t{8} << 20};
 constexpr StreamLimits duplex_limits{};
@@ -30,10 +29,23 @@ std::optional<std::string_view> text_view(const bj::object& params, std::string_
   return std::string_view{value->get_string().data(), value->get_string().size()};
 }
 
+bool is_too_long(std::string_view chunk) {
+  return chunk.size() > chunk_max && rules::characters_in(chunk) > chunk_max;
+}
+
 std::optional<std::int64_t> exit_code_of(const bj::object& params) {
   const bj::value* code = params.if_contains("exitCode");
   if (code == nullptr || !code->is_int64()) return std::nullopt;
   return code->get_int64();
+}
+
+StreamEnd breach(std::string why) {
+  return {.cause = StreamEnd::Cause::breach, .why = std::move(why)};
+}
+
+std::unexpected<Error> never_opened(const Notification& notification) {
+  return fail(Errc::plugin_protocol,
+              "the worker sent " + notification.method + " for a stream that was never opened");
 }
 
 }  // namespace
@@ -57,7 +69,7 @@ bool OutputRoutes::take(const Notification& notification) {
   const auto chunk = text_view(params, "chunk");
   if (!notification.invocation_id || !chunk || chunk->empty()) return false;
   if (stream != "stdout" && stream != "stderr") return false;
-  if (chunk->size() > log_chunk_max && rules::characters_in(*chunk) > log_chunk_max) return false;
+  if (is_too_long(*chunk)) return false;
   const auto found = routes_.find(*notification.invocation_id);
   if (found == routes_.end()) return false;
   Route& route = found->second;
@@ -72,7 +84,7 @@ Stream::Stream(asio::any_io_executor executor, StreamLimits limits)
     : limits_(limits), waiters_(std::move(executor)) {}
 
 Task<std::optional<std::string>> Stream::read() {
-  BERTH_CO_DO(co_await waiters_.wait_for([this] { return ended_ || !chunks_.empty(); }));
+  BERTH_CO_DO(co_await waiters_.wait_for([this] { return end_ || !chunks_.empty(); }));
   if (chunks_.empty()) co_return std::optional<std::string>{};
   std::string chunk = std::move(chunks_.front());
   chunks_.pop_front();
@@ -81,119 +93,148 @@ Task<std::optional<std::string>> Stream::read() {
 }
 
 void Stream::take(std::string bytes) {
-  if (ended_ || bytes.empty()) return;
+  if (end_ || bytes.empty()) return;
+  if (total_ + bytes.size() > limits_.total_max ||
+      buffered_ + bytes.size() > limits_.buffered_max || chunks_.size() >= limits_.frames_max) {
+    return finish(breach("the plugin sent more than this stream may hold"));
+  }
   total_ += bytes.size();
   buffered_ += bytes.size();
-  if (bytes.size() > limits_.chunk_max || total_ > limits_.total_max ||
-      buffered_ > limits_.buffered_max || chunks_.size() >= limits_.frames_max) {
-    buffered_ -= bytes.size();
-    return end(std::nullopt, "the plugin sent more than this stream may hold");
-  }
   chunks_.push_back(std::move(bytes));
   waiters_.ring();
 }
 
-void Stream::end(std::optional<std::int64_t> exit_code, std::string why) {
-  if (ended_) return;
-  ended_ = true;
-  exit_code_ = exit_code;
-  why_ = std::move(why);
+void Stream::take_malformed() {
+  if (++malformed_ < limits_.malformed_max) return;
+  finish(breach("the plugin sent " + std::to_string(malformed_) + " frames that are none"));
+}
+
+void Stream::finish(StreamEnd end) {
+  if (end_) return;
+  end_ = std::move(end);
   waiters_.ring();
 }
 
+bool StreamRoutes::has_login() const {
+  return std::ranges::any_of(routes_, [](const auto& entry) { return entry.second.is_login; });
+}
+
+std::size_t StreamRoutes::duplex_count() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(routes_, [](const auto& entry) { return !entry.second.is_login; }));
+}
+
 Result<std::shared_ptr<Stream>> StreamRoutes::reserve_login(const std::string& host_route_id) {
-  if (std::ranges::any_of(routes_, [](const auto& entry) { return entry.second.is_login; })) {
-    return fail(Errc::conflict, "a login terminal of this plugin is open already",
-                "close it first: a worker has one at a time");
+  if (has_login()) {
+    return fail(Errc::conflict, "another login terminal of this plugin is open",
+                "end that login first: the worker of a plugin has one at a time");
   }
   auto stream = std::make_shared<Stream>(executor_, login_limits);
   routes_[host_route_id] = {.stream = stream, .is_login = true};
   return stream;
 }
 
-Result<std::shared_ptr<Stream>> StreamRoutes::reserve_duplex(const std::string& host_route_id) {
-  if (routes_.size() >= streams_max) {
-    return fail(Errc::overloaded, "too many byte streams of this plugin are open", "close some");
-  }
+std::shared_ptr<Stream> StreamRoutes::reserve_duplex(const std::string& host_route_id) {
   auto stream = std::make_shared<Stream>(executor_, duplex_limits);
   routes_[host_route_id] = {.stream = stream};
   return stream;
 }
 
-void StreamRoutes::bind(const std::string& host_route_id, const std::string& worker_session_id) {
+Result<> StreamRoutes::bind(const std::string& host_route_id, const std::string& worker_session_id,
+                            Payload payload) {
   const auto found = routes_.find(host_route_id);
-  if (found == routes_.end()) return;
-  found->second.session = worker_session_id;
-  const auto waiting = held_.extract(host_route_id);
-  if (waiting.empty()) return;
-  for (const Notification& frame : waiting.mapped()) (void)take(frame, false);
+  if (found == routes_.end()) return {};
+  Route& route = found->second;
+  route.session = worker_session_id;
+  const std::deque<Notification> held = std::exchange(route.held, {});
+  const auto is_exit = [](const Notification& frame) { return frame.method.ends_with(".exit"); };
+  // An end that overtook output is still the end.
+  for (const bool exits : {false, true}) {
+    for (const Notification& frame : held) {
+      if (is_exit(frame) == exits) BERTH_DO(take(frame, payload));
+    }
+  }
+  return {};
 }
 
 void StreamRoutes::drop(const std::string& host_route_id) {
   const auto found = routes_.find(host_route_id);
   if (found == routes_.end()) return;
-  found->second.stream->end(std::nullopt, "it was closed");
+  found->second.stream->finish({.cause = StreamEnd::Cause::closed, .why = "it was closed"});
   routes_.erase(found);
-  held_.erase(host_route_id);
   closed_.push_back(host_route_id);
   if (closed_.size() > closed_max) closed_.pop_front();
 }
 
 void StreamRoutes::end_all(const std::string& why) {
-  for (auto& [id, route] : routes_) route.stream->end(std::nullopt, why);
+  for (auto& [id, route] : routes_) {
+    route.stream->finish({.cause = StreamEnd::Cause::worker_gone, .why = why});
+  }
   routes_.clear();
-  held_.clear();
   closed_.clear();
 }
 
+// Older plugins name a login by its session only, which is known once they have answered.
 StreamRoutes::Route* StreamRoutes::find(const Notification& notification, bool is_login) {
   const bj::object& params = params_of(notification);
-  const auto session = text_at(params, "workerSessionId");
-  const auto route = text_at(params, "hostRouteId");
-  if (!session) return nullptr;
-  for (auto& [id, known] : routes_) {
-    if (known.is_login != is_login || (route && *route != id)) continue;
-    // Older plugins name a login by its session only, which is known once they have answered.
-    if (known.session == *session) return &known;
-    if (!known.session.empty()) continue;
-    if (!is_login) {
-      known.session = *session;
-      return &known;
-    }
-    if (held_[id].size() < duplex_limits.frames_max) held_[id].push_back(notification);
+  const auto id = text_view(params, "hostRouteId");
+  for (auto& [known, route] : routes_) {
+    const bool is_named = id ? *id == known : is_login;
+    if (route.is_login == is_login && is_named) return &route;
   }
   return nullptr;
 }
 
-Result<bool> StreamRoutes::take(const Notification& notification, bool is_base64) {
-  const std::string& method = notification.method;
-  const bool is_login = !method.starts_with("duplexChannel.");
+Result<bool> StreamRoutes::take(const Notification& notification, Payload payload) {
+  const bool is_login = !notification.method.starts_with("duplexChannel.");
   Route* const route = find(notification, is_login);
-  const bj::object& params = params_of(notification);
-  if (route == nullptr) {
-    // Of a login that is over, or will be bound; of a byte stream that was never ours.
-    const std::string id = text_at(params, "hostRouteId").value_or("");
-    const bool was_ours = std::ranges::find(closed_, id) != closed_.end() || routes_.contains(id);
-    if (is_login || was_ours) return false;
-    return fail(Errc::plugin_protocol,
-                "the worker sent " + method + " for a stream that was never opened");
+  const auto session = text_view(params_of(notification), "workerSessionId");
+  if (route == nullptr || !session) return take_unknown(notification, is_login);
+  if (route->session == *session) {
+    return take_bound(*route, notification, is_login ? Payload::text : payload);
   }
-  if (method.ends_with(".exit")) {
-    route->stream->end(exit_code_of(params), "");
+  if (!route->session.empty()) {
+    if (is_login) return false;
+    return never_opened(notification);
+  }
+  const auto chunk = text_view(params_of(notification), "chunk");
+  route->held_bytes += chunk ? chunk->size() : 0;
+  if (route->held.size() > duplex_limits.frames_max ||
+      route->held_bytes > duplex_limits.buffered_max) {
+    route->stream->finish(breach("the plugin sent too much before it answered"));
+    return true;
+  }
+  route->held.push_back(notification);
+  return true;
+}
+
+Result<bool> StreamRoutes::take_unknown(const Notification& notification, bool is_login) const {
+  const std::string id = text_at(params_of(notification), "hostRouteId").value_or("");
+  // Of a login that is over, or of a byte stream that is.
+  if (is_login || std::ranges::find(closed_, id) != closed_.end()) return false;
+  return never_opened(notification);
+}
+
+Result<bool> StreamRoutes::take_bound(Route& route, const Notification& notification,
+                                      Payload payload) const {
+  const bj::object& params = params_of(notification);
+  if (notification.method.ends_with(".exit")) {
+    route.stream->finish({.exit_code = exit_code_of(params)});
     return true;
   }
   const auto chunk = text_view(params, "chunk");
-  if (!chunk) return false;
-  if (is_login || !is_base64) {
-    route->stream->take(std::string{*chunk});
-    return true;
-  }
-  auto bytes = parse_base64(*chunk);
-  if (!bytes) {
-    route->stream->end(std::nullopt, "the plugin sent a chunk that is no base64");
+  if (chunk && is_too_long(*chunk)) {
+    if (!route.is_login) route.stream->finish(breach("the plugin sent a chunk that is too long"));
     return false;
   }
-  route->stream->take(*std::move(bytes));
+  auto bytes = !chunk                     ? std::nullopt
+               : payload == Payload::text ? std::optional{std::string{*chunk}}
+                                          : parse_base64(*chunk);
+  if (!bytes) {
+    route.stream->take_malformed();
+    return false;
+  }
+  route.stream->take(*std::move(bytes));
   return true;
 }
 

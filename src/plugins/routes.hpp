@@ -45,27 +45,45 @@ class OutputRoutes {
 };
 
 struct StreamLimits {
-  std::size_t chunk_max = 1'000'000;
   std::size_t total_max = std::size_t{256} << 20;
   std::size_t buffered_max = std::size_t{8} << 20;
   std::size_t frames_max = 10'000;
+  std::size_t malformed_max = 100;
+};
+
+// Byte streams that all plugins of a server may have open at a time.
+inline constexpr std::size_t streams_max = 128;
+
+// Why a stream is over.
+struct StreamEnd {
+  enum class Cause {
+    exited,       // the worker said so; without a code where it knows none
+    closed,       // by us
+    timed_out,    // it was open for too long
+    worker_gone,  // the worker ended
+    breach,       // the worker broke a limit
+  };
+  Cause cause = Cause::exited;
+  std::optional<std::int64_t> exit_code = {};
+  std::string why = {};
 };
 
 // The reading half of a terminal or byte stream that a worker holds. Bytes wait here until somebody
-// reads them, within a limit; beyond it the stream has ended.
+// reads them, within a limit; beyond it the stream has ended. What came before an end can be read
+// after it.
 class Stream {
  public:
   Stream(asio::any_io_executor executor, StreamLimits limits);
 
   // The next bytes; nothing when the stream has ended and all was read.
   Task<std::optional<std::string>> read();
-  bool ended() const { return ended_; }
-  // Of the command; absent when the stream ended without it.
-  std::optional<std::int64_t> exit_code() const { return exit_code_; }
-  const std::string& why() const { return why_; }
+  const std::optional<StreamEnd>& end() const { return end_; }
+  Waiters& news() { return waiters_; }
 
   void take(std::string bytes);
-  void end(std::optional<std::int64_t> exit_code, std::string why);
+  void take_malformed();
+  // The first end counts.
+  void finish(StreamEnd end);
 
  private:
   StreamLimits limits_;
@@ -73,43 +91,52 @@ class Stream {
   std::deque<std::string> chunks_;
   std::size_t buffered_ = 0;
   std::size_t total_ = 0;
-  bool ended_ = false;
-  std::optional<std::int64_t> exit_code_;
-  std::string why_;
+  std::size_t malformed_ = 0;
+  std::optional<StreamEnd> end_;
 };
+
+// How bytes of streams are written in frames: newer plugins send base64, older ones text.
+enum class Payload { text, base64 };
 
 // The login terminal and the byte streams of one worker. One thread.
 class StreamRoutes {
  public:
   explicit StreamRoutes(asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
-  // Before the worker is asked to open it: frames may come before its answer.
+  // Before the worker is asked to open it: frames may come before its answer, and are held back
+  // until then.
   Result<std::shared_ptr<Stream>> reserve_login(const std::string& host_route_id);
-  Result<std::shared_ptr<Stream>> reserve_duplex(const std::string& host_route_id);
-  void bind(const std::string& host_route_id, const std::string& worker_session_id);
+  std::shared_ptr<Stream> reserve_duplex(const std::string& host_route_id);
+  // An error is a frame that had come for another session of this route: see take().
+  Result<> bind(const std::string& host_route_id, const std::string& worker_session_id,
+                Payload payload);
   void drop(const std::string& host_route_id);
+  // The worker is gone, and all that it held.
   void end_all(const std::string& why);
 
-  // `is_base64`: newer plugins send bytes so, older ones text. An error is a frame of a pair that
-  // was never open, for which the worker is ended.
-  Result<bool> take(const Notification& notification, bool is_base64);
+  bool holds(const std::string& host_route_id) const { return routes_.contains(host_route_id); }
+  bool has_login() const;
+  std::size_t duplex_count() const;
+
+  // False for what belongs to nobody. An error is a frame of a pair that was never open, for which
+  // the worker is ended.
+  Result<bool> take(const Notification& notification, Payload payload);
 
  private:
   struct Route {
     std::shared_ptr<Stream> stream;
-    std::string session = {};  // empty: not bound yet
     bool is_login = false;
-  };
-  struct Frame {
-    std::string route;
-    std::string session;
+    std::string session = {};  // empty: not bound yet
+    std::deque<Notification> held = {};
+    std::size_t held_bytes = 0;
   };
   Route* find(const Notification& notification, bool is_login);
+  Result<bool> take_bound(Route& route, const Notification& notification, Payload payload) const;
+  Result<bool> take_unknown(const Notification& notification, bool is_login) const;
 
   asio::any_io_executor executor_;
-  std::map<std::string, Route> routes_;                   // by host route id
-  std::deque<std::string> closed_;                        // host route ids, oldest first
-  std::map<std::string, std::deque<Notification>> held_;  // of a login that is not bound yet
+  std::map<std::string, Route> routes_;  // by host route id
+  std::deque<std::string> closed_;       // host route ids, oldest first
 };
 
 }  // namespace berth::plugins

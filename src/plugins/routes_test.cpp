@@ -61,6 +61,10 @@ class StreamRoutesTest : public ::testing::Test {
   static Notification frame(std::string method, bj::object params) {
     return {.method = std::move(method), .params = std::move(params)};
   }
+  static Notification data(const char* route, const char* session, std::string_view chunk) {
+    return frame("duplexChannel.data",
+                 {{"hostRouteId", route}, {"workerSessionId", session}, {"chunk", chunk}});
+  }
   std::optional<std::string> read(Stream& stream) {
     std::optional<std::string> out;
     asio::co_spawn(loop_, stream.read(),
@@ -76,43 +80,89 @@ class StreamRoutesTest : public ::testing::Test {
 };
 
 TEST_F(StreamRoutesTest, BytesAreDecodedWhereThePluginSendsBase64) {
-  const auto stream = *routes_.reserve_duplex("r");
-  const bj::object ids{{"hostRouteId", "r"}, {"workerSessionId", "s"}};
-  bj::object data = ids;
-  data["chunk"] = base64(std::string_view{"\0\xff", 2});
-  EXPECT_TRUE(routes_.take(frame("duplexChannel.data", data), true).value_or(false));
+  const auto stream = routes_.reserve_duplex("r");
+  ASSERT_TRUE(routes_.bind("r", "s", Payload::base64));
+  EXPECT_TRUE(routes_.take(data("r", "s", base64(std::string_view{"\0\xff", 2})), Payload::base64)
+                  .value_or(false));
   EXPECT_EQ(read(*stream), std::string("\0\xff", 2));
-  data["chunk"] = "not base64";
-  EXPECT_FALSE(routes_.take(frame("duplexChannel.data", data), true).value_or(true));
-  EXPECT_TRUE(stream->ended());
+}
+
+TEST_F(StreamRoutesTest, AStreamOfFramesThatAreNoneEnds) {
+  const auto stream = routes_.reserve_duplex("r");
+  ASSERT_TRUE(routes_.bind("r", "s", Payload::base64));
+  const Notification wrong = data("r", "s", "not base64");
+  for (int i = 1; i < 100; ++i) ASSERT_EQ(routes_.take(wrong, Payload::base64), false);
+  EXPECT_FALSE(stream->end());
+  EXPECT_EQ(routes_.take(wrong, Payload::base64), false);
+  ASSERT_TRUE(stream->end());
+  EXPECT_EQ(stream->end()->cause, StreamEnd::Cause::breach);
+}
+
+TEST_F(StreamRoutesTest, AChunkThatIsTooLongEndsAStreamButIsOnlyPassedOverInALogin) {
+  const std::string chunk(1'000'001, 'x');
+  const auto stream = routes_.reserve_duplex("r");
+  ASSERT_TRUE(routes_.bind("r", "s", Payload::text));
+  EXPECT_TRUE(routes_.take(data("r", "s", chunk), Payload::text));
+  EXPECT_TRUE(stream->end());
+  const auto login = *routes_.reserve_login("l");
+  ASSERT_TRUE(routes_.bind("l", "t", Payload::text));
+  EXPECT_TRUE(routes_.take(
+      frame("loginPty.output", {{"hostRouteId", "l"}, {"workerSessionId", "t"}, {"chunk", chunk}}),
+      Payload::text));
+  EXPECT_FALSE(login->end());
+}
+
+TEST_F(StreamRoutesTest, WhatComesBeforeTheAnswerIsHeldAndItsEndIsTheLast) {
+  const auto stream = routes_.reserve_duplex("r");
+  const bj::object exit{{"hostRouteId", "r"}, {"workerSessionId", "s"}, {"exitCode", 4}};
+  EXPECT_TRUE(routes_.take(data("r", "s", "one "), Payload::text));
+  EXPECT_TRUE(routes_.take(frame("duplexChannel.exit", exit), Payload::text));
+  EXPECT_TRUE(routes_.take(data("r", "s", "two"), Payload::text));
+  EXPECT_EQ(read(*stream), std::nullopt);
+  ASSERT_TRUE(routes_.bind("r", "s", Payload::text));
+  EXPECT_EQ(read(*stream), "one ");
+  EXPECT_EQ(read(*stream), "two");
+  ASSERT_TRUE(stream->end());
+  EXPECT_EQ(stream->end()->exit_code, 4);
+}
+
+TEST_F(StreamRoutesTest, TooMuchBeforeTheAnswerEndsTheStream) {
+  const auto stream = routes_.reserve_duplex("r");
+  for (int i = 0; i < 10'002; ++i) ASSERT_TRUE(routes_.take(data("r", "s", "x"), Payload::text));
+  EXPECT_TRUE(stream->end());
 }
 
 TEST_F(StreamRoutesTest, AFrameOfAClosedStreamIsPassedOverAndOfNoStreamIsAnOffence) {
-  ASSERT_TRUE(routes_.reserve_duplex("r"));
+  routes_.reserve_duplex("r");
   routes_.drop("r");
-  const bj::object old{{"hostRouteId", "r"}, {"workerSessionId", "s"}, {"chunk", ""}};
-  EXPECT_EQ(routes_.take(frame("duplexChannel.data", old), true).value_or(true), false);
-  const bj::object forged{{"hostRouteId", "q"}, {"workerSessionId", "s"}, {"chunk", ""}};
-  EXPECT_FALSE(routes_.take(frame("duplexChannel.data", forged), true));
+  EXPECT_EQ(routes_.take(data("r", "s", ""), Payload::base64), false);
+  EXPECT_FALSE(routes_.take(data("q", "s", ""), Payload::base64));
+  routes_.reserve_duplex("p");
+  ASSERT_TRUE(routes_.take(data("p", "early", ""), Payload::base64)) << "not bound yet";
+  EXPECT_FALSE(routes_.bind("p", "s", Payload::base64)) << "it was of another session";
+  EXPECT_FALSE(routes_.take(data("p", "t", ""), Payload::base64));
 }
 
 TEST_F(StreamRoutesTest, WhatALoginSaysBeforeItsSessionIsKnownIsHeldBack) {
   const auto stream = *routes_.reserve_login("r");
   const bj::object early{{"workerSessionId", "s"}, {"chunk", "early"}};
-  EXPECT_TRUE(routes_.take(frame("setupTokenPty.output", early), false));
+  EXPECT_TRUE(routes_.take(frame("setupTokenPty.output", early), Payload::text));
   const auto stranger = bj::object{{"workerSessionId", "t"}, {"chunk", "other"}};
-  EXPECT_TRUE(routes_.take(frame("setupTokenPty.output", stranger), false));
-  routes_.bind("r", "s");
+  EXPECT_TRUE(routes_.take(frame("setupTokenPty.output", stranger), Payload::text));
+  ASSERT_TRUE(routes_.bind("r", "s", Payload::text));
   EXPECT_EQ(read(*stream), "early");
+  EXPECT_EQ(read(*stream), std::nullopt);
+  EXPECT_FALSE(routes_.reserve_login("second")) << "a worker has one";
   routes_.end_all("over");
-  EXPECT_TRUE(stream->ended());
+  EXPECT_TRUE(stream->end());
+  EXPECT_TRUE(routes_.reserve_login("second"));
 }
 
 TEST_F(StreamRoutesTest, AStreamThatNobodyReadsEndsAtItsLimit) {
-  const auto stream = *routes_.reserve_duplex("r");
-  for (int i = 0; i < 20 && !stream->ended(); ++i) stream->take(std::string(900'000, 'x'));
-  EXPECT_TRUE(stream->ended());
-  EXPECT_FALSE(stream->exit_code());
+  const auto stream = routes_.reserve_duplex("r");
+  for (int i = 0; i < 20 && !stream->end(); ++i) stream->take(std::string(900'000, 'x'));
+  ASSERT_TRUE(stream->end());
+  EXPECT_FALSE(stream->end()->exit_code);
 }
 
 }  // namespace

@@ -331,7 +331,8 @@ bool Supervisor::hear(Notification notification) {
   }
   if (method.starts_with("loginPty.") || method.starts_with("setupTokenPty.") ||
       method.starts_with("duplexChannel.")) {
-    const Result<bool> taken = streams_.take(notification, dialect() == Dialect::c);
+    const Result<bool> taken =
+        streams_.take(notification, dialect() == Dialect::c ? Payload::base64 : Payload::text);
     if (!taken) punish(taken.error().message);
     return taken.value_or(false);
   }
@@ -339,8 +340,11 @@ bool Supervisor::hear(Notification notification) {
 }
 
 void Supervisor::unread(std::string_view why, std::string_view start_of_line) {
+  // What goes wrong during a login may be the token that it gave.
+  const std::string shown =
+      streams_.has_login() ? "not shown during a login" : as_utf8(start_of_line);
   log(LogLevel::warn, "stdout",
-      "a line on its output is no message, " + std::string{why} + ": " + as_utf8(start_of_line));
+      "a line on its output is no message, " + std::string{why} + ": " + shown);
 }
 
 void Supervisor::read_stderr(std::string_view line) {

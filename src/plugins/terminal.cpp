@@ -1,6 +1,7 @@
 #include "plugins/terminal.hpp"
 
 #include "base/base64.hpp"
+#include "plugins/manifest_rules.hpp"
 #include "plugins/supervisor.hpp"
 #include "providers/metadata.hpp"
 
@@ -12,9 +13,21 @@ using providers::text_at;
 
 constexpr auto open_time = 30s;
 constexpr auto close_time = 10s;
-constexpr std::size_t write_max = 1'000'000;
+constexpr std::size_t write_max = 1'000'000;  // characters
+constexpr std::size_t pending_max = 256;
 
 }  // namespace
+
+class Terminal::Pending {
+ public:
+  explicit Pending(Terminal& terminal) : terminal_(terminal) { ++terminal_.pending_; }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+  ~Pending() { --terminal_.pending_; }
+
+ private:
+  Terminal& terminal_;
+};
 
 Terminal::Terminal(std::shared_ptr<Supervisor> plugin, Kind kind, Dialect dialect,
                    std::string host_route_id, std::shared_ptr<Stream> stream)
@@ -35,14 +48,21 @@ Task<std::shared_ptr<Terminal>> Terminal::open(std::shared_ptr<Supervisor> plugi
                                                *std::move(reserved));
   params["hostRouteId"] = host_route_id;
   const Result<bj::value> answer = co_await made->ask("Open", std::move(params), open_time);
+  if (!answer && answer.error().code == Errc::plugin_call_failed) {
+    routes.drop(host_route_id);  // the worker says itself that nothing is open
+    co_return std::unexpected(answer.error());
+  }
   const bj::object* object = answer ? answer->if_object() : nullptr;
   const auto session = object == nullptr ? std::nullopt : text_at(*object, "workerSessionId");
   const bool echoed =
       kind == Kind::login || object == nullptr || text_at(*object, "hostRouteId") == host_route_id;
   if (session && !session->empty() && echoed) {
     made->session_ = *session;
-    routes.bind(host_route_id, *session);
-    co_return made;
+    const Payload payload = made->dialect_ == Dialect::c ? Payload::base64 : Payload::text;
+    const Result<> bound = routes.bind(host_route_id, *session, payload);
+    if (bound) co_return made;
+    plugin->punish(bound.error().message);
+    co_return std::unexpected(bound.error());
   }
   // It may be open all the same.
   const Result<> closed = co_await made->close();
@@ -73,36 +93,54 @@ Task<bj::value> Terminal::ask(std::string_view verb, bj::object params,
   co_return std::unexpected(to_error(answer.error(), name));
 }
 
+Result<> Terminal::expect_room() {
+  if (pending_ < pending_max) return {};
+  std::string why = std::to_string(pending_) + " writes wait for the plugin's answers";
+  stream_->finish({.cause = StreamEnd::Cause::breach, .why = why});
+  return fail(Errc::overloaded, std::move(why), "open it again, and write more slowly");
+}
+
 Task<> Terminal::write(std::string bytes) {
-  if (stream_->ended()) co_return fail(Errc::conflict, "the stream has ended: " + stream_->why());
-  if (bytes.size() > write_max) {
-    co_return fail(
-        Errc::command_too_large,
-        "a write of " + std::to_string(bytes.size()) + " bytes is too large for a plugin's stream",
-        "write it in pieces");
-  }
+  if (end()) co_return fail(Errc::conflict, "the stream has ended: " + end()->why);
+  BERTH_CO_DO(expect_room());
   const bool as_base64 = kind_ == Kind::duplex && dialect_ == Dialect::c;
+  std::string data = as_base64 ? base64(bytes) : as_utf8(bytes);
+  if (data.size() > write_max && rules::characters_in(data) > write_max) {
+    std::string why = "a write of " + std::to_string(bytes.size()) + " bytes is too large";
+    stream_->finish({.cause = StreamEnd::Cause::breach, .why = why});
+    co_return fail(Errc::command_too_large, std::move(why), "write it in pieces");
+  }
+  const Pending pending{*this};
   bj::object params = ids();
-  params["data"] = as_base64 ? base64(bytes) : as_utf8(bytes);
+  params["data"] = std::move(data);
   const char* verb = kind_ == Kind::duplex ? "Write" : "Input";
   BERTH_CO_DO(co_await ask(verb, std::move(params), open_time));
   co_return Result<>{};
 }
 
 Task<> Terminal::stop() {
-  if (stream_->ended()) co_return Result<>{};
-  BERTH_CO_DO(co_await ask("Stop", ids(), open_time));
+  if (end()) co_return Result<>{};
+  BERTH_CO_DO(expect_room());
+  const Pending pending{*this};
+  BERTH_CO_DO(co_await ask("Stop", ids(), close_time));
   co_return Result<>{};
 }
 
 Task<> Terminal::close() {
+  // A worker that was started again knows nothing of it.
+  if (!plugin_->streams().holds(host_route_id_)) co_return Result<>{};
   bj::object params{{"hostRouteId", host_route_id_}};
   if (kind_ == Kind::login && !session_.empty()) params["workerSessionId"] = session_;
   const Result<bj::value> answer = co_await ask("Close", std::move(params), close_time);
   plugin_->streams().drop(host_route_id_);
   const bj::object* object = answer ? answer->if_object() : nullptr;
-  if (object != nullptr && text_at(*object, "hostRouteId") == host_route_id_) co_return Result<>{};
-  if (!answer && answer.error().code == Errc::plugin_unavailable) co_return Result<>{};
+  const bool names_route = object != nullptr && text_at(*object, "hostRouteId") == host_route_id_;
+  const bool names_session = kind_ == Kind::login || session_.empty() ||
+                             (object != nullptr && text_at(*object, "workerSessionId") == session_);
+  if (names_route && names_session) co_return Result<>{};
+  const bool is_gone = !answer && answer.error().code == Errc::plugin_unavailable;
+  const bool is_cancelled = !answer && answer.error().code == Errc::cancelled;
+  if (is_gone || is_cancelled) co_return Result<>{};
   std::string why = method("Close") + " of " + host_route_id_ + " was not confirmed";
   plugin_->punish(why);
   co_return fail(Errc::plugin_protocol, std::move(why));

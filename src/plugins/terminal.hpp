@@ -10,10 +10,8 @@
 
 namespace berth::plugins {
 
-enum class LoginCommand { claude, codex };
-
 // An open login terminal or byte stream of a sandbox. Whoever opened it closes it, also after its
-// end. One thread.
+// end. What it says is never logged: it may be a token. One thread.
 class Terminal {
  public:
   enum class Kind { login, duplex };
@@ -26,18 +24,24 @@ class Terminal {
 
   // The next bytes; nothing at the end.
   Task<std::optional<std::string>> read() { return stream_->read(); }
+  // One that is too large, or comes when too many wait for their answers, ends the stream.
   Task<> write(std::string bytes);
+  // Asks for the end of the command.
   Task<> stop();
   // By the route's id alone, so it works also when the answer to open was lost. A worker that does
   // not confirm it is ended: it might still hold the terminal.
   Task<> close();
 
-  std::optional<std::int64_t> exit_code() const { return stream_->exit_code(); }
-  bool ended() const { return stream_->ended(); }
+  Kind kind() const { return kind_; }
+  const std::string& route() const { return host_route_id_; }
+  Stream& stream() { return *stream_; }
+  const std::optional<StreamEnd>& end() const { return stream_->end(); }
 
  private:
+  class Pending;
   std::string method(std::string_view verb) const;
   bj::object ids() const;
+  Result<> expect_room();
   Task<bj::value> ask(std::string_view verb, bj::object params,
                       std::chrono::milliseconds deadline) const;
 
@@ -47,6 +51,7 @@ class Terminal {
   std::string host_route_id_;
   std::string session_;
   std::shared_ptr<Stream> stream_;
+  std::size_t pending_ = 0;  // writes and stops that wait for their answers
 };
 
 }  // namespace berth::plugins

@@ -83,15 +83,15 @@ Manifest PluginTest::manifest(const std::string& options) {
     "environmentDrivers": [{"driverKey": "boxes", "kind": "sandbox_provider",
       "displayName": "Boxes", "configSchema": {"type": "object"},
       "supportsInteractiveSetup": true, "supportsTemplateCapture": true,
-      "supportsTemplateDelete": true,
+      "supportsTemplateDelete": true, "supportsLoginPty": true,
       "templateConfigBinding": {"field": "image", "unsetFields": ["size"]},
       "sandboxCapabilities": {"reusableLeases": true, "duplexCommandStream": true}}]
   })");
   document.as_object()["description"] = "Boxes of the tests " + options;
   if (options.contains("declares=nothing")) {
     bj::object& driver = document.at("environmentDrivers").at(0).as_object();
-    for (const char* key :
-         {"supportsInteractiveSetup", "supportsTemplateCapture", "supportsTemplateDelete"}) {
+    for (const char* key : {"supportsInteractiveSetup", "supportsTemplateCapture",
+                            "supportsTemplateDelete", "supportsLoginPty", "sandboxCapabilities"}) {
       driver.erase(key);
     }
   }

@@ -85,13 +85,6 @@ class PluginProviderTest : public PluginTest {
     return await(remote_->follow(lease, id, 0, output));
   }
 
-  // What comes next; nothing at the end.
-  std::optional<std::string> next(Terminal& terminal) {
-    Result<std::optional<std::string>> read = await(terminal.read());
-    EXPECT_TRUE(read) << read.error().message;
-    return read ? *std::move(read) : std::nullopt;
-  }
-
   std::unique_ptr<RemoteProvider> remote_;
 };
 
@@ -419,73 +412,6 @@ TEST_F(PluginProviderTest, WhatAPluginOnlyDeclaresOrOnlyAdvertisesIsRefused) {
     ASSERT_TRUE(await(remote_->close()));
     ASSERT_TRUE(await(host_->stop(id_)));
   }
-}
-
-class PluginDialectTest : public PluginProviderTest,
-                          public ::testing::WithParamInterface<const char*> {};
-
-TEST_P(PluginDialectTest, ALoginSpeaksAsThePluginDoes) {
-  const std::string dialect = GetParam();
-  open("dialect=" + dialect);
-  const LeaseFacts lease = acquired();
-  auto opened = await(remote_->open_login(lease, LoginCommand::claude));
-  ASSERT_TRUE(opened) << opened.error().message;
-  const std::shared_ptr<Terminal> terminal = *std::move(opened);
-  const auto second = await(remote_->open_login(lease, LoginCommand::claude));
-  ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code, Errc::conflict);
-  const std::string expected =
-      dialect == "c" ? "login with claude\n" : "login with claude setup-token\n";
-  EXPECT_EQ(next(*terminal), expected);
-  ASSERT_TRUE(await(terminal->write("code")));
-  EXPECT_EQ(next(*terminal), "got code");
-  EXPECT_EQ(next(*terminal), std::nullopt);
-  EXPECT_EQ(terminal->exit_code(), 0);
-  EXPECT_TRUE(await(terminal->close()));
-  EXPECT_TRUE(await(remote_->destroy(lease)));
-}
-
-TEST_P(PluginDialectTest, BytesGoBothWaysWhereThereAreByteStreams) {
-  const std::string dialect = GetParam();
-  open("dialect=" + dialect);
-  const LeaseFacts lease = acquired();
-  auto opened = await(remote_->open_duplex(lease, {"cat"}));
-  if (dialect == "a") {
-    ASSERT_FALSE(opened);
-    EXPECT_EQ(opened.error().code, Errc::execution_unsupported);
-    EXPECT_TRUE(await(remote_->destroy(lease)));
-    return;
-  }
-  ASSERT_TRUE(opened) << opened.error().message;
-  EXPECT_EQ(next(**opened), "early ") << "frames may come before the answer to open";
-  ASSERT_TRUE(await((*opened)->write("bytes")));
-  EXPECT_EQ(next(**opened), "bytes");
-  EXPECT_EQ(next(**opened), std::nullopt);
-  EXPECT_EQ((*opened)->exit_code(), 3);
-  EXPECT_TRUE(await((*opened)->close()));
-  EXPECT_TRUE(await(remote_->destroy(lease)));
-}
-
-INSTANTIATE_TEST_SUITE_P(Plugin, PluginDialectTest, ::testing::Values("a", "b", "c"));
-
-TEST_F(PluginProviderTest, AFrameForAStreamThatWasNeverOpenEndsTheWorkerWhichIsBack) {
-  open("stray=yes");
-  const LeaseFacts lease = acquired();
-  auto opened = await(remote_->open_duplex(lease, {"cat"}));
-  ASSERT_TRUE(opened) << opened.error().message;
-  (void)await((*opened)->write("x"));
-  ASSERT_TRUE(run_until([&] { return host_->status(id_)->crashes == 1; }));
-  ASSERT_TRUE(state_becomes(WorkerState::running));
-  EXPECT_TRUE(services_.last_reason.contains("never opened")) << services_.last_reason;
-}
-
-TEST_F(PluginProviderTest, ACloseThatIsNotConfirmedEndsTheWorker) {
-  open("close=wrong");
-  const LeaseFacts lease = acquired();
-  auto opened = await(remote_->open_duplex(lease, {"cat"}));
-  ASSERT_TRUE(opened) << opened.error().message;
-  EXPECT_FALSE(await((*opened)->close()));
-  ASSERT_TRUE(run_until([&] { return host_->status(id_)->crashes == 1; }));
 }
 
 TEST_F(PluginProviderTest, BothDriversReachIt) {

@@ -140,14 +140,44 @@ TEST_P(PluginSdkTest, ARunningCommandCanBeCancelled) {
   EXPECT_TRUE(await(remote_->destroy(lease)));
 }
 
-TEST_P(PluginSdkTest, ALoginTerminalSpeaks) {
+TEST_P(PluginSdkTest, ALoginTerminalSpeaksAndIsClosed) {
   const LeaseFacts lease = acquired();
-  auto opened = await(remote_->open_login(lease, LoginCommand::claude));
+  auto opened = await(remote_->open_login(lease, execution::LoginCommand::claude));
   ASSERT_TRUE(opened) << opened.error().message;
-  const auto first = await((*opened)->read());
-  ASSERT_TRUE(first && first->has_value());
-  EXPECT_TRUE((*first)->starts_with("login with claude"));
-  EXPECT_TRUE(await((*opened)->close()));
+  ASSERT_TRUE(await((*opened)->send(std::string{"code"})));
+  Collected output;
+  const Result<Ended> ended = await((*opened)->follow(0, output));
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->exit_code, 0);
+  EXPECT_TRUE(output.all.contains("token for code\n")) << output.all;
+  EXPECT_TRUE(run_until([&] { return services_.has_log("closed a route"); }));
+  EXPECT_FALSE(services_.has_log("token for"));
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_P(PluginSdkTest, ACommandIsFedAsItRunsWhereTheDialectHasByteStreams) {
+  const LeaseFacts lease = acquired();
+  const Command command{.exec_id = "x", .argv = {"sh", "-c", "cat; exit 4"}, .cwd = "/"};
+  auto opened = await(remote_->open_duplex(lease, command, execution::DuplexBridge::on));
+  if (std::string_view{GetParam()} == "a") {
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, Errc::execution_unsupported);
+    EXPECT_TRUE(await(remote_->destroy(lease)));
+    return;
+  }
+  ASSERT_TRUE(opened) << opened.error().message;
+  Collected output;
+  std::optional<Result<Ended>> ended;
+  asio::co_spawn(loop_, (*opened)->follow(0, output),
+                 [&](std::exception_ptr, Result<Ended> how) { ended = std::move(how); });
+  const std::string bytes("\0\xff\n", 3);
+  ASSERT_TRUE(await((*opened)->send(bytes)));
+  ASSERT_TRUE(run_until([&] { return output.all == bytes; }));
+  ASSERT_TRUE(await((*opened)->send(execution::EndOfInput{})));
+  ASSERT_TRUE(run_until([&] { return ended.has_value(); }));
+  ASSERT_TRUE(*ended) << ended->error().message;
+  EXPECT_EQ((*ended)->exit_code, 4);
+  EXPECT_TRUE(run_until([&] { return services_.has_log("closed a route"); }));
   EXPECT_TRUE(await(remote_->destroy(lease)));
 }
 

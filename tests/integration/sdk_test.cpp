@@ -5,6 +5,7 @@
 #include <boost/json/serialize.hpp>
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <csignal>
@@ -65,7 +66,8 @@ TEST_F(Sdk, InitializeListsTheHooksThatThereAreAndMayAskTheHostBefore) {
   const auto answer = ask("initialize", bj::object{});
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(text_of(*answer),
-            R"({"ok":true,"supportedMethods":["environmentValidateConfig","environmentExecute"]})");
+            R"({"ok":true,"supportedMethods":["environmentValidateConfig","environmentExecute",)"
+            R"("loginPtyOpen","loginPtyInput","loginPtyClose","duplexChannelOpen"]})");
   ASSERT_EQ(worker().requests.size(), 1U);
   EXPECT_EQ(worker().requests[0].at("method").as_string(), "state.get");
   EXPECT_EQ(worker().notifications.at(0).at("method").as_string(), "log");
@@ -220,6 +222,42 @@ TEST_F(Sdk, QuestionsToTheHostCarryTheInvocationAndBringItsAnswers) {
   }
 }
 
+TEST_F(Sdk, WhatIsOpenIsHeardOfAfterItsHookHasReturned) {
+  const auto said = [&](std::string_view method) {
+    std::vector<bj::object> all;
+    for (const bj::object& one : worker().notifications) {
+      if (one.at("method").as_string() == method) all.push_back(one.at("params").as_object());
+    }
+    return all;
+  };
+  bj::object open{
+      {"hostRouteId", "r1"},         {"driverKey", "sdk-test"},    {"companyId", "c"},
+      {"environmentId", "e"},        {"providerLeaseId", "p"},     {"loginCommandKey", "codex"},
+      {"sessionHome", "/tmp/login"}, {"command", bj::array{"cat"}}};
+  const auto opened = ask("loginPtyOpen", open);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const bj::string session = opened->at("workerSessionId").as_string();
+  ASSERT_TRUE(ask("loginPtyInput", bj::object{{"workerSessionId", session}, {"data", "bye"}}));
+  const auto closed = ask("loginPtyClose", bj::object{{"hostRouteId", "r1"}});
+  ASSERT_TRUE(closed) << closed.error().message;
+  EXPECT_EQ(text_of(*closed), R"({"hostRouteId":"r1"})");
+  std::string text;
+  for (const bj::object& one : said("loginPty.output")) {
+    EXPECT_EQ(one.at("hostRouteId").as_string(), "r1");
+    EXPECT_EQ(one.at("workerSessionId").as_string(), session);
+    text += one.at("chunk").as_string();
+  }
+  EXPECT_EQ(text, "log in to codex\xC3\xA9\nbye");
+  ASSERT_EQ(said("loginPty.exit").size(), 1U);
+  EXPECT_EQ(said("loginPty.exit")[0].at("exitCode"), 0);
+
+  open["hostRouteId"] = "r2";
+  ASSERT_TRUE(ask("duplexChannelOpen", open));
+  ASSERT_EQ(said("duplexChannel.data").size(), 1U);
+  EXPECT_EQ(said("duplexChannel.data")[0].at("chunk").as_string(), "AP8=");
+  EXPECT_EQ(said("duplexChannel.exit").at(0).at("exitCode"), 3);
+}
+
 TEST_F(Sdk, WhatTheHostRefusesIsTheErrorOfTheHook) {
   worker().answer_with([](const bj::object&) {
     return bj::object{{"error", {{"code", -32001}, {"message", "not allowed"}}}};
@@ -255,7 +293,10 @@ TEST(SdkManifest, SaysWhatTheCodeSays) {
   EXPECT_EQ(text_of(manifest->at("capabilities")),
             R"(["environment.drivers.register","plugin.state.read"])");
   EXPECT_EQ(manifest->at("entrypoints").at("worker"), "./sdk-worker");
-  const bj::value& schema = manifest->at("environmentDrivers").at(0).at("configSchema");
+  const bj::value& driver = manifest->at("environmentDrivers").at(0);
+  EXPECT_EQ(driver.at("supportsLoginPty"), true);
+  EXPECT_EQ(driver.at("sandboxCapabilities").at("duplexCommandStream"), true);
+  const bj::value& schema = driver.at("configSchema");
   EXPECT_EQ(text_of(schema.at("required")), R"(["apiKey"])");
   EXPECT_EQ(text_of(schema.at("properties").at("apiKey")),
             R"({"type":"string","format":"secret-ref","title":"API key","minLength":1})");

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 
@@ -61,6 +62,34 @@ class TestProvider {
     return verdict;
   }
 
+  // Its program says everything back, and knows one word.
+  Result<sdk::LoginOpened> open_login(sdk::Call& call, const sdk::OpenLogin& request) {
+    const std::lock_guard lock{lock_};
+    login_ = std::make_unique<sdk::LiveRoute>(call, request, "login-1");
+    login_->say("log in to " + request.login_command_key + "\xC3");
+    login_->say("\xA9\n");
+    return sdk::LoginOpened{.worker_session_id = login_->session()};
+  }
+  Result<> type_login(sdk::Call& /*call*/, const sdk::TypeLogin& request) {
+    const std::lock_guard lock{lock_};
+    if (!login_) return fail(Errc::exec_not_found, "there is no login");
+    login_->say(request.data);
+    if (request.data == "bye") login_->end(0);
+    return {};
+  }
+  Result<sdk::LoginClosed> close_login(sdk::Call& /*call*/, const sdk::CloseLogin& request) {
+    const std::lock_guard lock{lock_};
+    login_.reset();
+    return sdk::LoginClosed{.host_route_id = request.host_route_id};
+  }
+
+  Result<sdk::ChannelOpened> open_channel(sdk::Call& call, const sdk::OpenChannel& request) {
+    sdk::LiveRoute route{call, request, "channel-1"};
+    route.say(std::string_view{"\0\xFF", 2});
+    route.end(3);
+    return sdk::ChannelOpened{.host_route_id = route.route(), .worker_session_id = route.session()};
+  }
+
   Result<sdk::Executed> execute(sdk::Call& call, const Config& config,
                                 const sdk::Execute& request) {
     sdk::Executed executed{.exit_code = 0};
@@ -107,6 +136,7 @@ class TestProvider {
   std::mutex lock_;
   std::condition_variable changed_;
   int holding_ = 0;
+  std::unique_ptr<sdk::LiveRoute> login_;
 };
 
 }  // namespace berth::sdk_test

@@ -11,7 +11,15 @@ bj::object manifest_of(const About& about, const Shape& shape, std::string_view 
   if (shape.sets_up) driver["supportsInteractiveSetup"] = true;
   if (shape.captures) driver["supportsTemplateCapture"] = true;
   if (shape.deletes_templates) driver["supportsTemplateDelete"] = true;
+  if (shape.logs_in) driver["supportsLoginPty"] = true;
+  bj::object sandbox;
+  if (shape.streams) sandbox["duplexCommandStream"] = true;
   for (const auto& [key, value] : about.driver) driver[key] = value;
+  if (const bj::value* own = about.driver.if_contains("sandboxCapabilities");
+      own != nullptr && own->is_object()) {
+    for (const auto& [key, value] : own->get_object()) sandbox[key] = value;
+  }
+  if (!sandbox.empty()) driver["sandboxCapabilities"] = std::move(sandbox);
 
   bj::array capabilities{"environment.drivers.register"};
   for (const std::string& capability : about.capabilities) capabilities.emplace_back(capability);

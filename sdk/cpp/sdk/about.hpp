@@ -31,6 +31,8 @@ struct Shape {
   bool sets_up = false;
   bool captures = false;
   bool deletes_templates = false;
+  bool logs_in = false;
+  bool streams = false;
 };
 
 // `worker` is the path of the program, relative to the manifest's folder.

@@ -65,6 +65,8 @@ class Call {
   // Any other question or remark of the protocol.
   Result<bj::value> ask(std::string_view method, bj::value params);
   void notify(std::string_view method, bj::value params);
+  // For what outlives the hook: see LiveRoute.
+  HostLink& host() { return host_; }
 
  private:
   HostLink& host_;

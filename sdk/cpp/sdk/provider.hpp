@@ -4,6 +4,7 @@
 #include "sdk/answer.hpp"
 #include "sdk/call.hpp"
 #include "sdk/config_form.hpp"
+#include "sdk/live_route.hpp"
 #include "sdk/local_command.hpp"
 #include "sdk/program.hpp"
 #include "sdk/values.hpp"
@@ -161,6 +162,10 @@ std::vector<Method> methods_of(P& provider) {
   BERTH_SDK_ENVIRONMENT_HOOK(capture_template, "environmentCaptureTemplate", CaptureTemplate)
   BERTH_SDK_ENVIRONMENT_HOOK(cancel_setup, "environmentCancelInteractiveSetup", CancelSetup)
   BERTH_SDK_ENVIRONMENT_HOOK(delete_template, "environmentDeleteTemplate", DeleteTemplate)
+  BERTH_SDK_PLAIN_HOOK(open_login, "loginPtyOpen", OpenLogin)
+  BERTH_SDK_PLAIN_HOOK(type_login, "loginPtyInput", TypeLogin)
+  BERTH_SDK_PLAIN_HOOK(stop_login, "loginPtyStop", StopLogin)
+  BERTH_SDK_PLAIN_HOOK(close_login, "loginPtyClose", CloseLogin)
   BERTH_SDK_PLAIN_HOOK(open_channel, "duplexChannelOpen", OpenChannel)
   BERTH_SDK_PLAIN_HOOK(write_channel, "duplexChannelWrite", WriteChannel)
   BERTH_SDK_PLAIN_HOOK(stop_channel, "duplexChannelStop", StopChannel)
@@ -175,14 +180,18 @@ std::vector<Method> methods_of(P& provider) {
 
 template <class P>
 bj::object manifest(std::string_view worker) {
+  constexpr bool sets_up = requires { &P::start_setup; };
+  constexpr bool captures = requires { &P::capture_template; };
+  constexpr bool deletes = requires { &P::delete_template; };
+  constexpr bool logs_in = requires { &P::open_login; };
+  constexpr bool streams = requires { &P::open_channel; };
   return manifest_of(P::about(),
                      {.config_schema = config_schema<typename P::Config>(),
-                      .sets_up = requires { &P::start_setup;
-}
-, .captures = requires { &P::capture_template; },
-    .deletes_templates = requires { &P::delete_template; }
-}  // namespace berth::sdk
-,
+                      .sets_up = sets_up,
+                      .captures = captures,
+                      .deletes_templates = deletes,
+                      .logs_in = logs_in,
+                      .streams = streams},
                      worker);
 }
 

@@ -285,6 +285,48 @@ struct Health {
 };
 BOOST_DESCRIBE_STRUCT(Health, (), (status, message, details))
 
+// The login of an agent's own program inside a sandbox, on a terminal. What it says is text.
+struct OpenLogin {
+  std::string host_route_id;
+  std::string driver_key;
+  std::string company_id;
+  std::string environment_id;
+  std::string provider_lease_id;
+  std::string login_command_key;  // claude or codex
+  std::string session_home;       // a folder for what the login writes
+};
+BOOST_DESCRIBE_STRUCT(OpenLogin, (),
+                      (host_route_id, driver_key, company_id, environment_id, provider_lease_id,
+                       login_command_key, session_home))
+
+struct LoginOpened {
+  std::string worker_session_id;
+};
+BOOST_DESCRIBE_STRUCT(LoginOpened, (), (worker_session_id))
+
+struct TypeLogin {
+  std::string worker_session_id;
+  std::string data;
+};
+BOOST_DESCRIBE_STRUCT(TypeLogin, (), (worker_session_id, data))
+
+struct StopLogin {
+  std::string worker_session_id;
+};
+BOOST_DESCRIBE_STRUCT(StopLogin, (), (worker_session_id))
+
+// Also of one that was never opened, or whose opening was not answered in time.
+struct CloseLogin {
+  std::string host_route_id;
+  std::optional<std::string> worker_session_id;
+};
+BOOST_DESCRIBE_STRUCT(CloseLogin, (), (host_route_id, worker_session_id))
+
+struct LoginClosed {
+  std::string host_route_id;
+};
+BOOST_DESCRIBE_STRUCT(LoginClosed, (), (host_route_id))
+
 // One command inside a sandbox whose bytes go both ways. Chunks are base64.
 struct OpenChannel {
   std::string host_route_id;

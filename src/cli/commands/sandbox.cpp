@@ -5,6 +5,7 @@
 #include "cli/sandbox_wish.hpp"
 #include "core/lifecycle.hpp"
 #include "core/linux_config.hpp"
+#include "core/login.hpp"
 #include "images/image_store.hpp"
 
 #include <ostream>
@@ -23,6 +24,15 @@ Exit codes: those of the command, and
   125      it could not be carried out; the error says why
   128 + n  signal n ended it
   130      it was ended by Ctrl-C)";
+
+constexpr auto exec_example = R"(berth exec 0190b5d2 -- ps ax
+berth exec -it 0190b5d2
+berth exec -i 0190b5d2 -- sh -c 'cat >notes' <notes
+berth exec 0190b5d2 --login claude
+
+With -i, and with --login, the command ends with this one. A sandbox of a plugin is given the input
+as a whole, before the command runs, unless its provider and the setting enableSandboxDuplexBridge
+allow more. A login says its token here and nowhere else.)";
 
 struct SandboxOptions {
   std::string image;
@@ -211,35 +221,49 @@ struct ExecOptions {
   bool terminal = false;
   std::string cwd;
   std::string timeout;
+  std::string login;
 };
+
+Result<> expect_sense(const ExecOptions& options,
+                      const std::optional<std::vector<std::string>>& command) {
+  const bool has_command = command && !command->empty();
+  if (!options.login.empty()) {
+    if (has_command || options.terminal || options.interactive || !options.cwd.empty()) {
+      return fail(Errc::bad_request, "--login: what it runs, and where, is given",
+                  "write it as berth exec LEASE --login " + options.login);
+    }
+    return {};
+  }
+  if (!has_command && !options.terminal) {
+    return fail(Errc::bad_request, "no command was given",
+                "write it behind two dashes: berth exec LEASE -- COMMAND ARGS");
+  }
+  if (!options.timeout.empty() && (options.interactive || options.terminal)) {
+    return fail(Errc::bad_request, "--timeout: is for commands without -i and -t",
+                "leave it out: the command ends with this one");
+  }
+  return {};
+}
 
 // One command in a place that a lease holds, with its output and exit code as if it ran here.
 Result<> exec(Session& session, const ExecOptions& options) {
   const auto& command = session.flags().command;
-  if (options.interactive && !options.terminal) {
-    return fail(Errc::bad_request, "-i: standard input is passed to a terminal only",
-                "write it as berth exec -it LEASE");
-  }
-  if (options.terminal) {
-    BERTH_TRY(const std::string lease, session.find_id(lease_kind(), options.named));
-    session.end_with(exit_not_run);
-    BERTH_TRY(
-        const int code,
-        sit_in_terminal(session, lease, command.value_or(std::vector<std::string>{}), options.cwd));
+  BERTH_DO(expect_sense(options, command));
+  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  session.end_with(exit_not_run);
+  if (options.terminal || options.interactive || !options.login.empty()) {
+    const std::vector<std::string> argv = command.value_or(std::vector<std::string>{});
+    BERTH_TRY(const int code, !options.login.empty() ? log_in(session, id, options.login)
+                              : options.terminal ? sit_in_terminal(session, id, argv, options.cwd)
+                                                 : feed_command(session, id, argv, options.cwd));
     session.end_with(code);
     return {};
   }
-  if (!command || command->empty()) {
-    return fail(Errc::bad_request, "no command was given",
-                "write it behind two dashes: berth exec LEASE -- COMMAND ARGS");
-  }
-  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
   bj::object body{{"argv", encode(*command)}};
   set_text(body, "cwd", options.cwd);
   if (!options.timeout.empty()) {
     BERTH_TRY(body["timeoutMs"], parse_span_ms(options.timeout, "--timeout"));
   }
-  session.end_with(exit_not_run);
   BERTH_TRY(const bj::value ended, session.send({.method = "POST",
                                                  .path = "/api/environment-leases/" + id + "/exec",
                                                  .body = std::move(body)}));
@@ -257,11 +281,13 @@ Result<> exec(Session& session, const ExecOptions& options) {
 
 void add_exec(CommandTree& tree) {
   const auto options = std::make_shared<ExecOptions>();
-  CLI::App& app = tree.leaf(tree.root(), "exec", "run one more command in a place that is held",
-                            "berth exec 0190b5d2 -- ps ax\nberth exec -it 0190b5d2",
-                            [options](Session& session) { return exec(session, *options); });
+  CLI::App& app =
+      tree.leaf(tree.root(), "exec", "run one more command in a place that is held", exec_example,
+                [options](Session& session) { return exec(session, *options); });
   app.add_option("lease", options->named, "the id of the lease or the start of it")->required();
   app.add_flag("-i,--interactive", options->interactive, "pass standard input; -t does so too");
+  add_choice<core::LoginCommand>(app, "--login", options->login,
+                                 "log in an agent's own program, in the sandbox of a plugin");
   app.add_flag("-t,--terminal", options->terminal, "give it a terminal; a shell unless said");
   app.add_option("-C,--cwd", options->cwd, "where it works")->type_name("PATH");
   app.add_option("--timeout", options->timeout, "longest time, up to a minute")->type_name("TIME");

@@ -72,6 +72,11 @@ Result<> work_in(Session& session, const bj::value& started) {
     BERTH_DO(sit_in_terminal(session, text_of(door, "leaseId"), {}));
     return {};
   }
+  if (text_of(door, "command").empty()) {
+    return fail(Errc::plugin_protocol,
+                "the provider lets people in by " + text_of(door, "type") + " and gives no command",
+                "look at the provider's own page, then: berth env setup ENVIRONMENT --finish");
+  }
   session.printer().note("connect with: " + text_of(door, "command"));
   if (!text_of(door, "token").empty()) session.printer().note("token: " + text_of(door, "token"));
   return {};

@@ -16,12 +16,31 @@ int exit_code_of_exec(const bj::value& exec) {
   return exit_signal_base + signal;
 }
 
+enum class Typing { raw, in_lines };
+
+Result<int> sit_at(Session& session, AttachWish wish, Typing typing) {
+  BERTH_TRY(const Client* const server, session.client());
+  Console& console = session.console();
+  wish.stdin_fd = console.in;
+  if (session.flags().quiet) wish.remarks = Remarks::silent;
+  Attachment attachment{*server, console};
+  std::optional<RawTerminal> raw;
+  if (typing == Typing::raw && console.in_is_terminal) {
+    BERTH_TRY(RawTerminal entered, RawTerminal::enter(console.in));
+    raw.emplace(std::move(entered));
+    wish.terminal_fd = console.in;
+  }
+  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
+  if (const auto* ended = std::get_if<RunEnded>(&end)) return exit_code_of_exec(ended->run);
+  if (const auto* left = std::get_if<Left>(&end)) return exit_signal_base + left->signal;
+  return 0;
+}
+
 }  // namespace
 
 Result<int> sit_in_terminal(Session& session, const std::string& lease_id,
                             const std::vector<std::string>& command, const std::string& cwd) {
-  BERTH_TRY(const Client* const server, session.client());
-  Console& console = session.console();
+  const Console& console = session.console();
   const core::TerminalSize size =
       console.in_is_terminal ? terminal_size(console.in) : core::TerminalSize{};
   SystemRandom random;
@@ -32,20 +51,29 @@ Result<int> sit_in_terminal(Session& session, const std::string& lease_id,
                      "&rows=" + std::to_string(size.rows);
   if (!command.empty()) path += "&command=" + url_encoded(encode_text(command));
   if (!cwd.empty()) path += "&cwd=" + url_encoded(cwd);
-  Attachment attachment{*server, console};
-  AttachWish wish{
-      .run_id = "terminal of lease " + lease_id, .path = std::move(path), .stdin_fd = console.in};
-  if (session.flags().quiet) wish.remarks = Remarks::silent;
-  std::optional<RawTerminal> raw;
-  if (console.in_is_terminal) {
-    BERTH_TRY(RawTerminal entered, RawTerminal::enter(console.in));
-    raw.emplace(std::move(entered));
-    wish.terminal_fd = console.in;
-  }
-  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
-  if (const auto* ended = std::get_if<RunEnded>(&end)) return exit_code_of_exec(ended->run);
-  if (const auto* left = std::get_if<Left>(&end)) return exit_signal_base + left->signal;
-  return 0;
+  return sit_at(session, {.run_id = "terminal of lease " + lease_id, .path = std::move(path)},
+                Typing::raw);
+}
+
+Result<int> log_in(Session& session, const std::string& lease_id, const std::string& program) {
+  return sit_at(session,
+                {.run_id = "login in lease " + lease_id,
+                 .path = "/api/environment-leases/" + lease_id + "/login?command=" + program,
+                 .on_break = OnBreak::end},
+                Typing::raw);
+}
+
+Result<int> feed_command(Session& session, const std::string& lease_id,
+                         const std::vector<std::string>& command, const std::string& cwd) {
+  std::string path = "/api/environment-leases/" + lease_id +
+                     "/stream?command=" + url_encoded(encode_text(command));
+  if (!cwd.empty()) path += "&cwd=" + url_encoded(cwd);
+  // Somebody who types must see the answers before the end of what they type.
+  if (session.console().in_is_terminal) path += "&interactive=true";
+  return sit_at(
+      session,
+      {.run_id = "command in lease " + lease_id, .path = std::move(path), .on_break = OnBreak::end},
+      Typing::in_lines);
 }
 
 }  // namespace berth::cli

@@ -105,8 +105,8 @@ Task<> Attachment::connect_again_and_again() {
 // Says that the connection is lost, or that there is no use in another.
 bool Attachment::may_try_again(steady_clock::time_point connected_at) {
   const auto now = steady_clock::now();
-  if (is_refusal(failure_.code)) {
-    end_ = std::unexpected(failure_);
+  if (is_refusal(failure_.code) || wish_.on_break == OnBreak::end) {
+    end_ = std::unexpected(std::exchange(told_, {}).value_or(failure_));
     return false;
   }
   if (now - connected_at >= sound_connection) {
@@ -155,6 +155,7 @@ Task<> Attachment::read_frames(Socket& socket) {
 }
 
 Task<> Attachment::take(SocketMessage message) {
+  if (const auto error = std::exchange(told_, {})) remark(error->message);
   if (message.kind == SocketMessage::Kind::text) {
     BERTH_CO_TRY(const bj::value news, parse_json(message.bytes));
     take_news(news);
@@ -207,7 +208,12 @@ void Attachment::take_news(const bj::value& news) {
       for (const Errc over : {Errc::run_not_running, Errc::exec_not_found}) {
         if (text_of(news, "code") == name_of(over)) return;
       }
-      remark(text_of(news, "error"));
+      if (wish_.on_break == OnBreak::end) {
+        const auto code = parse_errc(text_of(news, "code"));
+        told_ = Error{code.value_or(Errc::io_failed), text_of(news, "error")};
+      } else {
+        remark(text_of(news, "error"));
+      }
       return;
   }
 }

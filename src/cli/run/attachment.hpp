@@ -25,6 +25,9 @@ enum class OnInterrupt { cancel_run, leave };
 // Where the output goes: the streams apart, both to stdout, or both to stderr.
 enum class OutputTo { each_its_own, all_to_out, all_to_err };
 enum class Remarks { spoken, silent };
+// What is kept of a command can be read on after the connection broke; where nothing is, it is
+// over.
+enum class OnBreak { attach_again, end };
 
 struct AttachWish {
   std::string run_id = {};
@@ -37,6 +40,7 @@ struct AttachWish {
   std::optional<int> stdin_fd = {};             // what is read here is the command's stdin
   std::optional<int> terminal_fd = {};          // in raw mode; its new sizes are told
   Remarks remarks = Remarks::spoken;
+  OnBreak on_break = OnBreak::attach_again;
   // How long a broken connection is made again without success.
   std::chrono::milliseconds reattach_for{120'000};
 };
@@ -98,6 +102,8 @@ class Attachment {
   bool cancel_wanted_ = false;
 
   Error failure_ = {};  // of the last connection
+  // An error that the server has just told; the last one says why the connection ended.
+  std::optional<Error> told_ = {};
   std::chrono::steady_clock::time_point patience_ends_ = {};
   std::chrono::milliseconds pause_ = {};
   bool was_broken_ = false;

@@ -36,6 +36,7 @@ std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
   add(lease_file_routes(work));
   add(lease_port_routes(work));
   add(template_routes(work));
+  add(lease_terminal_routes(work));
   add(setup_session_routes(work));
   add(run_routes(work));
   add(plugin_routes(work));

@@ -42,6 +42,7 @@ std::vector<Route> lease_routes(engine::Engine& work);
 std::vector<Route> lease_file_routes(engine::Engine& work);
 std::vector<Route> lease_port_routes(engine::Engine& work);
 std::vector<Route> template_routes(engine::Engine& work);
+std::vector<Route> lease_terminal_routes(engine::Engine& work);
 std::vector<Route> setup_session_routes(engine::Engine& work);
 std::vector<Route> run_routes(engine::Engine& work);
 std::vector<Route> plugin_routes(engine::Engine& work);

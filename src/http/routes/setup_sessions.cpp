@@ -56,9 +56,9 @@ Task<std::string> first_word(Socket& socket) {
   co_return said.token;
 }
 
-Task<engine::LeaseTerminals::Terminal> opened_by(engine::SetupTerminals& terminals,
-                                                 engine::SetupTerminals::Presented ticket,
-                                                 Socket& socket) {
+Task<execution::LiveCommandPtr> opened_by(engine::SetupTerminals& terminals,
+                                          engine::SetupTerminals::Presented ticket,
+                                          Socket& socket) {
   BERTH_CO_TRY(ticket.token, co_await first_word(socket));
   co_return co_await terminals.open(std::move(ticket));
 }
@@ -70,7 +70,7 @@ Task<> terminal(engine::SetupTerminals& terminals, core::SetupSessionId session,
   BERTH_CO_DO(terminals.expect(ticket.session, ticket.id));
   BERTH_CO_TRY(ticket.size.columns, bounded("columns", query.columns, columns_bounds));
   BERTH_CO_TRY(ticket.size.rows, bounded("rows", query.rows, rows_bounds));
-  Result<engine::LeaseTerminals::Terminal> opened =
+  Result<execution::LiveCommandPtr> opened =
       co_await opened_by(terminals, std::move(ticket), socket);
   PageFrames frames;
   if (opened) co_return co_await serve_terminal(*std::move(opened), 0, frames, socket);

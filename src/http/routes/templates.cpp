@@ -1,14 +1,9 @@
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
-#include "http/routes/terminal.hpp"
 
-// Sandboxes as a whole: captured, compared, put back, forked, frozen; and a terminal in one.
+// Sandboxes as a whole: captured, compared, put back, forked and frozen.
 namespace berth::http {
 namespace {
-
-constexpr Bounds any_offset{
-    .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
-constexpr Bounds terminal_side{.usual = 80, .least = 1, .most = 1000};
 
 struct LeasePath {
   core::LeaseId lease;
@@ -27,34 +22,6 @@ struct TemplateQuery {
   std::optional<std::string> after;
 };
 BOOST_DESCRIBE_STRUCT(TemplateQuery, (), (status, environment_id, limit, after))
-
-struct TerminalQuery {
-  std::optional<std::string> id;
-  std::optional<std::string> command;  // a JSON array of text
-  std::optional<std::string> cwd;
-  std::optional<std::int64_t> columns;
-  std::optional<std::int64_t> rows;
-  std::optional<std::int64_t> offset;
-};
-BOOST_DESCRIBE_STRUCT(TerminalQuery, (), (id, command, cwd, columns, rows, offset))
-
-Task<> terminal(engine::LeaseTerminals& terminals, core::Call call, core::LeaseId lease,
-                TerminalQuery query, Socket& socket) {
-  BERTH_CO_TRY(const std::int64_t offset, bounded("offset", query.offset, any_offset));
-  engine::OpenTerminal wanted{.id = std::move(query.id), .argv = {}, .cwd = std::move(query.cwd)};
-  if (query.command) {
-    BERTH_CO_TRY(wanted.argv, decode_text<std::vector<std::string>>(*query.command));
-  }
-  BERTH_CO_TRY(wanted.size.columns, bounded("columns", query.columns, terminal_side));
-  BERTH_CO_TRY(wanted.size.rows,
-               bounded("rows", query.rows.value_or(wanted.size.rows), terminal_side));
-  // Before the upgrade is answered, so that a lease that is not there is a plain 404.
-  BERTH_CO_TRY(engine::LeaseTerminals::Terminal opened,
-               co_await terminals.open(std::move(call), std::move(lease), std::move(wanted)));
-  AttachFrames frames;
-  co_return co_await serve_terminal(std::move(opened), static_cast<std::uint64_t>(offset), frames,
-                                    socket);
-}
 
 std::vector<Route> template_table(engine::Templates& templates) {
   using core::Permission;
@@ -182,15 +149,6 @@ std::vector<Route> snapshot_table(engine::Snapshots& snapshots) {
 std::vector<Route> template_routes(engine::Engine& work) {
   std::vector<Route> all = template_table(work.templates);
   for (Route& route : snapshot_table(work.snapshots)) all.push_back(std::move(route));
-  all.push_back(SocketEndpoint<LeasePath, TerminalQuery>{
-      .path = "/api/environment-leases/{lease}/terminal",
-      .needs = core::Permission::company_operate,
-      .tag = "leases",
-      .says = "A terminal in a place that is held: its output as it comes, its stdin, size and "
-              "signals. The same id again finds the same terminal",
-      .call = [&terminals = work.terminals](core::Call call, auto in, Socket& socket) {
-        return terminal(terminals, std::move(call), in.path.lease, in.query, socket);
-      }});
   return all;
 }
 

@@ -11,24 +11,25 @@
 namespace berth::http {
 namespace {
 
-constexpr std::int64_t cancel_grace_ms = 1000;
-
 // Output goes out, requests come in, and stdin waits for a command that reads, each in a task of
 // its own: a command that does not read must not keep signals and sizes from it.
 class TerminalSession final : public drivers::OutputTaker {
  public:
-  TerminalSession(engine::LeaseTerminals::Terminal terminal, TerminalFrames& frames, Socket& socket,
+  TerminalSession(execution::LiveCommandPtr command, TerminalFrames& frames, Socket& socket,
                   const asio::any_io_executor& executor)
-      : terminal_(std::move(terminal)),
+      : command_(std::move(command)),
         frames_(frames),
         socket_(socket),
         news_(executor, asio::steady_timer::time_point::max()) {}
 
-  Task<> serve(std::uint64_t offset) {
+  Task<> serve(std::uint64_t offset, OnLeave on_leave) {
     using namespace asio::experimental::awaitable_operators;
     BERTH_CO_DO(co_await say(frames_.ready()));
     const auto ended = co_await (tell(offset) || read_requests() || deliver_stdin());
-    co_return std::visit([](const Result<>& first) { return first; }, ended);
+    const Result<> how = std::visit([](const Result<>& first) { return first; }, ended);
+    const bool has_told = ended.index() == 0 && how;
+    if (!has_told && on_leave == OnLeave::is_cancelled) BERTH_CO_DO(co_await command_->cancel());
+    co_return how;
   }
 
   Task<> take(std::span<const drivers::OutputPiece> pieces) override {
@@ -41,14 +42,13 @@ class TerminalSession final : public drivers::OutputTaker {
 
  private:
   Task<> tell(std::uint64_t offset) {
-    const Result<drivers::Ended> ended =
-        co_await terminal_.driver->follow(terminal_.facts, terminal_.exec_id, offset, *this);
+    const Result<drivers::Ended> ended = co_await command_->follow(offset, *this);
     if (!ended) {
       if (ended.error().code != Errc::cancelled) co_await tell_error(ended.error());
       co_await socket_.close(CloseCode::internal_error, std::string{name_of(ended.error().code)});
       co_return std::unexpected(ended.error());
     }
-    BERTH_CO_DO(co_await socket_.send(frames_.ended(terminal_.exec_id, *ended)));
+    BERTH_CO_DO(co_await socket_.send(frames_.ended(command_->id(), *ended)));
     co_return co_await socket_.close(CloseCode::normal, "");
   }
 
@@ -78,17 +78,12 @@ class TerminalSession final : public drivers::OutputTaker {
       co_return keep(drivers::EndOfInput{}, 0);
     }
     if (const auto* size = std::get_if<core::TerminalSize>(&request)) {
-      co_return co_await send(*size);
+      co_return co_await command_->send(*size);
     }
     if (const auto* signal = std::get_if<core::AttachSignal>(&request)) {
-      co_return co_await send(drivers::SignalNumber{signal->number});
+      co_return co_await command_->send(drivers::SignalNumber{signal->number});
     }
-    co_return co_await terminal_.driver->cancel(terminal_.facts, terminal_.exec_id,
-                                                cancel_grace_ms);
-  }
-
-  Task<> send(drivers::Input input) {
-    co_return co_await terminal_.driver->send(terminal_.facts, terminal_.exec_id, std::move(input));
+    co_return co_await command_->cancel();
   }
 
   struct Waiting {
@@ -112,14 +107,14 @@ class TerminalSession final : public drivers::OutputTaker {
       while (waiting_.empty()) co_await news_.async_wait(asio::as_tuple(asio::use_awaitable));
       Waiting piece = std::move(waiting_.front());
       waiting_.pop_front();
-      const Result<> sent = co_await send(std::move(piece.input));
+      const Result<> sent = co_await command_->send(std::move(piece.input));
       waiting_bytes_ -= piece.bytes;
       if (!sent) BERTH_CO_DO(co_await tell_error(sent.error()));
       BERTH_CO_DO(co_await say(frames_.taken(piece.bytes)));
     }
   }
 
-  engine::LeaseTerminals::Terminal terminal_;
+  execution::LiveCommandPtr command_;
   TerminalFrames& frames_;
   Socket& socket_;
   std::deque<Waiting> waiting_;
@@ -129,10 +124,10 @@ class TerminalSession final : public drivers::OutputTaker {
 
 }  // namespace
 
-Task<> serve_terminal(engine::LeaseTerminals::Terminal terminal, std::uint64_t offset,
-                      TerminalFrames& frames, Socket& socket) {
-  TerminalSession session{std::move(terminal), frames, socket, co_await asio::this_coro::executor};
-  co_return co_await session.serve(offset);
+Task<> serve_terminal(execution::LiveCommandPtr command, std::uint64_t offset,
+                      TerminalFrames& frames, Socket& socket, OnLeave on_leave) {
+  TerminalSession session{std::move(command), frames, socket, co_await asio::this_coro::executor};
+  co_return co_await session.serve(offset, on_leave);
 }
 
 }  // namespace berth::http

@@ -49,9 +49,12 @@ class PageFrames final : public TerminalFrames {
   std::string cut_;  // the start of a character
 };
 
-// Serves one client in front of a terminal in a place that a lease holds, until its command has
+// What becomes of a command whose client goes before its end.
+enum class OnLeave { goes_on, is_cancelled };
+
+// Serves one client in front of a command in a place that a lease holds, until the command has
 // ended or the client goes.
-Task<> serve_terminal(engine::LeaseTerminals::Terminal terminal, std::uint64_t offset,
-                      TerminalFrames& frames, Socket& socket);
+Task<> serve_terminal(execution::LiveCommandPtr command, std::uint64_t offset,
+                      TerminalFrames& frames, Socket& socket, OnLeave on_leave = OnLeave::goes_on);
 
 }  // namespace berth::http

@@ -16,7 +16,8 @@ export default {
       displayName: "Compat",
       configSchema: { type: "object", properties: { image: { type: "string" } } },
       supportsReusableLeases: true,
-      sandboxCapabilities: { incrementalSessionOutput: true },
+      sandboxCapabilities: { incrementalSessionOutput: true, duplexCommandStream: true },
+      supportsLoginPty: true,
     },
   ],
 };

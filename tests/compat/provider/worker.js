@@ -60,19 +60,53 @@ function execute(params) {
   });
 }
 
-// The login terminal, under the name that each dialect has for it.
+// What is open, by the host's name for it.
+const routes = new Map();
+
+function close(params, more = () => ({})) {
+  const route = routes.get(params.hostRouteId);
+  routes.delete(params.hostRouteId);
+  if (route?.child) end(route.child.pid);
+  context.logger.info("compat has closed a route");
+  return { hostRouteId: params.hostRouteId, ...more(route) };
+}
+
+// The login terminal, under the name that each dialect has for it. Its program is a word.
 const login = {
   open: async (params) => {
-    const name = params.loginCommandKey ?? params.command;
-    const say = (chunk) => context.loginPty
-      ? context.loginPty.output(params.hostRouteId, "login", chunk)
-      : context.setupTokenPty.output("login", chunk);
-    setTimeout(() => say(`login with ${name}\n`), 20);
+    const say = (verb, ...what) => context.loginPty
+      ? context.loginPty[verb](params.hostRouteId, "login", ...what)
+      : context.setupTokenPty[verb]("login", ...what);
+    routes.set(params.hostRouteId, { say });
+    setTimeout(() => say("output", `login with ${params.loginCommandKey ?? params.command}\n`), 20);
     return { workerSessionId: "login" };
   },
-  input: async () => {},
+  input: async ({ data }) => {
+    const [{ say }] = routes.values();
+    say("output", `token for ${data}\n`);
+    say("exit", 0);
+  },
   stop: async () => {},
-  close: async (params) => ({ hostRouteId: params.hostRouteId }),
+  close: async (params) => close(params),
+};
+
+// A byte stream to a command; only the newer dialect has them.
+const duplex = {
+  open: async (params) => {
+    const { hostRouteId, command: [program, ...args] } = params;
+    const workerSessionId = `duplex-of-${hostRouteId}`;
+    const child = spawn(program, args, { detached: true, stdio: ["pipe", "pipe", "inherit"] });
+    child.stdin.on("error", () => {});
+    child.stdout.on("data", (chunk) => context.duplexChannel.data(hostRouteId, workerSessionId, chunk));
+    child.on("close", (code) => context.duplexChannel.exit(hostRouteId, workerSessionId, code, false));
+    routes.set(hostRouteId, { child, workerSessionId });
+    return { hostRouteId, workerSessionId };
+  },
+  write: async ({ hostRouteId, data }) => {
+    routes.get(hostRouteId).child.stdin.write(Buffer.from(data, "base64"));
+  },
+  stop: async ({ hostRouteId }) => end(routes.get(hostRouteId).child.pid),
+  close: async (params) => close(params, (route) => ({ workerSessionId: route?.workerSessionId })),
 };
 
 const plugin = definePlugin({
@@ -106,6 +140,10 @@ const plugin = definePlugin({
   onSetupTokenPtyInput: login.input,
   onSetupTokenPtyStop: login.stop,
   onSetupTokenPtyClose: login.close,
+  onDuplexChannelOpen: duplex.open,
+  onDuplexChannelWrite: duplex.write,
+  onDuplexChannelStop: duplex.stop,
+  onDuplexChannelClose: duplex.close,
 });
 
 export default plugin;

@@ -3,6 +3,7 @@
 
 Dialect by argument in the manifest's `description`; faults by `config.fault`.
 """
+import base64
 import json
 import os
 import shutil
@@ -221,38 +222,62 @@ def login_open(params, _):
 
 def login_input(params, _):
     prefix, ids = sessions["login"]
+    if params["data"] == "flood":
+        for _ in range(20):
+            tell(prefix + ".output", dict(ids, chunk="x" * 900000))
+        return None
     tell(prefix + ".output", dict(ids, chunk="got " + params["data"]))
     tell(prefix + ".exit", dict(ids, exitCode=0))
     return None
 
 
-def close(params, _):
+def close_login(params, _):
     if options.get("close") == "wrong":
         return {"hostRouteId": "another"}
+    sessions.pop("login", None)
+    tell("log", {"level": "info", "message": "closed a login"})
     return {"hostRouteId": params["hostRouteId"]}
 
 
-def coded(text):
-    if options.get("dialect", "c") == "c":
-        import base64
-        return base64.b64encode(text.encode("latin1")).decode()
-    return text
+def close_duplex(params, _):
+    ids, process = sessions.pop("duplex")
+    process.kill()
+    tell("log", {"level": "info", "message": "closed a stream"})
+    return {"hostRouteId": params["hostRouteId"]} if options.get("close") == "wrong" else ids
+
+
+def is_base64():
+    return options.get("dialect", "c") == "c"
+
+
+def coded(data):
+    return base64.b64encode(data).decode() if is_base64() else data.decode("utf-8", "replace")
 
 
 def duplex_open(params, _):
+    if options.get("duplex") == "refuse":
+        raise RuntimeError("not today")
     ids = {"hostRouteId": params["hostRouteId"], "workerSessionId": "duplex-1"}
-    sessions["duplex"] = ids
-    tell("duplexChannel.data", dict(ids, chunk=coded("early ")))
-    return dict(ids)
+    process = subprocess.Popen(params["command"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    sessions["duplex"] = (ids, process)
+    tell("duplexChannel.data", dict(ids, chunk=coded(b"early ")))
+
+    def pump():
+        while piece := os.read(process.stdout.fileno(), 65536):
+            tell("duplexChannel.data", dict(ids, chunk=coded(piece)))
+        tell("duplexChannel.exit", dict(ids, exitCode=process.wait(), transportClosed=False))
+
+    threading.Thread(target=pump, daemon=True).start()
+    return ids
 
 
 def duplex_write(params, _):
-    ids = sessions["duplex"]
-    data = params["data"]
-    tell("duplexChannel.data", dict(ids, chunk=data))
     if options.get("stray") == "yes":
         tell("duplexChannel.data", {"hostRouteId": "nobody", "workerSessionId": "x", "chunk": ""})
-    tell("duplexChannel.exit", dict(ids, exitCode=3, transportClosed=True))
+    _, process = sessions["duplex"]
+    data = params["data"]
+    process.stdin.write(base64.b64decode(data) if is_base64() else data.encode())
+    process.stdin.flush()
     return None
 
 
@@ -269,7 +294,7 @@ def scatter(_params, _invocation):
     return int(made.stdout.readline())
 
 
-def grow(_params, _invocation):
+def grow(params, _invocation):
     kept = []
     try:
         for _ in range(4096):
@@ -341,7 +366,7 @@ HANDLERS = {
         "status": "cancelled" if setups.pop(p["providerLeaseId"], None) else "missing"},
     "loginPtyOpen": login_open, "setupTokenPtyOpen": login_open,
     "loginPtyInput": login_input, "setupTokenPtyInput": login_input,
-    "loginPtyClose": close, "setupTokenPtyClose": close, "duplexChannelClose": close,
+    "loginPtyClose": close_login, "setupTokenPtyClose": close_login, "duplexChannelClose": close_duplex,
     "duplexChannelOpen": duplex_open, "duplexChannelWrite": duplex_write,
 }
 
