@@ -1,6 +1,8 @@
 #include "keeper/plugin_worker.hpp"
 
+#include "base/owned.hpp"
 #include "keeper/process_tree.hpp"
+#include "keeper/sandbox/cgroup.hpp"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -18,12 +20,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace berth::keeper {
 namespace {
 
-constexpr rlim_t processes_max = 512;
+using sandbox::Cgroup;
+
+constexpr std::uint32_t processes_max = 512;
 constexpr rlim_t open_files_max = 4096;
 constexpr int kill_rounds_max = 200;
 constexpr int kill_round_ms = 20;
@@ -62,8 +68,13 @@ void drop_privileges(const PluginWorker& worker) {
 
 // The child's way from the fork to the program. The order matters: the limit on processes counts
 // those of the new user, and a change of user forgets with whom to die.
-[[noreturn]] void become(const PluginWorker& worker, pid_t parent, const sigset_t& mask) {
+[[noreturn]] void become(const PluginWorker& worker, const std::optional<Cgroup>& group,
+                         pid_t parent, const sigset_t& mask) {
   ::setpgid(0, 0);
+  if (group) {
+    errno = group->join(Cgroup::Born::outside);
+    if (errno != 0) give_up("join the control group");
+  }
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_NOFILE, open_files_max);
   limit(RLIMIT_DATA, worker.memory_bytes_max);
@@ -78,7 +89,34 @@ void drop_privileges(const PluginWorker& worker) {
   give_up(worker.argv.front());
 }
 
-// Its pipes are the worker's alone: whoever reads them sees their end with the worker's.
+// Nothing where this machine has no control groups for us: then each process has its own limit, and
+// no more.
+std::optional<Cgroup> group_for(const PluginWorker& worker) {
+  const std::string id = "plugin-" + std::to_string(::getpid());
+  Result<Cgroup> made =
+      Cgroup::make(sandbox::detect_layout(), id,
+                   {.memory_bytes = worker.memory_bytes_max, .pids = processes_max});
+  if (made) return *std::move(made);
+  std::fprintf(stderr, "berth-keeper: no control group: %s\n", made.error().message.c_str());
+  return std::nullopt;
+}
+
+// Nobody is left in it. What cannot be removed now is swept by the next server.
+void say_and_remove(std::optional<Cgroup>& group, const PluginWorker& worker, int status,
+                    const Fd& words) {
+  if (!group) return;
+  const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  if (was_killed && group->oom_kills() > 0) {
+    const std::string line = std::string{out_of_memory_mark} +
+                             "the limit for all its processes is " +
+                             std::to_string(worker.memory_bytes_max >> 20) + " MB\n";
+    (void)!::write(words.get(), line.data(), line.size());
+  }
+  (void)group->remove();
+}
+
+// Its pipes are the worker's alone: whoever reads them sees their end with the worker's. Only what
+// it says at last, after the worker, is this one's.
 void let_go_of_streams() {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) ::dup2(nothing, stream);
@@ -152,9 +190,11 @@ void run_plugin_worker(const PluginWorker& worker) {
   sigset_t none;
   ::sigemptyset(&none);
   const pid_t self = ::getpid();
+  std::optional<Cgroup> group = group_for(worker);
+  const Fd words{::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
   const pid_t child = ::fork();
   if (child < 0) give_up("fork");
-  if (child == 0) become(worker, self, none);
+  if (child == 0) become(worker, group, self, none);
   let_go_of_streams();
   int status = 0;
   while (true) {
@@ -163,10 +203,12 @@ void run_plugin_worker(const PluginWorker& worker) {
     if (number == SIGHUP || number == SIGINT) {
       ::kill(child, SIGKILL);
       kill_all();
+      if (group) (void)group->remove();
       end_as(SIGKILL);
     }
     if (!reap(child, status)) continue;
     kill_all();
+    say_and_remove(group, worker, status, words);
     end_as(status);
   }
 }

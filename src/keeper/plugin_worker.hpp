@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 // `berth-keeper plugin`: the parent of one plugin's worker. It stands between the server and a
 // program that nobody vouches for, so that all processes of it end with the worker, and with the
@@ -16,9 +17,13 @@ namespace berth::keeper {
 struct PluginWorker {
   uid_t uid = 0;
   gid_t gid = 0;
-  std::uint64_t memory_bytes_max = 0;  // of private memory, each process
-  std::span<char*> argv = {};          // ended by a null pointer behind it
+  // Of private memory each process; where there are control groups, of any memory all of them.
+  std::uint64_t memory_bytes_max = 0;
+  std::span<char*> argv = {};  // ended by a null pointer behind it
 };
+
+// The beginning of its last line on standard error when the kernel has killed for want of memory.
+inline constexpr std::string_view out_of_memory_mark = "berth-keeper: out of memory: ";
 
 // From `UID GID MEMORY_BYTES -- PROGRAM [ARG...]`.
 Result<PluginWorker> parse_plugin_worker(std::span<char*> words);

@@ -1,6 +1,7 @@
 #include "plugins/worker.hpp"
 
 #include "base/files.hpp"
+#include "keeper/plugin_worker.hpp"
 #include "plugins/spawn.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -81,6 +82,13 @@ std::string Worker::epitaph() const {
   std::string text = exit_ ? "Worker process exited (" + describe(*exit_) + ")"
                            : std::string{"Worker process was given up"};
   if (reason_) text += ": " + *reason_;
+  // It comes after the last process of the tree, so that nobody else says it.
+  const std::size_t mark = stderr_tail_.rfind(keeper::out_of_memory_mark);
+  if (mark != std::string::npos && exit_ && exit_->signal == "SIGKILL") {
+    const std::size_t from = mark + keeper::out_of_memory_mark.size();
+    text += ": out of memory, " + stderr_tail_.substr(from, stderr_tail_.find('\n', from) - from) +
+            "; look in its log for what grew, or let fewer runs at a time into its environments";
+  }
   if (!stderr_tail_.empty()) text += "\n\nWorker stderr:\n" + as_utf8(stderr_tail_);
   return text;
 }

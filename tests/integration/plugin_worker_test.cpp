@@ -1,5 +1,6 @@
 #include "integration/plugin_fixture.hpp"
 #include "keeper/process_tree.hpp"
+#include "keeper/sandbox/cgroup.hpp"
 #include "plugins/spawn.hpp"
 
 #include <poll.h>
@@ -124,6 +125,23 @@ TEST_F(PluginWorkerTest, CannotTakeMoreMemoryThanItMay) {
   ASSERT_TRUE(grown) << grown.error().message;
   ASSERT_TRUE(grown->as_object().contains("refusedAfterMb"));
   EXPECT_LT(grown->at("refusedAfterMb").as_int64(), 256);
+}
+
+TEST_F(PluginWorkerTest, ThatTakesMoreMemoryByAWayOfItsOwnIsKilledAndTheReasonIsTold) {
+  namespace sandbox = keeper::sandbox;
+  const sandbox::CgroupLayout layout = sandbox::detect_layout();
+  if (!layout.has(sandbox::Controller::memory)) {
+    GTEST_SKIP() << "no control group limits memory here: " << layout.remedy;
+  }
+  spawn("", std::int64_t{128} << 20);
+  EXPECT_FALSE(call("grow", {{"shared", true}}));
+  ASSERT_TRUE(await(worker_->ended()));
+  const std::string said = worker_->epitaph();
+  EXPECT_TRUE(said.contains("out of memory, the limit for all its processes is 128 MB")) << said;
+  const std::string group = "plugin-" + std::to_string(worker_->pid());
+  for (const std::string& left : sandbox::find_leftovers(layout)) {
+    EXPECT_FALSE(left.contains(group + ".")) << left;
+  }
 }
 
 TEST_F(PluginWorkerTest, WhoseProgramIsMissingSaysSo) {

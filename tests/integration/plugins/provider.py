@@ -5,6 +5,7 @@ Dialect by argument in the manifest's `description`; faults by `config.fault`.
 """
 import base64
 import json
+import mmap
 import os
 import shutil
 import subprocess
@@ -296,6 +297,11 @@ def scatter(_params, _invocation):
 
 def grow(params, _invocation):
     kept = []
+    if params.get("shared"):  # which a limit on private memory does not see
+        for _ in range(4096):
+            kept.append(mmap.mmap(-1, 1 << 20))
+            kept[-1].write(b"x" * (1 << 20))
+        return {"grewMb": len(kept)}
     try:
         for _ in range(4096):
             kept.append(b"x" * (1 << 20))
