@@ -1,13 +1,20 @@
-#include "security/host_bait.hpp"
+#include "base/owned.hpp"
 #include "security/place.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
 // What is made where user namespaces are forbidden, and what is not.
 namespace berth::security_test {
@@ -141,6 +148,73 @@ TEST_F(Forbidden, NobodyOfTheLeastOutlivesIt) {
   EXPECT_FALSE(is_gone());
   ASSERT_TRUE(sandbox.stop());
   EXPECT_TRUE(eventually(is_gone));
+}
+
+// A process of the user that the commands of the least are too.
+class SameUser {
+ public:
+  SameUser() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+    const Fd ready{ends[0]};
+    Fd told{ends[1]};
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const bool is_other = ::setgroups(0, nullptr) == 0 && ::setresgid(id, id, id) == 0 &&
+                            ::setresuid(id, id, id) == 0;
+      // Executed, so that it is as open to its own user as others are.
+      if (is_other) ::execl("/bin/sleep", "sleep", "1000", nullptr);
+      ::_exit(1);
+    }
+    told = Fd{};
+    char none = 0;
+    while (::read(ready.get(), &none, 1) > 0) {
+    }
+  }
+  SameUser(const SameUser&) = delete;
+  SameUser& operator=(const SameUser&) = delete;
+  ~SameUser() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  std::string pid() const { return std::to_string(pid_); }
+
+  static int runs(const std::string& script) {
+    const std::string as_them = "setpriv --reuid 65534 --regid 65534 --clear-groups -- sh -c '" +
+                                script + "' >/dev/null 2>&1";
+    return ::system(as_them.c_str());
+  }
+
+  static constexpr uid_t id = 65534;
+
+ private:
+  pid_t pid_ = 0;
+};
+
+TEST_F(Forbidden, TheLeastReachesNothingElseOfItsUser) {
+  const auto made = make(by_anybody, plan_for(by_anybody));
+  if (!made && made.error().message.contains("Landlock")) GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made) << made.error().message;
+  const auto other = make(by_anybody, plan_for(by_anybody));
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_EQ(said(**other, "echo secret > \"" + (*other)->box() + "/f\"; echo done"), "done\n");
+  const SameUser bait;
+  const std::string file = (*other)->box() + "/f";
+  const std::string proc = "/proc/" + bait.pid();
+  int shown = 0;
+  for (const std::string& attempt :
+       {"cat " + file, "ls " + (*other)->box(), "echo x >> " + file, "truncate -s 1 " + file,
+        "ln " + file + " mine", "mv " + file + " mine", "cat " + proc + "/environ",
+        "ls -l " + proc + "/fd", "kill -CONT " + bait.pid(), "renice -n 7 " + bait.pid(),
+        "prlimit --pid " + bait.pid() + " --nofile=64:64", "taskset -pc 0 " + bait.pid(),
+        std::string{"made=$(ipcmk -M 4096 | tr -dc 0-9) && ipcrm -m $made"}}) {
+    const std::string script = "cd " + (*made)->box() + "; " + attempt;
+    EXPECT_EQ(said(**made, script + " >/dev/null 2>&1 && echo OPEN"), "") << attempt;
+    // Where the tool is there, the same user can do it without a sandbox.
+    if (SameUser::runs(attempt.contains("mine") ? "true" : attempt) == 0) ++shown;
+  }
+  EXPECT_GE(shown, 8);
 }
 
 }  // namespace
