@@ -1,6 +1,7 @@
 #include "app/plugin_parts.hpp"
 
 #include "base/files.hpp"
+#include "base/remove_tree.hpp"
 #include "cli/keeper_program.hpp"
 
 #include <unistd.h>
@@ -46,10 +47,15 @@ Result<std::unique_ptr<PluginParts>> PluginParts::open(asio::io_context& loop, C
   BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
   BERTH_DO(make_directories(home.plugins_folder(), 0755));
   BERTH_DO(make_directories(home.plugin_work_folder(), 0700));
+  // What a server that was killed left of transfers is nobody's.
+  BERTH_DO(remove_tree(home.exchange_folder()));
+  BERTH_DO(make_directories(home.exchange_folder(), 0711));
   const bool is_root = ::geteuid() == 0;
   // Workers are other users, who read their programs there and nothing else of the home.
   if (is_root) BERTH_DO(home.let_others_through());
-  plugins::HostConfig host{.keeper_program = keeper, .folder = home.plugin_work_folder()};
+  plugins::HostConfig host{.keeper_program = keeper,
+                           .folder = home.plugin_work_folder(),
+                           .exchange_folder = home.exchange_folder()};
   host.environment = own_environment();
   host.instance.host_version = compatible_host;
   host.instance.deployment_mode = name_of(settings.mode);

@@ -3,6 +3,7 @@
 #include "core/enums.hpp"
 #include "execution/execution.hpp"
 #include "execution/live_command.hpp"
+#include "execution/remote_files.hpp"
 #include "execution/templates.hpp"
 
 // How an environment is reached. A driver is given values and returns facts; it neither decides nor

@@ -127,6 +127,10 @@ Task<> Plugin::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
   co_return co_await remote_->renew(lease, deadline_ms);
 }
 
+execution::RemoteFiles* Plugin::remote_files(const LeaseFacts& lease) {
+  return remote_ == nullptr ? nullptr : remote_->remote_files(lease);
+}
+
 Task<> Plugin::release(const LeaseFacts& lease, core::LeaseEvent /*how*/) {
   if (remote_ == nullptr) co_return unavailable(lease);
   BERTH_CO_DO(co_await remote_->release(lease));

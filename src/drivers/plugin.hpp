@@ -30,6 +30,7 @@ class Plugin final : public Driver {
   Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
                 std::int64_t grace_ms) override;
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
+  execution::RemoteFiles* remote_files(const LeaseFacts& lease) override;
   Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
   Task<> destroy(const LeaseFacts& lease) override;
   Task<execution::CapturedTemplate> capture_template(

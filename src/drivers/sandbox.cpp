@@ -165,6 +165,11 @@ Task<execution::FileRoot> Sandbox::files(const LeaseFacts& lease) {
   co_return co_await inside->files(lease);
 }
 
+execution::RemoteFiles* Sandbox::remote_files(const LeaseFacts& lease) {
+  Driver* const plugin = plugin_of(lease);
+  return plugin == nullptr ? nullptr : plugin->remote_files(lease);
+}
+
 Task<Fd> Sandbox::dial(const LeaseFacts& lease, std::uint16_t port) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->dial(lease, port);

@@ -29,6 +29,7 @@ class Sandbox final : public Driver {
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
   Task<execution::Usage> usage(const LeaseFacts& lease) override;
   Task<execution::FileRoot> files(const LeaseFacts& lease) override;
+  execution::RemoteFiles* remote_files(const LeaseFacts& lease) override;
   Task<Fd> dial(const LeaseFacts& lease, std::uint16_t port) override;
   Task<> set_egress(const LeaseFacts& lease, core::LinuxEgress policy) override;
   Task<execution::EgressPage> egress_log(const LeaseFacts& lease, std::uint64_t offset) override;

@@ -19,34 +19,8 @@ using workspaces::Confined;
 using workspaces::FileView;
 using workspaces::Owner;
 
-// Somebody waits for the answer: smaller than what the library would take.
-constexpr workspaces::Limits limits{.entries_max = 100'000, .bytes_max = 4ULL << 30};
-
-std::unexpected<Error> too_large(std::string_view path, std::string remedy) {
-  return fail(Errc::body_too_large,
-              "path '" + workspaces::escaped(path) + "': is more than the " +
-                  std::to_string(LeaseFiles::bytes_max) + " bytes of one answer",
-              std::move(remedy));
-}
-
-std::string mode_text(mode_t mode) {
-  std::array<char, 8> text{};
-  std::snprintf(text.data(), text.size(), "%04o", static_cast<unsigned>(mode & 07777));
-  return text.data();
-}
-
-FileEntry entry_of(const FileView& view) {
-  FileEntry entry{
-      .name = workspaces::escaped(view.name),
-      .type = view.type,
-      .bytes = static_cast<std::int64_t>(view.bytes),
-      .mode = mode_text(view.mode),
-      .mtime = Time{std::int64_t{view.modified.tv_sec} * 1000 + view.modified.tv_nsec / 1'000'000}};
-  if (view.type == workspaces::FileType::symbolic_link) {
-    entry.target = workspaces::escaped(view.target);
-  }
-  return entry;
-}
+// The verbs share them with places that are far away.
+constexpr workspaces::Limits limits = file_limits;
 
 Result<FolderListing> list(const Confined& files, const std::string& path) {
   BERTH_TRY(const workspaces::FolderView folder, files.list(path));
@@ -63,7 +37,7 @@ Result<FilePart> read_part(const Confined& files, const std::string& path, const
   const std::uint64_t rest = file.bytes() - offset;
   const std::uint64_t count = std::min(rest, wanted.bytes_max.value_or(rest));
   if (count > LeaseFiles::bytes_max) {
-    return too_large(path, "read it in parts with offset and limitBytes");
+    return too_large_to_answer(path, "read it in parts with offset and limitBytes");
   }
   FilePart part{.bytes = {},
                 .mode = mode_text(file.status().st_mode),
@@ -88,16 +62,16 @@ std::string way_to(const std::optional<std::string>& workdir, std::string path) 
 
 }  // namespace
 
-Task<LeaseFiles::Tree> LeaseFiles::look(const core::Call& call, const core::LeaseId& id,
-                                        std::string path) {
+Task<LeaseFiles::Found> LeaseFiles::look(const core::Call& call, const core::LeaseId& id,
+                                         std::string path) {
   BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));
   co_return co_await open(row.value, std::move(path));
 }
 
-Task<LeaseFiles::Tree> LeaseFiles::intend(const core::Call& call, const core::LeaseId& id,
-                                          std::string_view action, std::string path) {
+Task<LeaseFiles::Found> LeaseFiles::intend(const core::Call& call, const core::LeaseId& id,
+                                           std::string_view action, std::string path) {
   BERTH_CO_TRY(const auto row,
                co_await means_.store.write(
                    [&](store::Session& s) -> Result<core::Stored<core::LeaseRecord>> {
@@ -115,78 +89,114 @@ Task<LeaseFiles::Tree> LeaseFiles::intend(const core::Call& call, const core::Le
   co_return co_await open(row.value, std::move(path));
 }
 
-Task<LeaseFiles::Tree> LeaseFiles::open(const core::LeaseRecord& lease, std::string path) {
+Task<LeaseFiles::Found> LeaseFiles::open(const core::LeaseRecord& lease, std::string path) {
   BERTH_CO_DO(expect_held(lease, work_.node()));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(lease));
-  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await work_.facts(lease));
+  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(lease));
+  if (driver->remote_files(facts) != nullptr) {
+    BERTH_CO_TRY(FarPlace far, co_await open_far(*driver, std::move(facts), std::move(path)));
+    co_return Found{std::move(far)};
+  }
   BERTH_CO_TRY(execution::FileRoot root, co_await driver->files(facts));
   const bool has_mounts = root.mounts == execution::FileRoot::Mounts::entered;
   std::optional<Owner> user;
   if (root.user) user = Owner{.uid = root.user->uid, .gid = root.user->gid};
-  co_return Tree{
-      .files = Confined{std::move(root.folder),
-                        has_mounts ? workspaces::Mounts::entered : workspaces::Mounts::refused,
-                        limits, user},
-      .path = way_to(root.workdir, std::move(path)),
-      // Where the folder is their "/", only commands of the place follow a link.
-      .links = root.workdir ? workspaces::LinkRule::any : workspaces::LinkRule::inside};
+  co_return Found{
+      Tree{.files = Confined{std::move(root.folder),
+                             has_mounts ? workspaces::Mounts::entered : workspaces::Mounts::refused,
+                             limits, user},
+           .path = way_to(root.workdir, std::move(path)),
+           // Where the folder is their "/", only commands of the place follow a link.
+           .links = root.workdir ? workspaces::LinkRule::any : workspaces::LinkRule::inside}};
+}
+
+Task<FarPlace> LeaseFiles::open_far(drivers::Driver& driver, drivers::LeaseFacts facts,
+                                    std::string path) {
+  const std::size_t start = path.find_first_not_of('/');
+  const std::string rest = start == std::string::npos ? "" : path.substr(start);
+  BERTH_CO_TRY(const workspaces::Path names, workspaces::Path::parse(rest, limits));
+  execution::RemotePath way{.folder = "/", .rest = names.is_root() ? "" : names.text()};
+  if (!path.starts_with('/')) {
+    const std::optional<std::string> anywhere;
+    BERTH_CO_TRY(const drivers::Workspace work, co_await driver.realize(facts, anywhere));
+    if (!work.cwd.starts_with('/')) {
+      co_return fail(Errc::workspace_realization_failed,
+                     "lease " + facts.lease_id.str() + ": its commands work in no absolute folder");
+    }
+    way.folder = work.cwd;
+  }
+  execution::RemoteFiles* const files = driver.remote_files(facts);
+  co_return FarPlace{
+      .files = files, .facts = std::move(facts), .path = std::move(way), .shown = std::move(path)};
 }
 
 Task<std::variant<FilePart, FolderListing>> LeaseFiles::read(core::Call call, core::LeaseId id,
                                                              FileRead wanted) {
-  using Found = std::variant<FilePart, FolderListing>;
-  BERTH_CO_TRY(const Tree tree, co_await look(call, id, wanted.path));
-  co_return co_await offload(pool_, [&]() -> Result<Found> {
-    BERTH_TRY(const FileView view, tree.files.stat(tree.path));
-    if (view.type == workspaces::FileType::directory) return list(tree.files, tree.path);
-    return read_part(tree.files, tree.path, wanted);
+  using Answer = std::variant<FilePart, FolderListing>;
+  BERTH_CO_TRY(const Found found, co_await look(call, id, wanted.path));
+  const auto* const tree = std::get_if<Tree>(&found);
+  if (tree == nullptr) co_return co_await far_.read(std::get<FarPlace>(found), wanted);
+  co_return co_await offload(pool_, [&]() -> Result<Answer> {
+    BERTH_TRY(const FileView view, tree->files.stat(tree->path));
+    if (view.type == workspaces::FileType::directory) return list(tree->files, tree->path);
+    return read_part(tree->files, tree->path, wanted);
   });
 }
 
 Task<LeaseFiles::Written> LeaseFiles::write(core::Call call, core::LeaseId id, FileWrite wanted,
                                             std::string_view bytes) {
-  BERTH_CO_TRY(const Tree tree,
+  BERTH_CO_TRY(const Found found,
                co_await intend(call, id, "environment.lease_file_write", wanted.path));
+  const auto* const tree = std::get_if<Tree>(&found);
+  if (tree == nullptr) {
+    co_return co_await far_.write(std::get<FarPlace>(found), wanted.mode, bytes);
+  }
   co_return co_await offload(pool_, [&]() -> Result<Written> {
-    const bool is_there = tree.files.stat(tree.path).has_value();
-    BERTH_DO(tree.files.write_file(tree.path, all_of(bytes),
-                                   {.mode = wanted.mode, .owner = tree.files.user()}));
+    const bool is_there = tree->files.stat(tree->path).has_value();
+    BERTH_DO(tree->files.write_file(tree->path, all_of(bytes),
+                                    {.mode = wanted.mode, .owner = tree->files.user()}));
     return is_there ? Written::replaced : Written::created;
   });
 }
 
 Task<> LeaseFiles::remove(core::Call call, core::LeaseId id, std::string path) {
-  BERTH_CO_TRY(const Tree tree, co_await intend(call, id, "environment.lease_file_remove", path));
+  BERTH_CO_TRY(const Found found, co_await intend(call, id, "environment.lease_file_remove", path));
   // A path that was forgotten must not cost all that the commands have made.
   const Result<workspaces::Path> named = workspaces::Path::parse(path, limits);
   if (named && named->is_root()) co_return workspaces::refuse(path, "names nothing to remove");
-  co_return co_await offload(pool_, [&] { return tree.files.remove(tree.path); });
+  const auto* const tree = std::get_if<Tree>(&found);
+  if (tree == nullptr) co_return co_await far_.remove(std::get<FarPlace>(found));
+  co_return co_await offload(pool_, [&] { return tree->files.remove(tree->path); });
 }
 
 Task<std::string> LeaseFiles::archive(core::Call call, core::LeaseId id, std::string path) {
-  BERTH_CO_TRY(const Tree tree, co_await look(call, id, std::move(path)));
+  BERTH_CO_TRY(const Found found, co_await look(call, id, std::move(path)));
+  const auto* const tree = std::get_if<Tree>(&found);
+  if (tree == nullptr) co_return co_await far_.archive(std::get<FarPlace>(found));
   co_return co_await offload(pool_, [&]() -> Result<std::string> {
     std::string tar;
     const auto take = [&](std::string_view piece) -> Result<> {
       if (piece.size() > bytes_max - tar.size()) {
-        return too_large(tree.path,
-                         "fetch its parts one by one, or pack it there: berth exec LEASE -- tar");
+        return too_large_to_answer(
+            tree->path, "fetch its parts one by one, or pack it there: berth exec LEASE -- tar");
       }
       tar += piece;
       return {};
     };
-    BERTH_DO(workspaces::archive_out(tree.files, tree.path, take));
+    BERTH_DO(workspaces::archive_out(tree->files, tree->path, take));
     return tar;
   });
 }
 
 Task<> LeaseFiles::unpack(core::Call call, core::LeaseId id, std::string path,
                           std::string_view tar) {
-  BERTH_CO_TRY(const Tree tree,
+  BERTH_CO_TRY(const Found found,
                co_await intend(call, id, "environment.lease_unpack", std::move(path)));
+  const auto* const tree = std::get_if<Tree>(&found);
+  if (tree == nullptr) co_return co_await far_.unpack(std::get<FarPlace>(found), tar);
   co_return co_await offload(pool_, [&]() -> Result<> {
-    BERTH_DO(workspaces::archive_in(tree.files, tree.path, all_of(tar),
-                                    {.owner = tree.files.user(), .links = tree.links}));
+    BERTH_DO(workspaces::archive_in(tree->files, tree->path, all_of(tar),
+                                    {.owner = tree->files.user(), .links = tree->links}));
     return {};
   });
 }

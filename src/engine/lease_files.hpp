@@ -2,6 +2,7 @@
 
 #include "core/call.hpp"
 #include "core/lease.hpp"
+#include "engine/far_files.hpp"
 #include "engine/means.hpp"
 #include "workspaces/archive_in.hpp"
 
@@ -17,57 +18,20 @@ namespace berth::engine {
 
 class LeaseWork;
 
-// One name in a folder of a place.
-struct FileEntry {
-  std::string name;  // what is no printable UTF-8 is written \xNN, a backslash is doubled
-  workspaces::FileType type = workspaces::FileType::file;
-  std::int64_t bytes = 0;
-  std::string mode;  // permission bits: "0644"
-  Time mtime;
-  std::optional<std::string> target = {};  // of a symbolic link, written like a name
-};
-BOOST_DESCRIBE_STRUCT(FileEntry, (), (name, type, bytes, mode, mtime, target))
-
-struct FolderListing {
-  std::vector<FileEntry> entries;
-  bool is_truncated = false;
-};
-BOOST_DESCRIBE_STRUCT(FolderListing, (), (entries, is_truncated))
-
-// Bytes of a file, from `offset` of the request on.
-struct FilePart {
-  std::string bytes;
-  std::string mode;
-  std::uint64_t next_offset = 0;
-  bool eof = false;
-};
-
-struct FileRead {
-  std::string path;
-  std::uint64_t offset = 0;
-  std::optional<std::uint64_t> bytes_max = {};  // absent: all the rest, or a refusal
-};
-
-struct FileWrite {
-  std::string path;
-  mode_t mode = 0644;
-};
-
 // Files in and out of the place that a lease holds, while it is active or retained. A path is read
 // as the commands there would: from where they work, or from their "/" when it starts so. A place
 // that is a folder of this machine has no "/" of its own. No link is followed, and what leads out
 // of the place is path_refused. Changes leave an activity entry before they are made.
 class LeaseFiles {
  public:
-  // What one request carries: it is in memory as a whole.
-  static constexpr std::size_t bytes_max = std::size_t{64} << 20;
+  static constexpr std::size_t bytes_max = file_bytes_max;
 
   LeaseFiles(Means& means, LeaseWork& work) : means_(means), work_(work) {}
 
   // A folder is listed. body_too_large when more than `bytes_max` would have to be read.
   Task<std::variant<FilePart, FolderListing>> read(core::Call call, core::LeaseId id,
                                                    FileRead wanted);
-  enum class Written { created, replaced };
+  using Written = FileWritten;
   // The caller keeps the bytes until the answer.
   Task<Written> write(core::Call call, core::LeaseId id, FileWrite wanted, std::string_view bytes);
   // A file, a link, or a folder with all that is in it.
@@ -86,16 +50,19 @@ class LeaseFiles {
     std::string path;
     workspaces::LinkRule links;  // of archives that are unpacked there
   };
-  Task<Tree> look(const core::Call& call, const core::LeaseId& id, std::string path);
-  Task<Tree> intend(const core::Call& call, const core::LeaseId& id, std::string_view action,
-                    std::string path);
-  Task<Tree> open(const core::LeaseRecord& lease, std::string path);
+  using Found = std::variant<Tree, FarPlace>;
+  Task<Found> look(const core::Call& call, const core::LeaseId& id, std::string path);
+  Task<Found> intend(const core::Call& call, const core::LeaseId& id, std::string_view action,
+                     std::string path);
+  Task<Found> open(const core::LeaseRecord& lease, std::string path);
+  Task<FarPlace> open_far(drivers::Driver& driver, drivers::LeaseFacts facts, std::string path);
 
   Means& means_;
   LeaseWork& work_;
   // Threads of its own, so that a long transfer keeps no lease from being made; as many transfers
   // are in memory at a time, the others wait.
   asio::thread_pool pool_{2};
+  FarFiles far_{means_.random, pool_};
 };
 
 }  // namespace berth::engine

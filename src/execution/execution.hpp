@@ -167,6 +167,8 @@ struct ProbeStep {
 };
 BOOST_DESCRIBE_STRUCT(ProbeStep, (), (name, ok, duration_ms, message, code, remedy))
 
+class RemoteFiles;
+
 // All verbs may be repeated. References are to what the caller keeps until the answer.
 class Execution {
  public:
@@ -191,8 +193,10 @@ class Execution {
   virtual Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) = 0;
   // Refused with execution_unsupported where nobody counts.
   virtual Task<Usage> usage(const LeaseFacts& lease);
-  // Refused with execution_unsupported where files are moved by commands only.
+  // Refused with execution_unsupported where the place is no folder of this machine.
   virtual Task<FileRoot> files(const LeaseFacts& lease);
+  // Who moves them there instead; nobody where that cannot be done either.
+  virtual RemoteFiles* remote_files(const LeaseFacts& /*lease*/) { return nullptr; }
   // A TCP connection to a port of the place's own loopback; port_unreachable when nobody listens
   // there. Refused with execution_unsupported where that loopback is also somebody else's: a lease
   // must not be a way to whatever listens on the machine.

@@ -30,6 +30,9 @@ struct BackOff {
 struct HostConfig {
   std::string keeper_program;
   std::string folder;  // for what commands in sandboxes say, and nothing that must survive
+  // Where files are on their way to and from sandboxes. Workers get at the folders in it that are
+  // theirs, by name.
+  std::string exchange_folder = {};
   // A range of users that are nobody else's, from which each plugin gets one. Used when the server
   // is root; a worker never is.
   uid_t first_user = 61'400;

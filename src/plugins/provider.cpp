@@ -3,6 +3,7 @@
 #include "core/environment_config.hpp"
 #include "plugins/provider_place.hpp"
 #include "plugins/remote_config.hpp"
+#include "plugins/sandbox_files.hpp"
 #include "providers/metadata.hpp"
 
 #include <algorithm>
@@ -52,7 +53,10 @@ execution::ProbeStep step_of(const bj::object& diagnostic) {
 }  // namespace
 
 RemoteProvider::RemoteProvider(Host& host, Addressing addressing)
-    : host_(host), addressing_(addressing), tasks_(host.executor()) {}
+    : host_(host),
+      addressing_(addressing),
+      files_(std::make_unique<SandboxFiles>(*this)),
+      tasks_(host.executor()) {}
 
 RemoteProvider::~RemoteProvider() = default;
 

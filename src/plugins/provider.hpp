@@ -4,6 +4,7 @@
 #include "core/capability.hpp"
 #include "execution/execution.hpp"
 #include "execution/live_command.hpp"
+#include "execution/remote_files.hpp"
 #include "execution/templates.hpp"
 #include "plugins/host.hpp"
 #include "plugins/terminal.hpp"
@@ -45,29 +46,6 @@ struct RemoteLease {
 struct Receipt {
   std::string provider_lease_id;
   std::string state;  // "stopped" or "destroyed"
-};
-
-struct SyncFile {
-  std::string source_path;
-  std::string target_path;
-  bool is_folder = false;
-  std::optional<int> mode = {};
-  std::vector<std::string> exclude = {};
-  bool follow_symlinks = false;
-};
-struct SyncCommand {
-  std::string command;
-  std::optional<std::string> cwd = {};
-  std::optional<std::int64_t> timeout_ms = {};
-};
-struct SyncOperation {
-  std::string operation_id;
-  std::vector<SyncFile> files = {};
-  std::vector<SyncCommand> after = {};
-};
-struct Synced {
-  std::int64_t files = 0;
-  std::int64_t bytes = 0;
 };
 
 // A sandbox that somebody prepares by hand.
@@ -128,10 +106,9 @@ class RemoteProvider final : public execution::Execution {
                 std::int64_t grace_ms) override;
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
 
-  // By the plugin's own way where it has both directions, else with commands in the sandbox, which
-  // then needs sh, base64 and dd.
-  Task<Synced> sync_in(const LeaseFacts& lease, std::vector<SyncOperation> operations);
-  Task<Synced> sync_out(const LeaseFacts& lease, std::vector<SyncOperation> operations);
+  execution::RemoteFiles* remote_files(const LeaseFacts& /*lease*/) override {
+    return files_.get();
+  }
 
   // A lease on a sandbox for somebody to work in by hand; release() and destroy() end it as the
   // protocol wants it. Each of these is execution_unsupported unless the manifest declares it and
@@ -157,6 +134,7 @@ class RemoteProvider final : public execution::Execution {
   Task<> close();
 
  private:
+  friend class SandboxFiles;
   struct Place;
   class Running;
   struct Live;
@@ -165,6 +143,13 @@ class RemoteProvider final : public execution::Execution {
     std::int64_t exit_code = -1;
     std::string out = {};
     std::string err = {};
+  };
+  // A script for the shell of the sandbox; its words are "$1" and so on.
+  struct SmallCommand {
+    std::string script;
+    std::vector<std::string> args = {};
+    std::string input = {};
+    std::chrono::milliseconds time = std::chrono::seconds{60};
   };
 
   Result<DriverPlace> find(const bj::object& config, const bj::object& metadata) const;
@@ -183,10 +168,7 @@ class RemoteProvider final : public execution::Execution {
   Result<std::string> folder_of(const LeaseFacts& lease, const std::string& exec_id) const;
   Task<> execute(std::shared_ptr<Running> running, std::shared_ptr<Supervisor> plugin,
                  PluginCall call);
-  Task<Output> run_small(const Place& place, std::string script, std::vector<std::string> args,
-                         std::string input) const;
-  Task<std::string> must_run(const Place& place, std::string_view script,
-                             std::vector<std::string> args, std::string input) const;
+  Task<Output> run_small(const Place& place, SmallCommand command) const;
   Task<execution::LiveCommandPtr> open_live(const LeaseFacts& lease,
                                             std::shared_ptr<Supervisor> plugin, Terminal::Kind kind,
                                             std::string route, bj::object params);
@@ -196,20 +178,11 @@ class RemoteProvider final : public execution::Execution {
   Task<> end_live(const LeaseFacts& lease);
   Task<> signal_marked(const Place& place, const std::string& mark, std::string_view signal) const;
 
-  Task<Synced> sync(const LeaseFacts& lease, std::string method,
-                    const std::vector<SyncOperation>& operations);
-  Task<Synced> push(const Place& place, const SyncFile& file) const;
-  Task<Synced> push_file(const Place& place, const std::string& source, const std::string& target,
-                         std::optional<int> mode) const;
-  Task<Synced> pull(const Place& place, const SyncFile& file) const;
-  Task<Synced> pull_file(const Place& place, const std::string& source,
-                         const std::string& target) const;
-  Task<> run_after(const Place& place, const std::vector<SyncCommand>& commands) const;
-
   Host& host_;
   Addressing addressing_;
   std::map<std::string, std::shared_ptr<Running>> running_;  // by folder
   std::map<std::string, std::shared_ptr<Live>> live_;        // by route
+  std::unique_ptr<execution::RemoteFiles> files_;
   TaskGroup tasks_;
 };
 

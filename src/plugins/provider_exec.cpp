@@ -26,7 +26,6 @@ using providers::text_at;
 
 constexpr std::chrono::milliseconds margin = 30s;
 constexpr std::chrono::milliseconds longest_command = 24h;  // of one for which nobody set a time
-constexpr std::chrono::milliseconds small_command = 60s;
 constexpr std::chrono::milliseconds kill_wait = 5s;
 // Within what a worker takes in one line, also when every byte of it is escaped.
 constexpr std::size_t input_bytes_max = std::size_t{2} << 20;
@@ -223,8 +222,9 @@ Task<Workspace> RemoteProvider::realize(const LeaseFacts& lease,
 Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& command) {
   if (command.terminal) {
     co_return fail(Errc::execution_unsupported,
-                   "lease " + lease.lease_id.str() + ": a command in a plugin's sandbox has no "
-                                                     "terminal",
+                   "lease " + lease.lease_id.str() +
+                       ": a command in a plugin's sandbox has no "
+                       "terminal",
                    "run it without one: berth exec -i LEASE -- COMMAND; an agent logs in with "
                    "berth exec LEASE --login claude");
   }
@@ -397,20 +397,19 @@ Task<> RemoteProvider::cancel(const LeaseFacts& lease, const std::string& exec_i
   co_return Result<>{};
 }
 
-auto RemoteProvider::run_small(const Place& place, std::string script,
-                               std::vector<std::string> args, std::string input) const
-    -> Task<Output> {
+auto RemoteProvider::run_small(const Place& place, SmallCommand command) const -> Task<Output> {
   const auto named = text_at(place.lease.at("metadata").get_object(), "shellCommand");
-  bj::array words{"-c", script, "berth"};
-  for (const std::string& arg : args) words.emplace_back(arg);
+  bj::array words{"-c", command.script, "berth"};
+  for (const std::string& arg : command.args) words.emplace_back(arg);
   PluginCall call{
-      .method = "environmentExecute", .params = place.base, .deadline = small_command + margin};
+      .method = "environmentExecute", .params = place.base, .deadline = command.time + margin};
   call.params["lease"] = place.lease;
   call.params["command"] = named == "bash" ? "bash" : "sh";
   call.params["args"] = std::move(words);
+  call.params["cwd"] = "/";  // which is there whatever became of the workspace
   call.params["bypassSession"] = true;
-  call.params["timeoutMs"] = small_command.count();
-  if (!input.empty()) call.params["stdin"] = std::move(input);
+  call.params["timeoutMs"] = command.time.count();
+  if (!command.input.empty()) call.params["stdin"] = std::move(command.input);
   const CallResult result = co_await place.plugin->call(std::move(call));
   if (!result) {
     co_return std::unexpected(
@@ -428,9 +427,9 @@ auto RemoteProvider::run_small(const Place& place, std::string script,
 
 Task<> RemoteProvider::signal_marked(const Place& place, const std::string& mark,
                                      std::string_view signal) const {
-  std::vector<std::string> args{std::string{mark_variable} + "=" + mark, std::string{signal}};
-  BERTH_CO_TRY(const Output output,
-               co_await run_small(place, std::string{signal_script}, std::move(args), ""));
+  SmallCommand command{.script = std::string{signal_script},
+                       .args = {std::string{mark_variable} + "=" + mark, std::string{signal}}};
+  BERTH_CO_TRY(const Output output, co_await run_small(place, std::move(command)));
   if (output.exit_code == 0) co_return Result<>{};
   co_return fail(Errc::plugin_call_failed,
                  "a signal could not be sent in the sandbox: " + output.err);

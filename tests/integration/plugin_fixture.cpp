@@ -59,6 +59,7 @@ void PluginTest::SetUp() {
   const char* path = std::getenv("PATH");
   config_.keeper_program = BERTH_KEEPER;
   config_.folder = folder_.file("execs");
+  config_.exchange_folder = folder_.file("exchange");
   config_.environment = {{"PATH", path == nullptr ? "/usr/bin:/bin" : path},
                          {"OPENAI_API_KEY", "passed-through"},
                          {"E2B_API_KEY", "of-another"},

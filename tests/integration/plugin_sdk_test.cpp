@@ -1,5 +1,6 @@
 #include "integration/plugin_fixture.hpp"
 
+#include "base/files.hpp"
 #include "plugins/manifest_file.hpp"
 #include "plugins/supervisor.hpp"
 
@@ -178,6 +179,30 @@ TEST_P(PluginSdkTest, ACommandIsFedAsItRunsWhereTheDialectHasByteStreams) {
   ASSERT_TRUE(*ended) << ended->error().message;
   EXPECT_EQ((*ended)->exit_code, 4);
   EXPECT_TRUE(run_until([&] { return services_.has_log("closed a route"); }));
+  EXPECT_TRUE(await(remote_->destroy(lease)));
+}
+
+TEST_P(PluginSdkTest, FilesGoInAndComeBackByItsOwnWayAndByCommands) {
+  LeaseFacts lease = acquired();
+  const std::string inside{lease.metadata.at("remoteCwd").as_string()};
+  execution::RemoteFiles& files = *remote_->remote_files(lease);
+  const std::string bytes(100'000, '\xfe');
+  const execution::RemotePath written{.folder = inside, .rest = "in/by commands"};
+  const auto put = await(files.write(lease, written, 0640, bytes));
+  ASSERT_TRUE(put) << put.error().message;
+  EXPECT_EQ(files.exchange(lease, written).by, execution::Exchange::By::provider);
+  const std::string back = folder_.file("work/back");
+  const auto fetched = await(files.fetch(lease, {.folder = inside, .rest = "in"}, S_IFDIR, back));
+  ASSERT_TRUE(fetched) << fetched.error().message;
+  EXPECT_TRUE(*read_file(back + "/by commands", 4'000'000) == bytes);
+  const execution::RemotePath again{.folder = inside, .rest = "again"};
+  const auto sent = await(files.send_folder(lease, again, back));
+  ASSERT_TRUE(sent) << sent.error().message;
+  const execution::RemotePath copy{.folder = inside, .rest = "again/by commands"};
+  const auto seen = await(files.look(lease, copy));
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(seen->entry.status.st_mode, S_IFREG | 0640U);
+  EXPECT_TRUE(*await(files.read(lease, copy, 0, bytes.size())) == bytes);
   EXPECT_TRUE(await(remote_->destroy(lease)));
 }
 

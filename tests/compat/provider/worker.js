@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { appendFileSync, existsSync } from "node:fs";
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { chmod, copyFile, cp, mkdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { definePlugin, runWorker } from "@paperclipai/plugin-sdk";
@@ -71,6 +71,28 @@ function close(params, more = () => ({})) {
   return { hostRouteId: params.hostRouteId, ...more(route) };
 }
 
+// Both directions: a sandbox is a folder of the same machine. A file is replaced as a whole.
+async function carry(params) {
+  const operations = [];
+  for (const { operationId, files } of params.operations) {
+    let bytesTransferred = 0;
+    for (const file of files) {
+      if (file.kind === "directory") {
+        await rm(file.targetPath, { recursive: true, force: true });
+        await cp(file.sourcePath, file.targetPath, { recursive: true, verbatimSymlinks: true });
+      } else {
+        const scratch = path.join(path.dirname(file.targetPath), `.paperclip-upload-${operationId}`);
+        await copyFile(file.sourcePath, scratch);
+        if (file.mode !== undefined) await chmod(scratch, file.mode);
+        await rename(scratch, file.targetPath);
+        bytesTransferred += (await stat(file.targetPath)).size;
+      }
+    }
+    operations.push({ operationId, filesTransferred: files.length, bytesTransferred });
+  }
+  return { operations };
+}
+
 // The login terminal, under the name that each dialect has for it. Its program is a word.
 const login = {
   open: async (params) => {
@@ -132,6 +154,8 @@ const plugin = definePlugin({
   onEnvironmentDestroyLease: destroy,
   onEnvironmentRealizeWorkspace: async (params) => ({ cwd: folderOf(params) }),
   onEnvironmentExecute: execute,
+  onEnvironmentSyncIn: carry,
+  onEnvironmentSyncOut: carry,
   onLoginPtyOpen: login.open,
   onLoginPtyInput: login.input,
   onLoginPtyStop: login.stop,

@@ -1,0 +1,103 @@
+#pragma once
+
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "drivers/driver.hpp"
+#include "workspaces/archive_in.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace berth::engine {
+
+// One name in a folder of a place.
+struct FileEntry {
+  std::string name;  // what is no printable UTF-8 is written \xNN, a backslash is doubled
+  workspaces::FileType type = workspaces::FileType::file;
+  std::int64_t bytes = 0;
+  std::string mode;  // permission bits: "0644"
+  Time mtime;
+  std::optional<std::string> target = {};  // of a symbolic link, written like a name
+};
+BOOST_DESCRIBE_STRUCT(FileEntry, (), (name, type, bytes, mode, mtime, target))
+
+struct FolderListing {
+  std::vector<FileEntry> entries;
+  bool is_truncated = false;
+};
+BOOST_DESCRIBE_STRUCT(FolderListing, (), (entries, is_truncated))
+
+// Bytes of a file, from `offset` of the request on.
+struct FilePart {
+  std::string bytes;
+  std::string mode;
+  std::uint64_t next_offset = 0;
+  bool eof = false;
+};
+
+struct FileRead {
+  std::string path;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> bytes_max = {};  // absent: all the rest, or a refusal
+};
+
+struct FileWrite {
+  std::string path;
+  mode_t mode = 0644;
+};
+
+enum class FileWritten { created, replaced };
+
+// What one request carries: it is in memory as a whole.
+inline constexpr std::size_t file_bytes_max = std::size_t{64} << 20;
+// Somebody waits for the answer: smaller than what the library would take.
+inline constexpr workspaces::Limits file_limits{.entries_max = 100'000, .bytes_max = 4ULL << 30};
+
+std::unexpected<Error> too_large_to_answer(std::string_view path, std::string remedy);
+std::string mode_text(mode_t mode);
+FileEntry entry_of(const workspaces::FileView& view);
+
+// Something in a place that is no folder of this machine.
+struct FarPlace {
+  execution::RemoteFiles* files = nullptr;
+  drivers::LeaseFacts facts;
+  execution::RemotePath path;
+  std::string shown;  // as the caller named it
+};
+
+// The verbs of LeaseFiles for such places, with the same rules. What comes from there is believed
+// in nothing: an archive is unpacked and packed again, in a folder that is gone with the request.
+class FarFiles {
+ public:
+  FarFiles(Random& random, asio::thread_pool& pool) : random_(random), pool_(pool) {}
+
+  Task<std::variant<FilePart, FolderListing>> read(const FarPlace& place, const FileRead& wanted);
+  Task<FileWritten> write(const FarPlace& place, mode_t mode, std::string_view bytes);
+  Task<> remove(const FarPlace& place);
+  Task<std::string> archive(const FarPlace& place);
+  Task<> unpack(const FarPlace& place, std::string_view tar);
+
+ private:
+  class Staging;
+  Task<std::variant<FilePart, FolderListing>> list(const FarPlace& place);
+  Task<std::string> read_whole(const FarPlace& place, const execution::Exchange& exchange,
+                               std::uint64_t bytes);
+  Task<std::string> archive_from(const FarPlace& place, const Staging& staging,
+                                 const execution::RemoteEntry& entry);
+  Task<> unpack_from(const FarPlace& place, const Staging& staging, std::string_view tar);
+  Task<> send_from(const FarPlace& place, const Staging& staging, mode_t mode,
+                   std::string_view bytes);
+  Task<std::shared_ptr<const Staging>> stage(const execution::Exchange& exchange);
+  asio::awaitable<void> clear(std::shared_ptr<const Staging> staging);
+
+  Random& random_;
+  asio::thread_pool& pool_;
+};
+
+}  // namespace berth::engine

@@ -1,0 +1,97 @@
+#pragma once
+
+#include "execution/remote_files.hpp"
+#include "plugins/provider_place.hpp"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::plugins {
+
+// Files of sandboxes of plugins. Looking, and every step that decides, is a command in the sandbox,
+// which needs sh and the usual small tools. Bytes go by the plugin's own way where it has both
+// directions, else as base64 through commands. Whatever arrives does so under a scratch name and is
+// put in its place by one more command, so that neither a plugin nor its end leaves a half.
+class SandboxFiles final : public execution::RemoteFiles {
+ public:
+  using LeaseFacts = execution::LeaseFacts;
+  using RemotePath = execution::RemotePath;
+
+  // The provider must outlive this.
+  explicit SandboxFiles(RemoteProvider& provider) : provider_(provider) {}
+
+  Task<execution::RemoteLook> look(const LeaseFacts& lease, const RemotePath& path) override;
+  Task<execution::RemoteListing> list(const LeaseFacts& lease, const RemotePath& path,
+                                      std::size_t entries_max) override;
+  Task<> remove(const LeaseFacts& lease, const RemotePath& path) override;
+  Task<std::string> read(const LeaseFacts& lease, const RemotePath& path, std::uint64_t offset,
+                         std::uint64_t count) override;
+  Task<> write(const LeaseFacts& lease, const RemotePath& path, mode_t mode,
+               std::string_view bytes) override;
+  Task<std::string> pack(const LeaseFacts& lease, const RemotePath& path,
+                         std::size_t bytes_max) override;
+  Task<> unpack(const LeaseFacts& lease, const RemotePath& path, std::string_view tar) override;
+  Task<std::optional<std::string>> find_unfit(const LeaseFacts& lease,
+                                              const RemotePath& path) override;
+
+  execution::Exchange exchange(const LeaseFacts& lease, const RemotePath& path) override;
+  Task<> fetch(const LeaseFacts& lease, const RemotePath& path, mode_t type,
+               const std::string& local) override;
+  Task<> send_file(const LeaseFacts& lease, const RemotePath& path, mode_t mode,
+                   const std::string& local, std::uint64_t bytes) override;
+  Task<> send_folder(const LeaseFacts& lease, const RemotePath& path,
+                     const std::string& local) override;
+
+ private:
+  using Place = RemoteProvider::Place;
+  // The words are paths and numbers; the script knows them as $a, $b, $c and $e.
+  struct Step {
+    std::string_view script;
+    std::vector<std::string> words = {};
+    std::string input = {};
+    std::chrono::milliseconds time = std::chrono::seconds{60};
+  };
+  struct Draft {
+    std::string folder = {};   // inside the target
+    std::string scratch = {};  // a file
+    std::string top = {};      // the uppermost folder that had to be made; mostly nothing
+  };
+  struct Mapping {
+    std::string method;
+    std::string source;
+    std::string target;
+    mode_t type;
+    std::optional<mode_t> mode = {};
+  };
+
+  Task<Place> place_of(const LeaseFacts& lease) const;
+  Task<RemoteProvider::Output> run(const Place& place, Step step) const;
+  // One that must succeed; what it said.
+  Task<std::string> must(const Place& place, Step step) const;
+  Task<> move(const Place& place, Mapping mapping) const;
+  std::string scratch_name() const;
+
+  Task<execution::RemoteLook> look_in(const Place& place, const RemotePath& path) const;
+  Task<std::string> read_from(const Place& place, const std::string& path, std::uint64_t offset,
+                              std::uint64_t count) const;
+  Task<> append(const Place& place, const std::string& scratch, std::string_view bytes) const;
+  Task<> write_to(const Place& place, const RemotePath& path, const std::string& scratch,
+                  mode_t mode, std::string_view bytes) const;
+  Task<> finish_file(const Place& place, const std::string& scratch, const RemotePath& path,
+                     mode_t mode, std::uint64_t bytes) const;
+  Task<std::string> pack_to(const Place& place, const RemotePath& path, const std::string& scratch,
+                            std::size_t bytes_max) const;
+  Task<Draft> open_draft(const Place& place, const RemotePath& path) const;
+  Task<> unpack_to(const Place& place, const RemotePath& path, const Draft& draft,
+                   std::string_view tar) const;
+  Task<> place_draft(const Place& place, const RemotePath& path, const Draft& draft,
+                     const std::string& tar) const;
+  // As far as the sandbox still can; the failure that is the reason stays the one that is told.
+  asio::awaitable<void> abandon(const LeaseFacts& lease, Draft draft) const;
+
+  RemoteProvider& provider_;
+};
+
+}  // namespace berth::plugins
