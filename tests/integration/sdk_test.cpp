@@ -4,6 +4,8 @@
 
 #include <boost/json/serialize.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -185,6 +187,33 @@ TEST_F(Sdk, AThousandCallsInFlightAreAllAnswered) {
     ASSERT_TRUE(answer) << answer.error().message;
     EXPECT_EQ(answer->at("result").at("stdout"), "hush");
   }
+}
+
+TEST_F(Sdk, CallsBeyondItsThreadsWaitAndCallsBeyondThoseAreRefusedWhileHealthIsAnswered) {
+  constexpr std::size_t threads = 257;  // with the first one
+  constexpr std::size_t waiting = 4096;
+  constexpr std::size_t beyond = 20;
+  const std::string gate = testing::TempDir() + "berth-sdk-gate-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
+  bj::object held = params("hold-until-opened");
+  held["args"] = bj::array{bj::string(gate)};
+  std::vector<std::int64_t> ids;
+  for (std::size_t i = 0; i < threads + waiting + beyond; ++i) {
+    ids.push_back(worker().call("environmentExecute", held));
+  }
+  EXPECT_TRUE(worker().ask("health", bj::object{}, 60s, "inv-1"));
+  const Fd opened{::open(gate.c_str(), O_RDWR | O_CLOEXEC)};
+  std::size_t refused = 0;
+  for (const std::int64_t id : ids) {
+    const auto answer = worker().answer_to(id, 60s);
+    ASSERT_TRUE(answer) << answer.error().message;
+    if (!answer->contains("error")) continue;
+    ++refused;
+    EXPECT_TRUE(text_of(answer->at("error")).contains("too many calls under way; try again later"));
+  }
+  EXPECT_GE(refused, beyond);
+  EXPECT_TRUE(ask("environmentExecute", params("reveal"))) << "it goes on afterwards";
+  std::remove(gate.c_str());
 }
 
 TEST_F(Sdk, CutCharactersAreMendedAndLineSeparatorsEscaped) {

@@ -1,6 +1,8 @@
 #include "sdk/live_output.hpp"
 #include "sdk/provider.hpp"
 
+#include <fcntl.h>
+
 #include <condition_variable>
 #include <cstdio>
 #include <memory>
@@ -100,6 +102,7 @@ class TestProvider {
     if (request.command == "print") std::puts("a library prints this");
     if (request.command == "reveal") executed.stdout_ = config.api_key.reveal();
     if (request.command == "hold") hold();
+    if (request.command == "hold-until-opened") hold_until_opened(request.args->front());
     if (request.command == "let-go") let_go();
     if (request.command == "cut") cut(call, executed);
     if (request.command == "ask") return ask_host(call);
@@ -111,6 +114,11 @@ class TestProvider {
     std::unique_lock lock{lock_};
     ++holding_;
     changed_.wait(lock, [this] { return holding_ == 0; });
+  }
+  // For more calls than there are threads, which no call could let go: a pipe with a name opens
+  // when somebody opens its other end.
+  static void hold_until_opened(const std::string& path) {
+    const Fd opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   }
   void let_go() {
     const std::lock_guard lock{lock_};
