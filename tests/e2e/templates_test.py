@@ -182,7 +182,7 @@ class Whole(sandbox_test.SandboxTest):
         refused = relink({})
         self.assertEqual((refused.status, refused.json["details"]["classification"],
                           refused.json["details"]["driftedPaths"]),
-                         (409, ["boot_source_drift"], ["/config/image"]))
+                         (409, "boot_source_drift", ["/config/image"]))
         confirmed = self.good(relink({"confirmBootSourceDrift": True}))
         self.assertEqual(confirmed["classification"], "boot_source_drift")
         self.assertTrue(self.has_tool(server, environment))
