@@ -167,8 +167,9 @@ TEST_P(SandboxWalls, LinksInALayerLeadNowhereOutside) {
 
 TEST_P(SandboxWalls, SizesInMemoryAreLimits) {
   CONFINE({.upper_bytes = 1 << 20, .tmp_bytes = 1 << 20, .shm_bytes = 1 << 20});
-  for (const char* folder : {"/tmp", "/dev/shm", "/home/sandbox"}) {
-    EXPECT_NE(ask(std::string{"head -c 2000000 /dev/zero > "} + folder + "/file").code, 0);
+  for (const std::string folder : {"/tmp", "/dev/shm", "/home/sandbox"}) {
+    EXPECT_NE(ask("head -c 3000000 /dev/zero > " + folder + "/file").code, 0);
+    EXPECT_EQ(ask("rm " + folder + "/file").code, 0);
   }
 }
 
