@@ -112,6 +112,7 @@ struct Plan {
   std::vector<Bind> binds = {};
   // Made where they are missing, and given to the sandbox's user.
   std::vector<std::string> directories = {};
+  // Of these two each may use what the other leaves.
   std::uint64_t tmp_bytes = std::uint64_t{256} << 20;  // 0: /tmp is a part of the root
   std::uint64_t shm_bytes = std::uint64_t{64} << 20;
   std::string hostname = "sandbox";
