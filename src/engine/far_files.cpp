@@ -273,7 +273,13 @@ Task<std::string> FarFiles::archive_from(const FarPlace& place, const Staging& s
   if (staging.exchange().by == Exchange::By::provider) {
     const std::string local = staging.path_of(path);
     BERTH_CO_DO(co_await place.files->fetch(place.facts, place.path, entry.status.st_mode, local));
-    co_return co_await offload(pool_, [&] { return tar_of(staging.files(), path, place.shown); });
+    co_return co_await offload(pool_, [&]() -> Result<std::string> {
+      BERTH_TRY(const FileView view, staging.files().stat(path));
+      if (view.type != view_of(entry).type) {
+        return refuse(place.shown, "was handed over as something else");
+      }
+      return tar_of(staging.files(), path, place.shown);
+    });
   }
   BERTH_CO_TRY(const std::string raw,
                co_await place.files->pack(place.facts, place.path, file_bytes_max));

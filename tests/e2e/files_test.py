@@ -7,6 +7,7 @@ import tarfile
 import unittest
 from urllib.parse import quote
 
+import plugins_test
 import runs_support as runs
 import sandbox_test
 from support import BerthTest
@@ -276,6 +277,127 @@ class SandboxFiles(FilesOfAPlace, BerthTest):
                 self.refused(place.files("GET", path))
         self.refused(place.files("PUT", "/usr/planted", b"x"))
         self.assertIn("usr", [row["name"] for row in place.files("GET", "/").json["entries"]])
+
+
+@unittest.skipUnless((plugins_test.FAKE / "manifest.json").exists(), "the fake plugin is not built")
+class FilesOfFakePlugin(FilesOfAPlace, BerthTest):
+    """A provider that only executes: everything goes through commands."""
+
+    def place(self):
+        server = self.serve()
+        made = server.post("/api/plugins/install",
+                           {"packageName": str(plugins_test.FAKE), "isLocalPath": True})
+        if "AddressSanitizer failed to allocate" in made.text:
+            self.skipTest("a sanitized plugin does not fit into the memory that plugins have")
+        self.assertEqual(made.json.get("status"), "ready", made.text)
+        made = server.post(f"/api/companies/{server.company()}/environments",
+                           {"name": "fake", "driver": "sandbox", "config": {"provider": "fake-plugin"}})
+        self.assertEqual(made.status, 201, made.text)
+        return Place(self, server, environmentId=made.json["id"])
+
+
+class FilesOfNativePlugin(FilesOfAPlace, plugins_test.PluginTest):
+    """A provider that moves files by itself, and what it may not do with that."""
+
+    def place(self, sync=True):
+        if sync:
+            (self.state / "sync").touch()
+        server = self.serve()
+        self.install(server, self.write_provider())
+        return Place(self, server, environmentId=self.environment(server).json["id"])
+
+    def nothing_is_left(self, place):
+        self.assertEqual(os.listdir(self.home / "plugin-exchange"), [])
+        self.assertEqual(place.said("find . -name '.paperclip*'"), "")
+
+    def lie(self, make):
+        made = self.folder / "lie"
+        make(made)
+        if made.is_dir():
+            made.chmod(0o777)  # the worker moves it
+        os.rename(made, self.state / "lie")
+
+    def test_files_go_by_the_plugin_itself(self):
+        place = self.place()
+        place.files("PUT", "a/b", BYTES)
+        self.assertEqual(place.files("GET", "a/b").bytes, BYTES)
+        self.assertEqual(place.archive("PUT", "c", place.archive("GET", "a").bytes).status, 204)
+        self.assertEqual(len(self.calls("environmentSyncIn")), 2)
+        self.assertEqual(len(self.calls("environmentSyncOut")), 2)
+        self.nothing_is_left(place)
+
+    def test_what_a_plugin_hands_over_is_believed_in_nothing(self):
+        place = self.place()
+        place.said("mkdir a && echo x > a/file")
+
+        def link(lie):
+            lie.symlink_to("/etc/passwd")
+
+        def tree_of(name, make):
+            def build(lie):
+                lie.mkdir()
+                make(lie / name)
+            return build
+
+        for make, ask, codes in [
+                (link, lambda: place.files("GET", "a/file"), {"path_refused"}),
+                (os.mkfifo, lambda: place.files("GET", "a/file"), {"path_refused"}),
+                (lambda lie: lie.write_bytes(b"x" * 1000), lambda: place.files("GET", "a/file"), {"conflict"}),
+                (link, lambda: place.archive("GET", "a"), {"path_refused"}),
+                (tree_of("pipe", os.mkfifo), lambda: place.archive("GET", "a"), {"path_refused"}),
+                (tree_of("big", lambda big: big.write_bytes(bytes(BODY_MAX))),
+                 lambda: place.archive("GET", "a"), {"body_too_large"})]:
+            self.lie(make)
+            answer = ask()
+            self.assertIn(answer.json["code"], codes, answer.text)
+            self.nothing_is_left(place)
+        # A link inside a tree is a link in the archive, wherever it leads.
+        self.lie(tree_of("link", link))
+        with tarfile.open(fileobj=io.BytesIO(place.archive("GET", "a").bytes)) as members:
+            self.assertEqual([(one.name, one.linkname) for one in members], [("link", "/etc/passwd")])
+
+    def test_an_archive_from_commands_is_believed_in_nothing(self):
+        place = self.place(sync=False)
+        place.said("mkdir a && echo x > a/file")
+        for bad in (("../evil", b"x"), ("/tmp/berth-planted", b"x"), special("device", tarfile.CHRTYPE),
+                    special("hard", tarfile.LNKTYPE, "/etc/passwd")):
+            (self.state / "lie.tar").write_bytes(tar_of(("good", b"x"), bad))
+            (self.state / "lie.tar").chmod(0o644)
+            self.refused(place.archive("GET", "a"))
+            self.nothing_is_left(place)
+        (self.state / "lie.tar").write_bytes(tar_of(("through", b"x")) * 2 + b"rest")
+        answer = place.archive("GET", "a")
+        self.assertEqual(answer.status, 200, answer.text)
+        self.assertFalse(os.path.exists("/tmp/berth-planted"))
+        self.assertEqual(self.calls("environmentSyncOut"), [])
+
+    def test_a_worker_that_dies_in_the_middle_leaves_nothing(self):
+        (self.state / "sync").touch()
+        server = self.serve()
+        self.install(server, self.write_provider())
+        # A lease without a command: that would die with its worker, and the sandbox with it.
+        kept = server.post(f"/api/companies/{server.company()}/environments", {
+            "name": "kept", "driver": "sandbox", "config": {"provider": "boxes", "region": "eu"},
+            "metadata": {"leasePolicy": "retain_on_failure"}}).json["id"]
+        run = runs.start(server, "sh", "-c", "mkdir a && echo old > a/file; false", environmentId=kept)
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "failed")
+        place = Place.__new__(Place)
+        place.test, place.server, place.lease = self, server, runs.leases(server)[0]["id"]
+        tar = tar_of(("file", b"new"), ("more", b"x"))
+        for method, ask in [("environmentSyncIn", lambda: place.archive("PUT", "deep/made", tar)),
+                            ("environmentSyncOut", lambda: place.archive("GET", "a"))]:
+            trap = self.state / f"die-at-{method}"
+            trap.touch()
+            answer = ask()
+            self.assertFalse(trap.exists(), method)
+            self.assertEqual((answer.status, answer.json["code"]), (502, "plugin_unavailable"), answer.text)
+            self.assertEqual(os.listdir(self.home / "plugin-exchange"), [])
+            self.assertTrue(runs.eventually(lambda: server.get("/api/plugins/test.boxes/health").json["healthy"],
+                                            limit_s=60))
+            self.assertEqual(place.said("cat a/file; ls -A . a"),
+                             "old\n.:\na\n\na:\nfile\n")
+        self.run_berth("--home", self.home, "lease", "release", place.lease)
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
 
 
 if __name__ == "__main__":
