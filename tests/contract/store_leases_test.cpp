@@ -6,6 +6,7 @@
 #include "store/runs.hpp"
 #include "store/sandboxes.hpp"
 
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -115,6 +116,28 @@ TEST_P(LeasesAndSandboxes, WhoReadAnOlderVersionMovesNothing) {
   EXPECT_FAILS(move(old, LeaseEvent::retain), Errc::conflict);
   EXPECT_FAILS(write([&](Session& s) { return update_lease(s, old, now()); }), Errc::conflict);
   EXPECT_EQ(stored(old.value).value.status, LeaseState::releasing);
+}
+
+TEST_P(LeasesAndSandboxes, NoVerbChangesWhatARowKeepsForLife) {
+#ifdef NDEBUG
+  GTEST_SKIP() << "only builds with assertions look";
+#endif
+  const Stored<core::LeaseRecord> row = stored(given(LeaseState::active));
+  const core::Environment other = given_environment(acme_->id, "other");
+  for (const std::function<void(core::LeaseRecord&)>& change :
+       {std::function<void(core::LeaseRecord&)>{
+            [&](core::LeaseRecord& lease) { lease.environment_id = other.id; }},
+        {[](core::LeaseRecord& lease) { lease.driver = core::DriverKind::plugin; }},
+        {[](core::LeaseRecord& lease) { lease.created_at = lease.created_at + 1; }}}) {
+    Stored<core::LeaseRecord> changed = row;
+    change(changed.value);
+    EXPECT_FAILS(move(changed, LeaseEvent::release_begun), Errc::bug);
+    EXPECT_FAILS(write([&](Session& s) { return update_lease(s, changed, now()); }), Errc::bug);
+  }
+  Stored<core::Sandbox> box = stored(given(sandbox(*box_, SandboxState::idle)));
+  box.value.provider = "another";
+  EXPECT_FAILS(write([&](Session& s) { return update_sandbox(s, box, now()); }), Errc::bug);
+  EXPECT_WORKS(move(row, LeaseEvent::release_begun));
 }
 
 TEST_P(LeasesAndSandboxes, ASandboxHasOneLiveLease) {
