@@ -17,8 +17,11 @@ SECRET = "sk-hidden-6f1d0c"
 
 # A provider in a page: a sandbox is a folder, and every call is written down with its config.
 PROVIDER = r'''#!/usr/bin/env python3
-import json, os, shutil, subprocess, sys
+import base64, json, os, shutil, subprocess, sys, threading
 STATE = "@STATE@"
+speaking = threading.Lock()
+def there(name):
+    return os.path.exists(os.path.join(STATE, name))
 def sandbox(name):
     return os.path.join(STATE, "boxes", name.replace("/", "_"))
 def answer(method, p):
@@ -29,7 +32,8 @@ def answer(method, p):
         os.remove(trap)
         os._exit(7)
     if method == "initialize":
-        return {"ok": True, "supportedMethods": METHODS + ["validateConfig"]}
+        more = SYNC if there("sync") else []
+        return {"ok": True, "supportedMethods": METHODS + ["validateConfig"] + more}
     if method == "health":
         return {"status": "ok"}
     if method == "validateConfig":
@@ -56,18 +60,35 @@ def answer(method, p):
     if method == "environmentRealizeWorkspace":
         return {"cwd": sandbox(p["lease"]["providerLeaseId"])}
     if method == "environmentExecute":
-        done = subprocess.run([p["command"], *p.get("args", [])], cwd=p.get("cwd"), env=p.get("env"),
-                              input=p.get("stdin", ""), capture_output=True, text=True)
+        words = p.get("args", [])
+        if there("lie.tar") and "tar -C" in "".join(words):
+            scratch = base64.b64decode(words[5]).decode()
+            shutil.copy(os.path.join(STATE, "lie.tar"), scratch)
+            return {"exitCode": 0, "timedOut": False, "stdout": str(os.path.getsize(scratch)) + " 0",
+                    "stderr": ""}
+        done = subprocess.run([p["command"], *words], cwd=p.get("cwd"), env=p.get("env"),
+                              input=p.get("stdin", ""), capture_output=True, text=True, errors="replace")
         return {"exitCode": done.returncode, "signal": None, "timedOut": False,
                 "stdout": done.stdout, "stderr": done.stderr}
+    if method in SYNC:
+        return {"operations": [carry(method, one) for one in p["operations"]]}
     raise KeyError(method)
+def carry(method, operation):
+    for file in operation["files"]:
+        to = file["targetPath"]
+        if method == "environmentSyncOut" and there("lie"):
+            os.rename(os.path.join(STATE, "lie"), to)
+        elif file["kind"] == "directory":
+            shutil.rmtree(to, ignore_errors=True)
+            shutil.copytree(file["sourcePath"], to, symlinks=True)
+        else:
+            shutil.copy(file["sourcePath"], to)
+    return {"operationId": operation["operationId"], "filesTransferred": 1, "bytesTransferred": 0}
 METHODS = ["health", "environmentValidateConfig", "environmentProbe", "environmentAcquireLease",
            "environmentResumeLease", "environmentReleaseLease", "environmentDestroyLease",
            "environmentRealizeWorkspace", "environmentExecute"]
-for line in sys.stdin:
-    message = json.loads(line)
-    if "method" not in message or "id" not in message:
-        continue
+SYNC = ["environmentSyncIn", "environmentSyncOut"]
+def serve(message):
     reply = {"jsonrpc": "2.0", "id": message["id"]}
     try:
         if message["method"] == "shutdown":
@@ -76,9 +97,16 @@ for line in sys.stdin:
             reply["result"] = answer(message["method"], message.get("params") or {})
     except KeyError as error:
         reply["error"] = {"code": -32601, "message": "no " + str(error)}
-    print(json.dumps(reply), flush=True)
+    except Exception as error:
+        reply["error"] = {"code": -32002, "message": str(error)}
+    with speaking:
+        print(json.dumps(reply), flush=True)
     if message["method"] == "shutdown":
-        sys.exit(0)
+        os._exit(0)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "method" in message and "id" in message:
+        threading.Thread(target=serve, args=(message,), daemon=True).start()
 '''
 
 # Subscribes while it starts, writes down what it hears, and says so.
@@ -246,6 +274,7 @@ class Life(PluginTest):
         self.assertEqual(back["id"], made["id"])
         modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in os.scandir(self.home)}
         modes.pop("plugins")
+        self.assertEqual(modes.pop("plugin-exchange") & 0o066, 0)
         self.assertEqual({name: mode for name, mode in modes.items() if mode & 0o077}, {})
 
     def test_what_an_upgrade_asks_for_in_addition_is_reviewed_first(self):
