@@ -1,3 +1,9 @@
+import { readFileSync } from "node:fs";
+
+// The newer dialect has byte streams, and nobody may declare what their worker cannot answer.
+const sdk = new URL("./node_modules/@paperclipai/plugin-sdk/package.json", import.meta.url);
+const duplexCommandStream = Number(JSON.parse(readFileSync(sdk, "utf8")).version.split(".")[1]) >= 831;
+
 // A sandbox provider of the tests on the published SDK: real commands in temporary folders.
 export default {
   id: "berth.compat",
@@ -16,7 +22,7 @@ export default {
       displayName: "Compat",
       configSchema: { type: "object", properties: { image: { type: "string" } } },
       supportsReusableLeases: true,
-      sandboxCapabilities: { incrementalSessionOutput: true, duplexCommandStream: true },
+      sandboxCapabilities: { incrementalSessionOutput: true, duplexCommandStream },
       supportsLoginPty: true,
     },
   ],
