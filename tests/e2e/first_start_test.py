@@ -43,10 +43,12 @@ class FirstStart(BerthTest):
     def test_nobody_else_can_read_the_home(self):
         server = self.serve()
         runs.wait_for_end(server, runs.start(server, "true"))
-        # Root's plugins are other users, who go through the home to their programs and nowhere else.
+        # Root's plugins are other users, who go through the home to their programs, and to the files
+        # that they are handed by a name that only they are told.
         through = 0o011 if os.geteuid() == 0 else 0
         self.assertEqual(stat.S_IMODE(self.home.stat().st_mode) & 0o077, through)
-        entries = [entry for entry in self.home.iterdir() if entry.name != "plugins"]
+        self.assertEqual(stat.S_IMODE((self.home / "plugin-exchange").stat().st_mode) & 0o066, 0)
+        entries = [entry for entry in self.home.iterdir() if entry.name not in ("plugins", "plugin-exchange")]
         self.assertIn("master.key", [entry.name for entry in entries])
         for entry in entries:
             self.assertEqual(stat.S_IMODE(entry.stat().st_mode) & 0o077, 0, entry)

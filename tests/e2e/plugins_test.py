@@ -47,8 +47,13 @@ def answer(method, p):
         return {"ok": True, "summary": "key " + str(p["config"].get("apiKey")),
                 "metadata": {"echo": p["config"]}}
     if method == "environmentAcquireLease":
-        name = "box-" + p["runId"]
+        by_run = not os.path.exists(os.path.join(STATE, "names-at-random"))
+        name = "box-" + (p["runId"] if by_run else os.urandom(8).hex())
         os.makedirs(sandbox(name), exist_ok=True)
+        trap = os.path.join(STATE, "die-after-" + method)
+        if os.path.exists(trap):
+            os.remove(trap)
+            os._exit(7)
         return {"providerLeaseId": name, "metadata": {"remoteCwd": sandbox(name), "leak": p["config"]}}
     if method == "environmentResumeLease":
         name = p["providerLeaseId"]
@@ -475,11 +480,12 @@ class Faults(PluginTest):
         server = self.serve()
         self.install(server, self.write_provider())
         environment = self.environment(server).json["id"]
-        for method in ("environmentAcquireLease", "environmentRealizeWorkspace", "environmentExecute",
-                       "environmentReleaseLease"):
-            with self.subTest(method):
+        for where, method in (("at", "environmentAcquireLease"), ("after", "environmentAcquireLease"),
+                              ("at", "environmentRealizeWorkspace"), ("at", "environmentExecute"),
+                              ("at", "environmentReleaseLease")):
+            with self.subTest(f"{where} {method}"):
                 self.assertTrue(eventually(lambda: self.status(server) == "ready", limit_s=60))
-                trap = self.state / f"die-at-{method}"
+                trap = self.state / f"die-{where}-{method}"
                 trap.touch()
                 run = start(server, "true", environmentId=environment)
                 ended = wait_for_end(server, run)
@@ -528,6 +534,50 @@ class Faults(PluginTest):
                 self.assertTrue(eventually(lambda: not unfinished_leases(server), limit_s=60),
                                 unfinished_leases(server))
                 self.assertEqual(self.boxes(), [])
+                server.stop()
+
+    def parked(self, server):
+        path = f"/api/companies/{server.company()}/environment-leases?parked=true"
+        return server.get(path).json
+
+    def resolve(self, server, is_there):
+        """The lease that waits for an operator: with all that is known, and ended by its word."""
+        self.assertTrue(eventually(lambda: self.parked(server), limit_s=60), unfinished_leases(server))
+        lease, = self.parked(server)
+        self.assertEqual(lease["status"], "pending_cleanup")
+        for known in ("acquire_unanswered: ", lease["id"], lease["heartbeatRunId"], '"boxes"'):
+            self.assertIn(known, lease["failureReason"])
+        self.assertIn(f"berth lease adopt {lease['id']} --sandbox ID", lease["nextStep"])
+        self.assertEqual(len(self.boxes()), 1 if is_there else 0, "what the search made is gone")
+        words = ["adopt", lease["id"], "--sandbox", *self.boxes()] if is_there else \
+            ["force-resolve", lease["id"], "--reason", "not there"]
+        done = self.run_berth("lease", *words, "--yes", "--url", f"http://127.0.0.1:{server.port}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.boxes(), unfinished_leases(server)), ([], []))
+
+    def test_a_sandbox_that_nobody_can_find_again_waits_for_an_operator(self):
+        server = self.serve()
+        self.install(server, self.write_provider())
+        environment = self.environment(server).json["id"]
+        (self.state / "names-at-random").touch()
+        for where in ("at", "after"):
+            with self.subTest(f"the worker dies {where} its acquire"):
+                self.assertTrue(eventually(lambda: self.status(server) == "ready", limit_s=60))
+                (self.state / f"die-{where}-environmentAcquireLease").touch()
+                run = start(server, "true", environmentId=environment)
+                self.assertEqual(wait_for_end(server, run)["status"], "failed")
+                self.resolve(server, is_there=where == "after")
+        server.stop()
+        for step in ("acquire.intended", "acquire.acted"):
+            with self.subTest(f"the server dies at {step}"):
+                server = self.serve(BERTH_FAULT_POINT=step)
+                try:
+                    start(server, "true", environmentId=environment)
+                except OSError:
+                    pass
+                server.process.wait(60)
+                server = self.serve()
+                self.resolve(server, is_there=step == "acquire.acted")
                 server.stop()
 
     def test_a_plugin_that_holds_sandboxes_is_not_let_go_and_finishes_them_when_it_is_back(self):

@@ -530,8 +530,15 @@ class CommandLine(unittest.TestCase):
             self.assertIn("No such file", done.stderr)
             self.assertEqual(done.stdout, "3\n", done.stdout)
 
-    def test_where_user_namespaces_are_forbidden_it_is_refused_with_the_command_that_allows_them(self):
-        # Not as root, in a user namespace that has no more of them to give.
+    @staticmethod
+    def words_of(process):
+        try:
+            return process.read_bytes().decode(errors="replace")
+        except OSError:
+            return ""
+
+    def without_user_namespaces(self):
+        """Starts berth not as root, in a user namespace that has no more of them to give."""
         forbid = ("echo 0 > /proc/sys/user/max_user_namespaces || exit 99; "
                   'exec setpriv --inh-caps=-all --ambient-caps=-all -- "$0" "$@"')
         inside = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--keep-caps", "sh", "-c", forbid]
@@ -539,6 +546,10 @@ class CommandLine(unittest.TestCase):
         def berth(*words):
             return subprocess.run([*inside, BERTH, *words], capture_output=True, text=True, timeout=60,
                                   check=False, cwd="/", env=clean_environment(HOME="/nonexistent"))
+        return berth
+
+    def test_where_user_namespaces_are_forbidden_it_is_refused_with_the_command_that_allows_them(self):
+        berth = self.without_user_namespaces()
         refused = berth("sandbox", "run", "--", "true")
         if refused.returncode in (1, 99) and "sandbox" not in refused.stderr:
             self.skipTest(f"no user namespace can be made here: {refused.stderr}")
@@ -550,6 +561,34 @@ class CommandLine(unittest.TestCase):
         namespaces = next(one for one in found if one["check"] == "user namespaces")
         self.assertEqual((namespaces["verdict"], namespaces["remedy"]),
                          ("warn", "sysctl -w user.max_user_namespaces=15000"))
+        said = [one["says"] for one in found if one["check"] == "sandbox"]
+        self.assertTrue(said[0].startswith("cannot be made"), said)
+        self.assertTrue(any("its isolation is minimal" in one for one in said), said)
+
+    def test_where_user_namespaces_are_forbidden_the_least_is_made_for_who_asks_for_it(self):
+        berth = self.without_user_namespaces()
+        bait = Path(self.enterContext(tempfile.TemporaryDirectory())) / "bait"
+        bait.parent.chmod(0o755)
+        bait.write_text("secret\n")
+        left = f"{os.getpid()}9.25"
+        done = berth("sandbox", "run", "--min-isolation", "minimal", "--", "sh", "-c",
+                     f"setsid sleep {left} & pwd; echo $HOME; echo x > f; mktemp; cat f; cat {bait}; ls /home; "
+                     "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'; exit 3")
+        if done.returncode in (1, 99) or "Landlock" in done.stderr:
+            self.skipTest(f"not here: {done.stderr}")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        cwd, home, scratch, written = done.stdout.splitlines()
+        self.assertEqual(written, "x")
+        self.assertTrue(cwd.endswith("/box/workspace") and home.endswith("/box/home/sandbox"), done.stdout)
+        self.assertIn("/box/tmp/", scratch)
+        self.assertFalse(Path(cwd).exists(), cwd)
+        self.assertEqual(done.stderr.count("Permission denied"), 3, done.stderr)
+        self.assertEqual([one for one in Path("/proc").glob("[0-9]*/cmdline") if left in self.words_of(one)], [])
+        for words, why in [(("--bind", "/usr:/data:ro"), "folder of the host"),
+                           (("--user", "root"), "root"), (("--allow", "a.test"), "way out")]:
+            refused = berth("sandbox", "run", "--min-isolation", "minimal", *words, "--", "true")
+            self.assertEqual(refused.returncode, 125, refused.stderr)
+            self.assertIn(why, refused.stderr)
 
     def test_folders_of_the_machine_are_seen_only_as_they_are_given(self):
         for user in self.each_user():

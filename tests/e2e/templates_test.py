@@ -216,6 +216,25 @@ class Whole(sandbox_test.SandboxTest):
         self.assertTrue(runs.eventually(gone))
         self.assertEqual([one.name for one in (self.home / "templates" / "by-id").iterdir()], [template["id"]])
 
+    def test_a_revocation_that_its_server_did_not_survive_stays_and_the_template_goes(self):
+        home = self.folder / "revoke"
+        first = self.serve(home=home, BERTH_FAULT_POINT="revoke.recorded")
+        environment = self.default_sandbox(first)
+        template = self.prepared(first, environment)
+        path = f"/api/environments/{environment}/custom-image-template"
+        with self.assertRaises(Exception):
+            first.request("DELETE", f"{path}?deleteProviderTemplate=true")
+        self.assertEqual(first.process.wait(30), -signal.SIGKILL, "revoke.recorded was not passed")
+        again = self.serve(home=home)
+        self.assertIsNone(self.good(again.get(path))["activeTemplate"])
+        self.assertFalse(self.has_tool(again, environment))
+        # Not before the sweeper's next look by itself, but at once when it is asked for.
+        one = f"/api/templates/{template['id']}"
+        self.assertEqual(self.good(again.get(one))["role"], "revoked")
+        self.assertLess(again.request("DELETE", one).status, 300)
+        self.assertTrue(runs.eventually(lambda: again.get(one).status == 404))
+        self.assertEqual(list((home / "templates" / "by-id").iterdir()), [])
+
     def test_a_server_that_is_not_root_captures_too_also_what_its_user_may_not_open(self):
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             self.skipTest("only root can start a server as somebody else")

@@ -82,7 +82,9 @@ class Tenancy(BerthTest):
     def filled(self, path, ids):
         # What is no id of anybody's is the same for everybody.
         more = {"port": "8080", "path": "index.html"}
-        return re.sub(r"{(\w+)}", lambda match: ids.get(match.group(1)) or more[match.group(1)], path)
+        query = {"/login": "?command=claude", "/stream": "?command=%5B%22true%22%5D"}
+        full = path + query.get(path[path.rfind("/"):], "")
+        return re.sub(r"{(\w+)}", lambda match: ids.get(match.group(1)) or more[match.group(1)], full)
 
     def test_no_caller_gets_further_than_its_role(self):
         for engine, variables in self.engines():

@@ -77,8 +77,12 @@ Result<> work_in(Session& session, const bj::value& started) {
                 "the provider lets people in by " + text_of(door, "type") + " and gives no command",
                 "look at the provider's own page, then: berth env setup ENVIRONMENT --finish");
   }
-  session.printer().note("connect with: " + text_of(door, "command"));
-  if (!text_of(door, "token").empty()) session.printer().note("token: " + text_of(door, "token"));
+  // Whoever is asked to confirm has to know it, also when the answer goes to a file.
+  std::ostream& err = session.console().err;
+  err << "connect with: " << printable(text_of(door, "command")) << "\n";
+  if (const std::string token = text_of(door, "token"); !token.empty()) {
+    err << "token: " << printable(token) << "\n";
+  }
   return {};
 }
 

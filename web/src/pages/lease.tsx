@@ -84,14 +84,17 @@ function Shown({ lease }: { lease: LeaseView }) {
 }
 
 function Actions({ lease }: { lease: LeaseView }) {
-  const [asking, setAsking] = useState<"release" | "destroy" | "force">();
+  const [asking, setAsking] = useState<"release" | "destroy" | "force" | "adopt">();
   const [reason, setReason] = useState("");
+  const [sandbox, setSandbox] = useState("");
+  const waitsForName = Boolean(lease.parkedAt && lease.failureReason?.startsWith("acquire_unanswered"));
   const close = () => setAsking(undefined);
   const path = { lease: lease.id };
   return (
     <>
       <Button onClick={() => setAsking("release")}>Release</Button>
       <Button onClick={() => setAsking("destroy")}>Destroy</Button>
+      {waitsForName && <Button onClick={() => setAsking("adopt")}>Name its sandbox</Button>}
       <Button onClick={() => setAsking("force")}>Force-resolve</Button>
       <Confirm open={asking === "release"} onClose={close} title="Release this lease" action="Release it"
         about="The place is given back. A reusable sandbox stays for the next run; another one is destroyed."
@@ -99,6 +102,12 @@ function Actions({ lease }: { lease: LeaseView }) {
       <Confirm open={asking === "destroy"} onClose={close} title="Destroy its sandbox" action="Destroy it"
         about="The place and every file in it are gone for ever. A run that works there is ended first."
         act={() => api.post("/api/environment-leases/{lease}/destroy", { path })} />
+      <Confirm open={asking === "adopt"} onClose={close} title="Which sandbox it is" action="Destroy it" disabled={!sandbox.trim()}
+        about={<>
+          <p className="mb-2">The provider's answer was lost. If you have found the sandbox in its console, name it: it is destroyed, and the lease ends.</p>
+          <Field label="Its name at the provider" required>{(id) => <input id={id} className={input} value={sandbox} onChange={(event) => setSandbox(event.target.value)} />}</Field>
+        </>}
+        act={() => api.post("/api/environment-leases/{lease}/adopt", { path, body: { providerLeaseId: sandbox.trim() } })} />
       <Confirm open={asking === "force"} onClose={close} title="End it on your word" action="End it" disabled={!reason.trim()}
         about={<>
           <p className="mb-2">Berth stops trying to clean up, whatever the provider still holds. You take care of the rest.</p>
