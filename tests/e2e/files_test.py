@@ -3,6 +3,8 @@
 import http.client
 import io
 import os
+import shutil
+import subprocess
 import tarfile
 import unittest
 from urllib.parse import quote
@@ -370,6 +372,30 @@ class FilesOfNativePlugin(FilesOfAPlace, plugins_test.PluginTest):
         self.assertEqual(answer.status, 200, answer.text)
         self.assertFalse(os.path.exists("/tmp/berth-planted"))
         self.assertEqual(self.calls("environmentSyncOut"), [])
+
+    def test_the_tools_of_busybox_are_enough(self):
+        busybox = shutil.which("busybox")
+        if not busybox:
+            self.skipTest("busybox is not installed")
+        place = self.place(sync=False)
+        tools = self.state / "tools"
+        tools.mkdir(mode=0o755)
+        subprocess.run([busybox, "--install", "-s", tools], check=True)
+        self.assertEqual(place.said("readlink -f \"$(which tar)\"").strip(), os.path.realpath(busybox))
+        self.assertEqual(place.files("PUT", "a/b c", BYTES).status, 201)
+        self.assertEqual(place.files("GET", "a/b c").bytes, BYTES)
+        place.said("mkdir a/empty && ln -s 'b c' a/link")
+        listed = place.files("GET", "a").json["entries"]
+        self.assertEqual([(one["name"], one["type"]) for one in listed],
+                         [("b c", "file"), ("empty", "directory"), ("link", "symbolic_link")])
+        tar = place.archive("GET", "a")
+        for step in ("into nothing", "over itself"):
+            with self.subTest(step):
+                self.assertEqual(place.archive("PUT", "deep/copy", tar.bytes).status, 204)
+                self.assertEqual(place.said("diff -r a deep/copy && ls -A deep"), "copy\n")
+        self.assertEqual(place.files("DELETE", "deep").status, 204)
+        self.nothing_is_left(place)
+        self.assertEqual(place.said("ls"), "a\n")
 
     def test_a_worker_that_dies_in_the_middle_leaves_nothing(self):
         (self.state / "sync").touch()

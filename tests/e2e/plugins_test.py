@@ -71,7 +71,10 @@ def answer(method, p):
             shutil.copy(os.path.join(STATE, "lie.tar"), scratch)
             return {"exitCode": 0, "timedOut": False, "stdout": str(os.path.getsize(scratch)) + " 0",
                     "stderr": ""}
-        done = subprocess.run([p["command"], *words], cwd=p.get("cwd"), env=p.get("env"),
+        env = p.get("env") or {}
+        if there("tools"):
+            env["PATH"] = os.path.join(STATE, "tools")
+        done = subprocess.run([p["command"], *words], cwd=p.get("cwd"), env=env,
                               input=p.get("stdin", ""), capture_output=True, text=True, errors="replace")
         return {"exitCode": done.returncode, "signal": None, "timedOut": False,
                 "stdout": done.stdout, "stderr": done.stderr}
