@@ -177,7 +177,7 @@ def crowd(report, folder, tools):
     ours, bubblewrap = rates["ours"][0], rates["bwrap"][0]
     text = f"{ours:.0f} sandboxes/s, ended too; bubblewrap {bubblewrap:.0f}/s"
     if "unshare" in rates:
-        # What the kernel takes for the namespaces alone: nobody who makes new ones is faster.
+        # A mark on the way: new namespaces, and the start of two programs.
         text += f", unshare, which makes namespaces and nothing else, {rates['unshare'][0]:.0f}/s"
     report.line(f"sandbox, {WAYS} at once, times bwrap", ours / bubblewrap, text, at_least=3.0)
 
