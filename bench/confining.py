@@ -176,6 +176,10 @@ def crowd(report, folder, tools):
     rates = measure("crowd", folder, WAYS, CROWD_S, others)
     ours, bubblewrap = rates["ours"][0], rates["bwrap"][0]
     text = f"{ours:.0f} sandboxes/s, ended too; bubblewrap {bubblewrap:.0f}/s"
+    if os.geteuid() == 0:
+        # What the kernel alone takes, and nobody who keeps a sandbox can be faster than.
+        floor = float(lab.output_of([lab.PROGRAMS / "bare_sandbox", WAYS, CROWD_S]))
+        text += f", the kernel's part alone {floor:.0f}/s"
     if "unshare" in rates:
         # A mark on the way: new namespaces, and the start of two programs.
         text += f", unshare, which makes namespaces and nothing else, {rates['unshare'][0]:.0f}/s"

@@ -24,9 +24,7 @@ bool is_wanted(const LogEntry& entry, LogLevel level) {
 }  // namespace
 
 DecisionLog::DecisionLog(std::string path, DecisionLogLimits limits)
-    : path_(std::move(path)), limits_(limits), closed_(path_.empty()) {
-  if (!closed_) open_file();
-}
+    : path_(std::move(path)), limits_(limits), closed_(path_.empty()) {}
 
 void DecisionLog::open_file() {
   // A file that is there is that of the same lease, before the server started again.
@@ -47,6 +45,8 @@ void DecisionLog::give_up(std::string_view action, int error_number) {
 
 void DecisionLog::add(LogEntry entry, LogLevel level) {
   if (!is_wanted(entry, level)) return;
+  // Most sandboxes never ask for the network: theirs is never made.
+  if (!closed_ && !file_) open_file();
   if (!closed_) {
     const std::string line = encode_text(entry) + "\n";
     const std::uint64_t after = file_bytes_ + pending_.size() + line.size() + last_line.size();

@@ -41,7 +41,7 @@ struct DecisionLogLimits {
 // keeps the other end.
 class DecisionLog {
  public:
-  // Without a path there is no file.
+  // Without a path there is no file. It is made for the first entry.
   explicit DecisionLog(std::string path = {}, DecisionLogLimits limits = {});
 
   void add(LogEntry entry, LogLevel level);

@@ -4,6 +4,7 @@
 #include "base/offload.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
 
 #include <openssl/evp.h>
 
@@ -211,6 +212,9 @@ Result<std::string> RunLogWriter::finish() {
   return text;
 }
 
+RunLogs::RunLogs(std::string folder)
+    : folder_(std::move(folder)), new_files_(std::make_unique<NamelessFiles>(folder_)) {}
+
 Result<RunLogs> RunLogs::open(std::string folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return io_failure("mkdir", folder, errno);
@@ -243,8 +247,8 @@ bool RunLogs::has(const core::RunId& run) const {
 }
 
 Result<RunLogWriter> RunLogs::writer(const core::RunId& run) const {
-  BERTH_TRY(Fd bytes, open_file(bytes_file(run), O_RDWR | O_CREAT));
-  BERTH_TRY(Fd index, open_file(index_file(run), O_RDWR | O_CREAT));
+  BERTH_TRY(Fd bytes, new_files_->open(bytes_file(run)));
+  BERTH_TRY(Fd index, new_files_->open(index_file(run)));
   BERTH_TRY(const std::int64_t bytes_there, size_of(bytes));
   BERTH_TRY(const std::int64_t index_there, size_of(index));
   std::int64_t entries = index_there / entry_bytes;
@@ -267,6 +271,8 @@ Task<> RunLogs::flush(const RunLogWriter& log) const {
   // Together they take hardly longer than one of them.
   const auto [first, second] = co_await (offload(*pool_, [bytes] { return sync(bytes); }) &&
                                          offload(*pool_, [index] { return sync(index); }));
+  // Those who say something now have taken theirs.
+  asio::post(*pool_, [files = new_files_.get()] { files->restock(); });
   co_return first ? second : first;
 }
 

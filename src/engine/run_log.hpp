@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
+#include "base/nameless_files.hpp"
 #include "base/owned.hpp"
 #include "base/result.hpp"
 #include "base/task.hpp"
@@ -98,11 +99,12 @@ class RunLogs {
   Result<std::vector<core::RunId>> list() const;
 
  private:
-  explicit RunLogs(std::string folder) : folder_(std::move(folder)) {}
+  explicit RunLogs(std::string folder);
   std::string bytes_file(const core::RunId& run) const;
   std::string index_file(const core::RunId& run) const;
 
   std::string folder_;
+  std::unique_ptr<NamelessFiles> new_files_;
   std::unique_ptr<asio::thread_pool> pool_ = std::make_unique<asio::thread_pool>(2);
 };
 

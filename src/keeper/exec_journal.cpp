@@ -17,7 +17,9 @@ namespace {
 
 constexpr std::string_view separator = "\n\n";  // the first ends a line that was cut short
 constexpr std::string_view first_line = "\nexec_id ";
-constexpr off_t record_room = 4096;
+// A record without a message, whatever its numbers. A command whose tree lingers ends twice.
+constexpr std::size_t plain_bytes_max = 1280;
+constexpr off_t record_room = 2 * plain_bytes_max;
 constexpr std::size_t spare_records = 4;
 // What is asked for is mostly near the end.
 constexpr std::size_t first_look_bytes = std::size_t{64} << 10;
@@ -66,13 +68,31 @@ Result<std::optional<Ended>> last_record(std::string_view text, const std::strin
 }  // namespace
 
 Result<> ExecJournal::append(const Ended& record) {
+  const std::string text = std::string{separator} + to_text(record);
+  if (text.size() > plain_bytes_max) {
+    // What happened has room, whatever is said about it.
+    Ended plain = record;
+    plain.message.clear();
+    plain.remedy.clear();
+    BERTH_DO(write(std::string{separator} + to_text(plain)));
+  }
+  return write(text);
+}
+
+Result<> ExecJournal::write(std::string_view text) {
   if (!file_) {
     file_ = Fd{::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600)};
-    if (!file_) return io_failure("create", path_, errno);
+    struct stat made{};
+    if (!file_ || ::fstat(file_.get(), &made) != 0) return io_failure("create", path_, errno);
+    block_ = std::max<off_t>(made.st_blksize, 1);
   }
-  const std::string text = std::string{separator} + to_text(record);
   const ssize_t wrote = ::write(file_.get(), text.data(), text.size());
-  if (wrote > 0) end_ += wrote;
+  if (wrote > 0) {
+    end_ += wrote;
+    // A block that is written to is taken whole. Nothing is done for the room that is left in it,
+    // and one that is deleted soon never gets to the disk.
+    reserved_ = std::max(reserved_, (end_ + block_ - 1) / block_ * block_);
+  }
   if (wrote != static_cast<ssize_t>(text.size())) {
     return io_failure("write", path_, wrote < 0 ? errno : ENOSPC);
   }

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 // What became of the commands of one keeper: the file `execs` of its folder, to which text records
 // are appended, each whole and behind an empty line. A command has one before it starts, with the
@@ -31,8 +32,11 @@ class ExecJournal {
   void reserve(std::size_t records);
 
  private:
+  Result<> write(std::string_view text);
+
   std::string path_;
-  Fd file_;  // made for the first record
+  Fd file_;          // made for the first record
+  off_t block_ = 1;  // what the file system gives out at a time
   off_t end_ = 0;
   off_t reserved_ = 0;
 };

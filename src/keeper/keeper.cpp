@@ -263,13 +263,13 @@ void Keeper::sync_records() const {
   sync_path(".");
 }
 
+bool Keeper::is_warden(pid_t pid) const {
+  const auto is_of = [pid](const auto& exec) { return exec.second->warden() == pid; };
+  return wardens_.has_idle(pid) || std::ranges::any_of(execs_, is_of);
+}
+
 // What a killed warden leaves becomes a child of the keeper.
 void Keeper::kill_orphans() {
-  const auto is_warden = [this](pid_t pid) {
-    return wardens_.has_idle(pid) || std::ranges::any_of(execs_, [pid](const auto& exec) {
-             return exec.second->warden() == pid;
-           });
-  };
   has_orphans_ = false;
   for (const pid_t pid : descendants_of(::getpid())) {
     const auto stat = process_stat(pid);

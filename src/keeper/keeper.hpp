@@ -62,6 +62,7 @@ class Keeper final : public Mail, public Session::Host {
   void bury();
   void start_sync();
   void sync_records() const;
+  bool is_warden(pid_t pid) const;
   void kill_orphans();
   void end_all(Outcome cause, std::string reason, std::uint64_t grace_ms);
   void say_goodbye();

@@ -60,6 +60,10 @@ void append_children_of(pid_t pid, std::vector<pid_t>& out) {
   });
 }
 
+bool is_among(pid_t pid, std::span<const pid_t> pids) {
+  return std::ranges::find(pids, pid) != pids.end();
+}
+
 bool has_children_files() {
   return ::access("/proc/thread-self/children", R_OK) == 0;
 }
@@ -100,7 +104,7 @@ std::optional<ProcessStat> process_stat(pid_t pid) {
   return parse_process_stat(*text);
 }
 
-std::vector<pid_t> descendants_by_scan(pid_t root) {
+std::vector<pid_t> descendants_by_scan(pid_t root, std::span<const pid_t> except) {
   std::vector<std::pair<pid_t, pid_t>> child_of;  // parent, child
   for_each_number_in("/proc", [&](pid_t pid) {
     if (const auto stat = process_stat(pid)) child_of.emplace_back(stat->parent, pid);
@@ -111,28 +115,31 @@ std::vector<pid_t> descendants_by_scan(pid_t root) {
   for (std::size_t next = 0;; parent = found[next++]) {
     for (const auto& [above, pid] :
          std::ranges::equal_range(child_of, parent, {}, &std::pair<pid_t, pid_t>::first)) {
-      found.push_back(pid);
+      if (!is_among(pid, except)) found.push_back(pid);
     }
     if (next == found.size() || found.size() > processes_max) return found;
   }
 }
 
-std::vector<pid_t> descendants_of(pid_t root) {
-  if (!has_children_files()) return descendants_by_scan(root);
+std::vector<pid_t> descendants_of(pid_t root, std::span<const pid_t> except) {
+  if (!has_children_files()) return descendants_by_scan(root, except);
+  const auto is_excepted = [except](pid_t pid) { return is_among(pid, except); };
   std::vector<pid_t> found;
-  append_children_of(root, found);
-  for (std::size_t next = 0; next < found.size() && found.size() <= processes_max; ++next) {
-    append_children_of(found[next], found);
+  pid_t parent = root;
+  for (std::size_t next = 0;; parent = found[next++]) {
+    const auto seen = static_cast<std::ptrdiff_t>(found.size());
+    append_children_of(parent, found);
+    found.erase(std::remove_if(found.begin() + seen, found.end(), is_excepted), found.end());
+    if (next == found.size() || found.size() > processes_max) return found;
   }
-  return found;
 }
 
-void stop_descendants_of(pid_t root) {
+void stop_descendants_of(pid_t root, std::span<const pid_t> except) {
   constexpr int rounds_max = 64;
   std::set<pid_t> stopped;
   for (int round = 0; round < rounds_max; ++round) {
     bool found_new = false;
-    for (const pid_t pid : descendants_of(root)) {
+    for (const pid_t pid : descendants_of(root, except)) {
       if (!stopped.insert(pid).second) continue;
       found_new = true;
       ::kill(pid, SIGSTOP);

@@ -67,7 +67,7 @@ class Draft {
 
   std::string path_;
   Fd file_;
-  std::size_t written_ = 0;  // by a publishing that failed
+  std::size_t written_ = 0;  // so far, by reserve() or a publishing that failed
 };
 
 std::int64_t wall_clock_us();

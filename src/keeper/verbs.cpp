@@ -186,11 +186,8 @@ void Keeper::on(Address from, const Stats& stats) {
     root = exec->warden();
     cpu_us_before = exec->cpu_us_before();
   }
-  const auto is_ours = [this](pid_t pid, pid_t parent) {
-    // Inside a sandbox the children of its first process are wardens.
-    if (cell_ && (pid == cell_->init_pid() || parent == cell_->init_pid())) return true;
-    return wardens_.has_idle(pid) || pid == syncer_ ||
-           std::ranges::any_of(execs_, [&](const auto& e) { return e.second->warden() == pid; });
+  const auto is_ours = [this](pid_t pid) {
+    return (cell_ && pid == cell_->init_pid()) || is_warden(pid) || pid == syncer_;
   };
   const auto ticks_per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -202,9 +199,14 @@ void Keeper::on(Address from, const Stats& stats) {
       usage.cpu_us += all - std::min(all, cpu_us_before);
     }
   }
-  for (const pid_t pid : descendants_of(root)) {
+  // Below pid 1 of a sandbox, which may be a warden, are those of the other commands.
+  std::vector<pid_t> others;
+  if (root != ::getpid()) {
+    for (const auto& [id, exec] : execs_) others.push_back(exec->warden());
+  }
+  for (const pid_t pid : descendants_of(root, others)) {
     const auto stat = process_stat(pid);
-    if (!stat || is_ours(pid, stat->parent)) continue;
+    if (!stat || is_ours(pid)) continue;
     usage.cpu_us += stat->cpu_ticks * 1'000'000 / ticks_per_second;
     usage.resident_bytes += stat->resident_pages * page_bytes;
     ++usage.processes;

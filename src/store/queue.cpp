@@ -37,6 +37,11 @@ std::optional<Job> JobQueue::try_pop() {
   return take();
 }
 
+bool JobQueue::empty() const {
+  const std::scoped_lock lock{mutex_};
+  return jobs_.empty();
+}
+
 void JobQueue::close() {
   {
     const std::scoped_lock lock{mutex_};

@@ -30,6 +30,7 @@ class JobQueue {
   // Waits for a job; nothing when the queue is closed and empty.
   std::optional<Job> pop();
   std::optional<Job> try_pop();
+  bool empty() const;
   void close();
   bool closed() const;
   // A pause that ends early when the queue is closed.

@@ -10,6 +10,10 @@ namespace berth::store {
 template <>
 inline constexpr std::string_view table_of<core::Run> = "heartbeat_runs";
 
+template <>
+inline constexpr std::string_view fixed_columns_of<core::Run> =
+    "company_id agent_id invocation_source trigger_detail retry_of_run_id created_at";
+
 struct RunFilter {
   std::optional<core::RunState> status = {};
   std::optional<core::AgentId> agent_id = {};

@@ -17,6 +17,9 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t batch_max = 128;
 constexpr std::size_t queue_limit = 4096;
+// When the write-ahead log is tidied: while nobody waits, or at the latest.
+constexpr int log_pages_usual = 1000;
+constexpr int log_pages_max = 8000;
 // At start, a person waits; later, a backup tool may hold the file for a while.
 constexpr auto lock_wait_at_start = 1s;
 constexpr auto lock_wait = 5s;
@@ -118,7 +121,17 @@ class SqliteDatabase final : public Database {
   void write_until_closed() {
     while (std::optional<Job> job = writes_.pop()) {
       for (Answer& answer : commit_together(*std::move(job))) answer.done(std::move(answer.result));
+      tidy_log_if_due();
     }
+  }
+
+  void tidy_log_if_due() {
+    const int pages = writer_.log_pages();
+    if (pages < tidied_pages_) tidied_pages_ = 0;  // it has begun anew
+    const int untidy = pages - tidied_pages_;
+    if (untidy < log_pages_usual || (untidy < log_pages_max && !writes_.empty())) return;
+    writer_.tidy_log();
+    tidied_pages_ = pages;
   }
 
   // Takes whatever else waits, also what arrives while it works; it never waits for more to come.
@@ -154,6 +167,7 @@ class SqliteDatabase final : public Database {
 
   SqliteFile file_;  // first: the lock goes last
   SqliteConnection writer_;
+  int tidied_pages_ = 0;  // of the log, as it is now
   std::vector<SqliteConnection> readers_;
   JobQueue writes_{queue_limit};
   JobQueue reads_{queue_limit};
@@ -172,6 +186,7 @@ Result<SqliteConnection> open_writer(const std::string& path) {
         "pragma journal_size_limit = 67108864", "pragma temp_store = memory"}) {
     BERTH_DO(connection.run(setting));
   }
+  connection.keep_log();
   return connection;
 }
 

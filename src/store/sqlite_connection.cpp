@@ -122,6 +122,19 @@ void SqliteConnection::wait_for_locks(std::chrono::milliseconds length) {
   sqlite3_busy_timeout(handle_.get(), static_cast<int>(length.count()));
 }
 
+void SqliteConnection::keep_log() {
+  const auto note = [](void* pages, sqlite3* /*database*/, const char* /*schema*/, int count) {
+    *static_cast<int*>(pages) = count;
+    return SQLITE_OK;
+  };
+  sqlite3_wal_hook(handle_.get(), note, log_pages_.get());
+}
+
+void SqliteConnection::tidy_log() {
+  // What stays in the log because somebody reads it, or the disk is full, is safe there.
+  sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+}
+
 bool SqliteConnection::in_transaction() const {
   return sqlite3_get_autocommit(handle_.get()) == 0;
 }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,6 +38,11 @@ class SqliteConnection {
   // The same for a statement without parameters whose rows nobody wants.
   Result<> run(std::string_view sql);
   void wait_for_locks(std::chrono::milliseconds length);
+  // From now on pages stay in the write-ahead log until tidy_log() is called: SQLite itself would
+  // move them to the file within a commit, and whoever waits for that would wait for it.
+  void keep_log();
+  int log_pages() const { return *log_pages_; }  // after the last commit
+  void tidy_log();
   // False also when SQLite rolled back by itself, as it does when the disk is full.
   bool in_transaction() const;
 
@@ -58,6 +64,7 @@ class SqliteConnection {
 
   Owned<SqliteKind> handle_;  // first, so that the statements go before it
   std::string path_;
+  std::unique_ptr<int> log_pages_ = std::make_unique<int>(0);  // SQLite knows where it is
   std::unordered_map<std::string, Statement, TextHash, std::equal_to<>> statements_;
 };
 

@@ -92,6 +92,26 @@ TEST_F(SqliteFileTest, ANewFileIsForItsOwnerOnly) {
   }
 }
 
+TEST_F(SqliteFileTest, TheLogMovesToTheFileWhileNobodyWaits) {
+  const auto opened = open();
+  ASSERT_TRUE(opened) << opened.error().message;
+  const auto write = [&](std::string_view sql, std::vector<Value> values) {
+    return transact(&write_now, **opened, [&](Session& s) -> Result<> {
+      BERTH_DO(s.run(sql, values));
+      return {};
+    });
+  };
+  ASSERT_TRUE(write("create table filler (text text)", {}));
+  constexpr std::size_t row_bytes = 40'000;
+  constexpr std::size_t rows = 400;
+  for (std::size_t i = 0; i < rows; ++i) {
+    ASSERT_TRUE(write("insert into filler values ($1)", {Value{std::string(row_bytes, 'x')}}));
+  }
+  EXPECT_LT(std::filesystem::file_size(path() + "-wal"), rows * row_bytes / 2);
+  EXPECT_GT(std::filesystem::file_size(path()), rows * row_bytes / 2);
+  EXPECT_EQ(RawSqlite{path()}.ask("select count(*) from filler"), std::to_string(rows));
+}
+
 TEST_F(SqliteFileTest, ASecondServerIsRefusedWithThePidOfTheFirst) {
   auto first = open();
   ASSERT_TRUE(first);

@@ -104,6 +104,52 @@ TEST_P(SandboxCommand, RunsBesideManyOthers) {
   }
 }
 
+// Whoever watches a command of the sandbox's user outside of pid 1 can be stopped or killed by it.
+TEST_P(SandboxCommand, AloneIsWatchedByPidOneWhichNobodyInsideStops) {
+  EXPECT_EQ(said("kill -STOP $PPID; kill -KILL $PPID; echo $PPID"), "1\n");
+  EXPECT_EQ(said("echo $PPID"), "1\n") << "the second too";
+}
+
+TEST_P(SandboxCommand, BesideAnotherHasAWardenOfItsOwnAndNoPartInItsEnd) {
+  const std::string daemon = "(setsid sleep 100 </dev/null >/dev/null 2>&1 &); ";
+  const Exec first = inside(daemon + "echo $PPID; read line < /tmp/first; echo over");
+  const Exec second = inside(daemon + "echo $PPID; read line < /tmp/second; echo over");
+  EXPECT_EQ(said("mkfifo -m 666 /tmp/first /tmp/second; echo made"), "made\n");
+  ASSERT_TRUE(client().exec(first));
+  wait_for_output(first.exec_id, "1\n");
+  ASSERT_TRUE(client().exec(second));
+  const std::string sleepers = "cat /proc/[0-9]*/comm | grep -c sleep || true";
+  const auto has_sleepers = [&](const std::string& count) {
+    return eventually([&] { return said(sleepers) == count + "\n"; });
+  };
+  EXPECT_TRUE(has_sleepers("2"));
+
+  EXPECT_EQ(said("echo > /tmp/first; echo told"), "told\n");
+  const auto ended = client().wait(first.exec_id);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->left_behind, 0U);
+  EXPECT_TRUE(has_sleepers("1")) << "the other's daemon is not the first one's";
+  EXPECT_EQ(output_of(first.exec_id).out, "1\nover\n");
+
+  EXPECT_EQ(said("echo > /tmp/second; echo told"), "told\n");
+  ASSERT_TRUE(client().wait(second.exec_id));
+  EXPECT_TRUE(has_sleepers("0"));
+  const std::string out = output_of(second.exec_id).out;
+  EXPECT_NE(out, "1\nover\n");
+  EXPECT_TRUE(out.ends_with("\nover\n")) << out;
+}
+
+TEST_P(SandboxCommand, IsWaitedForByPidOneWhileOthersComeAndGo) {
+  const Exec waiting = inside("(sleep 0.2; echo late) & exec sleep 0.05");
+  Exec lingering = waiting;
+  lingering.leftovers = keeper::Leftovers::linger;
+  ASSERT_TRUE(client().exec(lingering));
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(said("echo " + std::to_string(i)), std::to_string(i) + "\n");
+  wait_for_output(lingering.exec_id, "late\n");
+  EXPECT_TRUE(eventually([&] { return client().list()->live.empty(); }));
+}
+
 TEST_P(SandboxCommand, MayHaveAnEnvironmentThatIsTooLongForAPacket) {
   Exec exec = inside("echo ${#A}${#B}${#C}");
   for (const char* name : {"A=", "B=", "C="}) {
