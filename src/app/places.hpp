@@ -26,11 +26,20 @@ class Places {
   const drivers::Registry& drivers() const { return drivers_; }
   // Whether this machine makes sandboxes, found by making one. Why not is logged.
   Task<bool> makes_sandboxes();
-  // Sandboxes that are ready before a run asks, where the config of an environment wants some.
-  Task<> prime(bj::object config) { return linux_->prime(std::move(config)); }
+  // What the config of an environment wants to be ready before a run asks.
+  Task<std::optional<providers::PoolCustomer>> pool_customer(bj::object config) {
+    return linux_->pool_customer(std::move(config));
+  }
+  // Of all environments: what none of them wants goes.
+  void serve_pools(std::vector<providers::PoolCustomer> customers) {
+    linux_->serve_pools(std::move(customers));
+  }
   // Room on the disk: what nobody has a use for goes.
   Task<images::Removed> collect_images(images::Spared spared) {
-    return linux_->collect_images(std::move(spared));
+    return linux_->collect_images(spared);
+  }
+  Task<> note_images(std::vector<images::EnvironmentImage> named) {
+    return linux_->note_images(std::move(named));
   }
   // Where this server's API is for whoever is in a sandbox.
   void reachable_at(egress::Callback callback) { ways_out_.reachable_at(std::move(callback)); }

@@ -1,15 +1,17 @@
 #include "app/sandbox_run.hpp"
 
+#include "app/work_folder.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
-#include "base/remove_tree.hpp"
 #include "base/task_group.hpp"
 #include "cli/keeper_program.hpp"
 #include "cli/run/raw_terminal.hpp"
 #include "cli/run/readiness.hpp"
 #include "cli/run/verdict.hpp"
+#include "cli/sandbox_shortfall.hpp"
+#include "cli/table.hpp"
 #include "execution/keeper_values.hpp"
 #include "providers/linux/linux.hpp"
 
@@ -24,6 +26,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <ostream>
 
 namespace berth::app {
 namespace {
@@ -61,31 +64,6 @@ class Streams final : public execution::OutputTaker {
 
  private:
   const cli::Console& console_;
-};
-
-// A folder of this process alone, removed with all it holds.
-class WorkFolder {
- public:
-  static Result<WorkFolder> make(const cli::Console& console) {
-    const auto runtime = console.variables.find("XDG_RUNTIME_DIR");
-    const bool has_runtime =
-        runtime != console.variables.end() && ::access(runtime->second.c_str(), W_OK | X_OK) == 0;
-    std::string path = (has_runtime ? runtime->second : std::string{"/tmp"}) + "/berth-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) return io_failure("make a folder as", path, errno);
-    return WorkFolder{std::move(path)};
-  }
-  WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  WorkFolder& operator=(WorkFolder&&) = delete;
-  ~WorkFolder() {
-    if (path_.empty()) return;
-    const Result<> removed = remove_tree(path_);
-    if (!removed) log::warn("sandbox.folder_left", {{"error", removed.error().message}});
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit WorkFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
 };
 
 int exit_code_of(const execution::Ended& ended) {
@@ -149,6 +127,7 @@ class SandboxRun {
   Task<int> carry_out() {
     BERTH_CO_TRY(const providers::ProviderLease made,
                  co_await linux_.acquire({.config = wish_.config, .key = key_}));
+    BERTH_CO_DO(look_at_isolation(made.metadata));
     lease_->metadata = made.metadata;
     beside_.start("renew", keep());
     execution::Execution& inside = *linux_.execution();
@@ -168,6 +147,21 @@ class SandboxRun {
                      "give it more: --memory MIB");
     }
     co_return exit_code_of(ended);
+  }
+
+  // Before a command runs in less than was asked for.
+  Result<> look_at_isolation(const bj::object& metadata) const {
+    const bj::value* isolation = metadata.if_contains("isolation");
+    if (isolation == nullptr || !isolation->is_object()) return {};
+    BERTH_DO(cli::expect_limits_in_force(wish_.config, isolation->get_object()));
+    if (wish_.quiet) return {};
+    // A raw terminal does not go back to the start of a line by itself.
+    const char* end = wish_.terminal ? "\r\n" : "\n";
+    for (const std::string& line : cli::shortfalls_of(isolation->get_object())) {
+      console_.err << "berth: " << cli::printable(line) << end;
+    }
+    console_.err.flush();
+    return {};
   }
 
   execution::Command command_in(const execution::Workspace& workspace) const {
@@ -279,6 +273,7 @@ Result<int> run_sandbox(cli::SandboxWish wish, cli::Console& console,
                   .keeper_program = keeper,
                   .images_folder = settings.home + "/images",
                   .templates_folder = settings.home + "/templates",
+                  .hold_life = providers::HoldLife::of_process,
                   .binds = std::move(binds)}};
   return run.run();
 }

@@ -2,43 +2,138 @@
 
 #include "base/log.hpp"
 #include "core/linux_config.hpp"
+#include "engine/start_from.hpp"
 #include "store/environments.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <map>
+
 namespace berth::app {
 namespace {
 
-// Sooner than a pool forgets whom it serves.
-constexpr std::chrono::minutes pause{10};
+using namespace std::chrono_literals;
+
+// Of a change that this server makes it hears at once; others may change environments too, and what
+// the name of an image means.
+constexpr auto look_every = 30s;
+constexpr auto collect_every = 10min;
+// Whoever changes one environment often changes several.
+constexpr auto settle_time = 200ms;
 constexpr std::int64_t environments_max = 10'000;
 constexpr std::int64_t ms_per_hour = 3'600'000;
 
 using Environments = std::vector<core::Stored<core::Environment>>;
 
-Task<> fill_pools(const Environments& environments, Places& places) {
-  for (const auto& one : environments) {
-    if (one.value.status != core::EnvironmentStatus::active) continue;
-    const Result<> primed = co_await places.prime(one.value.config);
-    if (primed) continue;
-    if (primed.error().code == Errc::cancelled) co_return primed;
-    log::warn("pool.not_primed",
-              {{"environment", one.value.id}, {"error", primed.error().message}});
+// An environment that wants sandboxes to be ready, and what they start from, or why from nothing.
+struct Pooled {
+  core::EnvironmentId environment;
+  Result<engine::StartFrom> start;
+};
+
+struct Seen {
+  Environments environments;
+  std::vector<Pooled> pooled;
+};
+
+bool is_about_template(const Error& error) {
+  return error.code == Errc::template_not_found || error.code == Errc::conflict;
+}
+
+Result<Seen> look(store::Session& session) {
+  Seen seen;
+  BERTH_TRY(seen.environments,
+            store::environments_of_provider(session, core::linux_provider, environments_max));
+  for (const auto& [environment, version] : seen.environments) {
+    const bool is_active = environment.status == core::EnvironmentStatus::active;
+    if (!is_active || !environment.config.contains("poolSize")) continue;
+    Result<engine::StartFrom> start = engine::start_from(session, environment, std::nullopt);
+    // Nobody loses a pool because the store has failed.
+    if (!start && !is_about_template(start.error())) return std::unexpected(start.error());
+    seen.pooled.push_back({environment.id, std::move(start)});
   }
+  return seen;
+}
+
+class Upkeep {
+ public:
+  Upkeep(engine::Means& means, Places& places, UpkeepOptions options)
+      : means_(means), places_(places), options_(options) {}
+
+  Task<> once();
+  // What nobody may be late with: which images environments name.
+  Task<> note_images();
+
+ private:
+  Task<> serve_pools(std::vector<Pooled> pooled);
+  Task<std::optional<providers::PoolCustomer>> customer_of(Pooled pooled);
+  Task<> note_images(const Environments& environments);
+  Task<> collect_images();
+
+  engine::Means& means_;
+  Places& places_;
+  UpkeepOptions options_;
+  std::map<core::EnvironmentId, std::string> told_;  // why there is no pool
+  std::optional<std::vector<images::EnvironmentImage>> noted_;
+  Clock::Steady collect_at_ = {};
+};
+
+Task<std::optional<providers::PoolCustomer>> Upkeep::customer_of(Pooled pooled) {
+  BERTH_CO_TRY(engine::StartFrom start, std::move(pooled.start));
+  co_return co_await places_.pool_customer(std::move(start.config));
+}
+
+Task<> Upkeep::serve_pools(std::vector<Pooled> pooled) {
+  std::vector<providers::PoolCustomer> customers;
+  std::map<core::EnvironmentId, std::string> without;
+  for (Pooled& one : pooled) {
+    const core::EnvironmentId id = one.environment;
+    Result<std::optional<providers::PoolCustomer>> customer = co_await customer_of(std::move(one));
+    if (customer) {
+      if (*customer) customers.push_back(**std::move(customer));
+      continue;
+    }
+    if (customer.error().code == Errc::cancelled) co_return std::unexpected(customer.error());
+    const std::string& why = without[id] = customer.error().message;
+    const auto before = told_.find(id);
+    if (before != told_.end() && before->second == why) continue;
+    log::warn("pool.not_served", {{"environment", id}, {"error", why}});
+  }
+  told_ = std::move(without);
+  places_.serve_pools(std::move(customers));
   co_return Result<>{};
 }
 
-// A name keeps an image, and so do a sandbox and a template; an environment may also know one by
-// its digest alone.
-Task<> collect_images(const Environments& environments, Places& places, Time before) {
-  images::Spared spared{.made_after = before};
-  for (const auto& one : environments) {
-    const bj::value* image = one.value.config.if_contains("image");
-    if (image != nullptr && image->is_string()) spared.images.emplace_back(image->get_string());
+// Written down for whoever collects or removes images, also on the command line.
+Task<> Upkeep::note_images(const Environments& environments) {
+  std::vector<images::EnvironmentImage> named;
+  for (const auto& [environment, version] : environments) {
+    const bj::value* image = environment.config.if_contains("image");
+    const bool is_imported =
+        image != nullptr && image->is_string() && image->get_string() != images::host_name;
+    if (!is_imported) continue;
+    named.push_back({environment.id.str(), environment.name, std::string{image->get_string()}});
   }
-  BERTH_CO_TRY(const images::Removed removed, co_await places.collect_images(std::move(spared)));
+  if (named == noted_) co_return Result<>{};
+  BERTH_CO_DO(co_await places_.note_images(named));
+  noted_ = std::move(named);
+  co_return Result<>{};
+}
+
+Task<> Upkeep::note_images() {
+  BERTH_CO_TRY(const Environments all, co_await means_.store.read([](store::Session& s) {
+    return store::environments_of_provider(s, core::linux_provider, environments_max);
+  }));
+  co_return co_await note_images(all);
+}
+
+// A name keeps an image, and so do a sandbox, a template and an environment.
+Task<> Upkeep::collect_images() {
+  const images::Spared spared{.made_after =
+                                  means_.clock.now() + -options_.image_age_hours * ms_per_hour};
+  BERTH_CO_TRY(const images::Removed removed, co_await places_.collect_images(spared));
   if (removed.digests.empty() && removed.drafts == 0) co_return Result<>{};
   log::info(
       "images.collected",
@@ -46,27 +141,32 @@ Task<> collect_images(const Environments& environments, Places& places, Time bef
   co_return Result<>{};
 }
 
-Task<> keep_up_once(engine::Means& means, Places& places, UpkeepOptions options) {
-  BERTH_CO_TRY(const Environments environments, co_await means.store.read([](store::Session& s) {
-    return store::environments_of_provider(s, core::linux_provider, environments_max);
-  }));
-  BERTH_CO_DO(co_await fill_pools(environments, places));
-  if (options.image_age_hours == 0) co_return Result<>{};
-  const Time before = means.clock.now() + -options.image_age_hours * ms_per_hour;
-  co_return co_await collect_images(environments, places, before);
+Task<> Upkeep::once() {
+  BERTH_CO_TRY(Seen seen, co_await means_.store.read([](store::Session& s) { return look(s); }));
+  BERTH_CO_DO(co_await serve_pools(std::move(seen.pooled)));
+  BERTH_CO_DO(co_await note_images(seen.environments));
+  const Clock::Steady now = means_.clock.steady();
+  if (options_.image_age_hours == 0 || now < collect_at_) co_return Result<>{};
+  collect_at_ = now + collect_every;
+  co_return co_await collect_images();
 }
 
 }  // namespace
 
 Task<> keep_up(engine::Means& means, Places& places, UpkeepOptions options,
                asio::any_io_executor executor) {
+  Upkeep upkeep{means, places, options};
   asio::steady_timer timer{executor};
   while (true) {
-    const Result<> done = co_await keep_up_once(means, places, options);
-    if (!done && done.error().code != Errc::cancelled) {
-      log::warn("upkeep.failed", {{"error", done.error().message}});
-    }
-    timer.expires_after(pause);
+    const std::uint64_t before = means.feed.environment_changes();
+    const Result<> done = co_await upkeep.once();
+    if (!done && done.error().code == Errc::cancelled) co_return done;
+    if (!done) log::warn("upkeep.failed", {{"error", done.error().message}});
+    BERTH_CO_DO(co_await means.feed.wait_for_environments(before, look_every));
+    const Result<> noted = co_await upkeep.note_images();
+    if (!noted && noted.error().code == Errc::cancelled) co_return noted;
+    if (!noted) log::warn("upkeep.failed", {{"error", noted.error().message}});
+    timer.expires_after(settle_time);
     const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped) co_return Result<>{};
   }

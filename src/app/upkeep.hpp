@@ -9,8 +9,9 @@ struct UpkeepOptions {
   std::int64_t image_age_hours = 0;  // of images that nobody uses, before they go; 0: they stay
 };
 
-// What the places of this machine need from time to time: sandboxes that are ready before the first
-// run asks, for environments that want some, and room on the disk. Until it is cancelled.
+// What the places of this machine need: sandboxes that are ready before the first run asks, for
+// environments that want some, as soon as one has changed; and from time to time room on the disk.
+// Until it is cancelled.
 Task<> keep_up(engine::Means& means, Places& places, UpkeepOptions options,
                asio::any_io_executor executor);
 

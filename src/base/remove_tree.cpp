@@ -29,21 +29,26 @@ bool is_denied(int error_number) {
   return error_number == EACCES || error_number == EPERM;
 }
 
-// A folder that its owner may not enter or change is made enterable first. Only a folder is ever
-// given here, so no link is followed.
-Result<Directory> open_directory(int parent, const std::string& name) {
-  int fd = ::openat(parent, name.c_str(), open_flags);
-  if (fd < 0 && is_denied(errno) && ::fchmodat(parent, name.c_str(), 0700, 0) == 0) {
-    fd = ::openat(parent, name.c_str(), open_flags);
-  }
-  if (fd < 0) return io_failure("open", name, errno);
-  Directory directory{::fdopendir(fd)};
-  if (!directory) {
-    const auto failure = io_failure("open", name, errno);
-    ::close(fd);
-    return failure;
-  }
+// No link is followed, also where somebody has put one into the place of the folder meanwhile.
+bool make_enterable(int parent, const std::string& name) {
+  return ::fchmodat(parent, name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+Result<Directory> as_directory(Fd folder, const std::string& name) {
+  Directory directory{::fdopendir(folder.get())};
+  if (!directory) return io_failure("open", name, errno);
+  [[maybe_unused]] const int owned_by_stream = folder.release();
   return directory;
+}
+
+// A folder that its owner may not enter or change is made enterable first.
+Result<Directory> open_directory(int parent, const std::string& name) {
+  Fd folder{::openat(parent, name.c_str(), open_flags)};
+  if (!folder && is_denied(errno) && make_enterable(parent, name)) {
+    folder = Fd{::openat(parent, name.c_str(), open_flags)};
+  }
+  if (!folder) return io_failure("open", name, errno);
+  return as_directory(std::move(folder), name);
 }
 
 std::vector<std::string> names_of(const Directory& directory) {
@@ -111,8 +116,7 @@ class Removal {
   Result<> move_up(int folder, const std::string& name) {
     std::string fresh = prefix_ + std::to_string(++last_);
     int error_number = ::renameat(folder, name.c_str(), fd(), fresh.c_str()) == 0 ? 0 : errno;
-    if (is_denied(error_number) && ::fchmod(folder, 0700) == 0 &&
-        ::fchmodat(folder, name.c_str(), 0700, 0) == 0) {
+    if (is_denied(error_number) && ::fchmod(folder, 0700) == 0 && make_enterable(folder, name)) {
       error_number = ::renameat(folder, name.c_str(), fd(), fresh.c_str()) == 0 ? 0 : errno;
     }
     if (error_number != 0) return io_failure("remove", name, error_number);
@@ -126,7 +130,18 @@ class Removal {
   std::size_t last_ = 0;
 };
 
+Result<> empty(Directory top, const std::string& shown) {
+  Result<> emptied = Removal{std::move(top)}.run();
+  if (!emptied) emptied.error().message = shown + ": " + emptied.error().message;
+  return emptied;
+}
+
 }  // namespace
+
+Result<> empty_folder(Fd folder, const std::string& shown) {
+  BERTH_TRY(Directory top, as_directory(std::move(folder), shown));
+  return empty(std::move(top), shown);
+}
 
 Result<> remove_tree(const std::string& path) {
   struct stat found{};
@@ -139,10 +154,7 @@ Result<> remove_tree(const std::string& path) {
     return {};
   }
   BERTH_TRY(Directory top, open_directory(AT_FDCWD, path));
-  if (Result<> emptied = Removal{std::move(top)}.run(); !emptied) {
-    emptied.error().message = path + ": " + emptied.error().message;
-    return emptied;
-  }
+  BERTH_DO(empty(std::move(top), path));
   if (::rmdir(path.c_str()) != 0 && errno != ENOENT) return io_failure("remove", path, errno);
   return {};
 }

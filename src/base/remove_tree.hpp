@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/owned.hpp"
 #include "base/result.hpp"
 
 #include <string>
@@ -10,5 +11,9 @@ namespace berth {
 // deeper than a path can be long. What is not there is fine. Symbolic links are removed, never
 // followed. Nobody else may be writing there meanwhile. What stops half-way may be repeated.
 Result<> remove_tree(const std::string& path);
+
+// The same of all that is in a folder, which is open to be read and stays. Where somebody writes
+// there meanwhile it may fail, and reaches nothing outside of the folder all the same.
+Result<> empty_folder(Fd folder, const std::string& shown);
 
 }  // namespace berth

@@ -55,6 +55,24 @@ TEST(RemoveTree, LeavesNothingOfFilesFoldersAndLinksButWhatLinksPointTo) {
   EXPECT_TRUE(fs::exists(folder.file("kept/file")));
 }
 
+TEST(EmptyFolder, LeavesTheFolderAsItIsAndNothingInIt) {
+  const tests::TemporaryFolder folder;
+  fs::create_directories(folder.file("kept"));
+  std::ofstream{folder.file("kept/file")} << "x";
+  fs::create_directories(folder.file("top/a/b"));
+  std::ofstream{folder.file("top/a/b/.file")} << "x";
+  fs::create_directory_symlink(folder.file("kept"), folder.file("top/way"));
+  ASSERT_EQ(::chmod(folder.file("top").c_str(), 01777), 0);
+  Fd top{::open(folder.file("top").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const auto emptied = empty_folder(std::move(top), "top");
+  ASSERT_TRUE(emptied) << emptied.error().message;
+  EXPECT_TRUE(fs::is_empty(folder.file("top")));
+  struct stat seen{};
+  ASSERT_EQ(::stat(folder.file("top").c_str(), &seen), 0);
+  EXPECT_EQ(seen.st_mode & 07777, 01777U);
+  EXPECT_TRUE(fs::exists(folder.file("kept/file")));
+}
+
 TEST(RemoveTree, OfWhatIsNotThereIsFine) {
   const tests::TemporaryFolder folder;
   EXPECT_TRUE(remove_tree(folder.file("missing")));

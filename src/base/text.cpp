@@ -5,7 +5,8 @@
 namespace berth {
 namespace {
 
-constexpr std::size_t quote_bytes_max = 64;
+// A digest with the name of its algorithm is whole: the start of one looks like another.
+constexpr std::size_t quote_bytes_max = 128;
 
 // The length that a first byte announces; 0 for bytes that start no character.
 std::size_t announced_length(unsigned first) {

@@ -49,7 +49,12 @@ TEST(AsUtf8, WritesAQuestionMarkForEachByteThatIsNoText) {
 TEST(InQuotes, IsShortAndClean) {
   EXPECT_EQ(in_quotes("staging"), "'staging'");
   EXPECT_EQ(in_quotes("\xff"), "'?'");
-  EXPECT_EQ(in_quotes(std::string(1000, 'x')), "'" + std::string(64, 'x') + "'");
+  EXPECT_EQ(in_quotes(std::string(1000, 'x')), "'" + std::string(128, 'x') + "'");
+}
+
+TEST(InQuotes, ShowsADigestWhole) {
+  const std::string digest = "sha256:" + std::string(64, 'a');
+  EXPECT_EQ(in_quotes(digest), "'" + digest + "'");
 }
 
 TEST(Text, KnowsACharacterThatIsCutFromOneThatIsWrong) {

@@ -100,6 +100,31 @@ TEST_F(CliTest, AListWithoutPagesIsAskedForWithoutALimit) {
   EXPECT_THAT(last().line, Not(HasSubstr("limit")));
 }
 
+TEST_F(CliTest, AnExecWithJsonShowsTheAnswerAndEndsAsTheCommandDid) {
+  const std::string lease = "0190dddd-0000-7000-8000-000000000004";
+  const std::string route = "POST /api/environment-leases/" + lease + "/exec";
+  const auto exec = [&](const std::string& answer) {
+    answers_[route] = http_answer(200, answer);
+    return run({"--json", "exec", lease, "--", "true"});
+  };
+  EXPECT_EQ(exec(R"({"outcome":"signaled","exitCode":null,"signal":"SIGKILL","stdoutText":"x",
+                     "isTruncated":true})"),
+            137);
+  const bj::value told = parse_json(out_.str()).value();
+  EXPECT_TRUE(told.at("isTruncated").as_bool());
+  EXPECT_EQ(told.at("stdoutText").as_string(), "x");
+  EXPECT_EQ(exec(R"({"outcome":"exited","exitCode":5,"signal":null})"), 5);
+  EXPECT_EQ(exec(R"({"outcome":"timed_out","exitCode":null,"signal":"SIGTERM"})"), 124);
+  EXPECT_EQ(exec(R"({"outcome":"lost","exitCode":null,"signal":null})"), 125);
+}
+
+TEST_F(CliTest, AnExecWhoseCommandFitsNoAddressIsRefusedWithAnotherWay) {
+  const std::string lease = "0190dddd-0000-7000-8000-000000000004";
+  EXPECT_EQ(run({"exec", lease, "--", "sh", "-c", std::string(20'000, 'x')}), 125);
+  EXPECT_THAT(err_.str(), HasSubstr("command_too_large"));
+  EXPECT_THAT(err_.str(), HasSubstr("berth exec -i LEASE -- sh <SCRIPT"));
+}
+
 TEST_F(CliTest, ColourNeedsATerminalThatDidNotRefuse) {
   console_.out_is_terminal = true;
   run({"env", "list"});

@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -87,6 +88,16 @@ Console Console::of_process() {
     console.variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return console;
+}
+
+Result<> fill_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The kernel gives the lowest number that is free, which is this one. The programs that we
+    // start inherit it, as they would the stream.
+    if (::open("/dev/null", O_RDWR) != fd) return io_failure("open", "/dev/null", errno);
+  }
+  return {};
 }
 
 Result<> confirm(Console& console, const std::string& question, bool already_said_yes) {

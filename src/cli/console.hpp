@@ -27,6 +27,10 @@ struct Console {
   static Console of_process();
 };
 
+// Opens /dev/null for each of standard input, output and error that is closed: reading it ends at
+// once, and what is written is thrown away. Before anything else is opened, which would be taken
+// for one of them.
+Result<> fill_standard_streams();
 // A question on a terminal; anything but "y" or "yes" is no.
 Result<> confirm(Console& console, const std::string& question, bool already_said_yes);
 // A secret value from a file ("-" is standard input), from standard input, or typed without echo;

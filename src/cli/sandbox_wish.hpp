@@ -20,6 +20,7 @@ struct SandboxWish {
   std::string cwd = {};  // empty: the sandbox's own
   bool passes_stdin = false;
   bool terminal = false;
+  bool quiet = false;  // no remarks of ours
 };
 
 // What `berth sandbox run` does, given by whoever can. The answer is the exit code.

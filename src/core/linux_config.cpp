@@ -23,8 +23,10 @@ constexpr Range ranges[] = {
     {"swapMb", &LinuxConfig::swap_mb, 0, 1 << 24, "Swap beside the memory, in MiB"},
     {"pids", &LinuxConfig::pids, 8, 1 << 22, "Processes and threads at a time"},
     {"cpuWeight", &LinuxConfig::cpu_weight, 1, 10'000, "Share when processors are scarce"},
-    {"diskMb", &LinuxConfig::disk_mb, 1, 1 << 24, "What it may write, in MiB"},
-    {"inodes", &LinuxConfig::inodes, 1024, 1 << 30, "Files that it may make"},
+    {"diskMb", &LinuxConfig::disk_mb, 1, 1 << 24,
+     "What it may write, in MiB: two thirds below /, one third in /tmp and /dev/shm together"},
+    {"inodes", &LinuxConfig::inodes, 1024, 1 << 30,
+     "Files that it may make, divided in the same way"},
     {"openFiles", &LinuxConfig::open_files, 16, 1 << 20, "Open files of one process"},
     {"timeoutMs", &LinuxConfig::timeout_ms, 1, day_ms, "Longest time of one command"},
     {"poolSize", &LinuxConfig::pool_size, 0, 64, "Sandboxes kept ready before a run asks"},
@@ -33,10 +35,18 @@ constexpr Range ranges[] = {
 constexpr double cpus_low = 0.01;
 constexpr double cpus_high = 4096;
 
+// Absolute and in its shortest spelling, as the sandbox takes it.
 bool is_clean_path(std::string_view path) {
   const bool plain =
       std::ranges::none_of(path, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  return path.starts_with('/') && plain && !(std::string{path} + "/").contains("/../");
+  if (path == "/") return true;
+  const std::string closed = std::string{path} + "/";
+  return path.starts_with('/') && plain && !closed.contains("//") && !closed.contains("/./") &&
+         !closed.contains("/../");
+}
+
+bool is_below(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
 class Checked {
@@ -62,9 +72,7 @@ class Checked {
     if (config_.template_ && config_.template_->empty()) {
       wrong("template", "must be the name or id of a template");
     }
-    if (config_.workdir && !is_clean_path(*config_.workdir)) {
-      wrong("workdir", "must be an absolute path of the sandbox without '..'");
-    }
+    if (config_.workdir) workdir_holds(*config_.workdir);
   }
 
   void nothing_contradicts() {
@@ -75,12 +83,14 @@ class Checked {
     if (config_.pool_age_minutes && !config_.pool_size) {
       wrong("poolAgeMinutes", "says nothing without poolSize");
     }
-    const bool is_host = config_.network == LinuxNetwork::host;
-    if (is_host && config_.egress) {
+    if (config_.network == LinuxNetwork::host && config_.egress) {
       wrong("egress", "cannot be kept with the network of the host; leave network out");
     }
-    if (is_host && config_.min_isolation == Isolation::strong) {
-      wrong("minIsolation", "cannot be strong with the network of the host");
+    const Isolation strongest = strongest_isolation(config_);
+    if (config_.min_isolation > strongest) {
+      wrong("minIsolation", "cannot be " + std::string{name_of(*config_.min_isolation)} +
+                                ": with what network and allow open it is " +
+                                std::string{name_of(strongest)} + " at most");
     }
     for (const auto* rules : {egress_list(&LinuxEgress::allow), egress_list(&LinuxEgress::deny)}) {
       if (rules != nullptr && rules->size() > rules_max) {
@@ -95,6 +105,22 @@ class Checked {
     if (!config_.egress || !((*config_.egress).*list)) return nullptr;
     return &*((*config_.egress).*list);
   }
+  void workdir_holds(std::string_view path) {
+    if (!is_clean_path(path)) {
+      return wrong("workdir",
+                   "must be an absolute path of the sandbox without '.', '..', double or trailing "
+                   "slashes");
+    }
+    for (const std::string_view taken : {"/proc", "/dev", "/sys"}) {
+      if (is_below(path, taken)) {
+        return wrong("workdir", "lies in " + std::string{taken} + ", which is the sandbox's own");
+      }
+    }
+    const bool on_host = config_.image.value_or("host") == "host" && !config_.template_;
+    if (on_host && is_below(path, "/usr")) {
+      wrong("workdir", "lies in /usr, which is this machine's own and read-only on image host");
+    }
+  }
   void wrong(std::string_view key, std::string message) {
     issues_.add(JsonAt{root_, key}, std::move(message));
   }
@@ -104,7 +130,26 @@ class Checked {
   JsonAt root_;
 };
 
+// The most that is left with a weakening. keeper/sandbox/isolation.cpp finds the level of a sandbox
+// that there is; plan_test.cpp of the provider holds the two against each other.
+Isolation left_by(LinuxAllowance allowance) {
+  switch (allowance) {
+    case LinuxAllowance::ptrace: return Isolation::standard;
+    case LinuxAllowance::nested_user_namespaces: break;
+  }
+  return Isolation::weak;
+}
+
 }  // namespace
+
+Isolation strongest_isolation(const LinuxConfig& config) {
+  Isolation strongest = Isolation::strong;
+  if (config.network == LinuxNetwork::host) strongest = Isolation::weak;
+  for (const LinuxAllowance allowance : config.allow.value_or(std::vector<LinuxAllowance>{})) {
+    strongest = std::min(strongest, left_by(allowance));
+  }
+  return strongest;
+}
 
 Result<LinuxConfig> parse_linux_config(const bj::object& config) {
   JsonIssues issues{UnknownKeys::refuse, "/config"};

@@ -60,6 +60,9 @@ BOOST_DESCRIBE_STRUCT(LinuxConfig, (),
 
 inline constexpr std::string_view linux_provider = "linux";
 
+// What a sandbox can be at most, on any machine, with what the config opens.
+Isolation strongest_isolation(const LinuxConfig& config);
+
 // Every wrong field by its pointer below /config, and what contradicts itself.
 Result<LinuxConfig> parse_linux_config(const bj::object& config);
 // The stored shape: what was given, and image and reuse in any case.

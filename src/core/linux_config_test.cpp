@@ -34,7 +34,7 @@ TEST(LinuxConfig, StoresWhatWasGivenAndReadsItBackTheSame) {
   const bj::object given = json(R"({"provider": "linux", "image": "debian",
       "template": "with-node", "memoryMb": 512,
       "swapMb": 0, "pids": 64, "cpus": 1.5, "cpuWeight": 50, "diskMb": 100, "inodes": 5000,
-      "openFiles": 256, "timeoutMs": 1000, "network": "none", "minIsolation": "standard",
+      "openFiles": 256, "timeoutMs": 1000, "network": "none", "minIsolation": "weak",
       "egress": {"allow": ["example.org"], "log": "denied"}, "reuseLease": true, "workdir": "/work",
       "user": "root", "allow": ["ptrace", "nested_user_namespaces"]})");
   const auto config = parse_linux_config(given);
@@ -64,8 +64,32 @@ TEST(LinuxConfig, RefusesWhatContradictsItself) {
   EXPECT_EQ(wrong_in(R"({"swapMb": 10})"), List{"/config/swapMb"});
   EXPECT_EQ(wrong_in(R"({"inodes": 5000})"), List{"/config/inodes"});
   EXPECT_EQ(wrong_in(R"({"network": "host", "egress": {}})"), List{"/config/egress"});
-  EXPECT_EQ(wrong_in(R"({"network": "host", "minIsolation": "strong"})"),
-            List{"/config/minIsolation"});
+}
+
+TEST(LinuxConfig, RefusesToBeStrongerThanWhatItOpensLeaves) {
+  const List too_strong{"/config/minIsolation"};
+  EXPECT_EQ(wrong_in(R"({"network": "host", "minIsolation": "strong"})"), too_strong);
+  EXPECT_EQ(wrong_in(R"({"network": "host", "minIsolation": "standard"})"), too_strong);
+  EXPECT_EQ(wrong_in(R"({"network": "host", "minIsolation": "weak"})"), List{});
+  EXPECT_EQ(wrong_in(R"({"allow": ["ptrace"], "minIsolation": "strong"})"), too_strong);
+  EXPECT_EQ(wrong_in(R"({"allow": ["ptrace"], "minIsolation": "standard"})"), List{});
+  for (const std::string_view level : {"standard", "strong"}) {
+    EXPECT_EQ(wrong_in(R"({"allow": ["ptrace", "nested_user_namespaces"], "minIsolation": ")" +
+                       std::string{level} + "\"}"),
+              too_strong);
+  }
+  EXPECT_EQ(wrong_in(R"({"minIsolation": "strong"})"), List{});
+}
+
+TEST(LinuxConfig, RefusesAWorkdirThatNoSandboxCouldHave) {
+  for (const std::string path : {"/proc", "/proc/self", "/dev/shm/x", "/sys", "/usr", "/usr/src",
+                                 "/work/", "/a//b", "/./a"}) {
+    EXPECT_EQ(wrong_in(R"({"workdir": ")" + path + "\"}"), List{"/config/workdir"}) << path;
+  }
+  for (const std::string path : {"/", "/process", "/usrlocal", "/srv/dev"}) {
+    EXPECT_EQ(wrong_in(R"({"workdir": ")" + path + "\"}"), List{}) << path;
+  }
+  EXPECT_EQ(wrong_in(R"({"image": "node", "workdir": "/usr/src/app"})"), List{});
 }
 
 TEST(LinuxConfig, IsCheckedWhenAnEnvironmentIsSaved) {

@@ -108,7 +108,7 @@ std::vector<Policy::Rule> Policy::parse_list(const std::optional<std::vector<std
                                              std::string_view list, std::vector<Issue>& issues) {
   std::vector<Rule> rules;
   if (!texts) return rules;
-  const std::string path = "/egress/" + std::string{list};
+  const std::string path = "/" + std::string{list};
   if (texts->size() > rule_count_max) {
     issues.push_back({path, "egress." + std::string{list} + " has more than " +
                                 std::to_string(rule_count_max) + " rules"});
@@ -126,7 +126,9 @@ std::vector<Policy::Rule> Policy::parse_list(const std::optional<std::vector<std
     }
     std::string message = std::move(label);
     message.append(": ").append(rule.error().message);
-    if (!rule.error().remedy.empty()) message += "; " + rule.error().remedy;
+    // That of all rules is told once, as the remedy of the whole.
+    const std::string& remedy = rule.error().remedy;
+    if (!remedy.empty() && remedy != forms) message += "; " + remedy;
     issues.push_back({std::string{path}.append("/").append(at), std::move(message)});
   }
   return rules;
@@ -148,10 +150,16 @@ Result<Policy> Policy::parse(const Rules& rules, std::vector<SpecialRange> speci
 
 Result<Policy> Policy::decode(const bj::value& json, std::vector<SpecialRange> special) {
   if (json.is_null()) return parse(Rules{}, std::move(special));
-  JsonIssues issues{UnknownKeys::refuse, "/egress"};
+  JsonIssues issues;
   const std::optional<Rules> rules = decode_at<Rules>(json, JsonAt{}, issues);
   if (!rules || !issues.list().empty()) return std::unexpected(std::move(issues).to_error());
   return parse(*rules, std::move(special));
+}
+
+Error in_config(Error wrong) {
+  wrong.code = Errc::unprocessable;
+  for (Issue& issue : wrong.issues) issue.path.insert(0, "/config/egress");
+  return wrong;
 }
 
 Decision Policy::decide(const Target& target) const {

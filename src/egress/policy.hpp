@@ -35,7 +35,7 @@ class Policy {
  public:
   // Allows nothing.
   Policy() = default;
-  // Fails validation_failed with one issue per wrong rule: "egress.allow[2] ...".
+  // Fails validation_failed with one issue per wrong rule: "egress.allow[2] ...", at "/allow/2".
   static Result<Policy> parse(const Rules& rules,
                               std::vector<SpecialRange> special = special_ranges());
   // The same from JSON; null is a policy that allows nothing.
@@ -79,5 +79,8 @@ class Policy {
   std::vector<SpecialRange> special_ = special_ranges();
   LogLevel log_ = LogLevel::all;
 };
+
+// Why a policy cannot be read, told of one that is `egress` in the config of an environment.
+Error in_config(Error wrong);
 
 }  // namespace berth::egress

@@ -236,7 +236,8 @@ TEST(EgressPolicy, AWrongRuleIsNamedWithItsPlaceAndWhatWouldBeRight) {
     EXPECT_TRUE(parsed.error().message.starts_with("egress.allow[2] '")) << parsed.error().message;
     EXPECT_FALSE(parsed.error().remedy.empty());
     ASSERT_EQ(parsed.error().issues.size(), 1U);
-    EXPECT_EQ(parsed.error().issues[0].path, "/egress/allow/2");
+    EXPECT_EQ(parsed.error().issues[0].path, "/allow/2");
+    EXPECT_FALSE(parsed.error().message.contains(parsed.error().remedy)) << parsed.error().message;
   }
   const Result<Policy> many =
       Policy::parse({.allow = std::vector<std::string>(2000, "a.example"), .deny = {}, .log = {}});
@@ -255,6 +256,21 @@ TEST(EgressPolicy, IsReadFromJson) {
     const Result<Policy> refused = Policy::decode(*parse_json(wrong));
     ASSERT_FALSE(refused) << wrong;
     EXPECT_EQ(refused.error().code, Errc::validation_failed);
+  }
+}
+
+TEST(EgressPolicy, WhatIsWrongInAConfigIsFoundThere) {
+  for (const auto& [wrong, path] :
+       {std::pair{R"({"deny": ["good.example", "10.0.0.1/8"]})", "/config/egress/deny/1"},
+        std::pair{R"({"allow": "x"})", "/config/egress/allow"},
+        std::pair{"[]", "/config/egress"}}) {
+    const Result<Policy> refused = Policy::decode(*parse_json(wrong));
+    ASSERT_FALSE(refused) << wrong;
+    const Error told = in_config(refused.error());
+    EXPECT_EQ(told.code, Errc::unprocessable);
+    ASSERT_EQ(told.issues.size(), 1U) << wrong;
+    EXPECT_EQ(told.issues[0].path, path);
+    EXPECT_EQ(told.remedy, refused.error().remedy);
   }
 }
 

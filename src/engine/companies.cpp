@@ -114,11 +114,14 @@ Task<core::Stored<core::Company>> Companies::update(core::Call call, core::Compa
 }
 
 Task<core::Company> Companies::remove(core::Call call, core::CompanyId id) {
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<core::Company> {
+  const auto work = [&](store::Session& s) -> Result<core::Company> {
     BERTH_TRY(auto row, store::find_company(s, core::Reach::of(call.who), id));
     BERTH_DO(store::delete_company(s, id));
     return std::move(row.value);
-  });
+  };
+  BERTH_CO_TRY(core::Company removed, co_await means_.store.write(work));
+  means_.feed.environments_changed();  // its own are gone
+  co_return removed;
 }
 
 Task<> Companies::ensure_one() {

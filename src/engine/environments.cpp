@@ -93,7 +93,8 @@ Result<> Environments::check_provider(core::DriverKind driver, const bj::object&
   if (driver != core::DriverKind::sandbox) return {};
   const std::string key = core::provider_of(config);
   if (const bj::value* rules = config.if_contains("egress"); rules != nullptr && key == "linux") {
-    BERTH_DO(egress::Policy::decode(*rules));
+    const Result<egress::Policy> policy = egress::Policy::decode(*rules);
+    if (!policy) return std::unexpected(egress::in_config(policy.error()));
   }
   const auto known = catalog_.facts();
   if (std::ranges::any_of(known, [&](const auto& p) { return p.key == key && p.runs_work; })) {
@@ -248,6 +249,7 @@ Task<core::Stored<EnvironmentView>> Environments::create(core::Call call, core::
                  return insert(s, call, company, wanted, judged);
                }));
   means_.feed.changed(company);
+  means_.feed.environments_changed();
   co_return made;
 }
 
@@ -342,6 +344,7 @@ Task<core::Stored<UpdatedEnvironment>> Environments::update(core::Call call, cor
     return this->change(s, call, id, change, judged);
   }));
   means_.feed.changed(row.value.company_id);
+  means_.feed.environments_changed();
   co_return row;
 }
 
@@ -365,6 +368,7 @@ Task<EnvironmentView> Environments::remove(core::Call call, core::EnvironmentId 
   };
   BERTH_CO_TRY(auto removed, co_await means_.store.write(work));
   means_.feed.changed(removed.company_id);
+  means_.feed.environments_changed();
   co_return to_view(std::move(removed), call.who);
 }
 

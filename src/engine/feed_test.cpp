@@ -73,5 +73,19 @@ TEST_F(FeedNews, AChangeWakesEverybodyWhoWaitsForThatRun) {
   EXPECT_EQ(others, 1);
 }
 
+TEST_F(FeedNews, AChangeOfAnEnvironmentIsHeardAlsoByWhoBeginsToWaitAfterIt) {
+  int woken = 0;
+  const std::uint64_t before = feed_.environment_changes();
+  wake_count(feed_.wait_for_environments(before, 1h), woken);
+  settle();
+  EXPECT_EQ(woken, 0);
+  feed_.environments_changed();
+  settle();
+  EXPECT_EQ(woken, 1);
+  wake_count(feed_.wait_for_environments(before, 1h), woken);
+  settle();
+  EXPECT_EQ(woken, 2);
+}
+
 }  // namespace
 }  // namespace berth::engine

@@ -4,13 +4,14 @@ namespace berth::engine {
 
 Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node) {
   using core::LeaseState;
-  if (lease.node_id != node) {
-    return fail(Errc::conflict, "Lease " + lease.id.str() + " is held by another server",
-                "ask that server");
+  // First: whoever held it before it ended is nobody to ask.
+  if (lease.status != LeaseState::active && lease.status != LeaseState::retained) {
+    return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no place: it is " +
+                                    std::string{name_of(lease.status)});
   }
-  if (lease.status == LeaseState::active || lease.status == LeaseState::retained) return {};
-  return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no place: it is " +
-                                  std::string{name_of(lease.status)});
+  if (lease.node_id == node) return {};
+  return fail(Errc::conflict, "Lease " + lease.id.str() + " is held by another server",
+              "ask that server");
 }
 
 bool is_frozen(const core::LeaseRecord& lease) {

@@ -104,28 +104,46 @@ Task<execution::LiveCommandPtr> LeaseTerminals::log_in(core::Call call, core::Le
   co_return co_await held.driver->open_login(held.facts, command);
 }
 
+// Nothing where the driver has no such channel, and the command can be started as any other.
+Task<execution::LiveCommandPtr> LeaseTerminals::open_duplex(const Place& held,
+                                                            const drivers::Command& command,
+                                                            OpenStream::Input input) {
+  // A setting that cannot be read is off.
+  const Result<InstanceSettings> settings = co_await means_.store.read(read_settings);
+  const bool is_on = settings && settings->enable_sandbox_duplex_bridge;
+  Result<execution::LiveCommandPtr> opened = co_await held.driver->open_stream(
+      held.facts, command, is_on ? execution::DuplexBridge::on : execution::DuplexBridge::off);
+  const bool may_gather = !opened && opened.error().code == Errc::execution_unsupported &&
+                          input == OpenStream::Input::whole_will_do;
+  if (may_gather) co_return nullptr;
+  co_return opened;
+}
+
 Task<execution::LiveCommandPtr> LeaseTerminals::stream(core::Call call, core::LeaseId lease,
                                                        OpenStream wanted) {
   if (wanted.argv.empty()) {
     co_return fail(Errc::validation_failed, "/command: has no words",
                    "name the program and its arguments");
   }
+  if (wanted.timeout_ms && (*wanted.timeout_ms < 1 || *wanted.timeout_ms > timeout_ms)) {
+    co_return fail(Errc::validation_failed,
+                   "/timeoutMs: must be from 1 to " + std::to_string(timeout_ms));
+  }
   bj::object details{{"command", wanted.argv.front()}};
   BERTH_CO_TRY(Place held,
                co_await enter(call, lease, "environment.lease_exec", std::move(details)));
-  // A setting that cannot be read is off.
-  const Result<InstanceSettings> settings = co_await means_.store.read(read_settings);
-  const bool is_on = settings && settings->enable_sandbox_duplex_bridge;
   BERTH_CO_TRY(const drivers::Workspace place,
                co_await held.driver->realize(held.facts, wanted.cwd));
   const std::string exec_id = "stream-" + make_uuid(means_.random, means_.clock.now());
-  const drivers::Command command = command_in(place, exec_id, std::move(wanted.argv));
-  Result<execution::LiveCommandPtr> opened = co_await held.driver->open_stream(
-      held.facts, command, is_on ? execution::DuplexBridge::on : execution::DuplexBridge::off);
-  const bool may_gather = !opened && opened.error().code == Errc::execution_unsupported &&
-                          wanted.input == OpenStream::Input::whole_will_do;
-  if (!opened && !may_gather) co_return std::unexpected(opened.error());
-  if (opened && *opened) co_return *std::move(opened);
+  drivers::Command command = command_in(place, exec_id, std::move(wanted.argv));
+  if (wanted.timeout_ms) command.timeout_ms = *wanted.timeout_ms;
+  if (wanted.input == OpenStream::Input::none) {
+    command.input = drivers::NoStdin{};
+  } else {
+    BERTH_CO_TRY(execution::LiveCommandPtr opened,
+                 co_await open_duplex(held, command, wanted.input));
+    if (opened) co_return std::move(opened);
+  }
   BERTH_CO_DO(co_await held.driver->start(held.facts, command));
   co_return std::make_unique<HeldCommand>(*held.driver, std::move(held.facts), exec_id);
 }

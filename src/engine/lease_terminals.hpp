@@ -21,8 +21,10 @@ struct OpenTerminal {
 struct OpenStream {
   std::vector<std::string> argv = {};
   std::optional<std::string> cwd = {};
-  // Whether it must be given its input while it runs, or may be given it as a whole before.
-  enum class Input { live, whole_will_do } input = Input::whole_will_do;
+  // Whether it must be given its input while it runs, may be given it as a whole before, or has
+  // none.
+  enum class Input { live, whole_will_do, none } input = Input::whole_will_do;
+  std::optional<std::int64_t> timeout_ms = {};  // absent: as long as a terminal may stay open
 };
 
 // Commands with somebody in front of them, in places that leases hold.
@@ -46,6 +48,8 @@ class LeaseTerminals {
   };
   Task<Place> enter(const core::Call& call, const core::LeaseId& lease, std::string_view action,
                     bj::object details);
+  Task<execution::LiveCommandPtr> open_duplex(const Place& held, const drivers::Command& command,
+                                              OpenStream::Input input);
 
   Means& means_;
   LeaseWork& work_;

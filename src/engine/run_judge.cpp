@@ -34,9 +34,15 @@ RunWork::End RunWork::judge(const drivers::Ended& ended) const {
       break;
     case drivers::Outcome::timed_out: {
       end.event = RunEvent::deadline_passed;
-      const auto limit = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
-      failed(Errc::timed_out, "Timed out after " + std::to_string(limit.value_or(0)) + " ms",
-             "give the run a longer timeout");
+      const auto own = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
+      const bj::value* config = place_ ? place_->config.if_contains("timeoutMs") : nullptr;
+      // Of two limits the shorter one holds: a longer one of the run does not help then.
+      const bool is_environments =
+          config != nullptr && config->is_int64() && (!own || config->get_int64() <= *own);
+      const std::int64_t limit = is_environments ? config->get_int64() : own.value_or(0);
+      failed(Errc::timed_out, "Timed out after " + std::to_string(limit) + " ms",
+             is_environments ? "raise timeoutMs in the config of the environment"
+                             : "give the run a longer timeout");
       break;
     }
     case drivers::Outcome::stopped:

@@ -448,7 +448,10 @@ Task<> RunWork::finish(End end) {
   std::optional<bj::object> usage;
   if (end.command) {
     usage = end.command->usage;
-    for (const auto& [name, value] : usage_) (*usage)[name] = value;
+    // What is not counted for the whole is known of the command at least.
+    for (const auto& [name, value] : usage_) {
+      if (!value.is_null()) (*usage)[name] = value;
+    }
   }
   const auto change = [&](core::Run& run) {
     if (end.error) {

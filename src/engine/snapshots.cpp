@@ -123,8 +123,12 @@ Task<LeaseView> Snapshots::thaw(core::Call call, core::LeaseId id) {
     return find_held(s, call, id, leases_.node());
   }));
   BERTH_CO_TRY(const Place place, co_await place_of(std::move(row)));
-  BERTH_CO_DO(co_await place.driver->thaw(place.facts));
+  const Result<> thawed = co_await place.driver->thaw(place.facts);
+  // What is gone does not stand still any more.
+  const bool is_gone = !thawed && thawed.error().code == Errc::process_lost;
+  if (!thawed && !is_gone) co_return std::unexpected(thawed.error());
   BERTH_CO_TRY(row, co_await mark(call, id, "environment.lease_thawed", false));
+  if (is_gone) co_return std::unexpected(thawed.error());
   co_return view_of(std::move(row.value));
 }
 

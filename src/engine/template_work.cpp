@@ -144,6 +144,7 @@ Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord le
     fault_point("capture.recorded");
     if (row) {
       means_.feed.changed(row->value.company_id);
+      means_.feed.environments_changed();
       co_return row;
     }
     why = row.error();

@@ -193,6 +193,7 @@ Task<ImageRolledBack> Templates::roll_back(core::Call call, core::EnvironmentId 
   };
   BERTH_CO_TRY(ImageRolledBack done, co_await write_once(means_, call, work));
   means_.feed.changed(done.active_template.company_id);
+  means_.feed.environments_changed();
   co_return done;
 }
 
@@ -219,6 +220,7 @@ Task<ImageRelinked> Templates::relink(core::Call call, core::EnvironmentId envir
   };
   BERTH_CO_TRY(ImageRelinked done, co_await write_once(means_, call, work));
   means_.feed.changed(done.template_.company_id);
+  means_.feed.environments_changed();
   co_return done;
 }
 
@@ -241,6 +243,7 @@ Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environmen
   };
   BERTH_CO_TRY(const Row revoked, co_await means_.store.write(work));
   means_.feed.changed(revoked.value.company_id);
+  means_.feed.environments_changed();
   if (afterwards == RevokedTemplate::goes) {
     fault_point("revoke.recorded");
     // What does not succeed now is the sweeper's: revoked it is.

@@ -116,15 +116,16 @@ struct SignalNumber {
 };
 using Input = std::variant<std::string, EndOfInput, core::TerminalSize, SignalNumber>;
 
-// What a place uses now, and has used. What is not counted there is 0.
+// What a place uses now, and has used. What is not counted there is 0, or absent where a 0 would be
+// believed.
 struct Usage {
   std::int64_t cpu_ms = 0;
   std::int64_t memory_bytes = 0;  // now
   std::int64_t memory_bytes_peak = 0;
   std::int64_t processes = 0;
   std::int64_t processes_peak = 0;  // threads too
-  std::int64_t read_bytes = 0;
-  std::int64_t written_bytes = 0;
+  std::optional<std::int64_t> read_bytes = {};
+  std::optional<std::int64_t> written_bytes = {};
   std::int64_t oom_kills = 0;
 };
 BOOST_DESCRIBE_STRUCT(Usage, (),

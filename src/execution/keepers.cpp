@@ -313,13 +313,16 @@ Task<Usage> Keepers::usage(std::string id) {
                co_await ask<keeper::Usage>(std::move(id), keeper::Stats{}));
   if (!used) co_return Usage{};
   const auto number = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
+  const auto if_counted = [&](const std::optional<std::uint64_t>& value) {
+    return value ? std::optional{number(*value)} : std::nullopt;
+  };
   co_return Usage{.cpu_ms = number(used->cpu_us / 1000),
                   .memory_bytes = number(used->resident_bytes),
                   .memory_bytes_peak = number(used->memory_bytes_peak),
                   .processes = number(used->processes),
                   .processes_peak = number(used->processes_peak),
-                  .read_bytes = number(used->read_bytes),
-                  .written_bytes = number(used->written_bytes),
+                  .read_bytes = if_counted(used->read_bytes),
+                  .written_bytes = if_counted(used->written_bytes),
                   .oom_kills = number(used->oom_kills)};
 }
 

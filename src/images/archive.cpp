@@ -5,8 +5,10 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 namespace berth::images {
@@ -71,12 +73,43 @@ Result<> put(ArchiveReader& reader, const Entry& entry, TreeWriter& into, Meter&
   return into.end_file(file, entry);
 }
 
+std::unexpected<Error> no_tar(const std::string& name, ::archive* archive) {
+  const std::string said = text_of(::archive_error_string(archive));
+  return fail(Errc::image_invalid, name + ": is no whole tar: " + as_utf8(said),
+              "a tar is taken plain or compressed with gzip, bzip2, xz, zstd or lz4");
+}
+
+// The next bytes for libarchive; what went wrong is kept, because it carries only a text.
+template <class Source, class Feed>
+std::ptrdiff_t hand_over(::archive* archive, Source& source, Feed& feed, const void** bytes) {
+  Result<std::string_view> next = source.next();
+  if (!next) {
+    ::archive_set_error(archive, EIO, "%s", next.error().message.c_str());
+    feed.error = std::move(next).error();
+    return -1;
+  }
+  *bytes = next->data();
+  return static_cast<std::ptrdiff_t>(next->size());
+}
+
 }  // namespace
 
-Blob::Blob(int fd, std::string name, std::uint64_t bytes_max)
-    : fd_(fd), name_(std::move(name)), bytes_max_(bytes_max), buffer_(read_bytes) {}
+Blob::Blob(int fd, std::string name, std::uint64_t bytes_max, int stop)
+    : fd_(fd), stop_(stop), name_(std::move(name)), bytes_max_(bytes_max), buffer_(read_bytes) {}
+
+// A pipe may have nothing to say for as long as it likes.
+Result<> Blob::wait() const {
+  if (stop_ < 0) return {};
+  std::array<pollfd, 2> ends{
+      {{.fd = fd_, .events = POLLIN, .revents = 0}, {.fd = stop_, .events = POLLIN, .revents = 0}}};
+  while (::poll(ends.data(), ends.size(), -1) < 0) {
+    if (errno != EINTR) return disk_failure("wait for", name_, errno);
+  }
+  return ends[1].revents == 0 ? Result<>{} : interrupted();
+}
 
 Result<std::string_view> Blob::next() {
+  BERTH_DO(wait());
   ssize_t got = 0;
   do {
     got = ::read(fd_, buffer_.data(), buffer_.size());
@@ -99,27 +132,20 @@ Result<> Blob::drain() {
   }
 }
 
-void ArchiveReader::ArchiveKind::dispose(Raw archive) noexcept {
+void ArchiveKind::dispose(Raw archive) noexcept {
   ::archive_read_free(archive);
 }
 
-std::ptrdiff_t ArchiveReader::feed(::archive* archive, void* context, const void** bytes) {
-  auto& feed = *static_cast<Feed*>(context);
-  Result<std::string_view> next = feed.blob.next();
-  if (!next) {
-    ::archive_set_error(archive, EIO, "%s", next.error().message.c_str());
-    feed.error = std::move(next).error();
-    return -1;
-  }
-  *bytes = next->data();
-  return static_cast<std::ptrdiff_t>(next->size());
+std::ptrdiff_t Content::feed(::archive* archive, void* context, const void** bytes) {
+  return hand_over(archive, static_cast<Feed*>(context)->blob, *static_cast<Feed*>(context), bytes);
 }
 
-Result<ArchiveReader> ArchiveReader::open(Blob& blob, const Limits& limits) {
+Result<Content> Content::open(Blob& blob, const Limits& limits) {
   Owned<ArchiveKind> archive{::archive_read_new()};
   if (!archive) return fail(Errc::io_failed, blob.name() + ": no memory for an archive reader");
   ::archive* raw = archive.get();
-  ::archive_read_support_format_tar(raw);
+  ::archive_read_support_format_raw(raw);
+  ::archive_read_support_format_empty(raw);
   // Each by name: "all" includes filters that start a program to decompress.
   for (auto* const support :
        {::archive_read_support_filter_gzip, ::archive_read_support_filter_bzip2,
@@ -128,8 +154,82 @@ Result<ArchiveReader> ArchiveReader::open(Blob& blob, const Limits& limits) {
         ::archive_read_support_filter_compress}) {
     support(raw);
   }
-  auto context = std::make_unique<Feed>(blob, std::nullopt);
-  ArchiveReader reader{std::move(context), std::move(archive), limits};
+  Content content{std::make_unique<Feed>(blob, std::nullopt), std::move(archive), limits};
+  BERTH_DO(content.begin());
+  return content;
+}
+
+Result<> Content::begin() {
+  ::archive* raw = archive_.get();
+  if (::archive_read_open(raw, feed_.get(), nullptr, &Content::feed, nullptr) != ARCHIVE_OK) {
+    return failure();
+  }
+  ::archive_entry* whole = nullptr;
+  const int status = ::archive_read_next_header(raw, &whole);
+  ended_ = status == ARCHIVE_EOF;
+  if (!ended_ && status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
+  // One "filter" is how the bytes come in.
+  if (::archive_filter_count(raw) > 1) hash_.emplace();
+  return {};
+}
+
+Result<std::string_view> Content::next() {
+  const void* bytes = nullptr;
+  std::size_t size = 0;
+  while (!ended_ && size == 0) {
+    std::int64_t offset = 0;
+    const int status = ::archive_read_data_block(archive_.get(), &bytes, &size, &offset);
+    ended_ = status == ARCHIVE_EOF;
+    if (!ended_ && status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
+  }
+  if (size == 0) return std::string_view{};
+  const std::string_view text{static_cast<const char*>(bytes), size};
+  bytes_ += size;
+  if (hash_) hash_->add(text);
+  BERTH_DO(check_growth());
+  return text;
+}
+
+Result<> Content::drain() {
+  while (true) {
+    BERTH_TRY(const std::string_view bytes, next());
+    if (bytes.empty()) return {};
+  }
+}
+
+std::optional<std::string> Content::digest() {
+  return hash_ ? std::optional{hash_->digest()} : std::nullopt;
+}
+
+std::unexpected<Error> Content::failure() const {
+  if (feed_->error) return std::unexpected(*feed_->error);
+  return no_tar(name(), archive_.get());
+}
+
+// A few bytes may decompress to more than any disk holds, also in what lies between the files.
+Result<> Content::check_growth() const {
+  if (bytes_ > limits_.bytes_max + limits_.growth_free_bytes) {
+    return fail(Errc::image_invalid, name() + ": decompresses to more than " +
+                                         std::to_string(limits_.bytes_max) + " bytes");
+  }
+  if (bytes_ > limits_.growth_free_bytes && bytes_ / limits_.growth_max > feed_->blob.bytes()) {
+    return fail(Errc::image_invalid, name() + ": decompresses to more than " +
+                                         std::to_string(limits_.growth_max) + " times its size");
+  }
+  return {};
+}
+
+std::ptrdiff_t ArchiveReader::feed(::archive* archive, void* context, const void** bytes) {
+  return hand_over(archive, static_cast<Feed*>(context)->content, *static_cast<Feed*>(context),
+                   bytes);
+}
+
+Result<ArchiveReader> ArchiveReader::open(Content& content) {
+  Owned<ArchiveKind> archive{::archive_read_new()};
+  if (!archive) return fail(Errc::io_failed, content.name() + ": no memory for an archive reader");
+  ::archive* raw = archive.get();
+  ::archive_read_support_format_tar(raw);
+  ArchiveReader reader{std::make_unique<Feed>(content, std::nullopt), std::move(archive)};
   if (::archive_read_open(raw, reader.feed_.get(), nullptr, &ArchiveReader::feed, nullptr) !=
       ARCHIVE_OK) {
     return reader.failure();
@@ -139,23 +239,7 @@ Result<ArchiveReader> ArchiveReader::open(Blob& blob, const Limits& limits) {
 
 std::unexpected<Error> ArchiveReader::failure() const {
   if (feed_->error) return std::unexpected(*feed_->error);
-  const std::string said = text_of(::archive_error_string(archive_.get()));
-  return fail(Errc::image_invalid, feed_->blob.name() + ": is no whole tar: " + as_utf8(said),
-              "a tar is taken plain or compressed with gzip, bzip2, xz, zstd or lz4");
-}
-
-// A few bytes may decompress to more than any disk holds, also in what lies between the files.
-Result<> ArchiveReader::check_growth() const {
-  const auto out = static_cast<std::uint64_t>(::archive_filter_bytes(archive_.get(), 0));
-  if (out > limits_.bytes_max + limits_.growth_free_bytes) {
-    return fail(Errc::image_invalid, feed_->blob.name() + ": decompresses to more than " +
-                                         std::to_string(limits_.bytes_max) + " bytes");
-  }
-  if (out > limits_.growth_free_bytes && out / limits_.growth_max > feed_->blob.bytes()) {
-    return fail(Errc::image_invalid, feed_->blob.name() + ": decompresses to more than " +
-                                         std::to_string(limits_.growth_max) + " times its size");
-  }
-  return {};
+  return no_tar(feed_->content.name(), archive_.get());
 }
 
 Result<std::optional<Entry>> ArchiveReader::next() {
@@ -164,7 +248,6 @@ Result<std::optional<Entry>> ArchiveReader::next() {
   if (status == ARCHIVE_EOF) return std::nullopt;
   // A warning is about a name that is no text in our locale: names are bytes here.
   if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
-  BERTH_DO(check_growth());
   return described(entry);
 }
 
@@ -182,12 +265,12 @@ Result<> ArchiveReader::copy_content(const Entry& entry, int into, Meter& meter)
     }
     BERTH_DO(write_at(into, {static_cast<const char*>(bytes), size}, at, entry.path));
     meter.add_bytes(size);
-    BERTH_DO(check_growth());
   }
 }
 
-Result<> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter) {
-  BERTH_TRY(ArchiveReader reader, ArchiveReader::open(blob, into.limits()));
+Result<Digests> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter) {
+  BERTH_TRY(Content content, Content::open(blob, into.limits()));
+  BERTH_TRY(ArchiveReader reader, ArchiveReader::open(content));
   into.begin_layer();
   std::uint64_t entries = 0;
   while (true) {
@@ -204,7 +287,11 @@ Result<> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter) {
       BERTH_DO(put(reader, *entry, into, meter));
     }
   }
-  return blob.drain();
+  BERTH_DO(content.drain());
+  BERTH_DO(blob.drain());
+  Digests digests{.stored = blob.digest(), .content = {}};
+  digests.content = content.digest().value_or(digests.stored);
+  return digests;
 }
 
 }  // namespace berth::images

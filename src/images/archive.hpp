@@ -20,8 +20,9 @@ namespace berth::images {
 // pass. A pipe will do.
 class Blob {
  public:
-  // The descriptor must outlive it. More bytes than `bytes_max` are an error, not the end.
-  Blob(int fd, std::string name, std::uint64_t bytes_max);
+  // The descriptors must outlive it. More bytes than `bytes_max` are an error, not the end. When
+  // something can be read from `stop`, the next bytes are `cancelled`, also while none come.
+  Blob(int fd, std::string name, std::uint64_t bytes_max, int stop = -1);
 
   // The next bytes, good until the next call; empty at the end.
   Result<std::string_view> next();
@@ -33,7 +34,10 @@ class Blob {
   const std::string& name() const { return name_; }
 
  private:
+  Result<> wait() const;
+
   int fd_;
+  int stop_;
   std::string name_;
   std::uint64_t bytes_max_;
   std::uint64_t bytes_ = 0;
@@ -41,12 +45,55 @@ class Blob {
   std::vector<char> buffer_;
 };
 
-// The entries of a tar in any compression that is built in. No format but tar is understood, and no
-// outside program is ever started to decompress.
+struct ArchiveKind {
+  using Raw = ::archive*;
+  static Raw none() { return nullptr; }
+  static void dispose(Raw archive) noexcept;
+};
+
+// What is in a blob, in any compression that is built in. No outside program is ever started to
+// decompress.
+class Content {
+ public:
+  // The blob must outlive it.
+  static Result<Content> open(Blob& blob, const Limits& limits);
+
+  // The next bytes, good until the next call; empty at the end.
+  Result<std::string_view> next();
+  // Reads what is left, so that the digest is that of the whole.
+  Result<> drain();
+  // "sha256:..." of all bytes; once, after `drain`. None where nothing is compressed: then it is
+  // the blob's.
+  std::optional<std::string> digest();
+  const std::string& name() const { return feed_->blob.name(); }
+
+ private:
+  // What the read call-back of libarchive works with; it stays where it is when this moves.
+  struct Feed {
+    Blob& blob;
+    std::optional<Error> error;
+  };
+  Content(std::unique_ptr<Feed> feed, Owned<ArchiveKind> archive, const Limits& limits)
+      : feed_(std::move(feed)), archive_(std::move(archive)), limits_(limits) {}
+
+  static std::ptrdiff_t feed(::archive* archive, void* context, const void** bytes);
+  Result<> begin();
+  Result<> check_growth() const;
+  std::unexpected<Error> failure() const;
+
+  std::unique_ptr<Feed> feed_;
+  Owned<ArchiveKind> archive_;
+  Limits limits_;
+  bool ended_ = false;
+  std::uint64_t bytes_ = 0;
+  std::optional<Hash> hash_;
+};
+
+// The entries of a tar. No other format is understood.
 class ArchiveReader {
  public:
-  // The blob must outlive the reader.
-  static Result<ArchiveReader> open(Blob& blob, const Limits& limits);
+  // The content must outlive the reader.
+  static Result<ArchiveReader> open(Content& content);
 
   // Nothing at the end.
   Result<std::optional<Entry>> next();
@@ -54,31 +101,28 @@ class ArchiveReader {
   Result<> copy_content(const Entry& entry, int into, Meter& meter);
 
  private:
-  struct ArchiveKind {
-    using Raw = ::archive*;
-    static Raw none() { return nullptr; }
-    static void dispose(Raw archive) noexcept;
-  };
-  // What the read call-back of libarchive works with; it stays where it is when the reader moves.
   struct Feed {
-    Blob& blob;
+    Content& content;
     std::optional<Error> error;
   };
-  ArchiveReader(std::unique_ptr<Feed> feed, Owned<ArchiveKind> archive, const Limits& limits)
-      : feed_(std::move(feed)), archive_(std::move(archive)), limits_(limits) {}
+  ArchiveReader(std::unique_ptr<Feed> feed, Owned<ArchiveKind> archive)
+      : feed_(std::move(feed)), archive_(std::move(archive)) {}
 
   static std::ptrdiff_t feed(::archive* archive, void* context, const void** bytes);
   std::unexpected<Error> failure() const;
-  Result<> check_growth() const;
 
   std::unique_ptr<Feed> feed_;
   Owned<ArchiveKind> archive_;
-  Limits limits_;
+};
+
+struct Digests {
+  std::string stored;   // of the blob as it is
+  std::string content;  // of what is in it, decompressed
 };
 
 // plain: names mean what they say. layer: ".wh.x" hides x of the layers below.
 enum class ArchiveForm { plain, layer };
-// Unpacks to the last byte of the blob. The caller compares its digest, and finishes the tree.
-Result<> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter);
+// Unpacks to the last byte of the blob. The caller compares its digests, and finishes the tree.
+Result<Digests> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter);
 
 }  // namespace berth::images

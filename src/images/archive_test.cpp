@@ -1,10 +1,9 @@
 #include "images/archive.hpp"
 
+#include "support/gzip.hpp"
 #include "support/tar.hpp"
 #include "support/temporary_folder.hpp"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/mman.h>
@@ -18,25 +17,9 @@ namespace berth::images {
 namespace {
 
 using testing::HasSubstr;
+using tests::gzipped;
 using tests::Tar;
 namespace fs = std::filesystem;
-
-std::string gzipped(const std::string& bytes) {
-  std::string out(bytes.size() + 4096, '\0');
-  std::size_t used = 0;
-  ::archive* writer = ::archive_write_new();
-  ::archive_write_add_filter_gzip(writer);
-  ::archive_write_set_format_raw(writer);
-  ::archive_write_open_memory(writer, out.data(), out.size(), &used);
-  ::archive_entry* entry = ::archive_entry_new();
-  ::archive_entry_set_filetype(entry, AE_IFREG);
-  ::archive_write_header(writer, entry);
-  ::archive_write_data(writer, bytes.data(), bytes.size());
-  ::archive_entry_free(entry);
-  ::archive_write_free(writer);
-  out.resize(used);
-  return out;
-}
 
 // A folder that archives are unpacked into, with something beside it that nobody may touch.
 class Unpacking : public testing::Test {
@@ -365,6 +348,26 @@ TEST_F(Unpacking, AWhiteoutCannotLeadOutside) {
       unpack_layers({Tar{}.symbolic_link("way", "..").file("way/.wh..wh..opq", "").bytes()});
   EXPECT_EQ(outside(), "untouched");
   EXPECT_TRUE(fs::exists(root()));
+}
+
+TEST_F(Unpacking, WhatLiesBehindALinkIsNamedAndNotTheLink) {
+  for (const char* path : {"l/x", "l/a/b"}) {
+    for (const Tar& tar : {Tar{}.symbolic_link("l", "/etc").file(path, "1"),
+                           Tar{}.symbolic_link("l", "/etc").folder(path),
+                           Tar{}.symbolic_link("l", "/etc").symbolic_link(path, "y"),
+                           Tar{}.file("f", "1").symbolic_link("l", "/etc").hard_link(path, "f")}) {
+      const auto done = unpack_tar(tar);
+      ASSERT_FALSE(done) << path;
+      EXPECT_THAT(done.error().message, HasSubstr("entry '" + std::string{path} + "'"));
+    }
+  }
+}
+
+TEST_F(Unpacking, ABombBehindTheLastEntryIsStoppedToo) {
+  const std::string packed = gzipped(Tar{}.file("a", "1").bytes() + std::string(8 << 20, '\0'));
+  const auto bomb = unpack_layers({packed}, {.growth_free_bytes = 1 << 20});
+  ASSERT_FALSE(bomb);
+  EXPECT_THAT(bomb.error().message, HasSubstr("200 times"));
 }
 
 TEST_F(Unpacking, AFolderGivesWayToAFileAndAFileToAFolder) {

@@ -172,6 +172,7 @@ class TreeCopy {
       BERTH_DO(
           write_at(to, {buffer_.data(), bytes}, static_cast<std::uint64_t>(extent.begin), path));
       meter_.add_bytes(bytes);
+      BERTH_DO(meter_.go_on());
       extent.begin += got;
     }
     return {};

@@ -44,6 +44,13 @@ bool is_tag(std::string_view text) {
 
 }  // namespace
 
+std::vector<std::string> sources_of(const ImageRecord& image) {
+  std::vector<std::string> sources =
+      image.other_source_digests.value_or(std::vector<std::string>{});
+  if (image.source_digest) sources.push_back(*image.source_digest);
+  return sources;
+}
+
 Image host_image() {
   Image image;
   image.digest = host_name;

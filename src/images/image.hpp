@@ -40,14 +40,20 @@ struct ImageRecord {
   std::uint64_t devices_skipped = 0;
   std::optional<Time> created_at;  // none for the host's
   ImageConfig config;
+  // Of what it was imported from later: other bytes, and the same tree and config.
+  std::optional<std::vector<std::string>> other_source_digests = {};
 };
 BOOST_DESCRIBE_STRUCT(ImageRecord, (),
                       (digest, tree_digest, kind, source_digest, architecture, bytes, entries,
-                       set_id_bits_removed, devices_skipped, created_at, config))
+                       set_id_bits_removed, devices_skipped, created_at, config,
+                       other_source_digests))
+
+// The digests of all that it was imported from.
+std::vector<std::string> sources_of(const ImageRecord& image);
 
 struct Image : ImageRecord {
   std::vector<std::string> names;    // that lead to it, "debian:bookworm"
-  std::vector<std::string> holders;  // who works with it, by lease id
+  std::vector<std::string> holders;  // who works with it: ids of sandboxes, "template-ID"
 };
 BOOST_DESCRIBE_STRUCT(Image, (ImageRecord), (names, holders))
 

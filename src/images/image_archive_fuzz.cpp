@@ -68,7 +68,7 @@ void check(const std::string& tar, ArchiveForm form) {
   Blob blob{file.get(), "tar", small.bytes_max};
   Meter meter;
   TreeWriter into{scratch.open(scratch.root()), {.limits = small}, meter};
-  const Result<> done = unpack(blob, form, into, meter);
+  const Result<Digests> done = unpack(blob, form, into, meter);
   BERTH_ASSERT(into.finish().has_value());
   BERTH_ASSERT(scratch.things() == 1);
   if (!done) return;

@@ -13,13 +13,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 namespace berth::images {
 namespace {
 
 constexpr std::size_t record_bytes_max = 8 << 20;
 constexpr std::size_t name_bytes_max = 256;
-constexpr std::size_t digest_start_min = 6;  // digits by which an image may be named
+constexpr std::size_t environments_bytes_max = 16 << 20;
+constexpr const char* environments_file = "/environments.json";
+constexpr std::ptrdiff_t other_sources_max = 1000;  // the latest count
+constexpr std::size_t digest_start_min = 6;         // digits by which an image may be named
 
 // "sha256:HEX" as a name of a folder.
 std::string thing_of(std::string_view digest) {
@@ -34,23 +38,35 @@ std::string digest_of(std::string_view thing) {
   return digest;
 }
 
+// Whether it is the image's digest, the start of it, or the digest of what it was imported from.
+bool is_digest_of(const Image& image, std::string_view named) {
+  constexpr std::string_view prefix = "sha256:";
+  const std::string_view digits = named.starts_with(prefix) ? named.substr(prefix.size()) : named;
+  if (digits.size() < digest_start_min) return false;
+  const std::string start = std::string{prefix} + std::string{digits};
+  const std::vector<std::string> sources = sources_of(image);
+  return image.digest.starts_with(start) || std::ranges::find(sources, start) != sources.end();
+}
+
 std::unexpected<Error> not_found(std::string_view named) {
   return fail(Errc::image_not_found, "there is no image " + in_quotes(named),
               "'berth image list' shows the images; 'berth image import' adds one");
 }
 
 std::unexpected<Error> in_use(const Image& image) {
+  const std::size_t others = image.holders.size() - 1;
   Error error{.code = Errc::image_in_use,
-              .message = image.digest + " is in use by " + std::to_string(image.holders.size()) +
-                         " holders, the first is " + image.holders.front(),
-              .remedy = "release the leases and remove the templates that use it"};
+              .message = image.digest + " is in use by " + describe_holder(image.holders.front()) +
+                         (others > 0 ? " and " + std::to_string(others) + " more" : ""),
+              .remedy = in_use_remedy};
   error.facts["holders"] = image.holders;
   return std::unexpected(std::move(error));
 }
 
 std::unexpected<Error> failed_import(const std::string& source, Error error) {
+  const bool is_about_the_source = error.code != Errc::store_full && error.code != Errc::cancelled;
   error.message = "import of " + in_quotes(source) + ": " + error.message +
-                  (error.code == Errc::store_full ? "; nothing was left behind" : "");
+                  (is_about_the_source ? "" : "; nothing was left behind");
   return std::unexpected(std::move(error));
 }
 
@@ -77,11 +93,11 @@ Result<Image> ImageStore::import(const std::string& source, const std::string& n
                 "choose another name");
   }
   BERTH_DO(folder_.sweep());
-  Meter meter{progress};
+  Meter meter{progress, options.stop};
   BERTH_TRY(Draft draft, folder_.make_draft());
   Result<ImageRecord> record = make(draft, source, options, meter);
   if (!record) return failed_import(source, std::move(record).error());
-  if (Result<> done = publish(std::move(draft), record->digest, parsed); !done) {
+  if (Result<> done = publish(std::move(draft), *record, parsed, meter); !done) {
     return failed_import(source, std::move(done).error());
   }
   return read(thing_of(record->digest));
@@ -117,19 +133,76 @@ Result<ImageRecord> ImageStore::make(const Draft& draft, const std::string& sour
 }
 
 // The same tree with the same config is there once, whatever it came from.
-Result<> ImageStore::publish(Draft draft, const std::string& digest, const ImageName& name) const {
-  const std::string thing = thing_of(digest);
-  Draft unnamed;  // removed after the lock is gone
+Result<> ImageStore::publish(Draft draft, const ImageRecord& record, const ImageName& name,
+                             Meter& meter) const {
+  const std::string thing = thing_of(record.digest);
+  // Before the lock, which is for moments.
+  BERTH_TRY(const bool damaged, is_damaged(record.digest, meter));
+  Draft going;  // removed after the lock is gone
   BERTH_TRY(const Fd held, folder_.lock());
+  std::vector<std::string> sources = sources_of(record);
+  if (damaged && folder_.contains(thing)) {
+    if (const Result<Image> there = read(thing)) {
+      std::ranges::copy(sources_of(*there), std::back_inserter(sources));
+    }
+    BERTH_TRY(going, retire_damaged(record.digest));
+  }
   const bool fresh = !folder_.contains(thing);
   fault_point("image.unpacked");
   if (fresh) BERTH_DO(folder_.publish(std::move(draft), thing));
+  BERTH_DO(add_sources(record.digest, sources));
   fault_point("image.published");
-  Result<> named = replace_file(name_file(name), digest + "\n", 0600);
-  if (!named && fresh) {
-    BERTH_TRY(unnamed, folder_.retire(thing));
+  Result<> named = replace_file(name_file(name), record.digest + "\n", 0600);
+  if (!named && fresh && !damaged) {
+    BERTH_TRY(going, folder_.retire(thing));
   }
   return named;
+}
+
+// Whether what is there under the digest is something else by now.
+Result<bool> ImageStore::is_damaged(const std::string& digest, Meter& meter) const {
+  if (!folder_.contains(thing_of(digest))) return false;
+  const Result<Image> there = read(thing_of(digest));
+  if (!there || there->digest != digest) return true;
+  const Result<> verified = verify_tree(*there, meter);
+  if (verified) return false;
+  switch (verified.error().code) {
+    case Errc::image_digest_mismatch:
+    case Errc::image_invalid:
+    case Errc::image_not_found: return true;
+    default: return std::unexpected(verified.error());
+  }
+}
+
+// Under the lock.
+Result<Draft> ImageStore::retire_damaged(const std::string& digest) const {
+  const std::vector<std::string> holders = folder_.holders(thing_of(digest));
+  if (holders.empty()) return folder_.retire(thing_of(digest));
+  Error error{.code = Errc::image_in_use,
+              .message = digest + " is there already, but was changed since, and is in use by " +
+                         describe_holder(holders.front()),
+              .remedy = "release its leases and remove its templates, then import it again"};
+  error.facts["holders"] = holders;
+  return std::unexpected(std::move(error));
+}
+
+// Under the lock.
+Result<> ImageStore::add_sources(const std::string& digest,
+                                 const std::vector<std::string>& sources) const {
+  BERTH_TRY(const Image there, read(thing_of(digest)));
+  ImageRecord record{static_cast<const ImageRecord&>(there)};
+  std::vector<std::string> more = record.other_source_digests.value_or(std::vector<std::string>{});
+  const std::size_t known = more.size();
+  for (const std::string& source : sources) {
+    const bool is_known = std::ranges::find(more, source) != more.end();
+    if (!is_known && source != record.source_digest) more.push_back(source);
+  }
+  if (more.size() == known) return {};
+  if (std::ssize(more) > other_sources_max)
+    more.erase(more.begin(), more.end() - other_sources_max);
+  record.other_source_digests = std::move(more);
+  return replace_file(folder_.place_of(thing_of(digest)) + "/image.json",
+                      encode_text(record) + "\n", 0600);
 }
 
 Result<std::vector<std::string>> ImageStore::names_for(std::string_view digest) const {
@@ -153,7 +226,7 @@ Result<Image> ImageStore::read(const std::string& thing) const {
   if (!record) {
     return fail(Errc::image_invalid,
                 folder_.place_of(thing) + "/image.json: " + record.error().message,
-                "'berth image gc' removes it; import it again afterwards");
+                "import it again, or let 'berth image gc' remove it");
   }
   Image image{*std::move(record), {}, folder_.holders(thing)};
   BERTH_TRY(image.names, names_for(image.digest));
@@ -171,15 +244,10 @@ Result<Image> ImageStore::find(std::string_view named) const {
 }
 
 Result<Image> ImageStore::find_by_digest(std::string_view named) const {
-  constexpr std::string_view prefix = "sha256:";
-  const std::string_view digits = named.starts_with(prefix) ? named.substr(prefix.size()) : named;
-  if (digits.size() < digest_start_min) return not_found(named);
-  const std::string start = std::string{prefix} + std::string{digits};
   BERTH_TRY(const std::vector<Image> images, list());
   const Image* found = nullptr;
   for (const Image& image : images) {
-    const bool fits = image.digest.starts_with(start) || image.source_digest == start;
-    if (!fits || image.kind == ImageKind::host) continue;
+    if (image.kind == ImageKind::host || !is_digest_of(image, named)) continue;
     if (found != nullptr) {
       return fail(Errc::conflict, in_quotes(named) + " is the start of several digests",
                   "write more of it");
@@ -206,7 +274,7 @@ Result<std::vector<Image>> ImageStore::list() const {
 }
 
 // Under the lock. The tree itself is taken away when the draft goes, after the lock.
-Result<Removed> ImageStore::remove(std::string_view named) const {
+Result<Removed> ImageStore::remove(std::string_view named, IfNamed if_named) const {
   if (named == host_name) {
     return fail(Errc::validation_failed, "'host' is built in and cannot be removed");
   }
@@ -217,6 +285,7 @@ Result<Removed> ImageStore::remove(std::string_view named) const {
   const auto name = parse_image_name(named);
   const bool by_name = name && std::ranges::find(image.names, name->str()) != image.names.end();
   removed.names = by_name ? std::vector{name->str()} : image.names;
+  if (if_named == IfNamed::refuse) BERTH_DO(check_environments(image, removed.names));
   if (removed.names.size() == image.names.size()) {
     if (!image.holders.empty()) return in_use(image);
     BERTH_TRY(going, folder_.retire(thing_of(image.digest)));
@@ -246,14 +315,13 @@ Result<> ImageStore::drop_dangling_names() const {
 }
 
 Result<Removed> ImageStore::gc(const Spared& spared) const {
-  std::vector<std::string> wanted;
-  for (const std::string& named : spared.images) {
-    const Result<Image> found = find(named);
-    if (found) wanted.push_back(found->digest);
-  }
+  BERTH_TRY(const std::vector<EnvironmentImage> users, environments());
   const auto is_spared = [&](const Image& image) {
     const bool is_young = spared.made_after && image.created_at > spared.made_after;
-    return is_young || std::ranges::find(wanted, image.digest) != wanted.end();
+    const auto starts_from = [&](const EnvironmentImage& one) {
+      return is_digest_of(image, one.image);
+    };
+    return is_young || std::ranges::any_of(users, starts_from);
   };
   Removed removed;
   BERTH_TRY(removed.drafts, folder_.sweep());
@@ -278,10 +346,14 @@ Result<Removed> ImageStore::gc(const Spared& spared) const {
 
 Result<> ImageStore::verify(const Image& image, const ProgressSink& progress) const {
   if (image.kind == ImageKind::host) return {};
+  Meter meter{progress};
+  return verify_tree(image, meter);
+}
+
+Result<> ImageStore::verify_tree(const Image& image, Meter& meter) const {
   const std::string root = root_of(image);
   const Fd tree{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   if (!tree) return not_found(image.digest);
-  Meter meter{progress};
   meter.begin(Phase::hashing);
   BERTH_TRY(const TreeDigest found, digest_of_tree(tree.get(), Limits{}, meter));
   if (found.digest == image.tree_digest &&
@@ -290,7 +362,7 @@ Result<> ImageStore::verify(const Image& image, const ProgressSink& progress) co
   }
   return fail(Errc::image_digest_mismatch,
               image.digest + ": its tree was " + image.tree_digest + " and is " + found.digest,
-              "remove the image and import it again");
+              "import it again: what was changed is replaced");
 }
 
 Result<> ImageStore::hold(const std::string& digest, const std::string& holder) const {
@@ -311,6 +383,47 @@ Result<Fd> ImageStore::pin(const std::string& digest) const {
   BERTH_TRY(const Fd held, folder_.lock());
   if (!folder_.contains(thing_of(digest))) return not_found(digest);
   return folder_.pin(thing_of(digest));
+}
+
+Result<> ImageStore::note_environments(const std::vector<EnvironmentImage>& all) const {
+  BERTH_TRY(const Fd held, folder_.lock());
+  return replace_file(folder_.path() + environments_file, encode_text(all) + "\n", 0600);
+}
+
+// Nobody has written the list where no server has run yet.
+Result<std::vector<EnvironmentImage>> ImageStore::environments() const {
+  const std::string file = folder_.path() + environments_file;
+  if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT) return std::vector<EnvironmentImage>{};
+  BERTH_TRY(const std::string text, read_file(file, environments_bytes_max));
+  Result<std::vector<EnvironmentImage>> all =
+      decode_text<std::vector<EnvironmentImage>>(text, UnknownKeys::ignore);
+  if (all) return all;
+  return fail(Errc::io_failed, file + ": " + all.error().message,
+              "start the server, which writes it anew");
+}
+
+// Who would not find the image any more without these names. The last of them takes it along.
+Result<> ImageStore::check_environments(const Image& image,
+                                        const std::vector<std::string>& names) const {
+  const bool goes = names.size() == image.names.size();
+  BERTH_TRY(const std::vector<EnvironmentImage> users, environments());
+  std::vector<std::string> without;
+  for (const EnvironmentImage& one : users) {
+    const auto name = parse_image_name(one.image);
+    const bool loses_name = name && std::ranges::find(names, name->str()) != names.end();
+    if (loses_name || (goes && is_digest_of(image, one.image))) {
+      without.push_back(one.name + " (" + one.id + ")");
+    }
+  }
+  if (without.empty()) return {};
+  Error error{
+      .code = Errc::image_in_use,
+      .message = image.digest + " is what the environment " + without.front() + " starts from",
+      .remedy =
+          "give the environment another image or remove it, or use --force: its runs "
+          "fail then"};
+  error.facts["environments"] = std::move(without);
+  return std::unexpected(std::move(error));
 }
 
 std::string ImageStore::root_of(const Image& image) const {

@@ -23,11 +23,23 @@ struct Removed {
 };
 BOOST_DESCRIBE_STRUCT(Removed, (), (names, digests, bytes, drafts))
 
-// What gc leaves alone though it has no name and nobody holds it.
+// What gc leaves alone though it has no name and nobody has a use for it.
 struct Spared {
-  std::vector<std::string> images = {};  // by whatever `find` knows them
   std::optional<Time> made_after = {};
 };
+
+// An environment and what its sandboxes start from.
+struct EnvironmentImage {
+  std::string id;
+  std::string name;
+  std::string image;  // by whatever `find` knows it
+
+  friend bool operator==(const EnvironmentImage&, const EnvironmentImage&) = default;
+};
+BOOST_DESCRIBE_STRUCT(EnvironmentImage, (), (id, name, image))
+
+// What to do about an image that environments name.
+enum class IfNamed { refuse, remove };
 
 // Images that are unpacked, each once, as read-only trees:
 //
@@ -35,6 +47,7 @@ struct Spared {
 //   by-digest/sha256-HEX/image.json  ImageRecord
 //   by-digest/sha256-HEX/holds/ID    who works with it
 //   names/NAME:TAG                   the digest; '/' is written '+'
+//   environments.json                which images the server's environments name
 //   drafts/                          what is being made or removed
 //   lock
 //
@@ -54,9 +67,10 @@ class ImageStore {
   // In order of name; images without one last.
   Result<std::vector<Image>> list() const;
   // A name goes; the image goes with its last name. By digest, the image and all its names go.
-  Result<Removed> remove(std::string_view named) const;
-  // Images that have no name or cannot be read, and that nobody holds; drafts of the dead; names
-  // that lead nowhere.
+  // image_in_use when somebody holds it, or an environment would not find it any more.
+  Result<Removed> remove(std::string_view named, IfNamed if_named = IfNamed::refuse) const;
+  // Images that have no name or cannot be read, that nobody holds and no environment names; drafts
+  // of the dead; names that lead nowhere.
   Result<Removed> gc(const Spared& spared = {}) const;
   // image_digest_mismatch when the tree is not what it was when it was imported.
   Result<> verify(const Image& image, const ProgressSink& progress = {}) const;
@@ -67,6 +81,10 @@ class ImageStore {
   // For a process: the image stays until the descriptor is closed, however that comes.
   Result<Fd> pin(const std::string& digest) const;
 
+  // The environments of all companies, whenever they change. What is written here is also minded
+  // while no server runs.
+  Result<> note_environments(const std::vector<EnvironmentImage>& all) const;
+
   // The tree; empty for the host's, which has none of its own.
   std::string root_of(const Image& image) const;
 
@@ -76,7 +94,14 @@ class ImageStore {
 
   Result<ImageRecord> make(const Draft& draft, const std::string& source,
                            const ImportOptions& options, Meter& meter) const;
-  Result<> publish(Draft draft, const std::string& digest, const ImageName& name) const;
+  Result<> publish(Draft draft, const ImageRecord& record, const ImageName& name,
+                   Meter& meter) const;
+  Result<bool> is_damaged(const std::string& digest, Meter& meter) const;
+  Result<> verify_tree(const Image& image, Meter& meter) const;
+  Result<Draft> retire_damaged(const std::string& digest) const;
+  Result<> add_sources(const std::string& digest, const std::vector<std::string>& sources) const;
+  Result<std::vector<EnvironmentImage>> environments() const;
+  Result<> check_environments(const Image& image, const std::vector<std::string>& names) const;
   Result<Image> read(const std::string& thing) const;
   Result<Image> find_by_digest(std::string_view named) const;
   Result<std::vector<std::string>> names_for(std::string_view digest) const;

@@ -3,6 +3,7 @@
 #include "base/digest.hpp"
 #include "base/files.hpp"
 #include "support/full_disk.hpp"
+#include "support/gzip.hpp"
 #include "support/tar.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -21,6 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using tests::gzipped;
 using tests::Tar;
 namespace fs = std::filesystem;
 
@@ -66,8 +68,9 @@ class Images : public testing::Test {
     write(layout + "/blobs/sha256/" + hex, bytes);
     return "sha256:" + hex;
   }
-  Layout make_layout(const std::vector<std::string>& layers,
-                     const std::string& name = "oci") const {
+  // The layers as they are stored, and what is in them once they are decompressed.
+  Layout make_layout(const std::vector<std::string>& layers, const std::string& name = "oci",
+                     const std::vector<std::string>& contents = {}) const {
     Layout out{.folder = folder.file(name), .manifest_digest = {}, .blobs = {}};
     bj::array listed;
     bj::array diff_ids;
@@ -76,7 +79,9 @@ class Images : public testing::Test {
       listed.push_back(bj::object{{"mediaType", "application/vnd.oci.image.layer.v1.tar"},
                                   {"digest", digest},
                                   {"size", layer.size()}});
-      diff_ids.push_back(bj::value(digest));
+      const std::size_t i = out.blobs.size();
+      diff_ids.push_back(
+          bj::value("sha256:" + sha256_hex(contents.empty() ? layer : contents.at(i))));
       out.blobs.push_back(out.folder + "/blobs/sha256/" + digest.substr(7));
     }
     const std::string config =
@@ -212,6 +217,38 @@ TEST_F(Images, AnArchiveOfDockerIsChecked) {
   EXPECT_EQ(forged.error().code, Errc::image_digest_mismatch);
 }
 
+TEST_F(Images, AnArchiveOfDockerMayHaveCompressedLayers) {
+  const std::string layer = Tar{}.file("a", "1").bytes();
+  const std::string config = R"({"os":"linux","architecture":")" + machine_architecture() +
+                             R"(","rootfs":{"diff_ids":["sha256:)" + sha256_hex(layer) + R"("]}})";
+  const auto archive = [&](const std::string& content) {
+    return write("docker.tar",
+                 Tar{}
+                     .file("c.json", config)
+                     .file("x/layer.tar.gz", gzipped(content))
+                     .file("manifest.json", R"([{"Config":"c.json","Layers":["x/layer.tar.gz"]}])")
+                     .bytes());
+  };
+  EXPECT_EQ(text_in(imported(archive(layer)), "a"), "1");
+  const auto forged = store.import(archive(Tar{}.file("a", "2").bytes()), "b");
+  ASSERT_FALSE(forged);
+  EXPECT_EQ(forged.error().code, Errc::image_digest_mismatch);
+}
+
+TEST_F(Images, ALayerOfALayoutMustHoldWhatTheConfigSays) {
+  const std::string layer = Tar{}.file("a", "1").bytes();
+  const Layout good = make_layout({gzipped(layer)}, "good", {layer});
+  EXPECT_EQ(text_in(imported(good.folder, "good"), "a"), "1");
+  for (const auto& [name, stored] :
+       {std::pair{"compressed", gzipped(layer)}, std::pair{"plain", layer}}) {
+    const Layout wrong = make_layout({stored}, name, {"something else"});
+    const auto done = store.import(wrong.folder, name);
+    ASSERT_FALSE(done) << name;
+    EXPECT_EQ(done.error().code, Errc::image_digest_mismatch) << name;
+    EXPECT_THAT(done.error().message, HasSubstr("sha256:" + sha256_hex(layer))) << name;
+  }
+}
+
 TEST_F(Images, AChangedLayerIsNoticedAndNothingStays) {
   const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
   std::string bytes = read_file(layout.blobs.front(), 1 << 20).value();
@@ -258,6 +295,40 @@ TEST_F(Images, AnExpectedDigestIsInsistedOn) {
   EXPECT_THAT(wrong.error().message, HasSubstr(right));
   const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
   EXPECT_TRUE(store.import(layout.folder, "c", {.expected_digest = layout.manifest_digest}));
+}
+
+TEST_F(Images, EverySourceOfAnImageIsANameForIt) {
+  const std::string tar = Tar{}.file("a", "1").bytes();
+  const Image image = imported(write("plain.tar", tar));
+  const std::string packed = gzipped(tar);
+  const std::string digest = "sha256:" + sha256_hex(packed);
+  for (const char* again : {"b", "c"}) {
+    const auto done =
+        store.import(write("packed.tar.gz", packed), again, {.expected_digest = digest});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->digest, image.digest);
+    EXPECT_THAT(done->other_source_digests.value(), ElementsAre(digest));
+  }
+  EXPECT_EQ(store.find(digest)->digest, image.digest);
+  EXPECT_EQ(store.find(image.source_digest.value())->digest, image.digest);
+}
+
+TEST_F(Images, AnImportThatIsToldToStopLeavesNothing) {
+  std::array<int, 2> silent{};
+  std::array<int, 2> stop{};
+  ASSERT_EQ(::pipe(silent.data()), 0);
+  ASSERT_EQ(::pipe(stop.data()), 0);
+  const std::array<Fd, 4> ends{Fd{silent[0]}, Fd{silent[1]}, Fd{stop[0]}, Fd{stop[1]}};
+  ASSERT_EQ(::write(stop[1], "x", 1), 1);
+  write("source/a", "content");
+  for (const std::string& source :
+       {"/proc/self/fd/" + std::to_string(silent[0]), write_tar("x"), folder.file("source")}) {
+    const auto done = store.import(source, "a", {.stop = stop[0]});
+    ASSERT_FALSE(done) << source;
+    EXPECT_EQ(done.error().code, Errc::cancelled) << done.error().message;
+    EXPECT_THAT(done.error().message, HasSubstr("nothing was left behind"));
+    EXPECT_THAT(left(), IsEmpty()) << source;
+  }
 }
 
 TEST_F(Images, AHostileTarLeavesNothing) {
@@ -319,6 +390,8 @@ TEST_F(Images, AHeldImageIsNeitherRemovedNorCollected) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::image_in_use);
   EXPECT_THAT(refused.error().facts.at("holders"), ElementsAre("lease-1", "lease-2"));
+  EXPECT_THAT(refused.error().message, HasSubstr("sandbox lease-1 and 1 more"));
+  EXPECT_THAT(refused.error().remedy, HasSubstr("berth sandbox ls"));
   imported(write_tar("other"));  // takes the name away
   EXPECT_THAT(store.gc()->digests, IsEmpty());
 
@@ -332,16 +405,42 @@ TEST_F(Images, AHeldImageIsNeitherRemovedNorCollected) {
   EXPECT_EQ(store.hold(image.digest, "lease-3").error().code, Errc::image_not_found);
 }
 
-TEST_F(Images, GcSparesWhatItIsToldToAndWhatIsYoung) {
+TEST_F(Images, GcSparesWhatEnvironmentsNameAndWhatIsYoung) {
   const Image known = imported(write_tar("one"));
   const Image unknown = imported(write_tar("two"));
   imported(write_tar("three"));  // takes the name away
   EXPECT_THAT(store.gc({.made_after = Time{0}})->digests, IsEmpty()) << "all are younger";
   const Time later{known.created_at->ms + 3'600'000};
-  const auto removed = store.gc({.images = {known.digest, "no-such-image"}, .made_after = later});
+  ASSERT_TRUE(store.note_environments({{.id = "1", .name = "pinned", .image = known.digest},
+                                       {.id = "2", .name = "lost", .image = "no-such-image"}}));
+  const auto removed = store.gc({.made_after = later});
   ASSERT_TRUE(removed) << removed.error().message;
   EXPECT_THAT(removed->digests, ElementsAre(unknown.digest));
   EXPECT_TRUE(store.find(known.digest));
+}
+
+TEST_F(Images, WhatAnEnvironmentNamesIsRemovedOnlyByForce) {
+  const std::string tar = write_tar("x");
+  const Image image = imported(tar, "one");
+  imported(tar, "two");
+  ASSERT_TRUE(store.note_environments({{.id = "1", .name = "named", .image = "one"},
+                                       {.id = "2", .name = "pinned", .image = image.digest}}));
+  const auto named = store.remove("one");
+  ASSERT_FALSE(named) << "its name went";
+  EXPECT_EQ(named.error().code, Errc::image_in_use);
+  EXPECT_THAT(named.error().facts.at("environments"), ElementsAre("named (1)"));
+  EXPECT_TRUE(store.remove("two")) << "nobody names it by that";
+  const auto whole = store.remove(image.digest.substr(0, 19));
+  ASSERT_FALSE(whole);
+  EXPECT_THAT(whole.error().facts.at("environments"), ElementsAre("named (1)", "pinned (2)"));
+
+  // Another process minds it too, until the environments are gone.
+  const ImageStore again = ImageStore::open(folder.file("images")).value();
+  EXPECT_FALSE(again.remove("one"));
+  EXPECT_TRUE(again.remove("one", IfNamed::remove));
+  imported(tar, "one");
+  ASSERT_TRUE(store.note_environments({}));
+  EXPECT_TRUE(again.remove("one"));
 }
 
 TEST_F(Images, AHolderCannotBeAPath) {
@@ -387,6 +486,31 @@ TEST_F(Images, ADamagedImageHidesNoOtherAndGcTakesIt) {
   EXPECT_EQ(store.find("damaged").error().code, Errc::image_not_found);
   EXPECT_EQ(left().size(), 2U) << "one image and its name";
   imported(folder.file("tree.tar"), "damaged");
+}
+
+TEST_F(Images, ImportingADamagedImageAgainMendsIt) {
+  const std::string tar = write_tar("x");
+  const Image image = imported(tar);
+  const std::string file = store.root_of(image) + "/etc/motd";
+  std::ofstream{file} << "damaged";
+  {
+    const auto pin = store.pin(image.digest);
+    EXPECT_EQ(store.import(tar, "a").error().code, Errc::image_in_use);
+  }
+  ASSERT_TRUE(store.hold(image.digest, "sandbox-1"));
+  const auto refused = store.import(tar, "b");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::image_in_use);
+  EXPECT_THAT(refused.error().message, HasSubstr("sandbox-1"));
+  EXPECT_THAT(refused.error().remedy, HasSubstr("import it again"));
+  ASSERT_TRUE(store.release(image.digest, "sandbox-1"));
+
+  EXPECT_THAT(imported(tar, "b").names, ElementsAre("a:latest", "b:latest"));
+  EXPECT_TRUE(store.verify(image));
+  EXPECT_EQ(text_in(image, "etc/motd"), "x");
+  std::ofstream{fs::path{store.root_of(image)}.parent_path() / "image.json"} << "{";
+  EXPECT_EQ(imported(tar, "b").digest, image.digest);
+  EXPECT_TRUE(fs::is_empty(folder.file("images/drafts")));
 }
 
 TEST_F(Images, AHalfWrittenNameIsNoName) {

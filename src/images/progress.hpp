@@ -1,6 +1,10 @@
 #pragma once
 
+#include "base/result.hpp"
+
 #include <boost/describe/enum.hpp>
+
+#include <poll.h>
 
 #include <cstdint>
 #include <functional>
@@ -17,11 +21,22 @@ struct Progress {
 };
 using ProgressSink = std::function<void(const Progress&)>;
 
+inline std::unexpected<Error> interrupted() {
+  return fail(Errc::cancelled, "was interrupted");
+}
+
 // Counts what is done and says so now and then, because a call for each file would cost more than
-// some files do.
+// some files do. It also knows whether to go on: not when something can be read from `stop`.
 class Meter {
  public:
-  explicit Meter(ProgressSink sink = {}) : sink_(std::move(sink)) {}
+  explicit Meter(ProgressSink sink = {}, int stop = -1) : sink_(std::move(sink)), stop_(stop) {}
+
+  // `cancelled` when it is to end.
+  Result<> go_on() const {
+    pollfd stop{.fd = stop_, .events = POLLIN, .revents = 0};
+    if (stop_ < 0 || ::poll(&stop, 1, 0) <= 0) return {};
+    return interrupted();
+  }
 
   void begin(Phase phase) {
     now_ = {.phase = phase};
@@ -46,6 +61,7 @@ class Meter {
   }
 
   ProgressSink sink_;
+  int stop_;
   Progress now_;
   Progress said_;
 };

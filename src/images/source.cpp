@@ -39,8 +39,8 @@ Result<Fd> make_root(int draft) {
   return root;
 }
 
-std::unexpected<Error> mismatch(std::string_view what, std::string_view wanted,
-                                std::string_view found) {
+std::unexpected<Error> digest_mismatch(std::string_view what, std::string_view wanted,
+                                       std::string_view found) {
   return fail(
       Errc::image_digest_mismatch,
       std::string{what} + ": should be " + std::string{wanted} + " and is " + std::string{found},
@@ -50,7 +50,7 @@ std::unexpected<Error> mismatch(std::string_view what, std::string_view wanted,
 Result<> check_expected(std::string_view what, const ImportOptions& options,
                         const std::string& found) {
   if (!options.expected_digest || *options.expected_digest == found) return {};
-  return mismatch(what, *options.expected_digest, found);
+  return digest_mismatch(what, *options.expected_digest, found);
 }
 
 // The files of an image that is not unpacked yet: an OCI layout, or the content of an archive of
@@ -69,16 +69,18 @@ class Layout {
     BERTH_TRY(const std::string config_text, read_blob(manifest.config));
     BERTH_TRY(const OciConfig config, parse_config(config_text, options_.wanted.architecture));
     BERTH_DO(check_layers(config, manifest.layers.size()));
-    for (const Descriptor& layer : manifest.layers) {
-      BERTH_TRY(const std::string found,
+    for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
+      const Descriptor& layer = manifest.layers[i];
+      BERTH_TRY(const Digests found,
                 apply_layer(blob_path(layer), "layer " + layer.digest, layer.size, into));
-      if (found != layer.digest) return mismatch("layer", layer.digest, found);
+      if (found.stored != layer.digest) return digest_mismatch("layer", layer.digest, found.stored);
+      BERTH_DO(check_content("layer " + layer.digest, config.diff_ids[i], found));
     }
     return Unpacked{ImageKind::oci, chosen.digest, config.architecture, config.config, {}};
   }
 
-  // Such an archive names its layers by path. Their digests are in the config, whose own digest is
-  // its name.
+  // Such an archive names its layers by path. The digests of what is in them are in the config,
+  // whose own digest is its name.
   Result<Unpacked> unpack_docker(TreeWriter& into) const {
     BERTH_TRY(const std::string text, read_document("manifest.json", Links::none));
     BERTH_TRY(const DockerManifest manifest, choose_docker_manifest(text, options_.wanted));
@@ -90,10 +92,9 @@ class Layout {
     BERTH_TRY(const OciConfig config, parse_config(config_text, options_.wanted.architecture));
     BERTH_DO(check_layers(config, manifest.layers.size()));
     for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
-      BERTH_TRY(const std::string found,
-                apply_layer(manifest.layers[i], "layer " + in_quotes(manifest.layers[i]),
-                            std::nullopt, into));
-      if (found != config.diff_ids[i]) return mismatch("layer", config.diff_ids[i], found);
+      const std::string name = "layer " + in_quotes(manifest.layers[i]);
+      BERTH_TRY(const Digests found, apply_layer(manifest.layers[i], name, std::nullopt, into));
+      BERTH_DO(check_content(name, config.diff_ids[i], found));
     }
     return Unpacked{ImageKind::docker, digest, config.architecture, config.config, {}};
   }
@@ -107,6 +108,12 @@ class Layout {
     if (config.diff_ids.size() == layers) return {};
     return fail(Errc::image_invalid, "config: names " + std::to_string(config.diff_ids.size()) +
                                          " layers, and the manifest has " + std::to_string(layers));
+  }
+
+  static Result<> check_content(const std::string& layer, const std::string& wanted,
+                                const Digests& found) {
+    if (found.content == wanted) return {};
+    return digest_mismatch(layer + ", decompressed", wanted, found.content);
   }
 
   // An index may hold the indexes of several images, each with one manifest for each platform.
@@ -151,19 +158,18 @@ class Layout {
     Blob blob{file.get(), "blob " + descriptor.digest, document_bytes_max};
     BERTH_TRY(std::string text, read_all(blob));
     const std::string found = blob.digest();
-    if (found != descriptor.digest) return mismatch("blob", descriptor.digest, found);
+    if (found != descriptor.digest) return digest_mismatch("blob", descriptor.digest, found);
     return text;
   }
 
-  // The digest of the layer as it is stored. Until the caller has compared it, the tree is a draft.
-  Result<std::string> apply_layer(const std::string& path, const std::string& name,
-                                  std::optional<std::uint64_t> bytes, TreeWriter& into) const {
+  // Until the caller has compared the digests, the tree is a draft.
+  Result<Digests> apply_layer(const std::string& path, const std::string& name,
+                              std::optional<std::uint64_t> bytes, TreeWriter& into) const {
     const bool by_digest = bytes.has_value();
     BERTH_TRY(const Fd file, open_file(path, by_digest ? Links::none : Links::beneath));
     const std::uint64_t most = options_.limits.bytes_max;
-    Blob blob{file.get(), name, std::min(bytes.value_or(most), most)};
-    BERTH_DO(unpack(blob, ArchiveForm::layer, into, meter_));
-    return blob.digest();
+    Blob blob{file.get(), name, std::min(bytes.value_or(most), most), options_.stop};
+    return unpack(blob, ArchiveForm::layer, into, meter_);
   }
 
   int folder_;
@@ -202,8 +208,8 @@ Result<Unpacked> unpack_tar(int tar, const std::string& name, int draft,
   meter.begin(Phase::unpacking);
   BERTH_TRY(Fd root, make_root(draft));
   TreeWriter into{std::move(root), {.limits = options.limits}, meter};
-  Blob blob{tar, name, options.limits.bytes_max};
-  BERTH_DO(unpack(blob, ArchiveForm::plain, into, meter));
+  Blob blob{tar, name, options.limits.bytes_max, options.stop};
+  BERTH_TRY(const Digests digests, unpack(blob, ArchiveForm::plain, into, meter));
   BERTH_DO(into.finish());
   const Fd unpacked{open_beneath(draft, "root", folder_flags)};
   if (!unpacked) return disk_failure("open", "root", errno);
@@ -214,9 +220,8 @@ Result<Unpacked> unpack_tar(int tar, const std::string& name, int draft,
     BERTH_TRY(Fd tree, make_root(draft));
     return unpack_layout(unpacked.get(), std::move(tree), options, meter);
   }
-  const std::string digest = blob.digest();
-  BERTH_DO(check_expected(name, options, digest));
-  return Unpacked{ImageKind::tar, digest, options.wanted.architecture, {}, into.tally()};
+  BERTH_DO(check_expected(name, options, digests.stored));
+  return Unpacked{ImageKind::tar, digests.stored, options.wanted.architecture, {}, into.tally()};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ struct ImportOptions {
   std::optional<std::string> expected_digest = {};
   Wanted wanted = {};
   Limits limits = {};
+  int stop = -1;  // when something can be read from it, the import ends: `cancelled`
 };
 
 struct Unpacked {

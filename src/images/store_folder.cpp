@@ -52,6 +52,11 @@ void FolderKind::dispose(const Raw& path) noexcept {
   [[maybe_unused]] const Result<> removed = remove_tree(path);
 }
 
+std::string describe_holder(const std::string& holder) {
+  if (!holder.starts_with(template_holder_prefix)) return "sandbox " + holder;
+  return "template " + holder.substr(template_holder_prefix.size());
+}
+
 Result<StoreFolder> StoreFolder::open(std::string path, std::string things) {
   StoreFolder folder{std::move(path), std::move(things)};
   BERTH_DO(make_directories(folder.things(), 0700));

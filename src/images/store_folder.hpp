@@ -24,6 +24,15 @@ struct Draft {
   Owned<FolderKind> path;  // removed first, unlocked afterwards
 };
 
+// Templates hold what they stand on as "template-ID", sandboxes by their own id, which is not that
+// of their lease.
+inline constexpr std::string_view template_holder_prefix = "template-";
+// "sandbox 7f3a", "template 7f3a"
+std::string describe_holder(const std::string& holder);
+inline constexpr const char* in_use_remedy =
+    "release the leases of its sandboxes ('berth sandbox ls --json' has the sandboxId of each) and "
+    "remove its templates ('berth template list')";
+
 // The part that images and templates have in common: a folder of finished things, drafts beside it,
 // and a lock for the short moments in which a thing comes, goes or is held. Several processes may
 // use it at the same time.

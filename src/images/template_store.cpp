@@ -22,10 +22,8 @@ std::unexpected<Error> not_found(std::string_view named) {
   return fail(Errc::template_not_found, "there is no template " + in_quotes(named));
 }
 
-constexpr std::string_view holder_prefix = "template-";
-
 std::string holder_of(const Template& made) {
-  return std::string{holder_prefix} + made.id;
+  return std::string{template_holder_prefix} + made.id;
 }
 
 Result<> check_name(std::string_view name) {
@@ -149,8 +147,9 @@ Result<> TemplateStore::remove(std::string_view named) const {
   const std::vector<std::string> holders = folder_.holders(gone.id);
   if (!holders.empty()) {
     Error error{.code = Errc::image_in_use,
-                .message = "template " + in_quotes(gone.name) + " is in use by " + holders.front(),
-                .remedy = "release the leases and remove the templates that stand on it"};
+                .message = "template " + in_quotes(gone.name) + " is in use by " +
+                           describe_holder(holders.front()),
+                .remedy = in_use_remedy};
     error.facts["holders"] = holders;
     return std::unexpected(std::move(error));
   }
@@ -164,8 +163,8 @@ Result<std::uint64_t> TemplateStore::gc() const {
   // Holds come and go under this lock together with their templates.
   BERTH_TRY(const Fd held, folder_.lock());
   const auto is_stale = [this](std::string_view holder) {
-    return holder.starts_with(holder_prefix) &&
-           !folder_.contains(holder.substr(holder_prefix.size()));
+    return holder.starts_with(template_holder_prefix) &&
+           !folder_.contains(holder.substr(template_holder_prefix.size()));
   };
   BERTH_TRY(const std::vector<Image> all, images_.list());
   for (const Image& image : all) {
@@ -191,6 +190,12 @@ Result<> TemplateStore::hold(const std::string& id, const std::string& holder) c
 Result<> TemplateStore::release(const std::string& id, const std::string& holder) const {
   if (!is_uuid(id)) return not_found(id);
   return folder_.release(id, holder);
+}
+
+Result<Fd> TemplateStore::pin(const std::string& id) const {
+  BERTH_TRY(const Fd held, folder_.lock());
+  if (!is_uuid(id) || !folder_.contains(id)) return not_found(id);
+  return folder_.pin(id);
 }
 
 Result<std::vector<std::string>> TemplateStore::layers_of(const Template& top) const {

@@ -62,6 +62,8 @@ class TemplateStore {
 
   Result<> hold(const std::string& id, const std::string& holder) const;
   Result<> release(const std::string& id, const std::string& holder) const;
+  // For a process: the template stays until the descriptor is closed, however that comes.
+  Result<Fd> pin(const std::string& id) const;
 
   // The layers of a template as overlayfs wants them, the uppermost first, without the image.
   Result<std::vector<std::string>> layers_of(const Template& top) const;

@@ -44,6 +44,7 @@ class TreeHash {
     if (::fstatat(folder, name.c_str(), &seen, AT_SYMLINK_NOFOLLOW) != 0) {
       return disk_failure("look at", path, errno);
     }
+    BERTH_DO(meter_.go_on());
     if (++entries_ > limits_.entries_max) return refuse_entry(path, "is one entry too many");
     meter_.add_entry();
     if (S_ISLNK(seen.st_mode)) {
@@ -75,6 +76,7 @@ class TreeHash {
       content.add({buffer_.data(), size});
       bytes_ += size;
       meter_.add_bytes(size);
+      BERTH_DO(meter_.go_on());
     }
   }
 

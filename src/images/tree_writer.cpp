@@ -97,6 +97,7 @@ Result<TreeWriter::Place> TreeWriter::place_of(const std::string& path) const {
 // Every limit that an entry alone can break, before anything is done about it.
 Result<TreeWriter::Place> TreeWriter::admit(const Entry& entry) {
   const Limits& limits = options_.limits;
+  BERTH_DO(meter_.go_on());
   BERTH_TRY(Place place, place_of(entry.path));
   if (++tally_.entries > limits.entries_max) {
     return refuse_entry(entry.path,
@@ -138,6 +139,13 @@ Result<int> TreeWriter::folder(const std::string& path) {
   open_path_ = path;
   open_folder_ = std::move(found);
   return open_folder_.get();
+}
+
+// What stands in the way is told of the entry: the link itself breaks no rule.
+Result<int> TreeWriter::parent_of(const Place& place) {
+  Result<int> parent = folder(place.parent);
+  if (!parent && parent.error().code == Errc::image_invalid) return refuse_detour(place.path);
+  return parent;
 }
 
 Result<int> TreeWriter::make_folder(const std::string& path) {
@@ -224,7 +232,7 @@ Result<> TreeWriter::put(const Entry& entry) {
 
 Result<> TreeWriter::put_directory(const Place& place, const Entry& entry) {
   if (!place.path.empty()) {
-    BERTH_TRY(const int parent, folder(place.parent));
+    BERTH_TRY(const int parent, parent_of(place));
     struct stat found{};
     const bool exists = ::fstatat(parent, place.name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
     if (!exists || !S_ISDIR(found.st_mode)) {
@@ -243,7 +251,7 @@ Result<> TreeWriter::put_directory(const Place& place, const Entry& entry) {
 
 Result<> TreeWriter::put_symbolic_link(const Place& place, const Entry& entry) {
   if (entry.target.empty()) return refuse_entry(entry.path, "is a link that says nothing");
-  BERTH_TRY(const int parent, folder(place.parent));
+  BERTH_TRY(const int parent, parent_of(place));
   BERTH_DO(clear(parent, place));
   if (::symlinkat(entry.target.c_str(), parent, place.name.c_str()) != 0) {
     return disk_failure("make link", place.path, errno);
@@ -271,7 +279,7 @@ Result<> TreeWriter::put_hard_link(const Place& place, const Entry& entry) {
     return refuse_entry(entry.path,
                         "is a hard link to " + in_quotes(target->path) + ", which is no file");
   }
-  BERTH_TRY(const int parent, folder(place.parent));
+  BERTH_TRY(const int parent, parent_of(place));
   BERTH_DO(clear(parent, place));
   if (::linkat(from.get(), target->name.c_str(), parent, place.name.c_str(), 0) != 0) {
     return disk_failure("link", place.path, errno);
@@ -281,7 +289,7 @@ Result<> TreeWriter::put_hard_link(const Place& place, const Entry& entry) {
 
 // The kernel lets everybody make the device 0:0, because it is none.
 Result<> TreeWriter::put_whiteout(const Place& place) {
-  BERTH_TRY(const int parent, folder(place.parent));
+  BERTH_TRY(const int parent, parent_of(place));
   BERTH_DO(clear(parent, place));
   if (::mknodat(parent, place.name.c_str(), S_IFCHR | 0000, 0) != 0) {
     return disk_failure("make whiteout", place.path, errno);
@@ -301,7 +309,7 @@ Result<> TreeWriter::skip_device(const Place& place, const Entry& entry) {
 Result<Fd> TreeWriter::begin_file(const Entry& entry) {
   BERTH_TRY(const Place place, admit(entry));
   mark(place.path);
-  BERTH_TRY(const int parent, folder(place.parent));
+  BERTH_TRY(const int parent, parent_of(place));
   BERTH_DO(clear(parent, place));
   constexpr int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   Fd file{::openat(parent, place.name.c_str(), flags, 0600)};

@@ -96,6 +96,7 @@ class TreeWriter {
 
   Result<Place> admit(const Entry& entry);
   Result<Place> place_of(const std::string& path) const;
+  Result<int> parent_of(const Place& place);
   Result<int> make_folder(const std::string& path);
   Result<> clear(int parent, const Place& place);
   Result<> remove(int parent, const Place& place);

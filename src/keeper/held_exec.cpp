@@ -233,7 +233,7 @@ void HeldExec::end(Outcome cause, std::uint64_t grace_ms) {
 
 void HeldExec::tick(BootMs now) {
   if (now >= record_again_at_) record();
-  if (phase_ == Phase::gone) return;
+  if (phase_ == Phase::gone || shared_.frozen) return;
   if (now >= deadline_) {
     deadline_ = never;
     end(Outcome::timed_out, exec_.grace_ms);
@@ -244,17 +244,25 @@ void HeldExec::tick(BootMs now) {
     order({.kind = Order::Kind::kill});
   }
   if (phase_ == Phase::killing && now >= stuck_at_) {
-    // Somebody has stopped the warden. Without it, its tree becomes the keeper's.
     stuck_at_ = now + warden_limit_ms;
-    if (warden_.pid > 0) ::kill(warden_.pid, SIGKILL);
+    is_stuck_ = true;
+    ++stuck_times_;
   }
+}
+
+BootMs HeldExec::next_time() const {
+  return std::min({deadline_, phase_ == Phase::terminating ? kill_at_ : never,
+                   phase_ == Phase::killing ? stuck_at_ : never});
+}
+
+void HeldExec::thaw(BootMs now) {
+  if (phase_ == Phase::killing) stuck_at_ = now + warden_limit_ms;
 }
 
 void HeldExec::add_to(PollSet& turn) {
   turn.wake_by(record_again_at_);
   if (phase_ == Phase::gone) return;
-  turn.wake_by(std::min({deadline_, phase_ == Phase::terminating ? kill_at_ : never,
-                         phase_ == Phase::killing ? stuck_at_ : never}));
+  turn.wake_by(next_time());
   turn.watch(warden_.channel.get(), POLLIN, [this](short) { read_reports(); });
   if (stdout_)
     turn.watch(stdout_.get(), POLLIN, [this](short) { read_stream(stdout_, Stream::out); });
@@ -305,11 +313,8 @@ void HeldExec::read_reports() {
       take(report);
       continue;
     }
-    if (!main_ended_) {
-      ended_.outcome = Outcome::lost;
-      ended_.message = "the process that watched the command was killed";
-      ended_.ended_us = wall_clock_us();
-    }
+    lost_warden_ = true;
+    if (!main_ended_) lose("the process that watched the command was killed");
     phase_ = Phase::gone;
     warden_.channel = Fd{};
     answer_starts();  // before those who wait for the end
@@ -355,7 +360,8 @@ void HeldExec::take(const Report& report) {
       }
       break;
     case Report::Kind::gone:
-      if (!main_ended_) take_status(report);
+      if (!main_ended_ && report.ended_us != 0) take_status(report);
+      if (!main_ended_) lose("the command could not be killed");
       ended_.left_behind = report.left_behind;
       ended_.user_us = report.usage.user_us;
       ended_.system_us = report.usage.system_us;
@@ -368,6 +374,13 @@ void HeldExec::take(const Report& report) {
       break;
   }
   answer_starts();
+}
+
+// How the command ended is not known; why it was to end may be.
+void HeldExec::lose(std::string_view how) {
+  ended_.outcome = cause_ != Outcome::running ? cause_ : Outcome::lost;
+  ended_.message = how;
+  ended_.ended_us = wall_clock_us();
 }
 
 void HeldExec::take_status(const Report& report) {

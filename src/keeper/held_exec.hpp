@@ -27,6 +27,7 @@ class HeldExec {
     Wardens& wardens;
     ExecJournal& journal;
     bool folder_gone = false;  // then nothing is written to it any more
+    bool frozen = false;       // then nobody obeys
   };
 
   // A failure has been journaled: nothing has run, and the same request may come again.
@@ -47,6 +48,12 @@ class HeldExec {
 
   void add_to(PollSet& turn);
   void tick(BootMs now);
+  // Whether something is to be done that nobody does who stands still.
+  bool is_due(BootMs now) const { return phase_ != Phase::gone && now >= next_time(); }
+  // Those who stood still may obey again.
+  void thaw(BootMs now);
+  // How often its warden has let the time pass in which it was to kill, when it just did so again.
+  int just_stuck() { return std::exchange(is_stuck_, false) ? stuck_times_ : 0; }
 
   const Exec& exec() const { return exec_; }
   std::uint64_t fingerprint() const { return ended_.fingerprint; }
@@ -59,7 +66,7 @@ class HeldExec {
   bool is_over() const { return over_; }
   bool is_gone() const { return phase_ == Phase::gone; }
   // Its warden was killed, so its processes are now children of the keeper.
-  bool left_orphans() const { return ended_.outcome == Outcome::lost; }
+  bool left_orphans() const { return lost_warden_; }
 
  private:
   enum class Phase : std::uint8_t { starting, running, terminating, killing, gone };
@@ -78,6 +85,8 @@ class HeldExec {
   void refuse_writes();
   void order(Order order);
   void take_status(const Report& report);
+  void lose(std::string_view how);
+  BootMs next_time() const;
   void finish();
   void record();
   int stdin_fd() const { return terminal_ ? terminal_.get() : stdin_.get(); }
@@ -100,6 +109,9 @@ class HeldExec {
   BootMs deadline_ = never;
   BootMs kill_at_ = never;
   BootMs stuck_at_ = never;
+  int stuck_times_ = 0;
+  bool is_stuck_ = false;
+  bool lost_warden_ = false;
   BootMs record_again_at_ = never;
   Outcome cause_ = Outcome::running;  // why it is being killed, if the command still ran then
   Ended ended_;

@@ -59,10 +59,15 @@ class Keeper final : public Mail, public Session::Host {
   void take_signals();
   void look_at_folder();
   void turn();
+  void rescue(const HeldExec& exec, int times);
+  void end_frozen(HeldExec& exec, Outcome cause);
+  void thaw();
+  void freeze_again();
   void bury();
   void start_sync();
   void sync_records() const;
   bool is_warden(pid_t pid) const;
+  std::vector<pid_t> wardens_besides(const HeldExec& exec) const;
   void kill_orphans();
   void end_all(Outcome cause, std::string reason, std::uint64_t grace_ms);
   void say_goodbye();
@@ -103,7 +108,8 @@ class Keeper final : public Mail, public Session::Host {
   std::unique_ptr<sandbox::Cell> unborn_;
   std::unique_ptr<sandbox::Cell> cell_;
   bool cell_lost_ = false;
-  bool must_confine_ = false;  // a sandbox was asked for
+  std::unordered_set<std::string> ending_frozen_;  // execs for whose end the sandbox was thawed
+  bool must_confine_ = false;                      // a sandbox was asked for
   Wardens wardens_;
   ExecJournal journal_{"."};
   HeldExec::Shared shared_;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -244,10 +245,11 @@ struct Usage {
   std::uint64_t cpu_us = 0;          // of what lives and of what it has waited for
   std::uint64_t resident_bytes = 0;  // now
   std::uint32_t processes = 0;
-  // Of a sandbox as a whole, as its cgroup counts; 0 where there is none.
+  // Of a sandbox as a whole, as its cgroup counts; 0 where there is none, and absent where a 0
+  // would be believed.
   std::uint64_t memory_bytes_peak = 0;
-  std::uint64_t read_bytes = 0;
-  std::uint64_t written_bytes = 0;
+  std::optional<std::uint64_t> read_bytes = {};
+  std::optional<std::uint64_t> written_bytes = {};
   std::uint64_t oom_kills = 0;
   std::uint64_t processes_peak = 0;
   static constexpr auto fields() {

@@ -50,14 +50,19 @@ void append_children(const std::string& text, std::vector<pid_t>& out) {
   }
 }
 
-// A child belongs to the thread that made it, so every thread is asked.
-void append_children_of(pid_t pid, std::vector<pid_t>& out) {
+// A child belongs to the thread that made it, so every thread is asked. Whether all have answered.
+bool append_children_of(pid_t pid, std::vector<pid_t>& out) {
   constexpr std::size_t list_bytes_max = std::size_t{1} << 20;
   const std::string tasks = proc_of(pid) + "/task";
+  bool has_answered = false;
+  bool has_failed = false;
   for_each_number_in(tasks, [&](pid_t task) {
     const auto text = read_file(tasks + "/" + std::to_string(task) + "/children", list_bytes_max);
+    has_answered = has_answered || text;
+    has_failed = has_failed || !text;
     if (text) append_children(*text, out);
   });
+  return has_answered && !has_failed;
 }
 
 bool is_among(pid_t pid, std::span<const pid_t> pids) {
@@ -132,6 +137,15 @@ std::vector<pid_t> descendants_of(pid_t root, std::span<const pid_t> except) {
     found.erase(std::remove_if(found.begin() + seen, found.end(), is_excepted), found.end());
     if (next == found.size() || found.size() > processes_max) return found;
   }
+}
+
+bool may_have_children_besides(pid_t parent, std::span<const pid_t> known) {
+  const auto is_unknown = [known](pid_t pid) { return !is_among(pid, known); };
+  std::vector<pid_t> children;
+  const bool is_sure = has_children_files() && append_children_of(parent, children);
+  if (!is_sure) children = descendants_by_scan(parent);
+  if (!is_sure && children.empty()) return true;
+  return std::ranges::any_of(children, is_unknown);
 }
 
 void stop_descendants_of(pid_t root, std::span<const pid_t> except) {

@@ -26,6 +26,8 @@ std::optional<ProcessStat> parse_process_stat(std::string_view text);
 
 // Parents before their children, without the root itself, and without these and all below them.
 std::vector<pid_t> descendants_of(pid_t root, std::span<const pid_t> except = {});
+// Whether it has other children than these; also where that cannot be found out.
+bool may_have_children_besides(pid_t parent, std::span<const pid_t> known);
 // Stops them all, so that they neither fork nor reap. Parents before their children, so when a look
 // finds nobody new, the tree is complete and none of its pids can be reused. A fork bomb runs into
 // its own limit of processes meanwhile, because the stopped ones keep their places.

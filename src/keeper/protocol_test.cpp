@@ -71,6 +71,19 @@ TEST(Messages, CutAnywhereOrWithABytesTooManyAreRefused) {
   EXPECT_FALSE(decode<Exec>(Frame{.verb = Verb::exec, .message = bytes}));
 }
 
+TEST(Messages, TellWhatIsAbsentFromNothing) {
+  using Number = std::optional<std::uint64_t>;
+  for (const Number read : {Number{}, Number{0}, Number{7}}) {
+    std::string bytes;
+    WireWriter{bytes}.put(Usage{.read_bytes = read, .oom_kills = 3});
+    const Result<Usage> usage = decode<Usage>(Frame{.verb = Verb::usage, .message = bytes});
+    ASSERT_TRUE(usage);
+    EXPECT_EQ(usage->read_bytes, read);
+    EXPECT_EQ(usage->written_bytes, std::nullopt);
+    EXPECT_EQ(usage->oom_kills, 3U);
+  }
+}
+
 TEST(Messages, ThatClaimMoreItemsThanTheyHaveAreRefusedWithoutRoomForThem) {
   std::string bytes;
   WireWriter writer{bytes};

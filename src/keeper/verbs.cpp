@@ -27,8 +27,8 @@ void count_sandbox(const sandbox::Cell& cell, Usage& usage) {
   }
   usage.resident_bytes = counted.memory_bytes.value_or(usage.resident_bytes);
   usage.memory_bytes_peak = counted.memory_peak_bytes.value_or(0);
-  usage.read_bytes = counted.io_read_bytes.value_or(0);
-  usage.written_bytes = counted.io_written_bytes.value_or(0);
+  usage.read_bytes = counted.io_read_bytes;
+  usage.written_bytes = counted.io_written_bytes;
   usage.oom_kills = counted.oom_kills;
   usage.processes_peak = counted.pids_peak.value_or(0);
 }
@@ -180,11 +180,13 @@ void Keeper::on(Address from, const Wait& wait) {
 void Keeper::on(Address from, const Stats& stats) {
   pid_t root = ::getpid();
   std::uint64_t cpu_us_before = 0;
+  std::vector<pid_t> others;
   if (!stats.exec_id.empty()) {
     const HeldExec* exec = live(from, stats.exec_id);
     if (exec == nullptr) return;
     root = exec->warden();
     cpu_us_before = exec->cpu_us_before();
+    others = wardens_besides(*exec);
   }
   const auto is_ours = [this](pid_t pid) {
     return (cell_ && pid == cell_->init_pid()) || is_warden(pid) || pid == syncer_;
@@ -192,17 +194,13 @@ void Keeper::on(Address from, const Stats& stats) {
   const auto ticks_per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   Usage usage;
-  if (root != ::getpid()) {
-    // What the command has waited for is counted with it, what its orphans were with the warden.
+  // What the command has waited for is counted with it, what its orphans were with the warden; with
+  // pid 1 of a sandbox other commands are, too.
+  if (root != ::getpid() && !(cell_ && root == cell_->init_pid())) {
     if (const auto stat = process_stat(root)) {
       const std::uint64_t all = stat->cpu_ticks * 1'000'000 / ticks_per_second;
       usage.cpu_us += all - std::min(all, cpu_us_before);
     }
-  }
-  // Below pid 1 of a sandbox, which may be a warden, are those of the other commands.
-  std::vector<pid_t> others;
-  if (root != ::getpid()) {
-    for (const auto& [id, exec] : execs_) others.push_back(exec->warden());
   }
   for (const pid_t pid : descendants_of(root, others)) {
     const auto stat = process_stat(pid);
@@ -232,6 +230,7 @@ void Keeper::on(Address from, const Cancel& cancel) {
   HeldExec* exec = live(from, cancel.exec_id);
   if (exec == nullptr) return;
   exec->answer_when_ended(from);
+  if (shared_.frozen) return end_frozen(*exec, Outcome::stopped);
   exec->end(Outcome::stopped, cancel.grace_ms);
 }
 
@@ -335,6 +334,7 @@ void Keeper::on(Address from, const Freeze& /*freeze*/) {
   if (made == nullptr) return;
   const Result<> frozen = made->freeze();
   if (!frozen) return refuse(from, frozen.error());
+  shared_.frozen = true;
   answer(*this, from, Done{});
 }
 
@@ -343,6 +343,8 @@ void Keeper::on(Address from, const Thaw& /*thaw*/) {
   if (made == nullptr) return;
   const Result<> thawed = made->thaw();
   if (!thawed) return refuse(from, thawed.error());
+  ending_frozen_.clear();
+  thaw();
   answer(*this, from, Done{});
 }
 

@@ -154,7 +154,8 @@ class Watch {
       report_.ended_us = wall_clock_us();
       main_ended_ = true;
     }
-    has_children_ = pid == 0 && (other_wardens().empty() || !tree().empty());
+    has_children_ = pid == 0 && (other_wardens().empty() || !main_ended_ ||
+                                 may_have_children_besides(::getpid(), other_wardens()));
   }
 
   void say_main_ended() {
@@ -234,7 +235,9 @@ class Watch {
       for (const pid_t pid : left) ::kill(pid, SIGKILL);
       reap();
       if (!has_children_) return 0;
-      if (monotonic_ms() >= give_up_at) return static_cast<std::uint32_t>(left.size());
+      if (monotonic_ms() >= give_up_at) {
+        return static_cast<std::uint32_t>(std::max<std::size_t>(left.size(), 1));
+      }
       wait(-1, kill_pause_ms);
     }
   }
@@ -474,6 +477,12 @@ void Wardens::take_back(Warden warden) {
 void Wardens::retire() {
   retired_ = true;
   idle_.clear();
+}
+
+std::vector<pid_t> Wardens::idle() const {
+  std::vector<pid_t> pids;
+  for (const Warden& idle : idle_) pids.push_back(idle.pid);
+  return pids;
 }
 
 bool Wardens::has_idle(pid_t pid) const {

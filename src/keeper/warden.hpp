@@ -52,7 +52,7 @@ struct Report {
   std::int32_t failed_errno = 0;
   std::uint8_t command_exists = 0;  // where the warden looks, when it could not be executed
   std::int32_t status = 0;          // as waitpid gives it, of the command
-  std::int64_t ended_us = 0;
+  std::int64_t ended_us = 0;        // of the command; 0 while it has not ended
   std::uint64_t cpu_us_before = 0;  // what the warden and former commands had used at the start
   TreeUsage usage = {};
   std::uint32_t left_behind = 0;  // what could not be killed
@@ -113,6 +113,7 @@ class Wardens {
   // Lets go of those that wait, and keeps none from now on.
   void retire();
   bool has_idle(pid_t pid) const;
+  std::vector<pid_t> idle() const;
 
  private:
   enum class Who : std::uint8_t { first, other };  // of a sandbox: pid 1, or a fork of it

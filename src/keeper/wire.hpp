@@ -6,14 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 // The binary form of described structs: fields in their order, integers little endian, a string or
-// list as its u32 length and then its content. A decoder refuses what is short, long or out of
-// range, and never reserves more than the bytes it was given could hold.
+// list as its u32 length and then its content, what may be absent behind a byte that is 0 or 1. A
+// decoder refuses what is short, long or out of range, and never reserves more than the bytes it
+// was given could hold.
 namespace berth::keeper {
 
 template <class T>
@@ -49,6 +51,11 @@ class WireWriter {
   void put(const std::vector<T>& items) {
     put(static_cast<std::uint32_t>(items.size()));
     for (const T& item : items) put(item);
+  }
+  template <class T>
+  void put(const std::optional<T>& value) {
+    put(static_cast<std::uint8_t>(value ? 1 : 0));
+    if (value) put(*value);
   }
   template <Described T>
   void put(const T& value) {
@@ -96,6 +103,13 @@ class WireReader {
       if (!get(items.emplace_back())) return false;
     }
     return true;
+  }
+  template <class T>
+  bool get(std::optional<T>& value) {
+    std::uint8_t is_there = 0;
+    if (!get(is_there) || is_there > 1) return false;
+    value.reset();
+    return is_there == 0 || get(value.emplace());
   }
   template <Described T>
   bool get(T& value) {

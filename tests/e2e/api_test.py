@@ -44,6 +44,19 @@ class Environments(BerthTest):
         answer = server.post(path, {"driver": "local"})
         self.assertEqual((answer.status, answer.json["details"]["issues"][0]["path"]), (400, "/name"))
 
+    def test_a_wrong_rule_about_the_way_out_is_told_as_any_other_field_of_the_config(self):
+        server = self.serve()
+        egress = {"allow": ["example.org", "10.0.0.1/8"]}
+        answer = server.post(f"/api/companies/{server.company()}/environments",
+                             {"name": "x", "driver": "sandbox",
+                              "config": {"provider": "linux", "egress": egress}})
+        self.assertEqual((answer.status, answer.json["code"]), (422, "unprocessable"), answer.text)
+        issue, = answer.json["details"]["issues"]
+        self.assertEqual(issue["path"], "/config/egress/allow/1")
+        self.assertIn("10.0.0.1/8", answer.json["error"])
+        self.assertTrue(answer.json["remedy"])
+        self.assertNotIn(answer.json["remedy"], answer.json["error"])
+
     def test_what_cannot_run_cannot_be_saved(self):
         server = self.serve()
         path = f"/api/companies/{server.company()}/environments"

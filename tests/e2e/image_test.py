@@ -12,7 +12,9 @@ import shutil
 import signal
 import subprocess
 import tarfile
+from pathlib import Path
 
+import runs_support as runs
 from support import BERTH, BerthTest, clean_environment
 
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -112,6 +114,24 @@ class Images(BerthTest):
         left = [str(path) for part in ("by-digest", "names", "drafts")
                 for path in (store / part).iterdir()]
         self.assertEqual(left, [])
+
+    def need_sandboxes(self, **variables):
+        able = self.run_berth("sandbox", "run", "-q", "--home", self.home, "--", "true", **variables)
+        if able.returncode != 0:
+            self.skipTest(f"no sandboxes here: {able.stderr}")
+
+    def environment(self, server, name, image):
+        """Its id, as soon as the server has noted what it starts from."""
+        made = server.post(f"/api/companies/{server.company()}/environments",
+                           {"name": name, "driver": "sandbox",
+                            "config": {"provider": "linux", "image": image}})
+        self.assertEqual(made.status, 201, made.text)
+        self.assertTrue(runs.eventually(lambda: made.json["id"] in self.noted()))
+        return made.json["id"]
+
+    def noted(self):
+        file = self.home / "images" / "environments.json"
+        return file.read_text() if file.exists() else ""
 
     def test_the_host_is_there_before_anything_is_imported(self):
         self.assertEqual(self.names(), ["host"])
@@ -254,6 +274,26 @@ class Images(BerthTest):
         self.assertEqual(self.did("gc")["drafts"], 1)
         self.assert_nothing_left()
 
+    def test_an_import_that_is_interrupted_takes_its_draft_along_and_says_so(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                # Whoever starts the tests in the background may ignore SIGINT, and children inherit that.
+                process = subprocess.Popen(
+                    [BERTH, "image", "import", "/dev/stdin", "a", "--home", str(self.home)],
+                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                    env=clean_environment(),
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                self.addCleanup(process.kill)
+                process.stdin.write(tar_of([("f", b"x" * (4 << 20))])[:3 << 20])
+                process.stdin.flush()
+                self.assertEqual(len(list((self.home / "images" / "drafts").iterdir())), 1)
+                process.send_signal(number)
+                self.assertEqual(process.wait(20), 128 + number)
+                self.assertIn(b"was interrupted; nothing was left behind", process.stderr.read())
+                process.stdin.close()
+                process.stderr.close()
+                self.assert_nothing_left()
+
     def test_a_kill_at_any_step_leaves_a_store_that_gc_puts_in_order(self):
         tar = self.write("1.tar", tar_of([("f", b"1")]))
         for step in ("image.unpacked", "image.published"):
@@ -297,11 +337,72 @@ class Images(BerthTest):
         os.close(descriptor)
         self.did("rm", "a", "--yes")
 
+    def test_an_image_that_an_environment_names_goes_only_by_force(self):
+        self.need_sandboxes()
+        server = self.serve()
+        pinned = self.did("import", self.write("1.tar", tar_of([("f", b"1")])), "o:1")["digest"]
+        self.environment(server, "pinned", pinned)
+        self.did("import", self.write("2.tar", tar_of([("f", b"2")])), "o:1")
+        self.assertEqual(self.did("gc")["digests"], [])
+        self.refused("rm", pinned, "--yes", code="image_in_use", status=4, says=["pinned", "--force"])
+        server.stop()
+        self.assertEqual(self.did("gc")["digests"], [], "without a server it is not forgotten")
+        self.refused("rm", pinned, "--yes", code="image_in_use", status=4, says=["pinned"])
+        self.assertEqual(self.did("rm", pinned, "--yes", "--force")["digests"], [pinned])
+
+    def test_an_image_is_free_again_when_its_environment_is_gone(self):
+        self.need_sandboxes()
+        server = self.serve()
+        digest = self.did("import", self.write("1.tar", tar_of([("f", b"1")])), "a")["digest"]
+        named = self.environment(server, "named", "a")
+        self.refused("rm", "a", "--yes", code="image_in_use", status=4, says=["named"])
+        gone = server.request("DELETE", f"/api/environments/{named}")
+        self.assertEqual(gone.status, 200, gone.text)
+        self.assertTrue(runs.eventually(lambda: named not in self.noted()), self.noted())
+        self.assertEqual(self.did("rm", "a", "--yes")["digests"], [digest])
+
+    def test_a_sandbox_run_that_is_killed_holds_nothing_and_leaves_no_folder_for_long(self):
+        runtime = self.folder / "r"
+        runtime.mkdir(mode=0o700)
+        at_home = {"XDG_RUNTIME_DIR": str(runtime)}
+        self.need_sandboxes(**at_home)
+        tree = self.folder / "tree"
+        (tree / "bin").mkdir(parents=True)
+        shutil.copy(Path(BERTH).parent / "berth-keeper", tree / "bin" / "keeper")
+        self.did("import", tree, "tiny")
+        process = subprocess.Popen(
+            [BERTH, "sandbox", "run", "-q", "--home", str(self.home), "--image", "tiny", "--",
+             "/bin/keeper", "serve-stdio", "/tmp/x"], stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment(**at_home))
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.kill)
+        keepers = lambda: list(runtime.glob("berth-run-*/*/keeper/keeper"))
+        self.assertTrue(runs.eventually(keepers), "no keeper was started")
+        self.refused("rm", "tiny", "--yes", code="image_in_use", status=4)
+        left, = runtime.glob("berth-run-*")
+        process.kill()
+        process.wait()
+        self.did("rm", "tiny", "--yes")
+
+        # Its keeper would wait half a minute whether somebody comes back.
+        card = keepers()[0].read_text().splitlines()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(next(line.split()[1] for line in card if line.startswith("pid "))), signal.SIGTERM)
+
+        def is_swept():
+            done = self.run_berth("sandbox", "run", "-q", "--home", self.home, "--", "true", **at_home)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return not left.exists()
+        self.assertTrue(runs.eventually(is_swept, limit_s=60, every_s=0.5), left)
+        self.assertEqual(list(runtime.iterdir()), [])
+
     def test_a_tree_that_was_changed_is_noticed(self):
         self.did("import", self.write("1.tar", tar_of([("f", b"1")])), "a")
         self.did("inspect", "a", "--verify")
         (self.root_of("a") / "f").write_bytes(b"2")
         self.refused("inspect", "a", "--verify", code="image_digest_mismatch", status=1)
+        self.did("import", self.folder / "1.tar", "a")
+        self.did("inspect", "a", "--verify")
 
     def test_a_server_and_the_command_line_share_the_store(self):
         self.serve()

@@ -198,6 +198,7 @@ class PortsTest(BerthTest):
         wrong = self.server.request("PUT", f"{path}/egress", {"allow": ["10.0.0.1/8"]})
         self.assertEqual(wrong.status, 400, wrong.text)
         self.assertIn("10.0.0.1/8", wrong.text)
+        self.assertEqual(wrong.json["details"]["issues"][0]["path"], "/allow/0")
         changed = self.server.request("PUT", f"{path}/egress", {"allow": ["192.0.2.0/24"], "deny": []})
         self.assertEqual(changed.status, 200, changed.text)
         self.assertEqual(changed.json["policy"], {"allow": ["192.0.2.0/24"], "deny": []})

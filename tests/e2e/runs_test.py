@@ -472,8 +472,31 @@ class Cli(Runs):
         self.assertIn(b"fix:", done.stderr)
         done = self.berth("run", "--timeout", "300ms", "--", "sleep", "600")
         self.assertEqual(done.returncode, 124, done.stderr)
+        self.assertIn(b"Timed out after 300 ms", done.stderr)
         self.assertEqual(self.berth("run").returncode, 2)
         self.assertEqual(self.berth("run", "-e", "nowhere", "--", "true").returncode, 125)
+
+    def test_a_closed_standard_input_is_empty(self):
+        self.start()
+        done = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", BERTH, "run", "--", "sh", "-c",
+                               "cat; echo end"], capture_output=True, timeout=END_LIMIT_S, check=False,
+                              env=clean_environment(BERTH_URL=self.url))
+        self.assertEqual((done.returncode, done.stdout), (0, b"end\n"), done.stderr)
+
+    def test_one_more_command_in_its_place_gives_every_byte_and_ends_as_it_ended(self):
+        self.start()
+        run = self.started("sleep", "600")
+        self.reaches(run, "running")
+        lease = self.server.get(f"/api/companies/{self.company}/environment-leases").json[0]["id"]
+        much = self.berth("exec", lease, "--", "sh", "-c", "head -c 3000000 /dev/zero; printf '\\377' >&2")
+        self.assertEqual((much.returncode, len(much.stdout), much.stderr), (0, 3_000_000, b"\xff"))
+        for words, code in ((["sh", "-c", "kill -9 $$"], 137), (["cat"], 0), (["false"], 1),
+                            (["no-such-command-here"], 125)):
+            done = self.berth("exec", lease, "--", *words, stdin=b"not for it")
+            self.assertEqual((done.returncode, done.stdout), (code, b""), (words, done.stderr))
+        self.assertEqual(self.berth("exec", lease, "--timeout", "300ms", "--", "sleep", "60").returncode, 124)
+        self.server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+        self.ended(run)
 
     def test_a_variable_can_be_a_secret_and_is_not_shown(self):
         self.start()

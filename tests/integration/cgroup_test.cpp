@@ -250,6 +250,22 @@ TEST_P(CgroupTest, AGroupIsRecycledOnlyWhenItIsEmptyAndThenCountsFromNothing) {
   EXPECT_NE(wait_for(many), 0);
 }
 
+TEST_P(CgroupTest, BytesOfTheDiskAreCountedOrNotKnown) {
+  Cgroup& group = make("reader", {.memory_bytes = 32 * mebi});
+  if (!layout_.has(Controller::io)) {
+    EXPECT_EQ(group.usage().io_read_bytes, std::nullopt);
+    EXPECT_EQ(group.usage().io_written_bytes, std::nullopt);
+    GTEST_SKIP() << "nothing counts bytes of the disk here";
+  }
+  EXPECT_EQ(group.usage().io_read_bytes, 0U);
+  constexpr auto read_past_the_cache =
+      "f=$(mktemp /var/tmp/berth-io-XXXXXX); trap 'rm $f' EXIT; "
+      "dd if=/dev/zero of=$f bs=1M count=4 conv=fsync 2> /dev/null; "
+      "dd if=$f of=/dev/null bs=1M iflag=direct 2> /dev/null";
+  if (wait_for(run(group, read_past_the_cache)) != 0) GTEST_SKIP() << "no disk below /var/tmp";
+  EXPECT_GE(group.usage().io_read_bytes.value_or(0), 4 * mebi);
+}
+
 TEST_P(CgroupTest, ALimitThatCannotBeEnforcedIsReportedWithItsRemedy) {
   CgroupLayout poor;
   poor.unified = layout_.unified;  // where only the life cycle is ours

@@ -9,6 +9,7 @@
 #include "support/temporary_folder.hpp"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,12 +42,14 @@ class LinuxPlace final : public DriverPlace {
   std::unique_ptr<Driver> make_driver(asio::any_io_executor executor,
                                       asio::thread_pool& pool) override {
     auto& providers = providers_.emplace_back(std::make_unique<providers::BuiltInProviders>());
-    providers->add(std::make_unique<providers::Linux>(
+    auto made = std::make_unique<providers::Linux>(
         std::move(executor), pool, random_, clock_,
         providers::LinuxOptions{.state_root = root(),
                                 .keeper_program = BERTH_KEEPER,
                                 .images_folder = folder_.file("images"),
-                                .templates_folder = folder_.file("templates")}));
+                                .templates_folder = folder_.file("templates")});
+    provider_ = made.get();
+    providers->add(std::move(made));
     return std::make_unique<Sandbox>(*providers);
   }
   bj::object config() const override { return {{"provider", "linux"}}; }
@@ -80,12 +83,14 @@ class LinuxPlace final : public DriverPlace {
     return left;
   }
   std::string root() const { return folder_.file("sandboxes"); }
+  providers::Linux& provider() const { return *provider_; }  // the one that was made last
 
  private:
   tests::TemporaryFolder folder_;
   SystemRandom random_;
   SystemClock clock_;
   std::vector<std::unique_ptr<providers::BuiltInProviders>> providers_;
+  providers::Linux* provider_ = nullptr;
   mutable std::set<pid_t> keepers_;
 };
 
@@ -195,16 +200,32 @@ TEST_P(LinuxSandbox, WithTheNetworkOfThisMachineNoPortIsReached) {
 }
 
 TEST_P(LinuxSandbox, AConfigThatAsksForMoreThanIsPossibleIsRefusedAndLeavesNothing) {
-  // The host's network is never a part of a strong sandbox, on any machine.
-  const AcquireRequest wanted =
-      request_with({{"network", "host"}, {"minIsolation", "standard"}, {"allow", {"ptrace"}}});
+  // More open files than most machines let a process have.
+  const AcquireRequest wanted = request_with({{"openFiles", 1 << 20}});
+  rlimit here{};
+  ::getrlimit(RLIMIT_NOFILE, &here);
   const Result<Acquired> refused = await(driver().acquire(wanted));
   if (refused) {
     EXPECT_TRUE(await(driver().destroy(wanted.lease)));
-    GTEST_SKIP() << "this machine calls a sandbox with the host's network standard";
+    GTEST_SKIP() << "this machine lets a process have that many open files";
   }
-  EXPECT_EQ(refused.error().code, Errc::isolation_too_weak) << refused.error().message;
+  EXPECT_EQ(refused.error().code, Errc::sandbox_setup_failed) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.contains("open files of one process: 1048576 are wanted"));
+  EXPECT_TRUE(refused.error().message.contains(std::to_string(here.rlim_max)));
+  EXPECT_TRUE(refused.error().remedy.contains("LimitNOFILE")) << refused.error().remedy;
   EXPECT_FALSE(std::filesystem::exists(linux_place().root() + "/" + wanted.lease.lease_id.str()));
+}
+
+TEST_P(LinuxSandbox, AsManyOpenFilesAsTheConfigSaysAreThereForACommand) {
+  rlimit here{};
+  ::getrlimit(RLIMIT_NOFILE, &here);
+  const auto most = static_cast<std::int64_t>(std::min<rlim_t>(here.rlim_max, 1 << 20));
+  for (const std::int64_t files : {std::int64_t{64}, most}) {
+    const LeaseFacts lease = acquired(request_with({{"openFiles", files}}));
+    const std::string number = std::to_string(files);
+    EXPECT_EQ(said_by(lease, "ulimit -Sn; ulimit -Hn"), number + "\n" + number + "\n");
+    EXPECT_TRUE(await(driver().destroy(lease)));
+  }
 }
 
 TEST_P(LinuxSandbox, AnImageThatIsNotThereIsSaidSoAndLeavesNothing) {
@@ -213,6 +234,22 @@ TEST_P(LinuxSandbox, AnImageThatIsNotThereIsSaidSoAndLeavesNothing) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::image_not_found) << refused.error().message;
   EXPECT_FALSE(std::filesystem::exists(linux_place().root() + "/" + wanted.lease.lease_id.str()));
+}
+
+TEST_P(LinuxSandbox, AReusableSandboxIsEmptiedHoweverMuchIsInIt) {
+  AcquireRequest wanted = request_with({{"reuseLease", true}});
+  LeaseFacts first = acquired(wanted);
+  constexpr auto fill =
+      "echo kept > file; cd /tmp; seq -f %0200.0f 15000 | xargs touch; mkdir -p closed/deeper; "
+      "touch closed/deeper/.x; ln -s /workspace closed/way; chmod 0 closed/deeper closed";
+  EXPECT_EQ(said_by(first, fill), "");
+  ASSERT_TRUE(await(driver().release(first, core::LeaseEvent::release_succeeded)));
+  wanted.reusable_id = first.provider_lease_id;
+  const Result<Acquired> resumed = await(driver().acquire(wanted));
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_TRUE(resumed->resumed);
+  EXPECT_EQ(said_by(first, "cat file; ls -A /tmp; stat -c %a /tmp"), "kept\n1777\n");
+  EXPECT_TRUE(await(driver().destroy(first)));
 }
 
 TEST_P(LinuxSandbox, AReusableSandboxWaitsEmptyOfProcessesAndTemporaryFiles) {
@@ -243,21 +280,22 @@ TEST_P(LinuxSandbox, AReusableSandboxWaitsEmptyOfProcessesAndTemporaryFiles) {
 TEST_P(LinuxSandbox, ASandboxThatWasMadeAheadIsTakenByTheNextLeaseAndByNoOther) {
   const bj::object pooled{{"poolSize", 1}};
   const auto folders = [&] { return names_in(linux_place().root())->size(); };
-  LeaseFacts first = acquired(request_with(pooled));
-  // The lease of the suite, this one, and the one that is made ahead.
-  ASSERT_TRUE(run_until([&] { return folders() == 3; }));
-  const std::string spare = spare_besides({lease().lease_id.str(), first.lease_id.str()});
+  auto customer = await(linux_place().provider().pool_customer(request_with(pooled).lease.config));
+  ASSERT_TRUE(customer && *customer);
+  linux_place().provider().serve_pools({**std::move(customer)});
+  // The lease of the suite, and the one that is made ahead.
+  ASSERT_TRUE(run_until([&] { return folders() == 2; }));
+  const std::string spare = spare_besides({lease().lease_id.str()});
   ASSERT_TRUE(run_until([&] { return is_confined(spare); }));
   const auto held = await(driver().held_sandboxes());
   ASSERT_TRUE(held) << held.error().message;
-  EXPECT_EQ(held->size(), 2U) << "what is ready belongs to nobody yet, and is nobody's to sweep";
+  EXPECT_EQ(held->size(), 1U) << "what is ready belongs to nobody yet, and is nobody's to sweep";
 
   // Whether it is ready already only the pool knows; then it is the one that is taken.
   const auto is_taken = [&] {
     return !std::filesystem::exists(linux_place().root() + "/" + spare);
   };
   std::vector<LeaseFacts> leases;
-  leases.push_back(std::move(first));
   while (!is_taken() && leases.size() < 20) leases.push_back(acquired(request_with(pooled)));
   EXPECT_TRUE(is_taken());
   EXPECT_EQ(said_by(leases.back(), "echo $(whoami)@$(hostname); ls -A"), "sandbox@sandbox\n");

@@ -110,6 +110,11 @@ TEST_P(SandboxCommand, AloneIsWatchedByPidOneWhichNobodyInsideStops) {
   EXPECT_EQ(said("echo $PPID"), "1\n") << "the second too";
 }
 
+TEST_P(SandboxCommand, CannotChangeTheLimitsOfWhoeverWatchesIt) {
+  EXPECT_EQ(said("prlimit --pid 1 --nofile=0:0 2>/dev/null || echo refused"), "refused\n");
+  EXPECT_EQ(said("prlimit --pid $$ --nofile=64:64 && ulimit -n"), "64\n") << "but its own";
+}
+
 TEST_P(SandboxCommand, BesideAnotherHasAWardenOfItsOwnAndNoPartInItsEnd) {
   const std::string daemon = "(setsid sleep 100 </dev/null >/dev/null 2>&1 &); ";
   const Exec first = inside(daemon + "echo $PPID; read line < /tmp/first; echo over");

@@ -312,6 +312,46 @@ TEST_P(SandboxLife, EndsAlsoWhileItIsFrozen) {
   ASSERT_TRUE(wait_for_keeper());
 }
 
+TEST_P(SandboxLife, FrozenStillEndsWhoeverIsPastItsTimeOrCancelled) {
+  if (!is_by_root()) GTEST_SKIP() << "no control group for an ordinary user";
+  CONFINE();
+  keeper::Exec late = stubborn();
+  late.deadline_ms = 300;
+  const keeper::Exec cancelled = stubborn();
+  const keeper::Exec counting = inside("while :; do echo .; sleep 0.01; done");
+  for (const keeper::Exec& exec : {late, cancelled}) {
+    ASSERT_TRUE(client().exec(exec));
+    wait_for_output(exec.exec_id, "ready\n");
+  }
+  ASSERT_TRUE(client().exec(counting));
+  ASSERT_TRUE(eventually([&] { return output_of(counting.exec_id).out.size() > 4; }));
+  ASSERT_TRUE(client().freeze());
+  const auto ended = client().wait(late.exec_id);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, keeper::Outcome::timed_out);
+  const auto stopped = client().cancel(cancelled.exec_id, 60s);
+  ASSERT_TRUE(stopped) << stopped.error().message;
+  EXPECT_EQ(stopped->outcome, keeper::Outcome::stopped);
+  // The others stand still again.
+  ASSERT_TRUE(client().list());
+  ASSERT_TRUE(client().list());
+  const std::size_t before = output_of(counting.exec_id).out.size();
+  ::poll(nullptr, 0, 200);
+  EXPECT_EQ(output_of(counting.exec_id).out.size(), before);
+  ASSERT_TRUE(client().thaw());
+  EXPECT_TRUE(eventually([&] { return output_of(counting.exec_id).out.size() > before; }));
+}
+
+TEST_P(SandboxLife, WithoutAControlGroupIsNotFrozenAndGoesOn) {
+  if (is_by_root()) GTEST_SKIP() << "root has control groups";
+  CONFINE();
+  const auto frozen = client().freeze();
+  if (frozen) GTEST_SKIP() << "this user has control groups of his own";
+  EXPECT_EQ(frozen.error().code, Errc::execution_unsupported) << frozen.error().message;
+  EXPECT_FALSE(frozen.error().remedy.empty());
+  EXPECT_TRUE(client().listener(4000)) << "nobody stands still";
+}
+
 TEST_P(SandboxLife, ListensOnlyOnPortsThatAreFree) {
   CONFINE();
   EXPECT_FALSE(client().listener(0));

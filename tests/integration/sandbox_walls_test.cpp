@@ -173,6 +173,14 @@ TEST_P(SandboxWalls, SizesInMemoryAreLimits) {
   }
 }
 
+TEST_P(SandboxWalls, NumbersOfFilesInMemoryAreLimits) {
+  CONFINE({.upper_inodes = 512, .scratch_inodes = 100});
+  EXPECT_NE(ask("cd /tmp; for i in $(seq 200); do : > a$i || exit 1; done").code, 0);
+  EXPECT_NE(ask("cd /dev/shm; for i in $(seq 200); do : > a$i || exit 1; done").code, 0);
+  EXPECT_LT(std::stoi(said("ls /tmp /dev/shm | wc -l")), 200);
+  EXPECT_NE(ask("cd /home/sandbox; for i in $(seq 600); do : > a$i || exit 1; done").code, 0);
+}
+
 TEST_P(SandboxWalls, RlimitsHold) {
   CONFINE({.rlimits = {{.resource = 1, .soft = 1000, .hard = 1000}}});  // RLIMIT_FSIZE
   EXPECT_NE(ask("head -c 2000 /dev/zero > /tmp/file").code, 0);

@@ -158,7 +158,8 @@ keeper::sandbox::Plan plan_of(const Place& place, const std::string& hostile) {
   }
   plan.upper_bytes = disk_bytes_max;
   // /tmp and /dev/shm are one filesystem, which holds what both of them may.
-  plan.upper_inodes = inodes_max / 2;
+  plan.upper_inodes = inodes_max;
+  plan.scratch_inodes = inodes_max;
   plan.tmp_bytes = disk_bytes_max / 2;
   plan.shm_bytes = disk_bytes_max / 2;
   plan.rlimits = {{.resource = RLIMIT_NOFILE, .soft = files_max, .hard = files_max}};

@@ -1,10 +1,15 @@
 #include "base/files.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/debian_tree.hpp"
+#include "cli/run/verdict.hpp"
 #include "images/image_store.hpp"
 #include "images/template_store.hpp"
 
+#include <sys/signalfd.h>
+#include <unistd.h>
+
 #include <array>
+#include <csignal>
 #include <ostream>
 
 namespace berth::cli {
@@ -20,6 +25,7 @@ struct ImageOptions {
   std::optional<std::string> reference;
   DebianTree debian;
   bool verify = false;
+  bool force = false;
 };
 
 std::string folder_of(Session& session) {
@@ -71,6 +77,43 @@ class ProgressLine {
   bool shown_;
 };
 
+// SIGINT and SIGTERM as something to read while this lives, so that an import ends in order and
+// takes its draft along. Whoever ignores one of them goes on ignoring it.
+class Interruption {
+ public:
+  Interruption() {
+    sigset_t awaited;
+    ::sigemptyset(&awaited);
+    for (const int number : {SIGINT, SIGTERM}) {
+      struct sigaction now{};
+      ::sigaction(number, nullptr, &now);
+      if (now.sa_handler != SIG_IGN) ::sigaddset(&awaited, number);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &awaited, &before_);
+    signals_ = Fd{::signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK)};
+  }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+  ~Interruption() {
+    while (taken()) {  // one that came too late ends nothing
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  // To be watched; -1 where there is none.
+  int fd() const { return signals_.get(); }
+  // The signal that has come, once.
+  std::optional<int> taken() const {
+    signalfd_siginfo got{};
+    if (::read(signals_.get(), &got, sizeof got) != sizeof got) return std::nullopt;
+    return static_cast<int>(got.ssi_signo);
+  }
+
+ private:
+  sigset_t before_{};
+  Fd signals_;
+};
+
 void print_imported(Session& session, const Image& image) {
   if (session.printer().look() == Look::json) session.printer().object(encode(image));
   std::string text = "imported " + image.digest + ": " + std::to_string(image.entries) +
@@ -88,10 +131,15 @@ Result<> import(Session& session, const ImageOptions& options) {
   BERTH_TRY(const ImageStore store, open_store(session));
   images::ImportOptions wanted{.expected_digest = options.digest};
   wanted.wanted.reference = options.reference;
+  const Interruption interruption;
+  wanted.stop = interruption.fd();
   Result<Image> image = fail(Errc::bug, "");
   {
     ProgressLine line{session};
     image = store.import(options.source, options.named, wanted, line.sink());
+  }
+  if (!image && image.error().code == Errc::cancelled) {
+    session.end_with(exit_signal_base + interruption.taken().value_or(SIGINT));
   }
   if (!image) return std::unexpected(std::move(image).error());
   print_imported(session, *image);
@@ -157,7 +205,8 @@ Result<> remove(Session& session, const ImageOptions& options) {
   BERTH_TRY(const Image image, store.find(options.named));
   BERTH_DO(
       confirm(session.console(), "Remove the image " + options.named + "?", session.flags().yes));
-  BERTH_TRY(const images::Removed removed, store.remove(options.named));
+  const auto if_named = options.force ? images::IfNamed::remove : images::IfNamed::refuse;
+  BERTH_TRY(const images::Removed removed, store.remove(options.named, if_named));
   return print_removed(session, removed);
 }
 
@@ -229,7 +278,9 @@ void add_image_commands(CommandTree& tree) {
                           "berth image rm debian:bookworm --yes", removed, remove);
   removes.add_option("image", removed->named, "its name, its digest or the start of it")
       ->required();
-  add(tree, group, "gc", "remove images without a name, and what broken imports left",
+  removes.add_flag("--force", removed->force,
+                   "although environments name it, whose runs then fail");
+  add(tree, group, "gc", "remove images without a name or a use, and what broken imports left",
       "berth image gc", std::make_shared<ImageOptions>(), gc);
 }
 

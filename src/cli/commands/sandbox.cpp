@@ -1,5 +1,6 @@
 #include "cli/commands/common.hpp"
 #include "cli/commands/terminal.hpp"
+#include "cli/failure.hpp"
 #include "cli/run/span.hpp"
 #include "cli/run/verdict.hpp"
 #include "cli/sandbox_wish.hpp"
@@ -8,6 +9,7 @@
 #include "core/login.hpp"
 #include "images/image_store.hpp"
 
+#include <algorithm>
 #include <ostream>
 
 namespace berth::cli {
@@ -17,9 +19,15 @@ constexpr auto run_example = R"(berth sandbox run -- sh -c 'id; ls /'
 berth sandbox run --allow pypi.org --bind /srv/data:/data:ro --memory 512 -- make test
 
 Needs no server: the sandbox is made for this command and goes with it. Standard input is passed
-unless it is a terminal (-i passes that too), and Ctrl-C ends the command.
+unless it is a terminal (-i passes that too), and Ctrl-C ends the command. Without a command the
+entry point and command of the image are run.
+
+What of the isolation this machine cannot give is told on standard error, unless -q says not to. A
+limit of --memory, --pids or --cpus that is not in force is refused, unless --min-isolation says
+how little will do.
 
 Exit codes: those of the command, and
+  2        the command line is wrong
   124      it took longer than --timeout
   125      it could not be carried out; the error says why
   128 + n  signal n ended it
@@ -30,9 +38,17 @@ berth exec -it 0190b5d2
 berth exec -i 0190b5d2 -- sh -c 'cat >notes' <notes
 berth exec 0190b5d2 --login claude
 
-With -i, and with --login, the command ends with this one. A sandbox of a plugin is given the input
-as a whole, before the command runs, unless its provider and the setting enableSandboxDuplexBridge
-allow more. A login says its token here and nowhere else.)";
+The command ends with this one, unless it has a terminal of its own. Without -i its standard input
+is empty. --json shows its end and the first MiB of its output as text; it then has 30 seconds, or
+up to a minute with --timeout.
+
+A sandbox of a plugin is given the input as a whole, before the command runs, unless its provider
+and the setting enableSandboxDuplexBridge allow more. A login says its token here and nowhere else.
+
+Exit codes: those of the command, and
+  124      it took longer than --timeout
+  125      it could not be carried out; the error says why
+  128 + n  signal n ended it)";
 
 struct SandboxOptions {
   std::string image;
@@ -59,6 +75,44 @@ void set(bj::object& config, const char* key, const std::optional<T>& value) {
   if (value) config[key] = *value;
 }
 
+// The flag that a field of the config comes from, and the unit of its numbers.
+struct FlagOf {
+  std::string_view field;
+  std::string_view flag;
+  std::string_view unit = "";
+};
+constexpr FlagOf flags_of_fields[] = {
+    {"/config/image", "--image"},
+    {"/config/memoryMb", "--memory", " MiB"},
+    {"/config/diskMb", "--disk", " MiB"},
+    {"/config/pids", "--pids"},
+    {"/config/cpus", "--cpus"},
+    {"/config/timeoutMs", "--timeout", " ms"},
+    {"/config/network", "--net"},
+    {"/config/user", "--user"},
+    {"/config/minIsolation", "--min-isolation"},
+    {"/config/allow", "--weaken"},
+    {"/config/egress/deny", "--deny"},
+    {"/config/egress", "--allow"},
+};
+
+// What is wrong in the config, as something that is wrong in the command line.
+Error by_flags(const Error& error, const SandboxOptions& options) {
+  std::string message;
+  for (const Issue& issue : error.issues) {
+    const auto is_it = [&](const FlagOf& one) { return issue.path.starts_with(one.field); };
+    const auto* const found = std::ranges::find_if(flags_of_fields, is_it);
+    const bool known = found != std::end(flags_of_fields);
+    std::string flag{known ? found->flag : std::string_view{issue.path}};
+    if (flag == "--allow" && options.allow.empty()) flag = "--deny";
+    message += (message.empty() ? "" : "; ") + flag + ": " + issue.message +
+               std::string{known ? found->unit : ""};
+  }
+  return {.code = Errc::bad_request,
+          .message = message.empty() ? error.message : std::move(message),
+          .remedy = "see 'berth sandbox run --help'"};
+}
+
 Result<bj::object> config_of(const SandboxOptions& options) {
   bj::object config{{"provider", core::linux_provider}};
   set_text(config, "image", options.image);
@@ -79,7 +133,8 @@ Result<bj::object> config_of(const SandboxOptions& options) {
   if (!options.timeout.empty()) {
     BERTH_TRY(config["timeoutMs"], parse_span_ms(options.timeout, "--timeout"));
   }
-  BERTH_DO(core::parse_linux_config(config));
+  const auto parsed = core::parse_linux_config(config);
+  if (!parsed) return std::unexpected(by_flags(parsed.error(), options));
   return config;
 }
 
@@ -144,13 +199,18 @@ Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
   }
   wish.passes_stdin = options.interactive || options.terminal || !console.in_is_terminal;
   wish.terminal = options.terminal;
+  wish.quiet = session.flags().quiet;
   return wish;
 }
 
 Result<> run_one(Session& session, const SandboxOptions& options, const SandboxCommand& run) {
-  BERTH_TRY(SandboxWish wish, wish_of(session, options));
   session.end_with(exit_not_run);
-  BERTH_TRY(const int code, run(std::move(wish), session.console(), session.config().settings));
+  Result<SandboxWish> wish = wish_of(session, options);
+  if (!wish) {
+    if (wish.error().code == Errc::bad_request) session.end_with(static_cast<int>(ExitCode::usage));
+    return std::unexpected(std::move(wish).error());
+  }
+  BERTH_TRY(const int code, run(*std::move(wish), session.console(), session.config().settings));
   session.end_with(code);
   return {};
 }
@@ -245,37 +305,42 @@ Result<> expect_sense(const ExecOptions& options,
   return {};
 }
 
+// The whole outcome as the server tells it: the output is text there, and cut where it is long.
+Result<> exec_as_json(Session& session, const StreamedCommand& wanted) {
+  bj::object body{{"argv", encode(wanted.argv)}};
+  set_text(body, "cwd", wanted.cwd);
+  if (wanted.timeout_ms) body["timeoutMs"] = *wanted.timeout_ms;
+  BERTH_TRY(const bj::value ended,
+            session.send({.method = "POST",
+                          .path = "/api/environment-leases/" + wanted.lease_id + "/exec",
+                          .body = std::move(body)}));
+  session.printer().object(ended);
+  session.end_with(exit_code_of_exec(ended));
+  return {};
+}
+
 // One command in a place that a lease holds, with its output and exit code as if it ran here.
 Result<> exec(Session& session, const ExecOptions& options) {
   const auto& command = session.flags().command;
   BERTH_DO(expect_sense(options, command));
+  std::optional<std::int64_t> timeout_ms;
+  if (!options.timeout.empty()) {
+    BERTH_TRY(timeout_ms, parse_span_ms(options.timeout, "--timeout"));
+  }
   BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
   session.end_with(exit_not_run);
-  if (options.terminal || options.interactive || !options.login.empty()) {
-    const std::vector<std::string> argv = command.value_or(std::vector<std::string>{});
-    BERTH_TRY(const int code, !options.login.empty() ? log_in(session, id, options.login)
-                              : options.terminal ? sit_in_terminal(session, id, argv, options.cwd)
-                                                 : feed_command(session, id, argv, options.cwd));
-    session.end_with(code);
-    return {};
-  }
-  bj::object body{{"argv", encode(*command)}};
-  set_text(body, "cwd", options.cwd);
-  if (!options.timeout.empty()) {
-    BERTH_TRY(body["timeoutMs"], parse_span_ms(options.timeout, "--timeout"));
-  }
-  BERTH_TRY(const bj::value ended, session.send({.method = "POST",
-                                                 .path = "/api/environment-leases/" + id + "/exec",
-                                                 .body = std::move(body)}));
-  session.console().err << text_of(ended, "stderrText");
-  session.console().out << text_of(ended, "stdoutText");
-  const bj::value* code = ended.as_object().if_contains("exitCode");
-  if (text_of(ended, "outcome") == "timed_out") {
-    session.end_with(exit_timed_out);
-  } else {
-    const bool exited = code != nullptr && code->is_int64();
-    session.end_with(exited ? static_cast<int>(code->get_int64()) : exit_signal_base);
-  }
+  StreamedCommand wanted{.lease_id = id,
+                         .argv = command.value_or(std::vector<std::string>{}),
+                         .cwd = options.cwd,
+                         .timeout_ms = timeout_ms};
+  const bool is_plain = !options.terminal && !options.interactive && options.login.empty();
+  if (is_plain && session.flags().json) return exec_as_json(session, wanted);
+  if (options.interactive) wanted.input = StreamedCommand::Input::standard;
+  BERTH_TRY(const int code, !options.login.empty() ? log_in(session, id, options.login)
+                            : options.terminal
+                                ? sit_in_terminal(session, id, wanted.argv, options.cwd)
+                                : stream_command(session, wanted));
+  session.end_with(code);
   return {};
 }
 
@@ -290,14 +355,16 @@ void add_exec(CommandTree& tree) {
                                  "log in an agent's own program, in the sandbox of a plugin");
   app.add_flag("-t,--terminal", options->terminal, "give it a terminal; a shell unless said");
   app.add_option("-C,--cwd", options->cwd, "where it works")->type_name("PATH");
-  app.add_option("--timeout", options->timeout, "longest time, up to a minute")->type_name("TIME");
+  app.add_option("--timeout", options->timeout, "longest time: 8h unless said")->type_name("TIME");
 }
 
 void add_limits(CLI::App& app, SandboxOptions& options) {
   app.add_option("--image", options.image, "what it is built on; 'host' is this machine's /usr")
       ->type_name("IMAGE");
   app.add_option("--memory", options.memory_mb, "memory of all its processes")->type_name("MIB");
-  app.add_option("--disk", options.disk_mb, "what it may write")->type_name("MIB");
+  app.add_option("--disk", options.disk_mb,
+                 "what it may write: two thirds below /, one third in /tmp and /dev/shm")
+      ->type_name("MIB");
   app.add_option("--cpus", options.cpus, "processors, also parts of one")->type_name("NUMBER");
   app.add_option("--pids", options.pids, "processes and threads at a time")->type_name("NUMBER");
   app.add_option("--timeout", options.timeout, "longest time of the command: 90s, 1m30s")

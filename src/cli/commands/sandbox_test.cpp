@@ -1,5 +1,7 @@
 #include "cli/cli.hpp"
 
+#include "support/temporary_folder.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,12 +92,48 @@ TEST_F(SandboxCommandTest, PassesStdinThatIsNoTerminal) {
 TEST_F(SandboxCommandTest, RefusesWhatCannotBeCarriedOutBeforeAnythingIsMade) {
   EXPECT_EQ(run({"sandbox", "run"}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("no command was given"));
-  EXPECT_NE(run({"sandbox", "run", "--memory", "1", "--", "true"}), 0);
-  EXPECT_THAT(err_.str(), HasSubstr("memoryMb"));
   EXPECT_EQ(run({"sandbox", "run", "--env", "A", "--", "true"}), 2);
   console_.in_is_terminal = false;
   EXPECT_EQ(run({"sandbox", "run", "-t", "--", "true"}), 2);
   EXPECT_FALSE(wish_);
+}
+
+TEST_F(SandboxCommandTest, SaysByItsFlagWhatIsWrongInTheCommandLine) {
+  struct Case {
+    std::vector<std::string> flags;
+    std::string_view says;
+  };
+  const Case cases[] = {
+      {{"--memory", "0"}, "--memory: must be from 16 to 16777216 MiB"},
+      {{"--pids", "1"}, "--pids: must be"},
+      {{"--cpus", "0"}, "--cpus: must be"},
+      {{"--timeout", "25h"}, "--timeout: must be from 1 to 86400000 ms"},
+      {{"--weaken", "foo"}, "--weaken: "},
+      {{"--net", "host", "--allow", "x"}, "--allow: cannot be kept"},
+      {{"--net", "host", "--deny", "x"}, "--deny: cannot be kept"},
+  };
+  for (const Case& c : cases) {
+    std::vector<std::string> words{"sandbox", "run"};
+    words.insert(words.end(), c.flags.begin(), c.flags.end());
+    words.insert(words.end(), {"--", "true"});
+    EXPECT_EQ(run(words), 2) << c.says;
+    EXPECT_THAT(err_.str(), HasSubstr(std::string{c.says}));
+    EXPECT_THAT(err_.str(), testing::Not(HasSubstr("/config")));
+    EXPECT_FALSE(wish_);
+  }
+}
+
+TEST_F(SandboxCommandTest, WhatIsNotThereIsNoFaultOfTheCommandLine) {
+  const tests::TemporaryFolder home;
+  EXPECT_EQ(run({"--home", home.path(), "sandbox", "run", "--image", "nothing"}), 125);
+  EXPECT_THAT(err_.str(), HasSubstr("nothing"));
+}
+
+TEST_F(SandboxCommandTest, SpeaksUnlessItIsToldNotTo) {
+  EXPECT_EQ(run({"sandbox", "run", "--", "true"}), 9);
+  EXPECT_FALSE(wish_.value().quiet);
+  EXPECT_EQ(run({"sandbox", "run", "-q", "--", "true"}), 9);
+  EXPECT_TRUE(wish_.value().quiet);
 }
 
 }  // namespace

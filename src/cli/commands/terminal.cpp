@@ -9,19 +9,15 @@
 namespace berth::cli {
 namespace {
 
-int exit_code_of_exec(const bj::value& exec) {
-  const bj::value* code = exec.is_object() ? exec.get_object().if_contains("exitCode") : nullptr;
-  if (code != nullptr && code->is_int64()) return static_cast<int>(code->get_int64());
-  const int signal = core::signal_number(text_of(exec, "signal"));
-  return exit_signal_base + signal;
-}
+// The command stands in the address of the stream, whose length servers and proxies limit.
+constexpr std::size_t path_bytes_max = 12'000;
 
-enum class Typing { raw, in_lines };
+enum class Typing { raw, in_lines, nothing };
 
 Result<int> sit_at(Session& session, AttachWish wish, Typing typing) {
   BERTH_TRY(const Client* const server, session.client());
   Console& console = session.console();
-  wish.stdin_fd = console.in;
+  if (typing != Typing::nothing) wish.stdin_fd = console.in;
   if (session.flags().quiet) wish.remarks = Remarks::silent;
   Attachment attachment{*server, console};
   std::optional<RawTerminal> raw;
@@ -37,6 +33,14 @@ Result<int> sit_at(Session& session, AttachWish wish, Typing typing) {
 }
 
 }  // namespace
+
+int exit_code_of_exec(const bj::value& exec) {
+  if (text_of(exec, "outcome") == "timed_out") return exit_timed_out;
+  const bj::value* code = exec.is_object() ? exec.get_object().if_contains("exitCode") : nullptr;
+  if (code != nullptr && code->is_int64()) return static_cast<int>(code->get_int64());
+  const int signal = core::signal_number(text_of(exec, "signal"));
+  return signal != 0 ? exit_signal_base + signal : exit_not_run;
+}
 
 Result<int> sit_in_terminal(Session& session, const std::string& lease_id,
                             const std::vector<std::string>& command, const std::string& cwd) {
@@ -63,17 +67,26 @@ Result<int> log_in(Session& session, const std::string& lease_id, const std::str
                 Typing::raw);
 }
 
-Result<int> feed_command(Session& session, const std::string& lease_id,
-                         const std::vector<std::string>& command, const std::string& cwd) {
-  std::string path = "/api/environment-leases/" + lease_id +
-                     "/stream?command=" + url_encoded(encode_text(command));
-  if (!cwd.empty()) path += "&cwd=" + url_encoded(cwd);
+Result<int> stream_command(Session& session, const StreamedCommand& wanted) {
+  const bool has_input = wanted.input == StreamedCommand::Input::standard;
+  std::string path = "/api/environment-leases/" + wanted.lease_id +
+                     "/stream?command=" + url_encoded(encode_text(wanted.argv));
+  if (!wanted.cwd.empty()) path += "&cwd=" + url_encoded(wanted.cwd);
+  if (wanted.timeout_ms) path += "&timeoutMs=" + std::to_string(*wanted.timeout_ms);
+  if (!has_input) path += "&hasInput=false";
   // Somebody who types must see the answers before the end of what they type.
-  if (session.console().in_is_terminal) path += "&interactive=true";
-  return sit_at(
-      session,
-      {.run_id = "command in lease " + lease_id, .path = std::move(path), .on_break = OnBreak::end},
-      Typing::in_lines);
+  if (has_input && session.console().in_is_terminal) path += "&interactive=true";
+  if (path.size() > path_bytes_max) {
+    return fail(Errc::command_too_large,
+                "the command is too long: it has " + std::to_string(path.size()) +
+                    " bytes as an address, of at most " + std::to_string(path_bytes_max),
+                "give a script as standard input: berth exec -i LEASE -- sh <SCRIPT");
+  }
+  return sit_at(session,
+                {.run_id = "command in lease " + wanted.lease_id,
+                 .path = std::move(path),
+                 .on_break = OnBreak::end},
+                has_input ? Typing::in_lines : Typing::nothing);
 }
 
 }  // namespace berth::cli

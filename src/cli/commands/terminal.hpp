@@ -17,8 +17,20 @@ Result<int> sit_in_terminal(Session& session, const std::string& lease_id,
 // plugin. It ends with this program.
 Result<int> log_in(Session& session, const std::string& lease_id, const std::string& program);
 
-// The same without a terminal: standard input goes to the command, which ends with this program.
-Result<int> feed_command(Session& session, const std::string& lease_id,
-                         const std::vector<std::string>& command, const std::string& cwd);
+// A command without a terminal in a place that a lease holds.
+struct StreamedCommand {
+  std::string lease_id;
+  std::vector<std::string> argv;
+  std::string cwd = {};
+  enum class Input { none, standard } input = Input::none;
+  std::optional<std::int64_t> timeout_ms = {};
+};
+
+// The same without a terminal: every byte of its output comes as it is, and the command ends with
+// this program.
+Result<int> stream_command(Session& session, const StreamedCommand& wanted);
+
+// How a command ends this program, by the `exec` of its last frame or the answer of the exec route.
+int exit_code_of_exec(const bj::value& exec);
 
 }  // namespace berth::cli

@@ -1,5 +1,6 @@
 #include "cli/run/verdict.hpp"
 
+#include "base/text.hpp"
 #include "cli/client.hpp"
 #include "cli/objects.hpp"
 #include "core/attach.hpp"
@@ -40,6 +41,28 @@ std::string remedy_for(std::string_view code, const std::string& id) {
   return "'berth run get " + id + "' and 'berth run events " + id + "' show what happened";
 }
 
+// The sentence in which a run tells its error, and the remedy that it ends with.
+struct Told {
+  std::string message;
+  std::string remedy;
+};
+
+Told told_by(const bj::value& run) {
+  constexpr std::string_view joint = ". Remedy: ";
+  const std::string text = text_of(run, "error");
+  const std::size_t at = text.find(joint);
+  if (at == std::string::npos) return {.message = text, .remedy = {}};
+  return {.message = text.substr(0, at), .remedy = text.substr(at + joint.size())};
+}
+
+// " in environment 'NAME'", where the run says so: a limit may be that of its environment.
+std::string place_of(const bj::value& run) {
+  const bj::value* environment =
+      run.is_object() ? run.get_object().if_contains("environment") : nullptr;
+  const std::string name = environment != nullptr ? text_of(*environment, "name") : "";
+  return name.empty() ? "" : " in environment " + in_quotes(name);
+}
+
 }  // namespace
 
 int exit_code_of_run(const bj::value& run) {
@@ -58,17 +81,23 @@ int exit_code_of_run(const bj::value& run) {
 
 std::optional<Error> error_of_run(const bj::value& run) {
   const std::string code = text_of(run, "errorCode");
-  const int exit_code = exit_code_of_run(run);
   const std::string id = text_of(run, "id");
-  if (exit_code == exit_timed_out && state_of(run) == RunState::timed_out) {
-    return Error{Errc::timed_out, "run " + id + ": took longer than its time limit",
-                 "give it more with --timeout"};
+  const Told told = told_by(run);
+  switch (state_of(run)) {
+    case RunState::timed_out:
+      return Error{Errc::timed_out,
+                   "run " + id + place_of(run) + ": " +
+                       (told.message.empty() ? "took longer than its time limit" : told.message),
+                   told.remedy.empty() ? "give it more with --timeout" : told.remedy};
+    case RunState::cancelled: return Error{Errc::cancelled, "run " + id + ": was cancelled"};
+    default: break;
   }
-  if (exit_code == exit_cancelled && state_of(run) == RunState::cancelled) {
-    return Error{Errc::cancelled, "run " + id + ": was cancelled"};
+  // The command's own code says nothing of why the kernel ended it.
+  if (code == name_of(Errc::out_of_memory)) {
+    return Error{Errc::out_of_memory, "run " + id + place_of(run) + ": " + told.message,
+                 told.remedy};
   }
-  if (own_code(run)) return std::nullopt;
-  if (exit_code == 0) return std::nullopt;
+  if (own_code(run) || exit_code_of_run(run) == 0) return std::nullopt;
   std::string message = text_of(run, "error");
   if (message.empty()) message = "run " + id + ": ended as " + text_of(run, "status");
   const Errc cause = parse_errc(code).value_or(Errc::process_lost);

@@ -55,7 +55,29 @@ TEST(ErrorOfRun, CarriesTheCauseAndWhatToDo) {
   EXPECT_THAT(lost->message, HasSubstr("interrupted"));
   EXPECT_THAT(lost->remedy, HasSubstr("berth run events r1"));
   EXPECT_EQ(error_of_run(run(R"({"status":"timed_out"})"))->code, Errc::timed_out);
+  EXPECT_THAT(error_of_run(run(R"({"status":"timed_out"})"))->remedy, HasSubstr("--timeout"));
   EXPECT_EQ(error_of_run(run(R"({"status":"cancelled"})"))->code, Errc::cancelled);
+}
+
+TEST(ErrorOfRun, TellsOfMemoryAlsoWhereTheCommandHasACodeOfItsOwn) {
+  const bj::value starved = run(R"({"id":"r1","status":"failed","signal":"SIGKILL",
+      "errorCode":"out_of_memory","error":"It ran out. Remedy: raise memoryMb",
+      "environment":{"name":"small"}})");
+  const auto error = error_of_run(starved);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, Errc::out_of_memory);
+  EXPECT_EQ(error->message, "run r1 in environment 'small': It ran out");
+  EXPECT_EQ(error->remedy, "raise memoryMb");
+  EXPECT_EQ(exit_code_of_run(starved), 137);
+}
+
+TEST(ErrorOfRun, TellsWhichLimitOfTimeItWas) {
+  const auto error = error_of_run(run(R"({"id":"r1","status":"timed_out","errorCode":"timed_out",
+      "error":"Timed out after 500 ms. Remedy: raise timeoutMs in the config of the environment",
+      "environment":{"name":"hasty"}})"));
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->message, "run r1 in environment 'hasty': Timed out after 500 ms");
+  EXPECT_EQ(error->remedy, "raise timeoutMs in the config of the environment");
 }
 
 }  // namespace

@@ -64,18 +64,25 @@ struct StreamQuery {
   std::string command;  // a JSON array of text
   std::optional<std::string> cwd;
   std::optional<bool> interactive;
+  std::optional<bool> has_input;
+  std::optional<std::int64_t> timeout_ms;
   std::optional<std::int64_t> offset;
+
+  engine::OpenStream::Input input() const {
+    using Input = engine::OpenStream::Input;
+    if (!has_input.value_or(true)) return Input::none;
+    return interactive.value_or(false) ? Input::live : Input::whole_will_do;
+  }
 };
-BOOST_DESCRIBE_STRUCT(StreamQuery, (), (command, cwd, interactive, offset))
+BOOST_DESCRIBE_STRUCT(StreamQuery, (), (command, cwd, interactive, has_input, timeout_ms, offset))
 
 Task<> stream(engine::LeaseTerminals& terminals, core::Call call, core::LeaseId lease,
               StreamQuery query, Socket& socket) {
-  using Input = engine::OpenStream::Input;
   BERTH_CO_DO(bounded("offset", query.offset, no_offset));
-  engine::OpenStream wanted{
-      .argv = {},
-      .cwd = std::move(query.cwd),
-      .input = query.interactive.value_or(false) ? Input::live : Input::whole_will_do};
+  engine::OpenStream wanted{.argv = {},
+                            .cwd = std::move(query.cwd),
+                            .input = query.input(),
+                            .timeout_ms = query.timeout_ms};
   BERTH_CO_TRY(wanted.argv, decode_text<std::vector<std::string>>(query.command));
   BERTH_CO_TRY(execution::LiveCommandPtr opened,
                co_await terminals.stream(std::move(call), std::move(lease), std::move(wanted)));
@@ -117,7 +124,7 @@ std::vector<Route> lease_terminal_routes(engine::Engine& work) {
           .says = "A command in a place that is held, with its input from the client, in the "
                   "frames of the terminal; it ends with its client. Where a plugin takes input "
                   "only as a whole the command runs when that has ended, which interactive=true "
-                  "refuses",
+                  "refuses; with hasInput=false there is none",
           .call =
               [&terminals](core::Call call, auto in, Socket& socket) {
                 return stream(terminals, std::move(call), in.path.lease, in.query, socket);

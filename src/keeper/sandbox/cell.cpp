@@ -117,7 +117,7 @@ bool is_what_was_asked_for(int socket, InitRequest::Kind kind) {
   // Everybody inside can read it, and it has paths of the host.
   std::ranges::fill(surroundings.command_line, '\0');
   init_name.copy(surroundings.command_line.data(), surroundings.command_line.size());
-  run_init(control_descriptor, surroundings.open_files);
+  run_init(control_descriptor, report.files_of_commands(surroundings.open_files));
 }
 
 }  // namespace
@@ -285,8 +285,10 @@ Result<Fd> Cell::open_terminal() const {
 }
 
 Result<> Cell::freeze() {
-  frozen_ = true;  // also when it fails half-way
-  return cgroup_.freeze();
+  frozen_ = true;
+  Result<> frozen = cgroup_.freeze();
+  if (!frozen) regardless_of(thaw());  // it may have failed half-way
+  return frozen;
 }
 
 Result<> Cell::thaw() {

@@ -208,6 +208,10 @@ Result<> Cgroup::kill(Wait limit) const {
 Result<> Cgroup::freeze(Wait limit) const {
   const std::string& folder = lifecycle_folder();
   const bool v2 = !unified_.empty();
+  if (!v2 && folders_[index_of(Controller::freezer)].empty()) {
+    return fail(Errc::execution_unsupported,
+                "a sandbox without control groups of its own cannot be frozen", remedy_);
+  }
   const std::string file = folder + (v2 ? "/cgroup.freeze" : "/freezer.state");
   if (const int failed = write_group_file(file, v2 ? "1" : "FROZEN")) {
     return io_failure("freeze", folder.empty() ? name_ : folder, failed);

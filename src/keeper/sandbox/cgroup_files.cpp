@@ -38,6 +38,15 @@ int try_to_remove(const std::string& folder, int depth) {
   return ::rmdir(folder.c_str()) == 0 || errno == ENOENT ? 0 : errno;
 }
 
+std::uint64_t sum_behind(std::string_view text, const std::string& sign) {
+  std::uint64_t sum = 0;
+  for (std::size_t at = text.find(sign); at != std::string_view::npos;
+       at = text.find(sign, at + 1)) {
+    sum += number_in(text.substr(at + sign.size())).value_or(0);
+  }
+  return sum;
+}
+
 }  // namespace
 
 int write_group_file(const std::string& path, std::string_view text) {
@@ -76,13 +85,11 @@ std::optional<std::uint64_t> keyed_number(std::string_view text, std::string_vie
 }
 
 std::uint64_t summed_number(std::string_view text, std::string_view key) {
-  const std::string sign = " " + std::string{key} + "=";
-  std::uint64_t sum = 0;
-  for (std::size_t at = text.find(sign); at != std::string_view::npos;
-       at = text.find(sign, at + 1)) {
-    sum += number_in(text.substr(at + sign.size())).value_or(0);
-  }
-  return sum;
+  return sum_behind(text, " " + std::string{key} + "=");
+}
+
+std::uint64_t summed_lines(std::string_view text, std::string_view key) {
+  return sum_behind(text, " " + std::string{key} + " ");
 }
 
 void await_change(int events, std::chrono::milliseconds step) {

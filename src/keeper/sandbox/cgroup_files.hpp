@@ -23,8 +23,10 @@ std::optional<std::uint64_t> number_in(std::string_view text);
 std::optional<std::uint64_t> number_of(const std::string& path);
 // Of a file with lines `key number`.
 std::optional<std::uint64_t> keyed_number(std::string_view text, std::string_view key);
-// Of a file with lines `device key=number key=number`: the sum over all devices.
+// The sum over all devices, of a file with lines `device key=number key=number` as v2 has it, and
+// of one with lines `device key number` as v1 does.
 std::uint64_t summed_number(std::string_view text, std::string_view key);
+std::uint64_t summed_lines(std::string_view text, std::string_view key);
 
 // Waits in small steps, or until the group says that something has changed, for the question to
 // be answered with yes. The descriptor is that of cgroup.events, or -1.

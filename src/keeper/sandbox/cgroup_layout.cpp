@@ -49,7 +49,8 @@ std::vector<Controller> controllers_among(const std::vector<std::string_view>& w
   std::vector<Controller> found;
   for (std::size_t i = 0; i < controller_count; ++i) {
     const auto controller = static_cast<Controller>(i);
-    if (holds(words, name_of(controller))) found.push_back(controller);
+    const bool is_blkio = controller == Controller::io && holds(words, "blkio");
+    if (is_blkio || holds(words, name_of(controller))) found.push_back(controller);
   }
   return found;
 }
@@ -134,10 +135,15 @@ std::string without_own_leaf(const std::string& folder) {
   return folder.ends_with(leaf) ? folder.substr(0, folder.size() - leaf.size()) : folder;
 }
 
-// Freezing and accounting of CPU time need no controller in v2.
 bool is_limit(Controller controller) {
   return controller == Controller::memory || controller == Controller::cpu ||
          controller == Controller::pids;
+}
+
+// Freezing and accounting of CPU time need no controller in v2. That of io limits nothing here, but
+// it alone counts.
+bool is_enabled_in_v2(Controller controller) {
+  return is_limit(controller) || controller == Controller::io;
 }
 
 // Enabling needs a group without processes. Only the root of the machine may have both, and only
@@ -156,12 +162,12 @@ void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout
   layout.unified = base;
   const auto enabled = controllers_among(words_of(view.subtree_control));
   for (const Controller controller : controllers_among(words_of(view.controllers))) {
-    if (!is_limit(controller)) continue;
+    if (!is_enabled_in_v2(controller)) continue;
     if (holds(enabled, controller)) {
       layout.in_unified.push_back(controller);
     } else if (may_divide(own, base, view)) {
       layout.to_enable.push_back(controller);
-    } else {
+    } else if (is_limit(controller)) {
       layout.remedy = not_ours_remedy;
     }
   }
@@ -171,8 +177,15 @@ void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout
 // and counts without a controller.
 bool is_wanted(const Hierarchy& own, const CgroupLayout& layout) {
   return std::ranges::any_of(own.controllers, [&](Controller controller) {
-    return is_limit(controller) ? !layout.has(controller) : layout.unified.empty();
+    return is_enabled_in_v2(controller) ? !layout.has(controller) : layout.unified.empty();
   });
+}
+
+// The group that has seen all I/O that we know of. Newer kernels count none in v1 before something
+// is throttled, and then a group would be made and joined for nothing.
+std::string top_of(const Hierarchy& own) {
+  if (!own.own_folder.ends_with(own.own_path)) return own.own_folder;
+  return own.own_folder.substr(0, own.own_folder.size() - own.own_path.size());
 }
 
 void choose_legacy(const Hierarchy& own, const Look& look, CgroupLayout& layout) {
@@ -182,6 +195,9 @@ void choose_legacy(const Hierarchy& own, const Look& look, CgroupLayout& layout)
     return;
   }
   for (const Controller controller : own.controllers) {
+    if (controller == Controller::io && !look(Hierarchy::Version::v1, top_of(own)).counts_io) {
+      continue;
+    }
     layout.legacy[static_cast<std::size_t>(controller)] = own.own_folder;
   }
 }
@@ -195,6 +211,7 @@ std::string_view name_of(Controller controller) {
     case Controller::pids: return "pids";
     case Controller::freezer: return "freezer";
     case Controller::cpuacct: return "cpuacct";
+    case Controller::io: return "io";
     case Controller::count_: break;
   }
   return "none";
@@ -230,7 +247,10 @@ std::vector<Hierarchy> find_hierarchies(std::string_view self_cgroup, std::strin
 
 FolderView look_at_folder(Hierarchy::Version version, const std::string& folder) {
   const bool writable = ::access(folder.c_str(), W_OK | X_OK) == 0;
-  if (version == Hierarchy::Version::v1) return {.writable = writable};
+  if (version == Hierarchy::Version::v1) {
+    const std::string io = read_group_file(folder + "/" + std::string{legacy_io_file});
+    return {.writable = writable, .counts_io = io.contains(" Read ")};
+  }
   const auto has_attribute = [&](const char* name) {
     char value = 0;
     return ::getxattr(folder.c_str(), name, &value, 1) == 1 && value == '1';

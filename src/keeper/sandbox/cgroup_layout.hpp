@@ -15,13 +15,17 @@
 // group: whoever put us there may have limited us, and we do not climb out.
 namespace berth::keeper::sandbox {
 
-enum class Controller : std::uint8_t { memory, cpu, pids, freezer, cpuacct, count_ };
+enum class Controller : std::uint8_t { memory, cpu, pids, freezer, cpuacct, io, count_ };
 inline constexpr auto controller_count = static_cast<std::size_t>(Controller::count_);
+// As v2 calls it; what v1 calls blkio is io.
 std::string_view name_of(Controller controller);
 
 // Below a group of v2 that holds processes no controller can be enabled, so who divides his own
 // group moves into a leaf of it first.
 inline constexpr std::string_view own_leaf = "berth.self";
+
+// Where v1 counts bytes of devices; those that it put off to write are nobody's.
+inline constexpr std::string_view legacy_io_file = "blkio.throttle.io_service_bytes";
 
 // One mounted hierarchy, and our own group in it as a path that we can open.
 struct Hierarchy {
@@ -42,6 +46,7 @@ std::vector<Hierarchy> find_hierarchies(std::string_view self_cgroup, std::strin
 struct FolderView {
   bool writable = false;   // we may make groups in it and move processes there
   bool delegated = false;  // its maker gave it away to be divided, as systemd does by an attribute
+  bool counts_io = false;  // of v1: bytes of some device have been counted
   std::string controllers = {};      // of v2: cgroup.controllers
   std::string subtree_control = {};  // of v2: cgroup.subtree_control
 };

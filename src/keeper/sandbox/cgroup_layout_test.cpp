@@ -36,6 +36,12 @@ FolderView writable(std::string controllers = "", std::string enabled = "") {
           .subtree_control = std::move(enabled)};
 }
 
+FolderView counting() {
+  FolderView view = writable();
+  view.counts_io = true;
+  return view;
+}
+
 FolderView delegated(std::string controllers) {
   FolderView view = writable(std::move(controllers));
   view.delegated = true;
@@ -47,7 +53,8 @@ TEST(CgroupLayout, AServiceThatWasGivenItsGroupDividesIt) {
       "0::/system.slice/berth.service\n", v2_mount,
       {{"/sys/fs/cgroup/system.slice/berth.service", delegated("cpu io memory pids\n")}});
   EXPECT_EQ(layout.unified, "/sys/fs/cgroup/system.slice/berth.service");
-  EXPECT_EQ(layout.to_enable, (std::vector{Controller::memory, Controller::cpu, Controller::pids}));
+  EXPECT_EQ(layout.to_enable,
+            (std::vector{Controller::memory, Controller::cpu, Controller::pids, Controller::io}));
   EXPECT_TRUE(layout.in_unified.empty());
   EXPECT_EQ(layout.remedy, "");
 }
@@ -89,22 +96,26 @@ TEST(CgroupLayout, DelegationOfSomeControllersLeavesARemedyForTheRest) {
 }
 
 TEST(CgroupLayout, HybridTakesLimitsFromV1AndLifeFromV2) {
-  const std::string self = "4:memory:/jobs/7\n3:pids:/\n2:cpu:/\n1:freezer:/\n0::/jobs\n";
+  const std::string self =
+      "5:blkio:/\n4:memory:/jobs/7\n3:pids:/\n2:cpu:/\n1:freezer:/\n0::/jobs\n";
   const std::string mounts =
       "32 31 0:29 / /c/cpu rw - cgroup cgroup rw,cpu\n35 31 0:32 / /c/memory rw - cgroup cgroup "
       "rw,memory\n37 31 0:34 / /c/freezer rw - cgroup cgroup rw,freezer\n39 31 0:36 / /c/pids rw - "
-      "cgroup cgroup rw,pids\n41 31 0:38 / /c/unified rw - "
+      "cgroup cgroup rw,pids\n40 31 0:37 / /c/blkio rw - cgroup cgroup rw,blkio\n41 31 0:38 / "
+      "/c/unified rw - "
       "cgroup2 cgroup2 rw\n";
   const auto layout = layout_for(self, mounts,
                                  {{"/c/memory/jobs/7", writable()},
                                   {"/c/pids", writable()},
                                   {"/c/cpu", writable()},
                                   {"/c/freezer", writable()},
+                                  {"/c/blkio", counting()},
                                   {"/c/unified/jobs", writable("hugetlb\n")}});
   EXPECT_EQ(layout.unified, "/c/unified/jobs");
   EXPECT_TRUE(layout.in_unified.empty());
   EXPECT_EQ(layout.legacy_of(Controller::memory), "/c/memory/jobs/7");
   EXPECT_EQ(layout.legacy_of(Controller::pids), "/c/pids");
+  EXPECT_EQ(layout.legacy_of(Controller::io), "/c/blkio");
   EXPECT_EQ(layout.legacy_of(Controller::freezer), "");  // v2 freezes
   EXPECT_EQ(layout.remedy, "");
 }
@@ -121,6 +132,17 @@ TEST(CgroupLayout, PureV1HasAFolderForEachController) {
   EXPECT_EQ(layout.legacy_of(Controller::cpuacct), c + "cpu,cpuacct/jobs");
   EXPECT_EQ(layout.legacy_of(Controller::freezer), c + "freezer");
   EXPECT_EQ(layout.legacy_of(Controller::memory), c + "memory/jobs/a");
+}
+
+TEST(CgroupLayout, AGroupThatCountsNoBytesIsNotMade) {
+  constexpr auto mounts = "38 31 0:35 / /c/blkio rw - cgroup cgroup rw,blkio\n";
+  const auto folder_where = [&](const FolderView& top) {
+    return layout_for("7:blkio:/jobs/7\n", mounts,
+                      {{"/c/blkio/jobs/7", writable()}, {"/c/blkio", top}})
+        .legacy_of(Controller::io);
+  };
+  EXPECT_EQ(folder_where(counting()), "/c/blkio/jobs/7");
+  EXPECT_EQ(folder_where(writable()), "");
 }
 
 TEST(CgroupLayout, AReadOnlyControllerOfV1IsNotUsed) {

@@ -98,5 +98,14 @@ TEST(CgroupFiles, DevicesAreAddedUp) {
   EXPECT_EQ(summed_number(text, "bytes"), 0U);
 }
 
+TEST(CgroupFiles, DevicesAreAddedUpAsV1CountsThem) {
+  constexpr auto text =
+      "8:16 Read 10\n8:16 Write 1\n8:16 Sync 11\n8:16 Async 0\n8:16 Total 11\n"
+      "8:0 Read 5\n8:0 Write 2\n8:0 Total 7\nTotal 18\n";
+  EXPECT_EQ(summed_lines(text, "Read"), 15U);
+  EXPECT_EQ(summed_lines(text, "Write"), 3U);
+  EXPECT_EQ(summed_lines("Total 0\n", "Read"), 0U);
+}
+
 }  // namespace
 }  // namespace berth::keeper::sandbox

@@ -49,10 +49,13 @@ CgroupUsage Cgroup::read_counters() const {
       number_of(file_of(Controller::memory, "memory.peak", "memory.max_usage_in_bytes"));
   now.pids = number_of(file_of(Controller::pids, "pids.current", "pids.current"));
   now.pids_peak = number_of(file_of(Controller::pids, "pids.peak", "pids.peak"));
-  if (is_unified(Controller::memory)) {  // with its memory, the kernel knows whose pages it writes
-    const std::string io = read_group_file(unified_ + "/io.stat");
-    if (!io.empty()) now.io_read_bytes = summed_number(io, "rbytes");
-    if (!io.empty()) now.io_written_bytes = summed_number(io, "wbytes");
+  const std::string io = read_group_file(file_of(Controller::io, "io.stat", legacy_io_file));
+  if (is_unified(Controller::io)) {  // empty before the first byte
+    now.io_read_bytes = summed_number(io, "rbytes");
+    now.io_written_bytes = summed_number(io, "wbytes");
+  } else if (!io.empty()) {
+    now.io_read_bytes = summed_lines(io, "Read");
+    now.io_written_bytes = summed_lines(io, "Write");
   }
   const std::string oom =
       read_group_file(file_of(Controller::memory, "memory.events", "memory.oom_control"));

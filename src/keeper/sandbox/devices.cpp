@@ -51,7 +51,6 @@ constexpr const char* scratch_in_place = "/dev/.tmp";
 // Of the nodes and links themselves.
 constexpr std::uint64_t own_bytes = 64 << 10;
 constexpr std::uint64_t own_inodes = 64;
-constexpr std::uint64_t shared_memory_inodes = 16'384;
 
 constexpr unsigned long quiet = MS_NOSUID | MS_NOEXEC;
 constexpr std::uint64_t quiet_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
@@ -148,13 +147,8 @@ int RootBuilder::mount_devices() {
 
 // The nodes as they are, and room for what is written to shared memory and to /tmp.
 int RootBuilder::fix_devices() const {
-  std::uint64_t bytes = own_bytes + plan_.shm_bytes;
-  std::uint64_t inodes = own_inodes + shared_memory_inodes;
-  if (plan_.tmp_bytes != 0) {
-    bytes += plan_.tmp_bytes;
-    inodes += plan_.upper_inodes;
-  }
-  const std::string room = tmpfs_size(bytes, inodes);
+  const std::string room =
+      tmpfs_size(own_bytes + plan_.shm_bytes + plan_.tmp_bytes, own_inodes + plan_.scratch_inodes);
   if (::mount(nullptr, "/dev", nullptr, MS_REMOUNT | quiet, room.c_str()) != 0) return errno;
   mount_attr fixed{};
   fixed.attr_set = MOUNT_ATTR_RDONLY;

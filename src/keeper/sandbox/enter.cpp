@@ -209,7 +209,8 @@ SetupReport enter(const Setup& setup) {
   // The last uses of rights over the other namespaces, which then are given up with their owner.
   BERTH_STEP(hostname, set_hostname(plan.hostname));
   BERTH_STEP(namespaces, failed(::unshare(CLONE_NEWCGROUP)));
-  BERTH_STEP(rlimits, set_rlimits(plan));
+  // Root's may still be raised here, and are not any more in the user namespace.
+  BERTH_STEP(rlimits, set_rlimits(plan, report));
   BERTH_STEP(enter_ids, join_ids(setup));
   note_features(*root, plan, setup, report.features);
   Fd upper = root->take_upper();

@@ -38,19 +38,30 @@ int set_capabilities(std::uint64_t kept) {
 
 }  // namespace
 
-int set_rlimits(const Plan& plan) {
-  constexpr rlimit none{.rlim_cur = 0, .rlim_max = 0};
+int bound(int resource, std::uint64_t most) {
+  rlimit limit{.rlim_cur = most, .rlim_max = most};
+  if (::syscall(SYS_prlimit64, 0, resource, &limit, nullptr) == 0) return 0;
+  if (errno != EPERM) return errno;
+  // Who may not raise the limit has a lower one, which holds at least as well.
+  if (::syscall(SYS_prlimit64, 0, resource, nullptr, &limit) != 0) return errno;
+  limit.rlim_cur = limit.rlim_max;
+  return ::syscall(SYS_prlimit64, 0, resource, &limit, nullptr) == 0 ? 0 : errno;
+}
+
+int set_rlimits(const Plan& plan, SetupReport& report) {
   // A core file would be written by the kernel, outside of every limit but this.
-  if (::setrlimit(RLIMIT_CORE, &none) != 0) return errno;
+  if (const int error_number = bound(RLIMIT_CORE, 0); error_number != 0) return error_number;
   // The kernel counts this for the ids of the sandbox alone. Where there is no control group it is
   // all that stops a fork bomb; where there is one, it stops nothing that the group would not.
   if (plan.limits.pids != 0) {
-    const rlimit processes{.rlim_cur = plan.limits.pids, .rlim_max = plan.limits.pids};
-    if (::setrlimit(RLIMIT_NPROC, &processes) != 0) return errno;
+    const int error_number = bound(RLIMIT_NPROC, plan.limits.pids);
+    if (error_number != 0) return error_number;
   }
-  for (const Rlimit& wanted : plan.rlimits) {
+  for (report.item = 0; report.item < plan.rlimits.size(); ++report.item) {
+    const Rlimit& wanted = plan.rlimits[report.item];
     const rlimit limit{.rlim_cur = wanted.soft, .rlim_max = wanted.hard};
     if (::syscall(SYS_prlimit64, 0, wanted.resource, &limit, nullptr) != 0) return errno;
+    if (wanted.resource == RLIMIT_NOFILE) report.open_files = limit;
   }
   return 0;
 }

@@ -73,6 +73,7 @@ void describe_plain_ids(const Plan& plan, Confined& confined) {
 
 }  // namespace
 
+// What a weakening of the plan leaves at most core/linux_config.cpp tells of a config, too.
 Confined describe(const Plan& plan, Features features, const std::vector<Unenforced>& unenforced) {
   Confined confined{.level = Level::strong};
   const auto lower = [&](Level at_most) { confined.level = std::min(confined.level, at_most); };

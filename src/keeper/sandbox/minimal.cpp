@@ -85,12 +85,10 @@ Result<Fd> make_box(const Plan& plan) {
 
 // What control groups do not hold, of each process alone.
 int bound_each_process(const MinimalSetup& setup) {
-  const rlimit file{.rlim_cur = setup.plan.upper_bytes, .rlim_max = setup.plan.upper_bytes};
-  if (::setrlimit(RLIMIT_FSIZE, &file) != 0) return errno;
+  const int error_number = bound(RLIMIT_FSIZE, setup.plan.upper_bytes);
   const std::uint64_t memory = setup.plan.limits.memory_bytes;
-  if (memory == 0 || setup.cgroup.unenforced().empty()) return 0;
-  const rlimit data{.rlim_cur = memory, .rlim_max = memory};
-  return ::setrlimit(RLIMIT_DATA, &data) == 0 ? 0 : errno;
+  if (error_number != 0 || memory == 0 || setup.cgroup.unenforced().empty()) return error_number;
+  return bound(RLIMIT_DATA, memory);
 }
 
 // Nothing of the keeper's is left open but the way to talk to it.
@@ -123,7 +121,7 @@ SetupReport enter_minimal(const MinimalSetup& setup) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_DUMPABLE, 0);
   BERTH_STEP(root, ::fchdir(setup.folder) == 0 ? 0 : errno);
-  BERTH_STEP(rlimits, set_rlimits(setup.plan));
+  BERTH_STEP(rlimits, set_rlimits(setup.plan, report));
   BERTH_STEP(rlimits, bound_each_process(setup));
   BERTH_STEP(identity, forbid_new_privileges());
   BERTH_STEP(landlock, leave_only_folder(setup.folder, report.features));
@@ -150,7 +148,7 @@ SetupReport enter_minimal(const MinimalSetup& setup) {
   if (!good || sent < 0) ::_exit(1);
   std::ranges::fill(surroundings.command_line, '\0');
   init_name.copy(surroundings.command_line.data(), surroundings.command_line.size());
-  run_init(control_fd, surroundings.open_files);
+  run_init(control_fd, report.files_of_commands(surroundings.open_files));
 }
 
 }  // namespace

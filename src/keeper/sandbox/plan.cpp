@@ -16,6 +16,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Level::count_)> 
 constexpr std::uint32_t known_weakenings =
     AllowPtrace::bit | AllowNestedNamespaces::bit | AllowHostNetwork::bit;
 constexpr std::uint64_t tmpfs_bytes_min = 64 << 10;
+constexpr std::uint64_t root_inodes_min = 512;
 
 std::unexpected<Error> wrong(std::string message, std::string remedy = {}) {
   return fail(Errc::validation_failed, "the plan of the sandbox: " + std::move(message),
@@ -88,9 +89,11 @@ Result<> check_sizes(const Plan& plan) {
                          (plan.tmp_bytes != 0 && plan.tmp_bytes < tmpfs_bytes_min) ||
                          plan.shm_bytes < tmpfs_bytes_min;
   if (too_small) return wrong("a size in memory is less than 64 KiB");
-  if (in_memory && plan.upper_inodes < 1024) {
-    return wrong("fewer than 1024 files in the root leave no room for its own");
+  if (in_memory && plan.upper_inodes < root_inodes_min) {
+    return wrong("fewer than " + std::to_string(root_inodes_min) +
+                 " files in the root leave no room for its own");
   }
+  if (plan.scratch_inodes == 0) return wrong("/tmp and /dev/shm may hold no file");
   return check(plan.limits);
 }
 

@@ -112,9 +112,10 @@ struct Plan {
   std::vector<Bind> binds = {};
   // Made where they are missing, and given to the sandbox's user.
   std::vector<std::string> directories = {};
-  // Of these two each may use what the other leaves.
+  // Of these two each may use what the other leaves, of bytes and of files.
   std::uint64_t tmp_bytes = std::uint64_t{256} << 20;  // 0: /tmp is a part of the root
   std::uint64_t shm_bytes = std::uint64_t{64} << 20;
+  std::uint64_t scratch_inodes = 65536;
   std::string hostname = "sandbox";
   User user = {};
   // First of the 65536 ids of the host that are the sandbox's; 0: chosen by the keeper. Without
@@ -145,6 +146,7 @@ struct Plan {
                       field("directories", &Plan::directories),
                       field("tmp_bytes", &Plan::tmp_bytes),
                       field("shm_bytes", &Plan::shm_bytes),
+                      field("scratch_inodes", &Plan::scratch_inodes),
                       field("hostname", &Plan::hostname),
                       field("user", &Plan::user),
                       field("uid_base", &Plan::uid_base),

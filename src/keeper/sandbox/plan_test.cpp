@@ -72,6 +72,7 @@ TEST(Plan, WithOneWrongPartIsRefused) {
       {"directory with .", [](Plan& p) { p.directories[0] = "/a/./b"; }},
       {"too many binds", [](Plan& p) { p.binds.resize(65, p.binds[0]); }},
       {"tiny shm", [](Plan& p) { p.shm_bytes = 1; }},
+      {"no room for files", [](Plan& p) { p.scratch_inodes = 0; }},
       {"tiny memory", [](Plan& p) { p.limits.memory_bytes = 1; }},
       {"swap without memory", [](Plan& p) { p.limits = {.swap_bytes = 1}; }},
       {"too few processes", [](Plan& p) { p.limits.pids = 1; }},

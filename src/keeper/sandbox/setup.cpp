@@ -3,8 +3,11 @@
 #include "base/text.hpp"
 #include "keeper/sandbox/user_namespaces.hpp"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -37,6 +40,42 @@ const auto* at(const List& list, std::uint32_t item) {
   return item < list.size() ? &list[item] : nullptr;
 }
 
+// Of setrlimit(2), as people and services call them.
+struct Resource {
+  int number;
+  std::string_view means;
+  std::string_view service_key;
+};
+constexpr Resource resources[] = {
+    {RLIMIT_NOFILE, "open files of one process", "LimitNOFILE"},
+    {RLIMIT_NPROC, "processes", "LimitNPROC"},
+    {RLIMIT_FSIZE, "bytes of one file", "LimitFSIZE"},
+    {RLIMIT_DATA, "bytes of data of one process", "LimitDATA"},
+    {RLIMIT_AS, "bytes of addresses of one process", "LimitAS"},
+    {RLIMIT_STACK, "bytes of stack", "LimitSTACK"},
+    {RLIMIT_MEMLOCK, "bytes of locked memory", "LimitMEMLOCK"},
+};
+
+const Resource* resource_of(const Rlimit& limit) {
+  const auto* const found = std::ranges::find(resources, limit.resource, &Resource::number);
+  return found != std::end(resources) ? found : nullptr;
+}
+
+// Pid 1 was born with the limits of the keeper, which asks for its own here.
+std::string hard_limit_of(const Rlimit& limit) {
+  rlimit here{};
+  if (::syscall(SYS_prlimit64, 0, limit.resource, nullptr, &here) != 0) return "unknown";
+  return here.rlim_max == RLIM_INFINITY ? "unlimited" : std::to_string(here.rlim_max);
+}
+
+std::string object_of(const Rlimit& limit) {
+  const Resource* known = resource_of(limit);
+  const std::string means =
+      known != nullptr ? std::string{known->means} : "rlimit " + std::to_string(limit.resource);
+  return ", " + means + ": " + std::to_string(limit.hard) + " are wanted, and the hard limit is " +
+         hard_limit_of(limit);
+}
+
 std::string object_of(const Plan& plan, const SetupReport& report) {
   switch (report.failed) {
     case Phase::layer:
@@ -50,6 +89,9 @@ std::string object_of(const Plan& plan, const SetupReport& report) {
       break;
     case Phase::directory:
       if (const auto* made = at(plan.directories, report.item)) return " " + in_quotes(*made);
+      break;
+    case Phase::rlimits:
+      if (const auto* limit = at(plan.rlimits, report.item)) return object_of(*limit);
       break;
     default: break;
   }
@@ -75,7 +117,13 @@ bool is_without_user_namespace(const SetupReport& report) {
   }
 }
 
-std::string remedy_of(const SetupReport& report) {
+std::string remedy_of(const Rlimit& limit) {
+  const Resource* known = resource_of(limit);
+  return "ask for " + hard_limit_of(limit) + " at most, or raise the hard limit of the server" +
+         (known != nullptr ? " (" + std::string{known->service_key} + "= in its service)" : "");
+}
+
+std::string remedy_of(const Plan& plan, const SetupReport& report) {
   const bool refused = is_refused(report.error_number);
   if (is_without_user_namespace(report)) {
     return why_no_user_namespaces().remedy +
@@ -91,7 +139,9 @@ std::string remedy_of(const SetupReport& report) {
     case Phase::process_table: return "in a container, the outer one must not mask parts of /proc";
     case Phase::root: return "the kernel needs overlayfs, in user namespaces when not root (5.11)";
     case Phase::control_groups: return "give the keeper a control group that it may divide";
-    case Phase::rlimits: return "ask for limits within those of the keeper itself";
+    case Phase::rlimits:
+      if (const auto* limit = at(plan.rlimits, report.item)) return remedy_of(*limit);
+      return "ask for limits within those of the server itself";
     default: return refused ? "run as root, or where user namespaces may mount" : "";
   }
 }
@@ -112,7 +162,7 @@ Error explain(const Plan& plan, const SetupReport& report) {
   return {forbidden ? Errc::sandbox_unavailable : Errc::sandbox_setup_failed,
           "the sandbox could not be made: " + std::string{name_of(report.failed)} +
               object_of(plan, report) + ": " + reason(report.error_number),
-          remedy_of(report)};
+          remedy_of(plan, report)};
 }
 
 }  // namespace berth::keeper::sandbox

@@ -3,6 +3,8 @@
 #include "base/result.hpp"
 #include "keeper/sandbox/plan.hpp"
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <string_view>
 
@@ -81,8 +83,13 @@ class Features {
 struct SetupReport {
   Phase failed = Phase::none;
   std::int32_t error_number = 0;
-  std::uint32_t item = 0;  // which layer, bind or directory
+  std::uint32_t item = 0;  // which layer, bind, directory or rlimit
   Features features = {};
+  rlimit open_files = {};  // of commands, where the plan says it
+
+  rlimit files_of_commands(const rlimit& usual) const {
+    return open_files.rlim_max != 0 ? open_files : usual;
+  }
 };
 
 // The failure as an error: the phase, the errno in words, and what mends it.

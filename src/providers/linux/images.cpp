@@ -5,8 +5,28 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 namespace berth::providers {
+
+// What this process holds, by holder.
+class HeldImages::Pins {
+ public:
+  void add(const std::string& holder, Fd pin) {
+    const std::scoped_lock alone{mutex_};
+    held_[holder].push_back(std::move(pin));
+  }
+  void drop(const std::string& holder) {
+    const std::scoped_lock alone{mutex_};
+    held_.erase(holder);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::vector<Fd>> held_;
+};
+
 namespace {
 
 bool is_there(const std::string& folder) {
@@ -28,6 +48,33 @@ Result<RootLayers> layers_of(const images::ImageStore& store, const images::Imag
 
 }  // namespace
 
+HeldImages::HeldImages(std::string images, std::string templates, HoldLife life)
+    : images_(std::move(images)),
+      templates_(std::move(templates)),
+      pins_(life == HoldLife::of_process ? std::make_shared<Pins>() : nullptr) {}
+
+Result<> HeldImages::hold_image(const images::ImageStore& store, const std::string& digest,
+                                const std::string& holder) const {
+  if (!pins_) return store.hold(digest, holder);
+  BERTH_TRY(Fd pin, store.pin(digest));
+  pins_->add(holder, std::move(pin));
+  return {};
+}
+
+Result<> HeldImages::hold_template(const images::TemplateStore& templates, const std::string& id,
+                                   const std::string& holder) const {
+  if (!pins_) return templates.hold(id, holder);
+  BERTH_TRY(Fd pin, templates.pin(id));
+  pins_->add(holder, std::move(pin));
+  return {};
+}
+
+Result<> HeldImages::note_environments(const std::vector<images::EnvironmentImage>& all) const {
+  if (all.empty() && !is_there(images_)) return {};
+  BERTH_TRY(const images::ImageStore store, images::ImageStore::open(images_));
+  return store.note_environments(all);
+}
+
 Result<> HeldImages::with_stores(const Use& use) const {
   BERTH_TRY(const images::ImageStore store, images::ImageStore::open(images_));
   BERTH_TRY(const images::TemplateStore templates, images::TemplateStore::open(templates_, store));
@@ -45,13 +92,13 @@ Result<RootLayers> HeldImages::find(const core::LinuxConfig& config,
     if (!config.template_) {
       BERTH_TRY(const images::Image found, store.find(image));
       const bool holds = holder != nullptr && found.kind != images::ImageKind::host;
-      if (holds) BERTH_DO(store.hold(found.digest, *holder));
+      if (holds) BERTH_DO(hold_image(store, found.digest, *holder));
       BERTH_TRY(root, layers_of(store, found, config));
       return {};
     }
     BERTH_TRY(const images::Template top, templates.find(*config.template_));
     // A template holds what is below it.
-    if (holder != nullptr) BERTH_DO(templates.hold(top.id, *holder));
+    if (holder != nullptr) BERTH_DO(hold_template(templates, top.id, *holder));
     BERTH_TRY(const images::Image base, store.find(top.base_image));
     BERTH_TRY(root, layers_of(store, base, config));
     BERTH_TRY(const std::vector<std::string> above, templates.layers_of(top));
@@ -96,6 +143,10 @@ Result<> HeldImages::release_templates(const images::ImageStore& store,
 }
 
 Result<> HeldImages::release(const std::string& holder) const {
+  if (pins_) {
+    pins_->drop(holder);
+    return {};
+  }
   if (!is_there(images_)) return {};
   BERTH_TRY(const images::ImageStore store, images::ImageStore::open(images_));
   BERTH_DO(release_templates(store, holder));

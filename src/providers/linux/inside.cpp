@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 #include "base/offload.hpp"
+#include "base/remove_tree.hpp"
 #include "keeper/client.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -72,6 +73,23 @@ Result<> expect_folder_inside(const std::string& keeper_folder, const std::strin
   return fail(Errc::working_directory_missing,
               "working directory " + path + ": is no directory of the sandbox",
               "name one that its image has, or leave it out");
+}
+
+Result<> empty_folders_inside(const std::string& keeper_folder,
+                              const std::vector<std::string>& paths) {
+  BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
+  BERTH_TRY(const Fd root, keeper::KeeperClient{std::move(socket)}.root());
+  for (const std::string& path : paths) {
+    const open_how how{.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                       .mode = 0,
+                       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
+    Fd folder{
+        static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof(how)))};
+    if (!folder && errno == ENOENT) continue;
+    if (!folder) return io_failure("open", path + " of the sandbox", errno);
+    BERTH_DO(empty_folder(std::move(folder), path + " of the sandbox"));
+  }
+  return {};
 }
 
 Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user) {

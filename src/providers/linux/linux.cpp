@@ -32,7 +32,9 @@ constexpr const char* egress_file = "/egress.jsonl";
 Result<LinuxConfig> read(const bj::object& config) {
   BERTH_DO(check_config_is_for(core::linux_provider, config));
   BERTH_TRY(LinuxConfig read_config, core::parse_linux_config(config));
-  if (read_config.egress) BERTH_DO(policy_of(read_config));
+  if (!read_config.egress) return read_config;
+  const Result<egress::Policy> policy = policy_of(read_config);
+  if (!policy) return std::unexpected(egress::in_config(policy.error()));
   return read_config;
 }
 
@@ -140,7 +142,8 @@ Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& ra
     : keepers_(std::move(executor), pool, keepers_of(options)),
       random_(random),
       clock_(clock),
-      images_(std::move(options.images_folder), std::move(options.templates_folder)),
+      images_(std::move(options.images_folder), std::move(options.templates_folder),
+              options.hold_life),
       ways_out_(options.ways_out),
       binds_(std::move(options.binds)),
       spares_(keepers_.executor(), *this, random, clock) {}
@@ -219,7 +222,7 @@ Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
 Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(RootLayers root, co_await hold_image(id, config));
   BERTH_CO_TRY(std::optional<keeper::Confined> spare,
-               co_await take_spare(id, {.config = config, .plan = plan_for(config, root)}));
+               co_await take_spare(id, plan_for(config, root)));
   if (!spare) co_return co_await make(std::move(id), std::move(config));
   const Result<> opened = is_minimal(*spare) ? Result<>{} : begin_way_out(id, config);
   if (opened) co_return Made{.confined = *std::move(spare), .root = std::move(root)};
@@ -227,19 +230,20 @@ Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
   co_return std::unexpected(opened.error());
 }
 
-Task<> Linux::prime(bj::object config) {
-  BERTH_CO_TRY(const LinuxConfig wanted, read(config));
+Task<std::optional<PoolCustomer>> Linux::pool_customer(bj::object config) {
+  BERTH_CO_TRY(LinuxConfig wanted, read(config));
   const PoolWish wish = wish_of(wanted);
-  if (wish.size == 0) co_return Result<>{};
+  if (wish.size == 0) co_return std::nullopt;
   BERTH_CO_TRY(const RootLayers root, co_await offload(keepers_.pool(), [images = images_, wanted] {
                  return images.layers_for(wanted);
                }));
-  spares_.expect({.config = wanted, .plan = plan_for(wanted, root)}, wish);
-  co_return Result<>{};
+  keeper::sandbox::Plan plan = plan_for(wanted, root);
+  SpareOrder order{.config = std::move(wanted), .plan = std::move(plan)};
+  co_return PoolCustomer{.order = std::move(order), .wish = wish};
 }
 
 Task<images::Removed> Linux::collect_images(images::Spared spared) {
-  const auto collect = [images = images_, spared = std::move(spared)]() -> Result<images::Removed> {
+  const auto collect = [images = images_, spared]() -> Result<images::Removed> {
     images::Removed removed;
     BERTH_DO(images.with_stores(
         [&](const images::ImageStore& store, const images::TemplateStore& templates) -> Result<> {
@@ -253,9 +257,16 @@ Task<images::Removed> Linux::collect_images(images::Spared spared) {
   co_return co_await offload(keepers_.pool(), collect);
 }
 
+Task<> Linux::note_images(std::vector<images::EnvironmentImage> named) {
+  co_return co_await offload(keepers_.pool(), [images = images_, named = std::move(named)] {
+    return images.note_environments(named);
+  });
+}
+
 // One whose keeper has died meanwhile is no better than none.
-Task<std::optional<keeper::Confined>> Linux::take_spare(std::string id, SpareOrder order) {
-  std::optional<SpareSandbox> spare = spares_.take(order, wish_of(order.config));
+Task<std::optional<keeper::Confined>> Linux::take_spare(std::string id,
+                                                        keeper::sandbox::Plan plan) {
+  std::optional<SpareSandbox> spare = spares_.take(plan);
   if (!spare) co_return std::nullopt;
   Result<> taken = co_await keepers_.rename(spare->id, id);
   const std::string& where = taken ? id : spare->id;
@@ -412,9 +423,10 @@ Task<> Linux::empty(std::string id) {
   for (const keeper::Listed& live : listing->live) {
     BERTH_CO_DO(co_await keepers_.cancel(id, live.exec_id, 0));
   }
-  constexpr const char* wipe =
-      "rm -rf /tmp/* /tmp/.[!.]* /tmp/..?* /dev/shm/* /dev/shm/.[!.]* /dev/shm/..?*";
-  BERTH_CO_DO(co_await run_inside(id, {"/bin/sh", "-c", wipe}));
+  // From outside: neither an image without a shell nor a great many names are in the way.
+  const std::string folder = keepers_.folder_of(id).keeper();
+  BERTH_CO_DO(co_await offload(
+      keepers_.pool(), [folder] { return empty_folders_inside(folder, {"/tmp", "/dev/shm"}); }));
   co_return co_await keepers_.renew(id, idle_ms);
 }
 

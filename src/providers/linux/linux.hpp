@@ -19,7 +19,8 @@ struct LinuxOptions {
   std::string keeper_program;  // path of berth-keeper
   std::string images_folder;
   std::string templates_folder = {};
-  WaysOut* ways_out = nullptr;  // none: what has no network has no way out either
+  HoldLife hold_life = HoldLife::until_released;  // of what sandboxes start from
+  WaysOut* ways_out = nullptr;                    // none: what has no network has no way out either
   // Folders of this machine that each of them sees. No config can ask for one, so a server, whose
   // callers are not the owners of its files, gives none.
   std::vector<keeper::sandbox::Bind> binds = {};
@@ -53,11 +54,14 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<> freeze(bj::object config, SandboxName name) override;
   Task<> thaw(bj::object config, SandboxName name) override;
 
-  // Makes sandboxes ready before somebody asks, where the config wants some. To be repeated now and
-  // then: a pool that nobody asks for is given up.
-  Task<> prime(bj::object config);
+  // What a config wants to be ready before somebody asks; nothing where it wants none.
+  Task<std::optional<PoolCustomer>> pool_customer(bj::object config);
+  // Makes that ready in idle time, for all who want something from now on.
+  void serve_pools(std::vector<PoolCustomer> customers) { spares_.serve(std::move(customers)); }
   // Removes images that nobody has a use for, but for those that are spared.
   Task<images::Removed> collect_images(images::Spared spared);
+  // Which images environments name: they stay.
+  Task<> note_images(std::vector<images::EnvironmentImage> named);
 
   execution::Execution* execution() override { return this; }
   Task<std::vector<core::SandboxId>> held() override;
@@ -91,7 +95,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
   keeper::sandbox::Plan plan_for(const core::LinuxConfig& config, const RootLayers& root) const;
   // A spare one where there is one, or one that is made now.
   Task<Made> take(std::string id, core::LinuxConfig config);
-  Task<std::optional<keeper::Confined>> take_spare(std::string id, SpareOrder order);
+  Task<std::optional<keeper::Confined>> take_spare(std::string id, keeper::sandbox::Plan plan);
   Task<keeper::Confined> make_spare(std::string id, SpareOrder order,
                                     std::chrono::milliseconds lifetime) override;
   Task<> remove_spare(std::string id) override { return remove(std::move(id)); }

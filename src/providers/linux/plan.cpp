@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace berth::providers {
@@ -14,9 +15,11 @@ constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 // What is usual for a coding agent, and no danger to the machine.
 constexpr std::int64_t usual_memory_mb = 4096;
 constexpr std::int64_t usual_pids = 2048;
-constexpr std::int64_t usual_disk_mb = 2048;
-constexpr std::uint64_t usual_inodes = 500'000;
-constexpr std::uint64_t tmp_part = 2;  // /tmp has as much as the root, over this
+constexpr std::int64_t usual_disk_mb = 3072;
+constexpr std::int64_t usual_inodes = 750'000;
+// What may be written, and made, is divided: this part is for /tmp and /dev/shm, the rest for /.
+constexpr std::uint64_t scratch_part = 3;
+constexpr std::uint64_t shm_bytes_max = 64 * mebibyte;
 
 std::uint64_t bytes_of(std::int64_t mb) {
   return static_cast<std::uint64_t>(mb) * mebibyte;
@@ -78,12 +81,16 @@ Plan plan_of(const LinuxConfig& config, const RootLayers& root) {
   using keeper::sandbox::Base;
   const InsideUser user = user_of(config, root);
   const std::uint64_t disk = bytes_of(config.disk_mb.value_or(usual_disk_mb));
+  const std::uint64_t scratch = disk / scratch_part;
+  const std::uint64_t shm = std::min(scratch / 2, shm_bytes_max);
+  const auto inodes = static_cast<std::uint64_t>(config.inodes.value_or(usual_inodes));
   Plan plan{.base = root.layers.empty() || root.over_host ? Base::host : Base::layers,
             .layers = root.layers,
-            .upper_bytes = disk,
-            .upper_inodes = static_cast<std::uint64_t>(
-                config.inodes.value_or(static_cast<std::int64_t>(usual_inodes))),
-            .tmp_bytes = disk / tmp_part,
+            .upper_bytes = disk - scratch,
+            .upper_inodes = inodes - inodes / scratch_part,
+            .tmp_bytes = scratch - shm,
+            .shm_bytes = shm,
+            .scratch_inodes = inodes / scratch_part,
             .user = {.uid = user.uid, .gid = user.gid, .groups = user.groups},
             .limits = limits_of(config),
             .min_level = level_of(config.min_isolation.value_or(core::Isolation::weak))};

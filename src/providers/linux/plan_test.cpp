@@ -1,5 +1,7 @@
 #include "providers/linux/plan.hpp"
 
+#include "keeper/sandbox/isolation.hpp"
+
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
@@ -40,11 +42,24 @@ TEST(LinuxPlan, CarriesEachLimitOfTheConfig) {
                                                   .pids = 20,
                                                   .cpu_millis = 250,
                                                   .cpu_weight = 7}));
-  EXPECT_EQ(plan.upper_bytes, 10ULL << 20);
-  EXPECT_EQ(plan.upper_inodes, 2000U);
   ASSERT_EQ(plan.rlimits.size(), 1U);
   EXPECT_EQ(plan.rlimits[0].resource, RLIMIT_NOFILE);
   EXPECT_EQ(plan.rlimits[0].hard, 99U);
+}
+
+TEST(LinuxPlan, DividesWhatMayBeWrittenAmongAllThatCanBe) {
+  for (const std::uint64_t mb : {1U, 10U, 300U, 100'000U}) {
+    const Plan plan = plan_for(R"({"inodes": 1024, "diskMb": )" + std::to_string(mb) + "}");
+    EXPECT_EQ(plan.upper_bytes + plan.tmp_bytes + plan.shm_bytes, mb << 20);
+    EXPECT_EQ(plan.tmp_bytes + plan.shm_bytes, (mb << 20) / 3);
+    EXPECT_EQ(plan.upper_inodes + plan.scratch_inodes, 1024U);
+    EXPECT_EQ(plan.scratch_inodes, 341U);
+  }
+  const Plan usual = plan_for("{}");
+  EXPECT_EQ(usual.upper_bytes, 2048ULL << 20);
+  EXPECT_EQ(usual.tmp_bytes, 960ULL << 20);
+  EXPECT_EQ(usual.shm_bytes, 64ULL << 20);
+  EXPECT_EQ(usual.upper_inodes, 500'000U);
 }
 
 TEST(LinuxPlan, OpensOnlyTheDoorThatIsAskedFor) {
@@ -54,6 +69,33 @@ TEST(LinuxPlan, OpensOnlyTheDoorThatIsAskedFor) {
   EXPECT_EQ(plan_for(R"({"allow": ["ptrace"]})").weakenings, AllowPtrace::bit);
   EXPECT_EQ(plan_for(R"({"allow": ["nested_user_namespaces"]})").weakenings,
             AllowNestedNamespaces::bit);
+}
+
+// On a machine that gives everything but what the plan itself leaves out.
+keeper::Confined best_of(const Plan& plan) {
+  using namespace keeper::sandbox;
+  Features features;
+  for (unsigned i = 0; i < static_cast<unsigned>(Feature::count_); ++i) {
+    const auto feature = static_cast<Feature>(i);
+    const bool left_out = feature == Feature::network_namespace && plan.allows<AllowHostNetwork>();
+    if (!left_out) features.add(feature);
+  }
+  return describe(plan, features, {});
+}
+
+// What a config is refused for when it is saved is what a sandbox would be refused for later.
+TEST(LinuxPlan, IsAtBestAsStrongAsItsConfigSays) {
+  for (const std::string network : {"none", "host"}) {
+    for (const std::string allow : {"", R"("ptrace")", R"("nested_user_namespaces")",
+                                    R"("ptrace", "nested_user_namespaces")"}) {
+      const std::string text = R"({"network": ")" + network + R"(", "allow": [)" + allow + "]}";
+      const auto config = core::parse_linux_config(parse_json(text)->as_object());
+      ASSERT_TRUE(config) << text;
+      EXPECT_EQ(name_of(best_of(plan_of(*config, {})).level),
+                name_of(core::strongest_isolation(*config)))
+          << text;
+    }
+  }
 }
 
 TEST(LinuxPlan, TakesLayersUserWorkdirAndTheLeastIsolation) {

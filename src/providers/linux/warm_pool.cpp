@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 
 constexpr auto quiet_before_filling = 50ms;
 constexpr auto tend_every = 5s;
-constexpr auto forgotten_after = 30min;
 constexpr auto first_pause = 1s;
 constexpr int pause_doublings_max = 8;
 // Longer than an old one may wait to be removed.
@@ -25,37 +24,59 @@ WarmPool::WarmPool(asio::any_io_executor executor, SpareMaker& maker, Random& ra
                    const Clock& clock)
     : maker_(maker), random_(random), clock_(clock), bell_(executor), tasks_(std::move(executor)) {}
 
-WarmPool::Shelf& WarmPool::shelf_for(const SpareOrder& order) {
-  const auto found = std::ranges::find_if(
-      shelves_, [&](const Shelf& shelf) { return shelf.order.plan == order.plan; });
-  if (found != shelves_.end()) return *found;
-  return shelves_.emplace_back(Shelf{.order = order, .wish = {}, .asked = {}});
+// The order is that of a customer who is still there: the image that one who has left called by its
+// name may be another by now.
+void WarmPool::Shelf::add(PoolCustomer customer) {
+  const bool is_first = wish.size == 0;
+  wish.age_max = is_first ? customer.wish.age_max : std::min(wish.age_max, customer.wish.age_max);
+  wish.size += customer.wish.size;
+  if (is_first) order = std::move(customer.order);
 }
 
-std::optional<SpareSandbox> WarmPool::take(const SpareOrder& order, PoolWish wish) {
+bool WarmPool::Shelf::is_young(const Ready& one, Moment now) const {
+  return now - one.made < std::min(one.age_max, wish.age_max);
+}
+
+std::optional<std::string> WarmPool::Shelf::take_surplus(Moment now) {
+  const auto is_old = [&](const Ready& one) { return !is_young(one, now); };
+  auto surplus = std::ranges::find_if(ready, is_old);
+  if (surplus == ready.end() && ready.size() > wish.size) surplus = ready.begin();
+  if (surplus == ready.end()) return std::nullopt;
+  std::string id = std::move(surplus->sandbox.id);
+  ready.erase(surplus);
+  return id;
+}
+
+WarmPool::Shelf* WarmPool::shelf_of(const keeper::sandbox::Plan& plan) {
+  const auto found =
+      std::ranges::find_if(shelves_, [&](const Shelf& shelf) { return shelf.order.plan == plan; });
+  return found == shelves_.end() ? nullptr : &*found;
+}
+
+void WarmPool::serve(std::vector<PoolCustomer> customers) {
+  has_new_wishes_ = true;
+  for (Shelf& shelf : shelves_) shelf.wish = {};
+  for (PoolCustomer& customer : customers) {
+    if (customer.wish.size == 0) continue;
+    Shelf* shelf = shelf_of(customer.order.plan);
+    if (shelf == nullptr) shelf = &shelves_.emplace_back(Shelf{.order = customer.order});
+    shelf->add(std::move(customer));
+  }
+  if (!shelves_.empty()) begin_tending();
+}
+
+std::optional<SpareSandbox> WarmPool::take(const keeper::sandbox::Plan& plan) {
   const Moment now = std::chrono::steady_clock::now();
   last_asked_ = now;
-  if (wish.size == 0 && shelves_.empty()) return std::nullopt;
-  Shelf& shelf = shelf_for(order);
-  shelf.wish = wish;
-  shelf.asked = now;
-  const auto is_young = [&](const Ready& ready) { return now - ready.made < wish.age_max; };
-  const auto found = std::ranges::find_if(shelf.ready, is_young);
-  std::optional<SpareSandbox> taken;
-  if (found != shelf.ready.end()) {
-    taken = std::move(found->sandbox);
-    shelf.ready.erase(found);
-  }
-  begin_tending();
+  Shelf* const shelf = shelf_of(plan);
+  if (shelf == nullptr) return std::nullopt;
+  const auto found = std::ranges::find_if(
+      shelf->ready, [&](const Ready& one) { return shelf->is_young(one, now); });
+  if (found == shelf->ready.end()) return std::nullopt;
+  SpareSandbox taken = std::move(found->sandbox);
+  shelf->ready.erase(found);
+  bell_.ring();
   return taken;
-}
-
-void WarmPool::expect(const SpareOrder& order, PoolWish wish) {
-  if (wish.size == 0) return;
-  Shelf& shelf = shelf_for(order);
-  shelf.wish = wish;
-  shelf.asked = std::chrono::steady_clock::now();
-  begin_tending();
 }
 
 void WarmPool::begin_tending() {
@@ -80,7 +101,9 @@ WarmPool::Shelf* WarmPool::wanting(Moment now) {
 Task<> WarmPool::tend() {
   while (true) {
     const Moment now = std::chrono::steady_clock::now();
+    has_new_wishes_ = false;
     co_await retire(now);
+    if (has_new_wishes_) continue;  // while something was removed
     Shelf* shelf = wanting(now);
     const Moment quiet_at = last_asked_ + quiet_before_filling;
     if (shelf != nullptr && now >= quiet_at) {
@@ -96,13 +119,15 @@ Task<> WarmPool::tend() {
 // Shelves are only removed by `retire`, which runs in the same task, so the shelf stays.
 Task<> WarmPool::fill(Shelf& shelf) {
   in_hand_ = core::SandboxId::make(random_, clock_.now()).str();
-  const auto lifetime = shelf.wish.age_max + lifetime_slack;
-  Result<keeper::Confined> made = co_await maker_.make_spare(in_hand_, shelf.order, lifetime);
+  const auto age_max = shelf.wish.age_max;
+  Result<keeper::Confined> made =
+      co_await maker_.make_spare(in_hand_, shelf.order, age_max + lifetime_slack);
   const std::string id = std::exchange(in_hand_, {});
   const Moment now = std::chrono::steady_clock::now();
   if (made) {
     shelf.failures = 0;
-    shelf.ready.push_back({.sandbox = {.id = id, .confined = *std::move(made)}, .made = now});
+    SpareSandbox sandbox{.id = id, .confined = *std::move(made)};
+    shelf.ready.push_back({.sandbox = std::move(sandbox), .made = now, .age_max = age_max});
     co_return Result<>{};
   }
   // Something of it may be there, also when the making was cut off by stop().
@@ -115,12 +140,8 @@ Task<> WarmPool::fill(Shelf& shelf) {
 Task<> WarmPool::retire(Moment now) {
   for (std::string& id : std::exchange(half_made_, {})) co_await remove(std::move(id));
   for (Shelf& shelf : shelves_) {
-    if (now - shelf.asked >= forgotten_after) shelf.wish.size = 0;
-    while (!shelf.ready.empty() && (shelf.ready.size() > shelf.wish.size ||
-                                    now - shelf.ready.front().made >= shelf.wish.age_max)) {
-      std::string id = std::move(shelf.ready.front().sandbox.id);
-      shelf.ready.pop_front();
-      co_await remove(std::move(id));
+    while (std::optional<std::string> id = shelf.take_surplus(now)) {
+      co_await remove(*std::move(id));
     }
   }
   std::erase_if(shelves_,
@@ -144,7 +165,7 @@ Task<> WarmPool::remove(std::string id) {
 Task<> WarmPool::stop() {
   BERTH_CO_DO(co_await tasks_.stop());
   if (!in_hand_.empty()) half_made_.push_back(std::exchange(in_hand_, {}));
-  for (Shelf& shelf : shelves_) shelf.wish.size = 0;
+  for (Shelf& shelf : shelves_) shelf.wish = {};
   co_return co_await retire(std::chrono::steady_clock::now());
 }
 

@@ -43,20 +43,26 @@ struct PoolWish {
   std::chrono::milliseconds age_max{};
 };
 
+// An environment that wants sandboxes to be ready.
+struct PoolCustomer {
+  SpareOrder order;
+  PoolWish wish;
+};
+
 // Sandboxes that are made before somebody asks for them, each by a plan; one that was taken never
-// comes back. They are made one at a time, and only when nobody has asked for a moment: whoever
-// needs a sandbox now goes first. After a crash they are in nobody's books, and the sweeper removes
-// them as it removes everything of that kind.
+// comes back. Who has an equal plan shares them: there are as many as all of them wish for
+// together, and none is older than any of them allows. They are made one at a time, and only when
+// nobody has asked for a moment: whoever needs a sandbox now goes first. After a crash they are in
+// nobody's books, and the sweeper removes them as it removes everything of that kind.
 class WarmPool {
  public:
   // What is referred to outlives the pool.
   WarmPool(asio::any_io_executor executor, SpareMaker& maker, Random& random, const Clock& clock);
 
-  // One that is ready and young enough. Either way, as many as are wished for are kept ready for
-  // this plan from now on, until nobody has asked for a while.
-  std::optional<SpareSandbox> take(const SpareOrder& order, PoolWish wish);
-  // The same without taking one: somebody is going to ask.
-  void expect(const SpareOrder& order, PoolWish wish);
+  // All who wish for something from now on; what nobody of them wishes for goes.
+  void serve(std::vector<PoolCustomer> customers);
+  // One that is ready and young enough, whoever wished for it; another takes its place.
+  std::optional<SpareSandbox> take(const keeper::sandbox::Plan& plan);
   // Ready, being made or being removed.
   bool holds(const std::string& id) const;
   // Removes all that is ready. Called last.
@@ -67,18 +73,23 @@ class WarmPool {
   struct Ready {
     SpareSandbox sandbox;
     Moment made;
+    std::chrono::milliseconds age_max;  // when it was made: longer it does not live by itself
   };
   // All for one plan.
   struct Shelf {
     SpareOrder order;
-    PoolWish wish;
-    Moment asked;
+    PoolWish wish = {};            // of all customers together
     std::deque<Ready> ready = {};  // the oldest first
     int failures = 0;              // in a row
     Moment again_at = {};          // after a failure
+
+    void add(PoolCustomer customer);
+    bool is_young(const Ready& one, Moment now) const;
+    // One that is too old, or one too many.
+    std::optional<std::string> take_surplus(Moment now);
   };
 
-  Shelf& shelf_for(const SpareOrder& order);
+  Shelf* shelf_of(const keeper::sandbox::Plan& plan);
   void begin_tending();
   Shelf* wanting(Moment now);
   Task<> tend();
@@ -94,6 +105,7 @@ class WarmPool {
   std::vector<std::string> half_made_;  // of which something may be there, to be removed
   Moment last_asked_ = {};
   bool is_tended_ = false;
+  bool has_new_wishes_ = false;  // that nobody has looked at yet
   execution::Bell bell_;
   TaskGroup tasks_;
 };

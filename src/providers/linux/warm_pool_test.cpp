@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <functional>
 #include <set>
@@ -17,6 +19,7 @@ class Workbench final : public SpareMaker {
   Task<keeper::Confined> make_spare(std::string id, SpareOrder order,
                                     std::chrono::milliseconds lifetime) override {
     ++attempts;
+    co_await asio::post(asio::use_awaitable);  // it takes a while
     if (fails) co_return fail(Errc::sandbox_setup_failed, "the workbench is told to fail");
     there.insert(id);
     lifetimes.insert(lifetime);
@@ -48,6 +51,11 @@ class WarmPoolTest : public testing::Test {
   void work_until_ready(std::size_t count) {
     work_until([&] { return bench_.there.size() == count; });
   }
+  // Nothing is left to do but to wait.
+  void settle() {
+    loop_.restart();
+    loop_.poll();
+  }
   void stop() {
     TaskGroup group{loop_.get_executor()};
     loop_.restart();
@@ -55,12 +63,16 @@ class WarmPoolTest : public testing::Test {
     loop_.run();
   }
 
-  static SpareOrder plan(const std::string& name) {
-    SpareOrder made;
-    made.plan.hostname = name;
+  static keeper::sandbox::Plan plan(const std::string& name) {
+    keeper::sandbox::Plan made;
+    made.hostname = name;
     return made;
   }
+  static PoolCustomer customer(const std::string& name, PoolWish wish) {
+    return {.order = {.config = {}, .plan = plan(name)}, .wish = wish};
+  }
 
+  static constexpr PoolWish one{.size = 1, .age_max = 1h};
   static constexpr PoolWish two{.size = 2, .age_max = 1h};
   asio::io_context loop_;
   SystemRandom random_;
@@ -69,71 +81,116 @@ class WarmPoolTest : public testing::Test {
   WarmPool pool_{loop_.get_executor(), bench_, random_, clock_};
 };
 
-TEST_F(WarmPoolTest, FillsUpAfterTheFirstAskedForNothing) {
-  EXPECT_FALSE(pool_.take(plan("a"), two));
+TEST_F(WarmPoolTest, MakesThemBeforeSomebodyAsks) {
+  pool_.serve({customer("a", two)});
   work_until_ready(2);
-  const auto taken = pool_.take(plan("a"), two);
+  const auto taken = pool_.take(plan("a"));
   ASSERT_TRUE(taken);
   EXPECT_TRUE(bench_.there.contains(taken->id));
   EXPECT_EQ(taken->confined.features, std::vector<std::string>{"a"});
   EXPECT_FALSE(pool_.holds(taken->id));
+}
+
+TEST_F(WarmPoolTest, FillsUpAgainAfterOneWasTakenAndNoFurther) {
+  pool_.serve({customer("a", two)});
+  work_until_ready(2);
+  ASSERT_TRUE(pool_.take(plan("a")));
   work_until_ready(3);  // the one that was taken, and two
+  settle();
+  EXPECT_EQ(bench_.there.size(), 3U);
+  EXPECT_TRUE(bench_.removed.empty());
 }
 
 TEST_F(WarmPoolTest, GivesEachOutOnce) {
-  pool_.take(plan("a"), two);
+  pool_.serve({customer("a", two)});
   work_until_ready(2);
-  const auto one = pool_.take(plan("a"), two);
-  const auto other = pool_.take(plan("a"), two);
-  ASSERT_TRUE(one && other);
-  EXPECT_NE(one->id, other->id);
-  EXPECT_FALSE(pool_.take(plan("a"), two));
+  const auto first = pool_.take(plan("a"));
+  const auto other = pool_.take(plan("a"));
+  ASSERT_TRUE(first && other);
+  EXPECT_NE(first->id, other->id);
+  EXPECT_FALSE(pool_.take(plan("a")));
 }
 
 TEST_F(WarmPoolTest, KeepsPlansApart) {
-  pool_.take(plan("a"), two);
+  pool_.serve({customer("a", two)});
   work_until_ready(2);
-  EXPECT_FALSE(pool_.take(plan("b"), two));
+  EXPECT_FALSE(pool_.take(plan("b")));
+  pool_.serve({customer("a", two), customer("b", two)});
   work_until_ready(4);
-  const auto taken = pool_.take(plan("b"), two);
+  const auto taken = pool_.take(plan("b"));
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->confined.features, std::vector<std::string>{"b"});
 }
 
+TEST_F(WarmPoolTest, HasAsManyAsAllWhoShareAPlanWishForTogether) {
+  pool_.serve({customer("a", two), customer("a", one)});
+  work_until_ready(3);
+  settle();
+  EXPECT_EQ(bench_.attempts, 3);
+  pool_.serve({customer("a", one)});
+  work_until_ready(1);
+  settle();
+  EXPECT_EQ(bench_.removed.size(), 2U);
+}
+
+TEST_F(WarmPoolTest, ASmallerWishLeavesFewer) {
+  pool_.serve({customer("a", two)});
+  work_until_ready(2);
+  pool_.serve({customer("a", one)});
+  work_until_ready(1);
+  EXPECT_TRUE(pool_.take(plan("a")));
+}
+
+TEST_F(WarmPoolTest, AWishThatIsWithdrawnLeavesNone) {
+  pool_.serve({customer("a", two), customer("b", one)});
+  work_until_ready(3);
+  pool_.serve({customer("b", one)});
+  EXPECT_FALSE(pool_.take(plan("a")));
+  work_until_ready(1);
+  EXPECT_TRUE(pool_.take(plan("b")));
+}
+
+TEST_F(WarmPoolTest, TheSameWishesAgainChangeNothing) {
+  pool_.serve({customer("a", two)});
+  work_until_ready(2);
+  const std::set<std::string> before = bench_.there;
+  pool_.serve({customer("a", two)});
+  settle();
+  EXPECT_EQ(bench_.there, before);
+}
+
 TEST_F(WarmPoolTest, RemovesWhatIsTooOldInsteadOfGivingIt) {
-  pool_.take(plan("a"), two);
+  pool_.serve({customer("a", two)});
   work_until_ready(2);
   const std::set<std::string> old = bench_.there;
-  const PoolWish young{.size = 2, .age_max = 0ms};
-  EXPECT_FALSE(pool_.take(plan("a"), young));
+  pool_.serve({customer("a", {.size = 2, .age_max = 0ms})});
+  EXPECT_FALSE(pool_.take(plan("a")));
   work_until([&] { return std::ranges::includes(bench_.removed, old); });
-  pool_.take(plan("a"), {});
 }
 
-TEST_F(WarmPoolTest, ForgetsAPlanThatWishesForNoneAnyMore) {
-  pool_.take(plan("a"), two);
+TEST_F(WarmPoolTest, TheShortestAgeOfAllWhoShareAPlanCounts) {
+  pool_.serve({customer("a", two)});
   work_until_ready(2);
-  pool_.take(plan("a"), {.size = 0, .age_max = 1h});
-  work_until([&] { return bench_.removed.size() == 1; });  // the other one was taken
-}
-
-TEST_F(WarmPoolTest, MakesThemBeforeSomebodyAsks) {
-  pool_.expect(plan("a"), two);
-  work_until_ready(2);
-  EXPECT_TRUE(pool_.take(plan("a"), two));
+  const std::set<std::string> old = bench_.there;
+  const PoolCustomer strict = customer("a", {.size = 1, .age_max = 0ms});
+  pool_.serve({customer("a", two), strict, customer("a", one)});
+  EXPECT_FALSE(pool_.take(plan("a")));
+  work_until([&] { return std::ranges::includes(bench_.removed, old); });
 }
 
 TEST_F(WarmPoolTest, MakesNoneWhereNoneIsWishedFor) {
-  pool_.expect(plan("a"), {});
-  EXPECT_FALSE(pool_.take(plan("a"), {}));
+  pool_.serve({});
+  pool_.serve({customer("a", {})});
+  EXPECT_FALSE(pool_.take(plan("a")));
   loop_.run();
   EXPECT_EQ(bench_.attempts, 0);
 }
 
 TEST_F(WarmPoolTest, PausesAfterAFailure) {
   bench_.fails = true;
-  pool_.take(plan("a"), two);
+  pool_.serve({customer("a", two)});
   work_until([&] { return bench_.attempts == 1; });
+  settle();
   bench_.fails = false;
   const auto failed_at = std::chrono::steady_clock::now();
   work_until_ready(2);
@@ -141,16 +198,16 @@ TEST_F(WarmPoolTest, PausesAfterAFailure) {
 }
 
 TEST_F(WarmPoolTest, StoppedRemovesWhatIsReadyAndLeavesWhatWasTaken) {
-  pool_.take(plan("a"), two);
+  pool_.serve({customer("a", two)});
   work_until_ready(2);
-  const auto taken = pool_.take(plan("a"), two);
+  const auto taken = pool_.take(plan("a"));
   ASSERT_TRUE(taken);
   stop();
   EXPECT_EQ(bench_.there, std::set<std::string>{taken->id});
 }
 
 TEST_F(WarmPoolTest, ItsSandboxesOutliveTheirAgeOnlyForAWhile) {
-  pool_.take(plan("a"), two);
+  pool_.serve({customer("a", two)});
   work_until_ready(2);
   ASSERT_FALSE(bench_.lifetimes.empty());
   EXPECT_GT(*bench_.lifetimes.begin(), 1h);

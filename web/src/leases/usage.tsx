@@ -16,7 +16,8 @@ export function Usage({ lease }: { lease: string }) {
           ["Processor", duration(usage.cpuMs)],
           ["Memory", `${bytes(usage.memoryBytes)} now, ${bytes(usage.memoryBytesPeak)} at most`],
           ["Processes", count(usage.processes, "process", "processes")],
-          ["Disk", `${bytes(usage.readBytes)} read, ${bytes(usage.writtenBytes)} written`],
+          ["Disk", usage.readBytes == null ? "not counted here"
+            : `${bytes(usage.readBytes)} read, ${bytes(usage.writtenBytes ?? 0)} written`],
           ["Out of memory", usage.oomKills ? count(usage.oomKills, "process", "processes") + " killed" : "never"],
         ]} />
       )}

@@ -265,6 +265,8 @@ std::vector<sock_filter> argument_rules(Debugging debugging, Nesting nesting) {
   rules.forbid(SYS_mknod, 1, S_IFMT, {S_IFCHR, S_IFBLK});
 #endif
   rules.forbid(SYS_mknodat, 2, S_IFMT, {S_IFCHR, S_IFBLK});
+  // Pid 1 has the ids of whom it watches, and so it would be theirs to starve of files or time.
+  rules.forbid(SYS_prlimit64, 0, 0xffffffff, {1});
   if (nesting == Nesting::denied) rules.forbid_bits(SYS_clone, 0, namespace_flags);
   if (debugging == Debugging::denied) {
     // Others switch off address randomization or make old calls reachable. Asking stays, as do

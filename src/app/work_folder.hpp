@@ -1,0 +1,32 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+#include "cli/console.hpp"
+
+#include <string>
+#include <utility>
+
+namespace berth::app {
+
+// A folder of this process alone, removed with all it holds. While the process lives, the lock on
+// the folder tells so; what a killed one has left, the next one removes.
+class WorkFolder {
+ public:
+  // In the runtime folder of the user, or in /tmp.
+  static Result<WorkFolder> make(const cli::Console& console);
+  WorkFolder(WorkFolder&& other) noexcept
+      : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
+  WorkFolder& operator=(WorkFolder&&) = delete;
+  ~WorkFolder();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  WorkFolder(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::string path_;
+  Fd lock_;
+};
+
+}  // namespace berth::app
