@@ -105,7 +105,7 @@ TEST(Time, RefusesTextThatIsNoTime) {
 }
 
 TEST(Time, QuotesOnlyTheStartOfALongText) {
-  EXPECT_LT(parse_iso8601(std::string(100'000, '2')).error().message.size(), 100U);
+  EXPECT_LT(parse_iso8601(std::string(100'000, '2')).error().message.size(), 200U);
 }
 
 TEST(Time, IsWrittenAsTheNearestMomentThatFourDigitsCanSay) {

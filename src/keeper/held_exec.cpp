@@ -244,9 +244,9 @@ void HeldExec::tick(BootMs now) {
     order({.kind = Order::Kind::kill});
   }
   if (phase_ == Phase::killing && now >= stuck_at_) {
+    // Somebody has stopped the warden. Without it, its tree becomes the keeper's.
     stuck_at_ = now + warden_limit_ms;
-    is_stuck_ = true;
-    ++stuck_times_;
+    if (warden_.pid > 0) ::kill(warden_.pid, SIGKILL);
   }
 }
 

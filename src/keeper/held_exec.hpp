@@ -52,8 +52,6 @@ class HeldExec {
   bool is_due(BootMs now) const { return phase_ != Phase::gone && now >= next_time(); }
   // Those who stood still may obey again.
   void thaw(BootMs now);
-  // How often its warden has let the time pass in which it was to kill, when it just did so again.
-  int just_stuck() { return std::exchange(is_stuck_, false) ? stuck_times_ : 0; }
 
   const Exec& exec() const { return exec_; }
   std::uint64_t fingerprint() const { return ended_.fingerprint; }
@@ -109,8 +107,6 @@ class HeldExec {
   BootMs deadline_ = never;
   BootMs kill_at_ = never;
   BootMs stuck_at_ = never;
-  int stuck_times_ = 0;
-  bool is_stuck_ = false;
   bool lost_warden_ = false;
   BootMs record_again_at_ = never;
   Outcome cause_ = Outcome::running;  // why it is being killed, if the command still ran then

@@ -220,9 +220,6 @@ void Keeper::turn() {
     if (shared_.frozen && exec->is_due(now)) end_frozen(*exec, Outcome::timed_out);
     exec->tick(now);
   }
-  for (const auto& [id, exec] : execs_) {
-    if (const int times = exec->just_stuck()) rescue(*exec, times);
-  }
   bury();
   if (!ending_frozen_.empty()) freeze_again();
   if (has_orphans_) kill_orphans();
@@ -230,28 +227,6 @@ void Keeper::turn() {
   if (!folder_changes_) look_at_folder();
   for (const auto& [id, session] : sessions_) session->pump();
   std::erase_if(sessions_, [](const auto& entry) { return entry.second->is_closed(); });
-}
-
-// Somebody has stopped the warden. Without it, its tree becomes the keeper's. Nobody stops pid 1 of
-// a sandbox, but it waits for a command that has not got to its program yet, and that can be
-// stopped: it is killed from here, and only if that does not help does the sandbox go with pid 1.
-void Keeper::rescue(const HeldExec& exec, int times) {
-  const pid_t warden = exec.warden();
-  if (warden <= 0) return;
-  const bool is_first = cell_ && cell_->has_namespaces() && warden == cell_->init_pid();
-  if (!is_first || times > 1) {
-    ::kill(warden, SIGKILL);
-    return;
-  }
-  for (const pid_t pid : descendants_of(warden, wardens_besides(exec))) ::kill(pid, SIGKILL);
-}
-
-std::vector<pid_t> Keeper::wardens_besides(const HeldExec& exec) const {
-  std::vector<pid_t> others = wardens_.idle();
-  for (const auto& [id, other] : execs_) {
-    if (other.get() != &exec) others.push_back(other->warden());
-  }
-  return others;
 }
 
 // Who stands still does not end. So all go on, for as long as killing it takes.

@@ -59,7 +59,6 @@ class Keeper final : public Mail, public Session::Host {
   void take_signals();
   void look_at_folder();
   void turn();
-  void rescue(const HeldExec& exec, int times);
   void end_frozen(HeldExec& exec, Outcome cause);
   void thaw();
   void freeze_again();
@@ -67,7 +66,6 @@ class Keeper final : public Mail, public Session::Host {
   void start_sync();
   void sync_records() const;
   bool is_warden(pid_t pid) const;
-  std::vector<pid_t> wardens_besides(const HeldExec& exec) const;
   void kill_orphans();
   void end_all(Outcome cause, std::string reason, std::uint64_t grace_ms);
   void say_goodbye();

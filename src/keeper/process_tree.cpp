@@ -50,23 +50,14 @@ void append_children(const std::string& text, std::vector<pid_t>& out) {
   }
 }
 
-// A child belongs to the thread that made it, so every thread is asked. Whether all have answered.
-bool append_children_of(pid_t pid, std::vector<pid_t>& out) {
+// A child belongs to the thread that made it, so every thread is asked.
+void append_children_of(pid_t pid, std::vector<pid_t>& out) {
   constexpr std::size_t list_bytes_max = std::size_t{1} << 20;
   const std::string tasks = proc_of(pid) + "/task";
-  bool has_answered = false;
-  bool has_failed = false;
   for_each_number_in(tasks, [&](pid_t task) {
     const auto text = read_file(tasks + "/" + std::to_string(task) + "/children", list_bytes_max);
-    has_answered = has_answered || text;
-    has_failed = has_failed || !text;
     if (text) append_children(*text, out);
   });
-  return has_answered && !has_failed;
-}
-
-bool is_among(pid_t pid, std::span<const pid_t> pids) {
-  return std::ranges::find(pids, pid) != pids.end();
 }
 
 bool has_children_files() {
@@ -109,7 +100,7 @@ std::optional<ProcessStat> process_stat(pid_t pid) {
   return parse_process_stat(*text);
 }
 
-std::vector<pid_t> descendants_by_scan(pid_t root, std::span<const pid_t> except) {
+std::vector<pid_t> descendants_by_scan(pid_t root) {
   std::vector<std::pair<pid_t, pid_t>> child_of;  // parent, child
   for_each_number_in("/proc", [&](pid_t pid) {
     if (const auto stat = process_stat(pid)) child_of.emplace_back(stat->parent, pid);
@@ -120,40 +111,28 @@ std::vector<pid_t> descendants_by_scan(pid_t root, std::span<const pid_t> except
   for (std::size_t next = 0;; parent = found[next++]) {
     for (const auto& [above, pid] :
          std::ranges::equal_range(child_of, parent, {}, &std::pair<pid_t, pid_t>::first)) {
-      if (!is_among(pid, except)) found.push_back(pid);
+      found.push_back(pid);
     }
     if (next == found.size() || found.size() > processes_max) return found;
   }
 }
 
-std::vector<pid_t> descendants_of(pid_t root, std::span<const pid_t> except) {
-  if (!has_children_files()) return descendants_by_scan(root, except);
-  const auto is_excepted = [except](pid_t pid) { return is_among(pid, except); };
+std::vector<pid_t> descendants_of(pid_t root) {
+  if (!has_children_files()) return descendants_by_scan(root);
   std::vector<pid_t> found;
-  pid_t parent = root;
-  for (std::size_t next = 0;; parent = found[next++]) {
-    const auto seen = static_cast<std::ptrdiff_t>(found.size());
-    append_children_of(parent, found);
-    found.erase(std::remove_if(found.begin() + seen, found.end(), is_excepted), found.end());
-    if (next == found.size() || found.size() > processes_max) return found;
+  append_children_of(root, found);
+  for (std::size_t next = 0; next < found.size() && found.size() <= processes_max; ++next) {
+    append_children_of(found[next], found);
   }
+  return found;
 }
 
-bool may_have_children_besides(pid_t parent, std::span<const pid_t> known) {
-  const auto is_unknown = [known](pid_t pid) { return !is_among(pid, known); };
-  std::vector<pid_t> children;
-  const bool is_sure = has_children_files() && append_children_of(parent, children);
-  if (!is_sure) children = descendants_by_scan(parent);
-  if (!is_sure && children.empty()) return true;
-  return std::ranges::any_of(children, is_unknown);
-}
-
-void stop_descendants_of(pid_t root, std::span<const pid_t> except) {
+void stop_descendants_of(pid_t root) {
   constexpr int rounds_max = 64;
   std::set<pid_t> stopped;
   for (int round = 0; round < rounds_max; ++round) {
     bool found_new = false;
-    for (const pid_t pid : descendants_of(root, except)) {
+    for (const pid_t pid : descendants_of(root)) {
       if (!stopped.insert(pid).second) continue;
       found_new = true;
       ::kill(pid, SIGSTOP);

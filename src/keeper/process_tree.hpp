@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,19 +23,17 @@ struct ProcessStat {
 std::optional<ProcessStat> process_stat(pid_t pid);
 std::optional<ProcessStat> parse_process_stat(std::string_view text);
 
-// Parents before their children, without the root itself, and without these and all below them.
-std::vector<pid_t> descendants_of(pid_t root, std::span<const pid_t> except = {});
-// Whether it has other children than these; also where that cannot be found out.
-bool may_have_children_besides(pid_t parent, std::span<const pid_t> known);
+// Parents before their children, without the root itself.
+std::vector<pid_t> descendants_of(pid_t root);
 // Stops them all, so that they neither fork nor reap. Parents before their children, so when a look
 // finds nobody new, the tree is complete and none of its pids can be reused. A fork bomb runs into
 // its own limit of processes meanwhile, because the stopped ones keep their places.
-void stop_descendants_of(pid_t root, std::span<const pid_t> except = {});
+void stop_descendants_of(pid_t root);
 // Ends them all; whoever is their parent reaps them. How many are left after the limit: those of
 // other users, and those that the kernel cannot end now.
 std::size_t kill_descendants_of(pid_t root, int limit_ms);
 // What descendants_of() finds, from one look at all of /proc, for kernels without the `children`
 // files.
-std::vector<pid_t> descendants_by_scan(pid_t root, std::span<const pid_t> except = {});
+std::vector<pid_t> descendants_by_scan(pid_t root);
 
 }  // namespace berth::keeper

@@ -180,31 +180,30 @@ void Keeper::on(Address from, const Wait& wait) {
 void Keeper::on(Address from, const Stats& stats) {
   pid_t root = ::getpid();
   std::uint64_t cpu_us_before = 0;
-  std::vector<pid_t> others;
   if (!stats.exec_id.empty()) {
     const HeldExec* exec = live(from, stats.exec_id);
     if (exec == nullptr) return;
     root = exec->warden();
     cpu_us_before = exec->cpu_us_before();
-    others = wardens_besides(*exec);
   }
-  const auto is_ours = [this](pid_t pid) {
-    return (cell_ && pid == cell_->init_pid()) || is_warden(pid) || pid == syncer_;
+  const auto is_ours = [this](pid_t pid, pid_t parent) {
+    // Inside a sandbox the children of its first process are wardens.
+    if (cell_ && (pid == cell_->init_pid() || parent == cell_->init_pid())) return true;
+    return is_warden(pid) || pid == syncer_;
   };
   const auto ticks_per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   Usage usage;
-  // What the command has waited for is counted with it, what its orphans were with the warden; with
-  // pid 1 of a sandbox other commands are, too.
-  if (root != ::getpid() && !(cell_ && root == cell_->init_pid())) {
+  if (root != ::getpid()) {
+    // What the command has waited for is counted with it, what its orphans were with the warden.
     if (const auto stat = process_stat(root)) {
       const std::uint64_t all = stat->cpu_ticks * 1'000'000 / ticks_per_second;
       usage.cpu_us += all - std::min(all, cpu_us_before);
     }
   }
-  for (const pid_t pid : descendants_of(root, others)) {
+  for (const pid_t pid : descendants_of(root)) {
     const auto stat = process_stat(pid);
-    if (!stat || is_ours(pid)) continue;
+    if (!stat || is_ours(pid, stat->parent)) continue;
     usage.cpu_us += stat->cpu_ticks * 1'000'000 / ticks_per_second;
     usage.resident_bytes += stat->resident_pages * page_bytes;
     ++usage.processes;

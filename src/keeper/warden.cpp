@@ -65,45 +65,28 @@ std::uint64_t cpu_us_so_far() {
 
 enum class Place : std::uint8_t { outside, inside };
 
-// A signalfd of SIGCHLD. However many have ended, there is one signal: it is not queued.
-void forget_signal(int children) {
-  signalfd_siginfo ignored{};
-  const ssize_t got = ::read(children, &ignored, sizeof ignored);
-  static_cast<void>(got);
-}
-
-struct Post {
-  Place place = Place::outside;
-  int channel = channel_fd;
-  int children = children_fd;
-  Duties* duties = nullptr;  // besides the watch
-};
-
 class Watch {
  public:
-  Watch(const Exec& exec, const Post& post) : exec_(exec), post_(post) {}
+  Watch(const Exec& exec, Place place) : exec_(exec), place_(place) {}
 
-  // Returns when nothing of the tree is left, or false when that cannot be had.
-  bool run(ChildEnds ends, rlimit open_files) {
-    if (!start(std::move(ends), open_files)) return true;
+  // Returns when nothing of the tree is left.
+  void run(ChildEnds ends, rlimit open_files) {
+    if (!start(std::move(ends), open_files)) return;
     while (true) {
       reap();
-      if (!has_children_) {
-        send(Report::Kind::gone);
-        return true;
-      }
+      if (!has_children_) return send(Report::Kind::gone);
       say_main_ended();
-      if (!wait(post_.channel, -1)) continue;
-      take_order();
-      if (has_given_up_) return false;
+      std::array<pollfd, 2> wanted{pollfd{channel_fd, POLLIN, 0}, pollfd{children_fd, POLLIN, 0}};
+      ::poll(wanted.data(), wanted.size(), -1);
+      if (wanted[1].revents != 0) forget_signal();
+      if (wanted[0].revents != 0) take_order();
     }
   }
 
  private:
   bool start(ChildEnds ends, rlimit open_files) {
-    const Launch launch{
-        exec_, open_files,
-        post_.place == Place::inside ? MemoryVictim::command : MemoryVictim::anyone};
+    const Launch launch{exec_, open_files,
+                        place_ == Place::inside ? MemoryVictim::command : MemoryVictim::anyone};
     StartFailure failure;
     report_.pid = launch.run(ends, failure);
     // From here on only the tree holds the pipes, so their end is the tree's end.
@@ -120,42 +103,30 @@ class Watch {
     return true;
   }
 
-  // For the end of a child, or for an order where a channel is given. Whether there is an order.
-  bool wait(int channel, int limit_ms) {
-    const int door = post_.duties != nullptr ? post_.duties->door : -1;
-    std::array<pollfd, 3> wanted{pollfd{channel, POLLIN, 0}, pollfd{post_.children, POLLIN, 0},
-                                 pollfd{door, POLLIN, 0}};
-    if (::poll(wanted.data(), wanted.size(), limit_ms) <= 0) return false;
-    if (wanted[1].revents != 0) forget_signal(post_.children);
-    if (wanted[2].revents != 0) post_.duties->serve();
-    return wanted[0].revents != 0;
-  }
-
   void send(Report::Kind kind) {
     report_.kind = kind;
-    ::send(post_.channel, &report_, sizeof report_, MSG_NOSIGNAL);
+    ::send(channel_fd, &report_, sizeof report_, MSG_NOSIGNAL);
   }
 
-  std::span<const pid_t> other_wardens() const {
-    return post_.duties != nullptr ? post_.duties->wardens : std::span<const pid_t>{};
+  // However many have ended, there is one: it is not queued.
+  void forget_signal() {
+    signalfd_siginfo ignored{};
+    const ssize_t got = ::read(children_fd, &ignored, sizeof ignored);
+    static_cast<void>(got);
   }
-
-  std::vector<pid_t> tree() const { return descendants_of(::getpid(), other_wardens()); }
 
   void reap() {
     int status = 0;
     pid_t pid = 0;
     rusage usage{};
     while ((pid = ::wait4(-1, &status, WNOHANG, &usage)) > 0) {
-      if (post_.duties != nullptr && std::erase(post_.duties->wardens, pid) != 0) continue;
       add(usage);
       if (pid != report_.pid) continue;
       report_.status = status;
       report_.ended_us = wall_clock_us();
       main_ended_ = true;
     }
-    has_children_ = pid == 0 && (other_wardens().empty() || !main_ended_ ||
-                                 may_have_children_besides(::getpid(), other_wardens()));
+    has_children_ = pid == 0;
   }
 
   void say_main_ended() {
@@ -176,7 +147,7 @@ class Watch {
 
   void take_order() {
     Order order;
-    const ssize_t got = ::recv(post_.channel, &order, sizeof order, MSG_DONTWAIT);
+    const ssize_t got = ::recv(channel_fd, &order, sizeof order, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got != sizeof order) return keeper_died();
     switch (order.kind) {
@@ -184,7 +155,7 @@ class Watch {
         if (!main_ended_) ::kill(-report_.pid, order.number);
         return;
       case Order::Kind::terminate:
-        for (const pid_t pid : tree()) {
+        for (const pid_t pid : descendants_of(::getpid())) {
           ::kill(pid, SIGTERM);
           ::kill(pid, SIGCONT);  // a stopped process takes its signals when it goes on
         }
@@ -192,10 +163,9 @@ class Watch {
       case Order::Kind::kill:
         report_.left_behind = kill_everything();
         if (report_.left_behind == 0) return;
-        // What cannot be killed belongs to nobody from now on.
+        // What cannot be killed becomes the keeper's, and this process takes no other command.
         send(Report::Kind::gone);
-        has_given_up_ = true;
-        return;
+        ::_exit(0);
     }
   }
 
@@ -208,7 +178,7 @@ class Watch {
                 .pid = report_.pid};
     ended.left_behind = kill_everything();
     // How it ended may be written down: a tree that lingers outlives its command.
-    if (post_.place == Place::inside || read_exit(".", exec_.exec_id)) ::_exit(0);
+    if (place_ == Place::inside || read_exit(".", exec_.exec_id)) ::_exit(0);
     ended.message = "the keeper was killed; its process tree was killed then";
     ended.ended_us = wall_clock_us();
     struct stat output{};
@@ -228,27 +198,29 @@ class Watch {
     }
     // For the kernel this is one step that no fork in the group can slip through.
     if (!main_ended_) ::kill(-report_.pid, SIGKILL);
-    stop_descendants_of(::getpid(), other_wardens());
+    stop_descendants_of(::getpid());
     const std::int64_t give_up_at = monotonic_ms() + kill_limit_ms;
     while (true) {
-      const std::vector<pid_t> left = tree();
-      for (const pid_t pid : left) ::kill(pid, SIGKILL);
+      const std::vector<pid_t> tree = descendants_of(::getpid());
+      for (const pid_t pid : tree) ::kill(pid, SIGKILL);
       reap();
       if (!has_children_) return 0;
+      // That none is seen does not mean that none is there.
       if (monotonic_ms() >= give_up_at) {
-        return static_cast<std::uint32_t>(std::max<std::size_t>(left.size(), 1));
+        return static_cast<std::uint32_t>(std::max<std::size_t>(tree.size(), 1));
       }
-      wait(-1, kill_pause_ms);
+      pollfd child{children_fd, POLLIN, 0};
+      ::poll(&child, 1, kill_pause_ms);
+      forget_signal();
     }
   }
 
   const Exec& exec_;
-  Post post_;
+  Place place_;
   Report report_;
   bool has_children_ = true;
   bool main_ended_ = false;
   bool main_ended_said_ = false;
-  bool has_given_up_ = false;
 };
 
 // Every descriptor goes to its place without stepping on another that is still to be moved: first
@@ -313,16 +285,19 @@ struct Command {
   ChildEnds ends;
 };
 
-// What is next in the channel: nothing when it is an order that came too late for the command
-// before, and `process_lost` when the keeper needs this warden no longer.
-Result<std::optional<Command>> take_command(int channel) {
+// The next command. An order that came too late for the one before is passed over.
+Result<Command> take_command() {
   // Pages of it that no packet reaches are never made.
   static std::array<char, packet_bytes_max> packet;
+  pollfd wanted{channel_fd, POLLIN, 0};
   std::vector<Fd> passed;
-  const ssize_t got = receive_with(channel, packet, passed, 0);
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return std::nullopt;
-  if (got <= 0) return fail(Errc::process_lost, "the keeper has closed the channel");
-  if (passed.size() < 2) return std::nullopt;
+  ssize_t got = 0;
+  do {
+    while (::poll(&wanted, 1, -1) < 0) {
+    }
+    got = receive_with(channel_fd, packet, passed, 0);
+    if (got <= 0) ::_exit(0);  // the keeper needs it no longer
+  } while (passed.size() < 2);
   FrameReader reader;
   const std::string_view received{packet.data(), static_cast<std::size_t>(got)};
   if (received == in_file) {
@@ -345,26 +320,12 @@ Result<std::optional<Command>> take_command(int channel) {
   return command;
 }
 
-// Takes and watches one, if there is one. Whether there may be another.
-bool serve_next(const Post& post, rlimit open_files) {
-  Result<std::optional<Command>> next = take_command(post.channel);
-  if (!next) return false;
-  if (!*next) return true;
-  Command& command = **next;
-  return Watch{command.exec, post}.run(std::move(command.ends), open_files);
-}
-
 [[noreturn]] void serve_commands(rlimit open_files, Place place) {
-  while (serve_next({.place = place}, open_files)) {
-    pollfd wanted{channel_fd, POLLIN, 0};
-    ::poll(&wanted, 1, -1);
+  while (true) {
+    Result<Command> next = take_command();
+    if (!next) ::_exit(1);
+    Watch{next->exec, place}.run(std::move(next->ends), open_files);
   }
-  ::_exit(0);
-}
-
-void say_waiting(int channel) {
-  const Report here{.kind = Report::Kind::waiting};
-  ::send(channel, &here, sizeof here, MSG_NOSIGNAL);
 }
 
 }  // namespace
@@ -389,35 +350,19 @@ ssize_t receive_report(Warden& from, Report& report) {
 
 void run_waiting_warden(Fd channel, rlimit open_files) {
   become_warden(channel.get());
-  say_waiting(channel_fd);
+  const Report here{.kind = Report::Kind::waiting};
+  ::send(channel_fd, &here, sizeof here, MSG_NOSIGNAL);
   serve_commands(open_files, Place::inside);
-}
-
-WardenInInit::WardenInInit(Fd channel, int children, rlimit open_files, Duties& duties)
-    : channel_(std::move(channel)), children_(children), open_files_(open_files), duties_(duties) {
-  say_waiting(channel_.get());
-}
-
-bool WardenInInit::serve_command() {
-  const Post post{
-      .place = Place::inside, .channel = channel_.get(), .children = children_, .duties = &duties_};
-  return serve_next(post, open_files_);
 }
 
 void Wardens::confine(sandbox::Cell& cell) {
   idle_.clear();
   cell_ = &cell;
   // A sandbox is made to run something: its first warden is on its way together with the answer.
-  // Where pid 1 is an ordinary process it would not take the tree along when it is killed.
-  const Who who = cell.has_namespaces() ? Who::first : Who::other;
-  if (Result<Warden> first = make(who)) idle_.push_back(*std::move(first));
+  if (Result<Warden> first = make()) idle_.push_back(*std::move(first));
 }
 
-bool Wardens::is_first(const Warden& warden) const {
-  return cell_ != nullptr && warden.pid == cell_->init_pid();
-}
-
-Result<Warden> Wardens::make(Who who) const {
+Result<Warden> Wardens::make() const {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0) {
     return io_failure("socketpair", "a warden", errno);
@@ -427,9 +372,7 @@ Result<Warden> Wardens::make(Who who) const {
   if (cell_ != nullptr) {
     const int on = 1;
     ::setsockopt(made.channel.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
-    const auto kind =
-        who == Who::first ? sandbox::InitRequest::Kind::watch : sandbox::InitRequest::Kind::warden;
-    BERTH_DO(cell_->start_warden(kind, theirs.get()));
+    BERTH_DO(cell_->start_warden(theirs.get()));
     return made;
   }
   made.pid = ::fork();
@@ -459,7 +402,7 @@ Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
     idle_.pop_back();
     if (hand_over(idle, exec, ends)) return idle;
   }
-  BERTH_TRY(Warden made, make(Who::other));
+  BERTH_TRY(Warden made, make());
   // The warden is on its way; the command waits for it in the channel.
   BERTH_DO(hand_over(made, exec, ends));
   return made;
@@ -468,21 +411,13 @@ Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
 void Wardens::take_back(Warden warden) {
   constexpr int a_habit = 2;
   constexpr std::size_t idle_max = 2;
-  if (retired_) return;
-  const bool costs_nothing = is_first(warden);
-  if (!costs_nothing && (started_ < a_habit || idle_.size() >= idle_max)) return;
+  if (retired_ || started_ < a_habit || idle_.size() >= idle_max) return;
   idle_.push_back(std::move(warden));
 }
 
 void Wardens::retire() {
   retired_ = true;
   idle_.clear();
-}
-
-std::vector<pid_t> Wardens::idle() const {
-  std::vector<pid_t> pids;
-  for (const Warden& idle : idle_) pids.push_back(idle.pid);
-  return pids;
 }
 
 bool Wardens::has_idle(pid_t pid) const {

@@ -9,15 +9,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <vector>
 
-// Every exec has a warden: a process that is the parent of the command and the subreaper of all it
-// leaves behind. So it is always known to which exec a process belongs, killing may block without
-// holding up other execs, and a tree dies even when the keeper is killed. A warden is a fork of the
-// keeper; in a sandbox one of them is pid 1 itself, whom nobody inside can stop or kill, and those
-// that are needed besides are forks of it.
+// Every exec has a warden: a fork of the keeper that is the parent of the command and the subreaper
+// of all it leaves behind. So it is always known to which exec a process belongs, killing may block
+// without holding up other execs, and a tree dies even when the keeper is killed.
 namespace berth::keeper {
 
 namespace sandbox {
@@ -71,27 +67,6 @@ ssize_t receive_report(Warden& from, Report& report);
 // It is inside a sandbox, where it has no state folder to write to.
 [[noreturn]] void run_waiting_warden(Fd channel, rlimit open_files);
 
-// The same in a process that has other duties, which it does meanwhile.
-struct Duties {
-  int door = -1;                     // readable when there is something to do
-  std::function<void()> serve = {};  // does it, without waiting
-  std::vector<pid_t> wardens = {};   // children whose trees are their own to watch
-};
-class WardenInInit {
- public:
-  // SIGCHLD must be blocked.
-  WardenInInit(Fd channel, int children, rlimit open_files, Duties& duties);
-  int channel() const { return channel_.get(); }  // readable when a command may have come
-  // Takes a command and returns when nothing of its tree is left. False: there will be no other.
-  bool serve_command();
-
- private:
-  Fd channel_;
-  int children_;  // a signalfd
-  rlimit open_files_;
-  Duties& duties_;
-};
-
 // The wardens of one keeper. One whose tree is gone knows nothing of it any more and may watch the
 // next command, which then need not wait for a fork. A keeper that is asked a second time will be
 // asked again: from then on it keeps some of them.
@@ -113,12 +88,9 @@ class Wardens {
   // Lets go of those that wait, and keeps none from now on.
   void retire();
   bool has_idle(pid_t pid) const;
-  std::vector<pid_t> idle() const;
 
  private:
-  enum class Who : std::uint8_t { first, other };  // of a sandbox: pid 1, or a fork of it
-  Result<Warden> make(Who who) const;
-  bool is_first(const Warden& warden) const;
+  Result<Warden> make() const;
 
   sandbox::Cell* cell_ = nullptr;
   rlimit open_files_;

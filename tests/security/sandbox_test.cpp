@@ -222,10 +222,6 @@ class StoppedWarden : public SandboxTest {};
 
 TEST_P(StoppedWarden, DoesNotKeepItsCommandFromEnding) {
   BERTH_NEEDS_SANDBOX();
-  // Pid 1, whom nobody stops, has another command to watch.
-  const keeper::Exec before = sandbox().hostile({"neighbour", "leave", marker()});
-  ASSERT_TRUE(sandbox().client().exec(before));
-  said_by(sandbox(), before.exec_id, "waiting\n");
   const keeper::Exec stopping = burden("stop", marker());
   // Whether the command has started is never said when the warden is stopped before it says so.
   sandbox().client().send(stopping);

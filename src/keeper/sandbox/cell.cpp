@@ -260,8 +260,8 @@ std::uint64_t Cell::new_oom_kills() {
   return oom_kills_ - std::min(before, oom_kills_);
 }
 
-Result<> Cell::start_warden(InitRequest::Kind kind, int channel) const {
-  const InitRequest request{.kind = kind};
+Result<> Cell::start_warden(int channel) const {
+  const InitRequest request{.kind = InitRequest::Kind::warden};
   if (send_with(control_.get(), bytes_of(request), std::span{&channel, 1},
                 MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     return fail(Errc::process_lost, "the sandbox is gone", "make another one");

@@ -69,9 +69,8 @@ class Cell {
   // Readable when pid 1 is gone.
   int init_handle() const { return init_.get(); }
 
-  // A warden inside that waits for a command on the other end of this channel: pid 1 itself, once,
-  // or another one.
-  Result<> start_warden(InitRequest::Kind kind, int channel) const;
+  // A warden inside that waits for a command on the other end of this channel.
+  Result<> start_warden(int channel) const;
   // The master of a new terminal in the sandbox's own /dev/pts.
   Result<Fd> open_terminal() const;
   // A socket that listens on 127.0.0.1 inside: the same one for the same port.

@@ -5,25 +5,32 @@
 #include "keeper/warden.hpp"
 
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace berth::keeper::sandbox {
 namespace {
 
 constexpr int backlog = 128;
+
+void start_warden(int control, Fd channel, rlimit open_files) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(control);
+    ::signal(SIGCHLD, SIG_DFL);
+    run_waiting_warden(std::move(channel), open_files);
+  }
+  if (pid > 0) return;
+  Report report{.kind = Report::Kind::failed, .failed_step = Step::fork, .failed_errno = errno};
+  ::send(channel.get(), &report, sizeof report, MSG_NOSIGNAL);
+}
 
 Fd listen_on(std::uint16_t port) {
   Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
@@ -68,7 +75,6 @@ Fd socket_for(const InitRequest& request) {
       address.sin6_addr = IN6ADDR_LOOPBACK_INIT;
       return connect_to(address);
     }
-    case InitRequest::Kind::watch:
     case InitRequest::Kind::warden: break;
   }
   errno = EINVAL;
@@ -84,81 +90,27 @@ void answer_socket(int control, const InitRequest& request) {
             std::span{passed}.first(socket ? 1 : 0), MSG_NOSIGNAL);
 }
 
-class Init {
- public:
-  Init(int control, rlimit open_files) : control_(control), open_files_(open_files) {
-    duties_.door = control;
-    duties_.serve = [this] { serve(); };
-    sigset_t child;
-    ::sigemptyset(&child);
-    ::sigaddset(&child, SIGCHLD);
-    ::sigprocmask(SIG_BLOCK, &child, nullptr);
-    children_ = Fd{::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK)};
-    if (!children_) ::_exit(1);
-  }
-
-  [[noreturn]] void run() {
-    while (true) {
-      std::array<pollfd, 3> wanted{pollfd{control_, POLLIN, 0}, pollfd{children_.get(), POLLIN, 0},
-                                   pollfd{warden_ ? warden_->channel() : -1, POLLIN, 0}};
-      if (::poll(wanted.data(), wanted.size(), -1) <= 0) continue;
-      if (wanted[0].revents != 0) serve();
-      if (wanted[1].revents != 0) reap();
-      if (wanted[2].revents != 0 && !warden_->serve_command()) warden_.reset();
-    }
-  }
-
- private:
-  void reap() {
-    signalfd_siginfo ignored{};
-    while (::read(children_.get(), &ignored, sizeof ignored) > 0) {
-    }
-    pid_t pid = 0;
-    while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) std::erase(duties_.wardens, pid);
-  }
-
-  void serve() {
-    InitRequest request;
-    std::vector<Fd> passed;
-    const ssize_t got = receive_with(control_, {reinterpret_cast<char*>(&request), sizeof request},
-                                     passed, MSG_DONTWAIT);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (got != sizeof request) ::_exit(0);  // the keeper is gone
-    switch (request.kind) {
-      case InitRequest::Kind::watch:
-        if (!passed.empty() && !warden_) {
-          warden_.emplace(std::move(passed[0]), children_.get(), open_files_, duties_);
-        }
-        return;
-      case InitRequest::Kind::warden:
-        if (!passed.empty()) start_warden(std::move(passed[0]));
-        return;
-      case InitRequest::Kind::listener:
-      case InitRequest::Kind::dial_v4:
-      case InitRequest::Kind::dial_v6: return answer_socket(control_, request);
-    }
-  }
-
-  void start_warden(Fd channel) {
-    const pid_t pid = ::fork();
-    if (pid == 0) run_waiting_warden(std::move(channel), open_files_);
-    if (pid > 0) return duties_.wardens.push_back(pid);
-    Report report{.kind = Report::Kind::failed, .failed_step = Step::fork, .failed_errno = errno};
-    ::send(channel.get(), &report, sizeof report, MSG_NOSIGNAL);
-  }
-
-  int control_;
-  rlimit open_files_;
-  Fd children_;
-  Duties duties_;
-  std::optional<WardenInInit> warden_;
-};
-
 }  // namespace
 
 void run_init(int control, rlimit open_files) {
   ::prctl(PR_SET_NAME, "berth-init");
-  Init{control, open_files}.run();
+  ::signal(SIGCHLD, SIG_IGN);  // the kernel then reaps
+  while (true) {
+    InitRequest request;
+    std::vector<Fd> passed;
+    const ssize_t got =
+        receive_with(control, {reinterpret_cast<char*>(&request), sizeof request}, passed, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof request) ::_exit(0);  // the keeper is gone
+    switch (request.kind) {
+      case InitRequest::Kind::warden:
+        if (!passed.empty()) start_warden(control, std::move(passed[0]), open_files);
+        break;
+      case InitRequest::Kind::listener:
+      case InitRequest::Kind::dial_v4:
+      case InitRequest::Kind::dial_v6: answer_socket(control, request); break;
+    }
+  }
 }
 
 }  // namespace berth::keeper::sandbox

@@ -4,9 +4,9 @@
 
 namespace berth::keeper::sandbox {
 
-// Pid 1 of a sandbox: watches a command itself and starts wardens for those that run beside it, as
-// the keeper asks; reaps what nobody waits for, and ends with the keeper, whereupon the kernel ends
-// everything inside. It reads nothing that comes from inside.
+// Pid 1 of a sandbox: starts wardens when the keeper asks, reaps what nobody waits for, and ends
+// with the keeper, whereupon the kernel ends everything inside. It reads nothing that comes from
+// inside.
 [[noreturn]] void run_init(int control, rlimit open_files);
 
 }  // namespace berth::keeper::sandbox

@@ -98,13 +98,12 @@ Error explain(const Plan& plan, const SetupReport& report);
 // From the keeper to pid 1, one packet each, with a descriptor where it says so.
 struct InitRequest {
   enum class Kind : std::uint8_t {
-    watch,     // to be a warden itself, with that end of the channel
-    warden,    // to fork one, likewise
+    warden,    // with the warden's end of its channel
     listener,  // answered with InitReply and the socket
     dial_v4,   // the same with a socket that is being connected
     dial_v6,
   };
-  Kind kind = Kind::watch;
+  Kind kind = Kind::warden;
   std::uint16_t port = 0;
 };
 struct InitReply {
