@@ -94,17 +94,6 @@ Error explain_exec(const Exec& exec, const StartFailure& failure) {
   return {Errc::command_start_failed, subject + in_cwd + ": exec: " + reason(error_number)};
 }
 
-// Above what everybody in a sandbox has. While it shares memory with its parent, a child of vfork
-// says it for itself alone. Without this file the kernel chooses by size.
-void volunteer_for_memory() {
-  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (file < 0) return;
-  constexpr std::string_view preference = "600";
-  const ssize_t ignored = ::write(file, preference.data(), preference.size());
-  static_cast<void>(ignored);
-  ::close(file);
-}
-
 }  // namespace
 
 bool exists_somewhere(const Exec& exec) {
@@ -122,10 +111,9 @@ std::string path_of(const Exec& exec) {
   return std::string{default_path};
 }
 
-Launch::Launch(const Exec& exec, rlimit open_files, MemoryVictim victim)
+Launch::Launch(const Exec& exec, rlimit open_files)
     : exec_(exec),
       open_files_(open_files),
-      victim_(victim),
       candidates_(candidates_of(exec)),
       cgroup_procs_(exec.cgroup_dir.empty() ? "" : exec.cgroup_dir + "/cgroup.procs"),
       argv_(pointers_to(exec.argv)),
@@ -147,7 +135,6 @@ StartFailure Launch::enter(const ChildEnds& ends, pid_t parent) const {
       return {Step::cgroup, error_number};
     }
   }
-  if (victim_ == MemoryVictim::command) volunteer_for_memory();
   // A warden that died before this line would never be noticed; hence the look afterwards.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) return {Step::session, ESRCH};

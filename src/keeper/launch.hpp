@@ -20,9 +20,6 @@ struct StartFailure {
 };
 
 // A command made ready to be executed: what is left to do allocates nothing.
-// Whom the kernel ends when memory runs out: nobody before others, or the command before the one
-// who watches it and must live to tell.
-enum class MemoryVictim : std::uint8_t { anyone, command };
 
 // The child's ends of what it reads and writes. Without the first it has nothing to read.
 struct ChildEnds {
@@ -34,7 +31,7 @@ struct ChildEnds {
 class Launch {
  public:
   // The exec must outlive the launch, which points into its strings.
-  Launch(const Exec& exec, rlimit open_files, MemoryVictim victim);
+  Launch(const Exec& exec, rlimit open_files);
 
   // Makes the child of the calling process, whose stdin must be nothing. Returns when the child
   // runs the command or has failed to. The child dies with the calling process.
@@ -46,7 +43,6 @@ class Launch {
 
   const Exec& exec_;
   rlimit open_files_;
-  MemoryVictim victim_;
   std::vector<std::string> candidates_;
   std::string cgroup_procs_;
   std::vector<char*> argv_;

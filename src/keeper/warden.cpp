@@ -85,8 +85,7 @@ class Watch {
 
  private:
   bool start(ChildEnds ends, rlimit open_files) {
-    const Launch launch{exec_, open_files,
-                        place_ == Place::inside ? MemoryVictim::command : MemoryVictim::anyone};
+    const Launch launch{exec_, open_files};
     StartFailure failure;
     report_.pid = launch.run(ends, failure);
     // From here on only the tree holds the pipes, so their end is the tree's end.

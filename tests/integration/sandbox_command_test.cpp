@@ -109,6 +109,15 @@ TEST_P(SandboxCommand, CannotChangeTheLimitsOfPidOne) {
   EXPECT_EQ(said("prlimit --pid $$ --nofile=64:64 && ulimit -n"), "64\n") << "but its own";
 }
 
+// When memory runs out the kernel ends whoever has the highest of these, however small it is.
+TEST_P(SandboxCommand, GoesBeforePidOneWhenMemoryRunsOut) {
+  const auto preference = [&](const std::string& whose) {
+    return std::stoi(said("cat /proc/" + whose + "/oom_score_adj"));
+  };
+  EXPECT_LT(preference("1"), preference("self"));
+  EXPECT_LT(preference("1"), preference("self")) << "the second too";
+}
+
 TEST_P(SandboxCommand, BesideAnotherHasNoPartInItsEnd) {
   const std::string daemon = "(setsid sleep 100 </dev/null >/dev/null 2>&1 &); ";
   const Exec first = inside(daemon + "echo ready; read line < /tmp/first; echo over");

@@ -117,7 +117,8 @@ bool is_what_was_asked_for(int socket, InitRequest::Kind kind) {
   // Everybody inside can read it, and it has paths of the host.
   std::ranges::fill(surroundings.command_line, '\0');
   init_name.copy(surroundings.command_line.data(), surroundings.command_line.size());
-  run_init(control_descriptor, report.files_of_commands(surroundings.open_files));
+  run_init(control_descriptor, preference_descriptor,
+           report.files_of_commands(surroundings.open_files));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "keeper/sandbox/enter.hpp"
 
 #include "keeper/sandbox/identity.hpp"
+#include "keeper/sandbox/init.hpp"
 #include "keeper/sandbox/landlock.hpp"
 #include "keeper/sandbox/orders.hpp"
 #include "keeper/sandbox/seccomp.hpp"
@@ -25,17 +26,16 @@
 namespace berth::keeper::sandbox {
 namespace {
 
-// The kernel prefers these when memory runs out on the host.
-constexpr std::string_view oom_preference = "300";
-
 int failed(long result) {
   return result < 0 ? errno : 0;
 }
 
-void prefer_as_oom_victim() {
-  const Fd file{::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)};
+// Stays open, because the file is the host root's as long as this process hides its memory.
+Fd prefer_as_oom_victim() {
+  Fd file{::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)};
   // A keeper that is preferred even more stays so.
-  if (file && ::write(file.get(), oom_preference.data(), oom_preference.size()) < 0) return;
+  if (file && ::write(file.get(), init_preference.data(), init_preference.size()) < 0) return {};
+  return file;
 }
 
 int enter_network(const Setup& setup) {
@@ -102,11 +102,12 @@ int take_identity(const User& user) {
 }
 
 // Nothing of the keeper's is left open but the way to talk to it.
-int keep_only(int control, Fd upper) {
+int keep_only(int control, Fd upper, Fd preference) {
   // Plain numbers: at the end all of these are closed at once.
   constexpr int above = 16;
   const int high_control = ::fcntl(control, F_DUPFD_CLOEXEC, above);
   const int high_upper = ::fcntl(upper.release(), F_DUPFD_CLOEXEC, above);
+  const int high_preference = ::fcntl(preference.release(), F_DUPFD_CLOEXEC, above);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return errno;
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -119,7 +120,11 @@ int keep_only(int control, Fd upper) {
       ::dup3(high_upper, upper_descriptor, O_CLOEXEC) < 0) {
     return errno;
   }
-  return failed(::close_range(upper_descriptor + 1, ~0U, 0));
+  ::close(preference_descriptor);
+  if (high_preference >= 0 && ::dup3(high_preference, preference_descriptor, O_CLOEXEC) < 0) {
+    return errno;
+  }
+  return failed(::close_range(preference_descriptor + 1, ~0U, 0));
 }
 
 // What is made in a folder of the host belongs to the folder's owner there, often root, and no
@@ -170,7 +175,7 @@ SetupReport enter(const Setup& setup) {
   ::prctl(PR_SET_DUMPABLE, 1);
   // Whatever the plan will be. Control groups first, so that even the making is limited.
   BERTH_STEP(control_groups, setup.cgroup.join(setup.born));
-  prefer_as_oom_victim();
+  Fd preference = prefer_as_oom_victim();
   ::umask(022);
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   BERTH_STEP(network, enter_network(setup));
@@ -215,7 +220,8 @@ SetupReport enter(const Setup& setup) {
   note_features(*root, plan, setup, report.features);
   Fd upper = root->take_upper();
   root.reset();
-  BERTH_STEP(init, keep_only(setup.control, std::move(upper)));
+  orders.bind_maps.clear();  // before their numbers are somebody else's
+  BERTH_STEP(init, keep_only(setup.control, std::move(upper), std::move(preference)));
   BERTH_STEP(identity, take_identity(user_of(setup, plan)));
 
   // The walls that need no rights, last: the steps above need calls that they deny.

@@ -20,8 +20,16 @@ namespace {
 
 constexpr int backlog = 128;
 
-void start_warden(int control, Fd channel, rlimit open_files) {
+// Where it cannot be said, the kernel chooses by size.
+void say(int preference, std::string_view value) {
+  const ssize_t ignored = ::pwrite(preference, value.data(), value.size(), 0);
+  static_cast<void>(ignored);
+}
+
+void start_warden(int control, int preference, Fd channel, rlimit open_files) {
+  say(preference, warden_preference);  // which it inherits, and its command from it
   const pid_t pid = ::fork();
+  if (pid != 0) say(preference, init_preference);
   if (pid == 0) {
     ::close(control);
     ::signal(SIGCHLD, SIG_DFL);
@@ -92,7 +100,7 @@ void answer_socket(int control, const InitRequest& request) {
 
 }  // namespace
 
-void run_init(int control, rlimit open_files) {
+void run_init(int control, int preference, rlimit open_files) {
   ::prctl(PR_SET_NAME, "berth-init");
   ::signal(SIGCHLD, SIG_IGN);  // the kernel then reaps
   while (true) {
@@ -104,7 +112,7 @@ void run_init(int control, rlimit open_files) {
     if (got != sizeof request) ::_exit(0);  // the keeper is gone
     switch (request.kind) {
       case InitRequest::Kind::warden:
-        if (!passed.empty()) start_warden(control, std::move(passed[0]), open_files);
+        if (!passed.empty()) start_warden(control, preference, std::move(passed[0]), open_files);
         break;
       case InitRequest::Kind::listener:
       case InitRequest::Kind::dial_v4:

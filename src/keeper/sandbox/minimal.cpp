@@ -148,7 +148,7 @@ SetupReport enter_minimal(const MinimalSetup& setup) {
   if (!good || sent < 0) ::_exit(1);
   std::ranges::fill(surroundings.command_line, '\0');
   init_name.copy(surroundings.command_line.data(), surroundings.command_line.size());
-  run_init(control_fd, report.files_of_commands(surroundings.open_files));
+  run_init(control_fd, -1, report.files_of_commands(surroundings.open_files));
 }
 
 }  // namespace
