@@ -101,7 +101,13 @@ TEST_P(PluginLiveDialectTest, ALoginSpeaksAsThePluginDoes) {
                                         : "login with claude setup-token\ngot \xC3\xA9");
   EXPECT_TRUE(says("closed a login")) << "also before anybody lets go of it";
   EXPECT_FALSE(services_.has_log("login with")) << "what it says is not logged";
-  const auto other = log_in(LoginCommand::codex);
+  Result<LiveCommandPtr> other = log_in(LoginCommand::codex);
+  // Its end is seen a moment before its place is free again.
+  run_until([&] {
+    const bool is_taken = !other && other.error().code == Errc::conflict;
+    if (is_taken) other = log_in(LoginCommand::codex);
+    return !is_taken;
+  });
   EXPECT_EQ(other.has_value(), dialect == "c") << "older plugins have one command";
 }
 
