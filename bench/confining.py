@@ -184,6 +184,9 @@ def crowd(report, folder, tools):
         # A mark on the way: new namespaces, and the start of two programs.
         text += f", unshare, which makes namespaces and nothing else, {rates['unshare'][0]:.0f}/s"
     report.line(f"sandbox, {WAYS} at once, times bwrap", ours / bubblewrap, text, at_least=3.0)
+    for name, what in (("ready", "a burst in sandboxes of a pool"), ("held", "in held sandboxes")):
+        report.line(f"sandbox, {WAYS} at once, {what}, times bwrap", rates[name][0] / bubblewrap,
+                    f"{rates[name][0]:.0f} commands/s; bubblewrap {bubblewrap:.0f}/s", at_least=3.0)
 
 
 def available_kb():

@@ -6,7 +6,9 @@
 //   start KEEPER FOLDER ROUNDS IDLE_MS   p50 and p95 of each command, of posix_spawn, and of ours:
 //                                        to the exit of `true`, with the end of the sandbox, the
 //                                        first exec in one that is ready, the next in it
-//   crowd KEEPER FOLDER WAYS SECONDS     starts a second of each command and of ours
+//   crowd KEEPER FOLDER WAYS SECONDS     starts a second of each command and of ours; commands a
+//                                        second in sandboxes that are ready, and in one for each
+//                                        way
 //   live KEEPER FOLDER COUNT ROUNDS      kilobytes of each idle sandbox, as available memory, slab,
 //                                        and the sum of the parts; p50 of a start and of an exec
 //                                        beside one and beside all
@@ -267,33 +269,78 @@ void compare_starts(Sandboxes& sandboxes, int rounds, std::chrono::milliseconds 
   times.print();
 }
 
-double starts_a_second(int ways, std::chrono::seconds length, const std::function<void()>& start) {
-  std::atomic<int> done{0};
+// Seconds until each of the threads is done.
+double seconds_of(int ways, const std::function<void(int)>& work) {
   const auto began = Clock::now();
   std::vector<std::jthread> threads;
-  for (int way = 0; way < ways; ++way) {
-    threads.emplace_back([&] {
-      while (Clock::now() - began < length) {
-        start();
-        ++done;
-      }
-    });
-  }
+  for (int way = 0; way < ways; ++way) threads.emplace_back(work, way);
   threads.clear();  // waits for each
-  return done / std::chrono::duration<double>(Clock::now() - began).count();
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+double starts_a_second(int ways, std::chrono::seconds length,
+                       const std::function<void(int)>& start) {
+  std::atomic<int> done{0};
+  const auto until = Clock::now() + length;
+  const double seconds = seconds_of(ways, [&](int way) {
+    for (; Clock::now() < until; ++done) start(way);
+  });
+  return done / seconds;
+}
+
+using Ones = std::vector<std::vector<Sandboxes::One>>;
+
+// So many for each thread, as a pool has them.
+Ones made_before(Sandboxes& sandboxes, int ways, int each) {
+  Ones ones(static_cast<std::size_t>(ways));
+  seconds_of(ways, [&](int way) {
+    for (int i = 0; i < each; ++i) {
+      ones[static_cast<std::size_t>(way)].push_back(sandboxes.start());
+      must(ones[static_cast<std::size_t>(way)].back().client().renew(3min));
+    }
+  });
+  return ones;
+}
+
+void end_all(Ones& ones) {
+  for (std::vector<Sandboxes::One>& of_one : ones) {
+    for (Sandboxes::One& one : of_one) one.end();
+  }
+}
+
+// One command in each; their ends are of the time after the burst, as the making was of that
+// before.
+double burst_a_second(Sandboxes& sandboxes, int ways) {
+  constexpr int each = 40;
+  Ones ready = made_before(sandboxes, ways, each);
+  const double seconds = seconds_of(ways, [&](int way) {
+    for (Sandboxes::One& one : ready[static_cast<std::size_t>(way)]) one.run_true();
+  });
+  end_all(ready);
+  return ways * each / seconds;
+}
+
+double held_a_second(Sandboxes& sandboxes, int ways, std::chrono::seconds length) {
+  Ones held = made_before(sandboxes, ways, 1);
+  const double rate = starts_a_second(
+      ways, length, [&](int way) { held[static_cast<std::size_t>(way)].front().run_true(); });
+  end_all(held);
+  return rate;
 }
 
 void compare_crowds(Sandboxes& sandboxes, int ways, std::chrono::seconds length) {
   const std::vector<Command> commands = read_commands();
-  const auto ours = [&] {
+  const auto ours = [&](int) {
     sandboxes.start_and_run_true().end();  // nobody waits for an exit
   };
   Times rates;
   for (int round = 0; round < 3; ++round) {
     for (const Command& command : commands) {
-      rates.add(command.name, starts_a_second(ways, length, [&] { spawn(command); }));
+      rates.add(command.name, starts_a_second(ways, length, [&](int) { spawn(command); }));
     }
     rates.add("ours", starts_a_second(ways, length, ours));
+    rates.add("ready", burst_a_second(sandboxes, ways));
+    rates.add("held", held_a_second(sandboxes, ways, length));
   }
   for (const auto& [name, values] : rates.by_name) {
     std::printf("%s %.1f\n", name.c_str(), percentile(values, 0.5));

@@ -18,11 +18,10 @@ struct NamedLimit {
   std::string name;
 };
 
-// Given exactly one limit, the first setting that is none of the resets is it.
+// Of a limit that means several settings, the first is the one that it is named after.
 std::string name_of_only(const Limits& limits) {
   const std::vector<Setting> settings = keeper::sandbox::settings_of(limits);
-  const auto found = std::ranges::find(settings, Setting::Purpose::limit, &Setting::purpose);
-  return found != settings.end() ? found->limit : "";
+  return settings.empty() ? "" : settings.front().limit;
 }
 
 std::vector<NamedLimit> limits_in(const bj::object& config) {

@@ -152,12 +152,14 @@ Result<Frame> KeeperClient::next_frame(std::chrono::steady_clock::time_point unt
     if (left.count() <= 0 || ::poll(&wanted, 1, static_cast<int>(left.count()) + 1) == 0) {
       return fail(Errc::timed_out, "the keeper has not answered in time");
     }
-    std::string buffer(receive_bytes, '\0');
+    // Not cleared, and kept: most answers fill a page of it.
+    if (!room_) room_ = std::make_unique_for_overwrite<char[]>(receive_bytes);
     std::vector<Fd> descriptors;
-    const ssize_t got = receive_with(socket_.get(), buffer, descriptors, MSG_DONTWAIT);
+    const ssize_t got =
+        receive_with(socket_.get(), {room_.get(), receive_bytes}, descriptors, MSG_DONTWAIT);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got <= 0) return fail(Errc::keeper_unreachable, "the keeper has closed the connection");
-    connection_.received({buffer.data(), static_cast<std::size_t>(got)});
+    connection_.received({room_.get(), static_cast<std::size_t>(got)});
     for (Fd& descriptor : descriptors) connection_.received(std::move(descriptor));
   }
 }

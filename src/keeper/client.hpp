@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -120,6 +121,7 @@ class KeeperClient {
 
   Fd socket_;
   Connection connection_;
+  std::unique_ptr<char[]> room_;  // for what is received
 };
 
 }  // namespace berth::keeper

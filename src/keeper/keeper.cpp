@@ -180,9 +180,9 @@ void Keeper::run() {
     if (!stopping_ || !all_gone) continue;
     // Whoever the wardens could not end dies with the sandbox.
     if (cell_) cell_->kill();
-    // Looked once more when nothing is held any longer: a warden that has reported its end may
-    // still be on its way out, and must not be counted as left behind.
-    if (execs_.empty() && !has_orphans_) {
+    // Looked once more when nothing is held any longer, whatever is known: a warden that has
+    // reported its end may still be on its way out, and must not be counted as left behind.
+    if (execs_.empty()) {
       take_signals();
       kill_orphans();
       if (!has_orphans_) break;
@@ -294,6 +294,7 @@ bool Keeper::is_warden(pid_t pid) const {
 // What a killed warden leaves becomes a child of the keeper.
 void Keeper::kill_orphans() {
   has_orphans_ = false;
+  if (!has_children()) return;
   for (const pid_t pid : descendants_of(::getpid())) {
     const auto stat = process_stat(pid);
     if (!stat || stat->parent != ::getpid() || is_warden(pid) || pid == syncer_) continue;
@@ -310,7 +311,6 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
   if (!std::exchange(stopping_, true)) {
     epitaph_.outcome = cause;
     epitaph_.reason = std::move(reason);
-    has_orphans_ = true;  // to look once more, whatever is known
     wardens_.retire();
     unborn_.reset();
     // Thawed, so that its wardens can end their trees; or else all at once.
@@ -322,8 +322,10 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
 
 void Keeper::say_goodbye() {
   epitaph_.ended_us = wall_clock_us();
-  epitaph_.left_behind = static_cast<std::uint32_t>(
-      std::ranges::count_if(descendants_of(::getpid()), [&](pid_t pid) { return pid != syncer_; }));
+  if (has_children()) {
+    epitaph_.left_behind = static_cast<std::uint32_t>(std::ranges::count_if(
+        descendants_of(::getpid()), [&](pid_t pid) { return pid != syncer_; }));
+  }
   Result<> written = fail(Errc::io_failed, "the state folder was removed");
   if (!shared_.folder_gone) written = goodbye_.publish(to_text(epitaph_));
   ::unlink(socket_file);

@@ -143,9 +143,9 @@ bool keep_only(int channel, int network, int returns) {
     ::_exit(exit_early);
   }
   (*keeper)->run();
-  const bool left_nobody = (*keeper)->left_nobody();
+  // Before the end of all the rest, which takes milliseconds where the kernel waits for its readers.
+  if ((*keeper)->left_nobody()) lent.give_back();
   keeper->reset();
-  if (left_nobody) lent.give_back();
   ::_exit(0);
 }
 
@@ -160,6 +160,8 @@ class Loop {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) ::_exit(1);
     returned_ = Fd{pair[0]};
     returns_ = Fd{pair[1]};
+    // What is the same of all processes here is read once, for all children.
+    [[maybe_unused]] const auto own = card_of(::getpid());
   }
 
   [[noreturn]] void run() {

@@ -3,10 +3,12 @@
 #include "base/files.hpp"
 
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <set>
@@ -125,6 +127,11 @@ std::vector<pid_t> descendants_of(pid_t root) {
     append_children_of(found[next], found);
   }
   return found;
+}
+
+bool has_children() {
+  siginfo_t ignored{};
+  return ::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
 void stop_descendants_of(pid_t root) {

@@ -32,6 +32,9 @@ void stop_descendants_of(pid_t root);
 // Ends them all; whoever is their parent reaps them. How many are left after the limit: those of
 // other users, and those that the kernel cannot end now.
 std::size_t kill_descendants_of(pid_t root, int limit_ms);
+// Whether the calling process has any, ended ones that nobody has waited for among them. For one
+// that its orphans come back to, this says whether descendants_of() is worth the look.
+bool has_children();
 // What descendants_of() finds, from one look at all of /proc, for kernels without the `children`
 // files.
 std::vector<pid_t> descendants_by_scan(pid_t root);

@@ -19,10 +19,14 @@
 namespace berth::keeper {
 namespace {
 
-Result<std::string> boot_id() {
-  BERTH_TRY(std::string text, read_file("/proc/sys/kernel/random/boot_id", 64));
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+// Read once: no process outlives a boot.
+const Result<std::string>& boot_id() {
+  static const Result<std::string> id = [] -> Result<std::string> {
+    BERTH_TRY(std::string text, read_file("/proc/sys/kernel/random/boot_id", 64));
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return text;
+  }();
+  return id;
 }
 
 bool runs(const Card& card) {

@@ -231,25 +231,6 @@ TEST_P(CgroupTest, TwoGroupsDoNotFeelEachOther) {
   EXPECT_TRUE(modest.is_populated());
 }
 
-TEST_P(CgroupTest, AGroupIsRecycledOnlyWhenItIsEmptyAndThenCountsFromNothing) {
-  Cgroup& group = make("again", {.memory_bytes = 32 * mebi});
-  wait_for(run(group, eat_memory));
-  run_for_long(group, "sleep 600");
-  const auto refused = group.recycle({});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Errc::conflict);
-  ASSERT_TRUE(group.kill());
-  const auto recycled = group.recycle({.pids = 5});
-  ASSERT_TRUE(recycled) << recycled.error().message;
-  EXPECT_EQ(group.oom_kills(), 0U);
-  EXPECT_EQ(cpu_us(group), 0U);
-  EXPECT_LT(group.usage().memory_peak_bytes.value_or(0), mebi);
-  wait_for(run(group, eat_memory));  // no limit of the former tenant
-  EXPECT_EQ(group.oom_kills(), 0U);
-  const pid_t many = run(group, "for i in 1 2 3 4 5 6 7 8; do sleep 600 & done; wait");
-  EXPECT_NE(wait_for(many), 0);
-}
-
 TEST_P(CgroupTest, BytesOfTheDiskAreCountedOrNotKnown) {
   Cgroup& group = make("reader", {.memory_bytes = 32 * mebi});
   if (!layout_.has(Controller::io)) {

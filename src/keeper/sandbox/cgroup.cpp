@@ -16,8 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 
 // What the kernel itself keeps for an empty group.
-constexpr std::uint64_t residual_bytes_max = std::uint64_t{1} << 20;
-constexpr std::uint64_t reclaim_bytes = std::uint64_t{1} << 30;
 constexpr int moves_max = 16;
 
 std::size_t index_of(Controller controller) {
@@ -71,13 +69,13 @@ Result<Cgroup> Cgroup::make(const CgroupLayout& layout, std::string_view id, con
   BERTH_DO(group.make_folders(layout));
   group.open_doors();
   group.remedy_ = layout.remedy;
-  group.set_limits(limits, Setting::Purpose::limit);
+  group.set_limits(limits);
   return group;
 }
 
 Result<> Cgroup::limit(const Limits& limits) {
   BERTH_DO(check(limits));
-  set_limits(limits, Setting::Purpose::limit);
+  set_limits(limits);
   return {};
 }
 
@@ -159,19 +157,16 @@ const std::string& Cgroup::lifecycle_folder() const {
   return owned_.front().get();
 }
 
-void Cgroup::set_limits(const Limits& limits, Setting::Purpose least) {
+void Cgroup::set_limits(const Limits& limits) {
   unenforced_.clear();
   for (const Setting& setting : settings_of(limits)) {
-    const bool asked = setting.purpose == Setting::Purpose::limit;
-    if (!asked && least == Setting::Purpose::limit) continue;
     const std::string& folder = folders_[index_of(setting.controller)];
     const Knob& knob = is_unified(setting.controller) ? setting.unified : setting.legacy;
-    if (!folder.empty() && knob.file.empty()) continue;
     const std::string why =
         folder.empty()
             ? "the controller " + std::string{name_of(setting.controller)} + " is not ours to use"
             : set_and_verify(folder, knob);
-    if (asked && !why.empty()) unenforced_.push_back({setting.limit, why, remedy_});
+    if (!why.empty()) unenforced_.push_back({setting.limit, why, remedy_});
   }
 }
 
@@ -193,6 +188,7 @@ void Cgroup::kill_each() const {
 }
 
 Result<> Cgroup::kill(Wait limit) const {
+  if (!is_populated()) return {};
   const bool at_once = !unified_.empty() && write_group_file(unified_ + "/cgroup.kill", "1") == 0;
   const Fd events = open_events();
   const bool ended = wait_until(events.get(), limit, [&] {
@@ -232,28 +228,6 @@ Result<> Cgroup::thaw() const {
   const int failed =
       write_group_file(folder + (v2 ? "/cgroup.freeze" : "/freezer.state"), v2 ? "0" : "THAWED");
   if (failed != 0) return io_failure("thaw", folder.empty() ? name_ : folder, failed);
-  return {};
-}
-
-Result<> Cgroup::recycle(const Limits& limits) {
-  BERTH_DO(check(limits));
-  if (is_populated()) return fail(Errc::conflict, "group " + name_ + " still has processes");
-  BERTH_DO(thaw());
-  // Gives back the pages of files that the former tenant has read, as far as the kernel can.
-  if (is_unified(Controller::memory)) {
-    write_group_file(unified_ + "/memory.reclaim", std::to_string(reclaim_bytes));
-  } else if (const std::string file = file_of(Controller::memory, "", "memory.force_empty");
-             !file.empty()) {
-    write_group_file(file, "0");
-    write_group_file(file_of(Controller::memory, "", "memory.max_usage_in_bytes"), "0");
-  }
-  before_ = read_counters();
-  const std::uint64_t residual = before_.memory_bytes.value_or(0);
-  if (residual > residual_bytes_max) {
-    return fail(Errc::conflict, "group " + name_ + " is still charged with " +
-                                    std::to_string(residual) + " bytes of its former tenant");
-  }
-  set_limits(limits, Setting::Purpose::reset);
   return {};
 }
 

@@ -71,13 +71,10 @@ class Cgroup {
   Result<> thaw() const;
   bool is_populated() const;
 
-  // Since the group was made or recycled.
+  // Since the group was made.
   CgroupUsage usage() const;
   std::uint64_t oom_kills() const;
 
-  // Makes an empty group as good as new for another tenant: `conflict` when it has processes, or
-  // when more of the former tenant's memory is charged to it than a few pages of the kernel's.
-  Result<> recycle(const Limits& limits);
   // The group must be empty. Afterwards nothing of it is left.
   Result<> remove(Wait limit = usual_wait);
 
@@ -94,13 +91,11 @@ class Cgroup {
   // Where every process of the group is found; empty when there is no group.
   const std::string& lifecycle_folder() const;
   void kill_each() const;
-  void set_limits(const Limits& limits, Setting::Purpose least);
-  CgroupUsage read_counters() const;
+  void set_limits(const Limits& limits);
 
   std::string name_;
   std::string remedy_;
   std::vector<Unenforced> unenforced_;
-  CgroupUsage before_;  // what the counters showed when the present tenant came
   std::string unified_;
   std::array<std::string, controller_count> folders_;  // that rule each controller
   std::vector<GroupFolder> owned_;

@@ -28,53 +28,46 @@ constexpr std::uint64_t page_bytes = 4096;
 constexpr std::string_view swap_file_v2 = "memory.swap.max";
 constexpr std::string_view swap_file_v1 = "memory.memsw.limit_in_bytes";
 
-using Purpose = Setting::Purpose;
-
 std::string text_of(std::uint64_t number) {
   return std::to_string(number);
 }
 
-Purpose purpose_of(std::uint64_t limit) {
-  return limit > 0 ? Purpose::limit : Purpose::reset;
-}
-
-// Of v1 the swap limit is one on memory and swap together, and never below that on memory alone:
-// it is lifted before the other is set.
+// Of v1 the swap limit is one on memory and swap together, and never below that on memory alone,
+// which is set first.
 void add_memory(const Limits& limits, std::vector<Setting>& settings) {
-  const bool limited = limits.memory_bytes > 0;
-  const Purpose purpose = purpose_of(limits.memory_bytes);
-  settings.push_back({.controller = Controller::memory,
-                      .legacy = {swap_file_v1, "-1"},
-                      .purpose = Purpose::reset});
-  settings.push_back(
-      {.limit = "memory limit of " + text_of(limits.memory_bytes) + " bytes",
-       .controller = Controller::memory,
-       .unified = {"memory.max", limited ? text_of(limits.memory_bytes) : "max"},
-       .legacy = {"memory.limit_in_bytes", limited ? text_of(limits.memory_bytes) : "-1"},
-       .purpose = purpose});
-  settings.push_back(
-      {.limit = "swap limit of " + text_of(limits.swap_bytes) + " bytes",
-       .controller = Controller::memory,
-       .unified = {swap_file_v2, limited ? text_of(limits.swap_bytes) : "max"},
-       .legacy = {swap_file_v1, limited ? text_of(limits.memory_bytes + limits.swap_bytes) : "-1"},
-       .purpose = purpose});
+  settings.push_back({.limit = "memory limit of " + text_of(limits.memory_bytes) + " bytes",
+                      .controller = Controller::memory,
+                      .unified = {"memory.max", text_of(limits.memory_bytes)},
+                      .legacy = {"memory.limit_in_bytes", text_of(limits.memory_bytes)}});
+  settings.push_back({.limit = "swap limit of " + text_of(limits.swap_bytes) + " bytes",
+                      .controller = Controller::memory,
+                      .unified = {swap_file_v2, text_of(limits.swap_bytes)},
+                      .legacy = {swap_file_v1, text_of(limits.memory_bytes + limits.swap_bytes)}});
 }
 
-void add_cpu(const Limits& limits, std::vector<Setting>& settings) {
-  const std::uint64_t quota_us = std::uint64_t{limits.cpu_millis} * (cpu_period_us / 1000);
-  const std::string period = " " + text_of(cpu_period_us);
+void add_pids(const Limits& limits, std::vector<Setting>& settings) {
+  const std::string pids = text_of(limits.pids);
+  settings.push_back({.limit = "limit of " + pids + " processes",
+                      .controller = Controller::pids,
+                      .unified = {"pids.max", pids},
+                      .legacy = {"pids.max", pids}});
+}
+
+void add_quota(const Limits& limits, std::vector<Setting>& settings) {
+  const std::string quota_us = text_of(std::uint64_t{limits.cpu_millis} * (cpu_period_us / 1000));
   settings.push_back({.limit = "CPU limit of " + text_of(limits.cpu_millis) + " thousandths",
                       .controller = Controller::cpu,
-                      .unified = {"cpu.max", (quota_us > 0 ? text_of(quota_us) : "max") + period},
-                      .legacy = {"cpu.cfs_quota_us", quota_us > 0 ? text_of(quota_us) : "-1"},
-                      .purpose = purpose_of(limits.cpu_millis)});
-  const std::uint64_t weight = limits.cpu_weight > 0 ? limits.cpu_weight : default_weight;
+                      .unified = {"cpu.max", quota_us + " " + text_of(cpu_period_us)},
+                      .legacy = {"cpu.cfs_quota_us", quota_us}});
+}
+
+void add_weight(const Limits& limits, std::vector<Setting>& settings) {
+  const std::uint64_t weight = limits.cpu_weight;
   const std::uint64_t shares = std::max(shares_min, weight * default_shares / default_weight);
   settings.push_back({.limit = "CPU weight of " + text_of(weight),
                       .controller = Controller::cpu,
                       .unified = {"cpu.weight", text_of(weight)},
-                      .legacy = {"cpu.shares", text_of(shares)},
-                      .purpose = purpose_of(limits.cpu_weight)});
+                      .legacy = {"cpu.shares", text_of(shares)}});
 }
 
 bool is_in_force(std::string_view wanted, std::string_view shown) {
@@ -126,14 +119,10 @@ Result<> check(const Limits& limits) {
 
 std::vector<Setting> settings_of(const Limits& limits) {
   std::vector<Setting> settings;
-  add_memory(limits, settings);
-  const std::string pids = limits.pids > 0 ? text_of(limits.pids) : "max";
-  settings.push_back({.limit = "limit of " + pids + " processes",
-                      .controller = Controller::pids,
-                      .unified = {"pids.max", pids},
-                      .legacy = {"pids.max", pids},
-                      .purpose = purpose_of(limits.pids)});
-  add_cpu(limits, settings);
+  if (limits.memory_bytes > 0) add_memory(limits, settings);
+  if (limits.pids > 0) add_pids(limits, settings);
+  if (limits.cpu_millis > 0) add_quota(limits, settings);
+  if (limits.cpu_weight > 0) add_weight(limits, settings);
   return settings;
 }
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-// Limits as what is written to which file of a group, in an order that the kernel accepts.
+// Limits as what is written to which file of a new group, in an order that the kernel accepts.
 namespace berth::keeper::sandbox {
 
 // A file that a version of control groups does not have is empty.
@@ -23,8 +23,6 @@ struct Setting {
   Controller controller = Controller::memory;
   Knob unified = {};
   Knob legacy = {};
-  enum class Purpose : std::uint8_t { limit, reset };
-  Purpose purpose = Purpose::limit;  // a new group needs no resets
 };
 
 // What must hold of limits on any machine: `validation_failed` where they contradict each other or

@@ -36,38 +36,34 @@ TEST(CgroupSettings, SensibleLimitsAreFine) {
                            .cpu_weight = 10'000}));
 }
 
-const Setting* find(const std::vector<Setting>& settings, std::string_view legacy_file,
-                    Setting::Purpose purpose) {
-  const auto found = std::ranges::find_if(settings, [&](const Setting& setting) {
-    return setting.legacy.file == legacy_file && setting.purpose == purpose;
-  });
+const Setting* find(const std::vector<Setting>& settings, std::string_view legacy_file) {
+  const auto found = std::ranges::find_if(
+      settings, [&](const Setting& setting) { return setting.legacy.file == legacy_file; });
   return found == settings.end() ? nullptr : &*found;
 }
 
 TEST(CgroupSettings, TheSwapLimitOfV1CountsTheMemoryToo) {
   const auto settings = settings_of({.memory_bytes = 64 << 20, .swap_bytes = 1 << 20});
-  const Setting* swap = find(settings, "memory.memsw.limit_in_bytes", Setting::Purpose::limit);
+  const Setting* swap = find(settings, "memory.memsw.limit_in_bytes");
   ASSERT_NE(swap, nullptr);
   EXPECT_EQ(swap->legacy.value, std::to_string(65 << 20));
   EXPECT_EQ(swap->unified.value, std::to_string(1 << 20));
-  // The kernel refuses memory above memory and swap: the latter is lifted first and set last.
-  const Setting* memory = find(settings, "memory.limit_in_bytes", Setting::Purpose::limit);
-  const Setting* lifted = find(settings, "memory.memsw.limit_in_bytes", Setting::Purpose::reset);
-  EXPECT_LT(lifted, memory);
+  // The kernel refuses memory and swap below memory.
+  const Setting* memory = find(settings, "memory.limit_in_bytes");
   EXPECT_LT(memory, swap);
 }
 
 TEST(CgroupSettings, AMemoryLimitAloneForbidsSwap) {
   const auto settings = settings_of({.memory_bytes = 64 << 20});
-  const Setting* swap = find(settings, "memory.memsw.limit_in_bytes", Setting::Purpose::limit);
+  const Setting* swap = find(settings, "memory.memsw.limit_in_bytes");
   ASSERT_NE(swap, nullptr);
   EXPECT_EQ(swap->unified.value, "0");
 }
 
 TEST(CgroupSettings, ThousandthsOfACpuAreAQuotaOfEachPeriod) {
   const auto settings = settings_of({.cpu_millis = 1500, .cpu_weight = 200});
-  const Setting* quota = find(settings, "cpu.cfs_quota_us", Setting::Purpose::limit);
-  const Setting* weight = find(settings, "cpu.shares", Setting::Purpose::limit);
+  const Setting* quota = find(settings, "cpu.cfs_quota_us");
+  const Setting* weight = find(settings, "cpu.shares");
   ASSERT_NE(quota, nullptr);
   ASSERT_NE(weight, nullptr);
   EXPECT_EQ(quota->unified.value, "150000 100000");
@@ -76,10 +72,8 @@ TEST(CgroupSettings, ThousandthsOfACpuAreAQuotaOfEachPeriod) {
   EXPECT_EQ(weight->legacy.value, "2048");
 }
 
-TEST(CgroupSettings, NothingAskedIsOnlyResets) {
-  for (const Setting& setting : settings_of({})) {
-    EXPECT_EQ(setting.purpose, Setting::Purpose::reset) << setting.limit;
-  }
+TEST(CgroupSettings, NothingAskedIsNothingSet) {
+  EXPECT_TRUE(settings_of({}).empty());
 }
 
 TEST(CgroupFiles, NumbersAreFoundByTheirWholeKey) {

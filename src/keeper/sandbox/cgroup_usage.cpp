@@ -7,19 +7,6 @@
 namespace berth::keeper::sandbox {
 namespace {
 
-std::optional<std::uint64_t> grown(const std::optional<std::uint64_t>& now,
-                                   const std::optional<std::uint64_t>& before) {
-  if (!now) return now;
-  return *now - std::min(*now, before.value_or(0));
-}
-
-// A peak that the kernel does not reset is known only once the present tenant has passed it.
-std::optional<std::uint64_t> own_peak(const std::optional<std::uint64_t>& now,
-                                      const std::optional<std::uint64_t>& before) {
-  if (now && before && *now <= *before) return std::nullopt;
-  return now;
-}
-
 std::optional<std::uint64_t> times(std::optional<std::uint64_t> value, double factor) {
   if (!value) return value;
   return static_cast<std::uint64_t>(static_cast<double>(*value) * factor);
@@ -27,7 +14,7 @@ std::optional<std::uint64_t> times(std::optional<std::uint64_t> value, double fa
 
 }  // namespace
 
-CgroupUsage Cgroup::read_counters() const {
+CgroupUsage Cgroup::usage() const {
   CgroupUsage now;
   if (!unified_.empty()) {
     const std::string cpu = read_group_file(unified_ + "/cpu.stat");
@@ -57,30 +44,14 @@ CgroupUsage Cgroup::read_counters() const {
     now.io_read_bytes = summed_lines(io, "Read");
     now.io_written_bytes = summed_lines(io, "Write");
   }
-  const std::string oom =
-      read_group_file(file_of(Controller::memory, "memory.events", "memory.oom_control"));
-  now.oom_kills = keyed_number(oom, "oom_kill").value_or(0);
-  return now;
-}
-
-CgroupUsage Cgroup::usage() const {
-  CgroupUsage now = read_counters();
-  now.cpu_user_us = grown(now.cpu_user_us, before_.cpu_user_us);
-  now.cpu_system_us = grown(now.cpu_system_us, before_.cpu_system_us);
-  now.throttled_us = grown(now.throttled_us, before_.throttled_us);
-  now.memory_peak_bytes = own_peak(now.memory_peak_bytes, before_.memory_peak_bytes);
-  now.pids_peak = own_peak(now.pids_peak, before_.pids_peak);
-  now.io_read_bytes = grown(now.io_read_bytes, before_.io_read_bytes);
-  now.io_written_bytes = grown(now.io_written_bytes, before_.io_written_bytes);
-  now.oom_kills -= std::min(now.oom_kills, before_.oom_kills);
+  now.oom_kills = oom_kills();
   return now;
 }
 
 std::uint64_t Cgroup::oom_kills() const {
   const std::string text =
       read_group_file(file_of(Controller::memory, "memory.events", "memory.oom_control"));
-  const std::uint64_t now = keyed_number(text, "oom_kill").value_or(0);
-  return now - std::min(now, before_.oom_kills);
+  return keyed_number(text, "oom_kill").value_or(0);
 }
 
 }  // namespace berth::keeper::sandbox

@@ -18,10 +18,11 @@ namespace {
 constexpr std::size_t spare_max = 16;
 constexpr std::size_t file_bytes_max = std::size_t{64} << 10;
 
-// Packets of each interface; what each protocol of v4, of v6, and beyond the standard, has counted;
-// sockets of v6.
+// Packets of each interface, what each protocol of v4 and of v6 has counted, sockets of v6. What
+// the kernel counts beyond these, it counts of packets, and takes as long to print as all the
+// others.
 constexpr std::array counters{"/proc/self/net/dev", "/proc/self/net/snmp", "/proc/self/net/snmp6",
-                              "/proc/self/net/netstat", "/proc/self/net/sockstat6"};
+                              "/proc/self/net/sockstat6"};
 // Its first line is the number of sockets of all families here; the rest is of the whole machine.
 constexpr const char* sockets = "/proc/self/net/sockstat";
 
