@@ -66,10 +66,12 @@ class Streams final : public execution::OutputTaker {
   const cli::Console& console_;
 };
 
-int exit_code_of(const execution::Ended& ended) {
+// Whoever sent us a signal is told the one that it was.
+int exit_code_of(const execution::Ended& ended, int interrupted_by) {
   switch (ended.outcome) {
     case execution::Outcome::timed_out: return cli::exit_timed_out;
-    case execution::Outcome::stopped: return cli::exit_cancelled;
+    case execution::Outcome::stopped:
+      return interrupted_by != 0 ? cli::exit_signal_base + interrupted_by : cli::exit_cancelled;
     case execution::Outcome::lapsed:
     case execution::Outcome::lost: return cli::exit_not_run;
     case execution::Outcome::exited:
@@ -137,7 +139,7 @@ class SandboxRun {
     const execution::Command command = command_in(workspace);
     BERTH_CO_DO(co_await inside.start(*lease_, command));
     started_ = true;
-    if (interrupted_) BERTH_CO_DO(co_await inside.cancel(*lease_, exec_id, grace_ms));
+    if (interrupted_by_ != 0) BERTH_CO_DO(co_await inside.cancel(*lease_, exec_id, grace_ms));
     if (wish_.passes_stdin) beside_.start("stdin", feed());
     Streams streams{console_};
     const std::string id = exec_id;
@@ -146,7 +148,12 @@ class SandboxRun {
       co_return fail(Errc::out_of_memory, "the sandbox ran out of its memory",
                      "give it more: --memory MIB");
     }
-    co_return exit_code_of(ended);
+    if (ended.outcome == execution::Outcome::timed_out) {
+      co_return fail(Errc::timed_out,
+                     "Timed out after " + std::to_string(command.timeout_ms.value_or(0)) + " ms",
+                     "give it more time: --timeout TIME");
+    }
+    co_return exit_code_of(ended, interrupted_by_);
   }
 
   // Before a command runs in less than was asked for.
@@ -157,7 +164,7 @@ class SandboxRun {
     if (wish_.quiet) return {};
     // A raw terminal does not go back to the start of a line by itself.
     const char* end = wish_.terminal ? "\r\n" : "\n";
-    for (const std::string& line : cli::shortfalls_of(isolation->get_object())) {
+    for (const std::string& line : cli::shortfalls_of(wish_.config, isolation->get_object())) {
       console_.err << "berth: " << cli::printable(line) << end;
     }
     console_.err.flush();
@@ -229,7 +236,7 @@ class SandboxRun {
         }
         continue;
       }
-      interrupted_ = true;
+      if (interrupted_by_ == 0) interrupted_by_ = number;
       if (started_) co_await linux_.execution()->cancel(*lease_, id, grace_ms);
     }
   }
@@ -247,7 +254,7 @@ class SandboxRun {
   // From the start, so that a signal never finds a sandbox that nobody removes.
   asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
   bool started_ = false;
-  bool interrupted_ = false;
+  int interrupted_by_ = 0;  // the first signal that said to end
   Result<int> outcome_ = fail(Errc::bug, "no result");
   TaskGroup life_{loop_.get_executor()};
   TaskGroup beside_{loop_.get_executor()};

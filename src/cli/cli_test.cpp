@@ -243,6 +243,19 @@ TEST_F(CliTest, ATokenIsShownOnceAndItsRevocationHasTwoNames) {
   EXPECT_EQ(run({"token", "revoke", environment, "--yes"}), 0) << err_.str();
 }
 
+TEST_F(CliTest, AKeyForAnAgentHasNoRole) {
+  const std::string agent = "0190cccc-0000-7000-8000-000000000003";
+  const std::string home = "/api/companies/" + std::string{company};
+  answers_["GET " + home + "/agents"] =
+      http_answer(200, R"([{"id":")" + agent + R"(","name":"coder"}])");
+  answers_["POST " + home + "/tokens"] =
+      http_answer(201, R"({"token":{"id":"x"},"key":"brt_abc"})");
+  ASSERT_EQ(run({"token", "create", "bot", "--agent", "coder"}), 0) << err_.str();
+  EXPECT_EQ(last().body, R"({"name":"bot","kind":"agent_key","agentId":")" + agent + R"("})");
+  EXPECT_EQ(run({"token", "create", "bot", "--agent", "coder", "--role", "operator"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("--role"));
+}
+
 TEST_F(CliTest, TheExitCodeTellsWhatWentWrong) {
   answers_["GET /api/companies"] = http_answer(401, R"({"error":"who","code":"unauthenticated"})");
   EXPECT_EQ(run({"env", "list"}), 5);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -258,10 +259,18 @@ Result<Bytes> Client::transfer(const Transfer& wanted) const {
   Result<Message> received = exchange(server_, limits_, head + "\r\n", wanted.bytes);
   ::explicit_bzero(head.data(), head.size());
   if (!received) return std::unexpected(std::move(received).error());
-  return Bytes{.bytes = std::move(received->body()),
+  Bytes answer{.bytes = std::move(received->body()),
                .content_type = header(*received, "Content-Type").value_or(""),
                .mode = header(*received, "X-File-Mode").value_or(""),
                .is_whole = header(*received, "X-Eof").value_or("true") == "true"};
+  if (const auto time = parse_iso8601(header(*received, "X-File-Mtime").value_or(""))) {
+    answer.mtime = *time;
+  }
+  std::uint64_t bytes = 0;
+  const std::string size = header(*received, "X-File-Bytes").value_or("");
+  const auto [stop, error] = std::from_chars(size.data(), size.data() + size.size(), bytes);
+  if (!size.empty() && error == std::errc{}) answer.file_bytes = bytes;
+  return answer;
 }
 
 Result<bj::array> Client::list(const std::string& path, std::int64_t limit) const {

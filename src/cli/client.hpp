@@ -2,6 +2,7 @@
 
 #include "base/json.hpp"
 #include "base/secret.hpp"
+#include "base/time.hpp"
 #include "cli/connection.hpp"
 #include "cli/events.hpp"
 
@@ -36,8 +37,10 @@ struct Transfer {
 struct Bytes {
   std::string bytes;
   std::string content_type;
-  std::string mode;      // of a file: "0644"
-  bool is_whole = true;  // there is nothing behind them
+  std::string mode;                              // of a file: "0644"
+  std::optional<Time> mtime = {};                // of a file
+  std::optional<std::uint64_t> file_bytes = {};  // of all of a file, of which these may be a part
+  bool is_whole = true;                          // there is nothing behind them
 };
 
 struct ClientLimits {

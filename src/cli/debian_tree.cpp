@@ -2,9 +2,11 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "plugins/command.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +16,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <ranges>
 
 extern char** environ;
@@ -25,6 +28,14 @@ constexpr auto program = "mmdebstrap";
 constexpr auto time_limit = std::chrono::hours{2};
 constexpr std::size_t file_bytes_max = 1 << 20;
 constexpr std::size_t said_bytes_max = 1000;
+
+// What mmdebstrap copies from this machine, which is the business of nobody who uses the image.
+// Debian itself makes no /etc/hosts, without which there is no localhost.
+constexpr auto tidy_hook = R"(rm -f "$1/etc/hostname" "$1/etc/resolv.conf")";
+constexpr auto hosts_hook =
+    R"(test -e "$1/etc/hosts" || )"
+    R"(printf '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n' >"$1/etc/hosts")";
+constexpr auto hosts_mode_hook = R"(chmod 644 "$1/etc/hosts")";
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -96,6 +107,9 @@ Result<std::vector<std::string>> command_for(const DebianTree& wanted) {
   }
   BERTH_DO(check_word("suite", suite));
   std::vector<std::string> command{program, "--variant=minbase", "--format=tar"};
+  for (const std::string hook : {tidy_hook, hosts_hook, hosts_mode_hook}) {
+    command.push_back("--customize-hook=" + hook);
+  }
   for (const std::string& package : wanted.packages) {
     BERTH_DO(check_word("package", package));
     command.push_back("--include=" + package);
@@ -105,6 +119,42 @@ Result<std::vector<std::string>> command_for(const DebianTree& wanted) {
   command.emplace_back("-");
   command.insert(command.end(), sources.begin(), sources.end());
   return command;
+}
+
+// Whether a file of spare ids (/etc/subuid) has some for the user.
+bool has_ids_for(const std::string& user, const std::string& file) {
+  const std::string text = read_file(file, file_bytes_max).value_or("");
+  return text.starts_with(user + ":") || text.contains("\n" + user + ":");
+}
+
+// An ordinary user's tree has many owners, and that takes a user namespace with as many ids, or
+// fakechroot. mmdebstrap itself only says that it found no way.
+Result<> check_ways_of_ordinary_user() {
+  const char* set = std::getenv("PATH");
+  const std::string path = set != nullptr ? set : "/usr/bin:/bin";
+  const auto is_there = [&](const char* name) {
+    return plugins::find_program(path, name).has_value();
+  };
+  const bool is_checked = ::geteuid() != 0 && is_there(program) && !is_there("fakechroot");
+  if (!is_checked) return {};
+  for (const char* tool : {"newuidmap", "newgidmap"}) {
+    if (is_there(tool)) continue;
+    return fail(
+        Errc::command_not_found,
+        std::string{tool} + " is not installed, and mmdebstrap needs it for an ordinary user",
+        "install it: apt-get install uidmap; or run this as root");
+  }
+  const passwd* const known = ::getpwuid(::getuid());
+  const std::string user = known != nullptr ? known->pw_name : std::to_string(::getuid());
+  for (const char* file : {"/etc/subuid", "/etc/subgid"}) {
+    if (has_ids_for(user, file)) continue;
+    return fail(Errc::config_invalid,
+                std::string{file} + " has no ids for " + in_quotes(user) +
+                    ", and mmdebstrap needs them for an ordinary user",
+                "as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " + user +
+                    "; or run this as root");
+  }
+  return {};
 }
 
 Result<Fd> nameless_file(const std::string& folder) {
@@ -166,6 +216,7 @@ std::string tail_of(int said) {
 Result<Fd> make_debian_tree(const DebianTree& wanted, const std::string& folder,
                             const Console& console) {
   BERTH_TRY(const std::vector<std::string> command, command_for(wanted));
+  BERTH_DO(check_ways_of_ordinary_user());
   BERTH_TRY(Fd tar, nameless_file(folder));
   BERTH_TRY(const Fd said, nameless_file(folder));
   const bool shown = console.err_is_terminal && console.err_fd >= 0;

@@ -45,6 +45,48 @@ bj::array missing_in(const bj::object& isolation) {
   return missing != nullptr && missing->is_array() ? missing->get_array() : bj::array{};
 }
 
+// A wall that a flag takes away, by the name that a keeper misses it under.
+struct OpenedByFlag {
+  std::string_view feature, field, value, flag;
+};
+constexpr OpenedByFlag opened_by_flags[] = {
+    {"network-namespace", "network", "host", "--net host"},
+    {"ptrace-filter", "allow", "ptrace", "--weaken ptrace"},
+    {"namespace-filter", "allow", "nested_user_namespaces", "--weaken nested_user_namespaces"},
+};
+
+bool says(const bj::object& config, std::string_view field, std::string_view value) {
+  const bj::value* found = config.if_contains(field);
+  if (found == nullptr) return false;
+  const auto is_it = [&](const bj::value& one) {
+    return one.is_string() && std::string_view{one.get_string()} == value;
+  };
+  return found->is_array() ? std::ranges::any_of(found->get_array(), is_it) : is_it(*found);
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    text.replace(at, from.size(), to);
+    at += to.size();
+  }
+  return text;
+}
+
+std::string without_server(std::string remedy) {
+  return replaced(std::move(remedy), "run the server as root", "run berth as root");
+}
+
+std::string remedy_of(const bj::object& config, const bj::object& isolation,
+                      const bj::value& missing) {
+  // Without namespaces none of the flags is the cause.
+  const bool is_minimal = text_of(isolation, "level") == "minimal";
+  for (const OpenedByFlag& one : opened_by_flags) {
+    if (is_minimal || text_of(missing, "feature") != one.feature) continue;
+    if (says(config, one.field, one.value)) return "leave out " + std::string{one.flag};
+  }
+  return without_server(text_of(missing, "remedy"));
+}
+
 }  // namespace
 
 Result<> expect_limits_in_force(const bj::object& config, const bj::object& isolation) {
@@ -57,18 +99,18 @@ Result<> expect_limits_in_force(const bj::object& config, const bj::object& isol
     return fail(
         Errc::isolation_too_weak,
         limit.flag + ": the " + limit.name + " is not in force: " + text_of(*found, "reason"),
-        text_of(*found, "remedy") + "; or go without it: --min-isolation weak");
+        without_server(text_of(*found, "remedy")) + "; or go without it: --min-isolation weak");
   }
   return {};
 }
 
-std::vector<std::string> shortfalls_of(const bj::object& isolation) {
+std::vector<std::string> shortfalls_of(const bj::object& config, const bj::object& isolation) {
   struct Cause {
     std::string what, reason, remedy;
   };
   std::vector<Cause> causes;
   for (const bj::value& one : missing_in(isolation)) {
-    Cause cause{text_of(one, "feature"), text_of(one, "reason"), text_of(one, "remedy")};
+    Cause cause{text_of(one, "feature"), text_of(one, "reason"), remedy_of(config, isolation, one)};
     const bool is_same = !causes.empty() && causes.back().reason == cause.reason &&
                          causes.back().remedy == cause.remedy;
     if (is_same) {
@@ -78,11 +120,32 @@ std::vector<std::string> shortfalls_of(const bj::object& isolation) {
     }
   }
   std::vector<std::string> lines;
-  for (const Cause& cause : causes) {
-    const std::string fix = cause.remedy.empty() ? "" : "; fix: " + cause.remedy;
-    lines.push_back("not in force: " + cause.what + ": " + cause.reason + fix);
+  std::string line;
+  for (std::size_t at = 0; at < causes.size(); ++at) {
+    const Cause& cause = causes[at];
+    line += (line.empty() ? "not in force: " : "; ") + cause.what + ": " + cause.reason;
+    if (at + 1 < causes.size() && causes[at + 1].remedy == cause.remedy) continue;
+    lines.push_back(line + (cause.remedy.empty() ? "" : "; fix: " + cause.remedy));
+    line.clear();
   }
   return lines;
+}
+
+Error for_one_command(Error error) {
+  constexpr std::string_view joint = "; ";
+  std::vector<std::string> parts;
+  std::string rest = without_server(std::move(error.remedy)) + std::string{joint};
+  for (std::size_t end = rest.find(joint); end != std::string::npos; end = rest.find(joint)) {
+    std::string part = rest.substr(0, end);
+    rest.erase(0, end + joint.size());
+    const bool is_new = std::ranges::find(parts, part) == parts.end();
+    if (is_new && !part.empty()) parts.push_back(std::move(part));
+  }
+  error.remedy.clear();
+  for (const std::string& part : parts) {
+    error.remedy += (error.remedy.empty() ? "" : std::string{joint}) + part;
+  }
+  return error;
 }
 
 }  // namespace berth::cli

@@ -11,7 +11,11 @@ namespace berth::cli {
 // Fails where a limit that the config of the sandbox names is not in force, unless the config says
 // how little isolation will do.
 Result<> expect_limits_in_force(const bj::object& config, const bj::object& isolation);
-// A line for each cause: what is missing for it, why, and what would mend that.
-std::vector<std::string> shortfalls_of(const bj::object& isolation);
+// A line for each remedy: what is missing, why, and what would mend that. What the config itself
+// takes away is mended by the flag that says so.
+std::vector<std::string> shortfalls_of(const bj::object& config, const bj::object& isolation);
+// An error of a sandbox, for one who runs a single command without a server: no remedy twice, and
+// none that is for a server.
+Error for_one_command(Error error);
 
 }  // namespace berth::cli

@@ -48,15 +48,44 @@ TEST(ExpectLimitsInForce, LeavesLimitsThatNobodyAskedForAndThoseWhoSayWhatWillDo
                                      object(R"({"level": "strong", "missing": []})")));
 }
 
-TEST(ShortfallsOf, AreALineForEachCause) {
+TEST(ShortfallsOf, AreALineForEachRemedy) {
   EXPECT_THAT(
-      shortfalls_of(without_control_groups()),
+      shortfalls_of({}, without_control_groups()),
       ElementsAre("not in force: uid-range: not root; fix: be root",
                   "not in force: memory limit of 67108864 bytes, swap limit of 0 bytes: no memory; "
-                  "fix: delegate",
-                  "not in force: limit of 20 processes: no pids; fix: delegate",
-                  "not in force: CPU limit of 500 thousandths: no cpu; fix: delegate"));
-  EXPECT_TRUE(shortfalls_of(object(R"({"level": "strong"})")).empty());
+                  "limit of 20 processes: no pids; CPU limit of 500 thousandths: no cpu; "
+                  "fix: delegate"));
+  EXPECT_TRUE(shortfalls_of({}, object(R"({"level": "strong"})")).empty());
+}
+
+TEST(ShortfallsOf, NameTheFlagThatTookAWallAway) {
+  const bj::object isolation = object(R"({"level": "weak", "missing": [
+      {"feature": "network-namespace", "reason": "a", "remedy": "drop the weakening"},
+      {"feature": "namespace-filter", "reason": "b", "remedy": "drop the weakening"},
+      {"feature": "ptrace-filter", "reason": "c", "remedy": "drop the weakening"}]})");
+  const bj::object config =
+      object(R"({"network": "host", "allow": ["ptrace", "nested_user_namespaces"]})");
+  EXPECT_THAT(shortfalls_of(config, isolation),
+              ElementsAre("not in force: network-namespace: a; fix: leave out --net host",
+                          "not in force: namespace-filter: b; fix: leave out --weaken "
+                          "nested_user_namespaces",
+                          "not in force: ptrace-filter: c; fix: leave out --weaken ptrace"));
+}
+
+TEST(ShortfallsOf, NameNoFlagWhereItIsNotTheCause) {
+  const bj::object isolation = object(R"({"level": "minimal", "missing": [
+      {"feature": "network-namespace", "reason": "a", "remedy": "x; run the server as root"}]})");
+  EXPECT_THAT(shortfalls_of(object(R"({"network": "host"})"), isolation),
+              ElementsAre("not in force: network-namespace: a; fix: x; run berth as root"));
+}
+
+TEST(ForOneCommand, TellsNoRemedyTwiceAndNoneForAServer) {
+  const Error told = for_one_command(
+      {Errc::isolation_too_weak, "too weak", "run the server as root; delegate; delegate; wait"});
+  EXPECT_EQ(told.code, Errc::isolation_too_weak);
+  EXPECT_EQ(told.message, "too weak");
+  EXPECT_EQ(told.remedy, "run berth as root; delegate; wait");
+  EXPECT_EQ(for_one_command({Errc::io_failed, "no disk"}).remedy, "");
 }
 
 }  // namespace

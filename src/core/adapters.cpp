@@ -1,5 +1,7 @@
 #include "core/adapters.hpp"
 
+#include "core/agent_output.hpp"
+
 #include <algorithm>
 #include <iterator>
 
@@ -59,6 +61,12 @@ void add_all(std::vector<std::string>& argv, std::vector<std::string> more) {
   std::ranges::move(more, std::back_inserter(argv));
 }
 
+// What is stored may be older than the rule for it.
+std::optional<std::string> session_of(const InvocationFacts& facts) {
+  if (!facts.resume_session || !is_session_id(*facts.resume_session)) return std::nullopt;
+  return facts.resume_session;
+}
+
 std::vector<std::string> claude_argv(const Config& config, const InvocationFacts& facts) {
   std::vector<std::string> argv{config.text("command").value_or("claude"),
                                 "--print",
@@ -66,7 +74,7 @@ std::vector<std::string> claude_argv(const Config& config, const InvocationFacts
                                 "--output-format",
                                 "stream-json",
                                 "--verbose"};
-  add(argv, "--resume", facts.resume_session);
+  add(argv, "--resume", session_of(facts));
   if (config.is_set("dangerouslySkipPermissions")) {
     argv.emplace_back("--dangerously-skip-permissions");
   }
@@ -94,7 +102,7 @@ std::vector<std::string> codex_argv(const Config& config, const InvocationFacts&
     add(argv, "-c", "model_reasoning_effort=" + encode_text(*effort));
   }
   add_all(argv, config.texts("extraArgs"));
-  if (facts.resume_session) add_all(argv, {"resume", *facts.resume_session});
+  if (const auto session = session_of(facts)) add_all(argv, {"resume", *session});
   argv.emplace_back("-");
   return argv;
 }

@@ -19,9 +19,10 @@ struct Invocation {
 
 // What a run adds to the config of its agent.
 struct InvocationFacts {
-  bj::object prompt_facts = {};                    // {"agent": {"id", "name"}, "run": {"id"}, ...}
-  std::optional<std::string> prompt = {};          // in place of the template
-  std::optional<std::string> resume_session = {};  // of an earlier run of the same agent
+  bj::object prompt_facts = {};            // {"agent": {"id", "name"}, "run": {"id"}, ...}
+  std::optional<std::string> prompt = {};  // in place of the template
+  // Of an earlier run of the same agent. One that is no session id is left out.
+  std::optional<std::string> resume_session = {};
 };
 
 inline constexpr std::size_t argument_bytes_max = 128UL * 1024 - 1;  // of Linux, for one argument

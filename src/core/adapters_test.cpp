@@ -98,6 +98,17 @@ TEST(CodexAdapter, PassesEachSetting) {
                                     "never", "resume", "t-1", "-"));
 }
 
+TEST(Adapters, PassNoSessionThatCouldBeAnOption) {
+  for (const AdapterType adapter : {AdapterType::claude_local, AdapterType::codex_local}) {
+    const Invocation fresh = built(adapter, {});
+    for (const char* session : {"--dangerously-skip-permissions", "-", "", "a b", "../x"}) {
+      InvocationFacts with = facts();
+      with.resume_session = session;
+      EXPECT_EQ(built(adapter, {}, with), fresh) << session;
+    }
+  }
+}
+
 TEST(Argv, IsRefusedWhenNoProcessCanTakeIt) {
   const std::string nul{"a\0b", 3};
   const std::vector<std::vector<std::string>> wrong{

@@ -24,9 +24,21 @@ std::string_view view_at(const bj::object& object, std::string_view key) {
   return {value->get_string().data(), value->get_string().size()};
 }
 
-std::optional<std::string> text_at(const bj::object& object, std::string_view key) {
+std::optional<std::string> text_at(const bj::object& object, std::string_view key,
+                                   std::size_t bytes_max) {
+  const std::string_view text = clipped(view_at(object, key), bytes_max);
+  return text.empty() ? std::nullopt : std::optional{storable(text)};
+}
+
+// Another text than an id is as if none was told: what the program says goes into the arguments of
+// its next run.
+std::optional<std::string> session_at(const bj::object& object, std::string_view key) {
   const std::string_view text = view_at(object, key);
-  return text.empty() ? std::nullopt : std::optional{std::string{text}};
+  return is_session_id(text) ? std::optional{std::string{text}} : std::nullopt;
+}
+
+bj::string name_at(const bj::object& object, std::string_view key) {
+  return bj::string(text_at(object, key, agent_name_bytes_max).value_or(""));
 }
 
 // Token counts of programs that we do not control: what is no sane number counts as none.
@@ -43,7 +55,7 @@ bool is_true(const bj::object& object, std::string_view key) {
 }
 
 std::string short_text(std::string_view text) {
-  return as_utf8(clipped(text, event_text_bytes_max));
+  return storable(clipped(text, event_text_bytes_max));
 }
 
 // A part of a foreign document for the payload of an event: as it is, or as text that was cut.
@@ -67,14 +79,13 @@ std::optional<AgentEvent> claude_block(const bj::object& block) {
   if (type == "text") return event(AgentEventKind::assistant, view_at(block, "text"));
   if (type == "thinking") return event(AgentEventKind::thinking, view_at(block, "thinking"));
   if (type == "tool_use") {
-    return event(
-        AgentEventKind::tool_call, view_at(block, "name"),
-        {{"id", bj::string(view_at(block, "id"))}, {"input", short_value(find(block, "input"))}});
+    return event(AgentEventKind::tool_call, view_at(block, "name"),
+                 {{"id", name_at(block, "id")}, {"input", short_value(find(block, "input"))}});
   }
   if (type != "tool_result") return std::nullopt;
-  AgentEvent result = event(AgentEventKind::tool_result, "",
-                            {{"id", bj::string(view_at(block, "tool_use_id"))},
-                             {"content", short_value(find(block, "content"))}});
+  AgentEvent result = event(
+      AgentEventKind::tool_result, "",
+      {{"id", name_at(block, "tool_use_id")}, {"content", short_value(find(block, "content"))}});
   if (is_true(block, "is_error")) result.level = EventLevel::warn;
   return result;
 }
@@ -86,19 +97,21 @@ AgentUsage claude_usage(const bj::object& usage) {
 }
 
 Events claude_result(const bj::object& line, AgentOutcome& outcome) {
-  outcome.result = text_at(line, "result");
+  outcome.result = text_at(line, "result", result_bytes_max);
   if (const bj::object* usage = object_at(line, "usage")) outcome.usage = claude_usage(*usage);
   if (const bj::value* cost = find(line, "total_cost_usd"); cost != nullptr && cost->is_number()) {
-    outcome.cost_usd = cost->to_number<double>();
+    const auto usd = cost->to_number<double>();
+    if (usd >= 0 && usd < 1e12) outcome.cost_usd = usd;
   }
-  bj::object payload{{"subtype", bj::string(view_at(line, "subtype"))},
+  bj::object payload{{"subtype", name_at(line, "subtype")},
                      {"turns", count_at(line, "num_turns")},
                      {"usage", encode(outcome.usage)},
                      {"costUsd", encode(outcome.cost_usd)}};
   if (!is_true(line, "is_error")) {
     return {event(AgentEventKind::result, outcome.result.value_or(""), std::move(payload))};
   }
-  outcome.error = outcome.result ? outcome.result : text_at(line, "subtype");
+  outcome.error = text_at(line, "result", event_text_bytes_max);
+  if (!outcome.error) outcome.error = text_at(line, "subtype", agent_name_bytes_max);
   return {event(AgentEventKind::error, outcome.error.value_or("the agent reports an error"),
                 std::move(payload))};
 }
@@ -106,9 +119,9 @@ Events claude_result(const bj::object& line, AgentOutcome& outcome) {
 // An empty list: a line that is none of ours.
 Events read_claude(const bj::object& line, AgentOutcome& outcome) {
   const std::string_view type = view_at(line, "type");
-  if (const auto session = text_at(line, "session_id")) outcome.session_id = session;
+  if (const auto session = session_at(line, "session_id")) outcome.session_id = session;
   if (type == "system" && view_at(line, "subtype") == "init") {
-    outcome.model = text_at(line, "model");
+    outcome.model = text_at(line, "model", agent_name_bytes_max);
     return {event(AgentEventKind::session, outcome.session_id.value_or(""),
                   {{"sessionId", encode(outcome.session_id)}, {"model", encode(outcome.model)}})};
   }
@@ -133,7 +146,7 @@ enum class ItemStage { started, completed };
 
 Events codex_item(const bj::object& item, ItemStage stage, AgentOutcome& outcome) {
   const std::string_view type = view_at(item, "type");
-  const bj::value id = bj::string(view_at(item, "id"));
+  const bj::value id = name_at(item, "id");
   if (type == "command_execution") {
     if (stage == ItemStage::started) {
       return {event(AgentEventKind::tool_call, view_at(item, "command"), {{"id", id}})};
@@ -146,7 +159,7 @@ Events codex_item(const bj::object& item, ItemStage stage, AgentOutcome& outcome
   }
   if (stage == ItemStage::started) return {};
   if (type == "agent_message") {
-    outcome.result = text_at(item, "text");
+    outcome.result = text_at(item, "text", result_bytes_max);
     return {event(AgentEventKind::assistant, view_at(item, "text"))};
   }
   if (type == "reasoning") return {event(AgentEventKind::thinking, view_at(item, "text"))};
@@ -159,14 +172,15 @@ Events codex_item(const bj::object& item, ItemStage stage, AgentOutcome& outcome
 }
 
 Events codex_failure(const bj::object& holder, AgentOutcome& outcome) {
-  outcome.error = text_at(holder, "message").value_or("the agent reports an error");
+  outcome.error =
+      text_at(holder, "message", event_text_bytes_max).value_or("the agent reports an error");
   return {event(AgentEventKind::error, *outcome.error)};
 }
 
 Events read_codex(const bj::object& line, AgentOutcome& outcome) {
   const std::string_view type = view_at(line, "type");
   if (type == "thread.started") {
-    outcome.session_id = text_at(line, "thread_id");
+    outcome.session_id = session_at(line, "thread_id");
     return {event(AgentEventKind::session, outcome.session_id.value_or(""),
                   {{"sessionId", encode(outcome.session_id)}})};
   }
@@ -196,6 +210,21 @@ std::string_view without_cr(std::string_view line) {
 }
 
 }  // namespace
+
+std::string storable(std::string_view text) {
+  std::string out = as_utf8(text);
+  std::ranges::replace(out, '\0', '?');
+  return out;
+}
+
+bool is_session_id(std::string_view text) {
+  const auto may_stand = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view{"._:-"}.contains(c);
+  };
+  return !text.empty() && text.size() <= session_id_bytes_max && !text.starts_with('-') &&
+         std::ranges::all_of(text, may_stand);
+}
 
 void AgentOutput::read_line(std::string_view line, Events& out) {
   line = without_cr(line);

@@ -27,7 +27,7 @@ struct AgentUsage {
 };
 BOOST_DESCRIBE_STRUCT(AgentUsage, (), (input_tokens, cached_input_tokens, output_tokens))
 
-// What is known of the work when the output ends.
+// What is known of the work when the output ends. Its texts can be stored: see storable().
 struct AgentOutcome {
   std::optional<std::string> session_id = {};  // with which a later run can go on
   std::optional<std::string> model = {};
@@ -40,6 +40,16 @@ BOOST_DESCRIBE_STRUCT(AgentOutcome, (), (session_id, model, result, error, usage
 
 inline constexpr std::size_t agent_line_bytes_max = 1024UL * 1024;  // a longer one is raw output
 inline constexpr std::size_t event_text_bytes_max = 16UL * 1024;
+inline constexpr std::size_t result_bytes_max = 64UL * 1024;
+inline constexpr std::size_t agent_name_bytes_max = 256;  // of a model, of a tool's call
+inline constexpr std::size_t session_id_bytes_max = 128;
+
+// Foreign text for a column: neither store keeps bytes that are no UTF-8, nor a NUL.
+std::string storable(std::string_view text);
+
+// Whether this may stand in the command line of a later run: letters, digits and "._:-", and no
+// dash at its start, where it would be an option.
+bool is_session_id(std::string_view text);
 
 // Reads the standard output of an agent as it comes. It never fails: what it does not know is raw
 // output. The lines of `process` are not looked at.

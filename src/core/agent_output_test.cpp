@@ -165,6 +165,80 @@ TEST(AgentOutput, BoundsWhatAnEventHolds) {
   EXPECT_LE(encode_text(out.events[0].payload).size(), event_text_bytes_max * 2 + 256);
 }
 
+TEST(AgentOutput, HasNoTextThatCannotBeStored) {
+  const Read claude = read(AdapterType::claude_local,
+                           R"({"type":"system","subtype":"init","session_id":"a\u0000b",)"
+                           R"("model":"m\u0000"})"
+                           "\n"
+                           R"({"type":"result","is_error":true,"result":"bad\u0000thing"})"
+                           "\n"
+                           R"({"type":"assistant","message":{"content":[{"type":"tool_use",)"
+                           R"("id":"t\u0000","name":"B\u0000","input":1}]}})");
+  EXPECT_EQ(claude.outcome.session_id, std::nullopt);
+  EXPECT_EQ(claude.outcome.model, "m?");
+  EXPECT_EQ(claude.outcome.result, "bad?thing");
+  EXPECT_EQ(claude.outcome.error, "bad?thing");
+  ASSERT_THAT(kinds(claude), ElementsAre(Kind::session, Kind::error, Kind::tool_call));
+  EXPECT_EQ(claude.events[1].message, "bad?thing");
+  EXPECT_EQ(claude.events[2].message, "B?");
+  EXPECT_EQ(claude.events[2].payload.at("id"), "t?");
+
+  const Read codex =
+      read(AdapterType::codex_local, R"({"type":"item.completed","item":{"type":"agent_message",)"
+                                     R"("text":"a\u0000"}})"
+                                     "\n"
+                                     R"({"type":"error","message":"b\u0000"})");
+  EXPECT_EQ(codex.outcome.result, "a?");
+  EXPECT_EQ(codex.outcome.error, "b?");
+  const std::string raw{"no\0json", 7};
+  EXPECT_EQ(read(AdapterType::codex_local, raw).events.at(0).message, "no?json");
+}
+
+TEST(AgentOutput, BoundsWhatIsKnownAtItsEnd) {
+  const std::string much(500'000, 'y');
+  const Read out = read(
+      AdapterType::claude_local,
+      R"({"type":"system","subtype":"init","model":")" + much + "\"}\n" +
+          R"({"type":"result","is_error":true,"total_cost_usd":1e300,"result":")" + much + "\"}");
+  EXPECT_EQ(out.outcome.model->size(), agent_name_bytes_max);
+  EXPECT_EQ(out.outcome.result->size(), result_bytes_max);
+  EXPECT_EQ(out.outcome.error->size(), event_text_bytes_max);
+  EXPECT_EQ(out.outcome.cost_usd, std::nullopt);
+}
+
+TEST(AgentOutput, TakesOnlyAnIdForASession) {
+  const auto session = [](AdapterType adapter, std::string_view id) {
+    const std::string text = encode_text(bj::value(bj::string(id)));
+    return read(adapter, adapter == AdapterType::claude_local
+                             ? R"({"type":"system","subtype":"init","session_id":)" + text + "}"
+                             : R"({"type":"thread.started","thread_id":)" + text + "}");
+  };
+  const std::string longest(session_id_bytes_max, 'x');
+  const std::string too_long = longest + "x";
+  for (const AdapterType adapter : {AdapterType::claude_local, AdapterType::codex_local}) {
+    for (const std::string_view id : {std::string_view{"0198c1f2-77aa-7d10-b3f2-1d1f5d2c9a00"},
+                                      std::string_view{"Th.1_a:b-"}, std::string_view{longest}}) {
+      EXPECT_EQ(session(adapter, id).outcome.session_id, id);
+    }
+    for (const std::string_view id :
+         {std::string_view{"--dangerously-skip-permissions"}, std::string_view{"-"},
+          std::string_view{""}, std::string_view{"a b"}, std::string_view{"a/b"},
+          std::string_view{"a=b"}, std::string_view{"a\n"}, std::string_view{"\xc3\xa4"},
+          std::string_view{"a\0b", 3}, std::string_view{too_long}}) {
+      const Read out = session(adapter, id);
+      EXPECT_EQ(out.outcome.session_id, std::nullopt) << id;
+      ASSERT_THAT(kinds(out), ElementsAre(Kind::session)) << id;
+      EXPECT_EQ(out.events[0].message, "");
+      EXPECT_TRUE(out.events[0].payload.at("sessionId").is_null());
+    }
+  }
+  const Read claude =
+      read(AdapterType::claude_local, R"({"type":"system","subtype":"init","session_id":"s-1"})"
+                                      "\n"
+                                      R"({"type":"result","result":"x","session_id":"--resume"})");
+  EXPECT_EQ(claude.outcome.session_id, "s-1") << "as if it had said none";
+}
+
 TEST(AgentOutput, OfAProcessIsNotLookedAt) {
   EXPECT_THAT(read(AdapterType::process, claude_text).events, IsEmpty());
 }

@@ -27,8 +27,10 @@ constexpr Range ranges[] = {
      "What it may write, in MiB: two thirds below /, one third in /tmp and /dev/shm together"},
     {"inodes", &LinuxConfig::inodes, 1024, 1 << 30,
      "Files that it may make, divided in the same way"},
-    {"openFiles", &LinuxConfig::open_files, 16, 1 << 20, "Open files of one process"},
+    {"openFiles", &LinuxConfig::open_files, 64, 1 << 20, "Open files of one process"},
     {"timeoutMs", &LinuxConfig::timeout_ms, 1, day_ms, "Longest time of one command"},
+    {"outputMb", &LinuxConfig::output_mb, 1, 1 << 24,
+     "What of the output of one command is kept, in MiB"},
     {"poolSize", &LinuxConfig::pool_size, 0, 64, "Sandboxes kept ready before a run asks"},
     {"poolAgeMinutes", &LinuxConfig::pool_age_minutes, 1, 10'080, "How old a ready one may get"},
 };
@@ -47,6 +49,15 @@ bool is_clean_path(std::string_view path) {
 
 bool is_below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+bool has_too_many_rules(const LinuxEgress& egress) {
+  const auto is_long = [](const auto& rules) { return rules && rules->size() > rules_max; };
+  return is_long(egress.allow) || is_long(egress.deny);
+}
+
+std::string too_many_rules() {
+  return "has more than " + std::to_string(rules_max) + " rules";
 }
 
 class Checked {
@@ -76,10 +87,6 @@ class Checked {
   }
 
   void nothing_contradicts() {
-    if (config_.swap_mb && !config_.memory_mb) {
-      wrong("swapMb", "limits nothing without memoryMb");
-    }
-    if (config_.inodes && !config_.disk_mb) wrong("inodes", "limits nothing without diskMb");
     if (config_.pool_age_minutes && !config_.pool_size) {
       wrong("poolAgeMinutes", "says nothing without poolSize");
     }
@@ -92,19 +99,10 @@ class Checked {
                                 ": with what network and allow open it is " +
                                 std::string{name_of(strongest)} + " at most");
     }
-    for (const auto* rules : {egress_list(&LinuxEgress::allow), egress_list(&LinuxEgress::deny)}) {
-      if (rules != nullptr && rules->size() > rules_max) {
-        wrong("egress", "has more than " + std::to_string(rules_max) + " rules");
-      }
-    }
+    if (config_.egress && has_too_many_rules(*config_.egress)) wrong("egress", too_many_rules());
   }
 
  private:
-  using Rules = std::optional<std::vector<std::string>>;
-  const std::vector<std::string>* egress_list(Rules LinuxEgress::* list) const {
-    if (!config_.egress || !((*config_.egress).*list)) return nullptr;
-    return &*((*config_.egress).*list);
-  }
   void workdir_holds(std::string_view path) {
     if (!is_clean_path(path)) {
       return wrong("workdir",
@@ -117,8 +115,12 @@ class Checked {
       }
     }
     const bool on_host = config_.image.value_or("host") == "host" && !config_.template_;
-    if (on_host && is_below(path, "/usr")) {
-      wrong("workdir", "lies in /usr, which is this machine's own and read-only on image host");
+    // On merged systems the others are links into the first.
+    for (const std::string_view programs :
+         {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
+      if (!on_host || !is_below(path, programs)) continue;
+      return wrong("workdir", "lies in " + std::string{programs} +
+                                  ", which is this machine's own and read-only on image host");
     }
   }
   void wrong(std::string_view key, std::string message) {
@@ -149,6 +151,12 @@ Isolation strongest_isolation(const LinuxConfig& config) {
     strongest = std::min(strongest, left_by(allowance));
   }
   return strongest;
+}
+
+Result<> check_rule_count(const LinuxEgress& egress) {
+  if (!has_too_many_rules(egress)) return {};
+  return fail(Errc::unprocessable, "The egress policy " + too_many_rules(),
+              "say with fewer what may be reached: *.host and networks stand for many");
 }
 
 Result<LinuxConfig> parse_linux_config(const bj::object& config) {

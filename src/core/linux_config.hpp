@@ -40,6 +40,7 @@ struct LinuxConfig {
   std::optional<std::int64_t> inodes;
   std::optional<std::int64_t> open_files;
   std::optional<std::int64_t> timeout_ms;
+  std::optional<std::int64_t> output_mb;
   std::optional<LinuxNetwork> network;
   std::optional<LinuxEgress> egress;
   std::optional<Isolation> min_isolation;
@@ -54,14 +55,17 @@ struct LinuxConfig {
 };
 BOOST_DESCRIBE_STRUCT(LinuxConfig, (),
                       (provider, image, template_, memory_mb, swap_mb, pids, cpus, cpu_weight,
-                       disk_mb, inodes, open_files, timeout_ms, network, egress, min_isolation,
-                       reuse_lease, workdir, user, allow, pool_size, pool_age_minutes,
-                       stream_run_logs, archive_on_release))
+                       disk_mb, inodes, open_files, timeout_ms, output_mb, network, egress,
+                       min_isolation, reuse_lease, workdir, user, allow, pool_size,
+                       pool_age_minutes, stream_run_logs, archive_on_release))
 
 inline constexpr std::string_view linux_provider = "linux";
 
 // What a sandbox can be at most, on any machine, with what the config opens.
 Isolation strongest_isolation(const LinuxConfig& config);
+
+// What a policy that is changed while its lease lives must hold to, as one in a config does.
+Result<> check_rule_count(const LinuxEgress& egress);
 
 // Every wrong field by its pointer below /config, and what contradicts itself.
 Result<LinuxConfig> parse_linux_config(const bj::object& config);

@@ -34,7 +34,7 @@ TEST(LinuxConfig, StoresWhatWasGivenAndReadsItBackTheSame) {
   const bj::object given = json(R"({"provider": "linux", "image": "debian",
       "template": "with-node", "memoryMb": 512,
       "swapMb": 0, "pids": 64, "cpus": 1.5, "cpuWeight": 50, "diskMb": 100, "inodes": 5000,
-      "openFiles": 256, "timeoutMs": 1000, "network": "none", "minIsolation": "weak",
+      "openFiles": 256, "timeoutMs": 1000, "outputMb": 5, "network": "none", "minIsolation": "weak",
       "egress": {"allow": ["example.org"], "log": "denied"}, "reuseLease": true, "workdir": "/work",
       "user": "root", "allow": ["ptrace", "nested_user_namespaces"]})");
   const auto config = parse_linux_config(given);
@@ -61,9 +61,31 @@ TEST(LinuxConfig, NamesEveryWrongFieldByItsPath) {
 }
 
 TEST(LinuxConfig, RefusesWhatContradictsItself) {
-  EXPECT_EQ(wrong_in(R"({"swapMb": 10})"), List{"/config/swapMb"});
-  EXPECT_EQ(wrong_in(R"({"inodes": 5000})"), List{"/config/inodes"});
   EXPECT_EQ(wrong_in(R"({"network": "host", "egress": {}})"), List{"/config/egress"});
+}
+
+TEST(LinuxConfig, TakesLimitsBesideTheUsualOnes) {
+  EXPECT_EQ(wrong_in(R"({"swapMb": 10})"), List{});
+  EXPECT_EQ(wrong_in(R"({"inodes": 5000})"), List{});
+}
+
+TEST(LinuxConfig, RefusesAWorkdirInWhatIsThisMachines) {
+  for (const char* path : {"/usr/src", "/bin/x", "/lib64", "/sbin"}) {
+    const std::string config = R"({"workdir": ")" + std::string{path} + R"("})";
+    EXPECT_EQ(wrong_in(config.c_str()), List{"/config/workdir"}) << path;
+  }
+  EXPECT_EQ(wrong_in(R"({"workdir": "/binary"})"), List{});
+  EXPECT_EQ(wrong_in(R"({"workdir": "/bin/x", "image": "debian"})"), List{});
+}
+
+TEST(LinuxConfig, TakesNoMoreRulesThanAPolicyMayHaveWhenItIsChanged) {
+  LinuxEgress egress{.allow = std::vector<std::string>(1000, "example.org"), .deny = {}, .log = {}};
+  EXPECT_TRUE(check_rule_count(egress));
+  egress.allow->push_back("one.more");
+  const auto refused = check_rule_count(egress);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::unprocessable);
+  EXPECT_NE(refused.error().remedy, "");
 }
 
 TEST(LinuxConfig, RefusesToBeStrongerThanWhatItOpensLeaves) {

@@ -1,5 +1,7 @@
 #include "core/redaction.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -15,7 +17,8 @@ constexpr std::size_t stretch_max = 32;
 
 constexpr std::string_view base64_digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-constexpr std::string_view hex_digits = "0123456789ABCDEF";
+constexpr std::string_view high_hex = "0123456789ABCDEF";
+constexpr std::string_view low_hex = "0123456789abcdef";
 
 unsigned char unsigned_of(char c) {
   return static_cast<unsigned char>(c);
@@ -57,35 +60,74 @@ std::string url_safe(std::string text) {
   return text;
 }
 
-std::string percent_encoded(std::string_view value) {
+std::string in_hex(std::string_view value, std::string_view digits) {
+  std::string out;
+  for (const char c : value) out += {digits[unsigned_of(c) >> 4], digits[unsigned_of(c) & 15]};
+  return out;
+}
+
+// `kept` are the bytes that stand as they are beside letters and digits.
+std::string percent_encoded(std::string_view value, std::string_view kept,
+                            std::string_view digits) {
   std::string out;
   for (const char c : value) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view{"-_.~"}.contains(c);
+                       kept.contains(c);
     if (plain) {
       out += c;
     } else {
-      out += {'%', hex_digits[unsigned_of(c) >> 4], hex_digits[unsigned_of(c) & 15]};
+      out += {'%', digits[unsigned_of(c) >> 4], digits[unsigned_of(c) & 15]};
     }
   }
   return out;
 }
 
-// As most programs write a string in JSON: what must be escaped is, the rest stands as it is.
-std::string json_escaped(std::string_view value) {
-  constexpr std::string_view low_hex = "0123456789abcdef";
+// As JSON has it in pure ASCII: one \uXXXX, or two for what UTF-16 has in two parts.
+std::string utf16_escaped(std::string_view character, std::string_view digits) {
+  constexpr unsigned lead_bits[] = {0x1f, 0x0f, 0x07};
+  std::uint32_t code = unsigned_of(character[0]) & lead_bits[character.size() - 2];
+  for (const char c : character.substr(1)) code = code << 6 | (unsigned_of(c) & 0x3fU);
+  std::string out;
+  const auto add = [&](std::uint32_t unit) {
+    out += "\\u";
+    for (const unsigned shift : {12U, 8U, 4U, 0U}) out += digits[unit >> shift & 15];
+  };
+  if (code < 0x10000) {
+    add(code);
+  } else {
+    add(0xd800 + ((code - 0x10000) >> 10));
+    add(0xdc00 + ((code - 0x10000) & 0x3ff));
+  }
+  return out;
+}
+
+struct JsonStyle {
+  bool escapes_slash = false;
+  bool is_ascii = false;
+  std::string_view digits = low_hex;
+};
+
+// As programs write a string in JSON: what must be escaped is, the rest stands as the style says.
+std::string json_escaped(std::string_view value, const JsonStyle& style) {
   constexpr std::string_view named = "\"\\\b\f\n\r\t";
   constexpr std::string_view letters = "\"\\bfnrt";
   std::string out;
-  for (const char c : value) {
+  while (!value.empty()) {
+    const char c = value.front();
+    const std::size_t length = std::max<std::size_t>(character_length(value), 1);
     if (const std::size_t at = named.find(c); at != std::string_view::npos) {
       out += {'\\', letters[at]};
     } else if (unsigned_of(c) < 0x20) {
       out += "\\u00";
-      out += {low_hex[unsigned_of(c) >> 4], low_hex[unsigned_of(c) & 15]};
+      out += in_hex(value.substr(0, 1), style.digits);
+    } else if (c == '/' && style.escapes_slash) {
+      out += "\\/";
+    } else if (length > 1 && style.is_ascii) {
+      out += utf16_escaped(value.substr(0, length), style.digits);
     } else {
-      out += c;
+      out += value.substr(0, length);
     }
+    value.remove_prefix(length);
   }
   return out;
 }
@@ -115,15 +157,45 @@ std::vector<std::string> lines_of(std::string_view value) {
   return lines;
 }
 
+// Most values have nothing that any style escapes: then all spellings are one.
+void add_new(std::vector<std::string>& spellings, std::string spelling) {
+  if (std::ranges::find(spellings, spelling) != spellings.end()) {
+    wipe(spelling);
+  } else {
+    spellings.push_back(std::move(spelling));
+  }
+}
+
+// What libraries for JSON and for URLs make of a value, each in its own way.
+std::vector<std::string> escaped_spellings_of(std::string_view value) {
+  std::vector<std::string> out{std::string{value}};
+  for (const std::string_view digits : {low_hex, high_hex}) {
+    for (const bool escapes_slash : {false, true}) {
+      for (const bool is_ascii : {false, true}) {
+        add_new(out, json_escaped(value, {escapes_slash, is_ascii, digits}));
+      }
+    }
+    for (const std::string_view kept : {"-_.~", "-_.~/"}) {
+      add_new(out, percent_encoded(value, kept, digits));
+      // As a form has it.
+      std::string with_plus = percent_encoded(value, std::string{kept} + " ", digits);
+      std::ranges::replace(with_plus, ' ', '+');
+      add_new(out, std::move(with_plus));
+    }
+  }
+  return out;
+}
+
 std::vector<std::string> spellings_of(std::string_view value) {
   const std::string_view bare = without_line_ends(value);
   if (bare.size() < redactable_bytes_min) return {};
-  std::vector<std::string> out{std::string{bare}, json_escaped(bare), percent_encoded(bare)};
+  std::vector<std::string> out = escaped_spellings_of(bare);
   if (bare.contains('\n')) {
     out.push_back(with_crlf(bare));
     std::ranges::move(lines_of(bare), std::back_inserter(out));
   }
   if (bare.size() < encodable_bytes_min) return out;
+  for (const std::string_view digits : {low_hex, high_hex}) add_new(out, in_hex(bare, digits));
   // A value with its line end is encoded with it: `base64 < key` reads the whole file.
   out.push_back(base64_whole(value));
   out.push_back(base64_whole(bare));

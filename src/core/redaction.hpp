@@ -19,8 +19,9 @@ inline constexpr std::string_view redaction_mark = "***REDACTED***";
 inline constexpr std::size_t redactable_bytes_min = 4;
 
 // The values to hide, and the other spellings in which tools print them: with CRLF for LF, as a
-// JSON string, percent-encoded, in base64 at each of its three alignments (so also inside
-// "user:password"), and the longer lines of a value with several lines. Made once per run, shared
+// JSON string, percent-encoded, in hex, in base64 at each of its three alignments (so also inside
+// "user:password"), and the longer lines of a value with several lines. Hex with blanks between the
+// bytes, and hex and base64 that a tool breaks into lines, are not found. Made once per run, shared
 // by its streams; costs about 20 bytes of memory per byte of pattern.
 class RedactionSet {
  public:

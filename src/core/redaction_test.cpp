@@ -194,6 +194,29 @@ TEST(Redaction, HidesTheSpellingsInWhichToolsPrintAValue) {
   }
 }
 
+TEST(Redaction, HidesEachWayToEscapeAValue) {
+  const std::string value = "p@ss/w\"rd \xc3\xa9 \xf0\x9f\x94\x91 1234";
+  for (const std::string_view text : {
+           "p@ss/w\\\"rd \\u00e9 \\ud83d\\udd11 1234",    // json.dumps of Python
+           "p@ss/w\\\"rd \\u00E9 \\uD83D\\uDD11 1234",    // Jackson
+           "p@ss\\/w\\\"rd \\u00e9 \\ud83d\\udd11 1234",  // PHP
+           "p@ss\\/w\\\"rd \xc3\xa9 \xf0\x9f\x94\x91 1234",
+           "p%40ss%2Fw%22rd%20%C3%A9%20%F0%9F%94%91%201234",
+           "p%40ss%2fw%22rd%20%c3%a9%20%f0%9f%94%91%201234",
+           "p%40ss/w%22rd%20%C3%A9%20%F0%9F%94%91%201234",  // quote of Python
+           "p%40ss%2Fw%22rd+%C3%A9+%F0%9F%94%91+1234",      // a form
+           "p%40ss%2fw%22rd+%c3%a9+%f0%9f%94%91+1234",
+       }) {
+    EXPECT_EQ(redacted({value}, text), redaction_mark) << text;
+  }
+}
+
+TEST(Redaction, HidesHexInBothCases) {
+  EXPECT_EQ(redacted({"correct-Jorse"}, "<636f72726563742d4a6f727365>"), "<***REDACTED***>");
+  EXPECT_EQ(redacted({"correct-Jorse\n"}, "636F72726563742D4A6F7273650A"), "***REDACTED***0A");
+  EXPECT_EQ(redacted({"hunter2"}, "68756e74657232"), "68756e74657232") << "too short to be sure";
+}
+
 TEST(Redaction, HidesBase64AtEveryAlignment) {
   // base64 of "correct-horse", and of it behind one and two other bytes.
   EXPECT_EQ(redacted({"correct-horse"}, "[Y29ycmVjdC1ob3JzZQ==]"), "[***REDACTED***==]");

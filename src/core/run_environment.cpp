@@ -46,7 +46,9 @@ Plain assigned_by(const RunFacts& facts) {
 // The layers, merged: the last one that gives a name decides whether it is plain or secret.
 class Merge {
  public:
-  explicit Merge(Plain defaults) : plain_(std::move(defaults)) {}
+  explicit Merge(Plain defaults) : plain_(std::move(defaults)) {
+    for (const auto& [name, value] : plain_) own_.insert(name);
+  }
 
   Result<> add(const EnvLayer& layer) {
     BERTH_TRY(const EnvVars vars,
@@ -55,6 +57,7 @@ class Merge {
     for (const auto& [key, binding] : vars.canonical) {
       const std::string name{key};
       plain_.erase(name);
+      own_.erase(name);
       secrets_.erase(name);
       if (const bj::value* value = binding.as_object().if_contains("value")) {
         plain_.emplace(name, std::string{value->as_string()});
@@ -72,16 +75,25 @@ class Merge {
     return plain_.contains(name) || secrets_.contains(name);
   }
   bool drop(const std::string& name) { return plain_.erase(name) + secrets_.erase(name) > 0; }
-  void assign(const std::string& name, const std::string& value) { plain_[name] = value; }
+  void assign(const std::string& name, const std::string& value) {
+    plain_[name] = value;
+    // The address of a repository is somebody's config, and may hold a password.
+    if (!name.ends_with("_REPO_URL")) own_.insert(name);
+  }
 
   RunEnvironment take() && {
-    RunEnvironment out{.plain = std::move(plain_), .secrets = {}, .token_names = {}, .ignored = {}};
+    RunEnvironment out{.plain = std::move(plain_),
+                       .own = std::move(own_),
+                       .secrets = {},
+                       .token_names = {},
+                       .ignored = {}};
     for (auto& [name, secret] : secrets_) out.secrets.push_back(std::move(secret));
     return out;
   }
 
  private:
   Plain plain_;
+  std::set<std::string> own_;
   std::map<std::string, SecretVariable> secrets_;
 };
 
@@ -139,7 +151,7 @@ Result<RunEnvironment> build_run_environment(const RunFacts& facts,
 bj::object shown_environment(const RunEnvironment& environment) {
   std::map<std::string, std::string_view> shown;
   for (const auto& [name, value] : environment.plain) {
-    shown[name] = looks_sensitive(name) ? redaction_mark : std::string_view{value};
+    shown[name] = environment.own.contains(name) ? std::string_view{value} : redaction_mark;
   }
   for (const SecretVariable& secret : environment.secrets) shown[secret.name] = redaction_mark;
   for (const std::string& name : environment.token_names) shown[name] = redaction_mark;

@@ -5,6 +5,7 @@
 #include "core/ids.hpp"
 
 #include <map>
+#include <set>
 
 // The environment variables of a process that Berth starts, built from nothing: no variable of the
 // server's own environment is among them.
@@ -55,6 +56,8 @@ struct SecretVariable {
 
 struct RunEnvironment {
   std::map<std::string, std::string> plain;
+  // Names in `plain` whose values are Berth's own: ids, paths, defaults. Nobody configured them.
+  std::set<std::string> own = {};
   std::vector<SecretVariable> secrets;
   // Names that receive the run's token, when the process may call back.
   std::vector<std::string> token_names;
@@ -72,7 +75,8 @@ inline constexpr std::size_t environment_bytes_max = 1024UL * 1024;
 Result<RunEnvironment> build_run_environment(const RunFacts& facts,
                                              const std::vector<EnvLayer>& layers);
 
-// As an event of the run shows it: secrets, tokens and plain values with a telling name are hidden.
+// As an event of the run shows it: every name, and the values that Berth assigned itself. What
+// somebody configured may be a password under any name, and more people read events than config.
 bj::object shown_environment(const RunEnvironment& environment);
 
 }  // namespace berth::core

@@ -161,14 +161,29 @@ TEST(RunEnvironment, RefusesWhatIsTooLargeForAProcess) {
   EXPECT_EQ(all.error().code, Errc::unprocessable);
 }
 
-TEST(RunEnvironment, ShowsNoSecretInItsEvent) {
-  const RunEnvironment env = built({layer(
-      SecretTarget::run, {{"DB", secret_ref()}, {"MY_TOKEN", "plain-token"}, {"MODE", "fast"}})});
-  const std::string shown = encode_text(shown_environment(env));
-  EXPECT_THAT(shown, HasSubstr(R"("DB":"***REDACTED***")"));
-  EXPECT_THAT(shown, HasSubstr(R"("PAPERCLIP_API_KEY":"***REDACTED***")"));
-  EXPECT_THAT(shown, HasSubstr(R"("MODE":"fast")"));
-  EXPECT_THAT(shown, Not(HasSubstr("plain-token")));
+TEST(RunEnvironment, ShowsTheNamesOfAllVariablesAndOnlyItsOwnValuesInItsEvent) {
+  RunFacts with_repository = facts();
+  with_repository.workspace->repo_url = "https://me:pw-in-url@git.example/x";
+  const RunEnvironment env =
+      built({layer(SecretTarget::environment, {{"HOME", "/configured"}, {"DSN", "db://u:pw@h/d"}}),
+             layer(SecretTarget::agent, {{"BERTH_CUSTOM", "custom"}, {"BERTH_RUN_ID", "forged"}}),
+             layer(SecretTarget::run,
+                   {{"DB", secret_ref()}, {"MY_TOKEN", "plain-token"}, {"MODE", "fast"}})},
+            with_repository);
+  const bj::object shown = shown_environment(env);
+  for (const char* name : {"HOME", "DSN", "BERTH_CUSTOM", "DB", "MY_TOKEN", "MODE", "BERTH_API_KEY",
+                           "PAPERCLIP_API_KEY", "BERTH_WORKSPACE_REPO_URL"}) {
+    ASSERT_TRUE(shown.contains(name)) << name;
+    EXPECT_EQ(shown.at(name), "***REDACTED***") << name;
+  }
+  EXPECT_EQ(shown.at("LANG"), "C.UTF-8");
+  EXPECT_EQ(shown.at("TERM"), "dumb");
+  EXPECT_EQ(shown.at("PATH"), bj::string(env.plain.at("PATH")));
+  EXPECT_EQ(shown.at("BERTH_RUN_ID"), bj::string(facts().run_id.str()));
+  EXPECT_EQ(shown.at("PAPERCLIP_WORKSPACE_CWD"), "/work/space");
+  for (const char* value : {"/configured", "u:pw", "custom", "plain-token", "fast", "pw-in-url"}) {
+    EXPECT_THAT(encode_text(shown), Not(HasSubstr(value)));
+  }
 }
 
 }  // namespace

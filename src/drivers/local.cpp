@@ -72,6 +72,10 @@ Task<> Local::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
   return keepers_.renew(lease.lease_id.str(), deadline_ms);
 }
 
+Task<> Local::forget_output(const LeaseFacts& lease, const std::string& exec_id) {
+  return keepers_.forget_output(lease.lease_id.str(), exec_id);
+}
+
 Task<execution::Usage> Local::usage(const LeaseFacts& lease) {
   return keepers_.usage(lease.lease_id.str());
 }

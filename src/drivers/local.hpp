@@ -24,6 +24,7 @@ class Local final : public Driver {
   Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
                 std::int64_t grace_ms) override;
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
+  Task<> forget_output(const LeaseFacts& lease, const std::string& exec_id) override;
   Task<execution::Usage> usage(const LeaseFacts& lease) override;
   // Those of the lease's own folder, wherever its commands work.
   Task<execution::FileRoot> files(const LeaseFacts& lease) override;

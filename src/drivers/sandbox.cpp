@@ -155,6 +155,11 @@ Task<> Sandbox::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
   co_return co_await (*inside)->renew(lease, deadline_ms);
 }
 
+Task<> Sandbox::forget_output(const LeaseFacts& lease, const std::string& exec_id) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->forget_output(lease, exec_id);
+}
+
 Task<execution::Usage> Sandbox::usage(const LeaseFacts& lease) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->usage(lease);

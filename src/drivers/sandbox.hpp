@@ -27,6 +27,7 @@ class Sandbox final : public Driver {
   Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
                 std::int64_t grace_ms) override;
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
+  Task<> forget_output(const LeaseFacts& lease, const std::string& exec_id) override;
   Task<execution::Usage> usage(const LeaseFacts& lease) override;
   Task<execution::FileRoot> files(const LeaseFacts& lease) override;
   execution::RemoteFiles* remote_files(const LeaseFacts& lease) override;

@@ -66,8 +66,7 @@ Result<std::string> tar_of(const Confined& files, const std::string& path, std::
   std::string tar;
   const auto take = [&](std::string_view piece) -> Result<> {
     if (piece.size() > file_bytes_max - tar.size()) {
-      return too_large_to_answer(
-          shown, "fetch its parts one by one, or pack it there: berth exec LEASE -- tar");
+      return too_large_to_answer(shown, std::string{folder_remedy});
     }
     tar += piece;
     return {};
@@ -92,12 +91,11 @@ std::string mode_text(mode_t mode) {
 }
 
 FileEntry entry_of(const FileView& view) {
-  FileEntry entry{
-      .name = workspaces::escaped(view.name),
-      .type = view.type,
-      .bytes = static_cast<std::int64_t>(view.bytes),
-      .mode = mode_text(view.mode),
-      .mtime = Time{std::int64_t{view.modified.tv_sec} * 1000 + view.modified.tv_nsec / 1'000'000}};
+  FileEntry entry{.name = workspaces::escaped(view.name),
+                  .type = view.type,
+                  .bytes = static_cast<std::int64_t>(view.bytes),
+                  .mode = mode_text(view.mode),
+                  .mtime = workspaces::time_of(view.modified)};
   if (view.type == workspaces::FileType::symbolic_link) {
     entry.target = workspaces::escaped(view.target);
   }
@@ -170,6 +168,8 @@ Task<std::variant<FilePart, FolderListing>> FarFiles::read(const FarPlace& place
   }
   FilePart part{.bytes = {},
                 .mode = mode_text(entry.status.st_mode),
+                .mtime = workspaces::time_of(entry.status.st_mtim),
+                .file_bytes = bytes,
                 .next_offset = offset + count,
                 .eof = count == rest};
   const Exchange exchange = place.files->exchange(place.facts, place.path);
@@ -284,8 +284,7 @@ Task<std::string> FarFiles::archive_from(const FarPlace& place, const Staging& s
   BERTH_CO_TRY(const std::string raw,
                co_await place.files->pack(place.facts, place.path, file_bytes_max));
   if (raw.size() > file_bytes_max) {
-    co_return too_large_to_answer(
-        place.shown, "fetch its parts one by one, or pack it there: berth exec LEASE -- tar");
+    co_return too_large_to_answer(place.shown, std::string{folder_remedy});
   }
   if (!is_folder) path = std::string{staged} + "/" + entry.name;
   co_return co_await offload(pool_, [&]() -> Result<std::string> {

@@ -37,6 +37,8 @@ BOOST_DESCRIBE_STRUCT(FolderListing, (), (entries, is_truncated))
 struct FilePart {
   std::string bytes;
   std::string mode;
+  Time mtime = {};
+  std::uint64_t file_bytes = 0;  // of all of it; one that grows may have more by the next answer
   std::uint64_t next_offset = 0;
   bool eof = false;
 };
@@ -50,6 +52,7 @@ struct FileRead {
 struct FileWrite {
   std::string path;
   mode_t mode = 0644;
+  std::optional<Time> mtime = {};  // absent: the time of writing, as always in a far place
 };
 
 enum class FileWritten { created, replaced };
@@ -59,6 +62,9 @@ inline constexpr std::size_t file_bytes_max = std::size_t{64} << 20;
 // Somebody waits for the answer: smaller than what the library would take.
 inline constexpr workspaces::Limits file_limits{.entries_max = 100'000, .bytes_max = 4ULL << 30};
 
+// For a folder that makes too large an archive.
+inline constexpr std::string_view folder_remedy =
+    "berth cp LEASE:FOLDER . takes it part by part; by the API: list it and read its files";
 std::unexpected<Error> too_large_to_answer(std::string_view path, std::string remedy);
 std::string mode_text(mode_t mode);
 FileEntry entry_of(const workspaces::FileView& view);

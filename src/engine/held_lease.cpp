@@ -25,4 +25,12 @@ Result<> expect_moving(const core::LeaseRecord& lease) {
               "let it go on: berth sandbox thaw " + lease.id.str());
 }
 
+std::map<std::string, Secret> usual_environment(const drivers::Workspace& place) {
+  std::map<std::string, Secret> out;
+  out.emplace("PATH", Secret{place.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")});
+  out.emplace("LANG", Secret{"C.UTF-8"});
+  if (place.home) out.emplace("HOME", Secret{*place.home});
+  return out;
+}
+
 }  // namespace berth::engine

@@ -2,6 +2,7 @@
 
 #include "base/result.hpp"
 #include "core/lease.hpp"
+#include "drivers/driver.hpp"
 
 namespace berth::engine {
 
@@ -13,5 +14,8 @@ Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node);
 bool is_frozen(const core::LeaseRecord& lease);
 // What stands still starts nothing.
 Result<> expect_moving(const core::LeaseRecord& lease);
+
+// What a command that is no run has in its environment besides what it is given.
+std::map<std::string, Secret> usual_environment(const drivers::Workspace& place);
 
 }  // namespace berth::engine

@@ -52,6 +52,7 @@ Task<LeaseEgress> Leases::egress(core::Call call, core::LeaseId id, std::uint64_
 }
 
 Task<LeaseEgress> Leases::set_egress(core::Call call, core::LeaseId id, core::LinuxEgress policy) {
+  BERTH_CO_DO(core::check_rule_count(policy));
   // Asked first, so that a rule that cannot be read and a place without a way out change nothing.
   BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
   BERTH_CO_DO(co_await place.driver->set_egress(place.facts, policy));

@@ -1,6 +1,7 @@
 // Looks into a place that a lease holds, while it lives or is retained: what it uses, and one more
 // command.
 #include "base/text.hpp"
+#include "core/bindings.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
@@ -11,6 +12,9 @@ namespace berth::engine {
 namespace {
 
 constexpr std::size_t stream_bytes_max = std::size_t{1} << 20;
+// Each stream may be answered in full; what a command says beyond is not worth the disk. The rest
+// is for what the keeper writes around the pieces.
+constexpr std::int64_t kept_bytes_max = 4 * static_cast<std::int64_t>(stream_bytes_max);
 constexpr std::int64_t usual_timeout_ms = 30'000;
 constexpr std::int64_t timeout_ms_max = 60'000;
 constexpr std::int64_t grace_ms = 1000;
@@ -41,6 +45,16 @@ Entry entry_of(const core::LeaseRecord& lease, const ExecInLease& wanted) {
           {{"command", wanted.argv.empty() ? "" : wanted.argv.front()}}};
 }
 
+Result<> check_names(const std::optional<std::map<std::string, std::string>>& env) {
+  if (!env) return {};
+  for (const auto& [name, value] : *env) {
+    if (core::is_env_name(name)) continue;
+    return fail(Errc::validation_failed, "/env: " + in_quotes(name) + " is no name of a variable",
+                "use letters, digits and underscores, no digit first");
+  }
+  return {};
+}
+
 }  // namespace
 
 Task<Leases::HeldPlace> Leases::look_into(const core::Call& call, const core::LeaseId& id) {
@@ -66,8 +80,10 @@ Task<Fd> Leases::dial(core::Call call, core::LeaseId id, std::uint16_t port) {
 Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wanted) {
   const std::int64_t timeout_ms = wanted.timeout_ms.value_or(usual_timeout_ms);
   if (timeout_ms < 1 || timeout_ms > timeout_ms_max) {
-    co_return fail(Errc::validation_failed, "/timeoutMs: must be from 1 to 60000");
+    co_return fail(Errc::validation_failed, "/timeoutMs: must be from 1 to 60000",
+                   "run what takes longer with .../stream ('berth exec')");
   }
+  BERTH_CO_DO(check_names(wanted.env));
   // A repeated request has the same id, and a command runs once for each.
   const auto name_it = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(const auto found, store::find_lease_record(s, core::Reach::of(call.who), id));
@@ -87,10 +103,9 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
                            .argv = std::move(wanted.argv),
                            .cwd = place.cwd,
                            .timeout_ms = timeout_ms,
-                           .grace_ms = grace_ms};
-  command.environment.emplace(
-      "PATH", Secret{place.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")});
-  if (place.home) command.environment.emplace("HOME", Secret{*place.home});
+                           .grace_ms = grace_ms,
+                           .output_bytes_max = kept_bytes_max};
+  command.environment = usual_environment(place);
   for (const auto& [name, value] : wanted.env.value_or(std::map<std::string, std::string>{})) {
     command.environment.insert_or_assign(name, Secret{value});
   }

@@ -41,6 +41,8 @@ Result<FilePart> read_part(const Confined& files, const std::string& path, const
   }
   FilePart part{.bytes = {},
                 .mode = mode_text(file.status().st_mode),
+                .mtime = workspaces::time_of(file.status().st_mtim),
+                .file_bytes = file.bytes(),
                 .next_offset = offset + count,
                 .eof = count == rest};
   BERTH_TRY(part.bytes, file.read_part(offset, count));
@@ -99,15 +101,18 @@ Task<LeaseFiles::Found> LeaseFiles::open(const core::LeaseRecord& lease, std::st
   }
   BERTH_CO_TRY(execution::FileRoot root, co_await driver->files(facts));
   const bool has_mounts = root.mounts == execution::FileRoot::Mounts::entered;
+  // Where the folder is their "/", only commands of the place follow a link, and they could make a
+  // second name only of what they reach there anyway.
+  const bool is_all = root.workdir.has_value();
   std::optional<Owner> user;
   if (root.user) user = Owner{.uid = root.user->uid, .gid = root.user->gid};
-  co_return Found{
-      Tree{.files = Confined{std::move(root.folder),
-                             has_mounts ? workspaces::Mounts::entered : workspaces::Mounts::refused,
-                             limits, user},
-           .path = way_to(root.workdir, std::move(path)),
-           // Where the folder is their "/", only commands of the place follow a link.
-           .links = root.workdir ? workspaces::LinkRule::any : workspaces::LinkRule::inside}};
+  co_return Found{Tree{
+      .files =
+          Confined{std::move(root.folder),
+                   has_mounts ? workspaces::Mounts::entered : workspaces::Mounts::refused, limits,
+                   user, is_all ? workspaces::HardLinks::taken : workspaces::HardLinks::refused},
+      .path = way_to(root.workdir, std::move(path)),
+      .links = is_all ? workspaces::LinkRule::any : workspaces::LinkRule::inside}};
 }
 
 Task<FarPlace> LeaseFiles::open_far(drivers::Driver& driver, drivers::LeaseFacts facts,
@@ -153,8 +158,9 @@ Task<LeaseFiles::Written> LeaseFiles::write(core::Call call, core::LeaseId id, F
   }
   co_return co_await offload(pool_, [&]() -> Result<Written> {
     const bool is_there = tree->files.stat(tree->path).has_value();
-    BERTH_DO(tree->files.write_file(tree->path, all_of(bytes),
-                                    {.mode = wanted.mode, .owner = tree->files.user()}));
+    workspaces::Look look{.mode = wanted.mode, .owner = tree->files.user()};
+    if (wanted.mtime) look.modified = workspaces::timespec_of(*wanted.mtime);
+    BERTH_DO(tree->files.write_file(tree->path, all_of(bytes), look));
     return is_there ? Written::replaced : Written::created;
   });
 }
@@ -177,8 +183,7 @@ Task<std::string> LeaseFiles::archive(core::Call call, core::LeaseId id, std::st
     std::string tar;
     const auto take = [&](std::string_view piece) -> Result<> {
       if (piece.size() > bytes_max - tar.size()) {
-        return too_large_to_answer(
-            tree->path, "fetch its parts one by one, or pack it there: berth exec LEASE -- tar");
+        return too_large_to_answer(tree->path, std::string{folder_remedy});
       }
       tar += piece;
       return {};

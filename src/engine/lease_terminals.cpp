@@ -1,5 +1,6 @@
 #include "engine/lease_terminals.hpp"
 
+#include "base/log.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
@@ -31,14 +32,12 @@ drivers::Command command_in(const drivers::Workspace& place, std::string exec_id
                            .input = drivers::StdinPipe{},
                            .timeout_ms = timeout_ms,
                            .grace_ms = grace_ms};
-  command.environment.emplace(
-      "PATH", Secret{place.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")});
-  if (place.home) command.environment.emplace("HOME", Secret{*place.home});
+  command.environment = usual_environment(place);
   return command;
 }
 
 // A command that the driver finds again by its id.
-class HeldCommand final : public execution::LiveCommand {
+class HeldCommand : public execution::LiveCommand {
  public:
   HeldCommand(drivers::Driver& driver, drivers::LeaseFacts facts, std::string exec_id)
       : driver_(driver), facts_(std::move(facts)), exec_id_(std::move(exec_id)) {}
@@ -47,6 +46,7 @@ class HeldCommand final : public execution::LiveCommand {
   Task<drivers::Ended> follow(std::uint64_t offset, drivers::OutputTaker& taker) override {
     co_return co_await driver_.follow(facts_, exec_id_, offset, taker);
   }
+  Task<> forget_output() { co_return co_await driver_.forget_output(facts_, exec_id_); }
   Task<> send(drivers::Input input) override {
     co_return co_await driver_.send(facts_, exec_id_, std::move(input));
   }
@@ -56,6 +56,20 @@ class HeldCommand final : public execution::LiveCommand {
   drivers::Driver& driver_;
   drivers::LeaseFacts facts_;
   std::string exec_id_;
+};
+
+// One that is heard once: nobody can ask for its output again.
+class StreamedCommand final : public HeldCommand {
+ public:
+  using HeldCommand::HeldCommand;
+  Task<drivers::Ended> follow(std::uint64_t offset, drivers::OutputTaker& taker) override {
+    BERTH_CO_TRY(drivers::Ended ended, co_await HeldCommand::follow(offset, taker));
+    // What stays goes with the sandbox.
+    const Result<> forgotten = co_await forget_output();
+    if (!forgotten)
+      log::warn("exec.output_left", {{"exec", id()}, {"error", forgotten.error().message}});
+    co_return ended;
+  }
 };
 
 }  // namespace
@@ -145,7 +159,7 @@ Task<execution::LiveCommandPtr> LeaseTerminals::stream(core::Call call, core::Le
     if (opened) co_return std::move(opened);
   }
   BERTH_CO_DO(co_await held.driver->start(held.facts, command));
-  co_return std::make_unique<HeldCommand>(*held.driver, std::move(held.facts), exec_id);
+  co_return std::make_unique<StreamedCommand>(*held.driver, std::move(held.facts), exec_id);
 }
 
 }  // namespace berth::engine

@@ -6,6 +6,7 @@
 #include "core/fingerprint.hpp"
 #include "core/provider_config.hpp"
 #include "engine/environment_secrets.hpp"
+#include "engine/held_lease.hpp"
 #include "engine/insist.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_trace.hpp"
@@ -15,6 +16,7 @@
 #include "store/runs.hpp"
 #include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
+#include "store/templates.hpp"
 
 #include <boost/asio/this_coro.hpp>
 
@@ -113,6 +115,19 @@ Entry entry_of(const LeaseRecord& lease, std::string_view action) {
 
 void note_none_made(LeaseRecord& lease) {
   lease.teardown.acquire_trace = core::AcquireTrace::none_made;
+}
+
+// What the provider told of the place, on the row that outlives the lease.
+Result<> record_sandbox(store::Session& session, const std::optional<core::SandboxId>& id,
+                        const drivers::Acquired& acquired, Time now) {
+  if (!id) return {};
+  BERTH_TRY(auto sandbox, store::find_sandbox(session, core::Reach::everything(), *id));
+  sandbox.value.provider_lease_id = acquired.provider_lease_id;
+  sandbox.value.metadata = acquired.metadata;
+  const bool is_new = sandbox.value.status == core::SandboxState::creating;
+  BERTH_DO(is_new ? store::move_sandbox(session, std::move(sandbox), SandboxEvent::created, now)
+                  : store::update_sandbox(session, std::move(sandbox), now));
+  return {};
 }
 
 // The last line of the run's time line.
@@ -273,17 +288,7 @@ Result<LeaseWork::Row> LeaseWork::record_acquired(store::Session& session, const
   if (acquired.expires_at) lease.expires_at = acquired.expires_at;
   lease.acquired_at = now;
   BERTH_TRY(row, store::move_lease(session, std::move(row), LeaseEvent::acquired, now));
-  if (row.value.sandbox_id) {
-    BERTH_TRY(auto sandbox,
-              store::find_sandbox(session, core::Reach::everything(), *row.value.sandbox_id));
-    sandbox.value.provider_lease_id = acquired.provider_lease_id;
-    sandbox.value.metadata = acquired.metadata;
-    if (sandbox.value.status == core::SandboxState::creating) {
-      BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::created, now));
-    } else {
-      BERTH_DO(store::update_sandbox(session, std::move(sandbox), now));
-    }
-  }
+  BERTH_DO(record_sandbox(session, row.value.sandbox_id, acquired, now));
   BERTH_DO(record(session, means_, call_of(row.value),
                   entry_of(row.value, "environment.lease_acquired")));
   return row;
@@ -293,15 +298,10 @@ Result<LeaseWork::Row> LeaseWork::record_again(store::Session& session, const co
                                                const drivers::Acquired& acquired) {
   const Time now = means_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
+  BERTH_DO(expect_held(row.value, node_));
   row.value.provider_lease_id = acquired.provider_lease_id;
   row.value.metadata = lease_metadata(row.value, acquired);
-  if (row.value.sandbox_id) {
-    BERTH_TRY(auto sandbox,
-              store::find_sandbox(session, core::Reach::everything(), *row.value.sandbox_id));
-    sandbox.value.provider_lease_id = acquired.provider_lease_id;
-    sandbox.value.metadata = acquired.metadata;
-    BERTH_DO(store::update_sandbox(session, std::move(sandbox), now));
-  }
+  BERTH_DO(record_sandbox(session, row.value.sandbox_id, acquired, now));
   return store::update_lease(session, std::move(row), now);
 }
 
@@ -424,14 +424,14 @@ Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& leas
   return {};
 }
 
-Result<> LeaseWork::forget_secrets(store::Session& session, const core::Call& call,
-                                   const bj::object& config) {
-  for (const core::BoundRef& bound : core::refs_in(config)) {
+Result<> LeaseWork::drop_needs(store::Session& session, const LeaseRecord& lease) {
+  const core::Call call = call_of(lease);
+  for (const core::BoundRef& bound : core::refs_in(lease.teardown.config)) {
     const auto secret = store::find_secret(session, core::Reach::everything(), bound.ref.secret_id);
     if (!secret || !secret->value.owned_by_environment_id) continue;
     BERTH_DO(drop_unused_owned(session, means_, call, *secret->value.owned_by_environment_id));
   }
-  return {};
+  return store::make_due(session, lease.teardown.template_id, means_.clock.now());
 }
 
 Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const core::LeaseId& id,
@@ -461,7 +461,7 @@ Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const 
   if (lease.status == LeaseState::acquiring) event = LeaseEvent::acquire_failed;
   if (lease.status == LeaseState::pending_cleanup) event = LeaseEvent::cleaned_up;
   BERTH_TRY(row, store::move_lease(session, std::move(row), event, now));
-  BERTH_DO(forget_secrets(session, call_of(row.value), row.value.teardown.config));
+  BERTH_DO(drop_needs(session, row.value));
   BERTH_DO(end_release_phase(session, row.value, now));
   BERTH_DO(record(session, means_, call_of(row.value),
                   entry_of(row.value, "environment.lease_released")));
@@ -507,7 +507,7 @@ Result<LeaseWork::Row> LeaseWork::force_end(store::Session& session, Row lease,
       BERTH_DO(store::move_sandbox(session, std::move(sandbox), SandboxEvent::vanished, now));
     }
   }
-  BERTH_DO(forget_secrets(session, call_of(row.value), row.value.teardown.config));
+  BERTH_DO(drop_needs(session, row.value));
   return row;
 }
 
@@ -582,7 +582,7 @@ Task<> LeaseWork::settle(core::Stored<core::Sandbox> sandbox) {
     BERTH_TRY(auto current, store::find_sandbox(s, core::Reach::everything(), row.id));
     if (acted) {
       BERTH_DO(store::move_sandbox(s, std::move(current), SandboxEvent::destroyed, now));
-      return forget_secrets(s, call_of(stand_in), row.config);
+      return drop_needs(s, stand_in);
     }
     current.value.failure_reason =
         std::string{name_of(acted.error().code)} + ": " + acted.error().message;

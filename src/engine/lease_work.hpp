@@ -73,7 +73,7 @@ class LeaseWork {
   static bool made_none(Errc code);
 
   // In the caller's transaction: a lease that is held has a fresh place in the stead of the one
-  // that it had.
+  // that it had. `conflict` where it is held no more: then the place is the caller's to remove.
   Result<Row> record_again(store::Session& session, const core::LeaseId& id,
                            const drivers::Acquired& acquired);
 
@@ -127,9 +127,9 @@ class LeaseWork {
   Result<Row> record_settled(store::Session& session, const core::LeaseId& id,
                              const Result<>& outcome);
   Result<> end_sandbox(store::Session& session, const core::LeaseRecord& lease);
-  // Secrets of a config that were kept for its teardown alone are no longer needed.
-  Result<> forget_secrets(store::Session& session, const core::Call& call,
-                          const bj::object& config);
+  // What was there for the lease alone is no longer needed: secrets of its config, and the template
+  // that it started from where that is expendable.
+  Result<> drop_needs(store::Session& session, const core::LeaseRecord& lease);
 
   Means& means_;
   const drivers::Registry& drivers_;

@@ -1,5 +1,6 @@
 #include "engine/leases.hpp"
 
+#include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_trace.hpp"
 #include "engine/listing.hpp"
@@ -25,6 +26,9 @@ std::string next_step_of(const core::LeaseRecord& lease) {
   switch (lease.status) {
     case LeaseState::acquiring: return "It is being acquired.";
     case LeaseState::active:
+      if (is_frozen(lease)) {
+        return "It is frozen; 'berth sandbox thaw " + lease.id.str() + "' lets it go on.";
+      }
       if (!lease.heartbeat_run_id) return "It is held for somebody, and given back" + when + ".";
       return "Its run works with it; it ends with the run.";
     case LeaseState::releasing: return "It is being given back.";

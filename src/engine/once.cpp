@@ -23,6 +23,11 @@ Result<std::optional<Secret>> find(store::Session& session, Means& means, const 
   return std::optional{std::move(answer)};
 }
 
+Result<> forget(store::Session& session, const core::Call& call) {
+  BERTH_TRY(const auto kept, store::find_answer(session, call.who.actor_id(), call.once->key));
+  return kept ? store::forget_answer(session, *kept) : Result<>{};
+}
+
 Result<> keep(store::Session& session, Means& means, const core::Call& call,
               const std::string& answer) {
   const vault::Sealed sealed = means.vault.seal(answer, context_of(call));

@@ -11,6 +11,7 @@ namespace once_detail {
 // The sealed answer that was given before to this key, if there is one; idempotency_key_reused when
 // the request differs.
 Result<std::optional<Secret>> find(store::Session& session, Means& means, const core::Call& call);
+Result<> forget(store::Session& session, const core::Call& call);
 Result<> keep(store::Session& session, Means& means, const core::Call& call,
               const std::string& answer);
 
@@ -44,15 +45,23 @@ Result<Answer> from_text(std::string_view text) {
 // Runs a use case in one transaction. With an Idempotency-Key, the answer is kept in that same
 // transaction, so that a repeat gets the same answer and nothing happens twice, also when the
 // server died before it could reply.
-template <class Work>
-auto write_once(Means& means, const core::Call& call, Work work)
+//
+// Where the answer names work that goes on after the transaction, `was_given_up` says of it, in a
+// transaction, whether that came to nothing. The request is then done anew, under the same key.
+template <class Work, class GivenUp>
+auto write_once(Means& means, const core::Call& call, Work work, GivenUp was_given_up)
     -> asio::awaitable<std::invoke_result_t<Work&, store::Session&>> {
   using Outcome = std::invoke_result_t<Work&, store::Session&>;
   using Answer = typename Outcome::value_type;
   const auto attempt = [&](store::Session& session) -> Outcome {
     if (!call.once) return work(session);
     BERTH_TRY(const std::optional<Secret> kept, once_detail::find(session, means, call));
-    if (kept) return once_detail::from_text<Answer>(kept->reveal());
+    if (kept) {
+      BERTH_TRY(Answer before, once_detail::from_text<Answer>(kept->reveal()));
+      BERTH_TRY(const bool is_nothing, was_given_up(session, before));
+      if (!is_nothing) return before;
+      BERTH_DO(once_detail::forget(session, call));
+    }
     BERTH_TRY(Answer answer, work(session));
     BERTH_DO(once_detail::keep(session, means, call, once_detail::to_text(answer)));
     return answer;
@@ -64,6 +73,15 @@ auto write_once(Means& means, const core::Call& call, Work work)
     outcome = co_await means.store.write(attempt);
   }
   co_return outcome;
+}
+
+template <class Work>
+auto write_once(Means& means, const core::Call& call, Work work)
+    -> asio::awaitable<std::invoke_result_t<Work&, store::Session&>> {
+  const auto never = [](store::Session& /*session*/, const auto& /*answer*/) -> Result<bool> {
+    return false;
+  };
+  co_return co_await write_once(means, call, std::move(work), never);
 }
 
 }  // namespace berth::engine

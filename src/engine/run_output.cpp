@@ -1,6 +1,5 @@
 #include "engine/run_output.hpp"
 
-#include "base/text.hpp"
 #include "engine/node_life.hpp"
 #include "store/run_events.hpp"
 #include "store/runs.hpp"
@@ -18,16 +17,9 @@ void append_excerpt(std::string& excerpt, std::string_view bytes) {
   if (excerpt.size() > 2 * excerpt_bytes) excerpt.erase(0, excerpt.size() - excerpt_bytes);
 }
 
-// Text for a column: neither engine keeps bytes that are no UTF-8, and one of them no NUL.
-std::string storable(std::string_view text) {
-  std::string out = as_utf8(text);
-  std::ranges::replace(out, '\0', '?');
-  return out;
-}
-
 std::string last_of(const std::string& excerpt) {
   const std::size_t from = excerpt.size() > excerpt_bytes ? excerpt.size() - excerpt_bytes : 0;
-  return storable(std::string_view{excerpt}.substr(from));
+  return core::storable(std::string_view{excerpt}.substr(from));
 }
 
 std::size_t index_of(core::OutputStream stream) {
@@ -85,7 +77,7 @@ void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
                        .event_type = "agent." + std::string{name_of(event.kind)},
                        .stream = core::EventStream::stdout_,
                        .level = event.level,
-                       .message = storable(event.message),
+                       .message = core::storable(event.message),
                        .payload = std::move(event.payload),
                        .created_at = at});
   }

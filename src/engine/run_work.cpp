@@ -55,6 +55,16 @@ std::optional<std::int64_t> shorter(const std::optional<std::int64_t>& one,
   return std::min(*one, *other);
 }
 
+// What is not counted for the whole of a sandbox, null or 0 there, is known of the command at
+// least. Without control groups its processor time is that of what the command left behind alone.
+bool counts_for_whole(std::string_view name, const bj::value& whole, const bj::object& command) {
+  if (!whole.is_int64()) return !whole.is_null();
+  const bj::value* own = command.if_contains(name);
+  if (own == nullptr || !own->is_number()) return true;
+  if (name == "cpuMs") return whole.get_int64() >= own->to_number<std::int64_t>();
+  return whole.get_int64() != 0;
+}
+
 }  // namespace
 
 RunWork::RunWork(WorkTools& tools, ClaimedRun claimed)
@@ -84,6 +94,12 @@ Task<> RunWork::carry() {
   if (!end) co_return std::unexpected(std::move(end).error());
   const auto record_end = [this, &end] { return finish(*end); };
   Result<> finished = co_await insist(tools_.executor, record_end);
+  if (!finished && finished.error().code == Errc::validation_failed) {
+    // The same words would be refused for ever, and the run must end.
+    log::warn("run.end_refused", {{"run", id_}, {"error", finished.error().message}});
+    end->without_words = true;
+    finished = co_await insist(tools_.executor, record_end);
+  }
   if (finished) {
     const auto give_back = [this] { return release(); };
     finished = co_await insist(tools_.executor, give_back);
@@ -358,7 +374,8 @@ Task<std::optional<std::string>> RunWork::earlier_session() {
   }));
   for (const auto& row : page.rows) {
     const core::Run& run = row.value;
-    if (run.session_id_after && run.environment_id == run_.value.environment_id) {
+    const bool has_session = run.session_id_after && core::is_session_id(*run.session_id_after);
+    if (has_session && run.environment_id == run_.value.environment_id) {
       co_return run.session_id_after;
     }
   }
@@ -445,12 +462,15 @@ Task<> RunWork::count_usage() {
 
 Task<> RunWork::finish(End end) {
   fault_point("execute.ended");
+  if (end.error) {  // in the words of a driver, or of the agent
+    end.error->message = core::storable(end.error->message);
+    end.error->remedy = core::storable(end.error->remedy);
+  }
   std::optional<bj::object> usage;
   if (end.command) {
     usage = end.command->usage;
-    // What is not counted for the whole is known of the command at least.
     for (const auto& [name, value] : usage_) {
-      if (!value.is_null()) (*usage)[name] = value;
+      if (counts_for_whole(name, value, *usage)) (*usage)[name] = value;
     }
   }
   const auto change = [&](core::Run& run) {
@@ -461,7 +481,7 @@ Task<> RunWork::finish(End end) {
     }
     if (end.command) {
       run.exit_code = end.command->exit_code;
-      run.signal = end.command->signal;
+      if (!end.without_words) run.signal = end.command->signal;
       run.usage_json = *usage;
     }
     if (output_) {
@@ -470,11 +490,11 @@ Task<> RunWork::finish(End end) {
       run.last_output_seq = facts.last_seq;
       run.last_output_at = facts.last_output_at;
       if (!facts.sha256.empty()) run.log_sha256 = facts.sha256;
-      run.stdout_excerpt = facts.stdout_excerpt;
-      run.stderr_excerpt = facts.stderr_excerpt;
+      run.stdout_excerpt = core::storable(facts.stdout_excerpt);
+      run.stderr_excerpt = core::storable(facts.stderr_excerpt);
       const core::AgentOutcome& outcome = output_->agent_outcome();
       run.session_id_after = outcome.session_id;
-      if (agent_ && agent_->adapter_type != core::AdapterType::process) {
+      if (!end.without_words && agent_ && agent_->adapter_type != core::AdapterType::process) {
         run.result_json = encode(outcome).as_object();
       }
     }

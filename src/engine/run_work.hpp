@@ -62,6 +62,7 @@ class RunWork {
     core::RunEvent event = core::RunEvent::setup_failed;
     std::optional<Error> error = {};
     std::optional<drivers::Ended> command = {};
+    bool without_words = false;  // of the command and its driver: the store refuses some of them
   };
   // What is to be recorded of a command that runs.
   struct Start {

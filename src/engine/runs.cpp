@@ -207,6 +207,32 @@ LeaseBrief brief_of(const core::LeaseRecord& lease) {
           .released_at = lease.released_at};
 }
 
+// Where an agent works, and with what, is its operator's to say: what runs in a sandbox would else
+// start itself outside of it, or with a secret that it was never given.
+Result<> may_wish(const core::Caller& who, const InvokeAgent& wanted) {
+  if (who.kind != core::CallerKind::agent_key) return {};
+  const bool has_variables = wanted.env && !wanted.env->empty();
+  if (!wanted.environment_id && !has_variables) return {};
+  return fail(Errc::forbidden,
+              std::string{wanted.environment_id ? "environmentId" : "env"} +
+                  ": an agent that starts itself chooses neither its place nor its variables",
+              "leave it out, or let an operator start the agent");
+}
+
+// An agent that starts itself in a circle must not fill the queue of everybody else.
+Result<> has_room(store::Session& session, const core::Caller& who, const core::Agent& agent) {
+  constexpr std::int64_t waiting_max = 20;
+  if (who.kind != core::CallerKind::agent_key) return {};
+  const store::RunFilter waiting{.status = core::RunState::queued, .agent_id = agent.id};
+  BERTH_TRY(const auto found,
+            store::list_runs(session, agent.company_id, waiting, {.limit = waiting_max}));
+  if (std::ssize(found.rows) < waiting_max) return {};
+  return fail(Errc::overloaded,
+              "Agent " + agent.id.str() + " has " + std::to_string(waiting_max) +
+                  " runs of its own waiting",
+              "wait until some of them have begun");
+}
+
 }  // namespace
 
 Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
@@ -229,8 +255,10 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
 }
 
 Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
+  BERTH_CO_DO(may_wish(call.who, wanted));
   const auto work = [&](store::Session& s) -> Result<core::Run> {
     BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
+    BERTH_DO(has_room(s, call.who, row.value));
     Wish wish{.company_id = row.value.company_id,
               .agent_id = agent,
               .environment_id = wanted.environment_id,

@@ -2,6 +2,7 @@
 
 #include "base/digest.hpp"
 #include "engine/journal.hpp"
+#include "store/tokens.hpp"
 
 #include <algorithm>
 
@@ -73,13 +74,25 @@ Result<> SetupTerminals::expect(const core::SetupSessionId& session, const std::
               "ask for a token to its terminal first");
 }
 
-Task<execution::LiveCommandPtr> SetupTerminals::open(Presented ticket) {
+Task<> SetupTerminals::expect_still_good(core::Caller holder) {
+  if (!holder.token_id) co_return Result<>{};  // who needs no key here
+  BERTH_CO_TRY(const auto key, co_await means_.store.read([&](store::Session& s) {
+    return store::find_token(s, core::Reach::of(holder), *holder.token_id);
+  }));
+  const Time now = means_.clock.now();
+  const bool is_over = key.value.expires_at && *key.value.expires_at <= now;
+  if (key.value.revoked_at || is_over) co_return no_ticket();
+  co_return Result<>{};
+}
+
+Task<SetupTerminals::Opened> SetupTerminals::open(Presented ticket) {
   forget_expired();
   const auto found = tickets_.find(ticket.id);
   const bool is_good = found != tickets_.end() && found->second.session == ticket.session &&
                        found->second.token_hash == sha256_hex(ticket.token);
   if (!is_good) co_return no_ticket();
   const core::Call call{.who = found->second.holder};
+  BERTH_CO_DO(co_await expect_still_good(call.who));
   BERTH_CO_TRY(const SetupView view, co_await sessions_.get(call, ticket.session));
   if (!view.connection_payload) {
     co_return fail(Errc::conflict, "Setup session " + ticket.session.str() +
@@ -88,7 +101,9 @@ Task<execution::LiveCommandPtr> SetupTerminals::open(Presented ticket) {
   }
   OpenTerminal wanted{.id = std::move(ticket.id), .size = ticket.size};
   const core::LeaseId lease = view.session.environment_lease_id;
-  co_return co_await terminals_.open(call, lease, std::move(wanted));
+  BERTH_CO_TRY(execution::LiveCommandPtr command,
+               co_await terminals_.open(call, lease, std::move(wanted)));
+  co_return Opened{.command = std::move(command), .holder = call.who};
 }
 
 }  // namespace berth::engine

@@ -43,9 +43,15 @@ class SetupTerminals {
     std::string token;
     core::TerminalSize size = {};
   };
+  struct Opened {
+    execution::LiveCommandPtr command;
+    core::Caller holder;
+  };
   // The same terminal each time. `unauthenticated`, and always the same, for whatever is no ticket
   // to this session; it is told before anything else is looked at.
-  Task<execution::LiveCommandPtr> open(Presented ticket);
+  Task<Opened> open(Presented ticket);
+  // A ticket is worth no more than the key that it was asked for with, also after it was used.
+  Task<> expect_still_good(core::Caller holder);
 
  private:
   struct Ticket {

@@ -53,20 +53,55 @@ bool awaits_rollback(const LeaseRecord& lease, const std::string& mark) {
   return pending != nullptr && *pending == bj::value(mark);
 }
 
+template <class Name>
 class UnderWay {
  public:
-  UnderWay(std::set<core::LeaseId>& leases, core::LeaseId id)
-      : leases_(leases), id_(std::move(id)) {
-    leases_.insert(id_);
+  UnderWay(std::set<Name>& all, Name name) : all_(all), name_(std::move(name)) {
+    all_.insert(name_);
   }
   UnderWay(const UnderWay&) = delete;
   UnderWay& operator=(const UnderWay&) = delete;
-  ~UnderWay() { leases_.erase(id_); }
+  ~UnderWay() { all_.erase(name_); }
 
  private:
-  std::set<core::LeaseId>& leases_;
-  core::LeaseId id_;
+  std::set<Name>& all_;
+  Name name_;
 };
+
+// What the provider says of the fresh place, in the stead of what it said of the one before. Whose
+// plugin it is stays.
+void tell_of_fresh_place(drivers::LeaseFacts& facts, std::optional<std::string> id,
+                         bj::object metadata) {
+  if (const bj::value* plugin = facts.metadata.if_contains("pluginId")) {
+    metadata["pluginId"] = *plugin;
+  }
+  facts.provider_lease_id = std::move(id);
+  facts.metadata = std::move(metadata);
+}
+
+std::string name_for_fork(const core::LeaseId& of, const core::LeaseId& copy) {
+  return "fork of " + of.str() + " for " + copy.str();
+}
+
+std::unexpected<Error> is_being_forked(const core::LeaseId& id) {
+  return fail(Errc::conflict, "Lease " + id.str() + " is being forked for the same request",
+              "ask again when that is over");
+}
+
+// Whether the fork that a request named was never made. Of this server nobody makes it.
+Result<bool> is_fork_given_up(store::Session& session, const core::Call& call,
+                              const core::LeaseId& id, const std::string& named) {
+  BERTH_TRY(const core::LeaseId copy, core::LeaseId::parse(named));
+  const auto lease = store::find_lease_record(session, core::Reach::of(call.who), copy);
+  if (lease) return false;
+  if (lease.error().code != Errc::lease_not_found) return std::unexpected(lease.error());
+  BERTH_TRY(const Row source, store::find_lease_record(session, core::Reach::of(call.who), id));
+  const auto made =
+      store::find_named_template(session, source.value.company_id, name_for_fork(id, copy));
+  // One that a killed server began is given up soon.
+  if (made && made->value.status == core::TemplateState::capturing) return is_being_forked(id);
+  return true;
+}
 
 void set_frozen(LeaseRecord& lease, bool frozen) {
   bj::object metadata = lease.metadata.value_or(bj::object{});
@@ -190,20 +225,43 @@ Task<LeaseView> Snapshots::carry_out_roll_back(Row row) {
   const core::LeaseId id = row.value.id;
   fault_point("rollback.intended");
   BERTH_CO_TRY(Place place, co_await place_of(row));
-  BERTH_CO_DO(co_await place.driver->destroy(place.facts));
+  const Result<> destroyed = co_await place.driver->destroy(place.facts);
+  if (!destroyed) co_return co_await give_up_roll_back(std::move(place), destroyed.error());
   fault_point("rollback.destroyed");
   const drivers::AcquireRequest request{.lease = place.facts.clone()};
-  BERTH_CO_TRY(const drivers::Acquired acquired, co_await place.driver->acquire(request));
+  const Result<drivers::Acquired> acquired = co_await place.driver->acquire(request);
+  if (!acquired) co_return co_await give_up_roll_back(std::move(place), acquired.error());
   fault_point("rollback.acted");
-  BERTH_CO_TRY(row, co_await means_.store.write([&](store::Session& s) -> Result<Row> {
+  tell_of_fresh_place(place.facts, acquired->provider_lease_id, acquired->metadata);
+  Result<Row> recorded = co_await means_.store.write([&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
-    return leases_.record_again(s, id, acquired);
-  }));
-  place.facts.provider_lease_id = row.value.provider_lease_id;
-  place.facts.metadata = row.value.metadata.value_or(bj::object{});
-  BERTH_CO_DO(co_await leases_.keep(row.value, place.facts));
-  means_.feed.changed(row.value.company_id);
-  co_return view_of(std::move(row.value));
+    return leases_.record_again(s, id, *acquired);
+  });
+  if (!recorded) co_return co_await give_up_roll_back(std::move(place), recorded.error());
+  LeaseRecord& lease = recorded->value;
+  tell_of_fresh_place(place.facts, lease.provider_lease_id, lease.metadata.value_or(bj::object{}));
+  BERTH_CO_DO(co_await leases_.keep(lease, place.facts));
+  means_.feed.changed(lease.company_id);
+  co_return view_of(std::move(lease));
+}
+
+Task<LeaseView> Snapshots::give_up_roll_back(Place place, Error why) {
+  if (why.code == Errc::cancelled) co_return std::unexpected(std::move(why));
+  const core::LeaseId id = place.lease.id;
+  const auto row = co_await means_.store.read([&](store::Session& s) {
+    return store::find_lease_record(s, core::Reach::everything(), id);
+  });
+  if (!row) co_return std::unexpected(std::move(why));
+  const Result<> held = expect_held(row->value, leases_.node());
+  // The lease says that it waits for its rollback, which the next request brings to its end.
+  if (held) co_return std::unexpected(std::move(why));
+  const Result<> gone = co_await place.driver->destroy(place.facts);
+  if (!gone) {
+    log::warn("rollback.left_behind", {{"lease", id},
+                                       {"place", place.facts.provider_lease_id.value_or("")},
+                                       {"error", gone.error().message}});
+  }
+  co_return std::unexpected(held.error());
 }
 
 Result<Snapshots::Fork> Snapshots::intend_fork(store::Session& session, const core::Call& call,
@@ -217,7 +275,7 @@ Result<Snapshots::Fork> Snapshots::intend_fork(store::Session& session, const co
   const Time now = means_.clock.now();
   core::LeaseId copy = core::LeaseId::make(means_.random, now);
   BERTH_TRY(auto made, templates_.intend(session, row.value,
-                                         {.name = "fork of " + id.str() + " for " + copy.str(),
+                                         {.name = name_for_fork(id, copy),
                                           .stays = TemplateWork::Wish::Stays::while_used}));
   BERTH_DO(record(session, means_, call, entry_of(row.value, "environment.lease_forked")));
   // As the sandbox is, not as the environment would make one today.
@@ -230,13 +288,24 @@ Task<LeaseView> Snapshots::fork(core::Call call, core::LeaseId id, ForkLease wan
   if (ttl < ttl_seconds_min || ttl > ttl_seconds_max) {
     co_return fail(Errc::validation_failed, "/ttlSeconds: must be from 60 to 86400");
   }
+  if (!call.once) co_return co_await fork_once(std::move(call), std::move(id), ttl);
+  std::string key = call.who.actor_id() + ":" + call.once->key;
+  if (forking_.contains(key)) co_return is_being_forked(id);
+  const UnderWay under_way{forking_, std::move(key)};
+  co_return co_await fork_once(std::move(call), std::move(id), ttl);
+}
+
+Task<LeaseView> Snapshots::fork_once(core::Call call, core::LeaseId id, std::int64_t ttl_seconds) {
   // A repeated request has the same fork; only whoever began it makes it.
   std::optional<Fork> begun;
   const auto begin = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(begun, intend_fork(s, call, id));
     return begun->id.str();
   };
-  BERTH_CO_TRY(const std::string named, co_await write_once(means_, call, begin));
+  const auto is_given_up = [&](store::Session& s, const std::string& before) {
+    return is_fork_given_up(s, call, id, before);
+  };
+  BERTH_CO_TRY(const std::string named, co_await write_once(means_, call, begin, is_given_up));
   if (!begun || begun->id.str() != named) {
     BERTH_CO_TRY(const core::LeaseId known, core::LeaseId::parse(named));
     BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
@@ -244,11 +313,15 @@ Task<LeaseView> Snapshots::fork(core::Call call, core::LeaseId id, ForkLease wan
     }));
     co_return view_of(std::move(row.value));
   }
+  co_return co_await make_fork(*std::move(begun), ttl_seconds);
+}
+
+Task<LeaseView> Snapshots::make_fork(Fork begun, std::int64_t ttl_seconds) {
   BERTH_CO_TRY(const TemplateWork::Row made,
-               co_await templates_.capture(std::move(begun->made), std::move(begun->lease), {}));
-  const Time until = means_.clock.now() + ttl * 1000;
+               co_await templates_.capture(std::move(begun.made), std::move(begun.lease), {}));
+  const Time until = means_.clock.now() + ttl_seconds * 1000;
   BERTH_CO_TRY(Row row, co_await means_.store.write([&](store::Session& s) {
-    return leases_.intend(s, begun->id, begun->environment, nullptr,
+    return leases_.intend(s, begun.id, begun.environment, nullptr,
                           {.expires_at = until,
                            .from = made.value.id,
                            .after = LeaseWork::Terms::After::restart_keeps_it});

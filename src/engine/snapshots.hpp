@@ -51,6 +51,9 @@ class Snapshots {
                             const core::LeaseId& id, const RollBackLease& wanted,
                             const std::string& mark);
   Task<LeaseView> carry_out_roll_back(LeaseWork::Row row);
+  // A rollback could not remove, make or record a place. Where the lease was ended meanwhile,
+  // nobody else asks for what there may be of it: it goes, and the answer is `conflict`.
+  Task<LeaseView> give_up_roll_back(Place place, Error why);
 
   // What a fork is made of.
   struct Fork {
@@ -61,11 +64,15 @@ class Snapshots {
   };
   Result<Fork> intend_fork(store::Session& session, const core::Call& call,
                            const core::LeaseId& id);
+  Task<LeaseView> fork_once(core::Call call, core::LeaseId id, std::int64_t ttl_seconds);
+  Task<LeaseView> make_fork(Fork begun, std::int64_t ttl_seconds);
 
   Means& means_;
   LeaseWork& leases_;
   TemplateWork& templates_;
-  std::set<core::LeaseId> rolling_back_;  // by this server, at this moment
+  // By this server, at this moment.
+  std::set<core::LeaseId> rolling_back_;
+  std::set<std::string> forking_;  // callers and their keys
 };
 
 }  // namespace berth::engine

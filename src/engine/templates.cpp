@@ -69,13 +69,22 @@ Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureL
     BERTH_DO(record(s, means_, call, entry_of(begun->value, "template.capture_asked")));
     return begun->value.id.str();
   };
-  BERTH_CO_TRY(const std::string id, co_await write_once(means_, call, begin));
+  const auto is_given_up = [](store::Session& s, const std::string& before) -> Result<bool> {
+    BERTH_TRY(const core::TemplateId known, core::TemplateId::parse(before));
+    return store::was_never_captured(s, known);
+  };
+  BERTH_CO_TRY(const std::string id, co_await write_once(means_, call, begin, is_given_up));
   if (!begun || begun->value.id.str() != id) {
     BERTH_CO_TRY(const core::TemplateId known, core::TemplateId::parse(id));
     BERTH_CO_TRY(Template row, co_await get(call, known));
-    if (row.status != core::TemplateState::capturing) co_return row;
-    co_return fail(Errc::conflict, "Template \"" + row.name + "\" is being captured",
-                   "ask again when it is there");
+    if (row.captured_at) co_return row;
+    if (row.status == core::TemplateState::capturing) {
+      co_return fail(Errc::conflict, "Template \"" + row.name + "\" is being captured",
+                     "ask again when it is there");
+    }
+    co_return fail(Errc::conflict,
+                   "Template \"" + row.name + "\" could not be captured and is being removed",
+                   "ask again when it is gone; then it is captured anew");
   }
   BERTH_CO_TRY(auto held, co_await means_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), lease);

@@ -15,6 +15,10 @@ LeaseFacts LeaseFacts::clone() const {
   return copy;
 }
 
+Task<> Execution::forget_output(const LeaseFacts& /*lease*/, const std::string& /*exec_id*/) {
+  co_return Result<>{};
+}
+
 Task<Usage> Execution::usage(const LeaseFacts& lease) {
   co_return fail(Errc::execution_unsupported,
                  "lease " + lease.lease_id.str() + ": nobody counts what is used there");

@@ -69,6 +69,12 @@ struct Command {
   std::int64_t output_bytes_max = std::int64_t{4} << 30;
 };
 
+// What a place says to every command in it.
+struct PlaceRules {
+  std::vector<std::string> environment = {};  // NAME=value, for names that the command's own lacks
+  std::optional<std::int64_t> output_bytes_max = {};
+};
+
 struct Started {
   std::optional<std::int64_t> pid = {};
   Time started_at;
@@ -191,6 +197,8 @@ class Execution {
   virtual Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
                         std::int64_t grace_ms) = 0;
   // What the lease holds ends by itself unless this is repeated in time.
+  // Nobody asks for the output of an ended command again, so what is kept of it may go.
+  virtual Task<> forget_output(const LeaseFacts& lease, const std::string& exec_id);
   virtual Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) = 0;
   // Refused with execution_unsupported where nobody counts.
   virtual Task<Usage> usage(const LeaseFacts& lease);

@@ -59,20 +59,22 @@ bj::object usage_of(const keeper::Ended& ended) {
 
 }  // namespace
 
-ExecRequest::ExecRequest(const Command& command, std::span<const std::string> defaults)
+ExecRequest::ExecRequest(const Command& command, const PlaceRules& rules)
     : exec_{.exec_id = command.exec_id,
             .argv = command.argv,
             .cwd = command.cwd,
             .deadline_ms = not_negative(command.timeout_ms.value_or(0)),
             .grace_ms = not_negative(command.grace_ms),
-            .output_bytes_max = not_negative(command.output_bytes_max)} {
+            .output_bytes_max =
+                not_negative(std::min(command.output_bytes_max,
+                                      rules.output_bytes_max.value_or(command.output_bytes_max)))} {
   for (const auto& [name, value] : command.environment) {
     std::string& entry = exec_.environment.emplace_back();
     // Reserved first: a string that grows leaves a copy behind that nobody wipes.
     entry.reserve(name.size() + 1 + value.reveal().size());
     entry.append(name).append("=").append(value.reveal());
   }
-  for (const std::string& entry : defaults) {
+  for (const std::string& entry : rules.environment) {
     if (!command.environment.contains(entry.substr(0, entry.find('=')))) {
       exec_.environment.push_back(entry);
     }

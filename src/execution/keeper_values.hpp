@@ -9,8 +9,7 @@ namespace berth::execution {
 // A command as a keeper is asked for it. What was secret in it is wiped when it goes.
 class ExecRequest {
  public:
-  // `defaults` are NAME=value, for the names that the command's environment lacks.
-  explicit ExecRequest(const Command& command, std::span<const std::string> defaults = {});
+  explicit ExecRequest(const Command& command, const PlaceRules& rules = {});
   ExecRequest(const ExecRequest&) = delete;
   ExecRequest& operator=(const ExecRequest&) = delete;
   ~ExecRequest();

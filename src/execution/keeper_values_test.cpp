@@ -37,9 +37,14 @@ TEST(KeeperValues, ACommandIsAskedForWithAllThatItHas) {
 TEST(KeeperValues, DefaultsStandOnlyWhereTheCommandSaysNothing) {
   Command command{.exec_id = "e", .argv = {"true"}, .cwd = "/"};
   command.environment.emplace("PATH", Secret{"/bin"});
-  const std::vector<std::string> defaults{"PATH=/usr/bin", "LANG=C=1"};
-  const ExecRequest request{command, defaults};
+  const ExecRequest request{command, {.environment = {"PATH=/usr/bin", "LANG=C=1"}}};
   EXPECT_EQ(request.exec().environment, (std::vector<std::string>{"PATH=/bin", "LANG=C=1"}));
+}
+
+TEST(KeeperValues, OfTwoLimitsOnOutputTheLowerHolds) {
+  const Command command{.exec_id = "e", .argv = {"true"}, .cwd = "/", .output_bytes_max = 100};
+  EXPECT_EQ((ExecRequest{command, {.output_bytes_max = 10}}.exec().output_bytes_max), 10U);
+  EXPECT_EQ((ExecRequest{command, {.output_bytes_max = 1000}}.exec().output_bytes_max), 100U);
 }
 
 TEST(KeeperValues, WithoutATimeoutTheKeepersOwnDeadlineIsTheOnlyOne) {

@@ -133,8 +133,8 @@ Task<> Keepers::pause() {
 }
 
 Task<Started> Keepers::start(std::string id, const Command& command, IfNone if_none,
-                             std::vector<std::string> default_environment) {
-  const ExecRequest request{command, default_environment};
+                             PlaceRules rules) {
+  const ExecRequest request{command, rules};
   const auto started =
       co_await ask<keeper::Started>(id, request.exec(), KeeperLink::usual_limit, if_none);
   if (started && *started) co_return started_of(**started);
@@ -187,6 +187,11 @@ Task<Ended> Keepers::follow(std::string id, const std::string& exec_id, std::uin
     if (!is_broken || position.is_refused() || attempt == 3) co_return ended;
   }
   co_return co_await follow_files(folder, exec_id, position.offset(), taker);
+}
+
+Task<> Keepers::forget_output(std::string id, std::string exec_id) {
+  const KeptFolder folder = folder_of(id);
+  co_return co_await offload(pool_, [folder, exec_id] { return remove_output(folder, exec_id); });
 }
 
 // The keeper is gone, so its files are all there is.

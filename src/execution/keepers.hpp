@@ -73,11 +73,12 @@ class Keepers {
 
   // The verbs of Execution, for the keeper of an id.
   Task<Started> start(std::string id, const Command& command, IfNone if_none,
-                      std::vector<std::string> default_environment = {});
+                      PlaceRules rules = {});
   Task<Ended> follow(std::string id, const std::string& exec_id, std::uint64_t offset,
                      OutputTaker& taker);
   Task<> send(std::string id, const std::string& exec_id, Input input);
   Task<> cancel(std::string id, const std::string& exec_id, std::int64_t grace_ms);
+  Task<> forget_output(std::string id, std::string exec_id);
   Task<> renew(std::string id, std::int64_t deadline_ms);
   Task<Usage> usage(std::string id);
 

@@ -104,6 +104,24 @@ bool is_of_this_boot(const keeper::Card& card) {
   return now && now->boot_id == card.boot_id;
 }
 
+Result<> remove_output(const KeptFolder& folder, const std::string& exec_id) {
+  BERTH_TRY(const CommandFiles files, look_at_command(folder, exec_id));
+  if (!files.ended) return {};  // its keeper still writes to it
+  const std::string path = folder.keeper() + "/" + keeper::output_file(exec_id);
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  return io_failure("remove", path, errno);
+}
+
+Result<> remove_all_output(const KeptFolder& folder) {
+  BERTH_TRY(const std::vector<std::string> names, names_in(folder.keeper()));
+  for (const std::string& name : names) {
+    if (!keeper::is_output_file(name)) continue;
+    const std::string path = folder.keeper() + "/" + name;
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return io_failure("remove", path, errno);
+  }
+  return {};
+}
+
 Result<std::string> read_output(const KeptFolder& folder, const std::string& exec_id,
                                 std::uint64_t offset) {
   const std::string path = folder.keeper() + "/" + keeper::output_file(exec_id);

@@ -50,6 +50,10 @@ Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string
 // Whether the wardens of a killed keeper may still be at work: not when the machine has been
 // started again since.
 bool is_of_this_boot(const keeper::Card& card);
+// Of a command that has ended; of one that runs nothing is removed.
+Result<> remove_output(const KeptFolder& folder, const std::string& exec_id);
+// Of all commands, none of which runs any more.
+Result<> remove_all_output(const KeptFolder& folder);
 // Bytes of the output from an offset on, enough for a whole record where there is one.
 Result<std::string> read_output(const KeptFolder& folder, const std::string& exec_id,
                                 std::uint64_t offset);

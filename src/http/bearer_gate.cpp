@@ -12,8 +12,16 @@ bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
 }  // namespace
 
 std::string_view host_name(std::string_view authority) {
-  if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);
-  return authority.substr(0, authority.find(':'));
+  const bool is_literal = authority.starts_with('[');
+  const std::size_t closed = is_literal ? authority.find(']') : 0;
+  if (closed == std::string_view::npos) return {};
+  const std::size_t colon = std::min(authority.find(':', closed), authority.size());
+  const std::string_view port = authority.substr(std::min(colon + 1, authority.size()));
+  const bool is_port =
+      std::ranges::all_of(port, [](unsigned char c) { return c >= '0' && c <= '9'; });
+  if (!is_port) return {};
+  if (!is_literal) return authority.substr(0, colon);
+  return colon == closed + 1 ? authority.substr(1, closed - 1) : std::string_view{};
 }
 
 std::string_view cookie_value(std::string_view field, std::string_view name) {

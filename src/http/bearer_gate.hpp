@@ -42,7 +42,7 @@ inline constexpr std::string_view session_cookie = "berth_session";
 // The value of a cookie in a Cookie field; empty when it has none of this name.
 std::string_view cookie_value(std::string_view field, std::string_view name);
 
-// "localhost:3100" is localhost, "[::1]:3100" is ::1.
+// "localhost:3100" is localhost, "[::1]:3100" is ::1; empty where behind it is no port.
 std::string_view host_name(std::string_view authority);
 
 }  // namespace berth::http

@@ -6,6 +6,9 @@
 #include "http/reader.hpp"
 #include "http/router.hpp"
 
+#include <map>
+#include <string>
+
 namespace berth::http {
 
 // The way of a request from its head to its handler: target, route, caller, permission, call. It
@@ -26,9 +29,14 @@ class Dispatcher {
   Task<Response> answer(const PlainHandler& handler, const Request& request, const Match& match);
 
  private:
+  class Share;
+  // A part of what may be at work at a time, until it goes.
+  Result<Share> share_of(const core::Caller& caller);
+
   const Router& router_;
   Gate& gate_;
   const Limits& limits_;
+  std::map<std::string, std::size_t> at_work_;  // requests of each key and of each company
 };
 
 // Runs a handler; what it throws becomes Errc::bug, and a cancelled wait becomes Errc::cancelled.

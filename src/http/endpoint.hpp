@@ -43,6 +43,7 @@ struct Endpoint {
   std::string tag;
   std::string says;  // one sentence for the reader of the OpenAPI document
   unsigned status = 200;
+  std::vector<Shape::Other> others = {};  // for the same reader: what else a success may be
   std::optional<std::size_t> body_bytes_max = {};
   std::function<Task<Answer>(core::Call, Input<Path, Query, Body>)> call;
 
@@ -254,6 +255,11 @@ Endpoint<Path, Query, Body, Answer>::operator Route() const {
                                     const PathValues& values) {
     return endpoint_detail::run_endpoint(endpoint, std::move(who), request, values);
   };
+  auto describe = [others = others](SchemaBook& book) {
+    Shape shape = endpoint_detail::describe_endpoint<Path, Query, Body, Answer>(book);
+    shape.others = others;
+    return shape;
+  };
   return Route{.verb = verb,
                .path = path,
                .needs = needs,
@@ -262,7 +268,7 @@ Endpoint<Path, Query, Body, Answer>::operator Route() const {
                .status = std::same_as<Answer, NoContent> ? 204 : status,
                .body_bytes_max = body_bytes_max,
                .handler = PlainHandler{std::move(handler)},
-               .describe = endpoint_detail::describe_endpoint<Path, Query, Body, Answer>};
+               .describe = std::move(describe)};
 }
 
 template <class Path, class Query>

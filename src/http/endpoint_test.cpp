@@ -1,4 +1,5 @@
 #include "http/endpoint.hpp"
+#include "http/bearer_gate.hpp"
 
 #include "support/http.hpp"
 
@@ -293,6 +294,16 @@ TEST_F(EndpointTest, TheGateAndThePermissionStandBeforeTheHandler) {
   EXPECT_EQ(ask("GET /api/things HTTP/1.1\r\nHost: evil.example\r\n\r\n").status, 403);
   EXPECT_EQ(ask(request("GET /api/self")).status, 403);
   EXPECT_EQ(ask(request("GET /api/self", "Authorization: Bearer wrong\r\n")).status, 401);
+}
+
+TEST(HostName, IsWhatStandsBeforeAPortAndNothingElse) {
+  EXPECT_EQ(host_name("localhost"), "localhost");
+  EXPECT_EQ(host_name("localhost:3100"), "localhost");
+  EXPECT_EQ(host_name("[::1]:3100"), "::1");
+  EXPECT_EQ(host_name("[::1]"), "::1");
+  for (const char* wrong : {"localhost:evil.example", "[::1]evil.example", "[::1", "[::1]3100"}) {
+    EXPECT_EQ(host_name(wrong), "") << wrong;
+  }
 }
 
 }  // namespace

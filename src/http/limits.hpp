@@ -13,6 +13,8 @@ struct Limits {
   std::size_t socket_message_bytes_max = 1024UL * 1024;
   std::size_t connections_max = 16384;
   std::size_t requests_in_flight_max = 1024;  // requests whose handler is at work
+  std::size_t requests_of_caller_max = 256;   // of these, those of one key
+  std::size_t requests_of_company_max = 512;  // and those of all keys of one company
 
   // Requests that are passed on into a sandbox.
   std::size_t relays_max = 512;
@@ -27,6 +29,7 @@ struct Limits {
   std::chrono::milliseconds idle_timeout{75'000};    // between two requests
   std::chrono::milliseconds linger_timeout{2'000};   // for a client to read a refusal
   std::chrono::milliseconds sweep_interval{250};     // how late a deadline may be noticed
+  std::chrono::milliseconds rights_interval{2'000};  // of open streams: may their client still?
   std::chrono::milliseconds keep_alive_interval{15'000};  // of silent event streams
 };
 

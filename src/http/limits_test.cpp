@@ -161,6 +161,42 @@ TEST(Limits, TooManyRequestsInFlightAreToldToComeBack) {
   EXPECT_EQ(second.ask(request("GET /hello")).status, 200);
 }
 
+TEST(Limits, OneKeyHasNoMoreThanItsShareOfThem) {
+  Limits limits = quick();
+  limits.requests_of_caller_max = 1;
+  Door door;
+  TestServer server{with_hello({door.route("/door")}), limits};
+  const std::string key = "Authorization: Bearer key\r\n";
+  Client first{server.port()};
+  first.send(request("GET /door", key));
+  door.until_somebody_waits();
+  Client second{server.port()};
+  EXPECT_EQ(second.ask(request("GET /hello", key)).status, 503);
+  EXPECT_EQ(second.ask(request("GET /hello")).status, 200) << "somebody else";
+  door.let_go(server);
+  EXPECT_EQ(first.read_answer().status, 200);
+  EXPECT_EQ(second.ask(request("GET /hello", key)).status, 200);
+}
+
+TEST(Limits, NothingLargeIsKeptForWhoMayNotSendIt) {
+  const auto take = Endpoint<None, None, std::string, None>{
+      .verb = Verb::put,
+      .path = "/large",
+      .needs = core::Permission::company_operate,
+      .tag = "test",
+      .says = "Test",
+      .body_bytes_max = 64UL << 20,
+      .call = [](core::Call, Input<None, None, std::string>) -> Task<None> { co_return None{}; }};
+  TestServer server{{take}, quick()};
+  Client client{server.port()};
+  // Only the head is sent: an answer that waited for the body would never come.
+  EXPECT_EQ(client
+                .ask("PUT /large HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
+                     "Content-Type: application/json\r\nContent-Length: 60000000\r\n\r\n")
+                .status,
+            401);
+}
+
 TEST(Limits, AnAnswerCountsAmongTheBodiesUntilItIsDelivered) {
   constexpr std::size_t large = 100'000;
   Limits limits = quick();

@@ -34,10 +34,23 @@ bj::object content(std::string_view type, bj::object schema) {
   return {{type, bj::object{{"schema", std::move(schema)}}}};
 }
 
+bj::object bytes_schema() {
+  return {{"type", "string"}, {"format", "binary"}};
+}
+
+bool is_relay(const Route& route) {
+  return std::holds_alternative<RelayHandler>(route.handler);
+}
+
+// A relay takes any method; these are all that the document has a word for.
+std::vector<std::string_view> methods_of(const Route& route) {
+  if (!is_relay(route)) return {name_of(route.verb)};
+  return {"get", "put", "post", "delete", "options", "head", "patch", "trace"};
+}
+
 // "get" and "/api/companies/{company}/agents" make "getCompaniesByCompanyAgents".
-std::string operation_id(const Route& route) {
-  std::string id{name_of(route.verb)};
-  std::string_view path = route.path;
+std::string operation_id(std::string_view method, std::string_view path) {
+  std::string id{method};
   if (path.starts_with("/api/")) path.remove_prefix(4);
   bool raise = true;
   for (const char c : path) {
@@ -77,6 +90,7 @@ bj::array parameters_of(const Shape& shape, const Route& route) {
     list.push_back({{"name", "path"},
                     {"in", "path"},
                     {"required", true},
+                    {"description", "All that is left of the path, as it is: with its slashes."},
                     {"schema", bj::object{{"type", "string"}}}});
   }
   const auto add_header = [&](std::string_view name, std::string_view says) {
@@ -86,6 +100,7 @@ bj::array parameters_of(const Shape& shape, const Route& route) {
                     {"description", says},
                     {"schema", bj::object{{"type", "string"}}}});
   };
+  // A relay has neither: its verb is `get`, and who answers behind it has rules of its own.
   if (route.verb == Verb::post) {
     add_header("Idempotency-Key", "The same key and request get the first answer again.");
   }
@@ -96,6 +111,10 @@ bj::array parameters_of(const Shape& shape, const Route& route) {
     add_header("Last-Event-ID", "Continue behind this event.");
   }
   return list;
+}
+
+bj::object error_reference() {
+  return {{"$ref", "#/components/responses/Error"}};
 }
 
 bj::object success_of(const Shape& shape) {
@@ -113,9 +132,51 @@ bj::object success_of(const Shape& shape) {
   return success;
 }
 
-bj::object operation(const Route& route, SchemaBook& book) {
+// The object under a key, made where it is missing.
+bj::object& object_in(bj::object& parent, std::string_view key) {
+  bj::value& found = parent[key];
+  return found.is_object() ? found.get_object() : found.emplace_object();
+}
+
+void add_other(bj::object& success, const Shape::Other& other) {
+  success.emplace("description", "Success");
+  if (!other.type.empty()) {
+    object_in(success, "content")[other.type] = bj::object{{"schema", bytes_schema()}};
+  }
+  for (const std::string& name : other.headers) {
+    object_in(success, "headers")[name] = bj::object{{"description", "Only with " + other.type},
+                                                     {"schema", bj::object{{"type", "string"}}}};
+  }
+}
+
+bj::object responses_of(const Shape& shape, const Route& route) {
+  bj::object responses{{std::to_string(route.status), success_of(shape)}};
+  for (const Shape::Other& other : shape.others) {
+    const std::string status = std::to_string(other.status.value_or(route.status));
+    add_other(object_in(responses, status), other);
+  }
+  responses["default"] = error_reference();
+  return responses;
+}
+
+// Body and answer are those of the server that the request is passed on to.
+void describe_relay(bj::object& operation, std::string_view method) {
+  const bj::object anything = content("*/*", {});
+  if (method != "get" && method != "head" && method != "trace") {
+    operation["requestBody"] = bj::object{{"required", false}, {"content", anything}};
+  }
+  bj::object answer = with_description(
+      "What the server answers that the request is passed on to, whatever its status is; or an "
+      "Error of this server, which refused to pass it on");
+  answer["content"] = anything;
+  bj::object responses{{"502", error_reference()}, {"default", std::move(answer)}};
+  if (method == "get") responses["101"] = with_description("A WebSocket");
+  operation["responses"] = std::move(responses);
+}
+
+bj::object operation(const Route& route, std::string_view method, SchemaBook& book) {
   const Shape shape = route.describe ? route.describe(book) : Shape{};
-  bj::object out{{"operationId", operation_id(route)},
+  bj::object out{{"operationId", operation_id(method, route.path)},
                  {"summary", route.says},
                  {"tags", bj::array{route.tag}},
                  {"x-berth-permission", name_of(route.needs)}};
@@ -125,10 +186,8 @@ bj::object operation(const Route& route, SchemaBook& book) {
     out["requestBody"] =
         bj::object{{"required", true}, {"content", content(shape.body_type, *shape.body)}};
   }
-  out["responses"] = bj::object{
-      {std::to_string(route.status), success_of(shape)},
-      {"default", bj::object{{"$ref", "#/components/responses/Error"}}},
-  };
+  out["responses"] = responses_of(shape, route);
+  if (is_relay(route)) describe_relay(out, method);
   if (route.needs == core::Permission::open) out["security"] = bj::array{};
   return out;
 }
@@ -150,9 +209,10 @@ bj::object openapi_document(const std::vector<Route>& routes, const ApiTitle& ti
   SchemaBook book{"#/components/schemas/"};
   bj::object paths;
   for (const Route& route : routes) {
-    bj::value& path = paths[public_path(route.path)];
-    if (!path.is_object()) path = bj::object{};
-    path.get_object()[name_of(route.verb)] = operation(route, book);
+    bj::object& path = object_in(paths, public_path(route.path));
+    for (const std::string_view method : methods_of(route)) {
+      path[method] = operation(route, method, book);
+    }
   }
   bj::object schemas = book.components();
   schemas["Error"] = error_schema();

@@ -58,6 +58,27 @@ std::vector<Route> routes() {
           .tag = "companies",
           .says = "Delete a company",
           .call = [](auto, auto) -> Task<NoContent> { co_return NoContent{}; }},
+      Endpoint<BoxPath, None, None, Rendered<Box>>{
+          .path = boxes + "/content",
+          .needs = Permission::company_read,
+          .tag = "boxes",
+          .says = "Describe what is in the boxes, or give it",
+          .others = {{.type = "application/octet-stream", .headers = {"X-Eof"}}},
+          .call = [](auto, auto) -> Task<Rendered<Box>> { co_return Rendered<Box>{}; }},
+      Endpoint<BoxPath, None, RawBody, Response>{
+          .verb = Verb::put,
+          .path = boxes + "/content",
+          .needs = Permission::company_operate,
+          .tag = "boxes",
+          .says = "Fill the boxes",
+          .status = 201,
+          .others = {{.status = 204}},
+          .call = [](auto, auto) -> Task<Response> { co_return Response{}; }},
+      RelayEndpoint<BoxPath>{.path = boxes + "/inside/*",
+                             .needs = Permission::company_operate,
+                             .tag = "boxes",
+                             .says = "Ask who is inside",
+                             .call = [](auto, auto) -> Task<Fd> { co_return Fd{}; }},
   };
 }
 
@@ -101,6 +122,36 @@ TEST_F(OpenApiTest, AnOpenRouteNeedsNoTokenAndAStreamSaysWhatItIs) {
   EXPECT_EQ(document_.at("security").at(0).as_object().begin()->key(), "bearer");
 }
 
+TEST_F(OpenApiTest, EverySuccessOfARouteIsNamedWithItsTypeAndItsHeaders) {
+  const std::string path = std::string{boxes} + "~1content";
+  EXPECT_EQ(bj::value(at(document_, path + "/get/responses/200")), *parse_json(R"({
+    "description": "Success",
+    "content": {
+      "application/json": {"schema": {"$ref": "#/components/schemas/Box"}},
+      "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    "headers": {"X-Eof": {"description": "Only with application/octet-stream",
+                          "schema": {"type": "string"}}}})"));
+  EXPECT_EQ(bj::value(at(document_, path + "/put/responses")), *parse_json(R"({
+    "201": {"description": "Success"}, "204": {"description": "Success"},
+    "default": {"$ref": "#/components/responses/Error"}})"));
+}
+
+TEST_F(OpenApiTest, ARelayTakesEveryMethodAndAnswersAsItsServerDoes) {
+  const bj::object relay = at(document_, std::string{boxes} + "~1inside~1{path}");
+  for (const char* method : {"get", "put", "post", "delete", "options", "head", "patch", "trace"}) {
+    ASSERT_TRUE(relay.contains(method)) << method;
+    const bj::object& operation = relay.at(method).as_object();
+    EXPECT_TRUE(
+        operation.at("responses").at_pointer("/default/content").as_object().contains("*/*"));
+    EXPECT_FALSE(operation.at("responses").as_object().contains("200")) << method;
+    ASSERT_EQ(operation.at("parameters").as_array().size(), 2U) << "no Idempotency-Key: " << method;
+    EXPECT_TRUE(operation.at("parameters").at(1).as_object().contains("description"));
+  }
+  EXPECT_TRUE(relay.at("get").at("responses").as_object().contains("101"));
+  EXPECT_FALSE(relay.at("get").as_object().contains("requestBody"));
+  EXPECT_TRUE(relay.at("post").at_pointer("/requestBody/content").as_object().contains("*/*"));
+}
+
 TEST_F(OpenApiTest, EveryReferenceLeadsSomewhere) {
   const std::string text = encode_text(document_);
   std::size_t found = 0;
@@ -123,7 +174,7 @@ TEST_F(OpenApiTest, OperationIdsAreUniqueAndTheTextIsAlwaysTheSame) {
     }
   }
   EXPECT_EQ(ids.size(), count);
-  EXPECT_EQ(count, 4U);
+  EXPECT_EQ(count, 14U) << "six of one method each, and one of eight";
   EXPECT_EQ(encode_text(openapi_document(routes(), {.title = "Berth", .version = "1"})),
             encode_text(document_));
 }

@@ -12,6 +12,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <vector>
@@ -51,6 +52,7 @@ class Relay {
   using Parser = boost::beast::http::response_parser<boost::beast::http::buffer_body>;
   static constexpr std::size_t piece_bytes = 32UL * 1024;
   static constexpr int interim_answers_max = 16;
+  static constexpr std::chrono::milliseconds half_closed_timeout{10'000};
   static constexpr auto as_pair = asio::as_tuple(asio::use_awaitable);
 
   static std::unexpected<Error> gone() { return fail(Errc::cancelled, "the client is gone"); }
@@ -83,6 +85,7 @@ class Relay {
   }
 
   void expect_within(std::chrono::milliseconds time) {
+    if (is_half_closed_) time = std::min(time, half_closed_timeout);
     deadline_ = std::chrono::steady_clock::now() + time;
     if (overdue_.expiry() > deadline_) overdue_.cancel();
   }
@@ -124,11 +127,21 @@ class Relay {
     std::vector<char> piece(status_ == 101 ? piece_bytes : 512);
     while (true) {
       const auto [error, size] = co_await stream_.async_read_some(asio::buffer(piece), as_pair);
+      if (error == asio::error::eof && status_ != 101) co_await wait_for_the_answer();
       if (error) co_return gone();
       if (status_ != 101) continue;  // what follows a request on this connection is not served
       if (!co_await write_to_server({piece.data(), size})) co_return gone();
       made_progress();
     }
+  }
+
+  // A client that sends no more may still read. It may also be gone, which only a write can tell,
+  // so the server inside has less time from here on. Ends when this server cuts the client off,
+  // which is told like a drain, and else with the others.
+  asio::awaitable<void> wait_for_the_answer() {
+    is_half_closed_ = true;
+    expect_within(status_ == 0 ? limits_.relay_answer_timeout : limits_.relay_idle_timeout);
+    while (stream_.lowest_layer().is_open()) co_await drained_.async_wait(as_pair);
   }
 
   // One piece of the client's body; false when the server inside takes no more.
@@ -205,7 +218,7 @@ class Relay {
       if (error) co_return bad_answer("gives no answer in HTTP: " + error.message());
       const auto& head = parser->get();
       if (head.result_int() == 101) co_return check_switch(head);
-      if (head.result_int() >= 200) co_return Result<>{};
+      if (head.result_int() >= 200) co_return check_coding(head);
     }
     co_return bad_answer("gives no end to what comes before its answer");
   }
@@ -215,6 +228,11 @@ class Relay {
     const bool asked = asks_for_websocket(what_.request, what_.reader.head());
     if (asked && fields::token_list{head[fields::field::upgrade]}.exists("websocket")) return {};
     return bad_answer("switches to a protocol that it was not asked for");
+  }
+
+  Result<> check_coding(const AnswerHeader& head) const {
+    if (!is_coded_for_the_way(head)) return {};
+    return bad_answer("answers with a Transfer-Encoding other than 'chunked'");
   }
 
   Framing framing_of(const Parser& parser) const {
@@ -233,6 +251,7 @@ class Relay {
     const AnswerFacts facts{.delivery = what_.delivery,
                             .framing = framing,
                             .prefix = path.substr(0, what_.prefix_bytes),
+                            .port = port_,
                             .length = parser.content_length().value_or(0)};
     const std::string head = answer_head(parser.get(), facts);
     status_ = parser.get().result_int();
@@ -281,8 +300,9 @@ class Relay {
   boost::beast::flat_buffer inbox_;  // from the server
   Moment deadline_ = Moment::max();
   unsigned short port_ = 0;
-  unsigned status_ = 0;   // that the client was told
-  bool is_sent_ = false;  // the whole request
+  unsigned status_ = 0;          // that the client was told
+  bool is_sent_ = false;         // the whole request
+  bool is_half_closed_ = false;  // by the client
 };
 
 template <class Stream>

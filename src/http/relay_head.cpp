@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
 namespace berth::http {
@@ -35,7 +36,7 @@ constexpr std::array<std::string_view, 16> kept_from_inside{
 // What a browser applies to the whole origin, which is this server's and not the sandbox's: its
 // cookies and storage, how it is reached, who is told of its errors, who may read it, and which
 // password it asks for. And what this server says itself.
-constexpr std::array<std::string_view, 35> kept_from_client{"set-cookie",
+constexpr std::array<std::string_view, 36> kept_from_client{"set-cookie",
                                                             "set-cookie2",
                                                             "clear-site-data",
                                                             "strict-transport-security",
@@ -69,6 +70,7 @@ constexpr std::array<std::string_view, 35> kept_from_client{"set-cookie",
                                                             "referrer-policy",
                                                             "cache-control",
                                                             "date",
+                                                            "x-request-id",
                                                             "content-length"};
 
 // A page from inside gets an origin of its own and runs no script: with the origin of this server,
@@ -107,10 +109,27 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
   out.append("\r\n");
 }
 
-// A redirect to a path means one of the server inside.
-std::string location_of(std::string_view value, std::string_view prefix) {
-  const bool is_path = value.starts_with('/') && !value.starts_with("//");
-  return is_path ? std::string{prefix}.append(value) : std::string{value};
+// What follows the authority of a URL, where that is the name under which the server inside is
+// called: for the client it would be a machine of its own.
+std::optional<std::string_view> behind_own_name(std::string_view url, unsigned short port) {
+  constexpr std::string_view scheme = "http:";
+  if (equal_ignoring_case(url.substr(0, scheme.size()), scheme)) url.remove_prefix(scheme.size());
+  if (!url.starts_with("//")) return std::nullopt;
+  url.remove_prefix(2);
+  const std::size_t end = std::min(url.find_first_of("/?#"), url.size());
+  const std::string_view authority = url.substr(0, end);
+  const bool is_usual = port == 80 && equal_ignoring_case(authority, "localhost");
+  if (!is_usual && !equal_ignoring_case(authority, host_of(port))) return std::nullopt;
+  return url.substr(end);
+}
+
+// A redirect to a path means one of the server inside, and so does one to its own name.
+std::string location_of(std::string_view value, const AnswerFacts& facts) {
+  std::string inside{facts.prefix};
+  if (value.starts_with('/') && !value.starts_with("//")) return inside.append(value);
+  const auto rest = behind_own_name(value, facts.port);
+  if (!rest) return std::string{value};
+  return inside.append(rest->starts_with('/') ? "" : "/").append(*rest);
 }
 
 }  // namespace
@@ -122,8 +141,12 @@ bool asks_for_websocket(const Request& request, const Head& head) {
          lists(request.headers.find("upgrade").value_or(""), "websocket");
 }
 
+std::string host_of(unsigned short port) {
+  return "localhost:" + std::to_string(port);
+}
+
 std::string forwarded_head(const Request& request, const Head& head, const Forwarding& forwarding) {
-  const std::string origin = "localhost:" + std::to_string(forwarding.port);
+  const std::string origin = host_of(forwarding.port);
   const std::size_t query = std::min(head.target.find('?'), head.target.size());
   std::string out = head.method_text + " " + request.path.substr(forwarding.prefix_bytes) +
                     head.target.substr(query) + " HTTP/1.1\r\n";
@@ -153,6 +176,13 @@ std::string forwarded_head(const Request& request, const Head& head, const Forwa
   return out.append("\r\n");
 }
 
+bool is_coded_for_the_way(const AnswerHeader& header) {
+  const auto [begin, end] = header.equal_range(boost::beast::http::field::transfer_encoding);
+  return std::any_of(begin, end, [](const auto& field) {
+    return !equal_ignoring_case(view(field.value()), "chunked");
+  });
+}
+
 std::string answer_head(const AnswerHeader& header, const AnswerFacts& facts) {
   const auto reason = view(boost::beast::http::obsolete_reason(header.result()));
   const bool is_modern = facts.delivery.version == Head::Version::http_1_1;
@@ -165,9 +195,9 @@ std::string answer_head(const AnswerHeader& header, const AnswerFacts& facts) {
       continue;
     }
     const bool is_redirect = equal_ignoring_case(name, "location");
-    append_field(out, name,
-                 is_redirect ? location_of(view(field.value()), facts.prefix)
-                             : std::string{view(field.value())});
+    append_field(
+        out, name,
+        is_redirect ? location_of(view(field.value()), facts) : std::string{view(field.value())});
   }
   append_field(out, "Date", facts.delivery.date);
   append_field(out, "X-Request-Id", facts.delivery.request_id);

@@ -17,6 +17,8 @@ struct Forwarding {
   std::size_t prefix_bytes = 0;  // of the path: what the server inside does not see
   unsigned short port = 0;
 };
+// What the server inside gets as its own name.
+std::string host_of(unsigned short port);
 // What the server inside gets. Neither what authenticates the client at this server nor anything
 // that is meant for one connection is in it; the body follows as the client frames it.
 std::string forwarded_head(const Request& request, const Head& head, const Forwarding& forwarding);
@@ -28,9 +30,12 @@ struct AnswerFacts {
   Delivery delivery;
   Framing framing = Framing::until_close;
   std::string_view prefix;   // of the path, for redirects
+  unsigned short port = 0;   // of the server inside, for the same
   std::uint64_t length = 0;  // of the body, where the framing is that
 };
 using AnswerHeader = boost::beast::http::response_header<>;
+// Whether the body has a coding for the way that this server neither undoes nor passes on.
+bool is_coded_for_the_way(const AnswerHeader& header);
 // What the client gets of it.
 std::string answer_head(const AnswerHeader& header, const AnswerFacts& facts);
 

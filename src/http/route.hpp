@@ -91,12 +91,20 @@ struct Shape {
     bj::object schema;
   };
 
+  // Another answer that is a success, which the handler wrote itself: bytes, or nothing.
+  struct Other {
+    std::optional<unsigned> status = {};  // none: the route's own
+    std::string type = {};                // none: it has no body
+    std::vector<std::string> headers = {};
+  };
+
   std::vector<Parameter> parameters = {};
   std::optional<bj::object> body = {};
   std::string body_type = "application/json";
   std::optional<bj::object> answer = {};
   std::string answer_type = "application/json";
   std::vector<std::string> answer_headers = {};
+  std::vector<Other> others = {};
 };
 
 // One line of the route table: dispatch, permission, decoding and documentation. Made from an

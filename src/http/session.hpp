@@ -98,6 +98,9 @@ class Session final : public Connection {
     const Route& route = *match->route;
     if (std::holds_alternative<RelayHandler>(route.handler)) co_return co_await relay(*match);
     if (reader_->stage() == Stage::body) {
+      if (Result<> known = co_await admit_large(route); !known) {
+        co_return co_await refuse(std::move(known).error(), &route);
+      }
       if (Result<> got = co_await read_body(route); !got) {
         co_return co_await refuse(std::move(got).error(), &route);
       }
@@ -124,6 +127,13 @@ class Session final : public Connection {
     const auto given = request_.headers.find("x-request-id");
     request_.request_id =
         given && is_request_id(*given) ? std::string{*given} : traffic_.next_request_id();
+  }
+
+  // What a route takes beyond the usual is kept for nobody who may not send it.
+  Task<> admit_large(const Route& route) {
+    if (dispatcher_.body_bytes_max(route) <= limits_.body_bytes_max) co_return Result<>{};
+    BERTH_CO_DO(co_await guarded(dispatcher_.admit(request_, route), request_));
+    co_return Result<>{};
   }
 
   Task<> read_body(const Route& route) {
@@ -241,8 +251,8 @@ class Session final : public Connection {
     using namespace asio::experimental::awaitable_operators;
     EventWriter<Stream> sink{stream_, *this, traffic_, delivery(Persistence::close)};
     Task<> events = handler(std::move(call), request_, match.values, sink);
-    const auto ended =
-        co_await (guarded(std::move(events), request_) || sink.watch() || sink.pulse(drained_));
+    const auto ended = co_await (guarded(std::move(events), request_) || sink.watch() ||
+                                 sink.pulse(drained_) || watch_rights(*match.route));
     const auto* handled = std::get_if<0>(&ended);
     const bool failed = handled != nullptr && !*handled && sink.open();
     if (failed && !sink.started()) co_return co_await deliver_error(handled->error(), match.route);
@@ -263,7 +273,10 @@ class Session final : public Connection {
     if (inbox_.size() > 0) {
       served = fail(Errc::bad_request, "the client sent frames before the upgrade was answered");
     } else {
-      served = co_await serve_socket(stream_, std::move(upgrade), traffic_, drained_);
+      using namespace asio::experimental::awaitable_operators;
+      Task<> socket = serve_socket(stream_, std::move(upgrade), traffic_, drained_);
+      auto ended = co_await (guarded(std::move(socket), request_) || watch_rights(*match.route));
+      if (auto* result = std::get_if<0>(&ended)) served = std::move(*result);
     }
     if (!served) co_return co_await deliver_error(served.error(), match.route);
     finish(match.route, 101);
@@ -307,7 +320,31 @@ class Session final : public Connection {
                   .inbox = inbox_,
                   .prefix_bytes = bytes_above(match.route->path),
                   .delivery = delivery(Persistence::close)};
-    co_return co_await serve_relay(stream_, std::move(what), traffic_, drained_);
+    using namespace asio::experimental::awaitable_operators;
+    Task<unsigned> relay = serve_relay(stream_, std::move(what), traffic_, drained_);
+    auto ended = co_await (guarded(std::move(relay), request_) || watch_rights(*match.route));
+    if (auto* status = std::get_if<0>(&ended)) co_return std::move(*status);
+    co_return fail(Errc::cancelled, "the client is gone");
+  }
+
+  // A stream may outlive the key that opened it. Who may not have it any more is cut off, as if the
+  // line had broken, so that what was done for it ends as it would then. Never returns by itself.
+  asio::awaitable<void> watch_rights(const Route& route) {
+    asio::steady_timer next{stream_.get_executor()};
+    while (true) {
+      next.expires_after(limits_.rights_interval);
+      co_await next.async_wait(asio::use_awaitable);
+      const Result<core::Call> still =
+          co_await guarded(dispatcher_.admit(request_, route), request_);
+      // Whoever cannot be asked now is asked again.
+      const bool is_refused = !still && (still.error().code == Errc::unauthenticated ||
+                                         still.error().code == Errc::forbidden);
+      if (!is_refused) continue;
+      log::info("http.rights_ended", {{"request", request_.request_id}, {"path", request_.path}});
+      abort();
+      next.expires_at(std::chrono::steady_clock::time_point::max());
+      co_await next.async_wait(asio::use_awaitable);
+    }
   }
 
   // How much of the request's path stands for a route's path without its final "/*".

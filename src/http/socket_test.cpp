@@ -69,10 +69,12 @@ std::vector<Route> routes() {
   };
 }
 
-std::string upgrade(std::string_view path) {
+std::string upgrade(std::string_view path, std::string_view key = "lasting") {
   return request("GET " + std::string{path},
-                 "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                 "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
+                 "Authorization: Bearer " + std::string{key} +
+                     "\r\n"
+                     "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
 }
 
 enum Opcode { continuation = 0, text = 1, binary = 2, close_frame = 8, ping = 9, pong = 10 };
@@ -121,16 +123,17 @@ int close_code(const Frame& last) {
 
 class SocketTest : public testing::Test {
  protected:
-  Client open(std::string_view path) {
+  Client open(std::string_view path, std::string_view key = "lasting") {
     Client client{server_.port()};
-    client.send(upgrade(path));
+    client.send(upgrade(path, key));
     head_ = client.read_until("\r\n\r\n");
     EXPECT_TRUE(head_.starts_with("HTTP/1.1 101")) << head_;
     return client;
   }
 
-  TestServer server_{routes(),
-                     Limits{.socket_message_bytes_max = 2000, .sweep_interval = milliseconds{10}}};
+  TestServer server_{routes(), Limits{.socket_message_bytes_max = 2000,
+                                      .sweep_interval = milliseconds{10},
+                                      .rights_interval = milliseconds{10}}};
   std::string head_;
 };
 
@@ -139,6 +142,17 @@ TEST_F(SocketTest, TheUpgradeIsAnsweredAsTheStandardSaysAndWithoutAVersion) {
   EXPECT_TRUE(head_.contains("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n")) << head_;
   EXPECT_TRUE(head_.contains("X-Request-Id: ")) << head_;
   EXPECT_FALSE(head_.contains("Beast")) << head_;
+}
+
+TEST_F(SocketTest, EndsWithTheKeyThatOpenedItAndLeavesOthersAlone) {
+  Client lasting = open("/echo", "lasting");
+  Client fleeting = open("/echo", "fleeting");
+  fleeting.send(frame(text, "one"));
+  EXPECT_EQ(read_frame(fleeting).payload, "one");
+  server_.revoke();
+  EXPECT_EQ(read_frame(fleeting).opcode, -1);
+  lasting.send(frame(text, "two"));
+  EXPECT_EQ(read_frame(lasting).payload, "two");
 }
 
 TEST_F(SocketTest, AHandlerMayBeginBothDirectionsAtOnce) {

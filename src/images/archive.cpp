@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <limits>
 
 namespace berth::images {
 namespace {
@@ -34,9 +35,11 @@ EntryType type_of(::archive_entry* entry) {
   }
 }
 
-// Ids and sizes come as signed 64 bits; what does not fit becomes what the writer refuses.
+// Ids and sizes come as signed 64 bits; what does not fit becomes what the writer refuses. It names
+// the id, so one that Linux could have stays what it is.
 std::uint32_t id_of(std::int64_t id) {
-  return id >= 0 && id <= id_max ? static_cast<std::uint32_t>(id) : id_max + 1;
+  constexpr auto most = std::numeric_limits<std::uint32_t>::max();
+  return id >= 0 && id <= most ? static_cast<std::uint32_t>(id) : most;
 }
 
 Entry described(::archive_entry* entry) {

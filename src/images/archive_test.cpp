@@ -137,6 +137,7 @@ TEST_F(Unpacking, AnEntryThatLeadsOutsideIsRefusedByName) {
       {"root as a file", Tar{}.file("./.", "x"), "./", "root"},
       {"empty link", Tar{}.symbolic_link("l", ""), "l", "says nothing"},
       {"foreign owner", Tar{}.add({.path = "f", .uid = 70000}), "f", "65535"},
+      {"owner by his own number", Tar{}.add({.path = "f", .uid = 70000}), "f", "70000:0"},
   };
   for (const Case& each : cases) {
     const auto done = unpack_tar(each.tar);

@@ -78,7 +78,7 @@ class Images : public testing::Test {
       const std::string digest = put_blob(name, layer);
       listed.push_back(bj::object{{"mediaType", "application/vnd.oci.image.layer.v1.tar"},
                                   {"digest", digest},
-                                  {"size", layer.size()}});
+                                  {"size", layer.size() + bytes_promised_too_many}});
       const std::size_t i = out.blobs.size();
       diff_ids.push_back(
           bj::value("sha256:" + sha256_hex(contents.empty() ? layer : contents.at(i))));
@@ -101,6 +101,7 @@ class Images : public testing::Test {
 
   tests::TemporaryFolder folder;
   ImageStore store;
+  std::size_t bytes_promised_too_many = 0;  // of each layer
 };
 
 TEST_F(Images, ATarIsFoundByItsNameItsDigestAndTheStartOfIt) {
@@ -251,13 +252,21 @@ TEST_F(Images, ALayerOfALayoutMustHoldWhatTheConfigSays) {
 
 TEST_F(Images, AChangedLayerIsNoticedAndNothingStays) {
   const Layout layout = make_layout({Tar{}.file("a", "1").bytes()});
-  std::string bytes = read_file(layout.blobs.front(), 1 << 20).value();
-  bytes[512] = '2';  // the content of the file: still a good tar
-  std::ofstream{layout.blobs.front()} << bytes;
-  const auto done = store.import(layout.folder, "a");
+  const std::string good = read_file(layout.blobs.front(), 1 << 20).value();
+  for (const std::size_t place : {512U, 0U}) {  // in a file: still a good tar; in a header: none
+    std::ofstream{layout.blobs.front()} << std::string{good}.replace(place, 1, "2");
+    const auto done = store.import(layout.folder, "a");
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, Errc::image_digest_mismatch) << done.error().message;
+    EXPECT_THAT(left(), IsEmpty());
+  }
+}
+
+TEST_F(Images, ALayerHasTheSizeThatItsManifestSays) {
+  bytes_promised_too_many = 1;
+  const auto done = store.import(make_layout({Tar{}.file("a", "1").bytes()}).folder, "a");
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, Errc::image_digest_mismatch) << done.error().message;
-  EXPECT_THAT(left(), IsEmpty());
+  EXPECT_THAT(done.error().message, HasSubstr("the document above it says"));
 }
 
 TEST_F(Images, WhatFollowsTheEndOfALayerCountsForItsDigest) {

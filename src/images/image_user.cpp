@@ -185,8 +185,8 @@ Result<ImageUser> user_of(const Image& image, const std::string& root) {
   return fail(Errc::image_invalid,
               "image " + name + ": its user " + in_quotes(image.config.user) +
                   " is not to be had: " + found.error().message,
-              "name one in the environment's config, `user: user` or `user: root`, or import an "
-              "image that has it");
+              "name one: `user: user` or `user: root` in the environment's config, --user with "
+              "'berth sandbox run'; or import an image that has it");
 }
 
 }  // namespace berth::images

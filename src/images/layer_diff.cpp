@@ -1,6 +1,7 @@
 #include "images/layer_diff.hpp"
 
 #include "images/disk.hpp"
+#include "images/limits.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,13 +12,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <optional>
+#include <span>
 
 namespace berth::images {
 namespace {
 
 constexpr std::size_t born_bytes_max = std::size_t{64} << 10;
+constexpr std::size_t piece_bytes = std::size_t{128} << 10;
+constexpr std::size_t attribute_bytes_max = std::size_t{64} << 10;  // the kernel's own limit
 
 bool is_whiteout(const struct stat& seen) {
   return S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(0, 0);
@@ -42,11 +47,62 @@ Fd open_folder(int at, const std::string& name) {
   return Fd{::openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
 }
 
-// Copied up, and then left as it was.
-bool is_same_file(const struct stat& above, const struct stat& below) {
-  return S_ISREG(above.st_mode) && S_ISREG(below.st_mode) && above.st_size == below.st_size &&
-         above.st_mode == below.st_mode && above.st_mtim.tv_sec == below.st_mtim.tv_sec &&
-         above.st_mtim.tv_nsec == below.st_mtim.tv_nsec;
+bool is_same_moment(const timespec& one, const timespec& other) {
+  return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+}
+
+using Attributes = std::map<std::string, std::string>;
+
+// Those that users set; nothing where they cannot be read. What the overlay notes for itself is no
+// part of what it shows.
+std::optional<Attributes> attributes_of(int file) {
+  std::string names(attribute_bytes_max, '\0');
+  const ssize_t size = ::flistxattr(file, names.data(), names.size());
+  if (size < 0) return errno == ENOTSUP ? std::optional{Attributes{}} : std::nullopt;
+  names.resize(static_cast<std::size_t>(size));
+  Attributes out;
+  for (std::size_t at = 0; at < names.size();) {
+    const std::string name = names.c_str() + at;
+    at += name.size() + 1;
+    if (!name.starts_with("user.") || name.starts_with("user.overlay.")) continue;
+    std::string value(attribute_bytes_max, '\0');
+    const ssize_t got = ::fgetxattr(file, name.c_str(), value.data(), value.size());
+    if (got < 0) return std::nullopt;
+    value.resize(static_cast<std::size_t>(got));
+    out.emplace(name, std::move(value));
+  }
+  return out;
+}
+
+bool have_same_attributes(int one, int other) {
+  const auto ours = attributes_of(one);
+  return ours && ours == attributes_of(other);
+}
+
+// As much as there is, up to the size of the room; -1 with errno.
+ssize_t read_piece(int file, std::span<char> room, off_t at) {
+  std::size_t got = 0;
+  while (got < room.size()) {
+    const ssize_t more =
+        ::pread(file, room.data() + got, room.size() - got, at + static_cast<off_t>(got));
+    if (more < 0 && errno == EINTR) continue;
+    if (more < 0) return -1;
+    if (more == 0) break;
+    got += static_cast<std::size_t>(more);
+  }
+  return static_cast<ssize_t>(got);
+}
+
+bool have_same_content(int one, int other) {
+  std::vector<char> ours(piece_bytes);
+  std::vector<char> theirs(piece_bytes);
+  for (off_t at = 0;; at += piece_bytes) {
+    const ssize_t got = read_piece(one, ours, at);
+    if (got < 0 || got != read_piece(other, theirs, at)) return false;
+    const auto bytes = static_cast<std::size_t>(got);
+    if (std::memcmp(ours.data(), theirs.data(), bytes) != 0) return false;
+    if (bytes < piece_bytes) return true;
+  }
 }
 
 // One folder as the layers below the upper one show it.
@@ -57,7 +113,8 @@ struct Below {
 
 class LayerWalk {
  public:
-  explicit LayerWalk(const DiffRequest& request) : request_(request) {
+  explicit LayerWalk(const DiffRequest& request)
+      : request_(request), comparable_bytes_(request.compared_bytes_max) {
     for (const BornWith& born : request.born_with) born_.emplace(born.path, &born);
   }
 
@@ -66,6 +123,9 @@ class LayerWalk {
     struct stat seen{};
     if (!root || ::fstat(root.get(), &seen) != 0) return disk_failure("open", "./", errno);
     device_ = seen.st_dev;
+    root_ = seen;
+    // The ids of a sandbox are a whole range; whoever its root has given "/" to is one of them.
+    first_id_ = seen.st_uid - seen.st_uid % (id_max + 1);
     Below below;
     for (const Fd& layer : request_.lower) {
       below.layers.push_back(open_folder(layer.get(), "."));
@@ -78,7 +138,17 @@ class LayerWalk {
   }
 
  private:
-  using Found = std::optional<struct stat>;
+  struct Was {
+    struct stat seen{};
+    int layer = -1;  // the folder of the layer that has it; none of what it was born with
+  };
+  using Found = std::optional<Was>;
+  // An entry of the upper layer.
+  struct Here {
+    int folder;
+    const std::string& name;
+    struct stat seen;
+  };
 
   Result<> look_into(int folder, const std::string& path, const Below& below, std::size_t depth) {
     if (depth > request_.depth_max) {
@@ -106,29 +176,26 @@ class LayerWalk {
     if (seen.st_dev != device_) return {};  // what is mounted there covers what lies below
     const Found was = find_below(below, name, path);
     if (is_whiteout(seen)) {
-      if (was) note(path, LayerChange::removed, *was, 0);
+      if (was) note(path, LayerChange::removed, was->seen, 0);
       return {};
     }
-    if (S_ISDIR(seen.st_mode)) return look_at_folder(folder, name, path, below, was, depth);
-    if (!is_as_before(folder, name, path, seen, was)) {
+    if (S_ISDIR(seen.st_mode)) return look_at_folder({folder, name, seen}, path, below, was, depth);
+    if (!is_as_before({folder, name, seen}, path, was)) {
       note(path, was ? LayerChange::changed : LayerChange::added, seen,
            S_ISREG(seen.st_mode) ? static_cast<std::uint64_t>(seen.st_size) : 0);
     }
     return {};
   }
 
-  Result<> look_at_folder(int folder, const std::string& name, const std::string& path,
-                          const Below& below, const Found& was, std::size_t depth) {
-    struct stat seen{};
-    const Unlocked inside = Unlocked::open(folder, name, O_RDONLY | O_DIRECTORY);
-    if (!inside || ::fstat(inside.get(), &seen) != 0) {
-      return errno == ENOENT ? Result<>{} : disk_failure("open", path, errno);
-    }
-    const bool was_folder = was && S_ISDIR(was->st_mode);
-    if (!was_folder && !request_.own.contains(path)) {
-      note(path, was ? LayerChange::changed : LayerChange::added, seen, 0);
-    }
-    return look_into(inside.get(), path, child_of(below, name, path), depth + 1);
+  Result<> look_at_folder(const Here& here, const std::string& path, const Below& below,
+                          const Found& was, std::size_t depth) {
+    const Unlocked inside = Unlocked::open(here.folder, here.name, O_RDONLY | O_DIRECTORY);
+    if (!inside) return errno == ENOENT ? Result<>{} : disk_failure("open", path, errno);
+    const bool was_folder = was && S_ISDIR(was->seen.st_mode);
+    const bool is_told =
+        was_folder ? !is_same_folder(here, inside.get(), *was) : !request_.own.contains(path);
+    if (is_told) note(path, was ? LayerChange::changed : LayerChange::added, here.seen, 0);
+    return look_into(inside.get(), path, child_of(below, here.name, path), depth + 1);
   }
 
   // What the layers below have under a name: nothing where one of them has taken it away.
@@ -137,12 +204,14 @@ class LayerWalk {
       struct stat found{};
       if (::fstatat(layer.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) continue;
       if (is_whiteout(found)) return std::nullopt;
-      return found;
+      return Was{found, layer.get()};
     }
     const auto born = born_.find(path);
     if (!below.is_whole || born == born_.end()) return std::nullopt;
-    struct stat made{};
-    made.st_mode = born->second->is_file ? S_IFREG : S_IFDIR;
+    Was made;
+    made.seen.st_mode = (born->second->is_file ? S_IFREG : S_IFDIR) | born->second->mode;
+    made.seen.st_uid = root_.st_uid;
+    made.seen.st_gid = root_.st_gid;
     return made;
   }
 
@@ -163,15 +232,49 @@ class LayerWalk {
     return child;
   }
 
-  bool is_as_before(int folder, const std::string& name, const std::string& path,
-                    const struct stat& seen, const Found& was) const {
+  bool is_as_before(const Here& here, const std::string& path, const Found& was) {
     if (!was) return false;
-    const auto born = born_.find(path);
-    const bool from_layer = was->st_ino != 0;
-    if (from_layer || born == born_.end()) return is_same_file(seen, *was);
+    if (was->layer >= 0) return is_same_file(here, *was);
+    const BornWith& born = *born_.at(path);
     // A link of this kind is made at birth and says where the host keeps its programs.
-    if (!born->second->is_file) return S_ISLNK(seen.st_mode);
-    return S_ISREG(seen.st_mode) && has_text(folder, name, born->second->text);
+    if (!born.is_file) return S_ISLNK(here.seen.st_mode);
+    return S_ISREG(here.seen.st_mode) && has_text(here.folder, here.name, born.text);
+  }
+
+  // Copied up, and then left as it was. The time proves nothing: whoever writes can set it back.
+  bool is_same_file(const Here& here, const Was& was) {
+    const struct stat& above = here.seen;
+    const struct stat& below = was.seen;
+    const bool looks_the_same = S_ISREG(above.st_mode) && S_ISREG(below.st_mode) &&
+                                above.st_size == below.st_size && above.st_mode == below.st_mode &&
+                                is_same_moment(above.st_mtim, below.st_mtim) &&
+                                is_same_owner(above, below);
+    const auto bytes = static_cast<std::uint64_t>(above.st_size);
+    // What is not compared is told.
+    if (!looks_the_same || bytes > comparable_bytes_) return false;
+    comparable_bytes_ -= bytes;
+    const Unlocked now = Unlocked::open(here.folder, here.name, O_RDONLY | O_NONBLOCK);
+    const Unlocked then = Unlocked::open_as_it_is(was.layer, here.name, O_RDONLY | O_NONBLOCK);
+    return now && then && have_same_attributes(now.get(), then.get()) &&
+           have_same_content(now.get(), then.get());
+  }
+
+  // Its time is of what is in it, which is told by itself.
+  bool is_same_folder(const Here& here, int inside, const Was& was) const {
+    if (was.layer < 0 && (was.seen.st_mode & 07777) == 0) return true;  // nobody says how it was
+    if (here.seen.st_mode != was.seen.st_mode || !is_same_owner(here.seen, was.seen)) return false;
+    if (was.layer < 0) return true;
+    const Fd then = open_folder(was.layer, here.name);
+    return then && have_same_attributes(inside, then.get());
+  }
+
+  // A layer has ids as the sandbox sees them, or, where they cannot be mapped, both are as they
+  // are.
+  bool is_same_owner(const struct stat& above, const struct stat& below) const {
+    const auto is_same = [&](std::uint32_t now, std::uint32_t then) {
+      return now == then || (now >= first_id_ && now - first_id_ == then);
+    };
+    return is_same(above.st_uid, below.st_uid) && is_same(above.st_gid, below.st_gid);
   }
 
   static bool has_text(int folder, const std::string& name, const std::string& text) {
@@ -191,7 +294,7 @@ class LayerWalk {
       for (const std::string& name : *there) {
         if (!told.insert(name).second) continue;
         const Found was = find_below(below, name, prefix + name);
-        if (was) note(prefix + name, LayerChange::removed, *was, 0);
+        if (was) note(prefix + name, LayerChange::removed, was->seen, 0);
       }
     }
   }
@@ -221,6 +324,9 @@ class LayerWalk {
   std::map<std::string, const BornWith*> born_;
   std::set<std::string> seen_;
   dev_t device_ = 0;
+  struct stat root_{};  // of the upper layer
+  std::uint32_t first_id_ = 0;
+  std::uint64_t comparable_bytes_;  // that are left
   std::size_t looks_ = 0;
   LayerDiff out_;
 };

@@ -3,6 +3,8 @@
 #include "base/owned.hpp"
 #include "base/result.hpp"
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -33,6 +35,7 @@ struct BornWith {
   std::string path;       // without the leading "/"
   std::string text = {};  // of a file; empty for what is none, or is covered by a mount
   bool is_file = false;
+  mode_t mode = 0;  // of a folder; 0: it is not compared
 };
 
 struct DiffRequest {
@@ -45,12 +48,15 @@ struct DiffRequest {
   std::size_t differences_max = 10'000;
   std::size_t looks_max = 1'000'000;  // entries of the upper layer
   std::size_t depth_max = 256;        // folders in folders
+  // Of files that look as they were, in all. One that is beyond it is told of as changed.
+  std::uint64_t compared_bytes_max = std::uint64_t{8} << 30;
 };
 
 // What an upper layer adds to, changes in and removes from the layers below, in order of path. A
-// folder is told of only when it is new or stands where something else did. No link is followed and
-// other file systems are not entered. Blocks. The tree may change meanwhile; then the answer is of
-// something in between.
+// file has changed when its content, size, mode, owner, time or attributes of users have; a folder
+// when it stands where something else did, or its mode, owner or attributes have. No link is
+// followed and other file systems are not entered. Blocks. The tree may change meanwhile; then the
+// answer is of something in between.
 Result<LayerDiff> diff_layers(const DiffRequest& request);
 
 }  // namespace berth::images

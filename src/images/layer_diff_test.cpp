@@ -34,6 +34,21 @@ class LayerDiffs : public testing::Test {
     fs::create_directories(fs::path{path(name)}.parent_path());
     return ::mknod(path(name).c_str(), S_IFCHR | 0600, makedev(0, 0)) == 0;
   }
+  // In the upper layer, as it is in the lower one: with its time too.
+  void copy_up(const std::string& name) {
+    fs::create_directories(fs::path{path("upper/" + name)}.parent_path());
+    fs::copy_file(path("lower/" + name), path("upper/" + name));
+    set_time_back(name);
+  }
+  void set_time_back(const std::string& name) {
+    struct stat was{};
+    ASSERT_EQ(::stat(path("lower/" + name).c_str(), &was), 0);
+    const timespec times[] = {was.st_atim, was.st_mtim};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path("upper/" + name).c_str(), times, 0), 0);
+  }
+  bool mark(const std::string& name, const char* value) {
+    return ::setxattr(path(name).c_str(), "user.k", value, 1, 0) == 0;
+  }
   // Where not even root may make a whiteout there is nothing to test.
   bool make_opaque(const std::string& name) {
     fs::create_directories(path(name));
@@ -72,12 +87,75 @@ TEST_F(LayerDiffs, TellNewFromChangedAndFromUntouched) {
   write("upper/etc/old", "another text");
   write("upper/etc/new");
   write("upper/opt/deep/file");
-  fs::copy_file(path("lower/etc/kept"), path("upper/etc/kept"));
-  struct stat was{};
-  ASSERT_EQ(::stat(path("lower/etc/kept").c_str(), &was), 0);
-  const timespec times[] = {was.st_atim, was.st_mtim};
-  ASSERT_EQ(::utimensat(AT_FDCWD, path("upper/etc/kept").c_str(), times, 0), 0);
+  copy_up("etc/kept");
   EXPECT_EQ(said(), (List{"+/etc/new", "~/etc/old", "+/opt", "+/opt/deep", "+/opt/deep/file"}));
+}
+
+TEST_F(LayerDiffs, TellContentThatChangedUnderItsOldTime) {
+  const std::string large(300'000, 'x');  // more than one piece
+  write("lower/large", large);
+  write("lower/small", "one");
+  write("lower/untouched", large);
+  for (const char* name : {"large", "small", "untouched"}) copy_up(name);
+  EXPECT_EQ(said(), List{});
+  write("upper/large", large.substr(1) + "y");
+  write("upper/small", "TWO");
+  for (const char* name : {"large", "small"}) set_time_back(name);
+  EXPECT_EQ(said(), (List{"~/large", "~/small"}));
+}
+
+TEST_F(LayerDiffs, TellWhatIsTooMuchToCompare) {
+  write("lower/large", std::string(4096, 'x'));
+  copy_up("large");
+  DiffRequest request;
+  request.lower.push_back(open("lower"));
+  request.compared_bytes_max = 4095;
+  EXPECT_EQ(said(std::move(request)), List{"~/large"});
+}
+
+TEST_F(LayerDiffs, TellModesAndOwnersOfFilesAndFolders) {
+  for (const char* name : {"mode/f", "own/f", "kept/f"}) {
+    write(std::string{"lower/"} + name);
+    copy_up(name);
+  }
+  EXPECT_EQ(said(), List{});
+  fs::permissions(path("upper/mode"), fs::perms{0700});
+  fs::permissions(path("upper/mode/f"), fs::perms{0600});
+  EXPECT_EQ(said(), (List{"~/mode", "~/mode/f"}));
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  ASSERT_EQ(::chown(path("upper/own").c_str(), 7, 0), 0);
+  ASSERT_EQ(::chown(path("upper/own/f").c_str(), 0, 5), 0);
+  EXPECT_EQ(said(), (List{"~/mode", "~/mode/f", "~/own", "~/own/f"}));
+}
+
+TEST_F(LayerDiffs, TellOwnersByTheirPlaceInTheRangeOfTheSandbox) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  constexpr uid_t first = 0x30000000;
+  for (const char* name : {"kept/f", "given/f"}) {
+    write(std::string{"lower/"} + name);
+    copy_up(name);
+  }
+  for (const char* name : {"upper", "upper/kept", "upper/kept/f", "upper/given", "upper/given/f"}) {
+    ASSERT_EQ(::chown(path(name).c_str(), first, first), 0);
+  }
+  EXPECT_EQ(said(), List{});
+  // Who has given "/" to somebody hides no other gift by it.
+  ASSERT_EQ(::chown(path("upper").c_str(), first + 5, first + 5), 0);
+  ASSERT_EQ(::chown(path("upper/given/f").c_str(), first + 5, first + 5), 0);
+  EXPECT_EQ(said(), List{"~/given/f"});
+}
+
+TEST_F(LayerDiffs, TellAttributesThatUsersHaveSet) {
+  for (const char* name : {"d/f", "e/f"}) {
+    write(std::string{"lower/"} + name);
+    copy_up(name);
+  }
+  if (!mark("upper/d", "1")) GTEST_SKIP() << "the file system keeps no attributes of users";
+  ASSERT_TRUE(mark("lower/d/f", "1") && mark("upper/d/f", "2"));
+  ASSERT_TRUE(mark("lower/e", "1") && mark("upper/e", "1"));
+  ASSERT_TRUE(mark("lower/e/f", "1"));
+  set_time_back("d/f");
+  EXPECT_EQ(said(), (List{"~/d", "~/d/f", "~/e/f"}));
 }
 
 TEST_F(LayerDiffs, SayThatAWhiteoutRemovesOnlyWhatIsThere) {
@@ -122,6 +200,22 @@ TEST_F(LayerDiffs, ComparesWhatASandboxIsBornWithByItsText) {
                        {.path = "home"}};
   request.own = {"workspace"};
   EXPECT_EQ(said(std::move(request)), (List{"~/etc/passwd", "-/home"}));
+}
+
+TEST_F(LayerDiffs, TellTheModeOfAFolderThatASandboxIsBornWith) {
+  fs::create_directories(path("upper/opt"));
+  fs::create_directories(path("upper/root"));
+  const auto look = [&] {
+    DiffRequest request;
+    request.birth = DiffRequest::Birth::in_upper;
+    request.born_with = {{.path = "opt", .mode = 0755}, {.path = "root", .mode = 0700}};
+    return said(std::move(request));
+  };
+  fs::permissions(path("upper/opt"), fs::perms{0755});
+  fs::permissions(path("upper/root"), fs::perms{0700});
+  EXPECT_EQ(look(), List{});
+  fs::permissions(path("upper/root"), fs::perms{0777});
+  EXPECT_EQ(look(), List{"~/root"});
 }
 
 TEST_F(LayerDiffs, StopAtTheirLimitAndSaySo) {

@@ -71,9 +71,7 @@ class Layout {
     BERTH_DO(check_layers(config, manifest.layers.size()));
     for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
       const Descriptor& layer = manifest.layers[i];
-      BERTH_TRY(const Digests found,
-                apply_layer(blob_path(layer), "layer " + layer.digest, layer.size, into));
-      if (found.stored != layer.digest) return digest_mismatch("layer", layer.digest, found.stored);
+      BERTH_TRY(const Digests found, apply_layer(layer, into));
       BERTH_DO(check_content("layer " + layer.digest, config.diff_ids[i], found));
     }
     return Unpacked{ImageKind::oci, chosen.digest, config.architecture, config.config, {}};
@@ -93,7 +91,7 @@ class Layout {
     BERTH_DO(check_layers(config, manifest.layers.size()));
     for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
       const std::string name = "layer " + in_quotes(manifest.layers[i]);
-      BERTH_TRY(const Digests found, apply_layer(manifest.layers[i], name, std::nullopt, into));
+      BERTH_TRY(const Digests found, apply_layer(manifest.layers[i], name, into));
       BERTH_DO(check_content(name, config.diff_ids[i], found));
     }
     return Unpacked{ImageKind::docker, digest, config.architecture, config.config, {}};
@@ -157,18 +155,44 @@ class Layout {
     BERTH_TRY(const Fd file, open_file(blob_path(descriptor), Links::none));
     Blob blob{file.get(), "blob " + descriptor.digest, document_bytes_max};
     BERTH_TRY(std::string text, read_all(blob));
-    const std::string found = blob.digest();
-    if (found != descriptor.digest) return digest_mismatch("blob", descriptor.digest, found);
+    BERTH_DO(check_blob("blob", descriptor, blob, blob.digest()));
     return text;
   }
 
-  // Until the caller has compared the digests, the tree is a draft.
+  // Once all of the blob has been read.
+  static Result<> check_blob(std::string_view what, const Descriptor& described, const Blob& blob,
+                             const std::string& found) {
+    if (found != described.digest) return digest_mismatch(what, described.digest, found);
+    if (blob.bytes() == described.size) return {};
+    return fail(Errc::image_invalid,
+                blob.name() + ": has " + std::to_string(blob.bytes()) +
+                    " bytes, and the document above it says " + std::to_string(described.size),
+                "have the image made anew: its documents contradict each other");
+  }
+
+  // What was damaged on the way is often no whole tar either, and then the damage is what to mend.
+  static Error damage_or(Error refused, const Descriptor& layer, Blob& blob) {
+    if (refused.code != Errc::image_invalid || !blob.drain()) return refused;
+    const std::string found = blob.digest();
+    if (found == layer.digest) return refused;
+    return digest_mismatch("layer", layer.digest, found).error();
+  }
+
+  // Until the caller has compared the digest of the content, the tree is a draft.
+  Result<Digests> apply_layer(const Descriptor& layer, TreeWriter& into) const {
+    BERTH_TRY(const Fd file, open_file(blob_path(layer), Links::none));
+    Blob blob{file.get(), "layer " + layer.digest, std::min(layer.size, options_.limits.bytes_max),
+              options_.stop};
+    Result<Digests> found = unpack(blob, ArchiveForm::layer, into, meter_);
+    if (!found) return std::unexpected(damage_or(std::move(found).error(), layer, blob));
+    BERTH_DO(check_blob("layer", layer, blob, found->stored));
+    return found;
+  }
+
   Result<Digests> apply_layer(const std::string& path, const std::string& name,
-                              std::optional<std::uint64_t> bytes, TreeWriter& into) const {
-    const bool by_digest = bytes.has_value();
-    BERTH_TRY(const Fd file, open_file(path, by_digest ? Links::none : Links::beneath));
-    const std::uint64_t most = options_.limits.bytes_max;
-    Blob blob{file.get(), name, std::min(bytes.value_or(most), most), options_.stop};
+                              TreeWriter& into) const {
+    BERTH_TRY(const Fd file, open_file(path, Links::beneath));
+    Blob blob{file.get(), name, options_.limits.bytes_max, options_.stop};
     return unpack(blob, ArchiveForm::layer, into, meter_);
   }
 

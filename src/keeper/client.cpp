@@ -155,10 +155,16 @@ Result<Frame> KeeperClient::next_frame(std::chrono::steady_clock::time_point unt
     // Not cleared, and kept: most answers fill a page of it.
     if (!room_) room_ = std::make_unique_for_overwrite<char[]>(receive_bytes);
     std::vector<Fd> descriptors;
-    const ssize_t got =
-        receive_with(socket_.get(), {room_.get(), receive_bytes}, descriptors, MSG_DONTWAIT);
+    const Received received =
+        receive_noting_loss(socket_.get(), {room_.get(), receive_bytes}, descriptors, MSG_DONTWAIT);
+    const ssize_t got = received.bytes;
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got <= 0) return fail(Errc::keeper_unreachable, "the keeper has closed the connection");
+    if (received.has_lost_descriptors) {
+      Error why = io_failure("take a descriptor from", "a keeper", EMFILE).error();
+      why.remedy = "raise the limit: LimitNOFILE=65536 in the service, or 'ulimit -n 65536'";
+      return std::unexpected(std::move(why));
+    }
     connection_.received({room_.get(), static_cast<std::size_t>(got)});
     for (Fd& descriptor : descriptors) connection_.received(std::move(descriptor));
   }

@@ -39,6 +39,11 @@ ssize_t send_with(int socket, std::string_view bytes, std::span<const int> descr
 }
 
 ssize_t receive_with(int socket, std::span<char> into, std::vector<Fd>& descriptors, int flags) {
+  return receive_noting_loss(socket, into, descriptors, flags).bytes;
+}
+
+Received receive_noting_loss(int socket, std::span<char> into, std::vector<Fd>& descriptors,
+                             int flags) {
   iovec part{.iov_base = into.data(), .iov_len = into.size()};
   Control control{};
   msghdr message{};
@@ -47,7 +52,7 @@ ssize_t receive_with(int socket, std::span<char> into, std::vector<Fd>& descript
   message.msg_control = control.bytes;
   message.msg_controllen = sizeof control.bytes;
   const ssize_t got = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
-  if (got < 0) return got;
+  if (got < 0) return {.bytes = got};
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -58,7 +63,8 @@ ssize_t receive_with(int socket, std::span<char> into, std::vector<Fd>& descript
       descriptors.emplace_back(fd);
     }
   }
-  return got;
+  // There is room for as many as anybody sends.
+  return {.bytes = got, .has_lost_descriptors = (message.msg_flags & MSG_CTRUNC) != 0};
 }
 
 }  // namespace berth::keeper

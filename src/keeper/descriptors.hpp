@@ -19,4 +19,13 @@ inline constexpr std::size_t descriptors_max = 8;  // with one message
 ssize_t send_with(int socket, std::string_view bytes, std::span<const int> descriptors, int flags);
 ssize_t receive_with(int socket, std::span<char> into, std::vector<Fd>& descriptors, int flags);
 
+// The same with what recv(2) does not tell.
+struct Received {
+  ssize_t bytes = -1;
+  // The kernel has dropped descriptors, because this process may not have more of them.
+  bool has_lost_descriptors = false;
+};
+Received receive_noting_loss(int socket, std::span<char> into, std::vector<Fd>& descriptors,
+                             int flags);
+
 }  // namespace berth::keeper

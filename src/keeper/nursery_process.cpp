@@ -3,6 +3,7 @@
 #include "keeper/keeper.hpp"
 #include "keeper/nursery.hpp"
 #include "keeper/sandbox/spare_networks.hpp"
+#include "keeper/sandbox/user_namespaces.hpp"
 #include "keeper/state_folder.hpp"
 
 #include <fcntl.h>
@@ -143,7 +144,8 @@ bool keep_only(int channel, int network, int returns) {
     ::_exit(exit_early);
   }
   (*keeper)->run();
-  // Before the end of all the rest, which takes milliseconds where the kernel waits for its readers.
+  // Before the end of all the rest, which takes milliseconds where the kernel waits for its
+  // readers.
   if ((*keeper)->left_nobody()) lent.give_back();
   keeper->reset();
   ::_exit(0);
@@ -212,7 +214,8 @@ class Loop {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) return {};
     Unborn made{.pid = 0, .channel = Fd{pair[0]}};
     const Fd theirs{pair[1]};
-    Fd network = ::geteuid() == 0 ? networks_.take() : Fd{};
+    const bool has_ids = sandbox::standing_here() == sandbox::Standing::root;
+    Fd network = has_ids ? networks_.take() : Fd{};
     made.pid = ::fork();
     if (made.pid == 0) {
       const bool is_lent = static_cast<bool>(network);

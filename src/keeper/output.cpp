@@ -4,6 +4,7 @@
 #include "keeper/wire.hpp"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -64,8 +65,29 @@ bool OutputWriter::open() {
   return bool{file_};
 }
 
+// A command that says too much must not take the last of the disk, on which others record how
+// theirs ended; and whoever reads this output may write as much to a log of his.
+bool OutputWriter::leaves_room(std::size_t bytes) {
+  constexpr std::uint64_t reserve_max = std::uint64_t{64} << 20;
+  constexpr std::uint64_t reserve_share = 8;
+  constexpr std::uint64_t look_again_after = std::uint64_t{1} << 20;
+  const std::uint64_t end = end_ + bytes;
+  if (end <= known_room_end_) return true;
+  struct statvfs disk{};
+  if (::fstatvfs(file_.get(), &disk) != 0 || disk.f_blocks == 0) return true;
+  const std::uint64_t reserve =
+      std::min(reserve_max, disk.f_blocks * disk.f_frsize / reserve_share);
+  const std::uint64_t available = disk.f_bavail * disk.f_frsize;
+  if (available < reserve + end + bytes) {
+    lost_errno_ = ENOSPC;
+    return false;
+  }
+  known_room_end_ = end + std::min(look_again_after, (available - reserve - end - bytes) / 2);
+  return true;
+}
+
 bool OutputWriter::write_record(Stream stream, std::string_view bytes, std::int64_t time_us) {
-  if (!open()) return false;
+  if (!open() || (stream != Stream::note && !leaves_room(bytes.size()))) return false;
   RecordHeaderBytes header = encode_header(
       {.size = static_cast<std::uint32_t>(bytes.size()), .stream = stream, .time_us = time_us});
   std::array<iovec, 2> parts{iovec{header.data(), header.size()},

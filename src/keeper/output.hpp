@@ -63,13 +63,15 @@ class OutputWriter {
  private:
   bool open();
   bool write_record(Stream stream, std::string_view bytes, std::int64_t time_us);
+  bool leaves_room(std::size_t bytes);
   void note(std::string_view text, std::int64_t time_us);
   bool say_losses(std::int64_t time_us);
 
   std::string path_;
   Fd file_;  // made for the first record
   std::uint64_t end_ = 0;
-  std::uint64_t room_;  // how much of stdout and stderr may still be kept
+  std::uint64_t room_;                // how much of stdout and stderr may still be kept
+  std::uint64_t known_room_end_ = 0;  // up to here the disk was seen to have room
   bool cut_said_ = false;
   std::uint64_t lost_unsaid_ = 0;
   int lost_errno_ = 0;

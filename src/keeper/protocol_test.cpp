@@ -1,6 +1,15 @@
 #include "keeper/protocol.hpp"
 
+#include "keeper/client.hpp"
+#include "keeper/descriptors.hpp"
+
 #include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <array>
 
 namespace berth::keeper {
 namespace {
@@ -109,6 +118,43 @@ TEST(ExecId, IsAPartOfAFileNameThatStaysOne) {
     EXPECT_FALSE(is_exec_id(bad)) << bad;
   }
   EXPECT_FALSE(is_exec_id(std::string(65, 'a')));
+}
+
+// While it lives this process opens no more files.
+class FullTable {
+ public:
+  FullTable() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const Fd lowest_free{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)};
+    rlimit full = before_;
+    full.rlim_cur = static_cast<rlim_t>(lowest_free.get());
+    ::setrlimit(RLIMIT_NOFILE, &full);
+  }
+  FullTable(const FullTable&) = delete;
+  FullTable& operator=(const FullTable&) = delete;
+  ~FullTable() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Descriptors, ThatDoNotFitAnyMoreAreSaidToBeTooMany) {
+  std::array<int, 2> pair{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
+  KeeperClient client{Fd{pair[0]}};
+  const Fd theirs{pair[1]};
+  std::string answer;
+  append_frame(answer, 0, Welcome{});
+  append_frame(answer, 1, Descriptor{});
+  const int passed = theirs.get();
+  ASSERT_EQ(send_with(theirs.get(), answer, {&passed, 1}, 0), std::ssize(answer));
+  const FullTable full;
+  const Result<Fd> taken = client.listener(80);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, Errc::io_failed);
+  EXPECT_NE(taken.error().message.find("Too many open files"), std::string::npos)
+      << taken.error().message;
+  EXPECT_NE(taken.error().remedy.find("LimitNOFILE"), std::string::npos) << taken.error().remedy;
 }
 
 TEST(Refusals, KeepTheirCodeOnTheWire) {

@@ -19,6 +19,9 @@
 namespace berth::keeper {
 namespace {
 
+constexpr std::string_view output_prefix = "exec-";
+constexpr std::string_view output_suffix = ".out";
+
 // Read once: no process outlives a boot.
 const Result<std::string>& boot_id() {
   static const Result<std::string> id = [] -> Result<std::string> {
@@ -37,7 +40,11 @@ bool runs(const Card& card) {
 }  // namespace
 
 std::string output_file(const std::string& exec_id) {
-  return "exec-" + exec_id + ".out";
+  return std::string{output_prefix} + exec_id + std::string{output_suffix};
+}
+
+bool is_output_file(std::string_view name) {
+  return name.starts_with(output_prefix) && name.ends_with(output_suffix);
 }
 
 Result<> Draft::open() {

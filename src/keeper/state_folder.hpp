@@ -24,6 +24,7 @@ inline constexpr const char* log_file = "log";
 inline constexpr std::size_t state_file_bytes_max = std::size_t{64} << 10;
 
 std::string output_file(const std::string& exec_id);
+bool is_output_file(std::string_view name);
 
 // Who holds a folder. A pid alone may be reused; with its start time and the boot it may not.
 struct Card {

@@ -24,6 +24,17 @@ Result<> keep_answer(Session& session, const KeptAnswer& answer) {
               "repeat the request to get its answer");
 }
 
+Result<> forget_answer(Session& session, const KeptAnswer& answer) {
+  BERTH_TRY(const Rows gone,
+            query(session,
+                  "delete from idempotency_answers where caller = $1 and key = $2 and answer = $3",
+                  answer.caller, answer.key, answer.answer));
+  if (gone.changed == 1) return {};
+  return fail(Errc::conflict,
+              "Another request with the Idempotency-Key '" + answer.key + "' was faster",
+              "repeat the request to get its answer");
+}
+
 Result<std::int64_t> forget_answers(Session& session, Time older_than, std::int64_t limit) {
   constexpr std::string_view sql = R"sql(
     delete from idempotency_answers where (caller, key) in (

@@ -24,6 +24,8 @@ Result<std::optional<KeptAnswer>> find_answer(Session& session, const std::strin
                                               const std::string& key);
 // `conflict` when a concurrent request with the same key was faster.
 Result<> keep_answer(Session& session, const KeptAnswer& answer);
+// As if this very answer had never been given; `conflict` when there is another one by now.
+Result<> forget_answer(Session& session, const KeptAnswer& answer);
 // Removes what is older, at most `limit` rows; how many it removed.
 Result<std::int64_t> forget_answers(Session& session, Time older_than, std::int64_t limit);
 

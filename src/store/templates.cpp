@@ -63,6 +63,13 @@ Result<Stored<Template>> find_template(Session& session, const core::Reach& reac
   return *std::move(found);
 }
 
+Result<bool> was_never_captured(Session& session, const core::TemplateId& id) {
+  BERTH_TRY(const auto found,
+            select_one<Template>(
+                session, "where id = $1 and status = 'deleted' and captured_at is null", id));
+  return found.has_value();
+}
+
 Result<std::optional<Stored<Template>>> template_with_ref(Session& session,
                                                           const Template& other_than,
                                                           const std::string& ref) {
@@ -148,6 +155,16 @@ Result<Stored<Template>> update_template(Session& session, Stored<Template> row,
   Result<Stored<Template>> written = rewrite(session, std::move(row), noun);
   if (!written) return std::unexpected(explain(std::move(written).error(), wanted));
   return written;
+}
+
+Result<> make_due(Session& session, const std::optional<core::TemplateId>& id, Time now) {
+  if (!id) return {};
+  // Not a change that anybody must know of who writes the row meanwhile: it only comes later then.
+  BERTH_DO(query(session,
+                 "update templates set next_attempt_at = $2"
+                 " where id = $1 and expendable <> 0 and status = 'ready' and next_attempt_at > $2",
+                 *id, now));
+  return {};
 }
 
 Result<std::vector<Stored<Template>>> due_templates(Session& session, const core::NodeId& node,

@@ -19,6 +19,8 @@ struct TemplateFilter {
 Result<> insert_template(Session& session, const core::Template& made);
 Result<Stored<core::Template>> find_template(Session& session, const core::Reach& reach,
                                              const core::TemplateId& id);
+// Whether one was deleted that had never been captured: whoever asked for it has nothing.
+Result<bool> was_never_captured(Session& session, const core::TemplateId& id);
 // Another one of the same provider that has this reference there.
 Result<std::optional<Stored<core::Template>>> template_with_ref(Session& session,
                                                                 const core::Template& other_than,
@@ -46,6 +48,8 @@ Result<Stored<core::Template>> move_template(Session& session, Stored<core::Temp
 Result<Stored<core::Template>> update_template(Session& session, Stored<core::Template> row,
                                                Time now);
 
+// An expendable one is looked at now, because whoever stood on it is gone.
+Result<> make_due(Session& session, const std::optional<core::TemplateId>& id, Time now);
 // What the sweeper of this node has to look at, the longest overdue first: what it works with
 // itself, and what a node has left that is fenced or forgotten.
 Result<std::vector<Stored<core::Template>>> due_templates(Session& session,

@@ -12,6 +12,8 @@ enum class LinkRule { inside, any, refused };
 struct UnpackOptions {
   std::optional<Owner> owner = {};  // of everything; owners in the archive mean nothing here
   LinkRule links = LinkRule::inside;
+  // For whoever sent a link that is refused.
+  std::string link_remedy = "send what the link leads to in its place, or leave it out";
   ProgressSink progress = {};
 };
 

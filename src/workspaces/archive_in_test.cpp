@@ -78,6 +78,9 @@ TEST_F(ArchiveInTest, OnlyLinksThatStayInsideAreMade) {
                  "behind a name");
   expect_refused(Tar{}.symbolic_link("l", "file"), "is a symbolic link",
                  {.links = LinkRule::refused});
+  const auto refused =
+      unpack(Tar{}.symbolic_link("l", "/etc/passwd").bytes(), {.link_remedy = "what can be done"});
+  EXPECT_EQ(refused.error().remedy, "what can be done");
   ASSERT_TRUE(unpack(Tar{}.symbolic_link("a/b/l", "../../x/./y").bytes()).has_value());
   EXPECT_EQ(fs::read_symlink(in("a/b/l")), "../../x/./y");
   // What stands deeper in the root may lead further up.

@@ -48,14 +48,15 @@ class TarWriter {
     return checked(::archive_write_open(archive_.get(), this, nullptr, &TarWriter::pass, nullptr));
   }
 
-  Result<> add(const Outgoing& thing, const Limits& limits) {
+  Result<> add(const Outgoing& thing, const Confined& root) {
     const struct stat& status = thing.found.status;
     if (S_ISDIR(status.st_mode)) return add_header(thing, status, {});
     if (S_ISLNK(status.st_mode)) {
       BERTH_TRY(const std::string target, read_link(thing.found.at.get(), "", thing.shown));
       return add_header(thing, status, target);
     }
-    BERTH_TRY(const ReadableFile file, ReadableFile::open(thing.found, thing.shown, limits));
+    BERTH_TRY(const ReadableFile file,
+              ReadableFile::open(thing.found, thing.shown, root.limits(), root.hard_links()));
     BERTH_DO(add_header(thing, status, {}));
     return file.copy_to([this](std::string_view piece) { return add_content(piece); });
   }
@@ -152,7 +153,7 @@ class Packing {
   Result<> take(const Outgoing& thing, TarWriter* tar) {
     const struct stat& status = thing.found.status;
     if (!S_ISDIR(status.st_mode) && !S_ISLNK(status.st_mode)) {
-      Result<> fit = may_leave(status, thing.shown, root_.limits());
+      Result<> fit = may_leave(status, thing.shown, root_.limits(), root_.hard_links());
       if (!fit && fit.error().code == Errc::file_not_found) return {};
       if (!fit) return leave_out(thing.shown, std::move(fit).error());
       packed_.bytes += static_cast<std::uint64_t>(status.st_size);
@@ -162,7 +163,7 @@ class Packing {
       }
     }
     if (tar == nullptr) return {};
-    return tar->add(thing, root_.limits());
+    return tar->add(thing, root_);
   }
 
   Result<> leave_out(const std::string& place, Error refusal) {

@@ -4,8 +4,9 @@
 
 namespace berth::workspaces {
 
-// What is done about a thing that must not leave: a pipe, a device, a file with a second name or
-// made of holes, what lies too deep or on the kernel's own file systems.
+// What is done about a thing that must not leave: a pipe, a device, a file made of holes or, where
+// the root refuses those, with a second name, what lies too deep or on the kernel's own file
+// systems.
 enum class Unfit { refused, left_out };
 
 struct PackOptions {
@@ -31,8 +32,9 @@ struct Packed {
 // link targets to the byte, permission bits, times. Symbolic links go as links. Owners do not go:
 // their numbers mean nothing elsewhere. Drafts of transfers under way are no part of the tree.
 //
-// The tree is looked at before the first byte, so that a refusal mostly comes before it too. A file
-// that changes after that is a `conflict`, and the sink has half an archive.
+// A file with several names goes as several files. The tree is looked at before the first byte, so
+// that a refusal mostly comes before it too. A file that changes after that is a `conflict`, and
+// the sink has half an archive; of one that only grows goes what it had.
 Result<Packed> archive_out(const Confined& root, std::string_view path, const ByteSink& sink,
                            const PackOptions& options = {});
 

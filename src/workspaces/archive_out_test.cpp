@@ -130,6 +130,36 @@ TEST_F(ArchiveOutTest, WhatMustNotLeaveIsLeftOutAndNamedWhereThatIsAsked) {
   fs::remove(in("sparse"));
 }
 
+TEST_F(ArchiveOutTest, AFileWithTwoNamesGoesUnderBothWhereAllNamesLieInTheTree) {
+  put(in("one"), "text");
+  fs::create_hard_link(in("one"), in("two"));
+  std::string tar;
+  EXPECT_EQ(archive_out(open(root_), "", into(tar)).error().code, Errc::path_refused);
+  const Confined whole{Fd{::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)},
+                       Mounts::refused,
+                       {},
+                       {},
+                       HardLinks::taken};
+  const auto packed = archive_out(whole, "", into(tar));
+  ASSERT_TRUE(packed.has_value()) << packed.error().message;
+  ASSERT_TRUE(archive_in(open(root_), "copy", pieces_of(tar)).has_value());
+  EXPECT_EQ(content(in("copy/one")), "text");
+  EXPECT_EQ(content(in("copy/two")), "text");
+}
+
+TEST_F(ArchiveOutTest, OfAFileThatGrowsWhileItIsPackedGoesWhatItHad) {
+  put(in("log"), std::string(1'000'000, 'x'));
+  std::string tar;
+  const auto packed = archive_out(open(root_), "", [&](std::string_view piece) {
+    tar += piece;
+    std::ofstream{in("log"), std::ios::app} << "more";
+    return Result<>{};
+  });
+  ASSERT_TRUE(packed.has_value()) << packed.error().message;
+  ASSERT_TRUE(archive_in(open(root_), "copy", pieces_of(tar)).has_value());
+  EXPECT_EQ(content(in("copy/log")), std::string(1'000'000, 'x'));
+}
+
 TEST_F(ArchiveOutTest, AFileThatChangesWhileItIsPackedLeavesNoWholeArchive) {
   put(in("file"), std::string(1'000'000, 'x'));
   std::string tar;

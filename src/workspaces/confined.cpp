@@ -169,7 +169,7 @@ Result<ReadableFile> Confined::open_file(std::string_view text) const {
   BERTH_TRY(const Path path, Path::parse(text, limits_));
   BERTH_TRY(const Acting acting, Acting::as(user_));
   BERTH_TRY(const Found found, find(root_.get(), path.text(), mounts_, path.text()));
-  return ReadableFile::open(found, path.text(), limits_);
+  return ReadableFile::open(found, path.text(), limits_, hard_links_);
 }
 
 Result<FileView> Confined::read_file(std::string_view text, const ByteSink& sink) const {
@@ -196,6 +196,10 @@ Result<std::uint64_t> Confined::write_file(std::string_view text, const ByteSour
   BERTH_TRY(DraftFile draft, DraftFile::in(folder.get(), mounts_, shown));
   BERTH_TRY(const std::uint64_t written, fill(draft.fd(), source, shown, limits_.file_bytes_max));
   BERTH_DO(set_look(draft.fd(), look.mode, look.owner, shown));
+  if (look.modified) {
+    const timespec times[] = {*look.modified, *look.modified};
+    if (::futimens(draft.fd(), times) != 0) return disk_failure("date", shown, errno);
+  }
   BERTH_DO(draft.put(path.name(), shown));
   return written;
 }

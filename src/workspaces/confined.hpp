@@ -35,6 +35,7 @@ struct FolderView {
 struct Look {
   mode_t mode = 0644;
   std::optional<Owner> owner = {};
+  std::optional<timespec> modified = {};  // of a file; absent: now
 };
 
 // Files below one folder that somebody else may change at any moment, by paths that nobody vouches
@@ -48,8 +49,12 @@ class Confined {
   // The descriptor of the root may be an O_PATH one. All is done as `user` where one is given, and
   // so is what sinks and sources do meanwhile: they open no files of their own.
   explicit Confined(Fd root, Mounts mounts = Mounts::refused, Limits limits = {},
-                    std::optional<Owner> user = {})
-      : root_(std::move(root)), mounts_(mounts), limits_(limits), user_(user) {}
+                    std::optional<Owner> user = {}, HardLinks hard_links = HardLinks::refused)
+      : root_(std::move(root)),
+        mounts_(mounts),
+        limits_(limits),
+        user_(user),
+        hard_links_(hard_links) {}
 
   // A link at the end is described itself.
   Result<FileView> stat(std::string_view path) const;
@@ -73,12 +78,14 @@ class Confined {
   Mounts mounts() const { return mounts_; }
   const Limits& limits() const { return limits_; }
   const std::optional<Owner>& user() const { return user_; }
+  HardLinks hard_links() const { return hard_links_; }
 
  private:
   Fd root_;
   Mounts mounts_;
   Limits limits_;
   std::optional<Owner> user_;
+  HardLinks hard_links_;
 };
 
 // The folder that the first `count` names of the path lead to, made where it is missing.

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 
 namespace berth::workspaces {
@@ -145,6 +146,17 @@ Result<> set_look(int fd, mode_t mode, const std::optional<Owner>& owner, std::s
 
 std::string path_of(int fd) {
   return "/proc/self/fd/" + std::to_string(fd);
+}
+
+Time time_of(const timespec& at) {
+  return Time{std::int64_t{at.tv_sec} * 1000 + at.tv_nsec / 1'000'000};
+}
+
+timespec timespec_of(Time at) {
+  const std::chrono::milliseconds since{at.ms};
+  const auto whole = std::chrono::floor<std::chrono::seconds>(since);
+  const std::chrono::nanoseconds rest = since - whole;
+  return {.tv_sec = whole.count(), .tv_nsec = rest.count()};
 }
 
 std::string draft_name() {

@@ -2,6 +2,7 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
+#include "base/time.hpp"
 #include "workspaces/limits.hpp"
 
 #include <dirent.h>
@@ -72,6 +73,9 @@ Result<> write_at(int fd, std::string_view bytes, std::uint64_t offset, std::str
 Result<> set_look(int fd, mode_t mode, const std::optional<Owner>& owner, std::string_view shown);
 // The path of an open descriptor of ours, for calls that take no O_PATH descriptor.
 std::string path_of(int fd);
+// Times of files as the API tells and takes them, in milliseconds.
+Time time_of(const timespec& at);
+timespec timespec_of(Time at);
 // A name that nobody guesses, for what is not yet finished.
 std::string draft_name();
 bool is_draft_name(std::string_view name);

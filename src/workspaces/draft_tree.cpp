@@ -137,23 +137,26 @@ Result<> DraftTree::put_directory(const Path& path, const TarEntry& entry) {
 // "../" may stand only in front, where it counts folders that are no links. Behind a name it could
 // leave through a link that leads up, however the text looks.
 Result<> DraftTree::check_target(const Path& path, const std::string& target) const {
-  if (options_.links == LinkRule::refused) return refuse(path.text(), "is a symbolic link");
+  const auto refused = [&](std::string_view rule) {
+    return refuse(path.text(), rule, options_.link_remedy);
+  };
+  if (options_.links == LinkRule::refused) return refused("is a symbolic link");
   if (target.empty() || target.size() > limits_.path_bytes_max || target.contains('\0')) {
-    return refuse(path.text(), "is a link to nothing that can be named");
+    return refused("is a link to nothing that can be named");
   }
   if (options_.links == LinkRule::any) return {};
-  if (target.starts_with('/')) return refuse(path.text(), "is a link to an absolute path");
+  if (target.starts_with('/')) return refused("is a link to an absolute path");
   std::size_t up = 0;
   bool down = false;
   for (const auto part : std::views::split(target, '/')) {
     const std::string_view name{part.begin(), part.end()};
     if (name.empty() || name == ".") continue;
-    if (name == ".." && down) return refuse(path.text(), "is a link with '..' behind a name");
+    if (name == ".." && down) return refused("is a link with '..' behind a name");
     down = name != "..";
     if (!down) ++up;
   }
   if (up > depth_ + path.names().size() - 1) {
-    return refuse(path.text(), "is a link that leads out of the root");
+    return refused("is a link that leads out of the root");
   }
   return {};
 }

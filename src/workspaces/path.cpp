@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include <array>
+#include <charconv>
 #include <cstdio>
 
 namespace berth::workspaces {
@@ -74,6 +75,21 @@ std::string escaped(std::string_view name) {
       out += character;
     }
     name.remove_prefix(character.size());
+  }
+  return out;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    unsigned byte = 0;
+    const bool is_hex =
+        text.size() >= 4 && text.starts_with("\\x") &&
+        std::from_chars(text.data() + 2, text.data() + 4, byte, 16).ptr == text.data() + 4;
+    const bool is_backslash = text.starts_with("\\\\");
+    out += is_hex ? static_cast<char>(byte) : text.front();
+    text.remove_prefix(is_hex ? 4 : is_backslash ? 2 : 1);
   }
   return out;
 }

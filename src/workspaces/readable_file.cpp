@@ -33,12 +33,13 @@ std::unexpected<Error> changed(std::string_view shown) {
 
 }  // namespace
 
-Result<> may_leave(const struct stat& status, std::string_view shown, const Limits& limits) {
+Result<> may_leave(const struct stat& status, std::string_view shown, const Limits& limits,
+                   HardLinks links) {
   if (!S_ISREG(status.st_mode)) {
     return refuse(shown, "is " + std::string{noun_of(status.st_mode)} + ", no regular file");
   }
   if (status.st_nlink == 0) return disk_failure("open", shown, ENOENT);
-  if (status.st_nlink != 1) {
+  if (status.st_nlink != 1 && links == HardLinks::refused) {
     return refuse(shown,
                   "has " + std::to_string(status.st_nlink) +
                       " names (hard links), of which some may lie outside",
@@ -57,8 +58,8 @@ Result<> may_leave(const struct stat& status, std::string_view shown, const Limi
 }
 
 Result<ReadableFile> ReadableFile::open(const Found& found, std::string_view shown,
-                                        const Limits& limits) {
-  BERTH_DO(may_leave(found.status, shown, limits));
+                                        const Limits& limits, HardLinks links) {
+  BERTH_DO(may_leave(found.status, shown, limits, links));
   // The descriptor, not the name, is opened again: it is the very file that was looked at. Without
   // O_NONBLOCK a lease that a program inside holds on it would make us wait.
   Fd file{::open(path_of(found.at.get()).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
@@ -68,20 +69,18 @@ Result<ReadableFile> ReadableFile::open(const Found& found, std::string_view sho
 }
 
 Result<> ReadableFile::copy_to(const ByteSink& sink) const {
-  std::vector<char> piece(std::min<std::uint64_t>(piece_bytes, bytes() + 1));
+  std::vector<char> piece(std::min<std::uint64_t>(piece_bytes, bytes()));
   std::uint64_t offset = 0;
-  while (true) {
-    const ssize_t got =
-        ::pread(file_.get(), piece.data(), piece.size(), static_cast<off_t>(offset));
+  // Never a byte more than was announced, even to a sink that could take it.
+  while (offset < bytes()) {
+    const std::size_t count = std::min<std::uint64_t>(piece.size(), bytes() - offset);
+    const ssize_t got = ::pread(file_.get(), piece.data(), count, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return disk_failure("read", shown_, errno);
+    if (got == 0) return changed(shown_);
     offset += static_cast<std::uint64_t>(got);
-    // Never a byte more than was announced, even to a sink that could take it.
-    if (offset > bytes()) return changed(shown_);
-    if (got == 0) break;
     BERTH_DO(sink({piece.data(), static_cast<std::size_t>(got)}));
   }
-  if (offset != bytes()) return changed(shown_);
   return check_unchanged();
 }
 
@@ -100,11 +99,13 @@ Result<std::string> ReadableFile::read_part(std::uint64_t offset, std::size_t co
   return part;
 }
 
-// Times are as fine as the kernel's tick, so two changes of the same size within one tick of each
-// other may look like none.
+// A file that became larger counts as one that was appended to, as a log is: what was read of it
+// stays true. Times are as fine as the kernel's tick, so two changes of the same size within one
+// tick of each other may look like none.
 Result<> ReadableFile::check_unchanged() const {
   struct stat now{};
   if (::fstat(file_.get(), &now) != 0) return disk_failure("look at", shown_, errno);
+  if (now.st_size > status_.st_size) return {};
   if (now.st_size != status_.st_size || !same_moment(now.st_mtim, status_.st_mtim) ||
       !same_moment(now.st_ctim, status_.st_ctim)) {
     return changed(shown_);

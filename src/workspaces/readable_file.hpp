@@ -5,20 +5,27 @@
 
 namespace berth::workspaces {
 
-// Whether a thing may leave its tree as a file: regular, under one name only (another name may lie
-// outside the tree), and not made of holes. Refused with the rule otherwise.
-Result<> may_leave(const struct stat& status, std::string_view shown, const Limits& limits);
+// What is done about a file with several names. refused: another name may lie outside the tree.
+// taken: its content leaves under each of them, for a root that is all its programs reach (that of
+// a sandbox), and for files of the one who copies them.
+enum class HardLinks { refused, taken };
+
+// Whether a thing may leave its tree as a file: regular, under one name where others are refused,
+// and not made of holes. Refused with the rule otherwise.
+Result<> may_leave(const struct stat& status, std::string_view shown, const Limits& limits,
+                   HardLinks links = HardLinks::refused);
 
 // A file that may leave, open for reading.
 class ReadableFile {
  public:
-  static Result<ReadableFile> open(const Found& found, std::string_view shown,
-                                   const Limits& limits);
+  static Result<ReadableFile> open(const Found& found, std::string_view shown, const Limits& limits,
+                                   HardLinks links = HardLinks::refused);
 
   const struct stat& status() const { return status_; }
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(status_.st_size); }
-  // The whole content, exactly `bytes` of it. `conflict` when the file changed meanwhile, which the
-  // sink learns only from that: it may have taken a mixture.
+  // The whole content, exactly `bytes` of it: what a file that grows had when it was opened.
+  // `conflict` when the file changed otherwise meanwhile, which the sink learns only from that: it
+  // may have taken a mixture.
   Result<> copy_to(const ByteSink& sink) const;
   // So many bytes from an offset on, all of them within the file, in memory. `conflict` as above.
   Result<std::string> read_part(std::uint64_t offset, std::size_t count) const;

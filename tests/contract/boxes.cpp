@@ -34,6 +34,7 @@ Task<Acquired> Boxes::acquire(const AcquireRequest& request) {
   note(resumes ? "resume" : "acquire", request.lease);
   verbs.back() = (resumes ? "resume " : "acquire ") + id;
   BERTH_CO_DO(co_await processes_.acquire(request));
+  if (const auto happens = std::exchange(meanwhile, nullptr)) BERTH_CO_DO(co_await happens());
   if (answers_to_lose > 0) {
     --answers_to_lose;
     co_return fail(Errc::plugin_unavailable, "the worker was killed");
@@ -54,7 +55,9 @@ Task<Started> Boxes::start(const LeaseFacts& lease, const Command& command) {
 
 Task<Ended> Boxes::follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
                           OutputTaker& taker) {
-  co_return co_await processes_.follow(lease, exec_id, offset, taker);
+  BERTH_CO_TRY(Ended ended, co_await processes_.follow(lease, exec_id, offset, taker));
+  if (signal_told) ended.signal = signal_told;
+  co_return ended;
 }
 
 Task<> Boxes::send(const LeaseFacts& lease, const std::string& exec_id, Input input) {

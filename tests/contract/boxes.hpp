@@ -2,6 +2,7 @@
 
 #include "drivers/driver.hpp"
 
+#include <functional>
 #include <set>
 
 namespace berth::engine {
@@ -19,6 +20,8 @@ class Boxes final : public drivers::Driver {
   bool finds_by_answer = false;
   bool names_by_run = false;  // an acquire that is repeated gives the same box
   int answers_to_lose = 0;    // acquires that make a box, and of which nobody hears
+  // Happens once, when the next box is made and nobody has heard of it yet.
+  std::function<Task<>()> meanwhile;
   bool refuses_in_words = false;
   int captures_to_lose = 0;
   std::set<std::string> missing_images;  // that no config may name when it is saved
@@ -26,9 +29,10 @@ class Boxes final : public drivers::Driver {
   std::set<std::string> frozen;          // ids of those that stand still
   bool refuses_to_capture = false;
   bool refuses_to_delete = false;
-  std::optional<Time> expires_at;   // of the next lease
-  std::vector<std::string> verbs;   // "acquire box-1", "resume box-1", "release box-1", ...
-  std::vector<bj::object> configs;  // that acquire was given
+  std::optional<Time> expires_at;          // of the next lease
+  std::optional<std::string> signal_told;  // of every command, in place of its own
+  std::vector<std::string> verbs;          // "acquire box-1", "resume box-1", "release box-1", ...
+  std::vector<bj::object> configs;         // that acquire was given
   std::map<std::string, std::string> secrets;  // as the last verb had them
 
   Task<drivers::ProbeReport> probe(const drivers::AcquireRequest& request) override;

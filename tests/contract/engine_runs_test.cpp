@@ -374,6 +374,44 @@ TEST_P(Commands, ASecretIsNowhereButInTheProcess) {
   EXPECT_TRUE(everything.contains(R"("TOKEN":"***REDACTED***")"));
 }
 
+TEST_P(Commands, AVariableThatWasConfiguredIsNamedInTheEventsAndNotShown) {
+  StartRun wanted = program({"true"});
+  wanted.env = bj::object{{"DSN", "mysql://root:oneoff-dsn@h/d"}, {"MODE", "oneoff-mode"}};
+  const RunView view = ran(std::move(wanted));
+  std::string everything = encode_text(view);
+  for (const core::RunEventRecord& event : events(view.id)) everything += encode_text(event);
+  EXPECT_FALSE(everything.contains("oneoff")) << everything;
+  EXPECT_TRUE(everything.contains(R"("DSN":"***REDACTED***")"));
+  EXPECT_TRUE(everything.contains(R"("BERTH_RUN_ID":")" + view.id.str() + "\""));
+}
+
+TEST_P(Commands, ANulInWhatAnAgentSaysEndsItsRunAllTheSame) {
+  CreateAgent claude;
+  claude.name = "Claude";
+  claude.adapter_type = core::AdapterType::claude_local;
+  const auto made = await(server()->agents.create(admin(), *company_, std::move(claude)));
+  ASSERT_TRUE(made) << made.error().message;
+  const RunView view = ran(by(made->value.id, shell(R"(
+    printf '%s\n' '{"type":"system","subtype":"init","session_id":"a\u0000b","model":"m\u0000"}'
+    printf '%s\n' '{"type":"result","is_error":true,"result":"bad\u0000thing"}')")));
+  EXPECT_EQ(view.status, RunState::failed);
+  EXPECT_EQ(view.error, "bad?thing");
+  EXPECT_EQ(view.session_id_after, std::nullopt);
+  EXPECT_EQ(view.result_json->at("model"), "m?");
+}
+
+TEST_P(Commands, ACancelEndsARunWhoseDriverSaysWhatCannotBeStored) {
+  server().use_boxes().signal_told = std::string{"KILL\0ed", 7};
+  StartRun wanted = program({"sleep", "60"});
+  wanted.environment_id = put_boxes().id;
+  const core::RunId id = start(std::move(wanted));
+  reaches(id, RunState::running);
+  cancel(id);
+  const RunView view = ended(id);
+  EXPECT_EQ(view.status, RunState::cancelled);
+  EXPECT_EQ(view.signal, std::nullopt);
+}
+
 TEST_P(Commands, ARunWhoseSecretCannotBeReadFailsBeforeItsCommandStarts) {
   const auto with = [&](const std::string& name) {
     StartRun wanted = program({"true"});

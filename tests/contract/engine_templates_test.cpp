@@ -38,6 +38,20 @@ class TemplateRows : public WorkContract {
     EXPECT_TRUE(made) << made.error().message;
     return *made;
   }
+  // An administrator who repeats a request.
+  core::Call with_key(std::string key) {
+    core::Call call = admin();
+    call.once = core::OnceKey{std::move(key), "fingerprint"};
+    return call;
+  }
+  Task<> fork_into(std::optional<Result<LeaseView>>& answer, core::LeaseId id) {
+    answer = co_await server()->snapshots.fork(with_key("k"), std::move(id), {});
+    co_return Result<>{};
+  }
+  Task<> destroy(core::LeaseId id) {
+    BERTH_CO_DO(co_await server()->leases.destroy(admin(), std::move(id)));
+    co_return Result<>{};
+  }
   // The operator of another company.
   core::Call stranger() {
     const auto other = await(server()->companies.create(admin(), {"Other", std::nullopt}));
@@ -264,9 +278,49 @@ TEST_P(TemplateRows, AForkBeginsFromWhatItWasMadeOfAndItsTemplateGoesWithIt) {
   sweep();
   EXPECT_EQ(boxes_->templates.size(), 1U) << "it is in use";
   EXPECT_WORKS(await(server()->leases.release(admin(), fork->id)));
-  hand_.turn(2min);
   sweep();
-  EXPECT_TRUE(boxes_->templates.empty());
+  EXPECT_TRUE(boxes_->templates.empty()) << "nothing stands on it any more";
+}
+
+TEST_P(TemplateRows, ACaptureOrForkThatCameToNothingIsDoneAnewUnderItsKey) {
+  const core::LeaseRecord lease = worked_with();
+  const auto capture_it = [&] {
+    return await(server()->templates.capture(with_key("capture"), lease.id, {"wanted"}));
+  };
+  const auto fork_it = [&] {
+    return await(server()->snapshots.fork(with_key("fork"), lease.id, {}));
+  };
+  boxes_->refuses_to_capture = true;
+  EXPECT_FAILS(capture_it(), Errc::store_full);
+  EXPECT_FAILS(fork_it(), Errc::store_full);
+  boxes_->refuses_to_capture = false;
+
+  const auto made = capture_it();
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->status, TemplateState::ready);
+  EXPECT_EQ(capture_it()->id, made->id);
+  const auto fork = fork_it();
+  ASSERT_TRUE(fork) << fork.error().message;
+  EXPECT_EQ(fork->status, LeaseState::active);
+  EXPECT_EQ(fork_it()->id, fork->id);
+  EXPECT_EQ(boxes_->templates.size(), 2U) << "each was done once";
+
+  // What was there and was deleted is not made again.
+  EXPECT_WORKS(await(server()->templates.remove(admin(), made->id)));
+  EXPECT_FAILS(capture_it(), Errc::template_not_found);
+  EXPECT_WORKS(await(server()->leases.release(admin(), fork->id)));
+  EXPECT_EQ(fork_it()->id, fork->id);
+}
+
+TEST_P(TemplateRows, ARepeatedForkThatIsStillBeingMadeSaysSo) {
+  const core::LeaseRecord lease = worked_with();
+  std::optional<Result<LeaseView>> twin;
+  boxes_->meanwhile = [&] { return fork_into(twin, lease.id); };
+  const auto fork = await(server()->snapshots.fork(with_key("k"), lease.id, {}));
+  ASSERT_TRUE(fork) << fork.error().message;
+  ASSERT_TRUE(twin);
+  EXPECT_FAILS(*twin, Errc::conflict);
+  EXPECT_WORKS(await(server()->leases.release(admin(), fork->id)));
 }
 
 TEST_P(TemplateRows, AForkEndsWithItsTime) {
@@ -294,11 +348,30 @@ TEST_P(TemplateRows, ARollbackGivesAFreshSandboxAndIsRefusedWhileARunWorks) {
   EXPECT_WORKS(await(server()->leases.release(admin(), fork->id)));
 }
 
+TEST_P(TemplateRows, ARollbackWhoseLeaseEndsMeanwhileLeavesNoSandbox) {
+  const core::LeaseRecord lease = worked_with();
+  for (const bool is_answered : {true, false}) {
+    const auto fork = await(server()->snapshots.fork(admin(), lease.id, {}));
+    ASSERT_TRUE(fork) << fork.error().message;
+    const std::set<std::string> others{*lease.provider_lease_id};
+    boxes_->meanwhile = [&] { return destroy(fork->id); };
+    boxes_->answers_to_lose = is_answered ? 0 : 1;
+    EXPECT_FAILS(await(server()->snapshots.roll_back(admin(), fork->id, {})), Errc::conflict);
+    const core::LeaseRecord ended = this->lease(fork->id);
+    EXPECT_EQ(ended.status, LeaseState::expired);
+    EXPECT_EQ(ended.cleanup_status, core::CleanupStatus::success);
+    EXPECT_EQ(ended.provider_lease_id, fork->provider_lease_id);
+    if (is_answered) EXPECT_EQ(boxes_->there, others) << "whoever lost the race cleans up";
+    EXPECT_TRUE(boxes_->verbs.back().starts_with("destroy "));
+  }
+}
+
 TEST_P(TemplateRows, AFrozenLeaseStaysFrozenWhenItIsCaptured) {
   const core::LeaseRecord lease = worked_with();
   const auto frozen = await(server()->snapshots.freeze(admin(), lease.id));
   ASSERT_TRUE(frozen) << frozen.error().message;
   EXPECT_EQ(frozen->metadata->at("frozen"), bj::value(true));
+  EXPECT_THAT(frozen->next_step, testing::HasSubstr("berth sandbox thaw " + lease.id.str()));
   EXPECT_TRUE(boxes_->frozen.contains(*lease.provider_lease_id));
   captured(lease.id, "still");
   EXPECT_TRUE(boxes_->frozen.contains(*lease.provider_lease_id));

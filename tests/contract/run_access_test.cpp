@@ -108,6 +108,48 @@ TEST_P(RunTokensTest, ATokenNamesItsRunItsAgentAndItsCompany) {
   EXPECT_EQ(caller->run_id, run_->id);
 }
 
+TEST_P(RunTokensTest, AnAgentThatStartsItselfChoosesNeitherItsPlaceNorItsVariables) {
+  const core::Call call = call_of(*run_);
+  InvokeAgent elsewhere;
+  elsewhere.environment_id = environment_;
+  EXPECT_FAILS(run(engine_->runs.invoke(call, *agent_, elsewhere)), Errc::forbidden);
+  InvokeAgent with_more;
+  with_more.env = bj::object{{"BASH_ENV", "/tmp/x"}};
+  EXPECT_FAILS(run(engine_->runs.invoke(call, *agent_, with_more)), Errc::forbidden);
+  InvokeAgent as_it_is;
+  as_it_is.env = bj::object{};
+  as_it_is.prompt = "go on";
+  EXPECT_WORKS(run(engine_->runs.invoke(call, *agent_, as_it_is)));
+  EXPECT_WORKS(run(engine_->runs.invoke(admin(), *agent_, with_more)));
+}
+
+TEST_P(RunTokensTest, HowOtherAgentsAreStartedIsNotShown) {
+  CreateAgent wanted;
+  wanted.name = "Other";
+  wanted.adapter_type = core::AdapterType::process;
+  wanted.adapter_config = bj::object{{"command", "/opt/private"}};
+  const auto other = run(engine_->agents.create(admin(), *company_, wanted));
+  ASSERT_TRUE(other) << other.error().message;
+  const core::Call call = call_of(*run_);
+  const auto seen = run(engine_->agents.get(call, other->value.id));
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_TRUE(seen->value.adapter_config.empty());
+  EXPECT_EQ(run(engine_->agents.get(call, *agent_))->value.adapter_config,
+            run(engine_->agents.get(admin(), *agent_))->value.adapter_config);
+  const auto listed = run(engine_->agents.list(call, *company_, {}));
+  ASSERT_TRUE(listed) << listed.error().message;
+  for (const core::Agent& agent : listed->rows) {
+    EXPECT_EQ(agent.adapter_config.empty(), agent.id != *agent_) << agent.name;
+  }
+}
+
+TEST_P(RunTokensTest, AnAgentThatStartsItselfInACircleIsStopped) {
+  const core::Call call = call_of(*run_);
+  for (int i = 0; i < 20; ++i) EXPECT_WORKS(run(engine_->runs.invoke(call, *agent_, {})));
+  EXPECT_FAILS(run(engine_->runs.invoke(call, *agent_, {})), Errc::overloaded);
+  EXPECT_WORKS(run(engine_->runs.invoke(admin(), *agent_, {})));
+}
+
 TEST_P(RunTokensTest, ATokenIsTheSameHoweverOftenAndOnWhicheverServerItIsMade) {
   const std::string first = token(*run_);
   clock_.advance(std::chrono::hours{1});

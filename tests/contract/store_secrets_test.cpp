@@ -341,6 +341,14 @@ TEST_P(Answers, AreKeptOncePerCallerAndKeyAndForgotten) {
   };
   EXPECT_EQ(find("ann", "k")->created_at, Time{1});
   EXPECT_FALSE(find("ann", "l"));
+  const auto one = *find("bob", "l");
+  EXPECT_FAILS(write([&](Session& s) {
+                 return forget_answer(s, {one.caller, one.key, one.fingerprint, "older", Time{3}});
+               }),
+               Errc::conflict);
+  EXPECT_WORKS(write([&](Session& s) { return forget_answer(s, one); }));
+  EXPECT_FALSE(find("bob", "l"));
+  EXPECT_WORKS(keep("bob", "l", Time{3}));
   const auto forget = [&](Time older, std::int64_t limit) {
     return *write([&](Session& s) { return forget_answers(s, older, limit); });
   };

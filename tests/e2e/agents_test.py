@@ -168,6 +168,14 @@ class Claude(Agents):
         _, called = self.turn(self.agent("claude_local"))
         self.assertNotIn("--resume", called["argv"], "a session is its own agent's")
 
+    def test_what_is_no_session_id_never_becomes_an_argument(self):
+        agent = self.agent("claude_local")
+        for told in ("--dangerously-skip-permissions", "a\0b", "y" * 140_000):
+            self.plays([{**CLAUDE[0], "session_id": told}, {**CLAUDE[3], "session_id": told}])
+            run, called = self.turn(agent)
+            self.assertEqual((run["status"], run["sessionIdAfter"]), ("succeeded", None), run["error"])
+            self.assertNotIn("--resume", called["argv"])
+
     def test_an_error_that_it_reports_fails_the_run_whatever_its_status(self):
         agent = self.agent("claude_local")
         self.plays([CLAUDE[0], {**CLAUDE[3], "is_error": True, "result": "Credit balance is too low"}])

@@ -1,5 +1,6 @@
 """Files in and out of places that leases hold: what goes in comes back, and nothing leads out."""
 
+import hashlib
 import http.client
 import io
 import os
@@ -12,7 +13,7 @@ from urllib.parse import quote
 import plugins_test
 import runs_support as runs
 import sandbox_test
-from support import BerthTest
+from support import BERTH, BerthTest, clean_environment
 
 BODY_MAX = 64 << 20
 BYTES = bytes(range(256)) * 1000
@@ -76,6 +77,9 @@ class Place:
 class FilesOfAPlace:
     """What every place promises."""
 
+    # A file with two names leaves only where neither can lie outside, with its content.
+    takes_hard_links = False
+
     def refused(self, answer, status=422, code="path_refused"):
         self.assertEqual((answer.status, answer.json["code"]), (status, code), answer.text)
 
@@ -130,9 +134,13 @@ class FilesOfAPlace:
         place = self.place()
         place.said("ln -s /etc/passwd link && ln -s / up && mkfifo pipe && echo x > twice &&"
                    " ln twice again")
-        for path in ("../x", "a/../../x", "link", "up/etc/passwd", "pipe", "twice"):
+        for path in ("../x", "a/../../x", "link", "up/etc/passwd", "pipe"):
             with self.subTest(path):
                 self.refused(place.files("GET", path))
+        if self.takes_hard_links:
+            self.assertEqual(place.files("GET", "twice").bytes, b"x\n")
+        else:
+            self.refused(place.files("GET", "twice"))
         for path in ("../x", "up/tmp/berth-planted", "pipe", "link", ""):
             with self.subTest(path):
                 self.refused(place.files("PUT", path, b"x"))
@@ -192,6 +200,33 @@ class FilesOfAPlace:
         self.assertEqual(rows["pipe"]["type"], "pipe")
         self.assertRegex(rows["pipe"]["mtime"], r"^20\d\d-")
 
+    def berth(self, *words):
+        done = self.run_berth("--home", self.home, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_link_that_leads_out_is_copied_only_when_asked_for(self):
+        place = self.place()
+        place.said("mkdir -p venv/bin && ln -s /usr/bin/python3 venv/bin/python && echo x > venv/cfg")
+        new = self.folder / "deep" / "new"
+        refused = self.run_berth("--home", self.home, "cp", f"{place.lease}:venv", new)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("bin/python", refused.stderr)
+        self.assertIn("--links", refused.stderr)
+        self.assertFalse(new.parent.exists(), "a copy that is refused leaves no folder")
+        self.berth("cp", "--links", f"{place.lease}:venv", new)
+        self.assertEqual(os.readlink(new / "bin" / "python"), "/usr/bin/python3")
+        self.assertEqual((new / "cfg").read_text(), "x\n")
+
+    def test_files_of_the_caller_with_two_names_go_in(self):
+        place = self.place()
+        here = self.folder / "here"
+        here.mkdir()
+        (here / "one").write_bytes(BYTES)
+        os.link(here / "one", here / "two")
+        self.berth("cp", here, f"{place.lease}:in")
+        self.assertEqual(place.said("cmp in/one in/two; wc -c < in/one").split(), [str(len(BYTES))])
+
     def test_the_command_line_copies_files_and_folders_both_ways(self):
         place = self.place()
         here = self.folder / "here"
@@ -199,12 +234,7 @@ class FilesOfAPlace:
         (here / "sub" / "tool").write_bytes(BYTES * 70)  # more than one part
         (here / "sub" / "tool").chmod(0o751)
         (here / "link").symlink_to("sub/tool")
-
-        def berth(*words):
-            done = self.run_berth("--home", self.home, *words)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            return done.stdout
-
+        berth = self.berth
         berth("cp", here, f"{place.lease}:tree")
         berth("cp", here / "sub" / "tool", f"{place.lease}:")
         self.assertEqual(place.said("stat -c %a tool tree/sub/tool; cmp tool tree/link; ls -A"),
@@ -223,7 +253,109 @@ class FilesOfAPlace:
         self.assertFalse((self.folder / "x").exists())
 
 
-class LocalFiles(FilesOfAPlace, BerthTest):
+class LargeFiles:
+    """More than one request carries, in places of this machine."""
+
+    # Of a file that comes alone, to the second.
+    THEN = 1_600_000_000
+
+    def large(self, path, size=BODY_MAX + 12345):
+        with open(path, "wb") as out:
+            for _ in range(size >> 20):
+                out.write(os.urandom(1 << 20))
+            out.write(os.urandom(size & 0xFFFFF))
+        os.utime(path, (self.THEN, self.THEN))
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def test_a_file_keeps_its_time_both_ways(self):
+        place = self.place()
+        mine = self.folder / "mine"
+        mine.write_bytes(b"x")
+        os.utime(mine, (self.THEN, self.THEN))
+        self.berth("cp", mine, f"{place.lease}:there")
+        self.assertEqual(place.said("stat -c %Y there"), f"{self.THEN}\n")
+        self.berth("cp", f"{place.lease}:there", self.folder / "back")
+        self.assertEqual((self.folder / "back").stat().st_mtime, self.THEN)
+
+    def test_a_log_that_grows_is_read(self):
+        place = self.place()
+        writer = subprocess.Popen(
+            [BERTH, "--home", self.home, "exec", place.lease, "--", "sh", "-c",
+             "echo first > log; while :; do echo a line of a log >> log; done"],
+            env=clean_environment())
+        self.addCleanup(writer.wait)
+        self.addCleanup(writer.terminate)
+        self.assertTrue(runs.eventually(
+            lambda: len(place.files("GET", "log", limitBytes=100).bytes) == 100))
+        for _ in range(20):
+            part = place.files("GET", "log", offset=0, limitBytes=5)
+            self.assertEqual((part.status, part.bytes), (200, b"first"), part.text)
+        whole = place.files("GET", "log")
+        self.assertEqual(whole.status, 200)
+        self.assertEqual(len(whole.bytes), int(whole.headers["X-File-Bytes"]))
+        self.berth("cp", f"{place.lease}:log", self.folder)
+        self.assertTrue((self.folder / "log").read_bytes().startswith(b"first\na line"))
+
+    def test_a_large_file_goes_in_and_out(self):
+        place = self.place()
+        mine = self.folder / "-big one"
+        digest = self.large(mine)
+        mine.chmod(0o640)
+        for step in ("new", "over itself"):
+            with self.subTest(step):
+                self.berth("cp", mine, f"{place.lease}:deep/er/")
+                self.assertEqual(place.said("cd deep/er && stat -c '%a %Y' ./-big*; ls -A | wc -l;"
+                                            " sha256sum < './-big one'").split(),
+                                 ["640", str(self.THEN), "1", digest, "-"])
+        self.berth("cp", f"{place.lease}:deep/er/-big one", self.folder / "back")
+        back = self.folder / "back"
+        self.assertEqual(hashlib.sha256(back.read_bytes()).hexdigest(), digest)
+        self.assertEqual((back.stat().st_mtime, back.stat().st_mode & 0o777), (self.THEN, 0o640))
+
+    def test_a_large_file_follows_no_link_and_leaves_no_half(self):
+        place = self.place()
+        mine = self.folder / "big"
+        self.large(mine)
+        place.said("mkdir real && ln -s real way && ln -s real/file link && mkdir folder")
+        for to in ("way/big", "link", "folder"):
+            with self.subTest(to):
+                done = self.run_berth("--home", self.home, "cp", mine, f"{place.lease}:{to}")
+                self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(place.said("ls -A . real folder"),
+                         ".:\nfolder\nlink\nreal\nway\n\nfolder:\n\nreal:\n")
+
+    def test_a_large_folder_goes_in_and_out(self):
+        place = self.place()
+        here = self.folder / "here"
+        (here / "closed" / "deep").mkdir(parents=True)
+        (here / "empty").mkdir()
+        digest = self.large(here / "closed" / "big")
+        self.large(here / "other", 20 << 20)
+        (here / "closed" / "deep" / "new\nline").write_bytes(b"odd")
+        (here / "closed" / "link").symlink_to("../other")
+        os.link(here / "other", here / "again")
+        os.utime(here / "closed" / "deep", (self.THEN, self.THEN))
+        (here / "closed").chmod(0o550)
+        self.addCleanup((here / "closed").chmod, 0o700)
+        self.berth("cp", here, f"{place.lease}:tree")
+        self.assertEqual(place.said("cd tree && stat -c '%a %Y' closed/deep && stat -c %a closed &&"
+                                    " readlink closed/link && cmp other again &&"
+                                    " sha256sum < closed/big").split(),
+                         [oct((here / "closed" / "deep").stat().st_mode & 0o777)[2:], str(self.THEN),
+                          "550", "../other", digest, "-"])
+        back = self.folder / "back"
+        self.berth("cp", f"{place.lease}:tree", back)
+        self.addCleanup((back / "closed").chmod, 0o700)
+        self.assertEqual(hashlib.sha256((back / "closed" / "big").read_bytes()).hexdigest(), digest)
+        self.assertEqual((back / "closed" / "deep" / "new\nline").read_bytes(), b"odd")
+        self.assertEqual(os.readlink(back / "closed" / "link"), "../other")
+        self.assertEqual((back / "again").read_bytes(), (here / "other").read_bytes())
+        self.assertEqual((back / "closed").stat().st_mode & 0o777, 0o550)
+        self.assertEqual((back / "closed" / "deep").stat().st_mtime, self.THEN)
+        self.assertTrue((back / "empty").is_dir())
+
+
+class LocalFiles(LargeFiles, FilesOfAPlace, BerthTest):
     def place(self):
         return Place(self, self.serve())
 
@@ -260,7 +392,9 @@ class LocalFiles(FilesOfAPlace, BerthTest):
 
 
 @unittest.skipIf(sandbox_test.WHY_NOT, sandbox_test.WHY_NOT)
-class SandboxFiles(FilesOfAPlace, BerthTest):
+class SandboxFiles(LargeFiles, FilesOfAPlace, BerthTest):
+    takes_hard_links = True
+
     def place(self):
         server = self.serve()
         rows = server.get(f"/api/companies/{server.company()}/environments").json
@@ -279,6 +413,14 @@ class SandboxFiles(FilesOfAPlace, BerthTest):
                 self.refused(place.files("GET", path))
         self.refused(place.files("PUT", "/usr/planted", b"x"))
         self.assertIn("usr", [row["name"] for row in place.files("GET", "/").json["entries"]])
+
+    def test_hard_links_that_were_unpacked_come_back(self):
+        place = self.place()
+        tar = tar_of(("tree/one", BYTES), special("tree/two", tarfile.LNKTYPE, "tree/one"))
+        self.assertEqual(place.archive("PUT", "", tar).status, 204)
+        self.assertEqual(place.said("stat -c %h tree/one"), "2\n")
+        with tarfile.open(fileobj=io.BytesIO(place.archive("GET", "tree").bytes)) as members:
+            self.assertEqual([members.extractfile(one).read() for one in members], [BYTES, BYTES])
 
 
 @unittest.skipUnless((plugins_test.FAKE / "manifest.json").exists(), "the fake plugin is not built")

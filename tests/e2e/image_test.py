@@ -13,9 +13,10 @@ import signal
 import subprocess
 import tarfile
 from pathlib import Path
+from unittest import mock
 
 import runs_support as runs
-from support import BERTH, BerthTest, clean_environment
+from support import BERTH, BerthTest, as_user, clean_environment
 
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
@@ -43,6 +44,8 @@ def member(path, kind, target=""):
 
 class Layout:
     """An OCI layout, written as other tools write it: gzipped layers, an index in the index."""
+
+    bytes_promised_too_many = 0  # of each blob
 
     def __init__(self, folder, layers, architecture=ARCHITECTURE, **config):
         self.folder = folder
@@ -74,7 +77,8 @@ class Layout:
     def blob(self, data, kind):
         digest = self.digest(data)
         self.path(digest).write_bytes(data)
-        return {"mediaType": kind, "digest": digest, "size": len(data)}
+        return {"mediaType": kind, "digest": digest,
+                "size": len(data) + self.bytes_promised_too_many}
 
     def document(self, value, kind):
         return self.blob(json.dumps(value).encode(), kind)
@@ -192,6 +196,25 @@ class Images(BerthTest):
         layout = Layout(self.folder / "oci", [tar_of([("f", b"1")])])
         layout.layers[0].write_bytes(gzip.compress(tar_of([("f", b"2")])))
         self.refused("import", layout.folder, "a", code="image_digest_mismatch", status=1)
+        self.assert_nothing_left()
+
+    def test_a_layer_that_was_damaged_is_told_by_its_digest_though_it_is_no_tar_any_more(self):
+        layout = Layout(self.folder / "oci", [tar_of([("f", os.urandom(5000))])])
+        whole = layout.layers[0].read_bytes()
+        flipped = bytearray(whole)
+        flipped[len(whole) // 2] ^= 1
+        for what, bytes_left in (("a bit is flipped", bytes(flipped)), ("cut off", whole[:3000])):
+            with self.subTest(what):
+                layout.layers[0].write_bytes(bytes_left)
+                self.refused("import", layout.folder, "a", code="image_digest_mismatch", status=1,
+                             says=["fetch it again"])
+                self.assert_nothing_left()
+
+    def test_a_size_that_is_not_the_layers_is_refused(self):
+        with mock.patch.object(Layout, "bytes_promised_too_many", 1):
+            layout = Layout(self.folder / "oci", [tar_of([("f", b"1")])])
+        self.refused("import", layout.folder, "a", code="image_invalid", status=1,
+                     says=["the document above it says"])
         self.assert_nothing_left()
 
     def test_another_architecture_is_refused(self):
@@ -417,6 +440,56 @@ class Images(BerthTest):
         error = self.refused("build-debian", "debian", code="command_not_found", status=3,
                              PATH=str(empty))
         self.assertIn("apt-get install mmdebstrap", json.dumps(error))
+
+    def tool(self, name, script):
+        """A program of that name in a folder for PATH."""
+        folder = self.folder / "tools"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text("#!/bin/sh\n" + script)
+        (folder / name).chmod(0o755)
+        return folder
+
+    def test_a_debian_has_a_localhost_and_nothing_of_this_machine(self):
+        if not shutil.which("apt-get"):
+            self.skipTest("this machine has no apt")
+        # As mmdebstrap does it, but with a tree that is made in no time.
+        tools = self.tool("mmdebstrap", """tree=$(mktemp -d) && mkdir "$tree/etc"
+            echo vm >"$tree/etc/hostname"; echo nameserver 10.0.0.1 >"$tree/etc/resolv.conf"
+            for word in "$@"; do
+              case $word in --customize-hook=*) sh -c "${word#*=}" exec "$tree" || exit 1;; esac
+            done
+            tar -C "$tree" -c . && rm -r "$tree"
+            """)
+        self.did("build-debian", "debian", PATH=f"{tools}:{os.environ['PATH']}")
+        etc = self.root_of("debian") / "etc"
+        self.assertEqual([path.name for path in etc.iterdir()], ["hosts"])
+        self.assertIn("127.0.0.1\tlocalhost\n", (etc / "hosts").read_text())
+        self.assertEqual((etc / "hosts").stat().st_mode & 0o777, 0o644)
+
+    def test_an_ordinary_user_is_told_what_mmdebstrap_lacks(self):
+        if os.geteuid() != 0 or not shutil.which("apt-get"):
+            self.skipTest("needs root, to be somebody without ids of his own, and apt")
+        nobody, setpriv = 65534, shutil.which("setpriv")
+        tools = self.tool("mmdebstrap", "exit 1\n")
+        os.chown(self.folder, nobody, nobody)
+
+        def refused():
+            done = subprocess.run(
+                [setpriv, *as_user(nobody)[1:], BERTH, "image", "build-debian", "debian", "--json",
+                 "--home", str(self.home)], capture_output=True, text=True, timeout=60, check=False,
+                env=clean_environment(PATH=str(tools), HOME=str(self.folder)))
+            if "setpriv" in done.stderr:
+                self.skipTest(f"nobody cannot run {BERTH}: {done.stderr}")
+            return done.returncode, json.loads(done.stderr)
+        status, error = refused()
+        self.assertEqual((status, error["code"]), (3, "command_not_found"), error)
+        self.assertIn("apt-get install uidmap", json.dumps(error))
+        for name in ("newuidmap", "newgidmap"):
+            self.tool(name, "exit 1\n")
+        status, error = refused()
+        self.assertEqual((status, error["code"]), (1, "config_invalid"), error)
+        self.assertIn("/etc/subuid has no ids for 'nobody'", json.dumps(error))
+        self.assertIn("usermod --add-subuids", json.dumps(error))
 
     def test_a_suite_that_no_source_offers_is_refused(self):
         self.refused("build-debian", "debian", "--suite", "no-such-suite", code="config_invalid",

@@ -29,6 +29,17 @@ class OpenApi(BerthTest):
         self.assertEqual(len(seen), sum(len(verbs) for verbs in document["paths"].values()))
         self.resolve(document, document)
 
+    def test_files_and_ports_are_described_as_they_answer(self):
+        paths = self.serve().get("/api/openapi.json").json["paths"]
+        files = paths["/api/environment-leases/{lease}/files"]
+        read = files["get"]["responses"]["200"]
+        self.assertEqual(set(read["content"]), {"application/json", "application/octet-stream"})
+        self.assertEqual(set(read["headers"]), {"X-Next-Offset", "X-Eof", "X-File-Mode", "X-File-Mtime",
+                                                "X-File-Bytes"})
+        self.assertEqual(set(files["put"]["responses"]), {"201", "204", "default"})
+        ports = paths["/api/environment-leases/{lease}/ports/{port}/{path}"]
+        self.assertEqual(set(ports), {"get", "put", "post", "delete", "options", "head", "patch", "trace"})
+
     def resolve(self, document, part):
         """Every reference leads somewhere."""
         if isinstance(part, dict):

@@ -69,6 +69,16 @@ class Output(BerthTest):
         self.assertTrue(page["eof"])
         self.assertIn("caf", ended["stderrExcerpt"])
 
+    def test_what_a_run_says_is_printed_at_once_while_it_goes_on(self):
+        server = self.serve()
+        run = runs.start(server, "sh", "-c", "echo started; echo beside >&2; exec sleep 60")
+        log = f"/api/heartbeat-runs/{run}/log?format=raw"
+        self.assertTrue(runs.eventually(lambda: "beside" in server.get(log).text))
+        printed = self.run_berth("--home", self.home, "run", "logs", run)
+        self.assertEqual((printed.returncode, printed.stdout, printed.stderr), (0, "started\n", "beside\n"))
+        self.assertEqual(server.post(f"/api/heartbeat-runs/{run}/cancel", {}).status, 200)
+        runs.wait_for_end(server, run)
+
     def test_pages_of_any_size_give_the_same_bytes(self):
         server = self.serve()
         run, _ = self.run_to_end(server, "sh", "-c", "seq 1 20000; seq 1 20000 >&2")
@@ -98,6 +108,26 @@ class Output(BerthTest):
         events = server.get(f"/api/heartbeat-runs/{run}/events").json
         told = [event["message"] for event in events if event["level"] == "warn"]
         self.assertTrue(told, "the loss is not said")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
+    def test_a_run_that_says_more_than_the_disk_holds_ends_and_leaves_room_for_others(self):
+        home = self.folder / "small"
+        home.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", home],
+                                 capture_output=True, text=True, check=False)
+        if mounted.returncode:
+            self.skipTest(f"cannot mount a tmpfs: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", home], check=False)
+        server = self.serve(home=home)
+        self.addCleanup(server.kill)
+        run = runs.start(server, "sh", "-c", f"head -c {60 * MEGABYTE} /dev/zero; echo end >&2")
+        ended = runs.wait_for_end(server, run, limit_s=60)
+        self.assertEqual((ended["status"], ended["exitCode"]), ("succeeded", 0), ended)
+        events = server.get(f"/api/heartbeat-runs/{run}/events").json
+        self.assertTrue([event for event in events if event["level"] == "warn"], "the loss is not said")
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        after, _ = self.run_to_end(server, "echo", "still here")
+        self.assertEqual(runs.output(server, after), "still here\n")
 
 
 if __name__ == "__main__":

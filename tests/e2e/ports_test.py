@@ -170,7 +170,7 @@ class PortsTest(BerthTest):
         self.addCleanup(forward.stdout.close)
         self.addCleanup(forward.kill)
         url = forward.stdout.readline().strip()
-        self.assertRegex(url, r"^http://127\.0\.0\.1:\d+$")
+        self.assertRegex(url, r"^http://127\.0\.0\.2:\d+$", "another host than the page, for cookies")
         for _ in range(3):
             with urllib.request.urlopen(url + "/page", timeout=ANSWER_LIMIT_S) as answer:
                 self.assertEqual(json.load(answer)["path"], "/page")
@@ -199,6 +199,8 @@ class PortsTest(BerthTest):
         self.assertEqual(wrong.status, 400, wrong.text)
         self.assertIn("10.0.0.1/8", wrong.text)
         self.assertEqual(wrong.json["details"]["issues"][0]["path"], "/allow/0")
+        many = self.server.request("PUT", f"{path}/egress", {"allow": [f"h{i}.example" for i in range(1001)]})
+        self.assertEqual(many.status, 422, many.text)
         changed = self.server.request("PUT", f"{path}/egress", {"allow": ["192.0.2.0/24"], "deny": []})
         self.assertEqual(changed.status, 200, changed.text)
         self.assertEqual(changed.json["policy"], {"allow": ["192.0.2.0/24"], "deny": []})

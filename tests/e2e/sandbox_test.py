@@ -103,7 +103,7 @@ class SandboxTest(BerthTest):
 
     def test_a_config_that_is_wrong_is_refused_by_its_path(self):
         server = self.serve()
-        for config, path in [({"memoryMb": "much"}, "/config/memoryMb"), ({"swapMb": 1}, "/config/swapMb"),
+        for config, path in [({"memoryMb": "much"}, "/config/memoryMb"), ({"openFiles": 16}, "/config/openFiles"),
                              ({"imgae": "x"}, "/config/imgae"), ({"network": "bridge"}, "/config/network")]:
             with self.subTest(config):
                 made = server.post(f"/api/companies/{server.company()}/environments",
@@ -235,11 +235,49 @@ class SandboxTest(BerthTest):
         first = runs.start(server, "sh", "-c", "echo mine > file; echo x > /tmp/x", environmentId=kept)
         self.assertEqual(runs.wait_for_end(server, first)["status"], "succeeded")
         self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        self.assertEqual(list(self.home.glob("sandboxes/*/keeper/exec-*.out")), [], "output of a run that is over")
         second = runs.start(server, "sh", "-c", "cat file; ls -A /tmp", environmentId=kept)
         self.assertEqual(runs.wait_for_end(server, second)["status"], "succeeded")
         self.assertEqual(runs.output(server, second), "mine\n")
         for lease in runs.leases(server):
             server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
+        self.check_leases_left(server)
+
+    def test_a_run_cannot_start_itself_outside_of_its_sandbox(self):
+        server = self.serve()
+        company = server.company()
+        secret = server.post(f"/api/companies/{company}/secrets", {"name": "door", "value": "a value"}).json["id"]
+        outside = next(place["id"] for place in server.get(f"/api/companies/{company}/environments").json
+                       if place["driver"] == "local")
+        wishes = [{"environmentId": outside}, {"env": {"BASH_ENV": "$(touch /tmp/x)"}},
+                  {"env": {"STOLEN": {"type": "secret_ref", "secretId": secret}}}]
+        program = ("import json, os, urllib.error, urllib.request\n"
+                   "for wish in json.loads(os.environ['WISHES']):\n"
+                   "    for verb in ('wakeup', 'heartbeat/invoke'):\n"
+                   "        ask = urllib.request.Request(os.environ['BERTH_API_URL'] + '/api/agents/' +\n"
+                   "            os.environ['BERTH_AGENT_ID'] + '/' + verb, json.dumps(wish).encode(),\n"
+                   "            {'Authorization': 'Bearer ' + os.environ['BERTH_API_KEY'],\n"
+                   "             'Content-Type': 'application/json'})\n"
+                   "        try: print(urllib.request.urlopen(ask).status)\n"
+                   "        except urllib.error.HTTPError as refused: print(refused.code)\n")
+        agent = server.post(f"/api/companies/{company}/agents", {
+            "name": "Mallory", "adapterType": "process", "defaultEnvironmentId": self.default_sandbox(server),
+            "adapterConfig": {"command": "python3", "args": ["-c", program],
+                              "env": {"WISHES": json.dumps(wishes)}}})
+        self.assertEqual(agent.status, 201, agent.text)
+        run = server.post(f"/api/agents/{agent.json['id']}/wakeup", {}).json["id"]
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual(ended["status"], "succeeded", runs.output(server, run, "stderr"))
+        self.assertEqual(runs.output(server, run).split(), ["403"] * 6)
+        self.check_leases_left(server)
+
+    def test_what_a_command_says_is_kept_up_to_its_limit(self):
+        server = self.serve()
+        run = runs.start(server, "sh", "-c", "head -c 3000000 /dev/zero; echo told >&2",
+                         environmentId=self.environment(server, "terse", outputMb=1))
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual((ended["status"], ended["usageJson"]["stdoutBytes"]), ("succeeded", 3000000), ended)
+        self.assertLessEqual(ended["logBytes"], 1024 * 1024)
         self.check_leases_left(server)
 
     def test_less_isolation_than_asked_for_is_refused(self):
@@ -449,6 +487,11 @@ class SandboxTest(BerthTest):
         self.assertEqual((told["stdoutText"], told["signal"], told["isTruncated"]), ("x\n", "SIGKILL", False))
         cut = look("--json", "--", "seq", "1", "2000000")
         self.assertTrue(json.loads(cut.stdout)["isTruncated"])
+        named = server.post(f"/api/environment-leases/{lease}/exec", {"argv": ["env"], "env": {"A=B": "c"}})
+        self.assertEqual(named.status, 400, named.text)
+        self.assertIn("LANG=C.UTF-8", look("--", "env").stdout.decode())
+        kept = sum(file.stat().st_size for file in self.home.glob("sandboxes/*/keeper/exec-*.out"))
+        self.assertLess(kept, 5 * 1024 * 1024, "what nobody can ask for again takes no room")
         server.post(f"/api/heartbeat-runs/{run}/cancel", {})
         self.check_leases_left(server)
 
@@ -552,6 +595,27 @@ class SandboxTest(BerthTest):
                 lease = next(row for row in runs.leases(server) if row["heartbeatRunId"] == run)
                 self.assertEqual(lease["usage"]["cpuMs"], used["cpuMs"])
 
+    def test_without_control_groups_a_run_tells_what_the_kernel_counts_of_its_command(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("only root can start a server as somebody else")
+        nobody = 65534
+        os.chown(self.folder, nobody, nobody)
+        os.chmod(self.folder, 0o755)
+        probe = subprocess.run([*as_user(nobody), BERTH, "sandbox", "run", "--", "true"], capture_output=True,
+                               text=True, env=clean_environment(HOME="/nonexistent"), timeout=60, check=False)
+        if probe.returncode != 0:
+            self.skipTest(f"no sandbox for an ordinary user: {probe.stderr}")
+        server = self.serve(user=nobody)
+        # What is left behind is alive when the sandbox is counted, and has used next to nothing.
+        busy = "sleep 100 & i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+        run = runs.start(server, "sh", "-c", busy, environmentId=self.default_sandbox(server))
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual(ended["status"], "succeeded", ended)
+        used = ended["usageJson"]
+        self.assertGreater(used["memoryBytesPeak"], 0, used)
+        self.assertGreater(used["cpuMs"], 0, used)
+        self.assertGreaterEqual(used["cpuMs"], used["userMs"], used)
+
     def test_the_death_of_the_server_at_every_step_leaves_no_sandbox(self):
         for step in STEPS_OF_A_SANDBOX:
             with self.subTest(step):
@@ -641,6 +705,13 @@ class CommandLine(unittest.TestCase):
         absent = self.sandbox("--image", "nothing-of-this-name", "--", "true")
         self.assertEqual(absent.returncode, 125, absent.stderr)
 
+    @unittest.skipIf(WHY_NOT, WHY_NOT)
+    def test_what_a_flag_takes_away_is_mended_by_leaving_out_the_flag(self):
+        told = self.sandbox("--net", "host", "--weaken", "ptrace", "--", "true")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        for remedy in ("fix: leave out --net host", "fix: leave out --weaken ptrace"):
+            self.assertIn(remedy, told.stderr)
+
     def test_a_low_limit_of_processes_on_this_machine_is_no_obstacle(self):
         def lower():
             resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))
@@ -660,7 +731,9 @@ class CommandLine(unittest.TestCase):
 
     def test_a_limit_of_time_and_a_command_that_is_missing_have_their_codes(self):
         for user in self.each_user():
-            self.assertEqual(self.sandbox("--timeout", "300ms", "--", "sleep", "9", user=user).returncode, 124)
+            late = self.sandbox("-q", "--timeout", "300ms", "--", "sleep", "9", user=user)
+            self.assertEqual(late.returncode, 124)
+            self.assertIn("Timed out after 300 ms", late.stderr)
             missing = self.sandbox("--", "no-such-command", user=user)
             self.assertEqual(missing.returncode, 125)
             self.assertIn("no-such-command", missing.stderr)
@@ -706,6 +779,23 @@ class CommandLine(unittest.TestCase):
         self.assertTrue(said[0].startswith("cannot be made"), said)
         self.assertTrue(any("its isolation is minimal" in one for one in said), said)
 
+    def test_root_of_a_user_namespace_only_has_a_sandbox_as_an_ordinary_user_has(self):
+        for user in self.each_user():
+            around = [*as_user(user), "unshare", "--user", "--map-root-user"]
+            if subprocess.run([*around, "true"], capture_output=True, check=False).returncode != 0:
+                self.skipTest("no user namespace can be made here")
+            done = subprocess.run([*around, BERTH, "sandbox", "run", "--", "id", "-u"], capture_output=True,
+                                  text=True, timeout=60, check=False, cwd="/",
+                                  env=clean_environment(HOME="/nonexistent"))
+            if user is None and os.geteuid() == 0:
+                # The only id that it could give is this machine's root.
+                self.assertEqual(done.returncode, 125, done.stderr)
+                for text in ("sandbox_unavailable", "outside of that user namespace"):
+                    self.assertIn(text, done.stderr)
+                continue
+            self.assertEqual((done.returncode, done.stdout), (0, "1000\n"), done.stderr)
+            self.assertIn("not in force: uid-range", done.stderr)
+
     def test_where_user_namespaces_are_forbidden_the_least_is_made_for_who_asks_for_it(self):
         berth = self.without_user_namespaces()
         bait = Path(self.enterContext(tempfile.TemporaryDirectory())) / "bait"
@@ -745,6 +835,12 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(sorted(os.listdir(folder)), ["given", "made"])
             wrong = self.sandbox("--bind", "relative", "--", "true", user=user)
             self.assertEqual(wrong.returncode, 2, wrong.stderr)
+            twice = self.sandbox("--bind", "/usr:/data:ro", "--bind", "/etc:/data:ro", "--", "true", user=user)
+            self.assertEqual(twice.returncode, 2, twice.stderr)
+            self.assertIn("/usr is at /data already", twice.stderr)
+            nowhere = self.sandbox("--bind", "/usr:/etc/passwd:ro", "--", "true", user=user)
+            self.assertEqual(nowhere.returncode, 125, nowhere.stderr)
+            self.assertIn("fix: ", nowhere.stderr)
 
     def test_it_reaches_what_it_is_allowed_and_nothing_else(self):
         class Here(http.server.BaseHTTPRequestHandler):
@@ -774,17 +870,17 @@ class CommandLine(unittest.TestCase):
                 done = self.sandbox(*flags, *by_proxy, *ask, user=user)
                 self.assertTrue(done.stdout.startswith(wanted), f"{flags}: {done.stdout} {done.stderr}")
 
-    def test_an_interrupt_ends_the_command(self):
+    def test_a_signal_ends_the_command_and_is_told_by_the_exit_code(self):
         for user in self.each_user():
-            prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-            process = subprocess.Popen([*prefix, BERTH, "sandbox", "run", "--", "sh", "-c",
-                                        "echo ready; sleep 100"],
-                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                                       env=clean_environment(HOME="/nonexistent"))
-            self.assertEqual(process.stdout.readline(), "ready\n")
-            process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(30), 130)
-            process.stdout.close()
+            for number, code in [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]:
+                process = subprocess.Popen([*as_user(user), BERTH, "sandbox", "run", "--", "sh", "-c",
+                                            "echo ready; sleep 100"],
+                                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                                           env=clean_environment(HOME="/nonexistent"))
+                self.assertEqual(process.stdout.readline(), "ready\n")
+                process.send_signal(number)
+                self.assertEqual(process.wait(30), code)
+                process.stdout.close()
 
 
 if __name__ == "__main__":

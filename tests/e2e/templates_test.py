@@ -2,6 +2,7 @@
 somebody prepares by hand. Real sandboxes, and a server that is killed in the middle of it."""
 
 import contextlib
+import json
 import os
 import pty
 import select
@@ -9,6 +10,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import threading
 import time
 import unittest
 
@@ -72,6 +74,20 @@ class Whole(sandbox_test.SandboxTest):
         people = self.run_berth("--home", self.home, "sandbox", "diff", lease)
         self.assertIn("/workspace/d/f", people.stdout, people.stderr)
 
+    def test_a_change_that_hides_behind_its_old_time_is_told(self):
+        server = self.serve()
+        lease = self.held(server, user="root")
+        self.said(server, lease, "echo one > f; echo own > own; echo kept > kept; mkdir mode given; touch mode/f")
+        fork = self.good(server.post(f"{LEASES}/{lease}/fork", {}), 201)["id"]
+        if not self.said(server, fork, "chown 5:5 own && echo given"):
+            self.skipTest("root of a sandbox gives no files away here")
+        self.said(server, fork, "touch -r f /tmp/was; echo TWO > f; touch -r /tmp/was f; chmod 700 mode; chown 7 given;"
+                                " mode=$(stat -c %a kept); chmod 600 kept; chmod $mode kept; chown 5:5 /")
+        self.assertEqual(self.changes(server, fork), {
+            ("changed", "/workspace/f"), ("changed", "/workspace/own"), ("changed", "/workspace/mode"),
+            ("changed", "/workspace/given")})
+        self.release(server, fork)
+
     def test_what_was_captured_is_what_others_start_from(self):
         server = self.serve()
         lease = self.held(server, user="root")
@@ -111,6 +127,25 @@ class Whole(sandbox_test.SandboxTest):
         self.assertEqual(self.changes(server, fork), set())
         self.release(server, fork)
 
+    def test_a_rollback_beside_a_destroy_leaves_no_sandbox(self):
+        server = self.serve()
+        lease = self.held(server)
+        there = lambda: {one.name for one in (self.home / "sandboxes").iterdir()}
+        before = there()
+        for pause in (0, 0.002, 0.005, 0.01, 0.02, 0.04):
+            fork = self.good(server.post(f"{LEASES}/{lease}/fork", {}), 201)["id"]
+            answers = []
+            rollback = threading.Thread(
+                target=lambda: answers.append(server.post(f"{LEASES}/{fork}/rollback", {})))
+            rollback.start()
+            time.sleep(pause)  # the race is what is tested: each pause ends it at another step
+            self.good(server.post(f"{LEASES}/{fork}/destroy", {}))
+            rollback.join(60)
+            self.assertIn(answers[0].status, (200, 409), answers[0].text)
+            self.assertTrue(runs.eventually(lambda: there() == before), (pause, answers[0].text))
+        kept = self.home / "templates" / "by-id"
+        self.assertTrue(runs.eventually(lambda: list(kept.iterdir()) == []), "what the forks stood on")
+
     def test_a_frozen_sandbox_does_nothing_until_it_is_thawed(self):
         server = self.serve()
         beats = "while true; do date +%s%N > new; mv new beat; sleep 0.05; done"
@@ -120,11 +155,25 @@ class Whole(sandbox_test.SandboxTest):
         frozen = server.post(f"{LEASES}/{lease}/freeze", {})
         if frozen.status != 200:
             self.skipTest(frozen.text)
+        listed = json.loads(self.run_berth("--home", self.home, "sandbox", "ls").stdout)
+        self.assertEqual([row["state"] for row in listed], ["frozen"])
+        self.assertIn(f"berth sandbox thaw {lease}", listed[0]["nextStep"])
         seen = beat()
         time.sleep(0.3)  # six beats, if there were any
         self.assertEqual(beat(), seen)
         self.good(server.post(f"{LEASES}/{lease}/thaw", {}))
         self.assertTrue(runs.eventually(lambda: beat() != seen))
+        listed = json.loads(self.run_berth("--home", self.home, "sandbox", "ls").stdout)
+        self.assertEqual([row["state"] for row in listed], ["active"])
+
+    def test_what_the_run_of_a_sandbox_has_said_is_printed_at_once(self):
+        server = self.serve()
+        lease = self.held(server, command=("sh", "-c", "echo started; exec sleep 1000"))
+        run = runs.leases(server)[0]["heartbeatRunId"]
+        log = f"/api/heartbeat-runs/{run}/log?format=raw"
+        self.assertTrue(runs.eventually(lambda: server.get(log).text == "started\n"))
+        printed = self.run_berth("--home", self.home, "sandbox", "logs", lease)
+        self.assertEqual((printed.returncode, printed.stdout), (0, "started\n"), printed.stderr)
 
     def test_a_session_prepares_what_every_later_run_starts_from(self):
         server = self.serve()
@@ -309,6 +358,34 @@ class Whole(sandbox_test.SandboxTest):
         self.assertEqual(terminal(ticket["token"]).news("error")["code"], "conflict")
         self.check_leases_left(server)
 
+    def test_with_its_key_a_terminal_ends_and_no_ticket_of_it_opens_another(self):
+        server = self.serve()
+        company = server.company()
+        key = self.good(server.post(f"/api/companies/{company}/tokens", {"name": "leaver", "role": "operator"}), 201)
+        begun = self.good(server.post(f"/api/environments/{self.default_sandbox(server)}/custom-image-setup-sessions",
+                                      {}), 201)
+        session, lease = begun["session"]["id"], begun["session"]["environmentLeaseId"]
+        ticket = self.good(server.post(f"{SESSIONS}/{session}/terminal-session-token", {},
+                                       Authorization=f"Bearer {key['key']}"), 201)
+
+        def by_ticket():
+            frames = runs_test.Frames(server.port, ticket["websocketPath"])
+            self.addCleanup(frames.close)
+            frames.send({"type": "auth", "token": ticket["token"]})
+            return frames
+
+        by_key = runs_test.Frames(server.port, f"/api/environment-leases/{lease}/terminal", key["key"])
+        self.addCleanup(by_key.close)
+        page = by_ticket()
+        self.assertEqual((by_key.status, page.news("ready")), (101, {"type": "ready"}))
+        self.good(server.request("DELETE", f"/api/tokens/{key['id']}"))
+        for open_terminal in (by_key, page):
+            for _ in open_terminal:  # until the server closes it
+                pass
+        self.assertEqual(by_ticket().news("error")["code"], "unauthenticated")
+        self.good(server.post(f"{SESSIONS}/{session}/cancel", {}))
+        self.check_leases_left(server)
+
     def test_every_post_honours_its_key(self):
         server = self.serve()
         environment, lease = self.default_sandbox(server), self.held(server)
@@ -381,8 +458,10 @@ class Whole(sandbox_test.SandboxTest):
                 home = self.folder / step
                 first, run, lease = self.holding(home, step)
                 self.said(first, lease, "echo x > f")
+                capture = lambda server: server.post(f"{LEASES}/{lease}/capture", {"name": "wanted"},
+                                                     {"Idempotency-Key": step})
                 with self.assertRaises(Exception):
-                    first.post(f"{LEASES}/{lease}/capture", {"name": "never"})
+                    capture(first)
                 self.assertEqual(first.process.wait(30), -signal.SIGKILL, f"{step} was not passed")
                 again = self.serve(home=home)
                 templates = f"/api/companies/{again.company()}/templates"
@@ -393,7 +472,28 @@ class Whole(sandbox_test.SandboxTest):
                 look = lambda: again.post(f"{LEASES}/{lease}/exec", {"argv": ["cat", "f"]})
                 self.assertTrue(runs.eventually(lambda: look().status == 200), look().text)
                 self.assertEqual(look().json["stdoutText"], "x\n")
-                self.good(again.post(f"{LEASES}/{lease}/capture", {"name": "later"}), 201)
+                made = self.good(capture(again), 201)
+                self.assertEqual(self.good(capture(again), 201)["id"], made["id"])
+                self.end_run(again, run)
+                self.check_leases_left(again, home)
+                again.stop()
+
+    def test_a_fork_that_its_server_did_not_survive_is_made_by_the_next_under_the_same_key(self):
+        for step in ["capture.intended", "capture.acted", "capture.recorded"]:
+            with self.subTest(step):
+                home = self.folder / step
+                first, run, lease = self.holding(home, step)
+                self.said(first, lease, "echo x > f")
+                fork = lambda server: server.post(f"{LEASES}/{lease}/fork", {}, {"Idempotency-Key": step})
+                with self.assertRaises(Exception):
+                    fork(first)
+                self.assertEqual(first.process.wait(30), -signal.SIGKILL, f"{step} was not passed")
+                again = self.serve(home=home)
+                self.assertTrue(runs.eventually(lambda: fork(again).status == 201), fork(again).text)
+                made = self.good(fork(again), 201)
+                self.assertEqual(made["status"], "active")
+                self.assertEqual(self.said(again, made["id"], "cat f"), "x\n")
+                self.release(again, made["id"])
                 self.end_run(again, run)
                 self.check_leases_left(again, home)
                 again.stop()

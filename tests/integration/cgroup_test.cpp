@@ -40,7 +40,7 @@ class CgroupTest : public testing::TestWithParam<Use> {
         return hierarchy.version == Hierarchy::Version::v2;
       });
     }
-    layout_ = choose_layout(hierarchies, look_at_folder);
+    layout_ = choose_layout(hierarchies, look_at_folder, {});
     if (GetParam() == Use::legacy && !layout_.has(Controller::freezer)) {
       GTEST_SKIP() << "no freezer of v1 here";
     }

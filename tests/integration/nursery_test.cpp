@@ -5,12 +5,14 @@
 #include "keeper/output.hpp"
 #include "keeper/process_tree.hpp"
 #include "keeper/sandbox/cgroup.hpp"
+#include "keeper/sandbox/namespaces.hpp"
 #include "keeper/sandbox/spare_networks.hpp"
 #include "keeper/state_folder.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
+#include <grp.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,6 +27,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <optional>
 #include <set>
 
@@ -32,6 +35,8 @@ namespace berth::keeper_test {
 namespace {
 
 using keeper::sandbox::SpareNetworks;
+
+constexpr uid_t ordinary = 65534;
 
 std::string command_line_of(pid_t pid) {
   std::ifstream file{"/proc/" + std::to_string(pid) + "/cmdline"};
@@ -224,6 +229,59 @@ TEST_F(NurseryTest, UsesANetworkAgainThatNothingWasSentIn) {
   EXPECT_TRUE(again);
 }
 
+constexpr int cannot_be_here = 77;
+
+// In a process of its own, which becomes an ordinary user and root of a user namespace, as in a
+// rootless container. Says on stderr what went wrong.
+int confine_as_root_of_a_namespace(const std::string& program, const std::string& folder) {
+  if (::setgroups(0, nullptr) != 0 || ::setresgid(ordinary, ordinary, ordinary) != 0 ||
+      ::setresuid(ordinary, ordinary, ordinary) != 0) {
+    return 1;
+  }
+  ::prctl(PR_SET_DUMPABLE, 1);  // or the files about it are root's
+  const keeper::sandbox::IdMap own{.inside = 0, .outside = ordinary};
+  if (::unshare(CLONE_NEWUSER) != 0 || keeper::sandbox::map_own_id(own, own) != 0) {
+    return cannot_be_here;
+  }
+  keeper::Nursery nursery{keeper::Nursery::Options{.program = program}};
+  auto control = nursery.start_keeper(folder);
+  if (!control) {
+    std::cerr << control.error().message << "\n";
+    return 1;
+  }
+  keeper::KeeperClient client{*std::move(control)};
+  const auto confined = client.confine({});
+  if (!confined) {
+    std::cerr << confined.error().message << "; " << confined.error().remedy << "\n";
+    const bool is_told =
+        confined.error().code == Errc::sandbox_unavailable && !confined.error().remedy.empty();
+    return is_told ? cannot_be_here : 1;
+  }
+  const auto has = [&](const char* feature) {
+    return std::ranges::find(confined->features, feature) != confined->features.end();
+  };
+  return client.stop(std::chrono::milliseconds{0}) && has("user-namespace") && !has("uid-range")
+             ? 0
+             : 1;
+}
+
+TEST_F(NurseryTest, OfTheRootOfANamespaceGivesSandboxesAsThatOfAnOrdinaryUser) {
+  ::chmod(folder().c_str(), 0755);
+  const std::string program = folder() + "/berth-keeper";
+  std::filesystem::copy_file(BERTH_KEEPER, program);
+  const std::string home = folder() + "/home";
+  std::filesystem::create_directory(home);
+  ASSERT_EQ(::chown(home.c_str(), ordinary, ordinary), 0);
+  const pid_t server = ::fork();
+  if (server == 0) ::_exit(confine_as_root_of_a_namespace(program, home + "/k"));
+  int status = -1;
+  ASSERT_EQ(::waitpid(server, &status, 0), server);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == cannot_be_here) {
+    GTEST_SKIP() << "nobody makes namespaces in namespaces here";
+  }
+  EXPECT_EQ(status, 0);
+}
+
 // What one process of a former tenant did in a network namespace, and whether it is used again.
 class SpareNetworkTest : public testing::Test {
  protected:
@@ -268,6 +326,22 @@ sockaddr_in discard_port() {
 
 TEST_F(SpareNetworkTest, IsAsGoodAsNewWhenNothingWasDone) {
   EXPECT_TRUE(is_used_again_after([] {}));
+}
+
+TEST_F(SpareNetworkTest, IsNotMadeByWhoCouldNotComeBackFromIt) {
+  const pid_t maker = ::fork();
+  if (maker == 0) {
+    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(cannot_be_here);
+    // Here it may make one, and enter it; but its own belongs to the namespace that it left.
+    SpareNetworks networks;
+    ::_exit(networks.take() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(maker, &status, 0), maker);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == cannot_be_here) {
+    GTEST_SKIP() << "there are no user namespaces here";
+  }
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(SpareNetworkTest, IsNotUsedAgainWhenAPacketWasSent) {

@@ -86,6 +86,13 @@ TEST_P(SandboxSnapshots, NothingDiffersInAFreshOneNorForWhatItsSetupMakes) {
   EXPECT_THAT(changes(), UnorderedElementsAre(std::pair{ChangeKind::added, "/workspace/made"}));
 }
 
+TEST_P(SandboxSnapshots, NothingDiffersInAFreshOneWithTheNetworkOfTheHost) {
+  core::LinuxConfig config;
+  config.network = core::LinuxNetwork::host;
+  OPEN(config);
+  EXPECT_THAT(changes(), IsEmpty());
+}
+
 TEST_P(SandboxSnapshots, WhatDiffersIsToldAgainstTheTemplateThatItStartedFrom) {
   const std::string upper = root() + "/shelf";
   fs::create_directories(upper + "/srv");

@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,13 @@ namespace fs = std::filesystem;
 using keeper::sandbox::Access;
 using keeper::sandbox::Base;
 using keeper::sandbox::Plan;
+
+// The programs of the host are not in an image of its own, so it is read from outside.
+std::string text_in(const Fd& root, const char* path) {
+  const Fd file{::openat(root.get(), path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
+  EXPECT_TRUE(file) << path;
+  return file ? read_fd(file.get(), 1 << 16, path).value_or("") : "";
+}
 
 class SandboxWalls : public SandboxTest {};
 INSTANTIATE_TEST_SUITE_P(By, SandboxWalls, testing::Values(Maker::root, Maker::user),
@@ -121,6 +129,26 @@ TEST_P(SandboxWalls, ABoundFolderIsSharedAndItsFilesKeepTheirOwner) {
   EXPECT_TRUE(ask("touch /fixed/file").text.contains("Read-only"));
 }
 
+TEST_P(SandboxWalls, TheGroupOfABoundFolderIsTheUsersOwnAndNoOtherIs) {
+  if (!is_by_root()) GTEST_SKIP() << "only root shows other owners";
+  constexpr uid_t owner = 4001;
+  constexpr gid_t group = 4002;
+  const std::string folder = folder_for_keeper("shared");
+  ASSERT_EQ(::chown(folder.c_str(), owner, group), 0);
+  // Of a group whose number is that of the owner.
+  const std::string foreign = folder + "/foreign";
+  std::ofstream{foreign} << "secret";
+  ASSERT_EQ(::chown(foreign.c_str(), 4003, owner), 0);
+  fs::permissions(foreign, fs::perms{0660});
+  CONFINE({.binds = {{.source = folder, .target = "/shared", .access = Access::writable}}});
+  EXPECT_EQ(said("stat -c %u:%g /shared; touch /shared/file"), "1000:1000\n");
+  struct stat made{};
+  ASSERT_EQ(::stat((folder + "/file").c_str(), &made), 0);
+  EXPECT_EQ(made.st_uid, owner);
+  EXPECT_EQ(made.st_gid, group);
+  EXPECT_NE(ask("cat /shared/foreign").code, 0);
+}
+
 TEST_P(SandboxWalls, ABoundFileIsReadable) {
   const std::string source = folder_for_keeper("files") + "/one";
   std::ofstream{source} << "text";
@@ -160,9 +188,102 @@ TEST_P(SandboxWalls, LinksInALayerLeadNowhereOutside) {
   const std::string outside = folder_for_keeper("outside");
   fs::create_directory_symlink(outside, layer + "/way");
   fs::create_directory(layer + "/etc");
-  const auto made = client().confine({.layers = {layer}, .directories = {"/way/out"}});
-  EXPECT_FALSE(made);  // inside, that link leads nowhere
+  CONFINE({.layers = {layer}, .directories = {"/way/out"}});
+  // It leads to a folder of that name inside, which was missing.
+  EXPECT_EQ(said("stat -c %u /way/out " + outside + "/out"), "1000\n1000\n");
   EXPECT_FALSE(fs::exists(outside + "/out"));
+}
+
+TEST_P(SandboxWalls, LinksToWhatTheSetupHasOpenLeadNowhereOutside) {
+  const std::string layer = folder_for_keeper("layer");
+  const std::string upper = folder_for_keeper("upper");
+  const std::string outside = folder_for_keeper("outside");
+  // One of these is the folder of what is written. From there it is up, and down to the other.
+  bool is_made = false;
+  for (int number = 3; number < 40 && !is_made; ++number) {
+    const std::string way = "/way" + std::to_string(number);
+    fs::create_symlink("/proc/self/fd/" + std::to_string(number) + "/../../outside", layer + way);
+    const auto made =
+        client().confine({.layers = {layer}, .upper_folder = upper, .directories = {way + "/out"}});
+    is_made = made.has_value();
+    EXPECT_TRUE(fs::is_empty(outside)) << number;
+  }
+}
+
+TEST_P(SandboxWalls, AnImageMayHaveTmpAndHomeElsewhere) {
+  const std::string layer = folder_for_keeper("layer");
+  fs::create_directory(layer + "/var");
+  give_to_keeper(layer + "/var");
+  fs::create_directory_symlink("var/tmp", layer + "/tmp");
+  fs::create_directory_symlink("/var/home", layer + "/home");
+  const std::string shared = folder_for_keeper("shared");
+  CONFINE({.layers = {layer},
+           .binds = {{.source = shared, .target = "/home/shared", .access = Access::writable}},
+           .directories = {"/home/sandbox"}});
+  EXPECT_EQ(said("cd -P /tmp && pwd; cd -P /home/sandbox && pwd; stat -c %u ."),
+            "/var/tmp\n/var/home/sandbox\n1000\n");
+  said("touch /tmp/file /home/sandbox/file /var/home/shared/file");
+  EXPECT_TRUE(fs::exists(shared + "/file"));
+}
+
+TEST_P(SandboxWalls, AnImageWhoseProcOrDevIsNoFolderIsRefusedByName) {
+  const auto refusal_of = [&](const std::string& layer) {
+    const auto made = client().confine({.base = Base::layers, .layers = {layer}});
+    EXPECT_FALSE(made) << layer;
+    return made ? Error{} : made.error();
+  };
+  for (const std::string name : {"proc", "dev"}) {
+    const std::string linked = folder_for_keeper("linked-" + name);
+    fs::create_directory(linked + "/bin");
+    fs::create_directory_symlink("bin", linked + "/" + name);
+    const std::string filed = folder_for_keeper("filed-" + name);
+    std::ofstream{filed + "/" + name} << "a file";
+    for (const std::string& layer : {linked, filed}) {
+      const Error refusal = refusal_of(layer);
+      if (refusal.code == Errc::sandbox_unavailable) GTEST_SKIP() << refusal.message;
+      EXPECT_EQ(refusal.code, Errc::sandbox_setup_failed);
+      EXPECT_TRUE(refusal.message.contains("/" + name + " of the image: Not a directory"))
+          << refusal.message;
+      EXPECT_TRUE(refusal.remedy.contains("make it a folder in the image")) << refusal.remedy;
+    }
+  }
+}
+
+TEST_P(SandboxWalls, AnImageWhoseTmpLeadsToTheKernelsFoldersIsRefusedByName) {
+  for (const std::string target : {"/", "proc", "dev/shm", "tmp"}) {
+    const std::string layer = folder_for_keeper("layer" + std::to_string(target.size()));
+    fs::create_directory_symlink(target, layer + "/tmp");
+    const auto made = client().confine({.layers = {layer}});
+    ASSERT_FALSE(made) << target;
+    if (made.error().code == Errc::sandbox_unavailable) GTEST_SKIP() << made.error().message;
+    EXPECT_TRUE(made.error().message.contains("/tmp of the image")) << made.error().message;
+    EXPECT_FALSE(made.error().remedy.empty());
+  }
+}
+
+TEST_P(SandboxWalls, AnImageWithoutAFileOfHostsKnowsLocalhost) {
+  const std::string layer = folder_for_keeper("layer");
+  fs::create_directory(layer + "/bin");
+  fs::copy_file(BERTH_KEEPER, layer + "/bin/only");
+  CONFINE({.base = Base::layers, .layers = {layer}});
+  const auto root = client().root();
+  ASSERT_TRUE(root) << root.error().message;
+  EXPECT_TRUE(text_in(*root, "etc/hosts").contains("127.0.0.1 localhost"));
+  // It is no part of what was written.
+  const auto upper = client().root(keeper::Part::upper);
+  ASSERT_TRUE(upper) << upper.error().message;
+  struct stat seen{};
+  EXPECT_NE(::fstatat(upper->get(), "etc", &seen, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+TEST_P(SandboxWalls, TheFileOfHostsOfAnImageStaysAsItIs) {
+  const std::string layer = folder_for_keeper("layer");
+  fs::create_directory(layer + "/etc");
+  std::ofstream{layer + "/etc/hosts"} << "127.0.0.1 mine\n";
+  CONFINE({.base = Base::layers, .layers = {layer}});
+  const auto root = client().root();
+  ASSERT_TRUE(root) << root.error().message;
+  EXPECT_EQ(text_in(*root, "etc/hosts"), "127.0.0.1 mine\n");
 }
 
 TEST_P(SandboxWalls, SizesInMemoryAreLimits) {
@@ -212,6 +333,47 @@ TEST_P(SandboxWalls, TheHostsNetworkIsThereOnlyWhenAllowed) {
   EXPECT_EQ(confined().level, keeper::sandbox::Level::weak);
   EXPECT_EQ(said("readlink /proc/self/ns/net"),
             fs::read_symlink("/proc/self/ns/net").string() + "\n");
+}
+
+TEST_P(SandboxWalls, TheHostsNameServersAreThereWithItsNetworkOnly) {
+  const std::string names = read_file("/etc/resolv.conf", 1 << 16).value_or("");
+  if (names.empty()) GTEST_SKIP() << "this host has no name servers";
+  Plan plan;
+  plan.allow(keeper::sandbox::AllowHostNetwork{});
+  CONFINE(plan);
+  EXPECT_EQ(said("cat /etc/resolv.conf"), names);
+  EXPECT_NE(ask("echo x > /etc/resolv.conf").code, 0);
+}
+
+TEST_P(SandboxWalls, WithoutTheHostsNetworkThereAreNoNameServers) {
+  CONFINE();
+  EXPECT_NE(ask("test -e /etc/resolv.conf").code, 0);
+}
+
+TEST_P(SandboxWalls, TheHostsNameServersCoverALinkOfTheImageThatLeadsNowhere) {
+  const std::string names = read_file("/etc/resolv.conf", 1 << 16).value_or("");
+  if (names.empty()) GTEST_SKIP() << "this host has no name servers";
+  const std::string layer = folder_for_keeper("layer");
+  fs::create_directory(layer + "/etc");
+  fs::create_symlink("../run/systemd/resolve/stub-resolv.conf", layer + "/etc/resolv.conf");
+  Plan plan{.layers = {layer}};
+  plan.allow(keeper::sandbox::AllowHostNetwork{});
+  CONFINE(plan);
+  EXPECT_EQ(said("cat /etc/resolv.conf"), names);
+  EXPECT_NE(ask("test -e /run/systemd").code, 0);
+}
+
+TEST_P(SandboxWalls, TheHostsNameServersAreInAnImageThatHasNone) {
+  const std::string names = read_file("/etc/resolv.conf", 1 << 16).value_or("");
+  if (names.empty()) GTEST_SKIP() << "this host has no name servers";
+  const std::string layer = folder_for_keeper("layer");
+  fs::create_directory(layer + "/bin");
+  Plan plan{.base = Base::layers, .layers = {layer}};
+  plan.allow(keeper::sandbox::AllowHostNetwork{});
+  CONFINE(plan);
+  const auto root = client().root();
+  ASSERT_TRUE(root) << root.error().message;
+  EXPECT_EQ(text_in(*root, "etc/resolv.conf"), names);
 }
 
 }  // namespace

@@ -22,19 +22,25 @@
 // bytes it is told to.
 namespace berth::http_test {
 
-// Lets everybody in as the local operator, but for two header fields that tests send.
+// Lets everybody in as the local operator, but for header fields that tests send.
 class TestGate final : public http::Gate {
  public:
   Task<core::Caller> identify(const http::Request& request) override {
-    if (request.header("authorization") == "Bearer wrong") {
+    const bool is_revoked = revoked && request.header("authorization") == "Bearer fleeting";
+    if (is_revoked || request.header("authorization") == "Bearer wrong") {
       co_return fail(Errc::unauthenticated, "the token is not known");
     }
     if (request.header("host") == "evil.example") {
       co_return fail(Errc::untrusted_host, "host 'evil.example' is not served here");
     }
     core::Caller caller{.kind = core::CallerKind::local_operator, .role = core::Role::admin};
+    if (request.header("authorization") == "Bearer key") {
+      caller.kind = core::CallerKind::operator_key;
+    }
     co_return caller;
   }
+
+  std::atomic<bool> revoked = false;
 };
 
 class TestObserver final : public http::Observer {
@@ -71,6 +77,8 @@ class TestServer {
   }
 
   unsigned short port() const { return port_; }
+  // From now on "Bearer fleeting" is not known.
+  void revoke() { gate_.revoked = true; }
   void begin_drain(std::chrono::milliseconds grace) {
     asio::post(loop_, [this, grace] { tasks_.start("test.drain", server_.drain(grace)); });
   }

@@ -96,7 +96,10 @@ test("sandboxes.a port of a live sandbox is opened in a tab of its own", visitin
   // The program inside may not listen yet.
   await until("the port answers", async () => (await fetch(server.url + url)).status === 200);
   await visit.goto(`/leases/${place.lease}`);
-  await page.getByRole("list", { name: "Listening ports" }).getByRole("link", { name: "8123" }).waitFor();
+  const listening = page.getByRole("list", { name: "Listening ports" });
+  await listening.getByRole("link", { name: "8123" }).waitFor();
+  // Berth's own doors, 3128 and 3129, are no ports of what runs there.
+  assert.deepEqual(await listening.getByRole("link").allTextContents(), ["8123"]);
   const { isolation } = await server.call("GET", `/api/environment-leases/${place.lease}`);
   await page.getByText(isolation.level, { exact: true }).waitFor();
   await page.getByText(`${isolation.features.length} measures`).waitFor();
@@ -110,6 +113,62 @@ test("sandboxes.a port of a live sandbox is opened in a tab of its own", visitin
   await page.getByRole("list", { name: "Opened ports" }).getByRole("link").waitFor();
   await visit.seen("lease-ports");
   await letGo(server, place);
+}));
+
+test("sandboxes.what the isolation of a lease lacks is told with its reason and remedy", visiting(async (page, visit, server) => {
+  await sandboxOf(server);
+  const place = await held(server, { allow: ["ptrace"] }, "exec sleep 300");
+  const { isolation } = await server.call("GET", `/api/environment-leases/${place.lease}`);
+  assert.ok(isolation.missing.length > 0, "a wall that was taken away is missing");
+  await visit.goto(`/leases/${place.lease}`);
+  const missing = page.getByRole("list", { name: "What is missing" });
+  await missing.waitFor();
+  const told = await missing.textContent();
+  for (const { feature, reason, remedy } of isolation.missing) {
+    for (const text of [feature, reason, remedy]) assert.ok(told.includes(text), `${text} is not in: ${told}`);
+    assert.equal(told.split(`Remedy: ${remedy}`).length, remedy ? 2 : 1, "each remedy is told once");
+  }
+  await visit.seen("lease-isolation");
+  await letGo(server, place);
+}));
+
+test("sandboxes.a frozen sandbox is shown as one", visiting(async (page, visit, server) => {
+  await sandboxOf(server);
+  const place = await held(server, {}, "exec sleep 300");
+  const lease = `/api/environment-leases/${place.lease}`;
+  await visit.goto(`/leases/${place.lease}`);
+  await page.getByRole("heading", { name: "What is held" }).waitFor();
+  assert.equal(await page.getByText("frozen", { exact: true }).count(), 0);
+  try {
+    await server.call("POST", `${lease}/freeze`);
+  } catch (error) {
+    await letGo(server, place);
+    throw new Skip(`nothing can be frozen here: ${error.message}`);
+  }
+  await page.getByText("frozen", { exact: true }).waitFor();
+  await page.getByText("It is frozen").waitFor();
+  await visit.goto("/leases");
+  await page.getByText("frozen", { exact: true }).first().waitFor();
+  await visit.seen("leases-frozen");
+  await server.call("POST", `${lease}/thaw`);
+  await letGo(server, place);
+}));
+
+test("sandboxes.usage that nobody counts is not shown as nothing", visiting(async (page, visit, server) => {
+  const local = await environmentNamed(server, "Local");
+  const company = await server.company();
+  const run = await server.call("POST", `/api/companies/${company}/runs`, { command: "sleep", args: ["300"], environmentId: local.id });
+  await until("it runs", async () => (await server.call("GET", `/api/heartbeat-runs/${run.id}?wait=5`)).status === "running");
+  const { environmentLease } = await server.call("GET", `/api/heartbeat-runs/${run.id}`);
+  const used = await server.call("GET", `/api/environment-leases/${environmentLease.id}/usage`);
+  assert.equal(used.memoryBytesPeak, 0, "a place without control groups");
+  await visit.goto(`/leases/${environmentLease.id}`);
+  await page.getByText("Usage", { exact: true }).click();
+  await page.getByText("Most memory").waitFor();
+  assert.equal(await page.getByText("not counted here").count(), 3);
+  assert.equal(await page.getByText("never", { exact: true }).count(), 0);
+  await server.call("POST", `/api/heartbeat-runs/${run.id}/cancel`);
+  await server.ended(run.id);
 }));
 
 test("sandboxes.what a live sandbox may reach is shown and changed, with what was decided", visiting(async (page, visit, server) => {

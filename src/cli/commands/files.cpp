@@ -1,28 +1,41 @@
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "cli/commands/common.hpp"
+#include "cli/commands/terminal.hpp"
+#include "cli/run/attachment.hpp"
 #include "workspaces/archive_in.hpp"
 #include "workspaces/archive_out.hpp"
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <sstream>
 
 // Files in and out of the places that leases hold.
 namespace berth::cli {
 namespace {
 
 using workspaces::Confined;
+using workspaces::LinkRule;
 
 constexpr std::size_t bytes_max = std::size_t{64} << 20;  // what one request carries
 constexpr std::size_t part_bytes = std::size_t{16} << 20;
 constexpr mode_t usual_mode = 0644;
+constexpr mode_t private_mode = 0700;
+constexpr std::size_t said_bytes_max = 500;
 
 struct CopyOptions {
   std::string from;
   std::string to;
+  bool takes_all_links = false;
 };
 
 // "LEASE:PATH". A path of this machine that has a colon is written with a slash before it.
@@ -47,6 +60,33 @@ std::string with_name(std::string to, const std::string& from) {
   return to + last_name(from);
 }
 
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string joined(const std::string& folder, const std::string& name) {
+  return folder.empty() || folder.ends_with('/') ? folder + name : folder + "/" + name;
+}
+
+std::string octal(mode_t mode) {
+  std::array<char, 8> digits{};
+  std::to_chars(digits.begin(), digits.end(), mode, 8);
+  return digits.data();
+}
+
+mode_t parse_mode(std::string_view digits, mode_t usual) {
+  mode_t mode = usual;
+  std::from_chars(digits.data(), digits.data() + digits.size(), mode, 8);
+  return mode & 0777;
+}
+
+// As an argument of a command there, which must not take it for an option.
+std::string as_argument(const std::string& path) {
+  return path.starts_with('/') ? path : "./" + path;
+}
+
 class Place {
  public:
   static Result<Place> find(Session& session, const There& there) {
@@ -60,16 +100,44 @@ class Place {
                                       "&offset=" + std::to_string(offset) +
                                       "&limitBytes=" + std::to_string(count)});
   }
-  Result<> write(const std::string& path, mode_t mode, std::string_view bytes) const {
-    std::array<char, 8> octal{};
-    std::to_chars(octal.begin(), octal.end(), mode, 8);
-    return put("/files?mode=" + std::string{octal.data()} + "&path=" + url_encoded(path), bytes);
+  Result<> write(const std::string& path, mode_t mode, Time mtime, std::string_view bytes) const {
+    return put("/files?mode=" + octal(mode) + "&mtime=" + url_encoded(to_iso8601(mtime)) +
+                   "&path=" + url_encoded(path),
+               bytes);
+  }
+  Result<> remove(const std::string& path) const {
+    BERTH_DO(client_->transfer(
+        {.method = "DELETE", .path = lease_ + "/files?path=" + url_encoded(path)}));
+    return {};
   }
   Result<Bytes> archive(const std::string& path) const {
     return client_->transfer({.path = lease_ + "/archive?path=" + url_encoded(path)});
   }
   Result<> unpack(const std::string& path, std::string_view tar) const {
     return put("/archive?path=" + url_encoded(path), tar);
+  }
+  // A command there, whose input is a file of this machine.
+  Result<> feed(const std::vector<std::string>& argv, int input) const {
+    std::ostringstream said;
+    Console silent{.out = said, .err = said};
+    Attachment attachment{*client_, silent};
+    BERTH_TRY(
+        const AttachEnd end,
+        attachment.follow({.run_id = "copy",
+                           .path = lease_ + "/stream?command=" + url_encoded(encode_text(argv)),
+                           .stdin_fd = input,
+                           .remarks = Remarks::silent,
+                           .on_break = OnBreak::end}));
+    const auto* const ended = std::get_if<RunEnded>(&end);
+    if (ended == nullptr) return fail(Errc::cancelled, "the copy was interrupted");
+    const int code = exit_code_of_exec(ended->run);
+    if (code == 0) return {};
+    const std::string words = said.str();
+    return fail(Errc::io_failed,
+                "the command that takes the copy there failed with " + std::to_string(code) + ": " +
+                    as_utf8(clipped(words, said_bytes_max)),
+                "what is larger than 64 MiB needs room, sh, cat and wc there, and tar for a "
+                "folder");
   }
 
  private:
@@ -87,21 +155,92 @@ bool is_folder(const Bytes& answer) {
   return answer.content_type.starts_with("application/json");
 }
 
+struct Listing {
+  bj::array entries;
+  bool is_cut = false;
+};
+Result<Listing> parse_listing(const Bytes& answer) {
+  BERTH_TRY(const bj::value listing, parse_json(answer.bytes));
+  const bj::value* entries =
+      listing.is_object() ? listing.get_object().if_contains("entries") : nullptr;
+  if (entries == nullptr || !entries->is_array()) {
+    return fail(Errc::server_unreachable, "the server's listing is no list");
+  }
+  const bj::value* cut = listing.get_object().if_contains("isTruncated");
+  return Listing{.entries = entries->get_array(),
+                 .is_cut = cut != nullptr && cut->is_bool() && cut->get_bool()};
+}
+
 Result<Fd> open_here(const std::string& path, int flags) {
   Fd file{::open(path.c_str(), flags | O_CLOEXEC)};
   if (!file) return io_failure("open", path, errno);
   return file;
 }
 
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
+// A file that no request can carry goes into a draft, which is made by the rules of the place as
+// any other file, and takes its name when all of it is there.
+Result<> send_file(const Place& place, int file, const struct stat& status, const std::string& to) {
+  constexpr const char* script = R"sh(
+[ -f "$1" ] || { echo "its commands do not find $1"; exit 1; }
+if [ -L "$2" ] || { [ -e "$2" ] && [ ! -f "$2" ]; }; then
+  echo "$2 is there and no regular file"; exit 1
+fi
+cat > "$1" || exit 1
+[ "$(wc -c < "$1")" -ge "$3" ] || { echo 'a part of it is missing'; exit 1; }
+touch -d "@$5" "$1" 2>/dev/null
+chmod "$4" "$1" && mv -f "$1" "$2"
+)sh";
+  const std::string folder = to.contains('/') ? to.substr(0, to.rfind('/') + 1) : "";
+  const std::string draft = folder + workspaces::draft_name();
+  BERTH_DO(place.write(draft, 0600, workspaces::time_of(status.st_mtim), ""));
+  Result<> sent = place.feed({"sh", "-c", script, "sh", as_argument(draft), as_argument(to),
+                              std::to_string(status.st_size), octal(status.st_mode & 0777),
+                              std::to_string(status.st_mtim.tv_sec)},
+                             file);
+  // What the caller must know is why it failed, not that its rest would not go either.
+  if (!sent) static_cast<void>(place.remove(draft));
+  return sent;
 }
 
-std::unexpected<Error> too_large(const std::string& path) {
-  return fail(Errc::body_too_large, path + ": is more than " + std::to_string(bytes_max) + " bytes",
-              "copy its parts one by one");
+// Nobody reads on the other side any more: `cancelled`.
+Result<> send_all(int socket, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EPIPE) return fail(Errc::cancelled, "nobody reads the archive");
+    if (sent < 0) return io_failure("write", "the archive", errno);
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return {};
+}
+
+// A folder that no request can carry is packed on a thread of its own while a command there unpacks
+// it.
+Result<> send_folder(const Place& place, const Confined& from, const std::string& to) {
+  static constexpr std::array<char, 1024> empty_tar{};
+  // Makes the folder, by the rules of the place.
+  BERTH_DO(place.unpack(to, {empty_tar.data(), empty_tar.size()}));
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return io_failure("make", "a pair of sockets", errno);
+  }
+  Fd reading{ends[0]};
+  Fd writing{ends[1]};
+  Result<workspaces::Packed> packed;
+  asio::thread_pool packing{1};
+  asio::post(packing, [&] {
+    packed = workspaces::archive_out(
+        from, "", [&](std::string_view piece) { return send_all(writing.get(), piece); });
+    writing = Fd{};
+  });
+  Result<> sent = place.feed(
+      {"sh", "-c", "cd \"$1\" && exec tar -x -p -o -f -", "sh", as_argument(to)}, reading.get());
+  reading = Fd{};
+  packing.join();
+  if (!packed && packed.error().code != Errc::cancelled) {
+    return std::unexpected(std::move(packed).error());
+  }
+  return sent;
 }
 
 Result<> copy_in(const Place& place, const std::string& from, const std::string& to) {
@@ -112,56 +251,209 @@ Result<> copy_in(const Place& place, const std::string& from, const std::string&
     if (!S_ISREG(status.st_mode)) {
       return fail(Errc::path_refused, from + ": is neither a file nor a folder");
     }
-    if (static_cast<std::uint64_t>(status.st_size) > bytes_max) return too_large(from);
+    const std::string name = with_name(to, from);
+    if (static_cast<std::uint64_t>(status.st_size) > bytes_max) {
+      return send_file(place, file.get(), status, name);
+    }
     BERTH_TRY(const std::string bytes, read_fd(file.get(), bytes_max, from));
-    return place.write(with_name(to, from), status.st_mode & 0777, bytes);
+    const Time mtime = workspaces::time_of(status.st_mtim);
+    return place.write(name, status.st_mode & 0777, mtime, bytes);
   }
+  // They are the caller's own files: whatever other names they have, the caller may read them.
+  const Confined folder{
+      std::move(file), workspaces::Mounts::refused, {}, {}, workspaces::HardLinks::taken};
   std::string tar;
   const auto take = [&](std::string_view piece) -> Result<> {
-    if (piece.size() > bytes_max - tar.size()) return too_large(from);
+    if (piece.size() > bytes_max - tar.size()) return fail(Errc::body_too_large, "is too large");
     tar += piece;
     return {};
   };
-  BERTH_DO(workspaces::archive_out(Confined{std::move(file)}, "", take));
-  return place.unpack(to, tar);
+  const Result<workspaces::Packed> packed = workspaces::archive_out(folder, "", take);
+  if (packed) return place.unpack(to, tar);
+  if (packed.error().code != Errc::body_too_large) return std::unexpected(packed.error());
+  tar = {};
+  return send_folder(place, folder, to);
 }
 
-Result<> take_folder(const Place& place, const std::string& from, const std::string& to) {
-  BERTH_TRY(const Bytes tar, place.archive(from));
-  BERTH_DO(make_directories(to, 0777));
-  BERTH_TRY(Fd folder, open_here(to, O_PATH | O_DIRECTORY));
+// Folders that are made for a copy. Those that are empty go again unless it is kept.
+class NewFolders {
+ public:
+  static Result<NewFolders> make(std::string path) {
+    NewFolders made;
+    const std::string whole = path;
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    struct stat status{};
+    for (; ::lstat(path.c_str(), &status) != 0 && errno == ENOENT; path = folder_of(path)) {
+      made.paths_.push_back(path);
+    }
+    BERTH_DO(make_directories(whole, 0777));
+    return made;
+  }
+  NewFolders(NewFolders&& other) noexcept : paths_(std::exchange(other.paths_, {})) {}
+  NewFolders& operator=(NewFolders&&) = delete;
+  ~NewFolders() {
+    for (const std::string& path : paths_) ::rmdir(path.c_str());
+  }
+  void keep() { paths_.clear(); }
+
+ private:
+  NewFolders() = default;
+  std::vector<std::string> paths_;  // the deepest first
+};
+
+Result<> unpack_here(const Confined& here, const std::string& to, const Bytes& tar,
+                     LinkRule links) {
   const auto source = [left = std::string_view{tar.bytes}]() mutable -> Result<std::string_view> {
     return std::exchange(left, {});
   };
-  BERTH_DO(workspaces::archive_in(Confined{std::move(folder)}, "", source));
+  BERTH_DO(workspaces::archive_in(
+      here, to, source,
+      {.links = links,
+       .link_remedy = "'berth cp --links' copies links as they are written, wherever they lead"}));
   return {};
 }
 
-// Part by part, so that the size of the file does not matter.
-Result<> take_file(const Place& place, const std::string& from, Bytes part, const std::string& to) {
-  BERTH_TRY(Fd folder, open_here(folder_of(to), O_PATH | O_DIRECTORY));
-  mode_t mode = usual_mode;
-  std::from_chars(part.mode.data(), part.mode.data() + part.mode.size(), mode, 8);
+// Part by part, so that the size of the file does not matter; as far as it was at the first.
+Result<> take_file(const Place& place, const std::string& from, const Confined& here,
+                   const std::string& to, Bytes part) {
+  const Bytes first{.bytes = {},
+                    .content_type = {},
+                    .mode = part.mode,
+                    .mtime = part.mtime,
+                    .file_bytes = part.file_bytes};
+  const std::uint64_t whole = part.file_bytes.value_or(~std::uint64_t{0});
   std::uint64_t taken = 0;
   bool is_first = true;
   const auto source = [&]() -> Result<std::string_view> {
     if (!std::exchange(is_first, false)) {
-      if (part.is_whole) return std::string_view{};
-      BERTH_TRY(part, place.read(from, taken, part_bytes));
+      if (taken == whole || (!first.file_bytes && part.is_whole)) return std::string_view{};
+      BERTH_TRY(part, place.read(from, taken, std::min<std::uint64_t>(part_bytes, whole - taken)));
+      const bool is_same = part.file_bytes != first.file_bytes || part.mtime == first.mtime;
+      if (!is_same || (first.file_bytes && part.bytes.empty())) {
+        return fail(Errc::conflict, from + ": changed while it was read",
+                    "copy it again when nothing writes to it");
+      }
     }
     taken += part.bytes.size();
     return std::string_view{part.bytes};
   };
-  BERTH_DO(Confined{std::move(folder)}.write_file(last_name(to), source, {.mode = mode & 0777}));
+  workspaces::Look look{.mode = parse_mode(first.mode, usual_mode)};
+  if (first.mtime) look.modified = workspaces::timespec_of(*first.mtime);
+  BERTH_DO(here.write_file(to, source, look));
   return {};
 }
 
-Result<> copy_out(const Place& place, const std::string& from, std::string to) {
+// A folder that no answer can carry: of what it holds, each thing as an archive, and what is still
+// too large in its parts. A list of folders, no recursion: somebody else made the tree.
+class PartwiseCopy {
+ public:
+  PartwiseCopy(const Place& place, const Confined& here, LinkRule links)
+      : place_(place), here_(here), links_(links) {}
+
+  Result<> run(const std::string& from) {
+    folders_.push_back({.from = from, .to = {}});
+    while (!folders_.empty()) {
+      const Folder folder = std::move(folders_.back());
+      folders_.pop_back();
+      BERTH_TRY(const Bytes answer, place_.read(folder.from, 0, 1));
+      BERTH_TRY(const Listing listing, parse_listing(answer));
+      if (listing.is_cut) {
+        return fail(Errc::body_too_large,
+                    folder.from + ": is too large for one archive and too long for one listing",
+                    "pack it there: berth exec LEASE -- tar -cf /tmp/all.tar FOLDER; then "
+                    "berth cp LEASE:/tmp/all.tar .");
+      }
+      for (const bj::value& entry : listing.entries) BERTH_DO(take(folder, entry));
+    }
+    return finish();
+  }
+
+ private:
+  struct Folder {
+    std::string from;
+    std::string to;  // from here_ on
+  };
+  struct FolderLook {
+    std::string path;
+    mode_t mode = 0;
+    std::optional<Time> mtime = {};
+  };
+
+  Result<> take(const Folder& folder, const bj::value& entry) {
+    const std::string name = workspaces::unescaped(text_of(entry, "name"));
+    const std::string from = joined(folder.from, name);
+    const std::string to = joined(folder.to, name);
+    const bool is_directory = text_of(entry, "type") == "directory";
+    const bool is_new = is_directory && !here_.stat(to);
+    const Result<Bytes> tar = place_.archive(from);
+    if (tar) {
+      BERTH_DO(unpack_here(here_, is_directory ? to : folder.to, *tar, links_));
+    } else if (tar.error().code != Errc::body_too_large) {
+      return std::unexpected(tar.error());
+    } else if (is_directory) {
+      BERTH_DO(here_.make_directory(to, {.mode = private_mode}));
+      folders_.push_back({.from = from, .to = to});
+    } else {
+      BERTH_TRY(Bytes first, place_.read(from, 0, part_bytes));
+      return take_file(place_, from, here_, to, std::move(first));
+    }
+    if (!is_new) return {};
+    FolderLook look{.path = to, .mode = parse_mode(text_of(entry, "mode"), private_mode)};
+    if (const auto mtime = parse_iso8601(text_of(entry, "mtime"))) look.mtime = *mtime;
+    looks_.push_back(std::move(look));
+    return {};
+  }
+
+  // When all is there, and the deepest first: filling a folder changes its time, and one that is
+  // closed cannot be filled or passed.
+  Result<> finish() const {
+    for (auto look = looks_.rbegin(); look != looks_.rend(); ++look) {
+      const Fd folder{workspaces::open_beneath(here_.root(), look->path,
+                                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+                                               workspaces::Mounts::refused)};
+      if (!folder) return workspaces::disk_failure("open", look->path, errno);
+      BERTH_DO(workspaces::set_look(folder.get(), look->mode, {}, look->path));
+      if (!look->mtime) continue;
+      const timespec at = workspaces::timespec_of(*look->mtime);
+      const timespec times[] = {at, at};
+      if (::futimens(folder.get(), times) != 0) {
+        return workspaces::disk_failure("date", look->path, errno);
+      }
+    }
+    return {};
+  }
+
+  const Place& place_;
+  const Confined& here_;
+  LinkRule links_;
+  std::vector<Folder> folders_;
+  std::vector<FolderLook> looks_;
+};
+
+Result<> take_folder(const Place& place, const std::string& from, const std::string& to,
+                     LinkRule links) {
+  const Result<Bytes> tar = place.archive(from);
+  if (!tar && tar.error().code != Errc::body_too_large) return std::unexpected(tar.error());
+  BERTH_TRY(NewFolders made, NewFolders::make(to));
+  BERTH_TRY(Fd folder, open_here(to, O_PATH | O_DIRECTORY));
+  const Confined here{std::move(folder)};
+  if (tar) {
+    BERTH_DO(unpack_here(here, "", *tar, links));
+  } else {
+    BERTH_DO(PartwiseCopy(place, here, links).run(from));
+  }
+  made.keep();
+  return {};
+}
+
+Result<> copy_out(const Place& place, const std::string& from, std::string to, LinkRule links) {
   BERTH_TRY(Bytes first, place.read(from, 0, part_bytes));
-  if (is_folder(first)) return take_folder(place, from, to);
+  if (is_folder(first)) return take_folder(place, from, to, links);
   struct stat status{};
   if (::stat(to.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && !to.ends_with('/')) to += '/';
-  return take_file(place, from, std::move(first), with_name(std::move(to), from));
+  const std::string path = with_name(std::move(to), from);
+  BERTH_TRY(Fd folder, open_here(folder_of(path), O_PATH | O_DIRECTORY));
+  return take_file(place, from, Confined{std::move(folder)}, last_name(path), std::move(first));
 }
 
 Result<> copy(Session& session, const CopyOptions& options) {
@@ -172,7 +464,9 @@ Result<> copy(Session& session, const CopyOptions& options) {
                 "berth cp file 0190b5d2:file, or berth cp 0190b5d2:file file");
   }
   BERTH_TRY(const Place place, Place::find(session, from ? *from : *to));
-  return from ? copy_out(place, from->path, options.to) : copy_in(place, options.from, to->path);
+  if (to) return copy_in(place, options.from, to->path);
+  return copy_out(place, from->path, options.to,
+                  options.takes_all_links ? LinkRule::any : LinkRule::inside);
 }
 
 Result<> list(Session& session, const std::string& named) {
@@ -190,13 +484,8 @@ Result<> list(Session& session, const std::string& named) {
     return fail(Errc::path_refused, there.path + ": is a file, no folder",
                 "copy it with 'berth cp'");
   }
-  BERTH_TRY(const bj::value listing, parse_json(found.bytes));
-  const bj::value* entries =
-      listing.is_object() ? listing.get_object().if_contains("entries") : nullptr;
-  if (entries == nullptr || !entries->is_array()) {
-    return fail(Errc::server_unreachable, "the server's listing is no list");
-  }
-  session.printer().list(entries->get_array(), columns);
+  BERTH_TRY(const Listing listing, parse_listing(found));
+  session.printer().list(listing.entries, columns);
   return {};
 }
 
@@ -214,6 +503,10 @@ void add_file_commands(CommandTree& tree) {
                   "the same; a file goes into what ends with '/', what a folder holds goes into "
                   "the folder named here")
       ->required();
+  copies.add_flag(
+      "--links", options->takes_all_links,
+      "out of a place: make links as they are written, also those that lead out of what "
+      "is copied");
   const auto named = std::make_shared<std::string>();
   tree.leaf(tree.root(), "ls", "list a folder of a place that is held", "berth ls 0190b5d2:/tmp",
             [named](Session& session) { return list(session, *named); })

@@ -6,6 +6,45 @@
 #include <ostream>
 
 namespace berth::cli {
+namespace {
+
+// More than the row can lag behind, so that a run that says much is not chased for ever.
+constexpr std::size_t log_page_bytes = std::size_t{4} << 20;
+constexpr int log_pages_max = 16;
+
+// Where the log ends at this moment. The row of a run at work is told of its output only now and
+// then, so what is behind the place that it knows is counted.
+Result<std::int64_t> log_end(Session& session, const std::string& run_id) {
+  const std::string path = "/api/heartbeat-runs/" + run_id;
+  BERTH_TRY(const bj::value run, session.get(path));
+  const bj::value* bytes = run.is_object() ? run.get_object().if_contains("logBytes") : nullptr;
+  std::int64_t end = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
+  BERTH_TRY(const Client* const server, session.client());
+  const std::string behind =
+      path + "/log?format=raw&limitBytes=" + std::to_string(log_page_bytes) + "&offset=";
+  for (int pages = 0; pages < log_pages_max; ++pages) {
+    BERTH_TRY(const Bytes page, server->transfer({.path = behind + std::to_string(end)}));
+    end += static_cast<std::int64_t>(page.bytes.size());
+    if (page.bytes.size() < log_page_bytes) break;
+  }
+  return end;
+}
+
+}  // namespace
+
+Result<> look_on(Session& session, AttachWish wish) {
+  BERTH_TRY(const Client* const server, session.client());
+  Attachment attachment{*server, session.console()};
+  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
+  if (const auto* left = std::get_if<Left>(&end)) session.end_with(exit_signal_base + left->signal);
+  return {};
+}
+
+Result<> show_log_so_far(Session& session, AttachWish wish) {
+  BERTH_TRY(wish.until, log_end(session, wish.run_id));
+  if (*wish.until == 0) return {};
+  return look_on(session, std::move(wish));
+}
 
 Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish) {
   session.end_with(exit_not_run);

@@ -167,11 +167,9 @@ Result<> show(Session& session, const RunOptions& options) {
   return {};
 }
 
-// The output up to now, or until the run is over. Looking on is no reason to end as the run does.
+// The output up to now, or until the run is over.
 Result<> logs(Session& session, const RunOptions& options) {
   BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
-  BERTH_TRY(const bj::value run, session.get("/api/heartbeat-runs/" + id));
-  BERTH_TRY(const Client* server, session.client());
   AttachWish wish{.run_id = id};
   if (options.raw) wish.output_to = OutputTo::all_to_out;
   if (!options.stream.empty()) {
@@ -179,15 +177,8 @@ Result<> logs(Session& session, const RunOptions& options) {
     wish.output_to = OutputTo::all_to_out;
   }
   if (session.flags().quiet) wish.remarks = Remarks::silent;
-  if (!options.follow) {
-    const bj::value* bytes = run.is_object() ? run.get_object().if_contains("logBytes") : nullptr;
-    wish.until = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
-    if (*wish.until == 0) return {};
-  }
-  Attachment attachment{*server, session.console()};
-  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
-  if (const auto* left = std::get_if<Left>(&end)) session.end_with(exit_signal_base + left->signal);
-  return {};
+  return options.follow ? look_on(session, std::move(wish))
+                        : show_log_so_far(session, std::move(wish));
 }
 
 Result<> post(Session& session, const RunOptions& options, const std::string& verb,

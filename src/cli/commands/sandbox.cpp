@@ -1,9 +1,12 @@
+#include "base/text.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/terminal.hpp"
 #include "cli/failure.hpp"
 #include "cli/run/span.hpp"
 #include "cli/run/verdict.hpp"
+#include "cli/sandbox_shortfall.hpp"
 #include "cli/sandbox_wish.hpp"
+#include "core/bindings.hpp"
 #include "core/lifecycle.hpp"
 #include "core/linux_config.hpp"
 #include "core/login.hpp"
@@ -30,8 +33,7 @@ Exit codes: those of the command, and
   2        the command line is wrong
   124      it took longer than --timeout
   125      it could not be carried out; the error says why
-  128 + n  signal n ended it
-  130      it was ended by Ctrl-C)";
+  128 + n  signal n ended it, or came here and ended it: 130 for Ctrl-C, 143 for SIGTERM)";
 
 constexpr auto exec_example = R"(berth exec 0190b5d2 -- ps ax
 berth exec -it 0190b5d2
@@ -138,24 +140,42 @@ Result<bj::object> config_of(const SandboxOptions& options) {
   return config;
 }
 
-// SRC[:DST[:ro]]: where it is here, where it is inside, and whether it may be changed there.
+// SRC[:DST[:ro|:rw]]: where it is here, where it is inside, and whether it may be changed there.
 Result<keeper::sandbox::Bind> bind_of(const std::string& text) {
   const std::size_t first = text.find(':');
   std::string source = text.substr(0, first);
   std::string rest = first == std::string::npos ? source : text.substr(first + 1);
   keeper::sandbox::Bind bind{.access = keeper::sandbox::Access::writable};
-  if (rest == "ro" || rest.ends_with(":ro")) {
-    bind.access = keeper::sandbox::Access::read_only;
-    rest = rest == "ro" ? source : rest.substr(0, rest.size() - 3);
+  for (const std::string mode : {"ro", "rw"}) {
+    if (rest != mode && !rest.ends_with(":" + mode)) continue;
+    if (mode == "ro") bind.access = keeper::sandbox::Access::read_only;
+    rest = rest == mode ? source : rest.substr(0, rest.size() - mode.size() - 1);
+    break;
   }
   if (!source.starts_with('/') || !rest.starts_with('/') || rest.contains(':')) {
     return fail(Errc::bad_request, "--bind '" + text + "': is no pair of absolute paths",
                 "write it as --bind /folder/here:/folder/inside or, to keep it as it is, "
-                "--bind /folder/here:/folder/inside:ro");
+                "--bind /folder/here:/folder/inside:ro; \"$PWD\" is the folder that you are in");
   }
   bind.source = std::move(source);
   bind.target = std::move(rest);
   return bind;
+}
+
+// What can be seen from here: two at one place, where only the last would be there.
+Result<std::vector<keeper::sandbox::Bind>> binds_of(const std::vector<std::string>& texts) {
+  std::vector<keeper::sandbox::Bind> binds;
+  for (const std::string& text : texts) {
+    BERTH_TRY(keeper::sandbox::Bind bind, bind_of(text));
+    const auto taken = std::ranges::find(binds, bind.target, &keeper::sandbox::Bind::target);
+    if (taken != binds.end()) {
+      return fail(Errc::bad_request,
+                  "--bind '" + text + "': " + taken->source + " is at " + bind.target + " already",
+                  "give each folder a place of its own inside");
+    }
+    binds.push_back(std::move(bind));
+  }
+  return binds;
 }
 
 // What the image itself would run: asked only when nothing else is.
@@ -191,12 +211,14 @@ Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
       return fail(Errc::bad_request, "--env '" + pair + "': has no '='",
                   "write it as --env NAME=value");
     }
-    wish.variables.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+    const std::string name = pair.substr(0, equals);
+    if (!core::is_env_name(name)) {
+      return fail(Errc::bad_request, "--env: '" + as_utf8(name) + "' is no name of a variable",
+                  "a name has letters, digits and '_', and does not start with a digit");
+    }
+    wish.variables.emplace_back(name, pair.substr(equals + 1));
   }
-  for (const std::string& text : options.binds) {
-    BERTH_TRY(keeper::sandbox::Bind bind, bind_of(text));
-    wish.binds.push_back(std::move(bind));
-  }
+  BERTH_TRY(wish.binds, binds_of(options.binds));
   wish.passes_stdin = options.interactive || options.terminal || !console.in_is_terminal;
   wish.terminal = options.terminal;
   wish.quiet = session.flags().quiet;
@@ -210,9 +232,31 @@ Result<> run_one(Session& session, const SandboxOptions& options, const SandboxC
     if (wish.error().code == Errc::bad_request) session.end_with(static_cast<int>(ExitCode::usage));
     return std::unexpected(std::move(wish).error());
   }
-  BERTH_TRY(const int code, run(*std::move(wish), session.console(), session.config().settings));
-  session.end_with(code);
+  const Result<int> code = run(*std::move(wish), session.console(), session.config().settings);
+  if (!code) {
+    if (code.error().code == Errc::timed_out) session.end_with(exit_timed_out);
+    Error error = for_one_command(code.error());
+    // What fails without a remedy of its own is most often a place that cannot take its folder.
+    if (error.code == Errc::sandbox_setup_failed && error.remedy.empty() &&
+        !options.binds.empty()) {
+      error.remedy =
+          "give each --bind a place that the image does not have, or a folder for a folder and a "
+          "file for a file; /usr of the image 'host' takes nothing new";
+    }
+    return std::unexpected(std::move(error));
+  }
+  session.end_with(*code);
   return {};
+}
+
+// What its processes do counts for more than that somebody holds it.
+std::string state_of(const bj::value& lease) {
+  const bj::value* metadata = lease.as_object().if_contains("metadata");
+  const bj::value* frozen = metadata != nullptr && metadata->is_object()
+                                ? metadata->get_object().if_contains("frozen")
+                                : nullptr;
+  const bool is_frozen = frozen != nullptr && frozen->is_bool() && frozen->get_bool();
+  return is_frozen ? "frozen" : text_of(lease, "status");
 }
 
 // Leases of sandboxes that are not over, each with the facts that matter of one.
@@ -227,6 +271,7 @@ Result<bj::array> live_sandboxes(Session& session) {
     const bj::value* isolation = row.if_contains("isolation");
     const bool told = isolation != nullptr && isolation->is_object();
     row["level"] = told ? isolation->at("level") : bj::value(nullptr);
+    row["state"] = state_of(lease);
     out.push_back(std::move(row));
   }
   return out;
@@ -234,7 +279,7 @@ Result<bj::array> live_sandboxes(Session& session) {
 
 Result<> list(Session& session) {
   static const std::vector<Column> columns{
-      {"LEASE", "id"},           {"STATUS", "status", Shown::state},
+      {"LEASE", "id"},           {"STATUS", "state", Shown::state},
       {"PROVIDER", "provider"},  {"ISOLATION", "level"},
       {"RUN", "heartbeatRunId"}, {"ACQUIRED", "acquiredAt", Shown::moment}};
   BERTH_TRY(const bj::array rows, live_sandboxes(session));
@@ -379,7 +424,7 @@ void add_limits(CLI::App& app, SandboxOptions& options) {
   app.add_option("--deny", options.deny, "and what not, though --allow would let it")
       ->type_name("RULE");
   app.add_option("--bind", options.binds, "a folder of this machine that it sees")
-      ->type_name("SRC[:DST[:ro]]");
+      ->type_name("SRC[:DST[:ro|:rw]]");
   app.add_option("--weaken", options.weaken, "take a wall away: ptrace, nested_user_namespaces")
       ->type_name("WHAT");
 }

@@ -109,6 +109,7 @@ TEST_F(SandboxCommandTest, SaysByItsFlagWhatIsWrongInTheCommandLine) {
       {{"--cpus", "0"}, "--cpus: must be"},
       {{"--timeout", "25h"}, "--timeout: must be from 1 to 86400000 ms"},
       {{"--weaken", "foo"}, "--weaken: "},
+      {{"--env", "A-B=x"}, "--env: 'A-B' is no name of a variable"},
       {{"--net", "host", "--allow", "x"}, "--allow: cannot be kept"},
       {{"--net", "host", "--deny", "x"}, "--deny: cannot be kept"},
   };
@@ -121,6 +122,55 @@ TEST_F(SandboxCommandTest, SaysByItsFlagWhatIsWrongInTheCommandLine) {
     EXPECT_THAT(err_.str(), testing::Not(HasSubstr("/config")));
     EXPECT_FALSE(wish_);
   }
+}
+
+TEST_F(SandboxCommandTest, TakesABindAsItIsGiven) {
+  using keeper::sandbox::Access;
+  struct Case {
+    std::string_view text, target;
+    Access access;
+  };
+  const Case cases[] = {
+      {"/a", "/a", Access::writable},        {"/a:ro", "/a", Access::read_only},
+      {"/a:rw", "/a", Access::writable},     {"/a:/b", "/b", Access::writable},
+      {"/a:/b:ro", "/b", Access::read_only}, {"/a:/b:rw", "/b", Access::writable}};
+  for (const Case& c : cases) {
+    EXPECT_EQ(run({"sandbox", "run", "--bind", std::string{c.text}, "--", "true"}), 9) << c.text;
+    ASSERT_TRUE(wish_) << err_.str();
+    ASSERT_EQ(wish_->binds.size(), 1U);
+    EXPECT_EQ(wish_->binds[0].source, "/a") << c.text;
+    EXPECT_EQ(wish_->binds[0].target, c.target) << c.text;
+    EXPECT_EQ(wish_->binds[0].access, c.access) << c.text;
+  }
+}
+
+TEST_F(SandboxCommandTest, RefusesBindsThatCannotBe) {
+  EXPECT_EQ(run({"sandbox", "run", "--bind", "./here:/there", "--", "true"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("is no pair of absolute paths"));
+  EXPECT_EQ(run({"sandbox", "run", "--bind", "/a:/there", "--bind", "/b:/there", "--", "true"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("--bind '/b:/there': /a is at /there already"));
+  EXPECT_EQ(run({"sandbox", "run", "--bind", "/a:/x", "--bind", "/a:/y", "--", "true"}), 9);
+}
+
+TEST_F(SandboxCommandTest, ABindThatFindsNoPlaceIsToldWhatWouldDo) {
+  const SandboxCommand fails = [](SandboxWish, Console&, const Settings&) -> Result<int> {
+    return fail(Errc::sandbox_setup_failed, "bind target '/etc/passwd': Invalid argument");
+  };
+  EXPECT_EQ(cli::run(
+                {"sandbox", "run", "--bind", "/a:/etc/passwd", "--", "true"}, console_,
+                [](Config) { return 1; }, fails),
+            125);
+  EXPECT_THAT(err_.str(), HasSubstr("fix: give each --bind a place"));
+}
+
+TEST_F(SandboxCommandTest, ATimeLimitHasItsCodeAndASentence) {
+  const SandboxCommand late = [](SandboxWish, Console&, const Settings&) -> Result<int> {
+    return fail(Errc::timed_out, "Timed out after 1000 ms", "give it more time");
+  };
+  EXPECT_EQ(cli::run(
+                {"sandbox", "run", "-q", "--", "true"}, console_, [](Config) { return 1; }, late),
+            124);
+  EXPECT_THAT(err_.str(), HasSubstr("Timed out after 1000 ms"));
 }
 
 TEST_F(SandboxCommandTest, WhatIsNotThereIsNoFaultOfTheCommandLine) {

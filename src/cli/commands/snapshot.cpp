@@ -1,7 +1,6 @@
 #include "cli/commands/common.hpp"
-#include "cli/run/attachment.hpp"
+#include "cli/commands/follow.hpp"
 #include "cli/run/span.hpp"
-#include "cli/run/verdict.hpp"
 #include "core/lifecycle.hpp"
 
 #include <ostream>
@@ -103,16 +102,7 @@ Result<> logs(Session& session, const SnapshotOptions& options) {
   if (run.empty()) {
     return fail(Errc::conflict, "lease " + text_of(lease, "id") + " has no run, so it has no log");
   }
-  BERTH_TRY(const bj::value seen, session.get("/api/heartbeat-runs/" + run));
-  const bj::value* bytes = seen.is_object() ? seen.get_object().if_contains("logBytes") : nullptr;
-  AttachWish wish{.run_id = run};
-  wish.until = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
-  if (*wish.until == 0) return {};
-  BERTH_TRY(const Client* const server, session.client());
-  Attachment attachment{*server, session.console()};
-  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
-  if (const auto* left = std::get_if<Left>(&end)) session.end_with(exit_signal_base + left->signal);
-  return {};
+  return show_log_so_far(session, {.run_id = run});
 }
 
 struct UnansweredOptions {

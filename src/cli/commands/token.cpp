@@ -50,7 +50,9 @@ Result<bj::value> find(Session& session, const TokenOptions& options) {
 
 Result<> create(Session& session, const TokenOptions& options) {
   BERTH_TRY(const std::string path, path_of(session, options));
-  bj::object body{{"name", options.name}, {"role", options.role}};
+  bj::object body{{"name", options.name}};
+  // What an agent may do is not a matter of its key.
+  if (options.agent.empty()) body["role"] = options.role;
   const auto kind =
       options.agent.empty() ? core::TokenKind::operator_key : core::TokenKind::agent_key;
   body["kind"] = bj::string(name_of(kind));
@@ -121,9 +123,11 @@ void add_token_commands(CommandTree& tree) {
                                 "berth token create laptop --role operator --expires 90d",
                                 [made](Session& session) { return create(session, *made); });
   creates.add_option("name", made->name, "its name")->required();
-  add_choice<core::Role>(creates, "--role", made->role, "what it may do")->capture_default_str();
+  CLI::Option* const role = add_choice<core::Role>(creates, "--role", made->role, "what it may do")
+                                ->capture_default_str();
   creates.add_option("--agent", made->agent, "a key for this agent, not for a person")
-      ->type_name("AGENT");
+      ->type_name("AGENT")
+      ->excludes(role);
   creates.add_option("--expires", made->expires, "when it stops working")->type_name("30d|TIME");
   add_scope(creates, *made);
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "cli/config.hpp"
+#include "cli/doctor/facts.hpp"
+#include "keeper/sandbox/cgroup_layout.hpp"
 
 #include <optional>
 #include <string>
@@ -34,11 +36,14 @@ Finding check_system();
 Finding check_kernel();
 Finding check_open_files();
 Finding check_clock();
+// How to have the clock kept by a time service.
+std::string clock_remedy(keeper::sandbox::InitSystem init);
 
 // isolation.cpp: what sandboxes need.
 Finding check_user_namespaces();
 Finding check_overlayfs();
 Finding check_cgroups();
+Finding check_cgroups(const keeper::sandbox::CgroupLayout& layout, Cgroups mounted);
 Finding check_landlock();
 Finding check_seccomp();
 Finding check_kvm();

@@ -20,15 +20,10 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-struct Mount {
-  std::string_view at;
-  std::string_view type;
-};
-
-Mount parse_mount(std::string_view line) {
+std::string_view type_of_mount(std::string_view line) {
   take_word(line);  // the device
-  const std::string_view at = take_word(line);
-  return {at, take_word(line)};
+  take_word(line);  // where
+  return take_word(line);
 }
 
 }  // namespace
@@ -51,28 +46,12 @@ Cgroups cgroups_in(std::string_view mounts) {
   bool v1 = false;
   bool v2 = false;
   while (!mounts.empty()) {
-    const Mount mount = parse_mount(take_line(mounts));
-    v1 = v1 || mount.type == "cgroup";
-    v2 = v2 || mount.type == "cgroup2";
+    const std::string_view type = type_of_mount(take_line(mounts));
+    v1 = v1 || type == "cgroup";
+    v2 = v2 || type == "cgroup2";
   }
   if (v1 && v2) return Cgroups::hybrid;
   return v2 ? Cgroups::v2 : v1 ? Cgroups::v1 : Cgroups::none;
-}
-
-std::optional<std::string> cgroup2_mount(std::string_view mounts) {
-  while (!mounts.empty()) {
-    const Mount mount = parse_mount(take_line(mounts));
-    if (mount.type == "cgroup2") return std::string{mount.at};
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> cgroup2_path(std::string_view self_cgroup) {
-  while (!self_cgroup.empty()) {
-    const std::string_view line = take_line(self_cgroup);
-    if (line.starts_with("0::")) return std::string{line.substr(3)};
-  }
-  return std::nullopt;
 }
 
 std::string os_release_value(std::string_view text, std::string_view key) {

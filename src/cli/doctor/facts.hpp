@@ -19,10 +19,6 @@ std::optional<Version> version_in(std::string_view text);
 // Which cgroup hierarchies /proc/self/mounts shows.
 enum class Cgroups { none, v1, hybrid, v2 };
 Cgroups cgroups_in(std::string_view mounts);
-// Where the v2 hierarchy is mounted.
-std::optional<std::string> cgroup2_mount(std::string_view mounts);
-// Our own group in the v2 hierarchy, from /proc/self/cgroup: "/user.slice".
-std::optional<std::string> cgroup2_path(std::string_view self_cgroup);
 
 // A value of /etc/os-release, without its quotes.
 std::string os_release_value(std::string_view text, std::string_view key);

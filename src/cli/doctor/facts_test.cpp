@@ -40,13 +40,28 @@ TEST(CgroupsIn, TellsTheHierarchiesApart) {
   EXPECT_EQ(cgroups_in(both), Cgroups::hybrid);
   EXPECT_EQ(cgroups_in("cgroup2 /cgroup tmpfs rw 0 0\n"), Cgroups::none);
   EXPECT_EQ(cgroups_in(""), Cgroups::none);
-  EXPECT_EQ(cgroup2_mount(both), "/sys/fs/cgroup/unified");
-  EXPECT_EQ(cgroup2_mount(legacy), std::nullopt);
 }
 
-TEST(CgroupPath, IsTheLineOfTheSecondVersion) {
-  EXPECT_EQ(cgroup2_path("2:cpu:/a\n0::/user.slice/b\n"), "/user.slice/b");
-  EXPECT_EQ(cgroup2_path("2:cpu:/a\n"), std::nullopt);
+TEST(CheckCgroups, OfV1AreGoodForWhoeverTheyWereGivenTo) {
+  using keeper::sandbox::Controller;
+  keeper::sandbox::CgroupLayout layout{.remedy = "the remedy"};
+  const auto give = [&](Controller one) { layout.legacy[static_cast<std::size_t>(one)] = "/c/u"; };
+  give(Controller::memory);
+  give(Controller::pids);
+  const Finding partly = check_cgroups(layout, Cgroups::v1);
+  EXPECT_EQ(partly.verdict, Verdict::warn);
+  EXPECT_THAT(partly.says, testing::HasSubstr("not ours to divide: cpu;"));
+  EXPECT_EQ(partly.remedy, "the remedy");
+  give(Controller::cpu);
+  const Finding all = check_cgroups(layout, Cgroups::v1);
+  EXPECT_EQ(all.verdict, Verdict::ok);
+  EXPECT_EQ(all.remedy, "");
+}
+
+TEST(ClockRemedy, IsACommandThatWorksHere) {
+  using keeper::sandbox::InitSystem;
+  EXPECT_THAT(clock_remedy(InitSystem::systemd), testing::HasSubstr("timedatectl"));
+  EXPECT_THAT(clock_remedy(InitSystem::other), testing::Not(testing::HasSubstr("timedatectl")));
 }
 
 TEST(OsRelease, GivesValuesWithoutQuotes) {

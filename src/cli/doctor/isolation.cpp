@@ -1,6 +1,7 @@
 #include "base/files.hpp"
 #include "cli/doctor/check.hpp"
 #include "cli/doctor/facts.hpp"
+#include "keeper/sandbox/cgroup_layout.hpp"
 #include "keeper/sandbox/user_namespaces.hpp"
 
 #include <linux/landlock.h>
@@ -95,29 +96,31 @@ Finding check_overlayfs() {
           failed == ENODEV ? "modprobe overlay" : "mend the user namespaces first"};
 }
 
+Finding check_cgroups(const keeper::sandbox::CgroupLayout& layout, Cgroups mounted) {
+  using keeper::sandbox::Controller;
+  if (mounted == Cgroups::none) {
+    return {"cgroups", Verdict::warn, "no cgroup hierarchy is mounted: no limits on sandboxes",
+            layout.remedy};
+  }
+  std::string ours;
+  std::string others;
+  for (const Controller one : {Controller::memory, Controller::cpu, Controller::pids}) {
+    std::string& list = layout.has(one) ? ours : others;
+    list += (list.empty() ? "" : ", ") + std::string{name_of(one)};
+  }
+  const std::string version = mounted == Cgroups::v2   ? "v2"
+                              : mounted == Cgroups::v1 ? "v1"
+                                                       : "v1 and v2";
+  if (others.empty()) return {"cgroups", Verdict::ok, version + ", ours to divide: " + ours};
+  return {"cgroups", Verdict::warn,
+          version + ", but not ours to divide: " + others + "; sandboxes go without these limits",
+          layout.remedy};
+}
+
+// As the keeper of a sandbox looks at them.
 Finding check_cgroups() {
   const std::string mounts = read_file("/proc/self/mounts", small_file).value_or("");
-  switch (cgroups_in(mounts)) {
-    case Cgroups::none:
-      return {"cgroups", Verdict::warn, "no cgroup hierarchy is mounted: no limits on sandboxes",
-              "mount -t cgroup2 none /sys/fs/cgroup"};
-    case Cgroups::v1:
-    case Cgroups::hybrid:
-      if (::geteuid() == 0) return {"cgroups", Verdict::ok, "v1 controllers, which root may use"};
-      return {"cgroups", Verdict::warn, "v1 controllers, which only root may use",
-              "boot with systemd.unified_cgroup_hierarchy=1"};
-    case Cgroups::v2: break;
-  }
-  const std::string own =
-      cgroup2_path(read_file("/proc/self/cgroup", small_file).value_or("")).value_or("/");
-  const std::string path =
-      cgroup2_mount(mounts).value_or("/sys/fs/cgroup") + (own == "/" ? "" : own);
-  if (::access(path.c_str(), W_OK) != 0) {
-    return {"cgroups", Verdict::warn, "v2, but our group " + own + " is not ours to divide",
-            "run as a service with Delegate=yes, or 'systemd-run --user --scope -p Delegate=yes'"};
-  }
-  return {"cgroups", Verdict::ok,
-          "v2, delegated, with " + setting((path + "/cgroup.controllers").c_str())};
+  return check_cgroups(keeper::sandbox::detect_layout(), cgroups_in(mounts));
 }
 
 Finding check_landlock() {

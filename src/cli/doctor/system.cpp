@@ -51,18 +51,24 @@ Finding check_open_files() {
           "raise it: LimitNOFILE=65536 in the service, or 'ulimit -n 65536'"};
 }
 
+std::string clock_remedy(keeper::sandbox::InitSystem init) {
+  if (init == keeper::sandbox::InitSystem::systemd) return "timedatectl set-ntp true";
+  return "run a time service: apt-get install chrony, then 'service chrony start'";
+}
+
 Finding check_clock() {
+  const std::string remedy = clock_remedy(keeper::sandbox::init_system());
   const Time now = SystemClock{}.now();
   if (now < earliest) {
     return {"clock", Verdict::fail,
             "the clock says " + to_iso8601(now) + ": certificates and tokens will be refused",
-            "timedatectl set-ntp true"};
+            remedy};
   }
   timex state{};
   const bool synchronised = ::adjtimex(&state) != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
   if (synchronised) return {"clock", Verdict::ok, to_iso8601(now) + ", kept by a time service"};
   return {"clock", Verdict::note, to_iso8601(now) + ", not known to be kept by a time service",
-          "timedatectl set-ntp true"};
+          remedy};
 }
 
 }  // namespace berth::cli::doctor

@@ -49,6 +49,10 @@ Task<> carry_out(tcp::socket& local, Socket& remote) {
   }
 }
 
+// Not 127.0.0.1, where this server's page may be: a browser sends the cookies of a host to all of
+// its ports, and what listens in the sandbox would get the operator's key.
+constexpr const char* local_address = "127.0.0.2";
+
 class PortForward {
  public:
   PortForward(const Client& server, Console& console, ForwardWish wish)
@@ -56,7 +60,7 @@ class PortForward {
 
   Result<int> run() {
     BERTH_TRY(const std::uint16_t port, listen());
-    console_.out << "http://127.0.0.1:" << port << "\n" << std::flush;
+    console_.out << "http://" << local_address << ":" << port << "\n" << std::flush;
     if (!wish_.quiet) {
       console_.err << "forwards to port " << wish_.port << " of the sandbox; Ctrl-C ends\n";
     }
@@ -67,7 +71,7 @@ class PortForward {
 
  private:
   Result<std::uint16_t> listen() {
-    const tcp::endpoint at{asio::ip::address_v4::loopback(), wish_.local_port};
+    const tcp::endpoint at{asio::ip::make_address_v4(local_address), wish_.local_port};
     boost::system::error_code error;
     acceptor_.open(at.protocol(), error);
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address{true}, error);
@@ -75,7 +79,8 @@ class PortForward {
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
     if (!error) return acceptor_.local_endpoint().port();
     return fail(Errc::bad_request,
-                "127.0.0.1:" + std::to_string(wish_.local_port) + ": " + error.message(),
+                std::string{local_address} + ":" + std::to_string(wish_.local_port) + ": " +
+                    error.message(),
                 "choose another port with --listen, or leave it out");
   }
 

@@ -38,8 +38,9 @@ BOOST_DESCRIBE_STRUCT(FileReadQuery, (), (path, offset, limit_bytes))
 struct FileWriteQuery {
   std::optional<std::string> path;
   std::optional<std::string> mode;  // octal
+  std::optional<Time> mtime;
 };
-BOOST_DESCRIBE_STRUCT(FileWriteQuery, (), (path, mode))
+BOOST_DESCRIBE_STRUCT(FileWriteQuery, (), (path, mode, mtime))
 
 Result<engine::FileRead> file_read_of(FileReadQuery query) {
   engine::FileRead read{.path = std::move(query.path).value_or("")};
@@ -52,7 +53,8 @@ Result<engine::FileRead> file_read_of(FileReadQuery query) {
 }
 
 Result<engine::FileWrite> file_write_of(FileWriteQuery query) {
-  engine::FileWrite write{.path = std::move(query.path).value_or(""), .mode = usual_mode};
+  engine::FileWrite write{
+      .path = std::move(query.path).value_or(""), .mode = usual_mode, .mtime = query.mtime};
   if (!query.mode) return write;
   const char* const end = query.mode->data() + query.mode->size();
   const auto [stop, error] = std::from_chars(query.mode->data(), end, write.mode, 8);
@@ -75,7 +77,9 @@ Task<Rendered<engine::FolderListing>> read(LeaseFiles& files, core::Call call, c
                  .body = std::move(part.bytes),
                  .headers = {{"X-Next-Offset", std::to_string(part.next_offset)},
                              {"X-Eof", part.eof ? "true" : "false"},
-                             {"X-File-Mode", part.mode}}};
+                             {"X-File-Mode", part.mode},
+                             {"X-File-Mtime", to_iso8601(part.mtime)},
+                             {"X-File-Bytes", std::to_string(part.file_bytes)}}};
   co_return Rendered<engine::FolderListing>{std::move(bytes)};
 }
 
@@ -128,7 +132,11 @@ std::vector<Route> file_routes(LeaseFiles& files) {
           .needs = Permission::company_operate,
           .tag = "files",
           .says = "List a folder of a place that is held, or read a file of it: the bytes, with "
-                  "X-Next-Offset, X-Eof and X-File-Mode",
+                  "X-Next-Offset, X-Eof, X-File-Mode, X-File-Mtime and X-File-Bytes; a file that "
+                  "grows is read as far as it was at that moment",
+          .others = {{.type = "application/octet-stream",
+                      .headers = {"X-Next-Offset", "X-Eof", "X-File-Mode", "X-File-Mtime",
+                                  "X-File-Bytes"}}},
           .call =
               [&files](core::Call call, auto in) {
                 return read(files, std::move(call), in.path.lease, std::move(in.query));
@@ -139,8 +147,10 @@ std::vector<Route> file_routes(LeaseFiles& files) {
           .needs = Permission::company_operate,
           .tag = "files",
           .says = "Write a file in a place that is held, whole or not at all: 201 when it is new, "
-                  "204 when one was replaced",
+                  "204 when one was replaced. Its time is mtime, or now, as always in a plugin's "
+                  "sandbox",
           .status = 201,
+          .others = {{.status = 204}},
           .body_bytes_max = LeaseFiles::bytes_max,
           .call =
               [&files](core::Call call, auto in) {

@@ -56,11 +56,25 @@ Task<std::string> first_word(Socket& socket) {
   co_return said.token;
 }
 
-Task<execution::LiveCommandPtr> opened_by(engine::SetupTerminals& terminals,
-                                          engine::SetupTerminals::Presented ticket,
-                                          Socket& socket) {
+Task<engine::SetupTerminals::Opened> opened_by(engine::SetupTerminals& terminals,
+                                               engine::SetupTerminals::Presented ticket,
+                                               Socket& socket) {
   BERTH_CO_TRY(ticket.token, co_await first_word(socket));
   co_return co_await terminals.open(std::move(ticket));
+}
+
+// The server asks again for whoever shows a key at each request; here none was shown.
+Task<> watch_holder(engine::SetupTerminals& terminals, core::Caller holder, Socket& socket) {
+  constexpr std::chrono::seconds ask_every{2};
+  asio::steady_timer next{co_await asio::this_coro::executor};
+  while (true) {
+    next.expires_after(ask_every);
+    co_await next.async_wait(asio::use_awaitable);
+    const Result<> still = co_await terminals.expect_still_good(holder);
+    if (still || still.error().code != Errc::unauthenticated) continue;
+    co_return co_await socket.close(CloseCode::policy_error,
+                                    std::string{name_of(Errc::unauthenticated)});
+  }
 }
 
 Task<> terminal(engine::SetupTerminals& terminals, core::SetupSessionId session, TicketQuery query,
@@ -70,10 +84,14 @@ Task<> terminal(engine::SetupTerminals& terminals, core::SetupSessionId session,
   BERTH_CO_DO(terminals.expect(ticket.session, ticket.id));
   BERTH_CO_TRY(ticket.size.columns, bounded("columns", query.columns, columns_bounds));
   BERTH_CO_TRY(ticket.size.rows, bounded("rows", query.rows, rows_bounds));
-  Result<execution::LiveCommandPtr> opened =
-      co_await opened_by(terminals, std::move(ticket), socket);
+  auto opened = co_await opened_by(terminals, std::move(ticket), socket);
   PageFrames frames;
-  if (opened) co_return co_await serve_terminal(*std::move(opened), 0, frames, socket);
+  if (opened) {
+    using namespace asio::experimental::awaitable_operators;
+    const auto ended = co_await (serve_terminal(std::move(opened->command), 0, frames, socket) ||
+                                 watch_holder(terminals, std::move(opened->holder), socket));
+    co_return std::visit([](const Result<>& first) { return first; }, ended);
+  }
   const Error why = opened.error();
   if (why.code == Errc::cancelled) co_return std::unexpected(why);
   BERTH_CO_DO(co_await socket.send(frames.failed(why)));

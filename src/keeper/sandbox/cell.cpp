@@ -38,26 +38,25 @@ constexpr int reply_limit_ms = 5'000;
 constexpr int death_limit_ms = 10'000;
 constexpr std::string_view init_name = "berth-init";
 constexpr std::size_t listeners_max = 64;
-constexpr std::uint32_t first_base = 0x30000000;
-constexpr std::uint32_t ranges = 8192;
 
 // The mounts come last: they are a copy of the host's, of the moment when the plan is known.
 constexpr std::uint64_t usual_namespaces = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
 
 // Keepers that live at the same time have different ranges, but for pids this far apart.
 std::uint32_t own_range() {
-  return first_base + static_cast<std::uint32_t>(::getpid()) % ranges * plan_limits::ids;
+  return id_ranges::first +
+         static_cast<std::uint32_t>(::getpid()) % id_ranges::count * plan_limits::ids;
 }
 
-// In the sandbox, whoever owns a bound directory on the disk is the sandbox's user. Ends before a
-// source that is not there, which pid 1 then says.
+// In the sandbox, the owner and the group of a bound directory on the disk are the sandbox's user
+// and group. Ends before a source that is not there, which pid 1 then says.
 Result<std::vector<UserNamespace>> maps_for_binds(const Plan& plan, std::uint32_t first_id) {
   std::vector<UserNamespace> maps;
   for (const Bind& bind : plan.binds) {
     struct stat source{};
     if (::stat(bind.source.c_str(), &source) != 0) break;
     const IdMap users{.inside = source.st_uid, .outside = first_id + plan.user.uid};
-    const IdMap groups{.inside = source.st_uid, .outside = first_id + plan.user.gid};
+    const IdMap groups{.inside = source.st_gid, .outside = first_id + plan.user.gid};
     BERTH_TRY(UserNamespace map, UserNamespace::make(users, groups));
     maps.push_back(std::move(map));
   }
@@ -67,6 +66,14 @@ Result<std::vector<UserNamespace>> maps_for_binds(const Plan& plan, std::uint32_
 std::unexpected<Error> without_ids(const Error& why) {
   return fail(Errc::sandbox_unavailable, "the sandbox could not be made: " + why.message,
               "run as root with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID, or as another user");
+}
+
+std::unexpected<Error> refuse_lone_root() {
+  return fail(
+      Errc::sandbox_unavailable,
+      "the sandbox could not be made: the server is this machine's root in a user namespace "
+      "that has no other ids, so every command would be this machine's root too",
+      "run the server outside of that user namespace, or as an ordinary user");
 }
 
 bool await(int fd, int limit_ms) {
@@ -150,7 +157,9 @@ bool Cell::suits(const Plan& plan) const {
 }
 
 Result<> Cell::start(const Surroundings& surroundings) {
-  const bool is_root = ::geteuid() == 0;
+  const Standing standing = standing_here();
+  if (standing == Standing::lone_root) return refuse_lone_root();
+  const bool is_root = standing == Standing::root;
   if (is_root) {
     first_id_ = kind_.first_id != 0 ? kind_.first_id : own_range();
     const IdMap range{.inside = 0, .outside = first_id_, .count = plan_limits::ids};

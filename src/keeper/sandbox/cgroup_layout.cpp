@@ -16,12 +16,21 @@ constexpr std::size_t proc_file_bytes_max = std::size_t{4} << 20;
 
 constexpr const char* no_hierarchy_remedy =
     "mount control groups: mount -t cgroup2 none /sys/fs/cgroup";
-constexpr const char* not_ours_remedy =
+constexpr const char* by_systemd_remedy =
     "give us a group of our own: Delegate=yes in the service, or start with "
     "systemd-run --scope -p Delegate=yes (with --user for an ordinary user)";
-constexpr const char* no_controller_remedy =
+constexpr const char* controllers_by_systemd_remedy =
     "enable the controllers for our group: Delegate=cpu memory pids in the service, or "
     "cgroup_enable=memory at boot where the kernel leaves it out";
+constexpr const char* controllers_by_hand_remedy =
+    "enable the controllers for our group: as root, write '+cpu +memory +pids' into the "
+    "cgroup.subtree_control of each group above it; or cgroup_enable=memory at boot where the "
+    "kernel leaves it out";
+constexpr const char* closed_to_root_remedy =
+    "control groups are closed even to root here: let the container around the server have them "
+    "writable";
+constexpr const char* by_hand =
+    "give us a group of our own: as root, in the shell that then starts the server as our user: ";
 
 bool holds(const auto& values, const auto& value) {
   return std::ranges::find(values, value) != std::end(values);
@@ -152,11 +161,18 @@ bool may_divide(const Hierarchy& own, const std::string& base, const FolderView&
   return view.delegated || own.own_path == "/" || base != own.own_folder;
 }
 
-void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout) {
+// The groups of ours that we may not divide, for the remedy.
+struct Closed {
+  std::string unified = {};
+  std::vector<std::string> legacy = {};
+  bool limits_are_legacy = false;  // some of them have controllers that limit
+};
+
+void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout, Closed& closed) {
   const std::string base = without_own_leaf(own.own_folder);
   const FolderView view = look(Hierarchy::Version::v2, base);
   if (!view.writable) {
-    layout.remedy = not_ours_remedy;
+    closed.unified = base;
     return;
   }
   layout.unified = base;
@@ -168,7 +184,7 @@ void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout
     } else if (may_divide(own, base, view)) {
       layout.to_enable.push_back(controller);
     } else if (is_limit(controller)) {
-      layout.remedy = not_ours_remedy;
+      closed.unified = base;
     }
   }
 }
@@ -188,10 +204,11 @@ std::string top_of(const Hierarchy& own) {
   return own.own_folder.substr(0, own.own_folder.size() - own.own_path.size());
 }
 
-void choose_legacy(const Hierarchy& own, const Look& look, CgroupLayout& layout) {
+void choose_legacy(const Hierarchy& own, const Look& look, CgroupLayout& layout, Closed& closed) {
   if (!is_wanted(own, layout)) return;
   if (!look(Hierarchy::Version::v1, own.own_folder).writable) {
-    if (layout.remedy.empty()) layout.remedy = not_ours_remedy;
+    if (std::ranges::any_of(own.controllers, is_limit)) closed.limits_are_legacy = true;
+    if (own.controllers != std::vector{Controller::io}) closed.legacy.push_back(own.own_folder);
     return;
   }
   for (const Controller controller : own.controllers) {
@@ -200,6 +217,37 @@ void choose_legacy(const Hierarchy& own, const Look& look, CgroupLayout& layout)
     }
     layout.legacy[static_cast<std::size_t>(controller)] = own.own_folder;
   }
+}
+
+// Nobody gives away groups of v1, so that it is by hand with systemd and without.
+std::string legacy_remedy(const std::vector<std::string>& folders, const Host& host) {
+  if (host.user == 0) return closed_to_root_remedy;
+  std::string all;
+  for (const std::string& folder : folders) all += " " + folder;
+  return by_hand + ("for g in" + all) + "; do mkdir -p $g/berth; chown -R " +
+         std::to_string(host.user) + " $g/berth; echo $$ >$g/berth/cgroup.procs; done";
+}
+
+// The shell goes into the leaf that we would move into, because we may not move out of a group
+// that nobody gave away by the attribute. What is enabled after the chown stays root's.
+std::string unified_remedy(const std::string& folder, const Host& host) {
+  const std::string given = folder + "/berth";
+  const std::string leaf = given + "/" + std::string{own_leaf};
+  return by_hand + ("mkdir -p " + leaf) + "; chown -R " + std::to_string(host.user) + " " + given +
+         "; echo $$ >" + leaf + "/cgroup.procs; for g in " + folder + " " + given +
+         "; do echo '+cpu +memory +pids' >$g/cgroup.subtree_control; done";
+}
+
+std::string remedy_for(const CgroupLayout& layout, const Closed& closed, const Host& host) {
+  const bool has_systemd = host.init == InitSystem::systemd;
+  if (closed.limits_are_legacy) return legacy_remedy(closed.legacy, host);
+  if (closed.unified.empty()) {
+    return has_systemd ? controllers_by_systemd_remedy : controllers_by_hand_remedy;
+  }
+  if (has_systemd) return by_systemd_remedy;
+  const bool is_writable = !layout.unified.empty();
+  if (host.user == 0 && !is_writable) return closed_to_root_remedy;
+  return unified_remedy(closed.unified, host);
 }
 
 }  // namespace
@@ -261,26 +309,36 @@ FolderView look_at_folder(Hierarchy::Version version, const std::string& folder)
           .subtree_control = read_group_file(folder + "/cgroup.subtree_control")};
 }
 
-CgroupLayout choose_layout(const std::vector<Hierarchy>& hierarchies, const Look& look) {
+CgroupLayout choose_layout(const std::vector<Hierarchy>& hierarchies, const Look& look,
+                           const Host& host) {
   CgroupLayout layout;
-  if (hierarchies.empty()) layout.remedy = no_hierarchy_remedy;
+  Closed closed;
   for (const Hierarchy& own : hierarchies) {
-    if (own.version == Hierarchy::Version::v2) choose_unified(own, look, layout);
+    if (own.version == Hierarchy::Version::v2) choose_unified(own, look, layout, closed);
   }
   for (const Hierarchy& own : hierarchies) {
-    if (own.version == Hierarchy::Version::v1) choose_legacy(own, look, layout);
+    if (own.version == Hierarchy::Version::v1) choose_legacy(own, look, layout, closed);
   }
   const bool complete =
       layout.has(Controller::memory) && layout.has(Controller::cpu) && layout.has(Controller::pids);
-  if (complete) layout.remedy.clear();
-  if (!complete && layout.remedy.empty()) layout.remedy = no_controller_remedy;
+  if (hierarchies.empty()) {
+    layout.remedy = no_hierarchy_remedy;
+  } else if (!complete) {
+    layout.remedy = remedy_for(layout, closed, host);
+  }
   return layout;
+}
+
+InitSystem init_system() {
+  // As sd_booted(3) sees it.
+  return ::access("/run/systemd/system", F_OK) == 0 ? InitSystem::systemd : InitSystem::other;
 }
 
 CgroupLayout detect_layout() {
   const std::string self = read_file("/proc/self/cgroup", proc_file_bytes_max).value_or("");
   const std::string mounts = read_file("/proc/self/mountinfo", proc_file_bytes_max).value_or("");
-  return choose_layout(find_hierarchies(self, mounts), look_at_folder);
+  return choose_layout(find_hierarchies(self, mounts), look_at_folder,
+                       {.init = init_system(), .user = ::geteuid()});
 }
 
 }  // namespace berth::keeper::sandbox

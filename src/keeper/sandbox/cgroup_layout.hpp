@@ -69,7 +69,18 @@ struct CgroupLayout {
   friend bool operator==(const CgroupLayout&, const CgroupLayout&) = default;
 };
 
-CgroupLayout choose_layout(const std::vector<Hierarchy>& hierarchies, const Look& look);
+// What started this machine: systemd also gives groups away.
+enum class InitSystem : std::uint8_t { systemd, other };
+InitSystem init_system();
+
+// What the remedy depends on besides the groups.
+struct Host {
+  InitSystem init = InitSystem::systemd;
+  std::uint32_t user = 0;  // who asks
+};
+
+CgroupLayout choose_layout(const std::vector<Hierarchy>& hierarchies, const Look& look,
+                           const Host& host);
 // The layout of this machine for this process.
 CgroupLayout detect_layout();
 

@@ -10,11 +10,16 @@ namespace {
 using Version = Hierarchy::Version;
 using Views = std::map<std::string, FolderView>;
 
-CgroupLayout layout_for(std::string_view self, std::string_view mounts, const Views& views) {
-  return choose_layout(find_hierarchies(self, mounts), [&](Version, const std::string& folder) {
+constexpr Host with_systemd{.init = InitSystem::systemd, .user = 1001};
+constexpr Host without_systemd{.init = InitSystem::other, .user = 1001};
+
+CgroupLayout layout_for(std::string_view self, std::string_view mounts, const Views& views,
+                        const Host& host = with_systemd) {
+  const auto look = [&](Version, const std::string& folder) {
     const auto found = views.find(folder);
     return found == views.end() ? FolderView{} : found->second;
-  });
+  };
+  return choose_layout(find_hierarchies(self, mounts), look, host);
 }
 
 constexpr auto v2_mount =
@@ -150,6 +155,46 @@ TEST(CgroupLayout, AReadOnlyControllerOfV1IsNotUsed) {
   EXPECT_TRUE(layout.has(Controller::pids));
   EXPECT_FALSE(layout.has(Controller::memory));
   EXPECT_NE(layout.remedy, "");
+}
+
+TEST(CgroupLayout, GroupsOfV1AreGivenByHandAlsoWithSystemd) {
+  constexpr auto hybrid = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+  for (const Host& host : {with_systemd, without_systemd}) {
+    const auto layout =
+        layout_for(std::string{v1_self} + "0::/\n", std::string{v1_mounts} + hybrid, {}, host);
+    EXPECT_TRUE(layout.remedy.ends_with(
+        "for g in /sys/fs/cgroup/pids/jobs/a /sys/fs/cgroup/memory/jobs/a /sys/fs/cgroup/freezer "
+        "/sys/fs/cgroup/cpu,cpuacct/jobs; do mkdir -p $g/berth; chown -R 1001 $g/berth; "
+        "echo $$ >$g/berth/cgroup.procs; done"))
+        << layout.remedy;
+  }
+}
+
+TEST(CgroupLayout, WithoutSystemdAGroupOfV2IsGivenByHand) {
+  const auto layout = layout_for("0::/\n", v2_mount, {}, without_systemd);
+  EXPECT_TRUE(layout.remedy.ends_with(
+      "mkdir -p /sys/fs/cgroup/berth/berth.self; chown -R 1001 /sys/fs/cgroup/berth; "
+      "echo $$ >/sys/fs/cgroup/berth/berth.self/cgroup.procs; "
+      "for g in /sys/fs/cgroup /sys/fs/cgroup/berth; "
+      "do echo '+cpu +memory +pids' >$g/cgroup.subtree_control; done"))
+      << layout.remedy;
+  // What these commands make is what we can use.
+  const std::string all = "cpu memory pids\n";
+  const auto mended = layout_for("0::/berth/berth.self\n", v2_mount,
+                                 {{"/sys/fs/cgroup/berth", writable(all, all)}}, without_systemd);
+  EXPECT_EQ(mended.remedy, "");
+}
+
+TEST(CgroupLayout, WithoutSystemdNoRemedyNamesIt) {
+  const Views some{{"/sys/fs/cgroup", writable("memory\n")}};
+  for (const Views& views : {Views{}, some}) {
+    for (const std::uint32_t user : {0U, 1001U}) {
+      const auto layout =
+          layout_for("0::/\n", v2_mount, views, {.init = InitSystem::other, .user = user});
+      EXPECT_NE(layout.remedy, "");
+      EXPECT_EQ(layout.remedy.find("Delegate"), std::string::npos) << layout.remedy;
+    }
+  }
 }
 
 TEST(CgroupLayout, AMachineWithoutGroupsSaysHowToGetThem) {

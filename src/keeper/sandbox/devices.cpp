@@ -78,10 +78,6 @@ int show(const char* folder, const char* path, std::uint64_t attributes) {
   return put(shown, path);
 }
 
-int make_mount_point(const char* path) {
-  return ::mkdir(path, 0755) != 0 && errno != EEXIST ? errno : 0;
-}
-
 }  // namespace
 
 int make_device_folder(DeviceNodes nodes, Fd& made) {
@@ -124,7 +120,6 @@ int RootBuilder::open_devices() {
 }
 
 int RootBuilder::mount_devices() {
-  if (const int error_number = make_mount_point("/dev"); error_number != 0) return error_number;
   if (const int error_number = put(prepared_.devices, "/dev"); error_number != 0) {
     return error_number;
   }
@@ -156,15 +151,20 @@ int RootBuilder::fix_devices() const {
 }
 
 int RootBuilder::mount_tmp() const {
-  if (plan_.tmp_bytes == 0) {
-    return ::mkdir("/tmp", 01777) != 0 && errno != EEXIST ? errno : 0;
+  RealFolder folder{.path = "/tmp"};  // the skeleton has it
+  if (!is_plain()) {
+    if (const int error_number = make_real_folder("/tmp", folder); error_number != 0) {
+      return error_number;
+    }
+    if (is_reserved(folder.path)) return EBUSY;
   }
-  if (const int error_number = make_mount_point("/tmp"); error_number != 0) return error_number;
-  return show(scratch_in_place, "/tmp", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  if (plan_.tmp_bytes != 0) {
+    return show(scratch_in_place, folder.path.c_str(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  }
+  return folder.is_new ? failed(::chmod(folder.path.c_str(), 01777)) : 0;
 }
 
 int RootBuilder::mount_proc() {
-  if (const int error_number = make_mount_point("/proc"); error_number != 0) return error_number;
   return failed(::mount("proc", "/proc", "proc", quiet | MS_NODEV, nullptr));
 }
 

@@ -200,12 +200,15 @@ SetupReport enter(const Setup& setup) {
   // From the pivot on no path leads to the host.
   BERTH_STEP(root, root->mount_root(maps.layers));
   BERTH_STEP(pivot, root->pivot());
+  BERTH_STEP(process_folder, root->make_folder("/proc"));
   BERTH_STEP(process_table, root->mount_proc());
   BERTH_STEP(pivot, root->leave_host());
   BERTH_STEP(attach, root->attach_host());
+  BERTH_STEP(name_servers, root->attach_name_servers());
+  BERTH_STEP(device_folder, root->make_folder("/dev"));
   BERTH_STEP(devices, root->mount_devices());
   BERTH_STEP(masks, root->mask_proc());
-  BERTH_STEP(attach, root->mount_tmp());
+  BERTH_STEP(scratch_folder, root->mount_tmp());
   BERTH_STEP(bind_target, root->attach_binds(report.item));
   BERTH_STEP(directory, root->make_directories(report.item));
   const bool has_skeleton = plan.base == Base::host && plan.layers.empty();

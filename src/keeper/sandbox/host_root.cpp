@@ -27,6 +27,7 @@ int write_file(int directory, const SkeletonFile& file) {
 }  // namespace
 
 int RootBuilder::open_host(int map) {
+  if (const int error_number = open_name_servers(); error_number != 0) return error_number;
   if (plan_.base != Base::host) return 0;
   if (const int error_number = add_host("/usr", attributes, map); error_number != 0) {
     return error_number;
@@ -66,6 +67,11 @@ int make_skeleton(int directory) {
   return 0;
 }
 
+int make_hosts_file(int directory) {
+  if (::mkdirat(directory, "etc", 0755) != 0) return errno;
+  return write_file(directory, hosts_file);
+}
+
 int name_ids(std::uint32_t first_id) {
   const std::string root = std::to_string(first_id);
   const std::string user = std::to_string(first_id + User{}.uid);
@@ -101,7 +107,12 @@ int RootBuilder::add_host_parts(int directory) const {
       }
     }
   }
-  return 0;
+  return make_name_servers_place(directory);
+}
+
+int RootBuilder::make_name_servers_place(int directory) const {
+  if (!name_servers_) return 0;
+  return write_file(directory, {.path = name_servers_file + 1, .text = {}});
 }
 
 }  // namespace berth::keeper::sandbox

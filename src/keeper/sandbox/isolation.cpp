@@ -18,8 +18,8 @@ struct Loss {
 
 constexpr Loss losses[] = {
     {Feature::uid_range, Level::standard,
-     "the keeper is not root, so outside everybody inside is the keeper's own user",
-     "run the server as root; each sandbox then has 65536 ids of its own"},
+     "the keeper is not this machine's root, so outside everybody inside is the keeper's own user",
+     "run the server as root, in no user namespace; each sandbox then has 65536 ids of its own"},
     {Feature::network_namespace, Level::weak, "the plan allows the host's network",
      "drop the weakening"},
     {Feature::landlock, Level::standard, "this kernel has no Landlock, or it is switched off",

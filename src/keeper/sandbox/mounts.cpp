@@ -5,12 +5,17 @@
 #include "keeper/sandbox/skeleton.hpp"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
+#include <string_view>
 #include <utility>
 
 namespace berth::keeper::sandbox {
@@ -60,6 +65,16 @@ std::string tmpfs_options(std::uint64_t bytes, std::uint64_t inodes, const char*
   return tmpfs_size(bytes, inodes) + ",mode=" + mode;
 }
 
+// The next one last.
+void push_parts(std::string_view path, std::vector<std::string>& left) {
+  while (!path.empty()) {
+    const std::size_t slash = path.rfind('/');
+    const std::string_view part = slash == std::string_view::npos ? path : path.substr(slash + 1);
+    if (!part.empty() && part != ".") left.emplace_back(part);
+    path = path.substr(0, slash == std::string_view::npos ? 0 : slash);
+  }
+}
+
 // One directory after the other, as mkdir -p does.
 int make_path(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
@@ -79,7 +94,54 @@ std::string parent_path(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// Whether a layer has an entry of that name, or hides one, or has something else on the way to it.
+bool has_entry(const Fd& layer, const char* path) {
+  open_how how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  const Fd found{static_cast<int>(::syscall(SYS_openat2, layer.get(), path, &how, sizeof how))};
+  return found || errno != ENOENT;
+}
+
 }  // namespace
+
+bool is_reserved(const std::string& path) {
+  const std::string whole = path + "/";
+  return whole == "/" || whole.starts_with("/proc/") || whole.starts_with("/dev/");
+}
+
+int make_real_folder(const std::string& path, RealFolder& found) {
+  constexpr int links_max = 40;  // as the kernel
+  found = {};
+  std::vector<std::string> left;
+  push_parts(path, left);
+  for (int links = 0; !left.empty();) {
+    const std::string part = std::exchange(left.back(), {});
+    left.pop_back();
+    if (part == "..") {
+      const std::size_t slash = found.path.rfind('/');
+      found = {.path = found.path.substr(0, slash == std::string::npos ? 0 : slash)};
+      continue;
+    }
+    const std::string next = found.path + "/" + part;
+    const int error_number = failed(::mkdir(next.c_str(), 0755));
+    struct stat seen{};
+    if (error_number != 0 && ::lstat(next.c_str(), &seen) != 0) return error_number;
+    if (error_number == 0 || S_ISDIR(seen.st_mode)) {
+      found = {.path = next, .is_new = error_number == 0};
+      continue;
+    }
+    if (!S_ISLNK(seen.st_mode)) return ENOTDIR;
+    if (++links > links_max) return ELOOP;
+    std::array<char, PATH_MAX> target{};
+    const ssize_t size = ::readlink(next.c_str(), target.data(), target.size());
+    if (size < 0) return errno;
+    const std::string_view text{target.data(), static_cast<std::size_t>(size)};
+    if (text.starts_with('/')) found = {};
+    push_parts(text, left);
+  }
+  return 0;
+}
 
 std::string tmpfs_size(std::uint64_t bytes, std::uint64_t inodes) {
   return "size=" + std::to_string(bytes) + ",nr_inodes=" + std::to_string(inodes);
@@ -228,18 +290,15 @@ int RootBuilder::mount_overlay(int map) {
   if (view) {
     if (const int error_number = attach(view, "view"); error_number != 0) return error_number;
   }
-  if (plan_.base == Base::host) {
+  const bool has_bottom = plan_.base == Base::host || name_servers_ || lacks_hosts_file();
+  if (has_bottom) {
     if (::chown("skeleton", owners_.root, owners_.root_group) != 0) return errno;
     layers += layers.empty() ? "skeleton" : ":skeleton";
   }
   if (!view && ::chown("upper", owners_.root, owners_.root_group) != 0) return errno;
   if (const int error_number = own_files_from_now_on(); error_number != 0) return error_number;
-  if (plan_.base == Base::host) {
-    const Fd skeleton{::open("skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC)};
-    if (!skeleton) return errno;
-    int error_number = make_skeleton(skeleton.get());
-    if (error_number == 0) error_number = add_host_parts(skeleton.get());
-    if (error_number != 0) return error_number;
+  if (has_bottom) {
+    if (const int error_number = fill_bottom(); error_number != 0) return error_number;
   }
   const std::string beside = view ? "view/" : "";
   std::string options =
@@ -249,6 +308,31 @@ int RootBuilder::mount_overlay(int map) {
     return errno;
   }
   return failed(::chdir("root"));
+}
+
+bool RootBuilder::lacks_hosts_file() const {
+  return std::ranges::none_of(layers_,
+                              [](const Fd& layer) { return has_entry(layer, hosts_file.path); });
+}
+
+// What is below all layers: it shows where none of them has something of that name, and is no part
+// of what was written.
+int RootBuilder::fill_bottom() const {
+  const Fd bottom{::open("skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  if (!bottom) return errno;
+  const bool is_host = plan_.base == Base::host;
+  const int error_number = is_host ? make_skeleton(bottom.get()) : make_hosts_file(bottom.get());
+  if (error_number != 0) return error_number;
+  return is_host ? add_host_parts(bottom.get()) : make_name_servers_place(bottom.get());
+}
+
+int RootBuilder::make_folder(const char* path) const {
+  if (::mkdir(path, 0755) == 0) return 0;
+  if (errno != EEXIST) return errno;
+  if (is_plain()) return 0;  // the skeleton's own
+  struct stat seen{};
+  if (::lstat(path, &seen) != 0) return errno;
+  return S_ISDIR(seen.st_mode) ? 0 : ENOTDIR;
 }
 
 int RootBuilder::pivot() {
@@ -261,14 +345,27 @@ int RootBuilder::leave_host() {
   return failed(::chdir("/"));
 }
 
+// Where a folder or a file is to be mounted: by a way without links, which is made.
+int RootBuilder::make_target(const std::string& target, mode_t kind, std::string& real) const {
+  const std::string folder = S_ISDIR(kind) ? target : parent_path(target);
+  real = target;
+  if (!may_have_foreign_links()) return make_path(folder);
+  RealFolder found;
+  if (const int error_number = make_real_folder(folder, found); error_number != 0) {
+    return error_number;
+  }
+  real = found.path;
+  if (!S_ISDIR(kind)) real += target.substr(target.rfind('/'));
+  return real != target && is_reserved(real) ? EBUSY : 0;
+}
+
 int RootBuilder::attach_binds(std::uint32_t& item) {
   for (item = 0; item < plan_.binds.size(); ++item) {
-    const std::string& target = plan_.binds[item].target;
     struct stat source{};
     if (::fstat(binds_[item].get(), &source) != 0) return errno;
-    const bool is_directory = S_ISDIR(source.st_mode);
-    int error_number = make_path(is_directory ? target : parent_path(target));
-    if (error_number == 0 && !is_directory) error_number = make_file(target);
+    std::string target;
+    int error_number = make_target(plan_.binds[item].target, source.st_mode, target);
+    if (error_number == 0 && !S_ISDIR(source.st_mode)) error_number = make_file(target);
     if (error_number == 0) error_number = attach(binds_[item], target);
     if (error_number != 0) return error_number;
   }
@@ -276,13 +373,23 @@ int RootBuilder::attach_binds(std::uint32_t& item) {
 }
 
 int RootBuilder::make_owned(const std::string& path) const {
-  if (const int error_number = make_path(parent_path(path)); error_number != 0) {
-    return error_number;
+  RealFolder made{.path = path};
+  if (may_have_foreign_links()) {
+    const int error_number = make_real_folder(path, made);
+    // Whatever else it is, somebody wants it to be there.
+    if (error_number == ENOTDIR && ::access(path.c_str(), F_OK) == 0) return 0;
+    if (error_number != 0) return error_number;
+  } else {
+    if (const int error_number = make_path(parent_path(path)); error_number != 0) {
+      return error_number;
+    }
+    made.is_new = ::mkdir(path.c_str(), 0755) == 0;
+    if (!made.is_new && errno != EEXIST) return errno;
   }
-  if (::mkdir(path.c_str(), 0755) != 0) return errno == EEXIST ? 0 : errno;
+  if (!made.is_new) return 0;
   if (owners_.user == owners_.root && owners_.group == owners_.root_group) return 0;
   return failed(
-      ::fchownat(AT_FDCWD, path.c_str(), owners_.user, owners_.group, AT_SYMLINK_NOFOLLOW));
+      ::fchownat(AT_FDCWD, made.path.c_str(), owners_.user, owners_.group, AT_SYMLINK_NOFOLLOW));
 }
 
 int RootBuilder::make_directories(std::uint32_t& item) {
@@ -298,6 +405,15 @@ int RootBuilder::make_directories(std::uint32_t& item) {
     }
   }
   return 0;
+}
+
+// Where the host has none, there are none.
+int RootBuilder::open_name_servers() {
+  if (!plan_.allows<AllowHostNetwork>()) return 0;
+  name_servers_ = clone_tree(name_servers_file);
+  if (!name_servers_) return 0;
+  return set_attributes(name_servers_, usual_attributes | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY,
+                        -1);
 }
 
 int RootBuilder::add_host(const char* path, std::uint64_t attributes, int map) {
@@ -320,6 +436,18 @@ int RootBuilder::attach_host() {
     }
   }
   return 0;
+}
+
+// On whatever the image has there: also on a link, which is covered and not followed.
+int RootBuilder::attach_name_servers() {
+  if (!name_servers_) return 0;
+  std::string target;
+  int error_number = make_target(name_servers_file, S_IFREG, target);
+  if (error_number == 0) error_number = attach(name_servers_, target);
+  if (error_number != ENOENT) return error_number;
+  // A layer hides the place that the bottom has for it.
+  error_number = make_file(target);
+  return error_number != 0 ? error_number : attach(name_servers_, target);
 }
 
 }  // namespace berth::keeper::sandbox

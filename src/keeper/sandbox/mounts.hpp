@@ -48,6 +48,19 @@ struct Prepared {
 };
 int prepare(uid_t root, Prepared& made);
 
+// A folder of the root that a process is in, by the way to it that has no link.
+struct RealFolder {
+  std::string path = {};  // nothing for the root itself
+  bool is_new = false;
+};
+// The root itself, and what the kernel's own filesystems cover: no link of an image makes a place
+// for anything else there.
+bool is_reserved(const std::string& path);
+// Made where it is missing, with all on the way to it, also behind a link that leads nowhere. Links
+// are read and followed as text from this root: whoever laid them, not even those in /proc, which
+// stand for what a process has open, lead out of it.
+int make_real_folder(const std::string& path, RealFolder& found);
+
 enum class DeviceNodes : std::uint8_t {
   own,
   borrowed,  // empty files, for the host's own to be put there
@@ -68,11 +81,14 @@ class RootBuilder {
   // The new root, and into it. The old one stays mounted until leave_host().
   int mount_root(int map);
   int pivot();
+  // One of the top, for the kernel's own: nothing is put where a link leads. ENOTDIR if it is none.
+  int make_folder(const char* path) const;
   int mount_proc();
   int leave_host();
 
   // With nothing but the new root in sight.
   int attach_host();
+  int attach_name_servers();
   int mount_devices();
   int mask_proc();
   int mount_tmp() const;
@@ -92,15 +108,22 @@ class RootBuilder {
   };
 
   bool is_plain() const { return plan_.layers.empty() && plan_.upper_folder.empty(); }
+  // In layers, in what was written before, and, once they are there, in folders of the host.
+  bool may_have_foreign_links() const { return !is_plain() || !plan_.binds.empty(); }
   int open_upper(int map);
+  int open_name_servers();
   int add_host(const char* path, std::uint64_t attributes, int map);
   int mount_tray();
   Fd view_of_tray(int map) const;
   int use_prepared_tray(Fd view);
   int use_tray_as_root();
   int mount_overlay(int map);
+  bool lacks_hosts_file() const;
+  int fill_bottom() const;
   int own_files_from_now_on() const;
   int add_host_parts(int directory) const;
+  int make_name_servers_place(int directory) const;
+  int make_target(const std::string& target, mode_t kind, std::string& real) const;
   int make_owned(const std::string& path) const;
   int fix_devices() const;
 
@@ -112,6 +135,7 @@ class RootBuilder {
   std::vector<Fd> layers_;
   std::vector<Fd> binds_;
   std::vector<HostPart> host_;
+  Fd name_servers_;  // the host's, for whoever has its network
   std::vector<Fd> devices_;
   Fd upper_mount_;  // the plan's folder, with the map of the layers
   Fd upper_;

@@ -17,11 +17,35 @@ namespace berth::keeper::sandbox {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Phase::count_)> phase_names{
-    "none",      "process",         "control groups", "network",   "orders",
-    "ids",       "private mounts",  "layer",          "bind",      "host folder",
-    "devices",   "process table",   "root",           "pivot",     "attach",
-    "masks",     "bind target",     "directory",      "host name", "namespaces",
-    "enter ids", "resource limits", "identity",       "landlock",  "system calls",
+    "none",
+    "process",
+    "control groups",
+    "network",
+    "orders",
+    "ids",
+    "private mounts",
+    "layer",
+    "bind",
+    "host folder",
+    "devices",
+    "/proc of the image",
+    "process table",
+    "root",
+    "pivot",
+    "attach",
+    "/etc/resolv.conf of the image",
+    "/dev of the image",
+    "masks",
+    "/tmp of the image",
+    "bind target",
+    "directory",
+    "host name",
+    "namespaces",
+    "enter ids",
+    "resource limits",
+    "identity",
+    "landlock",
+    "system calls",
     "init"};
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Feature::count_)> feature_names{
@@ -105,7 +129,7 @@ bool is_refused(int error_number) {
 // Who is not root has rights over the other namespaces only through a user namespace of his own.
 // Where it is forbidden he gets none, or one without rights, which shows at the first use of them.
 bool is_without_user_namespace(const SetupReport& report) {
-  if (::geteuid() == 0) return false;
+  if (standing_here() == Standing::root) return false;
   switch (report.failed) {
     case Phase::process:
       return is_refused(report.error_number) || report.error_number == ENOSPC ||
@@ -137,6 +161,21 @@ std::string remedy_of(const Plan& plan, const SetupReport& report) {
     case Phase::layer:
     case Phase::bind_source: return "make it, or let the keeper's user read it";
     case Phase::process_table: return "in a container, the outer one must not mask parts of /proc";
+    case Phase::process_folder:
+    case Phase::device_folder: return "make it a folder in the image, or leave it out there";
+    case Phase::scratch_folder:
+      return "make it a folder in the image, or a link to one outside of /proc and /dev, or leave "
+             "it out there";
+    case Phase::name_servers:
+      return "make /etc a folder in the image, with no folder of that name in it, or give the "
+             "sandbox a network of its own";
+    case Phase::bind_target:
+      return refused ? "run as root, or where user namespaces may mount"
+                     : "a folder covers a folder and a file a file, and what is missing on the way "
+                       "is made where the root can be written";
+    case Phase::directory:
+      return refused ? "run as root, or where user namespaces may mount"
+                     : "name one that the image has, or that can be made in its root";
     case Phase::root: return "the kernel needs overlayfs, in user namespaces when not root (5.11)";
     case Phase::control_groups: return "give the keeper a control group that it may divide";
     case Phase::rlimits:

@@ -28,17 +28,20 @@ struct SkeletonFile {
   const char* path;
   std::string_view text;
 };
+// Without it "localhost" is nobody.
+inline constexpr SkeletonFile hosts_file{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"};
 inline constexpr std::array skeleton_files{
     SkeletonFile{"etc/passwd",
                  "root:x:0:0:root:/root:/bin/sh\n"
                  "sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/sh\n"
                  "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
-    SkeletonFile{"etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
-    SkeletonFile{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"},
+    SkeletonFile{"etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"}, hosts_file,
     SkeletonFile{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"}};
 
 // In an empty folder, as whoever calls. Returns 0 or errno.
 int make_skeleton(int directory);
+// The same with what an image may lack.
+int make_hosts_file(int directory);
 // Where no user namespace makes them small, the ids of the skeleton's users begin here, and its
 // files say so. In the root of the sandbox; returns 0 or errno.
 int name_ids(std::uint32_t first_id);
@@ -47,5 +50,7 @@ int name_ids(std::uint32_t first_id);
 inline constexpr std::array usr_links{"/bin", "/sbin", "/lib", "/lib32", "/lib64"};
 // Without these, programs in /usr are not found or do not trust anybody.
 inline constexpr std::array etc_parts{"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs"};
+// The host's own, for whoever has its network.
+inline constexpr const char* name_servers_file = "/etc/resolv.conf";
 
 }  // namespace berth::keeper::sandbox

@@ -30,6 +30,12 @@ Fd own_network() {
   return Fd{::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)};
 }
 
+// Who is root of a user namespace of its own may leave for a network of its own, but not come back
+// to that of the machine: so the way back is tried before, from where it leads.
+bool can_come_back_to(const Fd& home) {
+  return home && ::setns(home.get(), CLONE_NEWNET) == 0;
+}
+
 // Takes the calling process back. One that is not where it thinks it is must do nothing more.
 class Return {
  public:
@@ -61,7 +67,7 @@ Result<std::string> read_traces() {
 
 Fd make_network() {
   const Fd home = own_network();
-  if (!home || ::unshare(CLONE_NEWNET) != 0) return {};
+  if (!can_come_back_to(home) || ::unshare(CLONE_NEWNET) != 0) return {};
   const Return back{home};
   Fd made = own_network();
   return bring_up_loopback() == 0 ? std::move(made) : Fd{};
@@ -71,7 +77,7 @@ Fd make_network() {
 
 Result<std::string> network_traces(int network_namespace) {
   const Fd home = own_network();
-  if (!home) return io_failure("open", "the network namespace", errno);
+  if (!can_come_back_to(home)) return io_failure("enter", "the own network namespace", errno);
   if (::setns(network_namespace, CLONE_NEWNET) != 0) {
     return io_failure("enter", "a network namespace", errno);
   }

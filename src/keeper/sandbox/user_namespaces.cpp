@@ -1,8 +1,12 @@
 #include "keeper/sandbox/user_namespaces.hpp"
 
 #include "base/files.hpp"
+#include "keeper/sandbox/plan.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <sstream>
 
 namespace berth::keeper::sandbox {
 namespace {
@@ -15,7 +19,37 @@ std::string setting(const char* path) {
   return text;
 }
 
+// The kernel gives the first user namespace of a machine this number, and to no other.
+constexpr ino_t first_user_namespace = 0xEFFFFFFD;
+
+bool has_all_ranges(const char* map) {
+  constexpr std::uint64_t end =
+      id_ranges::first + std::uint64_t{id_ranges::count} * plan_limits::ids;
+  std::istringstream lines{setting(map)};
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  std::uint64_t count = 0;
+  while (lines >> inside >> outside >> count) {
+    if (inside <= id_ranges::first && inside + count >= end) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+Standing standing_here() {
+  if (::geteuid() != 0) return Standing::user;
+  struct stat seen{};
+  if (::stat("/proc/self/ns/user", &seen) == 0 && seen.st_ino == first_user_namespace) {
+    return Standing::root;
+  }
+  if (has_all_ranges("/proc/self/uid_map") && has_all_ranges("/proc/self/gid_map")) {
+    return Standing::root;
+  }
+  // It belongs to the machine's root, who has another number here or none, or is the caller.
+  const bool is_machines_root = ::stat("/proc/sys", &seen) != 0 || seen.st_uid == 0;
+  return is_machines_root ? Standing::lone_root : Standing::user;
+}
 
 Prohibition why_no_user_namespaces() {
   if (::access("/proc/self/ns/user", F_OK) != 0) {
@@ -27,7 +61,7 @@ Prohibition why_no_user_namespaces() {
             .remedy = "sysctl -w user.max_user_namespaces=15000"};
   }
   // Neither of these is about root.
-  const bool is_ordinary = ::geteuid() != 0;
+  const bool is_ordinary = standing_here() != Standing::root;
   if (is_ordinary && setting("/proc/sys/kernel/unprivileged_userns_clone") == "0") {
     return {.reason = "kernel.unprivileged_userns_clone is 0",
             .remedy = "sysctl -w kernel.unprivileged_userns_clone=1"};

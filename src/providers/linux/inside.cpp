@@ -4,6 +4,7 @@
 #include "base/offload.hpp"
 #include "base/remove_tree.hpp"
 #include "keeper/client.hpp"
+#include "keeper/sandbox/user_namespaces.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -96,7 +97,7 @@ Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const
   BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
   BERTH_TRY(Fd root, keeper::KeeperClient{std::move(socket)}.root());
   execution::FileRoot::User outside{.uid = ::geteuid(), .gid = ::getegid()};
-  if (outside.uid == 0) {
+  if (keeper::sandbox::standing_here() == keeper::sandbox::Standing::root) {
     struct stat status{};
     if (::fstat(root.get(), &status) != 0)
       return io_failure("look at", "the sandbox's root", errno);

@@ -424,9 +424,11 @@ Task<> Linux::empty(std::string id) {
     BERTH_CO_DO(co_await keepers_.cancel(id, live.exec_id, 0));
   }
   // From outside: neither an image without a shell nor a great many names are in the way.
-  const std::string folder = keepers_.folder_of(id).keeper();
-  BERTH_CO_DO(co_await offload(
-      keepers_.pool(), [folder] { return empty_folders_inside(folder, {"/tmp", "/dev/shm"}); }));
+  const execution::KeptFolder folder = keepers_.folder_of(id);
+  BERTH_CO_DO(co_await offload(keepers_.pool(), [folder]() -> Result<> {
+    BERTH_DO(execution::remove_all_output(folder));
+    return empty_folders_inside(folder.keeper(), {"/tmp", "/dev/shm"});
+  }));
   co_return co_await keepers_.renew(id, idle_ms);
 }
 
@@ -505,13 +507,13 @@ Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
 Task<execution::Started> Linux::start(const LeaseFacts& lease, const execution::Command& command) {
   BERTH_CO_DO(co_await restore_way_out(lease));
   BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
-  std::vector<std::string> defaults = image_environment(lease.metadata);
+  execution::PlaceRules rules{.environment = image_environment(lease.metadata)};
   if (ways_out_ != nullptr && config.egress) {
-    for (std::string& entry : WaysOut::environment()) defaults.push_back(std::move(entry));
+    for (std::string& entry : WaysOut::environment()) rules.environment.push_back(std::move(entry));
   }
+  if (config.output_mb) rules.output_bytes_max = *config.output_mb << 20;
   // Never a keeper of its own: that would run the command outside.
-  co_return co_await keepers_.start(id_of(lease), command, Keepers::IfNone::tell,
-                                    std::move(defaults));
+  co_return co_await keepers_.start(id_of(lease), command, Keepers::IfNone::tell, std::move(rules));
 }
 
 Task<execution::Ended> Linux::follow(const LeaseFacts& lease, const std::string& exec_id,
@@ -526,6 +528,10 @@ Task<> Linux::send(const LeaseFacts& lease, const std::string& exec_id, executio
 
 Task<> Linux::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
   return keepers_.cancel(id_of(lease), exec_id, grace_ms);
+}
+
+Task<> Linux::forget_output(const LeaseFacts& lease, const std::string& exec_id) {
+  return keepers_.forget_output(id_of(lease), exec_id);
 }
 
 Task<> Linux::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {

@@ -100,10 +100,12 @@ execution::ChangeKind kind_of(images::LayerChange change) {
 }
 
 // What a sandbox on the host's programs has before anybody has written anything.
-std::vector<images::BornWith> skeleton() {
+std::vector<images::BornWith> skeleton_of(const core::LinuxConfig& config) {
   using namespace keeper::sandbox;
   std::vector<images::BornWith> all;
-  for (const SkeletonFolder& folder : skeleton_folders) all.push_back({.path = folder.path});
+  for (const SkeletonFolder& folder : skeleton_folders) {
+    all.push_back({.path = folder.path, .mode = folder.mode});
+  }
   for (const SkeletonFile& file : skeleton_files) {
     all.push_back({.path = file.path, .text = std::string{file.text}, .is_file = true});
   }
@@ -115,6 +117,7 @@ std::vector<images::BornWith> skeleton() {
   };
   for (const char* path : usr_links) add_part(path);
   for (const char* path : etc_parts) add_part(path);
+  if (config.network == core::LinuxNetwork::host) add_part(name_servers_file);
   return all;
 }
 
@@ -173,7 +176,7 @@ Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImag
     if (!request.lower.back()) return io_failure("open", *layer, errno);
   }
   if (root.over_host) {
-    request.born_with = skeleton();
+    request.born_with = skeleton_of(sandbox.config);
     add_own(request.own, "/home/sandbox");  // whoever its user is
     if (root.layers.empty()) request.birth = images::DiffRequest::Birth::in_upper;
   }

@@ -46,8 +46,15 @@ export class Visit {
   }
 
   async goto(path) {
+    await this.spelled();
     await this.page.goto(this.server.url + path, { waitUntil: "domcontentloaded" });
     await this.page.locator("main h1").first().waitFor();
+  }
+
+  // Nothing on the page, also not in an attribute, is an object that nobody has spelled out.
+  async spelled() {
+    const page = await this.page.content().catch(() => "");  // one that is just left has none
+    assert.ok(!page.includes("[object Object]"), `${this.page.url()} shows [object Object]`);
   }
 
   // Waits until nothing on the page is still on its way.
@@ -63,6 +70,7 @@ export class Visit {
 
   // No serious finding of axe on what is shown now.
   async accessible(name) {
+    await this.spelled();
     const session = await this.context.newCDPSession(this.page);
     await session.send("Runtime.evaluate", { expression: axeSource });
     const { result } = await session.send("Runtime.evaluate", {
@@ -82,6 +90,7 @@ export class Visit {
 
   // Nothing left our origin, nothing was refused by the content policy, and no script failed.
   async close({ lost = false } = {}) {
+    await this.spelled();
     const origin = new URL(this.server.url).host;
     const foreign = this.requests.map((request) => request.url()).filter((url) => !url.startsWith("data:") && !url.startsWith("blob:") && new URL(url).host !== origin);
     await this.context.close();

@@ -23,13 +23,16 @@ export function providerOf(environment: Environment): string {
   return environment.driver === "sandbox" ? (part(config, "provider") ?? "") : "";
 }
 
+// What the sandboxes of this machine are refused below, where the config names no level.
+const leastUnlessSaid = "weak";
+
 // What stands between the work and the machine it runs on.
 export function isolationOf(environment: Environment): string {
   const config = environment.config as Record<string, unknown>;
   if (environment.driver === "local") return "none";
   if (environment.driver === "ssh") return "a host of its own";
-  const least = part(config, "minIsolation");
-  return least ? `at least ${least}` : "sandbox";
+  const least = part(config, "minIsolation") ?? (providerOf(environment) === "linux" ? leastUnlessSaid : undefined);
+  return least ? `at least ${least}` : "not reported";
 }
 
 export const isManaged = (environment: Environment) =>

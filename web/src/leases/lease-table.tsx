@@ -9,6 +9,10 @@ import { Ago } from "../ui/time";
 
 export const finalStates = ["released", "expired", "failed"];
 
+// Its processes stand still until somebody thaws it.
+export const isFrozen = (lease: LeaseView) =>
+  (lease.metadata as Record<string, unknown> | null | undefined)?.["frozen"] === true && !finalStates.includes(lease.status);
+
 export function LeaseTable({ leases }: { leases: LeaseView[] }) {
   const { environmentName } = useSession();
   if (leases.length === 0) {
@@ -19,7 +23,7 @@ export function LeaseTable({ leases }: { leases: LeaseView[] }) {
       {leases.map((lease) => (
         <tr key={lease.id}>
           <td><Link className="link font-mono text-[13px]" to="/leases/$lease" params={{ lease: lease.id }}>{shortId(lease.id)}</Link></td>
-          <td><StateBadge state={lease.status} />{lease.parkedAt && <> <Badge tone="bad">parked</Badge></>}</td>
+          <td><StateBadge state={lease.status} />{lease.parkedAt && <> <Badge tone="bad">parked</Badge></>}{isFrozen(lease) && <> <Badge tone="warn">frozen</Badge></>}</td>
           <td>{environmentName(lease.environmentId)}{lease.provider && <p className="text-xs text-muted">{lease.provider}</p>}</td>
           <td>{lease.heartbeatRunId ? <Link className="link" to="/runs/$run" params={{ run: lease.heartbeatRunId }}>run {shortId(lease.heartbeatRunId)}</Link> : <span className="text-muted">{words(lease.leasePolicy)}</span>}</td>
           <td><Ago at={lease.acquiredAt} /></td>

@@ -4,6 +4,9 @@ import { bytes, count, duration } from "../format";
 import { Facts } from "../ui/page";
 import { Answer } from "../ui/loading";
 
+const uncounted = "not counted here";
+
+// Without control groups nobody knows the most that a place has had, nor what was killed for it; a peak of 0 says so.
 export function Usage({ lease }: { lease: string }) {
   const query = useQuery({
     queryKey: ["usage", lease],
@@ -14,11 +17,12 @@ export function Usage({ lease }: { lease: string }) {
       {(usage) => (
         <Facts rows={[
           ["Processor", duration(usage.cpuMs)],
-          ["Memory", `${bytes(usage.memoryBytes)} now, ${bytes(usage.memoryBytesPeak)} at most`],
+          ["Memory now", bytes(usage.memoryBytes)],
+          ["Most memory", usage.memoryBytesPeak ? bytes(usage.memoryBytesPeak) : uncounted],
           ["Processes", count(usage.processes, "process", "processes")],
-          ["Disk", usage.readBytes == null ? "not counted here"
+          ["Disk", usage.readBytes == null ? uncounted
             : `${bytes(usage.readBytes)} read, ${bytes(usage.writtenBytes ?? 0)} written`],
-          ["Out of memory", usage.oomKills ? count(usage.oomKills, "process", "processes") + " killed" : "never"],
+          ["Out of memory", usage.oomKills ? count(usage.oomKills, "process", "processes") + " killed" : usage.memoryBytesPeak ? "never" : uncounted],
         ]} />
       )}
     </Answer>

@@ -53,7 +53,7 @@ function Row({ row, mayTest }: { row: EnvironmentOverview; mayTest: boolean }) {
           <p className="text-xs text-muted">{environment.description}</p>
         </td>
         <td className="whitespace-nowrap">{environment.driver}<p className="text-xs text-muted">{placeOf(environment)}</p></td>
-        <td>{tested ? <><Badge tone={tested.missing?.length ? "warn" : "good"}>{tested.level}</Badge><p className="text-xs text-muted">as tested</p></> : isolationOf(environment)}</td>
+        <td>{tested ? <><Badge tone={tested.missing.length ? "warn" : "good"}>{tested.level}</Badge><p className="text-xs text-muted">as tested</p></> : isolationOf(environment)}</td>
         <td>
           {lastTest ? (
             <span className="flex flex-wrap items-center gap-1.5" title={lastTest.summary}>

@@ -10,7 +10,7 @@ import { Egress } from "../leases/egress";
 import { Files } from "../leases/files";
 import { Isolation, isolationIn } from "../leases/isolation";
 import { Ports } from "../leases/ports";
-import { finalStates } from "../leases/lease-table";
+import { finalStates, isFrozen } from "../leases/lease-table";
 import { Usage } from "../leases/usage";
 import { useSession } from "../session/session";
 import { Badge, StateBadge } from "../ui/badge";
@@ -36,7 +36,7 @@ function Shown({ lease }: { lease: LeaseView }) {
   const isolation = isolationIn(lease.isolation);
   const isHeld = lease.status === "active" || lease.status === "retained";
   return (
-    <Page title={`Lease ${shortId(lease.id)}`} about={<span className="flex flex-wrap items-center gap-2"><StateBadge state={lease.status} />{lease.parkedAt && <Badge tone="bad">parked</Badge>}<code>{lease.id}</code></span>}
+    <Page title={`Lease ${shortId(lease.id)}`} about={<span className="flex flex-wrap items-center gap-2"><StateBadge state={lease.status} />{lease.parkedAt && <Badge tone="bad">parked</Badge>}{isFrozen(lease) && <Badge tone="warn">frozen</Badge>}<code>{lease.id}</code></span>}
       actions={!finalStates.includes(lease.status) && <Actions lease={lease} />}>
       <div className="grid gap-4 lg:grid-cols-2">
         <Panel title="What is held">
@@ -73,7 +73,7 @@ function Shown({ lease }: { lease: LeaseView }) {
             )}
           </Panel>
           <Panel title="One command"><Console lease={lease.id} /></Panel>
-          {lease.driver === "sandbox" && <Panel title="Ports"><Ports lease={lease.id} /></Panel>}
+          {lease.driver === "sandbox" && <Panel title="Ports"><Ports lease={lease.id} provider={lease.provider} /></Panel>}
           {lease.driver === "sandbox" && <Folded title="Network">{() => <Egress lease={lease.id} />}</Folded>}
           <Folded title="Files">{() => <Files lease={lease.id} />}</Folded>
           <Folded title="Usage">{() => <Usage lease={lease.id} />}</Folded>
