@@ -56,7 +56,8 @@ class Reach {
   std::string company_;
 };
 
-// May this caller see config and metadata of environments and agents? Viewers and agents get them blank.
+// May this caller see config and metadata of environments and agents? Viewers and agents get them
+// blank.
 bool sees_config(const Caller& caller);
 
 }  // namespace berth::core
