@@ -86,6 +86,9 @@ class Whole(sandbox_test.SandboxTest):
         self.assertEqual(self.changes(server, fork), {
             ("changed", "/workspace/f"), ("changed", "/workspace/own"), ("changed", "/workspace/mode"),
             ("changed", "/workspace/given")})
+        again = self.good(server.post(f"{LEASES}/{fork}/fork", {}), 201)["id"]
+        self.assertEqual(self.said(server, again, "stat -c %u f own given"), "0\n5\n7\n", "whoever has the root")
+        self.release(server, again)
         self.release(server, fork)
 
     def test_what_was_captured_is_what_others_start_from(self):
@@ -366,7 +369,7 @@ class Whole(sandbox_test.SandboxTest):
                                       {}), 201)
         session, lease = begun["session"]["id"], begun["session"]["environmentLeaseId"]
         ticket = self.good(server.post(f"{SESSIONS}/{session}/terminal-session-token", {},
-                                       Authorization=f"Bearer {key['key']}"), 201)
+                                       {"Authorization": f"Bearer {key['key']}"}), 201)
 
         def by_ticket():
             frames = runs_test.Frames(server.port, ticket["websocketPath"])

@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "images/layer_diff.hpp"
 #include "keeper/client.hpp"
+#include "keeper/sandbox/plan.hpp"
 #include "keeper/sandbox/skeleton.hpp"
 
 #include <fcntl.h>
@@ -33,11 +34,14 @@ Result<Fd> open_upper(keeper::KeeperClient& client, const LiveSandbox& sandbox) 
   return upper;
 }
 
-// Where the ids of the files begin: the root of a sandbox belongs to its own root.
+// Where the ids of the files begin: the root of a sandbox belongs to its own root, or to whom that
+// has given it. Of an ordinary user's sandbox all files have the one id that there is.
 Result<images::IdRange> ids_of(int upper, const LiveSandbox& sandbox) {
   struct stat seen{};
   if (::fstat(upper, &seen) != 0) return io_failure("look at", sandbox.name, errno);
-  return images::IdRange{.first = seen.st_uid};
+  const std::uint32_t given_to =
+      ::geteuid() == 0 ? seen.st_uid % keeper::sandbox::plan_limits::ids : 0;
+  return images::IdRange{.first = seen.st_uid - given_to};
 }
 
 // As the sandbox's own limit: what fits in there fits in here.
