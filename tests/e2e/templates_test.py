@@ -381,7 +381,7 @@ class Whole(sandbox_test.SandboxTest):
         self.addCleanup(by_key.close)
         page = by_ticket()
         self.assertEqual((by_key.status, page.news("ready")), (101, {"type": "ready"}))
-        self.good(server.request("DELETE", f"/api/tokens/{key['id']}"))
+        self.good(server.request("DELETE", f"/api/tokens/{key['token']['id']}"))
         for open_terminal in (by_key, page):
             for _ in open_terminal:  # until the server closes it
                 pass
