@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <sstream>
+#include <array>
+#include <cstdlib>
 
 namespace berth::keeper::sandbox {
 namespace {
@@ -22,17 +23,23 @@ std::string setting(const char* path) {
 // The kernel gives the first user namespace of a machine this number, and to no other.
 constexpr ino_t first_user_namespace = 0xEFFFFFFD;
 
+// By hand: streams would make the keeper, of which there is one for each sandbox, half as large
+// again.
 bool has_all_ranges(const char* map) {
   constexpr std::uint64_t end =
       id_ranges::first + std::uint64_t{id_ranges::count} * plan_limits::ids;
-  std::istringstream lines{setting(map)};
-  std::uint64_t inside = 0;
-  std::uint64_t outside = 0;
-  std::uint64_t count = 0;
-  while (lines >> inside >> outside >> count) {
-    if (inside <= id_ranges::first && inside + count >= end) return true;
+  const std::string text = setting(map);
+  const char* at = text.c_str();
+  while (true) {
+    std::array<std::uint64_t, 3> line{};  // inside, outside, count
+    for (std::uint64_t& number : line) {
+      char* behind = nullptr;
+      number = std::strtoull(at, &behind, 10);
+      if (behind == at) return false;
+      at = behind;
+    }
+    if (line[0] <= id_ranges::first && line[0] + line[2] >= end) return true;
   }
-  return false;
 }
 
 }  // namespace
