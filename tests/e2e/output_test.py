@@ -86,15 +86,19 @@ class Output(BerthTest):
         for page in (512, 4096, 70_000):
             self.assertEqual(b"".join(raw_bytes(server, run, page=page)), whole, page)
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
-    def test_a_full_disk_ends_no_command_and_the_run_ends_when_there_is_room(self):
-        home = self.folder / "small"
-        home.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", home],
+    def small_disk(self):
+        folder = self.folder / "small"
+        folder.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder],
                                  capture_output=True, text=True, check=False)
         if mounted.returncode:
             self.skipTest(f"cannot mount a tmpfs: {mounted.stderr.strip()}")
-        self.addCleanup(subprocess.run, ["umount", "-l", home], check=False)
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], check=False)
+        return folder
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
+    def test_a_full_disk_ends_no_command_and_the_run_ends_when_there_is_room(self):
+        home = self.small_disk()
         ballast, done = home / "ballast", self.folder / "done"
         server = self.serve(home=home)
         self.addCleanup(server.kill)
@@ -111,13 +115,7 @@ class Output(BerthTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
     def test_a_run_that_says_more_than_the_disk_holds_ends_and_leaves_room_for_others(self):
-        home = self.folder / "small"
-        home.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", home],
-                                 capture_output=True, text=True, check=False)
-        if mounted.returncode:
-            self.skipTest(f"cannot mount a tmpfs: {mounted.stderr.strip()}")
-        self.addCleanup(subprocess.run, ["umount", "-l", home], check=False)
+        home = self.small_disk()
         server = self.serve(home=home)
         self.addCleanup(server.kill)
         run = runs.start(server, "sh", "-c", f"head -c {60 * MEGABYTE} /dev/zero; echo end >&2")
