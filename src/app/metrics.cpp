@@ -56,7 +56,22 @@ Metrics::Metrics(const std::string& version, const std::string& database)
                   .Name("process_resident_memory_bytes")
                   .Help("Resident memory")
                   .Register(registry_)
-                  .Add({})) {
+                  .Add({})),
+      home_free_(prometheus::BuildGauge()
+                     .Name("berth_home_free_bytes")
+                     .Help("Free on the disk of the home folder")
+                     .Register(registry_)
+                     .Add({})),
+      home_reserve_(prometheus::BuildGauge()
+                        .Name("berth_home_reserve_bytes")
+                        .Help("With less than this free, output of commands is lost")
+                        .Register(registry_)
+                        .Add({})),
+      output_is_kept_(prometheus::BuildGauge()
+                          .Name("berth_output_is_kept")
+                          .Help("1 while the disk of the home folder takes output of commands")
+                          .Register(registry_)
+                          .Add({})) {
   prometheus::BuildGauge()
       .Name("berth_info")
       .Help("Always 1; the labels say what runs")
@@ -93,7 +108,7 @@ void Metrics::connections_changed(std::size_t open) {
   connections_.Set(static_cast<double>(open));
 }
 
-std::string Metrics::text(const engine::RunCounts& runs) {
+std::string Metrics::text(const engine::RunCounts& runs, const cli::doctor::DiskRoom& home) {
   runs_active_.Set(static_cast<double>(runs.active));
   for (const auto& [status, count] : runs.ended) {
     prometheus::Counter& counter = runs_ended_.Add({{"status", std::string{name_of(status)}}});
@@ -102,6 +117,9 @@ std::string Metrics::text(const engine::RunCounts& runs) {
   const auto up = std::chrono::steady_clock::now() - started_;
   uptime_.Set(std::chrono::duration<double>(up).count());
   memory_.Set(resident_bytes());
+  home_free_.Set(static_cast<double>(home.free_bytes));
+  home_reserve_.Set(static_cast<double>(home.reserve_bytes));
+  output_is_kept_.Set(home.keeps_output() ? 1 : 0);
   return prometheus::TextSerializer{}.Serialize(registry_.Collect());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cli/doctor/check.hpp"
 #include "engine/workshop.hpp"
 #include "http/gate.hpp"
 
@@ -23,7 +24,7 @@ class Metrics final : public http::Observer {
                         std::chrono::nanoseconds took) override;
   void connections_changed(std::size_t open) override;
   // The text format of Prometheus.
-  std::string text(const engine::RunCounts& runs);
+  std::string text(const engine::RunCounts& runs, const cli::doctor::DiskRoom& home);
 
  private:
   // Routes and verbs are texts of the route table, so their addresses name them.
@@ -50,6 +51,9 @@ class Metrics final : public http::Observer {
   prometheus::Gauge& connections_;
   prometheus::Gauge& uptime_;
   prometheus::Gauge& memory_;
+  prometheus::Gauge& home_free_;
+  prometheus::Gauge& home_reserve_;
+  prometheus::Gauge& output_is_kept_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::unordered_map<Key, Series, KeyHash> known_;
 };

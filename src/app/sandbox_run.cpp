@@ -43,6 +43,7 @@ Result<> write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t done = ::write(fd, bytes.data(), bytes.size());
     if (done < 0 && errno == EINTR) continue;
+    if (done < 0 && errno == EPIPE) return fail(Errc::cancelled, "nobody reads the output");
     if (done < 0) return io_failure("write", fd == STDERR_FILENO ? "stderr" : "stdout", errno);
     bytes.remove_prefix(static_cast<std::size_t>(done));
   }
@@ -56,14 +57,19 @@ class Streams final : public execution::OutputTaker {
 
   Task<> take(std::span<const execution::OutputPiece> pieces) override {
     for (const execution::OutputPiece& piece : pieces) {
+      if (piece.kind == execution::OutputKind::note) continue;  // the end counts what was lost
       const bool is_out = piece.kind == execution::OutputKind::out;
-      BERTH_CO_DO(write_all(is_out ? console_.out_fd : console_.err_fd, piece.bytes));
+      const Result<> written = write_all(is_out ? console_.out_fd : console_.err_fd, piece.bytes);
+      is_read_ = written || written.error().code != Errc::cancelled;
+      if (!written) co_return written;
     }
     co_return Result<>{};
   }
+  bool is_read() const { return is_read_; }
 
  private:
   const cli::Console& console_;
+  bool is_read_ = true;
 };
 
 // Whoever sent us a signal is told the one that it was.
@@ -143,7 +149,9 @@ class SandboxRun {
     if (wish_.passes_stdin) beside_.start("stdin", feed());
     Streams streams{console_};
     const std::string id = exec_id;
-    BERTH_CO_TRY(const execution::Ended ended, co_await inside.follow(*lease_, id, 0, streams));
+    const Result<execution::Ended> followed = co_await inside.follow(*lease_, id, 0, streams);
+    if (!streams.is_read()) co_return cli::exit_signal_base + SIGPIPE;
+    BERTH_CO_TRY(const execution::Ended ended, followed);
     if (ended.oom_kills > 0 && ended.exit_code != 0) {
       co_return fail(Errc::out_of_memory, "the sandbox ran out of its memory",
                      "give it more: --memory MIB");
@@ -153,7 +161,18 @@ class SandboxRun {
                      "Timed out after " + std::to_string(command.timeout_ms.value_or(0)) + " ms",
                      "give it more time: --timeout TIME");
     }
-    co_return exit_code_of(ended, interrupted_by_);
+    co_return tell_end(ended);
+  }
+
+  // A success without its output is none, also for who wants no remarks.
+  int tell_end(const execution::Ended& ended) const {
+    const int own = exit_code_of(ended, interrupted_by_);
+    const int code = own == 0 && ended.bytes_lost > 0 ? cli::exit_not_run : own;
+    const auto remark = cli::remark_of_output(ended.bytes_lost, ended.bytes_over_limit);
+    if (remark && (!wish_.quiet || code != own)) {
+      console_.err << "berth: " << *remark << (wish_.terminal ? "\r\n" : "\n") << std::flush;
+    }
+    return code;
   }
 
   // Before a command runs in less than was asked for.

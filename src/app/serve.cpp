@@ -9,6 +9,7 @@
 #include "app/upkeep.hpp"
 #include "base/log.hpp"
 #include "base/task_group.hpp"
+#include "cli/doctor/check.hpp"
 #include "cli/version.hpp"
 #include "engine/engine.hpp"
 #include "engine/janitor.hpp"
@@ -62,6 +63,8 @@ http::GateOptions gate_options(const cli::Settings& settings, const cli::HostPor
   http::GateOptions options;
   if (settings.mode == cli::Mode::authenticated) options.mode = http::TrustMode::authenticated;
   options.hosts = settings.allowed_hosts;
+  options.proxied_hosts = settings.allowed_hosts;
+  options.is_tls = settings.tls_cert.has_value();
   options.hosts.push_back(listen.host);
   return options;
 }
@@ -105,11 +108,23 @@ std::string url_of(const http::ServerOptions& options, unsigned short port) {
          ":" + std::to_string(port);
 }
 
-core::Node new_node(Random& random, const Clock& clock) {
+std::string machine_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// Where people at other machines ask this server for what only it has.
+std::string node_url(const cli::Settings& settings, http::ServerOptions options,
+                     unsigned short port) {
+  if (settings.public_url) return *settings.public_url;
+  if (core::is_wildcard_host(options.host)) options.host = machine_name();
+  return url_of(options, port);
+}
+
+core::Node new_node(Random& random, const Clock& clock) {
   return {.id = core::NodeId::make(random, clock.now()),
-          .name = name.data(),
+          .name = machine_name(),
           .version = std::string{cli::version()}};
 }
 
@@ -159,9 +174,11 @@ class Program {
     BERTH_CO_TRY(const bool makes_sandboxes, co_await places_.makes_sandboxes());
     if (makes_sandboxes) work_.catalog.linux_works();
     BERTH_CO_DO(co_await prepare(work_, home_, mode));
-    BERTH_CO_DO(co_await join());
+    // Before the node is told of, since the others are told its address; nobody is answered yet.
     BERTH_CO_TRY(const unsigned short port, server_.listen());
     const std::string url = url_of(options, port);
+    work_.node.reachable_as(node_url(settings, options, port));
+    BERTH_CO_DO(co_await join());
     core::ApiUrlFacts facts = api_url_facts(settings, options.host, port);
     if (options.tls && !facts.public_base_url) facts.public_base_url = url;
     BERTH_CO_TRY(std::vector<std::string> candidates, api_candidates(facts));
@@ -185,12 +202,18 @@ class Program {
     std::fflush(stdout);
     log::info("server.started",
               {{"url", url}, {"version", cli::version()}, {"mode", name_of(mode)}});
+    if (cli::doctor::makes_everybody_root(mode, ::geteuid())) {
+      log::warn("server.everybody_is_root",
+                {{"mode", name_of(mode)}, {"remedy", cli::doctor::root_remedy}});
+    }
 
-    const auto [error, signal] = co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
-    log::info("server.stopping", {{"signal", error ? 0 : signal}});
+    const int signal = co_await end_signal();
+    log::info("server.stopping", {{"signal", signal}});
     signals_.clear();  // a second signal ends the process at once
     std::signal(SIGTERM, SIG_DFL);
     std::signal(SIGINT, SIG_DFL);
+    // But this one comes twice where a terminal closes: from the kernel and from the shell.
+    std::signal(SIGHUP, SIG_IGN);
     const Result<> drained = co_await server_.drain(drain_grace);
     BERTH_CO_DO(co_await background_.stop());
     // Commands go on: their keepers hold them, and the next server finds them.
@@ -198,6 +221,20 @@ class Program {
     BERTH_CO_DO(co_await work_.workshop.stop());
     home_.withdraw();
     co_return fenced_ ? drained : std::move(fenced_);
+  }
+
+  // The signal that ends this server; 0 when it was given up. SIGHUP is a terminal that closes,
+  // where there is one; elsewhere somebody wants the settings read again, which takes a restart.
+  asio::awaitable<int> end_signal() {
+    while (fenced_) {  // by nobody yet
+      const auto [error, signal] =
+          co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
+      if (error) co_return 0;
+      if (signal != SIGHUP || has_terminal_) co_return signal;
+      log::info("server.nothing_to_reload",
+                {{"signal", signal}, {"remedy", "settings are read at the start: restart it"}});
+    }
+    co_return 0;
   }
 
   // The home remembers the node before the store does, so that whatever the node holds is found by
@@ -208,7 +245,8 @@ class Program {
   }
 
   Task<> beat() {
-    Result<> beaten = co_await work_.node.beat([this] { work_.workshop.after_beat(); });
+    Result<> beaten =
+        co_await work_.node.beat([this] { work_.workshop.after_beat(work_.node.has_peers()); });
     if (!beaten) {
       fenced_ = std::move(beaten);
       signals_.cancel();
@@ -224,7 +262,9 @@ class Program {
   Places& places_;
   PluginParts& plugins_;
   // Before anybody is told that the server is there, so that a signal never finds it unprepared.
-  asio::signal_set signals_{loop_, SIGTERM, SIGINT};
+  asio::signal_set signals_{loop_, SIGTERM, SIGINT, SIGHUP};
+  // Looked at while it is there: a terminal that has closed is none.
+  const bool has_terminal_ = ::isatty(STDIN_FILENO) == 1 || ::isatty(STDOUT_FILENO) == 1;
   Result<> fenced_;  // why this server must not act any more
   TaskGroup life_{loop_.get_executor()};
   TaskGroup background_{loop_.get_executor()};
@@ -273,8 +313,13 @@ Result<> try_serve(const cli::Config& config) {
                                 .started_at = clock.now()};
   const http::ServerOptions options = server_options(settings, listen);
   const Doctor doctor{settings};
+  // A disk that cannot be asked is not known to be full.
+  const auto disk = [&settings] {
+    return cli::doctor::room_on_disk(settings.home).value_or(cli::doctor::DiskRoom{});
+  };
   const http::Examination examination{
-      .metrics = [&metrics, &work] { return metrics.text(work.workshop.counts()); },
+      .keeps_output = [disk] { return disk().keeps_output(); },
+      .metrics = [&metrics, &work, disk] { return metrics.text(work.workshop.counts(), disk()); },
       .findings = [&doctor] { return doctor.examine(); }};
   std::vector<http::Route> routes = http::all_routes(work, facts, examination);
   if (const auto page = http::embedded_page(); !page.empty()) {

@@ -13,6 +13,7 @@ namespace berth {
   X(cancelled)                           \
   X(timed_out)                           \
   X(io_failed)                           \
+  X(disk_full)                           \
   /* what a caller sent */               \
   X(bad_request)                         \
   X(validation_failed)                   \

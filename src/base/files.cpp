@@ -64,8 +64,13 @@ Result<std::string> write_draft(const std::string& path, std::string_view text, 
 
 std::unexpected<Error> io_failure(std::string_view action, std::string_view object,
                                   int error_number) {
-  return fail(Errc::io_failed,
-              std::string{action} + " " + std::string{object} + ": " + describe(error_number));
+  std::string message =
+      std::string{action} + " " + std::string{object} + ": " + describe(error_number);
+  if (error_number == ENOSPC || error_number == EDQUOT) {
+    return fail(Errc::disk_full, std::move(message),
+                "make room on that disk; it may lack bytes (df) or files (df -i)");
+  }
+  return fail(Errc::io_failed, std::move(message));
 }
 
 std::string parent_of(const std::string& path) {

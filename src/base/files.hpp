@@ -12,7 +12,7 @@
 
 namespace berth {
 
-// "open /etc/x: Permission denied", with the code io_failed.
+// "open /etc/x: Permission denied", with the code io_failed; where there is no room, disk_full.
 std::unexpected<Error> io_failure(std::string_view action, std::string_view object,
                                   int error_number);
 

@@ -133,6 +133,15 @@ TEST_F(FilesTest, AFailedReplaceKeepsWhatWasThere) {
   EXPECT_EQ(names(), std::vector<std::string>{"key"});
 }
 
+TEST_F(FilesTest, WantOfRoomHasACodeAndARemedyOfItsOwn) {
+  for (const int error_number : {ENOSPC, EDQUOT}) {
+    const Error full = io_failure("mkdir", "x", error_number).error();
+    EXPECT_EQ(full.code, Errc::disk_full);
+    EXPECT_THAT(full.remedy, HasSubstr("df -i"));
+  }
+  EXPECT_EQ(io_failure("mkdir", "x", EACCES).error().code, Errc::io_failed);
+}
+
 TEST_F(FilesTest, OnAFullDiskTheOldTextStaysAndNothingIsLeftBehind) {
   ASSERT_TRUE(create_file(at("key"), "old", 0600));
   Result<> created;

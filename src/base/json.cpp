@@ -67,7 +67,11 @@ Result<bj::value> parse_json(std::string_view text) {
 namespace json_detail {
 
 std::string serialize(const bj::value& value) {
-  return bj::serialize(value);
+  // Bytes from outside are to be cleaned where they come in; what was forgotten there must not make
+  // a whole answer unreadable.
+  std::string text = bj::serialize(value);
+  if (!is_utf8(text)) text = as_utf8(text);
+  return text;
 }
 
 std::optional<bool> decode_bool(const bj::value& in, const JsonAt& at, JsonIssues& issues) {

@@ -171,7 +171,7 @@ template <class T>
 bj::value encode(const T& value);
 
 template <class T>
-std::string encode_text(const T& value);
+std::string encode_text(const T& value);  // UTF-8, whatever bytes the strings have
 
 namespace json_detail {
 

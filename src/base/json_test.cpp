@@ -382,6 +382,11 @@ TEST(JsonDecode, KeepsTheOrderOfKeysInFreeObjects) {
   EXPECT_EQ(encode_text(*decode_text<bj::object>(text)), text);
 }
 
+TEST(JsonEncode, WritesUtf8WhateverBytesAStringHas) {
+  EXPECT_EQ(encode_text(std::string{"bad\xff\xfe, cut \xe2\x82"}), R"("bad??, cut ??")");
+  EXPECT_EQ(encode_text(bj::object{{"\xff", "\u20ac"}}), "{\"?\":\"\u20ac\"}");
+}
+
 TEST(JsonEncode, EscapesWhatWouldEndAString) {
   EXPECT_EQ(encode_text(std::string{"a\"b\\c\nd\x01"}), R"("a\"b\\c\nd\u0001")");
 }

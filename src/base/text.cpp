@@ -1,6 +1,8 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace berth {
 namespace {
@@ -16,6 +18,14 @@ std::size_t announced_length(unsigned first) {
   if (first < 0xf0) return 3;
   return first < 0xf5 ? 4 : 0;
 }
+
+struct Range {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+constexpr std::array unseen = {Range{0x00ad, 0x00ad},  Range{0x061c, 0x061c}, Range{0x200b, 0x200f},
+                               Range{0x2028, 0x202e},  Range{0x2060, 0x2069}, Range{0xfeff, 0xfeff},
+                               Range{0xe0000, 0xe007f}};
 
 }  // namespace
 
@@ -61,6 +71,40 @@ std::string_view clipped(std::string_view text, std::size_t bytes_max) {
     --end;
   }
   return text.substr(0, end);
+}
+
+bool is_utf8(std::string_view text) {
+  // Most text is plain: eight bytes at once.
+  constexpr std::uint64_t high_bits = 0x8080808080808080;
+  while (!text.empty()) {
+    std::uint64_t piece = 0;
+    if (text.size() >= sizeof piece) {
+      std::memcpy(&piece, text.data(), sizeof piece);
+      if ((piece & high_bits) == 0) {
+        text.remove_prefix(sizeof piece);
+        continue;
+      }
+    }
+    const std::size_t length = character_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::uint32_t code_point(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) return first;
+  std::uint32_t point = first & (0x7fU >> character.size());
+  for (const char next : character.substr(1)) {
+    point = (point << 6) | (static_cast<unsigned char>(next) & 0x3fU);
+  }
+  return point;
+}
+
+bool is_unseen(std::uint32_t point) {
+  return std::ranges::any_of(
+      unseen, [&](const Range& range) { return point >= range.first && point <= range.last; });
 }
 
 std::string as_utf8(std::string_view text) {

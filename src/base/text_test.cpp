@@ -46,6 +46,29 @@ TEST(AsUtf8, WritesAQuestionMarkForEachByteThatIsNoText) {
   for (const Case& c : cases) EXPECT_EQ(as_utf8(c.in), c.out) << c.what;
 }
 
+TEST(IsUtf8, IsWhatAsUtf8LeavesAsItIs) {
+  EXPECT_TRUE(is_utf8(""));
+  for (std::size_t at = 0; at < 20; ++at) {
+    std::string text(20, 'x');
+    EXPECT_TRUE(is_utf8(text));
+    text[at] = '\xff';
+    EXPECT_FALSE(is_utf8(text)) << "a wrong byte at " << at;
+    text.replace(at, 1, "\u20ac");
+    EXPECT_TRUE(is_utf8(text)) << "a character at " << at;
+    text.erase(at + 2, 1);
+    EXPECT_FALSE(is_utf8(text)) << "a character that is cut at " << at;
+  }
+}
+
+TEST(IsUnseen, KnowsWhatMakesOneNameLookLikeAnother) {
+  const std::string_view hidden[] = {"\u00ad", "\u061c",     "\u200b",    "\u200f",
+                                     "\u2028", "\u202e",     "\u2060",    "\u2069",
+                                     "\ufeff", "\U000e0000", "\U000e007f"};
+  for (const std::string_view one : hidden) EXPECT_TRUE(is_unseen(code_point(one))) << one;
+  const std::string_view seen[] = {"a", "\u00e4", "\u200a", "\u2010", "\u20ac", "\U0001f600"};
+  for (const std::string_view one : seen) EXPECT_FALSE(is_unseen(code_point(one))) << one;
+}
+
 TEST(InQuotes, IsShortAndClean) {
   EXPECT_EQ(in_quotes("staging"), "'staging'");
   EXPECT_EQ(in_quotes("\xff"), "'?'");

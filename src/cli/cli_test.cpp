@@ -56,6 +56,10 @@ class CliTest : public testing::Test {
   }
   std::string answer(const SeenRequest& request) {
     const std::size_t target = request.line.find(' ') + 1;
+    // An answer may be for the first thing that is asked of a list.
+    const auto narrow =
+        answers_.find(request.line.substr(0, request.line.find_first_of("& ", target)));
+    if (narrow != answers_.end()) return narrow->second;
     const std::string key = request.line.substr(0, request.line.find_first_of("? ", target));
     const auto found = answers_.find(key);
     if (found != answers_.end()) return found->second;
@@ -100,6 +104,79 @@ TEST_F(CliTest, AListWithoutPagesIsAskedForWithoutALimit) {
   EXPECT_THAT(last().line, Not(HasSubstr("limit")));
 }
 
+TEST_F(CliTest, ASandboxThatIsKeptForReuseIsListedShownAndRemoved) {
+  const std::string kept = "0190eeee-0000-7000-8000-000000000005";
+  const std::string of_company = "GET /api/companies/" + std::string{company};
+  const std::string row = R"({"id":")" + kept +
+                          R"(","status":"idle","agentId":null,"environmentId":")" + environment +
+                          R"(","provider":"linux","expiresAt":"2026-01-01T00:30:00.000Z"})";
+  answers_[of_company + "/environment-leases"] = http_answer(200, "[]");
+  answers_[of_company + "/sandboxes"] = http_answer(200, "[]");
+  answers_[of_company + "/sandboxes?status=idle"] = http_answer(200, "[" + row + "]");
+  ASSERT_EQ(run({"sandbox", "ls"}), 0) << err_.str();
+  const bj::value listed = parse_json(out_.str()).value();
+  ASSERT_EQ(listed.as_array().size(), 1U);
+  EXPECT_EQ(listed.at(0).at("state").as_string(), "kept for reuse");
+  EXPECT_EQ(listed.at(0).at("environment").as_string(), "Local");
+
+  answers_["GET /api/environment-leases/" + kept] =
+      http_answer(404, R"({"error":"Environment lease not found","code":"lease_not_found"})");
+  answers_["GET /api/sandboxes/" + kept] = http_answer(200, row);
+  ASSERT_EQ(run({"sandbox", "inspect", kept}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("2026-01-01T00:30:00.000Z"));
+}
+
+TEST_F(CliTest, RemovingASandboxAsksFirstAndEndsTheLeaseOfOneThatIsHeld) {
+  const std::string lease = "0190dddd-0000-7000-8000-000000000004";
+  const std::string kept = "0190eeee-0000-7000-8000-000000000005";
+  const std::string of_company = "GET /api/companies/" + std::string{company};
+  answers_[of_company + "/environment-leases"] = http_answer(
+      200, R"([{"id":")" + lease + R"(","status":"retained","driver":"sandbox","sandboxId":"x"}])");
+  answers_[of_company + "/sandboxes"] = http_answer(200, "[]");
+  const std::string gone = R"({"status":"destroyed","nextStep":"Nothing."})";
+  answers_["POST /api/environment-leases/" + lease + "/destroy"] = http_answer(200, gone);
+  answers_["DELETE /api/sandboxes/" + kept] = http_answer(200, gone);
+  EXPECT_EQ(run({"sandbox", "rm", lease}), 2) << "nobody has said yes";
+  ASSERT_EQ(run({"sandbox", "rm", "0190dddd", "--yes"}), 0) << err_.str();
+  EXPECT_THAT(last().line, HasSubstr("POST /api/environment-leases/" + lease + "/destroy"));
+
+  answers_[of_company + "/environment-leases"] = http_answer(200, "[]");
+  EXPECT_NE(run({"sandbox", "rm", kept, "--yes"}), 0);
+  EXPECT_THAT(err_.str(), HasSubstr("berth sandbox ls"));
+  answers_[of_company + "/sandboxes?status=idle"] =
+      http_answer(200, R"([{"id":")" + kept + R"(","status":"idle"}])");
+  ASSERT_EQ(run({"sandbox", "rm", kept, "--yes"}), 0) << err_.str();
+  EXPECT_THAT(last().line, HasSubstr("DELETE /api/sandboxes/" + kept));
+}
+
+TEST_F(CliTest, WhatAnotherServerHoldsIsNeitherCountedNorForwardedToWithoutAWord) {
+  const std::string lease = "0190dddd-0000-7000-8000-000000000004";
+  const std::string of_company = "GET /api/companies/" + std::string{company};
+  answers_[of_company + "/environment-leases"] = http_answer(
+      200, R"([{"id":")" + lease + R"(","status":"active","driver":"sandbox","sandboxId":"x"}])");
+  answers_["GET /api/environment-leases/" + lease + "/usage"] = http_answer(
+      409, R"({"error":"Lease x is held by another server: server b","code":"conflict"})");
+  ASSERT_EQ(run({"sandbox", "stats"}), 0) << err_.str();
+  EXPECT_THAT(err_.str(), HasSubstr("left out: Lease x is held by another server: server b\n"));
+  EXPECT_EQ(out_.str(), "[]\n");
+
+  EXPECT_NE(run({"sandbox", "port", lease, "80"}), 0);
+  EXPECT_THAT(err_.str(), HasSubstr("is held by another server: server b"));
+  EXPECT_EQ(out_.str(), "");
+}
+
+TEST_F(CliTest, StatusListsTheServersForWhomMayAsk) {
+  answers_["GET /api/health"] = http_answer(200, R"({"status":"ok"})");
+  answers_["GET /api/health/ready"] = http_answer(200, R"({"status":"ready"})");
+  ASSERT_EQ(run({"status"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), Not(HasSubstr("servers")));
+  answers_["GET /api/instance/nodes"] = http_answer(200, R"([{"name":"alpha","url":"http://a:1",
+      "startedAt":"2026-01-01T00:00:00.000Z","heartbeatAt":"2026-01-01T00:30:00.000Z"}])");
+  ASSERT_EQ(run({"status"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("\"servers\""));
+  EXPECT_THAT(out_.str(), HasSubstr("http://a:1"));
+}
+
 TEST_F(CliTest, AnExecWithJsonShowsTheAnswerAndEndsAsTheCommandDid) {
   const std::string lease = "0190dddd-0000-7000-8000-000000000004";
   const std::string route = "POST /api/environment-leases/" + lease + "/exec";
@@ -116,6 +193,10 @@ TEST_F(CliTest, AnExecWithJsonShowsTheAnswerAndEndsAsTheCommandDid) {
   EXPECT_EQ(exec(R"({"outcome":"exited","exitCode":5,"signal":null})"), 5);
   EXPECT_EQ(exec(R"({"outcome":"timed_out","exitCode":null,"signal":"SIGTERM"})"), 124);
   EXPECT_EQ(exec(R"({"outcome":"lost","exitCode":null,"signal":null})"), 125);
+  EXPECT_EQ(exec(R"({"outcome":"exited","exitCode":0,"signal":null,"bytesLost":0})"), 0);
+  EXPECT_THAT(err_.str(), Not(HasSubstr("lost")));
+  EXPECT_EQ(exec(R"({"outcome":"exited","exitCode":0,"signal":null,"bytesLost":6})"), 125);
+  EXPECT_THAT(err_.str(), HasSubstr("6 bytes of output were lost"));
 }
 
 TEST_F(CliTest, AnExecWhoseCommandFitsNoAddressIsRefusedWithAnotherWay) {
@@ -136,6 +217,7 @@ TEST_F(CliTest, ColourNeedsATerminalThatDidNotRefuse) {
 
 TEST_F(CliTest, FindsAnObjectByNameAndByTheStartOfItsId) {
   EXPECT_EQ(run({"env", "get", "Local"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("envVars")) << "more is told of one than of each in a list";
   EXPECT_EQ(run({"env", "get", "0190bbbb"}), 0) << err_.str();
   EXPECT_EQ(run({"env", "get", environment}), 0) << err_.str();
   EXPECT_EQ(run({"env", "get", "nowhere"}), 3);

@@ -54,12 +54,20 @@ void add_flags(const CLI::App& app, Place& place) {
   }
 }
 
+// Every command has a --help of its own, as the root has.
+void drop_repeated(std::vector<Word>& flags) {
+  std::ranges::sort(flags, {}, &Word::text);
+  const auto rest = std::ranges::unique(flags, {}, &Word::text);
+  flags.erase(rest.begin(), rest.end());
+}
+
 void collect(const CLI::App& app, const CLI::App& root, const std::string& path,
              std::vector<Place>& places) {
   Place place;
   place.path = path;
   add_flags(app, place);
   if (&app != &root) add_flags(root, place);
+  drop_repeated(place.flags);
   std::vector<const CLI::App*> children = app.get_subcommands([](const CLI::App*) { return true; });
   for (const CLI::App* child : children) {
     place.commands.push_back({child->get_name(), child->get_description()});
@@ -100,7 +108,7 @@ std::string path_cases(const std::vector<Place>& places) {
   std::string out;
   for (const Place& place : places) {
     for (const Word& command : place.commands) {
-      out += "      " + quoted(place.path + " " + command.text) + ") path=\"$path $word\" ;;\n";
+      out += "      " + quoted(place.path + " " + command.text) + ") place=\"$place $word\" ;;\n";
     }
   }
   return out;
@@ -124,15 +132,15 @@ std::string bash_completion(const CLI::App& root) {
   std::string out = R"(# Completion of berth for bash. Use it with: source <(berth completion bash)
 _berth() {
   local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
-  local path="" word skip=0 at
+  local place="" word skip=0 at
   for ((at = 1; at < COMP_CWORD; at++)); do
     word="${COMP_WORDS[at]}"
     if ((skip)); then skip=0; continue; fi
     case "$word" in
 )";
   out += "      " + value_flag_pattern(places) + ") skip=1; continue ;;\n";
-  out += "    esac\n    case \"$path $word\" in\n" + path_cases(places);
-  out += "    esac\n  done\n  case \"$path:$prev\" in\n";
+  out += "    esac\n    case \"$place $word\" in\n" + path_cases(places);
+  out += "    esac\n  done\n  case \"$place:$prev\" in\n";
   for (const Place& place : places) {
     for (const auto& [flag, values] : place.choices) {
       out += "    " + quoted(place.path + ":" + flag) + ") COMPREPLY=($(compgen -W " +
@@ -140,7 +148,7 @@ _berth() {
     }
   }
   out += "  esac\n  if ((skip)); then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n";
-  out += "  case \"$path\" in\n";
+  out += "  case \"$place\" in\n";
   for (const Place& place : places) {
     out += "    " + quoted(place.path) +
            ")\n      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W " +
@@ -163,7 +171,7 @@ std::string zsh_completion(const CLI::App& root) {
 # Completion of berth for zsh. Use it with: source <(berth completion zsh)
 _berth() {
   local cur="${words[CURRENT]}" prev="${words[CURRENT-1]}"
-  local path="" word skip=0 at
+  local place="" word skip=0 at
   local -a found
   for ((at = 2; at < CURRENT; at++)); do
     word="${words[at]}"
@@ -171,22 +179,23 @@ _berth() {
     case "$word" in
 )";
   out += "      " + value_flag_pattern(places) + ") skip=1; continue ;;\n";
-  out += "    esac\n    case \"$path $word\" in\n" + path_cases(places);
-  out += "    esac\n  done\n  case \"$path:$prev\" in\n";
+  out += "    esac\n    case \"$place $word\" in\n" + path_cases(places);
+  out += "    esac\n  done\n  case \"$place:$prev\" in\n";
   for (const Place& place : places) {
     for (const auto& [flag, values] : place.choices) {
       out += "    " + quoted(place.path + ":" + flag) + ") compadd -- " +
              joined(values, quoted, " ") + "; return ;;\n";
     }
   }
-  out += "  esac\n  if ((skip)); then _files; return; fi\n  case \"$path\" in\n";
+  out += "  esac\n  if ((skip)); then _files; return; fi\n  case \"$place\" in\n";
   for (const Place& place : places) {
     out += "    " + quoted(place.path) + ")\n      if [[ $cur == -* ]]; then found=(" +
            joined(place.flags, described, " ") + ")\n";
     out += "      else found=(" + joined(place.commands, described, " ") + "); fi ;;\n";
   }
+  // Where no command is meant, a file may be.
   return out +
-         "  esac\n  _describe 'berth' found\n}\n"
+         "  esac\n  if ((${#found})); then _describe 'berth' found; else _files; fi\n}\n"
          "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _berth \"$@\"; "
          "else compdef _berth berth; fi\n";
 }

@@ -53,7 +53,7 @@ Result<bj::value> choose(const bj::array& objects, std::string_view named, const
   }
   return fail(kind.missing, "no " + kind.noun + " is called '" + std::string{named} + "'",
               "'berth " + (kind.noun == "environment" ? std::string{"env"} : kind.noun) +
-                  " list' shows them all");
+                  (kind.noun == "sandbox" ? " ls" : " list") + "' shows them all");
 }
 
 const Kind& company_kind() {
@@ -147,6 +147,23 @@ const Kind& lease_kind() {
                                      {"RUN", "heartbeatRunId"},
                                      {"ACQUIRED", "acquiredAt", Shown::moment},
                                      {"NEXT", "nextStep"}}};
+  return kind;
+}
+
+// What `berth sandbox ls` shows: sandboxes that a lease holds, by its id, and those that none does.
+const Kind& sandbox_kind() {
+  static const Kind kind{.noun = "sandbox",
+                         .path = "sandboxes",
+                         .missing = Errc::sandbox_not_found,
+                         .columns = {{"ID", "id"},
+                                     {"STATUS", "state", Shown::state},
+                                     {"ENVIRONMENT", "environment"},
+                                     {"AGENT", "agent"},
+                                     {"PROVIDER", "provider"},
+                                     {"ISOLATION", "level"},
+                                     {"RUN", "heartbeatRunId"},
+                                     {"ACQUIRED", "acquiredAt", Shown::moment},
+                                     {"UNTIL", "expiresAt", Shown::moment}}};
   return kind;
 }
 

@@ -25,6 +25,7 @@ const Kind& secret_kind();
 const Kind& token_kind();
 const Kind& run_kind();
 const Kind& lease_kind();
+const Kind& sandbox_kind();
 
 std::string text_of(const bj::value& object, std::string_view key);
 

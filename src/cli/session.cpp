@@ -138,6 +138,12 @@ Result<bj::value> Session::find(const Kind& kind, const std::string& named) {
   return choose(objects, named, kind);
 }
 
+Result<bj::value> Session::find_page(const Kind& kind, const std::string& named) {
+  BERTH_TRY(const bj::value object, find(kind, named));
+  if (is_uuid(named) || kind.path == "tokens") return object;
+  return get("/api/" + kind.path + "/" + text_of(object, "id"));
+}
+
 Result<std::string> Session::find_id(const Kind& kind, const std::string& named) {
   if (is_uuid(named)) return named;
   BERTH_TRY(const bj::value object, find(kind, named));

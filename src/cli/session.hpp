@@ -45,6 +45,8 @@ class Session {
   Result<bj::array> list(const std::string& path);
   // An object that a person named: the whole object, as its list shows it or as its id finds it.
   Result<bj::value> find(const Kind& kind, const std::string& named);
+  // The same as the server tells of it alone: more than in a list.
+  Result<bj::value> find_page(const Kind& kind, const std::string& named);
   Result<std::string> find_id(const Kind& kind, const std::string& named);
 
   const Printer& printer() const { return printer_; }

@@ -1,5 +1,7 @@
 #include "cli/table.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -29,10 +31,8 @@ constexpr std::array two_wide = {
     Range{0xac00, 0xd7a3},   Range{0xf900, 0xfaff},   Range{0xfe30, 0xfe6f},
     Range{0xff00, 0xff60},   Range{0xffe0, 0xffe6},   Range{0x1f300, 0x1f64f},
     Range{0x1f680, 0x1f6ff}, Range{0x1f900, 0x1f9ff}, Range{0x20000, 0x3fffd}};
-// Right-to-left overrides could make one name look like another.
 constexpr std::array steering = {Range{0x0000, 0x001f}, Range{0x007f, 0x009f},
-                                 Range{0x200e, 0x200f}, Range{0x202a, 0x202e},
-                                 Range{0x2066, 0x2069}, Range{0xfffd, 0xfffd}};
+                                 Range{0xfffd, 0xfffd}};
 
 template <std::size_t N>
 bool in(const std::array<Range, N>& ranges, std::uint32_t point) {
@@ -110,7 +110,7 @@ std::string printable(std::string_view text) {
     const auto [point, bytes] = decode_first(text);
     if (point == '\n' || point == '\t') {
       out += ' ';
-    } else if (in(steering, point)) {
+    } else if (in(steering, point) || is_unseen(point)) {
       out += '?';
     } else {
       out += text.substr(0, bytes);

@@ -18,6 +18,7 @@ TEST(Printable, TakesTheSteeringOutOfNames) {
   EXPECT_EQ(printable("a\x1b[31mb"), "a?[31mb");
   EXPECT_EQ(printable("a\nb\tc\r"), "a b c?");
   EXPECT_EQ(printable("abc\u202edef"), "abc?def");
+  EXPECT_EQ(printable("a\u200bb\u00adc\ufeffd\u2028e\U000e0041"), "a?b?c?d?e?");
   EXPECT_EQ(printable("\xff"), "?");
   EXPECT_EQ(printable("Zürich 東京"), "Zürich 東京");
 }

@@ -1,6 +1,7 @@
 #include "core/admission.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace berth::core {
 namespace {
@@ -64,9 +65,62 @@ std::optional<Wait> wait_of(const QueuedRun& run, const RunCapacity& capacity) {
 
 void take_place(const QueuedRun& run, RunCapacity& capacity) {
   ++capacity.server.running;
+  ++capacity.companies[run.company_id];
   if (run.agent_id) ++capacity.agents[*run.agent_id].running;
   if (run.environment_id) ++capacity.environments[*run.environment_id].running;
 }
+
+// The queue of every company, and which company is next. A run that waits only for the server has
+// its turn all the same, so that its place tells when it starts.
+class Turns {
+ public:
+  Turns(std::span<const QueuedRun> queue, const RunCapacity& capacity) {
+    for (const QueuedRun& run : queue) lines_[run.company_id].runs.push_back(&run);
+    for (auto& [company, line] : lines_) {
+      const auto running = capacity.companies.find(company);
+      if (running != capacity.companies.end()) line.turn = running->second;
+      enter(line);
+    }
+  }
+
+  bool is_over() const { return next_.empty(); }
+  const QueuedRun& next() const { return *next_.begin()->line->front(); }
+  void pass() {
+    Line& line = *next_.extract(next_.begin()).value().line;
+    ++line.done;
+    enter(line);
+  }
+  void take() {
+    ++next_.begin()->line->turn;
+    pass();
+  }
+
+ private:
+  struct Line {
+    std::vector<const QueuedRun*> runs = {};
+    std::size_t done = 0;
+    std::int64_t turn = 0;  // how many run or have had their turn
+
+    const QueuedRun* front() const { return runs[done]; }
+  };
+  // As it was when its line entered. Runs of one span are compared by where they stand in it.
+  struct Entry {
+    std::int64_t turn;
+    const QueuedRun* oldest;
+    Line* line;
+
+    bool operator<(const Entry& other) const {
+      return turn != other.turn ? turn < other.turn : oldest < other.oldest;
+    }
+  };
+
+  void enter(Line& line) {
+    if (line.done < line.runs.size()) next_.insert({line.turn, line.front(), &line});
+  }
+
+  std::map<CompanyId, Line> lines_;
+  std::set<Entry> next_;
+};
 
 }  // namespace
 
@@ -87,8 +141,15 @@ std::optional<std::int64_t> run_limit_of(const Environment& environment) {
 Admission admit(std::span<const QueuedRun> queue, RunCapacity capacity) {
   Admission out;
   std::map<QueueKey, std::int64_t> waiting;
-  for (const QueuedRun& run : queue) {
+  Turns turns{queue, capacity};
+  while (!turns.is_over()) {
+    const QueuedRun& run = turns.next();
     std::optional<Wait> wait = wait_of(run, capacity);
+    if (!wait || wait->reason == WaitReason::server_limit) {
+      turns.take();
+    } else {
+      turns.pass();
+    }
     if (!wait) {
       take_place(run, capacity);
       out.start.push_back(run.id);

@@ -22,6 +22,7 @@ std::optional<std::int64_t> run_limit_of(const Environment& environment);
 // A queued run, and what it needs a place in.
 struct QueuedRun {
   RunId id;
+  CompanyId company_id;
   std::optional<AgentId> agent_id = {};
   std::optional<EnvironmentId> environment_id = {};
 };
@@ -37,6 +38,7 @@ struct RunCapacity {
   };
 
   Use server = {};
+  std::map<CompanyId, std::int64_t> companies = {};  // how many run for each; absent: none
   std::map<AgentId, Use> agents = {};
   std::map<EnvironmentId, Use> environments = {};
 };
@@ -53,8 +55,10 @@ struct Admission {
   std::vector<WaitingRun> wait;
 };
 
-// Takes the queue in its order, oldest first. A run that must wait holds up only those that wait
-// for the same thing, and takes no place of what it has.
+// Takes a queue that is sorted by age. Next is always the oldest run of the company that has the
+// fewest running, and of two such runs the older one: a company that queues a thousand runs makes
+// itself wait, not the others. A run that must wait holds up only those that wait for the same
+// thing, and takes no place of what it has.
 Admission admit(std::span<const QueuedRun> queue, RunCapacity capacity);
 
 }  // namespace berth::core

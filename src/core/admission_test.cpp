@@ -19,10 +19,14 @@ I id_of(int number) {
 }
 
 QueuedRun run(int id, std::optional<int> agent, std::optional<int> environment = {}) {
-  QueuedRun out{.id = id_of<RunId>(id)};
+  QueuedRun out{.id = id_of<RunId>(id), .company_id = id_of<CompanyId>(1)};
   if (agent) out.agent_id = id_of<AgentId>(*agent);
   if (environment) out.environment_id = id_of<EnvironmentId>(*environment);
   return out;
+}
+
+QueuedRun run_of_company(int id, int company) {
+  return {.id = id_of<RunId>(id), .company_id = id_of<CompanyId>(company)};
 }
 
 std::vector<int> numbers(const std::vector<RunId>& ids) {
@@ -131,6 +135,31 @@ TEST(Admission, TellsAPausedAgentBeforeEveryLimit) {
   ASSERT_EQ(out.wait.size(), 2U);
   EXPECT_EQ(out.wait[0].place.reason, WaitReason::agent_paused);
   EXPECT_EQ(out.wait[1].place.reason, WaitReason::server_limit);
+}
+
+TEST(Admission, GivesTheNextPlaceToTheCompanyThatHasTheFewestRunning) {
+  RunCapacity capacity{.server = {.running = 3, .limit = 7}};
+  capacity.companies[id_of<CompanyId>(1)] = 2;
+  capacity.companies[id_of<CompanyId>(2)] = 1;
+  std::vector<QueuedRun> queue;
+  for (int i = 1; i <= 20; ++i) queue.push_back(run_of_company(i, 1));
+  for (int i = 21; i <= 23; ++i) queue.push_back(run_of_company(i, 2));
+  queue.push_back(run_of_company(24, 3));
+  const Admission out = admit(queue, capacity);
+  EXPECT_THAT(numbers(out.start), ElementsAre(24, 21, 1, 22)) << "at two each, the oldest";
+  ASSERT_EQ(out.wait.size(), 20U);
+  EXPECT_EQ(out.wait[0].id, id_of<RunId>(2)) << "at three each, the oldest";
+  EXPECT_EQ(out.wait[1].id, id_of<RunId>(23));
+  EXPECT_EQ(out.wait[2].id, id_of<RunId>(3));
+  EXPECT_EQ(out.wait[2].place.position, 3);
+}
+
+TEST(Admission, ARunThatWaitsForItsAgentCostsItsCompanyNoTurn) {
+  RunCapacity capacity{.server = {.running = 0, .limit = 2}};
+  capacity.agents[id_of<AgentId>(1)] = {.running = 0, .limit = 1, .is_paused = true};
+  const std::vector<QueuedRun> queue{run(1, 1), run(2, 1), run_of_company(3, 2),
+                                     run_of_company(4, 2), run(5, {})};
+  EXPECT_THAT(numbers(admit(queue, capacity).start), ElementsAre(3, 5));
 }
 
 TEST(Admission, NeverPassesALimitAndLeavesNoFreePlaceUnused) {

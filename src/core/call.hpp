@@ -18,7 +18,7 @@ struct Call {
   Caller who;
   std::optional<OnceKey> once = {};             // Idempotency-Key
   std::optional<std::int64_t> if_version = {};  // If-Match: act only on this version of the object
-  std::optional<RunId> run_id = {};             // the run on whose behalf an agent calls
+  std::optional<RunId> run_id = {};             // the run on whose behalf somebody says to call
   std::string request_id = {};
 };
 

@@ -38,6 +38,12 @@ BOOST_DESCRIBE_STRUCT(Lease, (),
                        acquired_at, last_used_at, expires_at, released_at, failure_reason,
                        cleanup_status, metadata, created_at, updated_at))
 
+// Whether the sandbox of such a lease may serve others after it.
+inline bool is_reuse(LeasePolicy policy) {
+  return policy == LeasePolicy::reuse_by_environment ||
+         policy == LeasePolicy::reuse_by_execution_workspace;
+}
+
 // What is known of an acquire whose answer nobody recorded.
 BOOST_DEFINE_ENUM_CLASS(AcquireTrace,
                         none_made,    // it was never sent, or refused

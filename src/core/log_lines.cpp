@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace berth::core {
@@ -57,6 +58,27 @@ std::string_view from_offset(const OutputRecord& record, std::int64_t offset) {
 }
 
 }  // namespace
+
+std::optional<std::string> LossNotes::take(std::string_view note) {
+  constexpr std::string_view head = "lost ";
+  constexpr std::string_view tail = " bytes of output";
+  const std::string_view count = note.starts_with(head) ? note.substr(head.size()) : note;
+  std::int64_t bytes = 0;
+  const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), bytes);
+  const std::string_view rest{end, count.data() + count.size()};
+  if (!note.starts_with(head) || error != std::errc{} || !rest.starts_with(tail)) {
+    return std::string{note};
+  }
+  bytes_ += bytes;
+  rest_ = rest;
+  if (++notes_ > 1) return std::nullopt;
+  return std::string{note};
+}
+
+std::optional<std::string> LossNotes::sum() const {
+  if (notes_ < 2) return std::nullopt;
+  return "lost " + std::to_string(bytes_) + rest_ + " (in all)";
+}
 
 std::string_view RecordCutter::push(std::string_view chunk) {
   // Mostly nothing is withheld, and the chunk needs no copy.

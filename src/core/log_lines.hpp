@@ -38,6 +38,21 @@ class RecordCutter {
   std::string joined_;
 };
 
+// What a keeper notes of output that its disk refused: "lost 42 bytes of output: REASON", for every
+// piece anew. The first is told as it is, and all the rest in one sum.
+class LossNotes {
+ public:
+  // What to tell of this note now; nothing where it is one more loss.
+  std::optional<std::string> take(std::string_view note);
+  // At the end, where there was more than was told.
+  std::optional<std::string> sum() const;
+
+ private:
+  std::int64_t notes_ = 0;
+  std::int64_t bytes_ = 0;
+  std::string rest_;  // " bytes of output: REASON"
+};
+
 struct LogPage {
   std::string content;
   std::int64_t next_offset = 0;

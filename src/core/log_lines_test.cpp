@@ -162,5 +162,19 @@ TEST(RecordCutter, WithholdsNothingOfPlainText) {
   EXPECT_EQ(cutter.flush(), "");
 }
 
+TEST(LossNotes, TellsTheFirstLossAndTheSumOfAll) {
+  LossNotes notes;
+  EXPECT_EQ(notes.take("output limit reached"), "output limit reached");
+  EXPECT_EQ(notes.take("lost 10 bytes of output: File too large"),
+            "lost 10 bytes of output: File too large");
+  EXPECT_EQ(notes.sum(), std::nullopt) << "that has been told";
+  for (int i = 0; i < 70; ++i) {
+    EXPECT_EQ(notes.take("lost 10 bytes of output: File too large"), std::nullopt);
+  }
+  EXPECT_EQ(notes.take("lost patience"), "lost patience");
+  EXPECT_EQ(notes.take("lost 5 bytes"), "lost 5 bytes");
+  EXPECT_EQ(notes.sum(), "lost 710 bytes of output: File too large (in all)");
+}
+
 }  // namespace
 }  // namespace berth::core

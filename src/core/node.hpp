@@ -10,12 +10,28 @@ namespace berth::core {
 struct Node {
   NodeId id;  // made afresh at every start: a node that comes back late is another one
   std::string name = {};
+  std::string url = {};  // where others reach it
   std::string version = {};
   Time started_at = {};
   Time heartbeat_at = {};
   std::optional<Time> fenced_at = {};  // set once, by whoever found it silent
 };
-BOOST_DESCRIBE_STRUCT(Node, (), (id, name, version, started_at, heartbeat_at, fenced_at))
+BOOST_DESCRIBE_STRUCT(Node, (), (id, name, url, version, started_at, heartbeat_at, fenced_at))
+
+// Whom to ask about what only one server has.
+struct NodeBrief {
+  std::string name;
+  std::string url;
+};
+BOOST_DESCRIBE_STRUCT(NodeBrief, (), (name, url))
+
+// In a sentence, and as the command line that asks there.
+inline std::string described(const Node& node) {
+  return "server " + node.name + (node.url.empty() ? "" : " (" + node.url + ")");
+}
+inline std::string command_at(const Node& node, const std::string& words) {
+  return "berth " + (node.url.empty() ? "" : "--url " + node.url + " ") + words;
+}
 
 inline constexpr std::int64_t heartbeat_every_ms = 5'000;
 // Long enough for several beats to be late, as when a store restarts.

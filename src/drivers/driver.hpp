@@ -91,6 +91,9 @@ class Driver : public execution::Execution {
   // Whether places of this config are found by the keys that we gave them. Where they are not, one
   // whose acquire was not answered has no name that anybody here knows.
   virtual bool finds_by_key(const bj::object& /*config*/) const { return true; }
+  // Whether places of this config are processes and files of the server that made them, out of the
+  // reach of every other.
+  virtual bool stays_on_its_server(const bj::object& /*config*/) const { return false; }
 
   // Ends what still runs and removes what the lease left in the place, but for what may serve
   // another lease. What is already gone is fine.

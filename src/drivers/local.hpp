@@ -15,6 +15,7 @@ class Local final : public Driver {
 
   Task<ProbeReport> probe(const AcquireRequest& request) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
+  bool stays_on_its_server(const bj::object& /*config*/) const override { return true; }
   Task<Workspace> realize(const LeaseFacts& lease,
                           const std::optional<std::string>& wanted) override;
   Task<Started> start(const LeaseFacts& lease, const Command& command) override;

@@ -121,6 +121,11 @@ bool Sandbox::finds_by_key(const bj::object& config) const {
   return providers_.contains(core::provider_of(config));
 }
 
+bool Sandbox::stays_on_its_server(const bj::object& config) const {
+  const Result<Provider*> provider = providers_.find(core::provider_of(config));
+  return provider && (*provider)->stays_on_its_server();
+}
+
 Task<Workspace> Sandbox::realize(const LeaseFacts& lease,
                                  const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));

@@ -18,6 +18,7 @@ class Sandbox final : public Driver {
   Task<> check_config(const bj::object& config) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
   bool finds_by_key(const bj::object& config) const override;
+  bool stays_on_its_server(const bj::object& config) const override;
   Task<Workspace> realize(const LeaseFacts& lease,
                           const std::optional<std::string>& wanted) override;
   Task<Started> start(const LeaseFacts& lease, const Command& command) override;

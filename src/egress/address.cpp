@@ -47,6 +47,7 @@ constexpr Named special[] = {
     {"2001::/32", "IPv4 inside IPv6 (Teredo)"},
     {"2001:10::/28", "reserved"},
     {"2001:20::/28", "reserved"},
+    {"2001:2::/48", "benchmarking"},
     {"2001:db8::/32", "documentation"},
     {"2002::/16", "IPv4 inside IPv6 (6to4)"},
     {"3fff::/20", "documentation"},

@@ -92,6 +92,7 @@ TEST(EgressSpecialRanges, HoldEverythingThatIsNotThePublicInternet) {
                         Case{"fd12:3456::1", "private"},
                         Case{"fe80::1", "link-local"},
                         Case{"ff02::1", "multicast"},
+                        Case{"2001:2::1", "benchmarking"},
                         Case{"2001:db8::1", "documentation"},
                         Case{"4000::1", "reserved"},
                         Case{"8.8.8.8", "public"},

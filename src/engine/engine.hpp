@@ -45,7 +45,7 @@ class Engine {
         environments(means, catalog, plugin_configs, place.drivers),
         node(means, place.node, std::chrono::milliseconds{place.options.silence_ms},
              place.executor),
-        lease_work(means, place.drivers, secrets, catalog, place.node.id),
+        lease_work(means, place.drivers, secrets, catalog, place.node.id, place.options.hold_ms),
         workshop({.means = means,
                   .leases = lease_work,
                   .logs = place.logs,
@@ -53,9 +53,9 @@ class Engine {
                   .tokens = run_tokens,
                   .options = place.options,
                   .executor = place.executor},
-                 catalog, place.former),
+                 catalog),
         sweeper(means, {lease_work, template_work, setup_sessions}, workshop, place.executor),
-        runs(means, catalog, place.logs, workshop),
+        runs(means, catalog, place.logs, workshop, place.node.id),
         plugins(means, catalog, place.plugins, place.node.id, place.former) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -60,7 +60,9 @@ Error delete_refused(const std::vector<core::DeleteBlocked>& reasons) {
         error.message =
             "Cannot delete this environment while it has a reusable sandbox lease. Wait until its "
             "sandboxes are destroyed, then retry.";
-        error.remedy = "destroy the leases that hold one; an idle sandbox goes when it expires";
+        error.remedy =
+            "destroy the leases that hold one; an idle sandbox goes when it expires, or with "
+            "'berth sandbox rm'";
         break;
     }
   }

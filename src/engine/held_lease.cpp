@@ -1,5 +1,7 @@
 #include "engine/held_lease.hpp"
 
+#include "store/nodes.hpp"
+
 namespace berth::engine {
 
 Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node) {
@@ -12,6 +14,19 @@ Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node) {
   if (lease.node_id == node) return {};
   return fail(Errc::conflict, "Lease " + lease.id.str() + " is held by another server",
               "ask that server");
+}
+
+Result<> expect_held(store::Session& session, const core::LeaseRecord& lease,
+                     const core::NodeId& node) {
+  Result<> held = expect_held(lease, node);
+  const bool is_live =
+      lease.status == core::LeaseState::active || lease.status == core::LeaseState::retained;
+  if (held || !is_live || !lease.node_id) return held;
+  BERTH_TRY(const auto holder, store::find_node(session, *lease.node_id));
+  if (!holder) return held;
+  held.error().message += ": " + described(*holder);
+  held.error().remedy = "ask that server: " + command_at(*holder, "lease get " + lease.id.str());
+  return held;
 }
 
 bool is_frozen(const core::LeaseRecord& lease) {

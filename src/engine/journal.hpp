@@ -15,6 +15,12 @@ struct Entry {
   bj::object details = {};
 };
 
+// The run on whose behalf a caller acts, as far as that is more than its word: a run of this
+// company and, for an agent, one of its own. Anything else that a header field names is left out,
+// so that nobody lays an act at the door of another's run.
+Result<std::optional<core::RunId>> vouched_run(store::Session& session, const core::Call& call,
+                                               const core::CompanyId& company);
+
 // Part of the transaction that makes the change: either both are there or neither.
 Result<> record(store::Session& session, const Means& means, const core::Call& call, Entry entry);
 

@@ -59,7 +59,7 @@ Task<LeaseEgress> Leases::set_egress(core::Call call, core::LeaseId id, core::Li
   const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
     const Time now = means_.clock.now();
     BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
-    BERTH_DO(expect_held(row.value, work_.node()));
+    BERTH_DO(expect_held(s, row.value, work_.node()));
     bj::object* const config = config_in(row.value);
     if (config == nullptr) return fail(Errc::conflict, "Lease " + id.str() + " has no config");
     Entry entry{row.value.company_id,

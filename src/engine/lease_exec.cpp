@@ -24,6 +24,8 @@ class Beginning final : public drivers::OutputTaker {
  public:
   Task<> take(std::span<const drivers::OutputPiece> pieces) override {
     for (const drivers::OutputPiece& piece : pieces) {
+      // What a keeper notes beside the output is counted in the end.
+      if (piece.kind == drivers::OutputKind::note) continue;
       std::string& stream = piece.kind == drivers::OutputKind::out ? out : err;
       const std::size_t room = stream_bytes_max - stream.size();
       stream += piece.bytes.substr(0, room);
@@ -58,10 +60,12 @@ Result<> check_names(const std::optional<std::map<std::string, std::string>>& en
 }  // namespace
 
 Task<Leases::HeldPlace> Leases::look_into(const core::Call& call, const core::LeaseId& id) {
-  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
-    return store::find_lease_record(s, core::Reach::of(call.who), id);
-  }));
-  BERTH_CO_DO(expect_held(row.value, work_.node()));
+  const auto find = [&](store::Session& s) -> Result<LeaseWork::Row> {
+    BERTH_TRY(LeaseWork::Row found, store::find_lease_record(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_held(s, found.value, work_.node()));
+    return found;
+  };
+  BERTH_CO_TRY(LeaseWork::Row row, co_await means_.store.read(find));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
   BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(row.value));
   co_return HeldPlace{std::move(row.value), driver, std::move(facts)};
@@ -87,7 +91,7 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
   // A repeated request has the same id, and a command runs once for each.
   const auto name_it = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(const auto found, store::find_lease_record(s, core::Reach::of(call.who), id));
-    BERTH_DO(expect_held(found.value, work_.node()));
+    BERTH_DO(expect_held(s, found.value, work_.node()));
     BERTH_DO(expect_moving(found.value));
     BERTH_DO(record(s, means_, call, entry_of(found.value, wanted)));
     return "exec-" + make_uuid(means_.random, means_.clock.now());
@@ -114,13 +118,15 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
   Beginning output;
   BERTH_CO_TRY(const drivers::Ended ended,
                co_await driver->follow(facts, command.exec_id, 0, output));
-  co_return ExecOutcome{.outcome = ended.outcome,
-                        .exit_code = ended.exit_code,
-                        .signal = ended.signal,
-                        .stdout_text = as_utf8(output.out),
-                        .stderr_text = as_utf8(output.err),
-                        .is_truncated = output.truncated,
-                        .usage = ended.usage};
+  co_return ExecOutcome{
+      .outcome = ended.outcome,
+      .exit_code = ended.exit_code,
+      .signal = ended.signal,
+      .stdout_text = as_utf8(output.out),
+      .stderr_text = as_utf8(output.err),
+      .is_truncated = output.truncated || ended.bytes_lost + ended.bytes_over_limit > 0,
+      .bytes_lost = ended.bytes_lost,
+      .usage = ended.usage};
 }
 
 }  // namespace berth::engine

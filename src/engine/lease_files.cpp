@@ -66,8 +66,11 @@ std::string way_to(const std::optional<std::string>& workdir, std::string path) 
 
 Task<LeaseFiles::Found> LeaseFiles::look(const core::Call& call, const core::LeaseId& id,
                                          std::string path) {
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
-    return store::find_lease_record(s, core::Reach::of(call.who), id);
+  using Row = core::Stored<core::LeaseRecord>;
+  BERTH_CO_TRY(const Row row, co_await means_.store.read([&](store::Session& s) -> Result<Row> {
+    BERTH_TRY(Row found, store::find_lease_record(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_held(s, found.value, work_.node()));
+    return found;
   }));
   co_return co_await open(row.value, std::move(path));
 }
@@ -79,7 +82,7 @@ Task<LeaseFiles::Found> LeaseFiles::intend(const core::Call& call, const core::L
                    [&](store::Session& s) -> Result<core::Stored<core::LeaseRecord>> {
                      BERTH_TRY(auto found,
                                store::find_lease_record(s, core::Reach::of(call.who), id));
-                     BERTH_DO(expect_held(found.value, work_.node()));
+                     BERTH_DO(expect_held(s, found.value, work_.node()));
                      BERTH_DO(record(s, means_, call,
                                      {.company_id = found.value.company_id,
                                       .action = action,
@@ -92,7 +95,6 @@ Task<LeaseFiles::Found> LeaseFiles::intend(const core::Call& call, const core::L
 }
 
 Task<LeaseFiles::Found> LeaseFiles::open(const core::LeaseRecord& lease, std::string path) {
-  BERTH_CO_DO(expect_held(lease, work_.node()));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(lease));
   BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(lease));
   if (driver->remote_files(facts) != nullptr) {

@@ -80,7 +80,7 @@ Task<LeaseTerminals::Place> LeaseTerminals::enter(const core::Call& call,
                                                   std::string_view action, bj::object details) {
   const auto intend = [&](store::Session& s) -> Result<core::LeaseRecord> {
     BERTH_TRY(auto found, store::find_lease_record(s, core::Reach::of(call.who), lease));
-    BERTH_DO(expect_held(found.value, work_.node()));
+    BERTH_DO(expect_held(s, found.value, work_.node()));
     BERTH_DO(expect_moving(found.value));
     BERTH_DO(record(s, means_, call,
                     {found.value.company_id, action, "environment_lease", lease.str(), details}));

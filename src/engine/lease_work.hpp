@@ -23,15 +23,20 @@ class LeaseWork {
  public:
   using Row = core::Stored<core::LeaseRecord>;
 
+  // `hold_ms`: how long the place of a server that is gone may live on.
   LeaseWork(Means& means, const drivers::Registry& drivers, Secrets& secrets,
-            const Catalog& catalog, core::NodeId node)
+            const Catalog& catalog, core::NodeId node, std::int64_t hold_ms)
       : means_(means),
         drivers_(drivers),
         secrets_(secrets),
         catalog_(catalog),
-        node_(std::move(node)) {}
+        node_(std::move(node)),
+        hold_ms_(hold_ms) {}
 
   const core::NodeId& node() const { return node_; }
+  // Whether this server can act on the place: one that stays on its server is reached there alone.
+  bool reaches(const core::LeaseRecord& lease) const;
+  bool reaches(const core::Sandbox& sandbox) const;
 
   struct Terms {
     std::optional<Time> expires_at = {};
@@ -87,7 +92,8 @@ class LeaseWork {
   Task<std::optional<bj::object>> measure(const core::LeaseRecord& lease,
                                           const drivers::LeaseFacts& known);
   // Brings a lease that nobody works with to its end. Where that fails, the row says why and when
-  // the next attempt is due, and the answer is that row.
+  // the next attempt is due, and the answer is that row. What this server does not reach is left to
+  // the one that does; where that one is gone, until its keepers have ended by themselves.
   Task<Row> settle(Row lease);
   // The same for a sandbox that serves nobody any more.
   Task<> settle(core::Stored<core::Sandbox> sandbox);
@@ -124,6 +130,12 @@ class LeaseWork {
   Result<Row> record_acquired(store::Session& session, const core::LeaseId& id,
                               const drivers::Acquired& acquired);
   Task<> act(core::LeaseRecord lease);
+  // When nothing is left any more of what that server held; nothing while it is alive.
+  Result<std::optional<Time>> gone_with(store::Session& session,
+                                        const std::optional<core::NodeId>& server) const;
+  Result<Row> leave(store::Session& session, const core::LeaseId& id);
+  Result<> leave(store::Session& session, const core::SandboxId& id);
+  Result<Row> begin_end(store::Session& session, Row lease);
   Result<Row> record_settled(store::Session& session, const core::LeaseId& id,
                              const Result<>& outcome);
   Result<> end_sandbox(store::Session& session, const core::LeaseRecord& lease);
@@ -136,6 +148,7 @@ class LeaseWork {
   Secrets& secrets_;
   const Catalog& catalog_;
   core::NodeId node_;
+  std::int64_t hold_ms_;
 };
 
 // How long until the next attempt of a teardown, and when to stop trying.

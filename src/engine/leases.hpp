@@ -3,12 +3,15 @@
 #include "core/call.hpp"
 #include "core/environment.hpp"
 #include "core/lease.hpp"
+#include "core/node.hpp"
 #include "core/page.hpp"
+#include "core/sandbox.hpp"
 #include "drivers/driver.hpp"
 #include "drivers/registry.hpp"
 #include "engine/means.hpp"
 #include "engine/plugin_configs.hpp"
 #include "store/leases.hpp"
+#include "store/sandboxes.hpp"
 
 namespace berth::engine {
 
@@ -27,10 +30,40 @@ struct LeaseView : core::Lease {
   std::optional<bj::object> isolation = {};
   // What its place had used when it ended, where somebody counted.
   std::optional<bj::object> usage = {};
+  std::optional<core::NodeBrief> server = {};  // the one of node_id; told of one lease, not of many
 };
 BOOST_DESCRIBE_STRUCT(LeaseView, (core::Lease),
                       (driver, node_id, sandbox_id, attempts, next_attempt_at, parked_at, next_step,
-                       isolation, usage))
+                       isolation, usage, server))
+
+// A sandbox as an operator sees it, also one that no lease holds: it is kept for the next run.
+struct SandboxView {
+  core::SandboxId id;
+  core::CompanyId company_id;
+  std::optional<core::EnvironmentId> environment_id = {};
+  std::optional<core::AgentId> agent_id = {};  // whose runs it serves; absent: those of no agent
+  std::optional<core::LeaseId> lease_id = {};  // who holds it now
+  std::optional<core::NodeId> node_id = {};
+  std::string provider = {};
+  std::optional<std::string> provider_lease_id = {};
+  core::SandboxState status = core::SandboxState::creating;
+  std::optional<std::string> failure_reason = {};
+  std::int64_t attempts = 0;  // of teardown
+  std::optional<Time> next_attempt_at = {};
+  std::optional<Time> parked_at = {};
+  std::optional<Time> expires_at = {};  // until when it is kept
+  Time last_used_at = {};
+  Time created_at = {};
+  std::string next_step = {};  // a sentence
+  std::optional<bj::object> isolation = {};
+  bj::object metadata = {};
+  std::optional<core::NodeBrief> server = {};  // the one of node_id; told of one, not of many
+};
+BOOST_DESCRIBE_STRUCT(SandboxView, (),
+                      (id, company_id, environment_id, agent_id, lease_id, node_id, provider,
+                       provider_lease_id, status, failure_reason, attempts, next_attempt_at,
+                       parked_at, expires_at, last_used_at, created_at, next_step, isolation,
+                       metadata, server))
 
 struct ForceResolve {
   std::string reason;
@@ -59,11 +92,13 @@ struct ExecOutcome {
   std::optional<std::string> signal = {};
   std::string stdout_text = {};  // the first MiB
   std::string stderr_text = {};
-  bool is_truncated = false;
+  bool is_truncated = false;    // not all that it said is here
+  std::int64_t bytes_lost = 0;  // of what it said: a full disk refused to keep them
   bj::object usage = {};
 };
 BOOST_DESCRIBE_STRUCT(ExecOutcome, (),
-                      (outcome, exit_code, signal, stdout_text, stderr_text, is_truncated, usage))
+                      (outcome, exit_code, signal, stdout_text, stderr_text, is_truncated,
+                       bytes_lost, usage))
 
 // The way out of a place: its policy, and its decisions from an offset on.
 struct LeaseEgress {
@@ -102,6 +137,12 @@ class Leases {
   Task<LeaseView> release(core::Call call, core::LeaseId id);
   // The same, and the sandbox with it.
   Task<LeaseView> destroy(core::Call call, core::LeaseId id);
+  // Sandboxes, also those that no lease holds.
+  Task<core::Listing<SandboxView>> sandboxes(core::Call call, core::CompanyId company,
+                                             store::SandboxFilter filter, core::PageRequest page);
+  Task<SandboxView> sandbox(core::Call call, core::SandboxId id);
+  // Destroys a sandbox that waits for a run, or whose end failed. `conflict` while a lease has it.
+  Task<SandboxView> remove_sandbox(core::Call call, core::SandboxId id);
   // What the place of a lease that is held uses.
   Task<execution::Usage> usage(core::Call call, core::LeaseId id);
   // Runs a command in the place of a lease that is active or retained, and waits for its end. A
@@ -135,6 +176,9 @@ class Leases {
   };
   Task<HeldPlace> look_into(const core::Call& call, const core::LeaseId& id);
   Task<> destroy_idle_sandbox(core::Call call, const LeaseView& ended);
+  // A lease that another server has to give back, as it is some seconds later.
+  using LeaseRow = core::Stored<core::LeaseRecord>;
+  Task<LeaseRow> wait_for_its_server(LeaseRow row);
   Task<LeaseView> end(core::Call call, core::LeaseId id, std::string_view action,
                       core::LeaseEvent how);
   Task<> try_lease(const core::Environment& environment, ProbeReport& report);

@@ -7,6 +7,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
+#include <tuple>
+
 namespace berth::engine {
 namespace {
 
@@ -21,6 +24,24 @@ Result<> expect_alive(store::Session& session, const core::NodeId& node) {
   return alive;
 }
 
+Result<std::optional<core::NodeBrief>> server_of(store::Session& session,
+                                                 const std::optional<core::NodeId>& node) {
+  if (!node) return std::nullopt;
+  BERTH_TRY(auto found, store::find_node(session, *node));
+  if (!found) return std::nullopt;
+  return core::NodeBrief{std::move(found->name), std::move(found->url)};
+}
+
+Task<std::vector<NodeView>> NodeLife::all() {
+  BERTH_CO_TRY(const auto alive, co_await means_.store.read(store::alive_nodes));
+  std::vector<NodeView> out;
+  out.reserve(alive.size());
+  for (const core::Node& node : alive) out.push_back({node, node.id == self_.id});
+  std::ranges::sort(out, {},
+                    [](const NodeView& one) { return std::tie(one.name, one.url, one.id); });
+  co_return out;
+}
+
 Task<> NodeLife::join(std::set<core::NodeId> former) {
   self_.started_at = means_.clock.now();
   self_.heartbeat_at = self_.started_at;
@@ -31,6 +52,7 @@ Task<> NodeLife::join(std::set<core::NodeId> former) {
       const bool is_gone = node.id != self_.id && former.contains(node.id);
       if (is_gone) BERTH_DO(store::fence_node(s, node, self_.started_at));
     }
+    for (const core::NodeId& node : former) BERTH_DO(store::inherit(s, node, self_.id));
     return {};
   });
 }
@@ -45,11 +67,15 @@ Task<> NodeLife::beat_once() {
 Task<> NodeLife::fence_silent() {
   BERTH_CO_TRY(const auto alive, co_await means_.store.read(store::alive_nodes));
   const Clock::Steady now = means_.clock.steady();
+  // Nobody was silent while we could hear nobody: the store was away, or we stood still.
+  const bool was_deaf = now - heard_at_ > silence_max_ / 2;
+  heard_at_ = now;
   std::map<core::NodeId, Seen> seen;
   for (const core::Node& node : alive) {
     if (node.id == self_.id) continue;
     const auto before = seen_.find(node.id);
-    const bool moved = before == seen_.end() || before->second.heartbeat_at != node.heartbeat_at;
+    const bool moved =
+        was_deaf || before == seen_.end() || before->second.heartbeat_at != node.heartbeat_at;
     const Clock::Steady since = moved ? now : before->second.since;
     seen.emplace(node.id, Seen{node.heartbeat_at, since});
     if (now - since <= silence_max_) continue;

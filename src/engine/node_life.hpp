@@ -13,6 +13,16 @@ namespace berth::engine {
 // it up, and then it changes nothing.
 Result<> expect_alive(store::Session& session, const core::NodeId& node);
 
+// Whom to ask about what a node has; nothing when it is forgotten.
+Result<std::optional<core::NodeBrief>> server_of(store::Session& session,
+                                                 const std::optional<core::NodeId>& node);
+
+// A server as an operator sees it.
+struct NodeView : core::Node {
+  bool is_self = false;  // the one that answers
+};
+BOOST_DESCRIBE_STRUCT(NodeView, (core::Node), (is_self))
+
 // This server among those that share the store. It says every few seconds that it lives, and fences
 // others that have fallen silent, so that what they held can be finished.
 class NodeLife {
@@ -26,9 +36,15 @@ class NodeLife {
         executor_(std::move(executor)) {}
 
   const core::NodeId& id() const { return self_.id; }
+  // Those that share the store and are not given up, by name.
+  Task<std::vector<NodeView>> all();
+  // Where others reach this server: said before it joins.
+  void reachable_as(std::string url) { self_.url = std::move(url); }
+  // Whether others share the store, as far as the last heartbeat knows.
+  bool has_peers() const { return !seen_.empty(); }
 
-  // Registers this server. Those that had the same home before are fenced at once: whoever holds
-  // the home's lock knows that they are gone.
+  // Registers this server. Those that had the same home before are fenced at once, and what they
+  // held is its own: whoever holds the home's lock knows that they are gone.
   Task<> join(std::set<core::NodeId> former);
   // Until it is cancelled, or with `node_fenced` when others have given this server up: from then
   // on it must not act. `after_beat` is called after each heartbeat that the store has taken.
@@ -50,6 +66,7 @@ class NodeLife {
   Silence silence_max_;
   asio::any_io_executor executor_;
   std::map<core::NodeId, Seen> seen_;
+  Clock::Steady heard_at_;  // when we could last hear anybody
 };
 
 }  // namespace berth::engine

@@ -83,13 +83,17 @@ void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
   }
 }
 
+void RunOutput::warn(const std::optional<std::string>& message, Time at) {
+  if (!message) return;
+  note_events(
+      {{.kind = core::AgentEventKind::error, .level = core::EventLevel::warn, .message = *message}},
+      at);
+}
+
 Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
   for (const drivers::OutputPiece& piece : pieces) {
     if (piece.kind == drivers::OutputKind::note) {
-      note_events({{.kind = core::AgentEventKind::error,
-                    .level = core::EventLevel::warn,
-                    .message = std::string{piece.bytes}}},
-                  piece.at);
+      warn(losses_.take(piece.bytes), piece.at);
       continue;
     }
     const auto stream = piece.kind == drivers::OutputKind::out ? core::OutputStream::stdout_
@@ -151,6 +155,7 @@ Task<> RunOutput::finish() {
     BERTH_CO_DO(keep(stream, part.at, rest));
   }
   note_events(agent_.finish(), means_.clock.now());
+  warn(losses_.sum(), means_.clock.now());
   BERTH_CO_DO(co_await save_events());
   if (log_) {
     facts_.log_bytes = log_->size();

@@ -50,6 +50,7 @@ class RunOutput final : public drivers::OutputTaker {
 
   Result<> keep(core::OutputStream stream, Time at, std::string_view bytes);
   void note_events(std::vector<core::AgentEvent> events, Time at);
+  void warn(const std::optional<std::string>& message, Time at);
   Task<> publish();
   Task<> save_events();
 
@@ -62,6 +63,7 @@ class RunOutput final : public drivers::OutputTaker {
   std::vector<std::unique_ptr<core::RedactionSet>> sets_;  // redactors refer to them
   std::array<Stream, 2> streams_;
   core::AgentOutput agent_;
+  core::LossNotes losses_;
   std::int64_t events_known_;  // that an earlier process stored already
   std::vector<core::RunEventRecord> events_;
   Clock::Steady told_at_;

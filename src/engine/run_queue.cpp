@@ -1,10 +1,15 @@
 #include "engine/run_queue.hpp"
 
+#include "core/environment_config.hpp"
+#include "core/linux_config.hpp"
 #include "engine/node_life.hpp"
 #include "engine/run_notes.hpp"
+#include "engine/start_from.hpp"
 #include "store/agents.hpp"
 #include "store/environments.hpp"
+#include "store/nodes.hpp"
 #include "store/runs.hpp"
+#include "store/templates.hpp"
 
 namespace berth::engine {
 namespace {
@@ -15,6 +20,7 @@ Result<core::RunCapacity> count(store::Session& session, QueueLimits limits) {
   core::RunCapacity capacity{.server = {.running = limits.running, .limit = limits.limit}};
   BERTH_TRY(const auto working, store::count_working_runs(session));
   for (const store::WorkingRuns& use : working) {
+    capacity.companies[use.company_id] += use.count;
     if (use.agent_id) capacity.agents[*use.agent_id].running += use.count;
     if (use.environment_id) capacity.environments[*use.environment_id].running += use.count;
   }
@@ -37,6 +43,53 @@ Result<> add_limits(store::Session& session, const core::Run& run, core::RunCapa
     }
   }
   return {};
+}
+
+// A template of our own provider is on the disk of the server that captured it: while that one is
+// there, it takes the runs that start from it. Whatever else is wrong is told when the run is
+// taken.
+Result<bool> starts_elsewhere(store::Session& session, const core::EnvironmentId& id,
+                              const core::NodeId& here) {
+  const auto environment = store::find_environment(session, core::Reach::everything(), id);
+  if (!environment || core::provider_of(environment->value.config) != core::linux_provider) {
+    return false;
+  }
+  const auto start = start_from(session, environment->value, {});
+  if (!start || !start->template_id) return false;
+  BERTH_TRY(const auto from,
+            store::find_template(session, core::Reach::everything(), *start->template_id));
+  if (!from.value.node_id || *from.value.node_id == here) return false;
+  BERTH_TRY(const auto holder, store::find_node(session, *from.value.node_id));
+  return holder && !holder->fenced_at;
+}
+
+core::QueuedRun queued(const core::Run& run) {
+  return {.id = run.id,
+          .company_id = run.company_id,
+          .agent_id = run.agent_id,
+          .environment_id = run.environment_id};
+}
+
+void take_place(const core::Run& run, core::RunCapacity& capacity) {
+  ++capacity.server.running;
+  ++capacity.companies[run.company_id];
+  if (run.agent_id) ++capacity.agents[*run.agent_id].running;
+  if (run.environment_id) ++capacity.environments[*run.environment_id].running;
+}
+
+using Elsewhere = std::map<core::EnvironmentId, bool>;
+
+store::QueueSkip without_room(const core::RunCapacity& capacity, const Elsewhere& elsewhere) {
+  store::QueueSkip skip;
+  for (const auto& [id, use] : capacity.agents) {
+    if (use.is_paused || use.is_full()) skip.agents.push_back(id);
+  }
+  for (const auto& [id, use] : capacity.environments) {
+    const auto known = elsewhere.find(id);
+    const bool is_elsewhere = known != elsewhere.end() && known->second;
+    if (use.is_full() || is_elsewhere) skip.environments.push_back(id);
+  }
+  return skip;
 }
 
 Result<RunScene> fitting_scene(store::Session& session, const Catalog& catalog,
@@ -100,30 +153,35 @@ Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& mea
   std::vector<ClaimedRun> out;
   BERTH_TRY(core::RunCapacity capacity, count(session, limits));
   store::QueueSkip skip;
+  Elsewhere elsewhere;
   while (!capacity.server.is_full()) {
     BERTH_TRY(auto queue, store::queued_runs(session, skip, batch));
-    std::vector<core::QueuedRun> waiting;
     for (const auto& run : queue) {
       BERTH_DO(add_limits(session, run.value, capacity));
-      waiting.push_back({run.value.id, run.value.agent_id, run.value.environment_id});
+      const auto& environment = run.value.environment_id;
+      if (!limits.has_peers || !environment || elsewhere.contains(*environment)) continue;
+      BERTH_TRY(elsewhere[*environment], starts_elsewhere(session, *environment, leases.node()));
     }
+    // Those behind a full agent or environment must not hide others that have room, nor use up the
+    // turns of their company.
+    store::QueueSkip full = without_room(capacity, elsewhere);
+    if (full != skip) {
+      skip = std::move(full);
+      continue;
+    }
+    std::ranges::sort(
+        queue, {}, [](const auto& run) { return std::pair{run.value.created_at, run.value.id}; });
+    std::vector<core::QueuedRun> waiting;
+    for (const auto& run : queue) waiting.push_back(queued(run.value));
     const core::Admission admission = core::admit(waiting, capacity);
     for (auto& run : queue) {
       if (std::ranges::find(admission.start, run.value.id) == admission.start.end()) continue;
-      if (run.value.agent_id) ++capacity.agents[*run.value.agent_id].running;
-      if (run.value.environment_id) ++capacity.environments[*run.value.environment_id].running;
-      ++capacity.server.running;
+      take_place(run.value, capacity);
       BERTH_TRY(auto claimed, claim(session, means, catalog, leases, std::move(run)));
       if (claimed) out.push_back(*std::move(claimed));
     }
     if (queue.size() < static_cast<std::size_t>(batch)) break;
-    // Those behind a full agent or environment must not hide others that have room.
-    for (const auto& [id, use] : capacity.agents) {
-      if (use.is_paused || use.is_full()) skip.agents.push_back(id);
-    }
-    for (const auto& [id, use] : capacity.environments) {
-      if (use.is_full()) skip.environments.push_back(id);
-    }
+    skip = without_room(capacity, elsewhere);
   }
   return out;
 }
@@ -132,8 +190,8 @@ Result<std::optional<core::QueuePlace>> place_in_queue(store::Session& session,
                                                        const core::Run& run, QueueLimits limits) {
   BERTH_TRY(core::RunCapacity capacity, count(session, limits));
   BERTH_DO(add_limits(session, run, capacity));
-  const core::QueuedRun queued[] = {{run.id, run.agent_id, run.environment_id}};
-  core::Admission admission = core::admit(queued, capacity);
+  const core::QueuedRun alone[] = {queued(run)};
+  core::Admission admission = core::admit(alone, capacity);
   if (admission.wait.empty()) return std::nullopt;
   core::QueuePlace place = std::move(admission.wait.front().place);
   BERTH_TRY(place.position, store::queue_position(session, run, place.reason));

@@ -5,6 +5,7 @@
 #include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
+#include "engine/node_life.hpp"
 #include "engine/once.hpp"
 #include "engine/run_inputs.hpp"
 #include "engine/run_notes.hpp"
@@ -14,6 +15,7 @@
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
+#include "store/nodes.hpp"
 #include "store/run_events.hpp"
 
 namespace berth::engine {
@@ -356,6 +358,7 @@ Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::millisecon
       const auto lease = store::find_lease_record(s, reach, *view.lease_id);
       if (lease) view.environment_lease = brief_of(lease->value);
     }
+    BERTH_TRY(view.server, server_of(s, view.node_id));
     return view;
   };
   BERTH_CO_TRY(RunView view, co_await means_.store.read(look));
@@ -406,7 +409,7 @@ Task<LogText> Runs::log(core::Call call, core::RunId id, LogRead read) {
   BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
     return store::find_run(s, core::Reach::of(call.who), id);
   }));
-  BERTH_CO_DO(expect_log(row.value));
+  BERTH_CO_DO(co_await expect_log(row.value));
   BERTH_CO_TRY(core::LogPage page, read_page(id, read));
   const bool is_over = core::is_final(row.value.status);
   co_return LogText{.run_id = id,
@@ -428,13 +431,26 @@ Result<core::LogPage> Runs::read_page(const core::RunId& id, const LogRead& read
   return core::log_bytes(block.pieces, read.offset, read.bytes_max, read.stream);
 }
 
-Result<> Runs::expect_log(const core::Run& run) const {
-  // The row knows of output that this disk does not have: it is on the disk of another server.
-  if (run.log_bytes == 0 || logs_.has(run.id)) return {};
-  return fail(Errc::log_unavailable,
-              "The log of run " + run.id.str() + " is on the disk of node " +
-                  (run.node_id ? run.node_id->str() : "unknown"),
-              "ask the server that worked on the run");
+Task<> Runs::expect_log(const core::Run& run) const {
+  const bool is_at_work = run.node_id && !core::is_final(run.status);
+  const bool may_be_elsewhere = run.log_bytes > 0 || (is_at_work && run.node_id != node_);
+  if (!may_be_elsewhere || logs_.has(run.id)) co_return Result<>{};
+  std::optional<core::Node> holder;
+  if (run.node_id && run.node_id != node_) {
+    BERTH_CO_TRY(holder, co_await means_.store.read(
+                             [&](store::Session& s) { return store::find_node(s, *run.node_id); }));
+  }
+  // Nothing was said yet, and who worked on it is gone: whoever goes on with it may be this server.
+  if (run.log_bytes == 0 && (!holder || holder->fenced_at)) co_return Result<>{};
+  if (holder) {
+    co_return fail(Errc::log_unavailable,
+                   "The log of run " + run.id.str() + " is on the disk of " + described(*holder),
+                   "ask that server: " + command_at(*holder, "run logs " + run.id.str()));
+  }
+  co_return fail(Errc::log_unavailable,
+                 "The log of run " + run.id.str() + " is not on the disk of this server",
+                 "look in the home of the server that worked on it, node " +
+                     (run.node_id ? run.node_id->str() : "unknown"));
 }
 
 Task<LogNews> Runs::follow(core::Call call, core::RunId id, std::int64_t offset) {
@@ -443,7 +459,7 @@ Task<LogNews> Runs::follow(core::Call call, core::RunId id, std::int64_t offset)
     BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
       return store::find_run(s, core::Reach::of(call.who), id);
     }));
-    BERTH_CO_DO(expect_log(row.value));
+    BERTH_CO_DO(co_await expect_log(row.value));
     LogNews news{.next_offset = offset};
     BERTH_CO_TRY(news.block, logs_.read(id, offset, follow_bytes));
     const bool has_more = !news.block.pieces.empty();
@@ -468,6 +484,18 @@ Task<> Runs::send(core::Call call, core::RunId id, RunInputPiece input) {
   if (core::is_final(row.value.status)) {
     co_return fail(Errc::run_not_running, "Run " + id.str() + " is over",
                    "nothing reads what is sent to it");
+  }
+  const std::optional<core::NodeId>& node = row.value.node_id;
+  if (node && node != node_ && !workshop_.has(id)) {
+    BERTH_CO_TRY(const auto holder, co_await means_.store.read([&](store::Session& s) {
+      return store::find_node(s, *node);
+    }));
+    if (holder && !holder->fenced_at) {
+      co_return fail(
+          Errc::conflict,
+          "Run " + id.str() + " is at " + described(*holder) + ": no input reaches it from here",
+          "send it to that server");
+    }
   }
   co_return co_await workshop_.send(id, std::move(input));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/call.hpp"
+#include "core/node.hpp"
 #include "core/page.hpp"
 #include "core/run.hpp"
 #include "drivers/driver.hpp"
@@ -71,8 +72,9 @@ BOOST_DESCRIBE_STRUCT(LeaseBrief, (),
 struct RunView : core::RunDetail {
   std::optional<EnvironmentBrief> environment = {};
   std::optional<LeaseBrief> environment_lease = {};
+  std::optional<core::NodeBrief> server = {};  // that works on it, or did: it has the log
 };
-BOOST_DESCRIBE_STRUCT(RunView, (core::RunDetail), (environment, environment_lease))
+BOOST_DESCRIBE_STRUCT(RunView, (core::RunDetail), (environment, environment_lease, server))
 
 // What somebody waits for in the life of a run.
 BOOST_DEFINE_ENUM_CLASS(RunMoment,
@@ -93,8 +95,12 @@ using RunInputPiece = drivers::Input;
 // at.
 class Runs {
  public:
-  Runs(Means& means, const Catalog& catalog, RunLogs& logs, Workshop& workshop)
-      : means_(means), catalog_(catalog), logs_(logs), workshop_(workshop) {}
+  Runs(Means& means, const Catalog& catalog, RunLogs& logs, Workshop& workshop, core::NodeId node)
+      : means_(means),
+        catalog_(catalog),
+        logs_(logs),
+        workshop_(workshop),
+        node_(std::move(node)) {}
 
   Task<core::Run> start(core::Call call, core::CompanyId company, StartRun wanted);
   Task<core::Run> invoke(core::Call call, core::AgentId agent, InvokeAgent wanted);
@@ -129,13 +135,14 @@ class Runs {
   // Puts a run into the queue, and has it taken as soon as it is there.
   Task<core::Run> queue(const core::Call& call, Insert insert);
   Result<core::LogPage> read_page(const core::RunId& id, const LogRead& read) const;
-  // log_unavailable when another server has it.
-  Result<> expect_log(const core::Run& run) const;
+  // log_unavailable when another server has it, or will: nobody waits here for what never comes.
+  Task<> expect_log(const core::Run& run) const;
 
   Means& means_;
   const Catalog& catalog_;
   RunLogs& logs_;
   Workshop& workshop_;
+  core::NodeId node_;
 };
 
 }  // namespace berth::engine

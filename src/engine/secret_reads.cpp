@@ -1,5 +1,6 @@
 // Reading values: who may, and what stays of every attempt.
 #include "base/log.hpp"
+#include "engine/journal.hpp"
 #include "engine/secret_seals.hpp"
 #include "engine/secrets.hpp"
 #include "store/secrets.hpp"
@@ -24,7 +25,7 @@ core::SecretAccessEvent event_of(const Means& means, const core::Call& call,
                                : *parse_name<core::SecretConsumer>(name_of(read.target_type)),
           .consumer_id = read.asked_by ? read.asked_by->str() : read.target_id,
           .config_path = read.config_path,
-          .heartbeat_run_id = call.run_id,
+          .heartbeat_run_id = std::nullopt,
           .outcome = core::SecretAccessOutcome::success,
           .error_code = std::nullopt,
           .created_at = now};
@@ -79,6 +80,7 @@ Task<ResolvedSecret> Secrets::resolve_version(core::Call call, SecretRead read,
                                               std::optional<std::string> unbound) {
   core::SecretAccessEvent event = event_of(means_, call, read);
   const auto work = [&](store::Session& s) -> Result<core::SecretVersion> {
+    BERTH_TRY(event.heartbeat_run_id, vouched_run(s, call, read.company_id));
     BERTH_TRY(auto row, store::find_secret(s, core::Reach::only(read.company_id), read.secret_id));
     if (row.value.status != core::SecretStatus::active) {
       return fail(Errc::secret_inactive, "Secret " + row.value.name + " is not active",
@@ -107,6 +109,7 @@ Task<ResolvedSecret> Secrets::resolve_version(core::Call call, SecretRead read,
   const Result<> noted = co_await means_.store.write([&](store::Session& s) -> Result<> {
     // An event belongs to a secret; an attempt on one that is not there has no row to hang on.
     if (!store::find_secret(s, core::Reach::only(read.company_id), read.secret_id)) return {};
+    BERTH_TRY(event.heartbeat_run_id, vouched_run(s, call, read.company_id));
     return store::insert_access_event(s, event);
   });
   if (!noted) log::warn("secret.access_event_lost", {{"secret", read.secret_id}});

@@ -11,6 +11,7 @@
 #include "store/runs.hpp"
 #include "store/sandboxes.hpp"
 #include "store/templates.hpp"
+#include "workspaces/path.hpp"
 
 namespace berth::engine {
 namespace {
@@ -29,7 +30,7 @@ Entry entry_of(const LeaseRecord& lease, std::string_view action) {
 Result<Row> find_held(store::Session& session, const core::Call& call, const core::LeaseId& id,
                       const core::NodeId& node) {
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::of(call.who), id));
-  BERTH_DO(expect_held(row.value, node));
+  BERTH_DO(expect_held(session, row.value, node));
   if (row.value.sandbox_id) return row;
   return fail(Errc::conflict, "Lease " + id.str() + " holds no sandbox: its driver is " +
                                   std::string{name_of(row.value.driver)});
@@ -122,7 +123,9 @@ Task<execution::Changes> Snapshots::changes(core::Call call, core::LeaseId id) {
     return find_held(s, call, id, leases_.node());
   }));
   BERTH_CO_TRY(const Place place, co_await place_of(std::move(row)));
-  co_return co_await place.driver->changes(place.facts);
+  BERTH_CO_TRY(execution::Changes found, co_await place.driver->changes(place.facts));
+  for (execution::Change& one : found.changes) one.path = workspaces::escaped(one.path);
+  co_return found;
 }
 
 // A repeated request changes nothing; the row is as it is now.

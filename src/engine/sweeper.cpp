@@ -52,8 +52,8 @@ Task<> Sweeper::sweep_once() {
   };
   BERTH_CO_TRY(const Due due, co_await means_.store.read([&](store::Session& s) -> Result<Due> {
     Due found;
-    BERTH_TRY(found.leases, store::due_leases(s, now, rows_at_a_time));
-    BERTH_TRY(found.sandboxes, store::due_sandboxes(s, now, rows_at_a_time));
+    BERTH_TRY(found.leases, store::due_leases(s, leases_.node(), now, rows_at_a_time));
+    BERTH_TRY(found.sandboxes, store::due_sandboxes(s, leases_.node(), now, rows_at_a_time));
     return found;
   }));
   for (const LeaseWork::Row& lease : due.leases) {
@@ -82,7 +82,7 @@ Task<> Sweeper::sweep_setups() {
   BERTH_CO_TRY(const Due due, co_await means_.store.read([&](store::Session& s) -> Result<Due> {
     Due found;
     BERTH_TRY(found.templates, store::due_templates(s, leases_.node(), now, rows_at_a_time));
-    BERTH_TRY(found.sessions, store::due_setup_sessions(s, now, rows_at_a_time));
+    BERTH_TRY(found.sessions, store::due_setup_sessions(s, leases_.node(), now, rows_at_a_time));
     return found;
   }));
   for (const TemplateWork::Row& row : due.templates) {
@@ -127,8 +127,7 @@ Task<> Sweeper::handle(LeaseWork::Row lease) {
 }
 
 Task<> Sweeper::keep(LeaseWork::Row lease) {
-  const std::optional<core::NodeId>& holder = lease.value.node_id;
-  const bool is_ours = holder && (*holder == leases_.node() || workshop_.is_former(*holder));
+  const bool is_ours = lease.value.node_id == leases_.node();
   if (is_ours) {
     BERTH_CO_TRY(const drivers::LeaseFacts known, co_await leases_.facts(lease.value));
     BERTH_CO_DO(co_await leases_.keep(lease.value, known));
@@ -142,7 +141,6 @@ Task<> Sweeper::keep(LeaseWork::Row lease) {
     row.value.claimed_by.reset();
     row.value.claimed_until.reset();
     row.value.next_attempt_at = is_ours ? row.value.expires_at : now + look_again_ms;
-    if (is_ours) row.value.node_id = leases_.node();
     BERTH_DO(store::update_lease(s, std::move(row), now));
     return {};
   });

@@ -64,7 +64,7 @@ Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureL
   std::optional<Row> begun;
   const auto begin = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(auto held, store::find_lease_record(s, core::Reach::of(call.who), lease));
-    BERTH_DO(expect_held(held.value, leases_.node()));
+    BERTH_DO(expect_held(s, held.value, leases_.node()));
     BERTH_TRY(begun, work_.intend(s, held.value, {.name = wanted.name}));
     BERTH_DO(record(s, means_, call, entry_of(begun->value, "template.capture_asked")));
     return begun->value.id.str();

@@ -85,10 +85,10 @@ Task<> Workshop::take_queued() {
   if (!std::exchange(has_queued_, false) && !has_new) {
     if (!must_look) co_return Result<>{};
     // Most looks find nothing, and a look need not wait for writers.
-    BERTH_CO_TRY(const auto waiting, co_await tools_.means.store.read([](store::Session& s) {
-      return store::queued_runs(s, {}, 1);
+    BERTH_CO_TRY(const bool is_waiting, co_await tools_.means.store.read([](store::Session& s) {
+      return store::has_queued_run(s);
     }));
-    if (waiting.empty()) co_return Result<>{};
+    if (!is_waiting) co_return Result<>{};
   }
   const auto claim = [&](store::Session& s) {
     return claim_queued(s, tools_.means, catalog_, tools_.leases, room);
@@ -197,8 +197,7 @@ Task<> Workshop::adopt(core::Stored<core::Run> orphan) {
               store::find_lease_record(s, core::Reach::everything(), *run.value.lease_id));
     // A keeper of another machine cannot be reached from here; it ends its command by itself when
     // nobody renews it, and then the run is over.
-    is_out_of_reach =
-        lease.value.driver == core::DriverKind::local && !former_.contains(*run.value.node_id);
+    is_out_of_reach = !tools_.leases.reaches(lease.value);
     if (is_out_of_reach) {
       BERTH_TRY(const auto holder, store::find_node(s, *run.value.node_id));
       must_wait = holder && holder->fenced_at.value_or(now) + tools_.options.hold_ms > now;
@@ -244,7 +243,8 @@ Task<> Workshop::interrupt(core::RunId id) {
   co_return co_await tools_.means.store.write(end);
 }
 
-void Workshop::after_beat() {
+void Workshop::after_beat(bool has_peers) {
+  has_peers_ = has_peers;
   for (const auto& [id, work] : live_) work->renew();
   work_.start("look for cancels", look_for_cancels());
 }

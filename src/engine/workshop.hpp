@@ -20,12 +20,9 @@ struct RunCounts {
 // server goes on. One thread.
 class Workshop final : public RedactionSink {
  public:
-  // `former` are the nodes that this server's home had before: what they held on this machine is
-  // here.
-  Workshop(WorkTools tools, const Catalog& catalog, std::set<core::NodeId> former)
+  Workshop(WorkTools tools, const Catalog& catalog)
       : tools_(std::move(tools)),
         catalog_(catalog),
-        former_(std::move(former)),
         news_(tools_.executor),
         work_(tools_.executor) {}
 
@@ -43,21 +40,19 @@ class Workshop final : public RedactionSink {
   // Takes over runs of fenced nodes; ends those that nobody can reach any more.
   Task<> adopt_orphans();
   // Every command lives on as long as this server does, and learns of a cancel that another server
-  // took.
-  void after_beat();
+  // took. `has_peers`: whether other servers take runs too.
+  void after_beat(bool has_peers);
   Task<> stop();
 
   bool has(const core::RunId& run) const { return live_.contains(run); }
   // Whether it works on the run, and the run has not come to its end.
   bool is_before_end(const core::RunId& run) const;
-  // Whether that server had this one's home before, so that what it held on this machine is ours.
-  bool is_former(const core::NodeId& node) const { return former_.contains(node); }
   void cancel(const core::RunId& run);
   Task<> send(core::RunId run, drivers::Input input);
   void hide(const core::RunId& run, const Secret& value) override;
   RunCounts counts() const { return {static_cast<std::int64_t>(live_.size()), ended_}; }
   QueueLimits limits() const {
-    return {static_cast<std::int64_t>(live_.size()), tools_.options.runs_max};
+    return {static_cast<std::int64_t>(live_.size()), tools_.options.runs_max, has_peers_};
   }
 
  private:
@@ -75,10 +70,10 @@ class Workshop final : public RedactionSink {
 
   WorkTools tools_;
   const Catalog& catalog_;
-  std::set<core::NodeId> former_;
   std::map<core::RunId, std::shared_ptr<RunWork>> live_;
   std::set<core::RunId> adopting_;  // about to be in live_
-  bool is_unsure_ = false;          // a claim has failed, or only its answer
+  bool has_peers_ = false;
+  bool is_unsure_ = false;  // a claim has failed, or only its answer
   std::map<core::RunState, std::int64_t> ended_;
   asio::steady_timer news_;
   bool has_news_ = true;

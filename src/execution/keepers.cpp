@@ -231,7 +231,7 @@ Task<> Keepers::hand_over_file(KeptFolder folder, std::string exec_id, std::uint
 Task<> Keepers::wait_for_wardens(KeptFolder folder, keeper::FoundKeeper gone) {
   if (gone.life != keeper::Life::dead || !is_of_this_boot(gone.card)) co_return Result<>{};
   if (options_.after_kill) {
-    co_return co_await offload(pool_, options_.after_kill);
+    co_return co_await offload(pool_, [end = options_.after_kill, gone] { return end(gone.card); });
   }
   const auto until = std::chrono::steady_clock::now() + wardens_limit;
   Bell pause{executor_};

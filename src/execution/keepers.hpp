@@ -24,7 +24,7 @@ struct KeeperOptions {
   std::string noun = "lease";                        // what an id is the id of, in errors
   // Ends what a killed keeper held, and may block. Without it the keeper's wardens do that, and
   // they write down how each command ended.
-  std::function<Result<>()> after_kill = {};
+  std::function<Result<>(const keeper::Card& killed)> after_kill = {};
 };
 
 // The keepers of this machine, one for each id. A keeper is found again by its folder, so nothing

@@ -48,7 +48,7 @@ BOOST_DEFINE_ENUM_CLASS(EntryKind, file, directory, symbolic_link, other)
 
 // One path that is not as it was when the sandbox started.
 struct Change {
-  std::string path;
+  std::string path;  // as it is; in an answer it is escaped like the names of a listing
   ChangeKind change = ChangeKind::added;
   EntryKind kind = EntryKind::file;
   std::int64_t bytes = 0;  // of a file as it is now

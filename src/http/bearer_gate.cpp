@@ -9,7 +9,32 @@ bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
   return text.size() >= prefix.size() && equal_ignoring_case(text.substr(0, prefix.size()), prefix);
 }
 
+// Behind the name, which is good by host_name.
+std::string_view port_of(std::string_view authority, std::string_view scheme) {
+  const std::size_t closed = authority.starts_with('[') ? authority.find(']') : 0;
+  const std::size_t colon = authority.find(':', closed);
+  const std::string_view port =
+      colon == std::string_view::npos ? std::string_view{} : authority.substr(colon + 1);
+  if (!port.empty()) return port;
+  return equal_ignoring_case(scheme, "https") ? "443" : "80";
+}
+
+bool is_among(const std::vector<std::string>& names, std::string_view host) {
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return equal_ignoring_case(name, host); });
+}
+
 }  // namespace
+
+bool is_same_origin(std::string_view origin, std::string_view scheme, std::string_view authority) {
+  const std::size_t end = origin.find("://");
+  if (end == std::string_view::npos) return false;
+  const std::string_view from = origin.substr(end + 3);
+  const std::string_view name = host_name(from);
+  return !name.empty() && equal_ignoring_case(origin.substr(0, end), scheme) &&
+         equal_ignoring_case(name, host_name(authority)) &&
+         port_of(from, scheme) == port_of(authority, scheme);
+}
 
 std::string_view host_name(std::string_view authority) {
   const bool is_literal = authority.starts_with('[');
@@ -43,14 +68,16 @@ BearerGate::BearerGate(GateOptions options, engine::Tokens& tokens, engine::RunT
     options_.hosts.emplace_back(loopback);
 }
 
-bool BearerGate::is_ours(std::string_view host) const {
-  return std::ranges::any_of(
-      options_.hosts, [&](const std::string& ours) { return equal_ignoring_case(ours, host); });
+bool BearerGate::is_our_page(std::string_view origin, std::string_view authority) const {
+  const std::string_view name = host_name(authority);
+  if (!is_among(options_.hosts, name)) return false;
+  if (is_same_origin(origin, options_.is_tls ? "https" : "http", authority)) return true;
+  return is_among(options_.proxied_hosts, name) && is_same_origin(origin, "https", authority);
 }
 
 Result<> BearerGate::check_host(const Request& request) const {
   const auto host = request.headers.find("host");
-  if (host && is_ours(host_name(*host))) return {};
+  if (host && is_among(options_.hosts, host_name(*host))) return {};
   // A key cannot be sent by a foreign page, so in `authenticated` the name matters only for callers
   // without one.
   if (options_.mode == TrustMode::authenticated) return {};
@@ -62,15 +89,8 @@ Result<> BearerGate::check_host(const Request& request) const {
 Result<> BearerGate::check_origin(const Request& request) const {
   const auto origin = request.headers.find("origin");
   if (!origin) return {};
-  const std::size_t scheme = origin->find("://");
-  const std::string_view authority =
-      scheme == std::string_view::npos ? std::string_view{} : origin->substr(scheme + 3);
-  // The same name and port as the request itself: our own page.
   const auto host = request.headers.find("host");
-  if (!authority.empty() && host && equal_ignoring_case(authority, *host) &&
-      is_ours(host_name(*host))) {
-    return {};
-  }
+  if (host && is_our_page(*origin, *host)) return {};
   return fail(Errc::untrusted_origin,
               "requests from the origin '" + std::string{*origin} + "' are not accepted",
               "open the page from this server's own address, or add its name to allowed_hosts");

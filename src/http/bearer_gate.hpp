@@ -14,6 +14,9 @@ BOOST_DEFINE_ENUM_CLASS(TrustMode, local_trusted, authenticated)
 struct GateOptions {
   TrustMode mode = TrustMode::local_trusted;
   std::vector<std::string> hosts;  // names, without port, that a Host header may carry
+  // Those of them that a proxy may serve with TLS though this server speaks none.
+  std::vector<std::string> proxied_hosts = {};
+  bool is_tls = false;
 };
 
 // Decides who is calling. In `local_trusted` a caller without a key is the operator at this
@@ -30,7 +33,7 @@ class BearerGate final : public Gate {
   Task<core::Caller> identify_browser(const Request& request);
   Result<> check_host(const Request& request) const;
   Result<> check_origin(const Request& request) const;
-  bool is_ours(std::string_view host) const;
+  bool is_our_page(std::string_view origin, std::string_view authority) const;
 
   GateOptions options_;
   engine::Tokens& tokens_;
@@ -41,6 +44,10 @@ class BearerGate final : public Gate {
 inline constexpr std::string_view session_cookie = "berth_session";
 // The value of a cookie in a Cookie field; empty when it has none of this name.
 std::string_view cookie_value(std::string_view field, std::string_view name);
+
+// Whether an Origin is that of this scheme and authority: scheme, host and port are the same, where
+// a port that is left out is the usual one of the scheme.
+bool is_same_origin(std::string_view origin, std::string_view scheme, std::string_view authority);
 
 // "localhost:3100" is localhost, "[::1]:3100" is ::1; empty where behind it is no port.
 std::string_view host_name(std::string_view authority);

@@ -296,6 +296,22 @@ TEST_F(EndpointTest, TheGateAndThePermissionStandBeforeTheHandler) {
   EXPECT_EQ(ask(request("GET /api/self", "Authorization: Bearer wrong\r\n")).status, 401);
 }
 
+TEST(Origin, IsTheSameByItsSchemeHostAndPort) {
+  EXPECT_TRUE(is_same_origin("http://localhost:3100", "http", "localhost:3100"));
+  EXPECT_TRUE(is_same_origin("http://LOCALHOST", "http", "localhost:80"));
+  EXPECT_TRUE(is_same_origin("https://berth.example", "https", "berth.example:443"));
+  EXPECT_TRUE(is_same_origin("http://[::1]:3100", "http", "[::1]:3100"));
+  EXPECT_FALSE(is_same_origin("https://localhost:3100", "http", "localhost:3100"));
+  EXPECT_FALSE(is_same_origin("http://localhost:3101", "http", "localhost:3100"));
+  EXPECT_FALSE(is_same_origin("http://localhost", "http", "localhost:3100"));
+  EXPECT_FALSE(is_same_origin("http://berth.example", "https", "berth.example"));
+  for (const char* wrong :
+       {"null", "", "localhost:3100", "http://", "file://", "http://localhost:x"}) {
+    EXPECT_FALSE(is_same_origin(wrong, "http", "localhost:3100")) << wrong;
+    EXPECT_FALSE(is_same_origin(wrong, "http", "")) << wrong;
+  }
+}
+
 TEST(HostName, IsWhatStandsBeforeAPortAndNothingElse) {
   EXPECT_EQ(host_name("localhost"), "localhost");
   EXPECT_EQ(host_name("localhost:3100"), "localhost");

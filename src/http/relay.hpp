@@ -135,13 +135,21 @@ class Relay {
     }
   }
 
-  // A client that sends no more may still read. It may also be gone, which only a write can tell,
-  // so the server inside has less time from here on. Ends when this server cuts the client off,
-  // which is told like a drain, and else with the others.
+  // A client that sends no more may still read. One that has closed its socket looks the same until
+  // something is written to it, so the server inside has less time from here on. Ends when the
+  // connection is reset, and when this server cuts the client off, which is told like a drain; else
+  // with the others.
   asio::awaitable<void> wait_for_the_answer() {
+    using namespace asio::experimental::awaitable_operators;
     is_half_closed_ = true;
     expect_within(status_ == 0 ? limits_.relay_answer_timeout : limits_.relay_idle_timeout);
-    while (stream_.lowest_layer().is_open()) co_await drained_.async_wait(as_pair);
+    bool is_reset = false;
+    while (!is_reset && stream_.lowest_layer().is_open()) {
+      const auto first =
+          co_await (drained_.async_wait(as_pair) ||
+                    stream_.lowest_layer().async_wait(asio::socket_base::wait_error, as_pair));
+      is_reset = first.index() == 1;
+    }
   }
 
   // One piece of the client's body; false when the server inside takes no more.

@@ -198,6 +198,35 @@ TEST_F(RelayTest, AnAnswerFromInsideHasNoPowerOverTheOriginOfThisServer) {
   }
 }
 
+TEST_F(RelayTest, WhatSteersAProxyOrWasNeverHeardOfDoesNotPass) {
+  const Answer answer =
+      ask("GET /in/x/",
+          "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /etc/passwd\r\nx-accel-buffering: no\r\n"
+          "X-Sendfile: /etc/passwd\r\nX-Sendfile2: /etc/passwd 0-\r\nX-LIGHTTPD-send-file: "
+          "/etc/passwd\r\n"
+          "X-LiteSpeed-Location: /x\r\nX-Envoy-Immediate-Health-Check-Fail: 1\r\n"
+          "X-Forwarded-For: 10.0.0.1\r\nX-Real-IP: 10.0.0.1\r\nX-Reproxy-URL: http://evil/\r\n"
+          "Set-Login: logged-out\r\nSecure-Session-Registration: (ES256);path=\"/x\"\r\n"
+          "Speculation-Rules: \"/r\"\r\nUse-As-Dictionary: match=\"/*\"\r\nRefresh: "
+          "0;url=http://evil/\r\n"
+          "Of-Tomorrow: 1\r\nTrailer: X-Late\r\n"
+          "X-Total-Count: 3\r\nETag: \"a\"\r\nLink: </2>; rel=\"next\"\r\nMcp-Session-Id: s\r\n"
+          "Content-Disposition: attachment\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(answer.status, 200);
+  for (const char* name :
+       {"x-accel-redirect", "x-accel-buffering", "x-sendfile", "x-sendfile2",
+        "x-lighttpd-send-file", "x-litespeed-location", "x-envoy-immediate-health-check-fail",
+        "x-forwarded-for", "x-real-ip", "x-reproxy-url", "set-login", "secure-session-registration",
+        "speculation-rules", "use-as-dictionary", "refresh", "of-tomorrow", "trailer"}) {
+    EXPECT_FALSE(answer.headers.contains(name)) << name;
+  }
+  EXPECT_EQ(answer.header("x-total-count"), "3");
+  EXPECT_EQ(answer.header("etag"), "\"a\"");
+  EXPECT_EQ(answer.header("link"), "</2>; rel=\"next\"");
+  EXPECT_EQ(answer.header("mcp-session-id"), "s");
+  EXPECT_EQ(answer.header("content-disposition"), "attachment");
+}
+
 TEST_F(RelayTest, ARedirectToTheNameThatTheServerInsideWasCalledByStaysThere) {
   const std::string own = "localhost:" + std::to_string(port_.number());
   const auto location = [&](const std::string& said) {
@@ -382,6 +411,21 @@ TEST_F(RelayTest, AClientThatSendsNoMoreIsAnsweredAllTheSame) {
   EXPECT_TRUE(client.read_until("ans").ends_with("\r\n\r\nans"));
   inside.send("wer");
   EXPECT_EQ(client.read_all(), "wer");
+}
+
+TEST_F(RelayTest, AClientThatBreaksOffAfterItsLastByteIsNoticedAtOnce) {
+  Client client{server_.port()};
+  client.send(request("GET /in/x/"));
+  Inside inside = port_.accept();
+  inside.read_until("\r\n\r\n");
+  client.end_of_sending();
+  // What it reads was passed on after the end of what it sends was seen.
+  inside.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nans");
+  EXPECT_TRUE(client.read_until("ans").ends_with("\r\n\r\nans"));
+  const auto since = std::chrono::steady_clock::now();
+  client.break_off();
+  EXPECT_TRUE(inside.ends());
+  EXPECT_LT(std::chrono::steady_clock::now() - since, std::chrono::seconds{5});
 }
 
 TEST_F(HurriedRelayTest, AClientThatGoesIsNoticedInside) {

@@ -150,6 +150,7 @@ unsigned status_of(Errc code) {
     case Errc::store_locked:
     case Errc::store_read_only: return 503;
     case Errc::timed_out: return 504;
+    case Errc::disk_full:
     case Errc::store_full: return 507;
   }
   return 500;

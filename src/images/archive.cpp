@@ -78,8 +78,10 @@ Result<> put(ArchiveReader& reader, const Entry& entry, TreeWriter& into, Meter&
 
 std::unexpected<Error> no_tar(const std::string& name, ::archive* archive) {
   const std::string said = text_of(::archive_error_string(archive));
-  return fail(Errc::image_invalid, name + ": is no whole tar: " + as_utf8(said),
-              "a tar is taken plain or compressed with gzip, bzip2, xz, zstd or lz4");
+  return fail(
+      Errc::image_invalid, name + ": is no whole tar: " + as_utf8(said),
+      "a tar is taken plain or compressed with gzip, bzip2, xz, zstd or lz4; fetch one again "
+      "that was cut off or damaged on the way");
 }
 
 // The next bytes for libarchive; what went wrong is kept, because it carries only a text.
@@ -295,6 +297,14 @@ Result<Digests> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& me
   Digests digests{.stored = blob.digest(), .content = {}};
   digests.content = content.digest().value_or(digests.stored);
   return digests;
+}
+
+Result<std::string> content_digest(Blob& blob, const Limits& limits) {
+  BERTH_TRY(Content content, Content::open(blob, limits));
+  BERTH_DO(content.drain());
+  BERTH_DO(blob.drain());
+  std::string stored = blob.digest();
+  return content.digest().value_or(std::move(stored));
 }
 
 }  // namespace berth::images

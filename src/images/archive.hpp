@@ -124,5 +124,7 @@ struct Digests {
 enum class ArchiveForm { plain, layer };
 // Unpacks to the last byte of the blob. The caller compares its digests, and finishes the tree.
 Result<Digests> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter);
+// Of what is in the blob, decompressed, whether it is a tar or not.
+Result<std::string> content_digest(Blob& blob, const Limits& limits);
 
 }  // namespace berth::images

@@ -1,7 +1,5 @@
 #include "images/copy_tree.hpp"
 
-#include "images/disk.hpp"
-
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -200,15 +198,19 @@ class TreeCopy {
   }
 
   Result<> copy_attribute(int from, int to, const std::string& name, const std::string& path) {
-    const bool of_overlay =
-        name.starts_with("user.overlay.") || name.starts_with("trusted.overlay.");
-    // With these the content is elsewhere, in a layer that the copy does not hold.
-    if (of_overlay && (name.ends_with(".metacopy") || name.ends_with(".redirect"))) {
-      return refuse_entry(path, "has its content in another layer",
-                          "mount the sandbox without metacopy and redirect_dir");
+    if (is_mark(options_.marks, name)) {
+      const std::string_view says = std::string_view{name}.substr(prefix_of(options_.marks).size());
+      // With these the content is elsewhere, in a layer that the copy does not hold.
+      if (says == "metacopy" || says == "redirect") {
+        return refuse_entry(path, "has its content in another layer",
+                            "mount the sandbox without metacopy and redirect_dir");
+      }
+      if (says != "opaque") return {};
+    } else if (!name.starts_with("user.")) {
+      return {};
+    } else if (options_.marks == OverlayMarks::none && is_mark(OverlayMarks::user, name)) {
+      return {};  // the overlay that lies on the copy would take it for its own
     }
-    if (of_overlay && !name.ends_with(".opaque")) return {};
-    if (!of_overlay && !name.starts_with("user.")) return {};
     std::string value(attribute_bytes_max, '\0');
     const ssize_t size = ::fgetxattr(from, name.c_str(), value.data(), value.size());
     if (size < 0) return disk_failure("read an attribute of", path, errno);

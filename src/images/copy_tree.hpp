@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "images/disk.hpp"
 #include "images/tree_writer.hpp"
 
 namespace berth::images {
@@ -14,12 +15,13 @@ struct IdRange {
 struct CopyOptions {
   TreeKind kind = TreeKind::image;
   IdRange ids = {};
+  OverlayMarks marks = OverlayMarks::trusted;  // of an upper layer
 };
 
 // Copies what an open folder holds, through the writer and its limits. Content is shared with the
 // original where the file system can (reflink), holes stay holes and hard links stay links. No link
 // is followed, other file systems are not entered, and no extended attribute is taken, but those of
-// an upper layer that users set or that say a folder is opaque.
+// an upper layer that users set, or by which its overlay says that a folder is opaque.
 // Somebody may change the tree meanwhile: then the copy is of something in between, and no more
 // than that.
 Result<> copy_tree(int from, TreeWriter& into, const CopyOptions& options, Meter& meter);

@@ -24,6 +24,21 @@ struct DirectoryKind {
 
 }  // namespace
 
+std::string_view prefix_of(OverlayMarks marks) {
+  switch (marks) {
+    case OverlayMarks::trusted: return "trusted.overlay.";
+    case OverlayMarks::user: return "user.overlay.";
+    case OverlayMarks::none: break;
+  }
+  return {};
+}
+
+bool is_mark(OverlayMarks marks, std::string_view attribute) {
+  const std::string_view prefix = prefix_of(marks);
+  if (prefix.empty() || !attribute.starts_with(prefix)) return false;
+  return !attribute.substr(prefix.size()).starts_with("overlay.");
+}
+
 std::unexpected<Error> disk_failure(std::string_view action, std::string_view object,
                                     int error_number) {
   auto failure = io_failure(action, in_quotes(object), error_number);

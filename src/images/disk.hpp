@@ -27,6 +27,19 @@ enum class Links {
 // out.
 int open_beneath(int root, const std::string& path, int flags, Links links = Links::none);
 
+// Which attributes of a layer are the notes of the overlay that it was made under. All others are
+// what the sandbox has set itself, and nothing is believed that they say.
+enum class OverlayMarks {
+  none,     // no overlay has made it
+  trusted,  // of an overlay that root has mounted
+  user,     // of one that was mounted with userxattr
+};
+// "trusted.overlay."; empty for none.
+std::string_view prefix_of(OverlayMarks marks);
+// Whether an attribute is a note of the overlay. What a sandbox has set under such a name is kept
+// by the kernel one level deeper ("user.overlay.overlay.opaque"), and is none.
+bool is_mark(OverlayMarks marks, std::string_view attribute);
+
 // A file or folder of a tree whose owner may have locked themselves out. That keeps nobody out who
 // is root; where this process is the owner and not root, it is unlocked for as long as this lives,
 // and then as it was. Whoever could see that could have done it too.

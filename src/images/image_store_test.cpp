@@ -99,6 +99,16 @@ class Images : public testing::Test {
     return out;
   }
 
+  // An archive of docker whose only layer, as it is stored, should have this content.
+  std::string docker_archive(const std::string& layer, const std::string& content) const {
+    const bj::object rootfs{{"diff_ids", bj::array{"sha256:" + sha256_hex(content)}}};
+    const std::string config = encode_text(
+        bj::object{{"os", "linux"}, {"architecture", machine_architecture()}, {"rootfs", rootfs}});
+    const auto* manifest = R"([{"Config":"c.json","RepoTags":["a:1"],"Layers":["x/layer"]}])";
+    const Tar tar = Tar{}.file("c.json", config).file("x/layer", layer);
+    return write("docker.tar", Tar{tar}.file("manifest.json", manifest).bytes());
+  }
+
   tests::TemporaryFolder folder;
   ImageStore store;
   std::size_t bytes_promised_too_many = 0;  // of each layer
@@ -199,41 +209,32 @@ TEST_F(Images, AnArchiveOfALayoutIsTheSameImage) {
 
 TEST_F(Images, AnArchiveOfDockerIsChecked) {
   const std::string layer = Tar{}.file("a", "1").bytes();
-  const std::string config = R"({"os":"linux","architecture":")" + machine_architecture() +
-                             R"(","rootfs":{"diff_ids":["sha256:)" + sha256_hex(layer) + R"("]}})";
-  const std::string manifest =
-      R"([{"Config":"c.json","RepoTags":["a:1"],"Layers":["x/layer.tar"]}])";
-  const auto archive = [&](const std::string& content) {
-    return write("docker.tar", Tar{}
-                                   .file("c.json", config)
-                                   .file("x/layer.tar", content)
-                                   .file("manifest.json", manifest)
-                                   .bytes());
-  };
-  const Image image = imported(archive(layer));
-  EXPECT_EQ(image.kind, ImageKind::docker);
-  EXPECT_EQ(text_in(image, "a"), "1");
-  const auto forged = store.import(archive(Tar{}.file("a", "2").bytes()), "b");
-  ASSERT_FALSE(forged);
-  EXPECT_EQ(forged.error().code, Errc::image_digest_mismatch);
+  const std::string other = Tar{}.file("a", "2").bytes();
+  for (const bool compressed : {false, true}) {
+    const auto stored = [&](const std::string& tar) { return compressed ? gzipped(tar) : tar; };
+    const Image image = imported(docker_archive(stored(layer), layer));
+    EXPECT_EQ(image.kind, ImageKind::docker);
+    EXPECT_EQ(text_in(image, "a"), "1");
+    const auto forged = store.import(docker_archive(stored(other), layer), "b");
+    ASSERT_FALSE(forged);
+    EXPECT_EQ(forged.error().code, Errc::image_digest_mismatch);
+  }
 }
 
-TEST_F(Images, AnArchiveOfDockerMayHaveCompressedLayers) {
+TEST_F(Images, ALayerOfAnArchiveOfDockerThatWasDamagedIsNamedWithWhatToDo) {
   const std::string layer = Tar{}.file("a", "1").bytes();
-  const std::string config = R"({"os":"linux","architecture":")" + machine_architecture() +
-                             R"(","rootfs":{"diff_ids":["sha256:)" + sha256_hex(layer) + R"("]}})";
-  const auto archive = [&](const std::string& content) {
-    return write("docker.tar",
-                 Tar{}
-                     .file("c.json", config)
-                     .file("x/layer.tar.gz", gzipped(content))
-                     .file("manifest.json", R"([{"Config":"c.json","Layers":["x/layer.tar.gz"]}])")
-                     .bytes());
-  };
-  EXPECT_EQ(text_in(imported(archive(layer)), "a"), "1");
-  const auto forged = store.import(archive(Tar{}.file("a", "2").bytes()), "b");
-  ASSERT_FALSE(forged);
-  EXPECT_EQ(forged.error().code, Errc::image_digest_mismatch);
+  const std::string flipped = "b" + layer.substr(1);  // the header's own checksum is another
+  for (const std::string& damaged : {flipped, gzipped(flipped), gzipped(layer).substr(0, 50)}) {
+    const auto refused = store.import(docker_archive(damaged, layer), "a");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::image_digest_mismatch) << refused.error().message;
+    EXPECT_THAT(refused.error().message, HasSubstr("layer 'x/layer'"));
+    EXPECT_THAT(refused.error().remedy, HasSubstr("fetch it again"));
+  }
+  const auto never = store.import(docker_archive("no tar", "no tar"), "a");
+  ASSERT_FALSE(never);
+  EXPECT_EQ(never.error().code, Errc::image_invalid);
+  EXPECT_THAT(left(), IsEmpty());
 }
 
 TEST_F(Images, ALayerOfALayoutMustHoldWhatTheConfigSays) {

@@ -1,6 +1,5 @@
 #include "images/layer_diff.hpp"
 
-#include "images/disk.hpp"
 #include "images/limits.hpp"
 
 #include <fcntl.h>
@@ -28,12 +27,21 @@ bool is_whiteout(const struct stat& seen) {
   return S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(0, 0);
 }
 
-bool is_opaque(int folder) {
-  for (const char* name : {"trusted.overlay.opaque", "user.overlay.opaque"}) {
-    std::array<char, 4> value{};
-    if (::fgetxattr(folder, name, value.data(), value.size()) == 1 && value[0] == 'y') return true;
+bool is_opaque(int folder, OverlayMarks marks) {
+  if (marks == OverlayMarks::none) return false;
+  const std::string name = std::string{prefix_of(marks)} + "opaque";
+  std::array<char, 4> value{};
+  return ::fgetxattr(folder, name.c_str(), value.data(), value.size()) == 1 && value[0] == 'y';
+}
+
+mode_t type_of(LayerEntry entry) {
+  switch (entry) {
+    case LayerEntry::file: return S_IFREG;
+    case LayerEntry::directory: return S_IFDIR;
+    case LayerEntry::symbolic_link: return S_IFLNK;
+    case LayerEntry::other: break;
   }
-  return false;
+  return 0;
 }
 
 LayerEntry entry_of(const struct stat& seen) {
@@ -55,7 +63,7 @@ using Attributes = std::map<std::string, std::string>;
 
 // Those that users set; nothing where they cannot be read. What the overlay notes for itself is no
 // part of what it shows.
-std::optional<Attributes> attributes_of(int file) {
+std::optional<Attributes> attributes_of(int file, OverlayMarks marks) {
   std::string names(attribute_bytes_max, '\0');
   const ssize_t size = ::flistxattr(file, names.data(), names.size());
   if (size < 0) return errno == ENOTSUP ? std::optional{Attributes{}} : std::nullopt;
@@ -64,7 +72,7 @@ std::optional<Attributes> attributes_of(int file) {
   for (std::size_t at = 0; at < names.size();) {
     const std::string name = names.c_str() + at;
     at += name.size() + 1;
-    if (!name.starts_with("user.") || name.starts_with("user.overlay.")) continue;
+    if (!name.starts_with("user.") || is_mark(marks, name)) continue;
     std::string value(attribute_bytes_max, '\0');
     const ssize_t got = ::fgetxattr(file, name.c_str(), value.data(), value.size());
     if (got < 0) return std::nullopt;
@@ -74,9 +82,14 @@ std::optional<Attributes> attributes_of(int file) {
   return out;
 }
 
-bool have_same_attributes(int one, int other) {
-  const auto ours = attributes_of(one);
-  return ours && ours == attributes_of(other);
+bool have_same_attributes(int one, int other, OverlayMarks marks) {
+  const auto ours = attributes_of(one, marks);
+  return ours && ours == attributes_of(other, marks);
+}
+
+bool has_no_attributes(int file, OverlayMarks marks) {
+  const auto found = attributes_of(file, marks);
+  return found && found->empty();
 }
 
 // As much as there is, up to the size of the room; -1 with errno.
@@ -123,9 +136,11 @@ class LayerWalk {
     struct stat seen{};
     if (!root || ::fstat(root.get(), &seen) != 0) return disk_failure("open", "./", errno);
     device_ = seen.st_dev;
-    root_ = seen;
     // The ids of a sandbox are a whole range; whoever its root has given "/" to is one of them.
     first_id_ = seen.st_uid - seen.st_uid % (id_max + 1);
+    // An ordinary user has one id only, and nobody to give anything to.
+    born_to_ = seen;
+    if (::geteuid() == 0) born_to_.st_uid = born_to_.st_gid = first_id_;
     Below below;
     for (const Fd& layer : request_.lower) {
       below.layers.push_back(open_folder(layer.get(), "."));
@@ -158,10 +173,10 @@ class LayerWalk {
     BERTH_TRY(const std::vector<std::string> names, names_of(folder, path));
     const std::string prefix = path.empty() ? "" : path + "/";
     for (const std::string& name : names) {
-      if (out_.truncated) return {};
+      if (is_over_) return {};
       BERTH_DO(look_at(folder, name, prefix + name, below, depth));
     }
-    if (is_opaque(folder)) note_hidden(names, prefix, below);
+    if (is_opaque(folder, request_.marks)) note_hidden(names, prefix, below);
     return {};
   }
 
@@ -171,7 +186,7 @@ class LayerWalk {
     if (::fstatat(folder, name.c_str(), &seen, AT_SYMLINK_NOFOLLOW) != 0) {
       return errno == ENOENT ? Result<>{} : disk_failure("look at", path, errno);
     }
-    if (++looks_ > request_.looks_max) out_.truncated = true;
+    if (++looks_ > request_.looks_max) stop();
     seen_.insert(path);
     if (seen.st_dev != device_) return {};  // what is mounted there covers what lies below
     const Found was = find_below(below, name, path);
@@ -209,9 +224,9 @@ class LayerWalk {
     const auto born = born_.find(path);
     if (!below.is_whole || born == born_.end()) return std::nullopt;
     Was made;
-    made.seen.st_mode = (born->second->is_file ? S_IFREG : S_IFDIR) | born->second->mode;
-    made.seen.st_uid = root_.st_uid;
-    made.seen.st_gid = root_.st_gid;
+    made.seen.st_mode = type_of(born->second->entry) | born->second->mode;
+    made.seen.st_uid = born_to_.st_uid;
+    made.seen.st_gid = born_to_.st_gid;
     return made;
   }
 
@@ -221,24 +236,32 @@ class LayerWalk {
       struct stat found{};
       if (::fstatat(layer.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) continue;
       Fd inside = S_ISDIR(found.st_mode) ? open_folder(layer.get(), name) : Fd{};
-      const bool ends = !inside || is_opaque(inside.get());
+      const bool ends = !inside || is_opaque(inside.get(), request_.marks);
       if (inside) child.layers.push_back(std::move(inside));
       if (!ends) continue;
       child.is_whole = false;
       return child;
     }
     const auto born = born_.find(path);
-    if (born != born_.end() && born->second->is_file) child.is_whole = false;
+    if (born != born_.end() && born->second->entry != LayerEntry::directory) child.is_whole = false;
     return child;
   }
 
   bool is_as_before(const Here& here, const std::string& path, const Found& was) {
     if (!was) return false;
     if (was->layer >= 0) return is_same_file(here, *was);
-    const BornWith& born = *born_.at(path);
-    // A link of this kind is made at birth and says where the host keeps its programs.
-    if (!born.is_file) return S_ISLNK(here.seen.st_mode);
-    return S_ISREG(here.seen.st_mode) && has_text(here.folder, here.name, born.text);
+    return is_as_born(here, *born_.at(path), *was);
+  }
+
+  // Folders are compared elsewhere: one that is none any more is something else.
+  bool is_as_born(const Here& here, const BornWith& born, const Was& was) const {
+    const bool is_same_kind = (here.seen.st_mode & S_IFMT) == (was.seen.st_mode & S_IFMT);
+    if (!is_same_kind || !is_same_owner(here.seen, was.seen)) return false;
+    if (born.entry == LayerEntry::symbolic_link) {
+      return read_link(here.folder, here.name, born_bytes_max).value_or("") == born.text;
+    }
+    const bool has_mode = born.mode == 0 || (here.seen.st_mode & 07777) == born.mode;
+    return has_mode && has_text(here.folder, here.name, born.text);
   }
 
   // Copied up, and then left as it was. The time proves nothing: whoever writes can set it back.
@@ -255,7 +278,7 @@ class LayerWalk {
     comparable_bytes_ -= bytes;
     const Unlocked now = Unlocked::open(here.folder, here.name, O_RDONLY | O_NONBLOCK);
     const Unlocked then = Unlocked::open_as_it_is(was.layer, here.name, O_RDONLY | O_NONBLOCK);
-    return now && then && have_same_attributes(now.get(), then.get()) &&
+    return now && then && have_same_attributes(now.get(), then.get(), request_.marks) &&
            have_same_content(now.get(), then.get());
   }
 
@@ -263,9 +286,9 @@ class LayerWalk {
   bool is_same_folder(const Here& here, int inside, const Was& was) const {
     if (was.layer < 0 && (was.seen.st_mode & 07777) == 0) return true;  // nobody says how it was
     if (here.seen.st_mode != was.seen.st_mode || !is_same_owner(here.seen, was.seen)) return false;
-    if (was.layer < 0) return true;
+    if (was.layer < 0) return has_no_attributes(inside, request_.marks);
     const Fd then = open_folder(was.layer, here.name);
-    return then && have_same_attributes(inside, then.get());
+    return then && have_same_attributes(inside, then.get(), request_.marks);
   }
 
   // A layer has ids as the sandbox sees them, or, where they cannot be mapped, both are as they
@@ -277,11 +300,13 @@ class LayerWalk {
     return is_same(above.st_uid, below.st_uid) && is_same(above.st_gid, below.st_gid);
   }
 
-  static bool has_text(int folder, const std::string& name, const std::string& text) {
+  // And no attribute, which nothing is born with.
+  bool has_text(int folder, const std::string& name, const std::string& text) const {
     const Unlocked file = Unlocked::open(folder, name, O_RDONLY | O_NONBLOCK);
     std::string now(born_bytes_max, '\0');
     const ssize_t got = file ? ::pread(file.get(), now.data(), now.size(), 0) : -1;
-    return got >= 0 && std::string_view{now.data(), static_cast<std::size_t>(got)} == text;
+    return got >= 0 && std::string_view{now.data(), static_cast<std::size_t>(got)} == text &&
+           has_no_attributes(file.get(), request_.marks);
   }
 
   // What an opaque folder hides of the folders below it.
@@ -306,25 +331,29 @@ class LayerWalk {
       const bool has_parent = slash == std::string::npos || seen_.contains(path.substr(0, slash));
       if (seen_.contains(path) || !has_parent) continue;
       struct stat was{};
-      was.st_mode = born->is_file ? S_IFREG : S_IFDIR;
+      was.st_mode = type_of(born->entry);
       note(path, LayerChange::removed, was, 0);
     }
   }
 
+  // A folder that is too deep hides only what is in it.
+  void stop() {
+    is_over_ = true;
+    out_.truncated = true;
+  }
+
   void note(const std::string& path, LayerChange change, const struct stat& what,
             std::uint64_t bytes) {
-    if (out_.differences.size() >= request_.differences_max) {
-      out_.truncated = true;
-      return;
-    }
+    if (out_.differences.size() >= request_.differences_max) return stop();
     out_.differences.push_back({"/" + path, change, entry_of(what), bytes});
   }
 
   const DiffRequest& request_;
   std::map<std::string, const BornWith*> born_;
   std::set<std::string> seen_;
+  bool is_over_ = false;
   dev_t device_ = 0;
-  struct stat root_{};  // of the upper layer
+  struct stat born_to_{};  // whose what it is born with is
   std::uint32_t first_id_ = 0;
   std::uint64_t comparable_bytes_;  // that are left
   std::size_t looks_ = 0;

@@ -2,6 +2,7 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
+#include "images/disk.hpp"
 
 #include <sys/types.h>
 
@@ -30,12 +31,13 @@ struct LayerDiff {
   bool truncated = false;
 };
 
-// A file or folder that is there without a layer: what every sandbox is born with.
+// What is there without a layer, because every sandbox is born with it. It belongs to the root of
+// the sandbox, and has no attributes of users.
 struct BornWith {
-  std::string path;       // without the leading "/"
-  std::string text = {};  // of a file; empty for what is none, or is covered by a mount
-  bool is_file = false;
-  mode_t mode = 0;  // of a folder; 0: it is not compared
+  std::string path;  // without the leading "/"
+  LayerEntry entry = LayerEntry::directory;
+  std::string text = {};  // of a file, empty where a mount covers it; where a link points to
+  mode_t mode = 0;        // of a file or folder; 0: it is not compared
 };
 
 struct DiffRequest {
@@ -44,7 +46,8 @@ struct DiffRequest {
   std::vector<BornWith> born_with = {};
   // Whether what it is born with lies in the upper layer itself, or below all layers.
   enum class Birth { below, in_upper } birth = Birth::below;
-  std::set<std::string> own = {};  // folders that setup makes; they are nobody's change
+  OverlayMarks marks = OverlayMarks::trusted;  // of all layers
+  std::set<std::string> own = {};              // folders that setup makes; they are nobody's change
   std::size_t differences_max = 10'000;
   std::size_t looks_max = 1'000'000;  // entries of the upper layer
   std::size_t depth_max = 256;        // folders in folders

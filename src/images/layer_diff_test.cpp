@@ -10,6 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -49,10 +50,10 @@ class LayerDiffs : public testing::Test {
   bool mark(const std::string& name, const char* value) {
     return ::setxattr(path(name).c_str(), "user.k", value, 1, 0) == 0;
   }
-  // Where not even root may make a whiteout there is nothing to test.
-  bool make_opaque(const std::string& name) {
+  // Where the file system keeps no attributes there is nothing to test.
+  bool make_opaque(const std::string& name, const char* attribute = "user.overlay.opaque") {
     fs::create_directories(path(name));
-    return ::setxattr(path(name).c_str(), "user.overlay.opaque", "y", 1, 0) == 0;
+    return ::setxattr(path(name).c_str(), attribute, "y", 1, 0) == 0;
   }
   Fd open(const std::string& name) {
     return Fd{::open(path(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -71,9 +72,18 @@ class LayerDiffs : public testing::Test {
     if (diff->truncated) out.emplace_back("...");
     return out;
   }
-  std::vector<std::string> said() {
+  std::vector<std::string> said(OverlayMarks marks = OverlayMarks::user) {
     DiffRequest request;
+    request.marks = marks;
     request.lower.push_back(open("lower"));
+    return said(std::move(request));
+  }
+
+  // All that it was born with lies in the upper layer, as in a sandbox without layers.
+  std::vector<std::string> said_since_birth(std::vector<BornWith> born_with) {
+    DiffRequest request;
+    request.birth = DiffRequest::Birth::in_upper;
+    request.born_with = std::move(born_with);
     return said(std::move(request));
   }
 
@@ -173,6 +183,35 @@ TEST_F(LayerDiffs, SayWhatAnOpaqueFolderHides) {
   EXPECT_EQ(said(), (List{"-/d/hidden", "~/d/replaced"}));
 }
 
+TEST_F(LayerDiffs, BelieveNoMarkThatAnybodyInsideCouldHaveSet) {
+  write("lower/d/there");
+  if (!make_opaque("upper/d")) GTEST_SKIP() << "the file system keeps no attributes of users";
+  const List only_its_attribute = {"~/d"};
+  EXPECT_EQ(said(OverlayMarks::trusted), only_its_attribute);
+  EXPECT_EQ(said(OverlayMarks::none), only_its_attribute);
+  EXPECT_EQ(said(OverlayMarks::user), List{"-/d/there"});
+  ASSERT_EQ(::removexattr(path("upper/d").c_str(), "user.overlay.opaque"), 0);
+  ASSERT_TRUE(make_opaque("upper/d", "user.overlay.overlay.opaque"));
+  EXPECT_EQ(said(OverlayMarks::user), only_its_attribute) << "as the kernel keeps one of theirs";
+}
+
+TEST_F(LayerDiffs, LookIntoALowerFolderThatAnybodyCouldHaveMarked) {
+  write("lower/d/f");
+  fs::create_directories(path("middle"));
+  if (!make_opaque("middle/d")) GTEST_SKIP() << "the file system keeps no attributes of users";
+  ASSERT_TRUE(make_opaque("upper/d"));
+  write("upper/d/f", "changed");
+  const auto look = [&](OverlayMarks marks) {
+    DiffRequest request;
+    request.marks = marks;
+    request.lower.push_back(open("middle"));
+    request.lower.push_back(open("lower"));
+    return said(std::move(request));
+  };
+  EXPECT_EQ(look(OverlayMarks::trusted), List{"~/d/f"});
+  EXPECT_EQ(look(OverlayMarks::user), List{"+/d/f"});
+}
+
 TEST_F(LayerDiffs, LookThroughSeveralLayersAndStopAtAWhiteoutInOne) {
   write("lower/a");
   write("lower/b");
@@ -194,9 +233,9 @@ TEST_F(LayerDiffs, ComparesWhatASandboxIsBornWithByItsText) {
   DiffRequest request;
   request.birth = DiffRequest::Birth::in_upper;
   request.born_with = {{.path = "etc"},
-                       {.path = "bin"},
-                       {.path = "etc/passwd", .text = "root\n", .is_file = true},
-                       {.path = "etc/hosts", .text = "localhost\n", .is_file = true},
+                       {.path = "bin", .entry = LayerEntry::symbolic_link, .text = "usr/bin"},
+                       {.path = "etc/passwd", .entry = LayerEntry::file, .text = "root\n"},
+                       {.path = "etc/hosts", .entry = LayerEntry::file, .text = "localhost\n"},
                        {.path = "home"}};
   request.own = {"workspace"};
   EXPECT_EQ(said(std::move(request)), (List{"~/etc/passwd", "-/home"}));
@@ -218,6 +257,46 @@ TEST_F(LayerDiffs, TellTheModeOfAFolderThatASandboxIsBornWith) {
   EXPECT_EQ(look(), List{"~/root"});
 }
 
+TEST_F(LayerDiffs, TellALinkInPlaceOfABornFolderAndOneThatPointsElsewhere) {
+  const std::vector<BornWith> born = {
+      {.path = "bin", .entry = LayerEntry::symbolic_link, .text = "usr/bin"},
+      {.path = "lib", .entry = LayerEntry::symbolic_link, .text = "usr/lib"},
+      {.path = "opt", .mode = 0755},
+      {.path = "sbin", .entry = LayerEntry::symbolic_link, .text = "usr/sbin"},
+      {.path = "srv"}};
+  fs::create_symlink("var/evil", path("upper/bin"));
+  fs::create_symlink("usr/lib", path("upper/lib"));
+  fs::create_symlink("var/evil", path("upper/opt"));
+  fs::create_directories(path("upper/sbin"));
+  fs::create_symlink("var/evil", path("upper/srv"));
+  EXPECT_EQ(said_since_birth(born), (List{"~/bin", "~/opt", "~/sbin", "~/srv"}));
+}
+
+TEST_F(LayerDiffs, TellModeOwnerAndAttributesOfABornFile) {
+  const std::vector<BornWith> born = {
+      {.path = "group", .entry = LayerEntry::file, .text = "text", .mode = 0644},
+      {.path = "hosts", .entry = LayerEntry::file, .text = "text", .mode = 0644},
+      {.path = "opt", .mode = 0755},
+      {.path = "passwd", .entry = LayerEntry::file, .text = "text", .mode = 0644}};
+  for (const char* name : {"upper/group", "upper/hosts", "upper/passwd"}) {
+    write(name);
+    fs::permissions(path(name), fs::perms{0644});
+  }
+  fs::create_directories(path("upper/opt"));
+  fs::permissions(path("upper/opt"), fs::perms{0755});
+  EXPECT_EQ(said_since_birth(born), List{});
+  fs::permissions(path("upper/passwd"), fs::perms{0666});
+  EXPECT_EQ(said_since_birth(born), List{"~/passwd"});
+  if (!mark("upper/hosts", "1")) GTEST_SKIP() << "the file system keeps no attributes of users";
+  ASSERT_TRUE(mark("upper/opt", "1"));
+  EXPECT_EQ(said_since_birth(born), (List{"~/hosts", "~/opt", "~/passwd"}));
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  ASSERT_EQ(::chown(path("upper/group").c_str(), 1000, 0), 0);
+  // Who has given "/" away as well hides nothing by it, and changes nothing else.
+  ASSERT_EQ(::chown(path("upper").c_str(), 1000, 0), 0);
+  EXPECT_EQ(said_since_birth(born), (List{"~/group", "~/hosts", "~/opt", "~/passwd"}));
+}
+
 TEST_F(LayerDiffs, StopAtTheirLimitAndSaySo) {
   for (int i = 0; i < 8; ++i) write("upper/f" + std::to_string(i));
   DiffRequest request;
@@ -228,7 +307,9 @@ TEST_F(LayerDiffs, StopAtTheirLimitAndSaySo) {
   fs::create_directories(path(deep));
   DiffRequest shallow;
   shallow.depth_max = 3;
-  EXPECT_EQ(said(std::move(shallow)).back(), "...");
+  const List told = said(std::move(shallow));
+  EXPECT_EQ(told.back(), "...");
+  EXPECT_EQ(std::ranges::count(told, "+/f7"), 1) << "a folder that is too deep hides the rest";
 }
 
 TEST_F(LayerDiffs, FollowNoLink) {

@@ -39,12 +39,17 @@ Result<Fd> make_root(int draft) {
   return root;
 }
 
-std::unexpected<Error> digest_mismatch(std::string_view what, std::string_view wanted,
-                                       std::string_view found) {
+std::unexpected<Error> damaged(std::string_view what, std::string_view wanted,
+                               std::string_view seen) {
   return fail(
       Errc::image_digest_mismatch,
-      std::string{what} + ": should be " + std::string{wanted} + " and is " + std::string{found},
+      std::string{what} + ": should be " + std::string{wanted} + " and " + std::string{seen},
       "fetch it again: it was damaged or changed on the way");
+}
+
+std::unexpected<Error> digest_mismatch(std::string_view what, std::string_view wanted,
+                                       std::string_view found) {
+  return damaged(what, wanted, "is " + std::string{found});
 }
 
 Result<> check_expected(std::string_view what, const ImportOptions& options,
@@ -91,8 +96,11 @@ class Layout {
     BERTH_DO(check_layers(config, manifest.layers.size()));
     for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
       const std::string name = "layer " + in_quotes(manifest.layers[i]);
-      BERTH_TRY(const Digests found, apply_layer(manifest.layers[i], name, into));
-      BERTH_DO(check_content(name, config.diff_ids[i], found));
+      BERTH_TRY(const Fd file, open_file(manifest.layers[i], Links::beneath));
+      Blob blob{file.get(), name, options_.limits.bytes_max, options_.stop};
+      const Result<Digests> found = unpack(blob, ArchiveForm::layer, into, meter_);
+      if (!found) return std::unexpected(damage_or(found.error(), file, name, config.diff_ids[i]));
+      BERTH_DO(check_content(name, config.diff_ids[i], *found));
     }
     return Unpacked{ImageKind::docker, digest, config.architecture, config.config, {}};
   }
@@ -189,11 +197,21 @@ class Layout {
     return found;
   }
 
-  Result<Digests> apply_layer(const std::string& path, const std::string& name,
-                              TreeWriter& into) const {
-    BERTH_TRY(const Fd file, open_file(path, Links::beneath));
+  // The same where only the digest of the content is known: it is read once more.
+  Error damage_or(Error refused, const Fd& file, const std::string& name,
+                  const std::string& wanted) const {
+    if (refused.code != Errc::image_invalid || ::lseek(file.get(), 0, SEEK_SET) != 0) {
+      return refused;
+    }
     Blob blob{file.get(), name, options_.limits.bytes_max, options_.stop};
-    return unpack(blob, ArchiveForm::layer, into, meter_);
+    const Result<std::string> found = content_digest(blob, options_.limits);
+    if (found && *found == wanted) return refused;
+    if (found) return digest_mismatch(name + ", decompressed", wanted, *found).error();
+    // More than may be is no damage: it is refused as such, and nothing mends it.
+    if (found.error().code != Errc::image_invalid || found.error().remedy.empty()) {
+      return found.error();
+    }
+    return damaged(name, wanted, "cannot be decompressed (" + found.error().message + ")").error();
   }
 
   int folder_;

@@ -19,7 +19,8 @@ constexpr std::size_t record_bytes_max = 64 << 10;
 constexpr std::size_t name_bytes_max = 128;
 
 std::unexpected<Error> not_found(std::string_view named) {
-  return fail(Errc::template_not_found, "there is no template " + in_quotes(named));
+  return fail(Errc::template_not_found, "there is no template " + in_quotes(named),
+              "'berth template list' shows the templates; 'berth env update ENV' takes another");
 }
 
 std::string holder_of(const Template& made) {
@@ -90,7 +91,8 @@ Result<Template> TemplateStore::capture(int upper, const CaptureRequest& request
   Meter meter{progress};
   meter.begin(Phase::copying);
   TreeWriter into{std::move(root), {.limits = request.limits, .kind = TreeKind::upper}, meter};
-  BERTH_DO(copy_tree(upper, into, {.kind = TreeKind::upper, .ids = request.ids}, meter));
+  const CopyOptions how{.kind = TreeKind::upper, .ids = request.ids, .marks = request.marks};
+  BERTH_DO(copy_tree(upper, into, how, meter));
   BERTH_DO(into.finish());
   made.bytes = into.tally().bytes;
   made.entries = into.tally().entries;

@@ -34,6 +34,7 @@ struct CaptureRequest {
   std::string base_image;                  // digest, or "host"
   std::optional<std::string> parent = {};  // the template that the sandbox was started from
   IdRange ids = {};                        // of the sandbox
+  OverlayMarks marks = OverlayMarks::trusted;
   Limits limits = {};
 };
 

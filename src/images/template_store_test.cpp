@@ -40,6 +40,9 @@ class Templates : public testing::Test {
     const Fd from{::open(upper().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     return store.capture(from.get(), request);
   }
+  static OverlayMarks own_marks() {
+    return ::geteuid() == 0 ? OverlayMarks::trusted : OverlayMarks::user;
+  }
   std::string copied(const Template& made, const std::string& path) const {
     return store.layers_of(made)->front() + "/" + path;
   }
@@ -84,7 +87,7 @@ TEST_F(Templates, WhatTheSandboxDeletedStaysDeleted) {
   if (::setxattr(at("opaque").c_str(), name, "y", 1, 0) != 0) {
     GTEST_SKIP() << "the temporary folder keeps no such attribute";
   }
-  const auto made = capture({.name = "t", .base_image = "host"});
+  const auto made = capture({.name = "t", .base_image = "host", .marks = own_marks()});
   ASSERT_TRUE(made) << made.error().message;
   struct stat gone{};
   ASSERT_EQ(::lstat(copied(*made, "gone").c_str(), &gone), 0);
@@ -149,10 +152,40 @@ TEST_F(Templates, ALayerWhoseContentIsElsewhereIsRefused) {
   if (::setxattr(at("moved").c_str(), name, "/old", 4, 0) != 0) {
     GTEST_SKIP() << "the temporary folder keeps no such attribute";
   }
-  const auto made = capture({.name = "t", .base_image = "host"});
+  const auto made = capture({.name = "t", .base_image = "host", .marks = own_marks()});
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message, HasSubstr("another layer"));
   EXPECT_TRUE(fs::is_empty(folder.file("templates/drafts")));
+}
+
+TEST_F(Templates, WhatTheSandboxHasCalledAMarkKeepsNobodyFromCapturingIt) {
+  std::ofstream{at("f")} << "content";
+  const auto set = [&](const char* name) {
+    return ::setxattr(at("f").c_str(), name, "y", 1, 0) == 0;
+  };
+  if (!set("user.overlay.redirect") || !set("user.overlay.metacopy") || !set("user.k")) {
+    GTEST_SKIP() << "the temporary folder keeps no such attribute";
+  }
+  const auto has = [&](const Template& made, const char* name) {
+    return ::getxattr(copied(made, "f").c_str(), name, nullptr, 0) == 1;
+  };
+  const auto by_root =
+      capture({.name = "by root", .base_image = "host", .marks = OverlayMarks::trusted});
+  ASSERT_TRUE(by_root) << by_root.error().message;
+  EXPECT_TRUE(has(*by_root, "user.overlay.redirect")) << "there it is like any other";
+  const auto by_none =
+      capture({.name = "without an overlay", .base_image = "host", .marks = OverlayMarks::none});
+  ASSERT_TRUE(by_none) << by_none.error().message;
+  EXPECT_FALSE(has(*by_none, "user.overlay.redirect")) << "the next overlay would believe it";
+  EXPECT_TRUE(has(*by_none, "user.k"));
+  for (const char* name : {"user.overlay.redirect", "user.overlay.metacopy"}) {
+    ASSERT_EQ(::removexattr(at("f").c_str(), name), 0);
+  }
+  ASSERT_TRUE(set("user.overlay.overlay.redirect"));
+  const auto by_user =
+      capture({.name = "by a user", .base_image = "host", .marks = OverlayMarks::user});
+  ASSERT_TRUE(by_user) << by_user.error().message;
+  EXPECT_TRUE(has(*by_user, "user.overlay.overlay.redirect")) << "as the kernel keeps it";
 }
 
 TEST_F(Templates, SocketsAndPipesAreLeftOut) {
@@ -233,6 +266,7 @@ TEST_F(Templates, ANameIsTakenOnceAndWhatIsMissingIsNotFound) {
   ASSERT_TRUE(capture({.name = "t", .base_image = "host"}));
   EXPECT_EQ(capture({.name = "t", .base_image = "host"}).error().code, Errc::conflict);
   EXPECT_EQ(store.find("u").error().code, Errc::template_not_found);
+  EXPECT_NE(store.find("u").error().remedy, "");
   EXPECT_EQ(store.remove("u").error().code, Errc::template_not_found);
   EXPECT_EQ(capture({.name = "v", .base_image = "nothing"}).error().code, Errc::image_not_found);
   EXPECT_EQ(capture({.name = "w", .base_image = "host", .parent = "u"}).error().code,

@@ -72,8 +72,9 @@ rlimit prepare_to_hold() {
 }
 
 Keeper::Keeper(Origin origin)
-    // Not cleared: of a keeper that sees no large output these pages are never made.
-    : scratch_(std::make_unique_for_overwrite<char[]>(scratch_bytes)),
+    : card_(std::move(origin.card)),
+      // Not cleared: of a keeper that sees no large output these pages are never made.
+      scratch_(std::make_unique_for_overwrite<char[]>(scratch_bytes)),
       open_files_(origin.open_files),
       command_line_(origin.command_line),
       unborn_(std::move(origin.unborn)),
@@ -92,7 +93,6 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
                 "give every keeper a folder of its own");
   }
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return io_failure("subreaper", folder, errno);
-  Card card = std::move(origin.card);
   std::unique_ptr<Keeper> keeper{new Keeper{std::move(origin)}};
   sigset_t taken;
   ::sigemptyset(&taken);
@@ -101,9 +101,9 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
   if (!keeper->signals_) return io_failure("signalfd", folder, errno);
 
   BERTH_DO(keeper->listen());
-  card.version = version();
-  card.created_us = wall_clock_us();
-  BERTH_DO(Draft{card_file}.publish(to_text(card)));
+  keeper->card_.version = version();
+  keeper->card_.created_us = wall_clock_us();
+  BERTH_DO(Draft{card_file}.publish(to_text(keeper->card_)));
   BERTH_DO(keeper->watch_folder());
   if (first_client) keeper->add_client(std::move(first_client));
   return keeper;
@@ -122,6 +122,14 @@ Result<> Keeper::listen() {
   }
   if (::listen(listener_.get(), 16) != 0) return io_failure("listen", socket_file, errno);
   return {};
+}
+
+// Before they are made. One that was born with a sandbox has them on its card already.
+Result<> Keeper::note_groups(const sandbox::CgroupLayout& layout) {
+  std::string note = note_of(layout);
+  if (note == card_.groups_in) return {};
+  card_.groups_in = std::move(note);
+  return Draft{card_file}.publish(to_text(card_));
 }
 
 Result<> Keeper::watch_folder() {

@@ -92,6 +92,7 @@ class Keeper final : public Mail, public Session::Host {
   void on(Address from, const Freeze& freeze);
   void on(Address from, const Thaw& thaw);
   Result<std::unique_ptr<sandbox::Cell>> make_cell(const sandbox::Plan& plan);
+  Result<> note_groups(const sandbox::CgroupLayout& layout);
   // The sandbox, or nothing after a refusal.
   sandbox::Cell* cell(Address to);
   void answer_descriptor(Address to, int descriptor);
@@ -100,6 +101,7 @@ class Keeper final : public Mail, public Session::Host {
   void answer_again(Address to, const Exec& exec);
   HeldExec* live(Address to, const std::string& exec_id);
 
+  Card card_;
   std::unique_ptr<char[]> scratch_;
   rlimit open_files_;
   std::span<char> command_line_;

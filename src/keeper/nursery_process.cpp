@@ -126,6 +126,7 @@ bool keep_only(int channel, int network, int returns) {
                                              .layout = &layout});
   Result<Card> card = card_of(::getpid());
   if (!card) ::_exit(exit_early);
+  card->groups_in = note_of(layout);
   // Without one the keeper makes its sandbox when it is asked, and tells what is in the way.
   Origin origin{.card = *std::move(card),
                 .open_files = open_files,

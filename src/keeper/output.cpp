@@ -68,15 +68,12 @@ bool OutputWriter::open() {
 // A command that says too much must not take the last of the disk, on which others record how
 // theirs ended; and whoever reads this output may write as much to a log of his.
 bool OutputWriter::leaves_room(std::size_t bytes) {
-  constexpr std::uint64_t reserve_max = std::uint64_t{64} << 20;
-  constexpr std::uint64_t reserve_share = 8;
   constexpr std::uint64_t look_again_after = std::uint64_t{1} << 20;
   const std::uint64_t end = end_ + bytes;
   if (end <= known_room_end_) return true;
   struct statvfs disk{};
   if (::fstatvfs(file_.get(), &disk) != 0 || disk.f_blocks == 0) return true;
-  const std::uint64_t reserve =
-      std::min(reserve_max, disk.f_blocks * disk.f_frsize / reserve_share);
+  const std::uint64_t reserve = output_reserve(disk.f_blocks * disk.f_frsize);
   const std::uint64_t available = disk.f_bavail * disk.f_frsize;
   if (available < reserve + end + bytes) {
     lost_errno_ = ENOSPC;

@@ -38,6 +38,13 @@ class OutputFile : public testing::Test {
   std::string folder_;
 };
 
+TEST(OutputReserve, IsAnEighthOfASmallDiskAnd64MiBOfALargeOne) {
+  constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+  EXPECT_EQ(output_reserve(40 * mib), 5 * mib);
+  EXPECT_EQ(output_reserve(512 * mib), 64 * mib);
+  EXPECT_EQ(output_reserve(std::uint64_t{1} << 40), 64 * mib);
+}
+
 TEST_F(OutputFile, GivesBackItsRecordsInOrderAndFromEachOffset) {
   OutputWriter out = writer();
   out.append(Stream::out, "one", 11);

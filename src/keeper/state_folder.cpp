@@ -95,7 +95,8 @@ Result<Card> card_of(pid_t pid) {
               .start_ticks = stat->start_ticks,
               .boot_id = std::move(boot),
               .version = {},
-              .created_us = wall_clock_us()};
+              .created_us = wall_clock_us(),
+              .groups_in = {}};
 }
 
 Result<> make_state_root(const std::string& root) {

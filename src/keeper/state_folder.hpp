@@ -33,10 +33,16 @@ struct Card {
   std::string boot_id = {};
   std::string version = {};
   std::int64_t created_us = 0;
+  // In which folders it makes control groups, one per line: the server that finds them after a kill
+  // may itself be in other groups.
+  std::string groups_in = {};
   static constexpr auto fields() {
-    return std::tuple{field("pid", &Card::pid), field("start_ticks", &Card::start_ticks),
-                      field("boot_id", &Card::boot_id), field("version", &Card::version),
-                      field("created_us", &Card::created_us)};
+    return std::tuple{field("pid", &Card::pid),
+                      field("start_ticks", &Card::start_ticks),
+                      field("boot_id", &Card::boot_id),
+                      field("version", &Card::version),
+                      field("created_us", &Card::created_us),
+                      field("groups_in", &Card::groups_in)};
   }
 };
 

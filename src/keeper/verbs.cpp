@@ -260,8 +260,10 @@ Result<std::unique_ptr<sandbox::Cell>> Keeper::make_cell(const sandbox::Plan& pl
   struct stat folder{};
   // The inode of the state folder is a name that no other keeper has.
   const std::string id = "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
+  const sandbox::CgroupLayout layout = sandbox::detect_layout();
+  BERTH_DO(note_groups(layout));
   const sandbox::Surroundings surroundings{
-      .id = id, .open_files = open_files_, .command_line = command_line_};
+      .id = id, .open_files = open_files_, .command_line = command_line_, .layout = &layout};
   auto made = sandbox::Cell::make(plan, surroundings);
   if (made || !is_last_resort(made.error())) return made;
   return sandbox::Cell::make_minimal(plan, surroundings);

@@ -10,11 +10,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -279,6 +282,22 @@ Result<> hand_over(const Warden& waiting, const Exec& exec, const ChildEnds& end
   return {};
 }
 
+// Whoever has the ids of a warden may have it scheduled otherwise, and its next command, perhaps
+// of another run, would have that from it.
+bool is_scheduled_like_us(pid_t pid) {
+  constexpr int one_process = 1;
+  cpu_set_t ours;
+  cpu_set_t its;
+  CPU_ZERO(&ours);
+  CPU_ZERO(&its);
+  ::sched_getaffinity(0, sizeof ours, &ours);
+  ::sched_getaffinity(pid, sizeof its, &its);
+  const auto id = static_cast<id_t>(pid);
+  return CPU_EQUAL(&ours, &its) && ::sched_getscheduler(pid) == ::sched_getscheduler(0) &&
+         ::getpriority(PRIO_PROCESS, id) == ::getpriority(PRIO_PROCESS, 0) &&
+         ::syscall(SYS_ioprio_get, one_process, pid) == ::syscall(SYS_ioprio_get, one_process, 0);
+}
+
 struct Command {
   Exec exec;
   ChildEnds ends;
@@ -399,6 +418,8 @@ Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
   while (!idle_.empty()) {
     Warden idle = std::move(idle_.back());
     idle_.pop_back();
+    // One that has not said its pid yet has been there before any command.
+    if (idle.pid != 0 && !is_scheduled_like_us(idle.pid)) continue;
     if (hand_over(idle, exec, ends)) return idle;
   }
   BERTH_TRY(Warden made, make());

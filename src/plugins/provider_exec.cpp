@@ -46,15 +46,6 @@ bool is_file_name(std::string_view text) {
          std::ranges::all_of(text, fits);
 }
 
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t size = character_length(text.substr(at));
-    if (size == 0) return false;
-    at += size;
-  }
-  return true;
-}
-
 // FNV-1a: cheap enough for every byte that streams by.
 std::uint64_t hash_on(std::uint64_t hash, std::string_view bytes) {
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;

@@ -39,10 +39,6 @@ std::string octal(mode_t mode) {
   return {text.data(), end};
 }
 
-bool is_utf8(std::string_view text) {
-  return as_utf8(text) == text;
-}
-
 std::string_view next_line(std::string_view& text) {
   const std::size_t end = std::min(text.find('\n'), text.size());
   const std::string_view line = text.substr(0, end);

@@ -89,6 +89,8 @@ class Provider {
 
   // Runs commands in its sandboxes; nothing when the provider cannot.
   virtual execution::Execution* execution() { return nullptr; }
+  // Whether its sandboxes are processes and files of the server that made them.
+  virtual bool stays_on_its_server() const { return false; }
   // The sandboxes of which this machine itself still holds something, whoever knows of them.
   virtual Task<std::vector<core::SandboxId>> held() { co_return std::vector<core::SandboxId>{}; }
   // The same of templates.

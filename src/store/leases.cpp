@@ -2,6 +2,7 @@
 
 #include "store/constraint.hpp"
 #include "store/moving.hpp"
+#include "store/nodes.hpp"
 #include "store/paging.hpp"
 
 namespace berth::store {
@@ -133,13 +134,14 @@ Result<Stored<LeaseRecord>> update_lease(Session& session, Stored<LeaseRecord> l
   return rewrite(session, std::move(lease), noun);
 }
 
-Result<std::vector<Stored<LeaseRecord>>> due_leases(Session& session, Time now,
-                                                    std::int64_t limit) {
+Result<std::vector<Stored<LeaseRecord>>> due_leases(Session& session, const core::NodeId& node,
+                                                    Time now, std::int64_t limit) {
   static const std::string tail = "where parked_at is null and " + is_unfinished<LeaseState>() +
                                   " and next_attempt_at <= $1"
-                                  " and (claimed_until is null or claimed_until <= $1)"
-                                  " order by next_attempt_at, id limit $2";
-  return select<LeaseRecord>(session, tail, now, limit);
+                                  " and (claimed_until is null or claimed_until <= $1) and " +
+                                  is_for_node("environment_leases", "$2") +
+                                  " order by next_attempt_at, id limit $3";
+  return select<LeaseRecord>(session, tail, now, node, limit);
 }
 
 Result<Stored<LeaseRecord>> claim_lease(Session& session, Stored<LeaseRecord> lease,

@@ -60,8 +60,10 @@ Result<Stored<core::LeaseRecord>> update_lease(Session& session, Stored<core::Le
                                                Time now);
 
 // What the sweeper has to look at, the longest overdue first: neither final, nor parked, nor
-// claimed. A lease whose node is fenced is due from then on (see fence_node).
-Result<std::vector<Stored<core::LeaseRecord>>> due_leases(Session& session, Time now,
+// claimed, nor of another node that is alive. A lease whose node is fenced is due from then on (see
+// fence_node).
+Result<std::vector<Stored<core::LeaseRecord>>> due_leases(Session& session,
+                                                          const core::NodeId& node, Time now,
                                                           std::int64_t limit);
 // Takes a due lease: nobody else finds it due before `until`. `conflict` when another was faster.
 Result<Stored<core::LeaseRecord>> claim_lease(Session& session, Stored<core::LeaseRecord> lease,

@@ -34,6 +34,10 @@ constexpr char fewer_indexes[] = {
 #embed "migrations/0006_fewer_indexes.sql"
 };
 
+constexpr char node_url[] = {
+#embed "migrations/0007_node_url.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -46,6 +50,7 @@ constexpr std::array known_migrations{
     Migration{4, "setup_sessions", text_of(setup_sessions)},
     Migration{5, "template_source", text_of(template_source)},
     Migration{6, "fewer_indexes", text_of(fewer_indexes)},
+    Migration{7, "node_url", text_of(node_url)},
 };
 
 constexpr std::string_view record_table = R"sql(

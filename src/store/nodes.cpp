@@ -57,6 +57,28 @@ Result<std::optional<core::Node>> find_node(Session& session, const core::NodeId
   return std::move(found.front());
 }
 
+std::string is_for_node(std::string_view table, std::string_view parameter) {
+  const std::string holder = std::string{table} + ".node_id";
+  return "(" + holder + " is null or " + holder + " = " + std::string{parameter} +
+         " or not exists (select 1 from nodes where nodes.id = " + holder +
+         " and fenced_at is null))";
+}
+
+Result<> inherit(Session& session, const core::NodeId& former, const core::NodeId& heir) {
+  static const std::string leases =
+      "update environment_leases set node_id = $2, version = version + 1 where node_id = $1 and " +
+      is_unfinished<core::LeaseState>();
+  static const std::string sandboxes =
+      "update sandboxes set node_id = $2, version = version + 1 where node_id = $1 and " +
+      is_unfinished<core::SandboxState>();
+  static constexpr std::string_view templates =
+      "update templates set node_id = $2, version = version + 1 where node_id = $1";
+  BERTH_DO(query(session, leases, former, heir));
+  BERTH_DO(query(session, sandboxes, former, heir));
+  BERTH_DO(query(session, templates, former, heir));
+  return {};
+}
+
 Result<std::vector<core::Node>> alive_nodes(Session& session) {
   return select_nodes(session, "where fenced_at is null order by heartbeat_at, id");
 }

@@ -18,6 +18,11 @@ Result<> expect_node_alive(Session& session, const core::NodeId& id);
 
 // Also a fenced one; nothing when it was never there or is forgotten.
 Result<std::optional<core::Node>> find_node(Session& session, const core::NodeId& id);
+// The rows of a table that are for the node of that parameter to look at, as SQL: its own, and
+// those of nodes that are gone. What lives on a machine is looked at there as long as it is alive.
+std::string is_for_node(std::string_view table, std::string_view parameter);
+// What a home held by its former node is its next node's: nobody else reaches it.
+Result<> inherit(Session& session, const core::NodeId& former, const core::NodeId& heir);
 // Those that are not fenced, the most silent first.
 Result<std::vector<core::Node>> alive_nodes(Session& session);
 // Fences a node whose heartbeat is still the one that was seen, and makes its unfinished leases and

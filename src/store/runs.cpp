@@ -29,13 +29,78 @@ void pass_over(QueueQuery& query, std::string_view column, const std::vector<Id>
   query.tail += "))";
 }
 
-QueueQuery queue(const QueueSkip& skip, std::int64_t limit) {
-  QueueQuery query{.tail = "where status = 'queued'", .values = {}};
+QueueQuery waiting_runs(const QueueSkip& skip) {
+  QueueQuery query{.tail = "status = 'queued'", .values = {}};
   pass_over(query, "agent_id", skip.agents);
   pass_over(query, "environment_id", skip.environments);
-  query.values.push_back(to_value(limit));
-  query.tail += " order by created_at, id limit $" + std::to_string(query.values.size());
   return query;
+}
+
+QueueQuery oldest_first(const QueueSkip& skip, std::int64_t limit) {
+  QueueQuery query = waiting_runs(skip);
+  query.values.push_back(to_value(limit));
+  query.tail = "where " + query.tail + " order by created_at, id limit $" +
+               std::to_string(query.values.size());
+  return query;
+}
+
+// Companies with waiting runs: how many of theirs work, and up to when their queue is looked at.
+std::string waiting_companies(std::string_view until) {
+  std::string sql = "with waiting as materialized (select companies.id as of_company,";
+  sql += " (select count(*) from heartbeat_runs where company_id = companies.id and ";
+  sql += working;
+  sql += ") as working, ";
+  sql += until;
+  sql +=
+      " as until from companies where exists (select 1 from heartbeat_runs"
+      " where company_id = companies.id and status = 'queued'))";
+  return sql;
+}
+
+// Each waiting run with the turn that it has in its company. The order of a cross join is kept by
+// SQLite, which would else begin with the whole table when it has no statistics.
+std::string turns_of(std::string_view waiting) {
+  std::string sql =
+      " select id as run_id, created_at as since, working + row_number() over"
+      " (partition by company_id order by created_at, id) as turn"
+      " from waiting cross join heartbeat_runs"
+      " where company_id = of_company and created_at <= until and ";
+  sql += waiting;
+  return sql;
+}
+
+constexpr std::string_view forever = "9223372036854775807";
+
+// No company gets more places than the limit, so no more of its queue is read.
+QueueQuery in_turn(const QueueSkip& skip, std::int64_t limit) {
+  QueueQuery query = waiting_runs(skip);
+  const std::string waiting = std::move(query.tail);
+  query.values.push_back(to_value(limit - 1));
+  const std::string until =
+      "coalesce((select created_at from heartbeat_runs where company_id = companies.id and " +
+      waiting + " order by created_at, id limit 1 offset $" + std::to_string(query.values.size()) +
+      "), " + std::string{forever} + ")";
+  query.values.push_back(to_value(limit));
+  query.tail = "join (" + waiting_companies(until) + turns_of(waiting) +
+               " order by turn, since, run_id limit $" + std::to_string(query.values.size()) +
+               ") as turns on run_id = id order by turn, since, run_id";
+  return query;
+}
+
+// One company has each agent and each environment, so only those that wait for the server take
+// turns.
+Result<std::int64_t> place_in_turn(Session& session, const core::Run& run) {
+  static const std::string sql =
+      "select count(*) from (" + waiting_companies(forever) + turns_of("status = 'queued'") +
+      ") as turns cross join (select working + " +
+      "(select count(*) from heartbeat_runs where company_id = $1 and status = 'queued'"
+      " and (created_at, id) <= ($2, $3)) as own from (select count(*) as working"
+      " from heartbeat_runs where company_id = $1 and " +
+      std::string{working} + ") as load) as mine where (turn, since, run_id) < (own, $2, $3)";
+  BERTH_TRY(const Rows found, query(session, sql, run.company_id, run.created_at, run.id));
+  BERTH_TRY(const std::int64_t before,
+            mapping_detail::to_integer(found.rows.at(0).at(0), "heartbeat_runs", "count"));
+  return before + 1;
 }
 
 }  // namespace
@@ -113,16 +178,27 @@ Result<> record_output(Session& session, const core::RunId& id, const core::Node
               "Run " + id.str() + " has ended, or is no longer with node " + node.str());
 }
 
+Result<bool> has_queued_run(Session& session) {
+  static const std::string sql =
+      "select id from heartbeat_runs where status = 'queued' order by created_at, id limit 1";
+  BERTH_TRY(const Rows found, session.run(sql, {}));
+  return !found.rows.empty();
+}
+
 Result<std::vector<Stored<core::Run>>> queued_runs(Session& session, const QueueSkip& skip,
                                                    std::int64_t limit) {
-  const QueueQuery wanted = queue(skip, limit);
+  const QueueQuery oldest = oldest_first(skip, limit);
+  BERTH_TRY(auto all, select_bound<core::Run>(session, oldest.tail, oldest.values));
+  // Where they are fewer, there is nobody else to choose: that is asked most often, and quick.
+  if (all.size() < static_cast<std::size_t>(limit)) return all;
+  const QueueQuery wanted = in_turn(skip, limit);
   return select_bound<core::Run>(session, wanted.tail, wanted.values);
 }
 
 Result<std::vector<Stored<core::Run>>> claim_runs(Session& session, const core::NodeId& node,
                                                   const QueueSkip& skip, std::int64_t limit,
                                                   Time now) {
-  QueueQuery wanted = queue(skip, limit);
+  QueueQuery wanted = oldest_first(skip, limit);
   wanted.tail += session.skip_locked();
   BERTH_TRY(auto list, select_bound<core::Run>(session, wanted.tail, wanted.values));
   for (Stored<core::Run>& run : list) {
@@ -134,6 +210,7 @@ Result<std::vector<Stored<core::Run>>> claim_runs(Session& session, const core::
 
 Result<std::int64_t> queue_position(Session& session, const core::Run& run,
                                     core::WaitReason reason) {
+  if (reason == core::WaitReason::server_limit) return place_in_turn(session, run);
   Filter waiting;
   waiting.also("status = 'queued'");
   switch (reason) {
@@ -158,18 +235,19 @@ Result<std::int64_t> queue_position(Session& session, const core::Run& run,
 
 Result<std::vector<WorkingRuns>> count_working_runs(Session& session) {
   static const std::string sql =
-      "select agent_id, environment_id, count(*) from heartbeat_runs where " +
-      std::string{working} + " group by agent_id, environment_id";
+      "select agent_id, environment_id, company_id, count(*) from heartbeat_runs where " +
+      std::string{working} + " group by agent_id, environment_id, company_id";
   BERTH_TRY(const Rows found, session.run(sql, {}));
   std::vector<WorkingRuns> list;
   const auto table = table_of<core::Run>;
   for (const std::vector<Value>& row : found.rows) {
-    WorkingRuns counted{.agent_id = {}, .environment_id = {}};
+    BERTH_TRY(const auto company, from_value<core::CompanyId>(row.at(2), table, "company_id"));
+    WorkingRuns counted{.company_id = company, .agent_id = {}, .environment_id = {}};
     BERTH_TRY(counted.agent_id,
               from_value<std::optional<core::AgentId>>(row.at(0), table, "agent_id"));
     BERTH_TRY(counted.environment_id,
               from_value<std::optional<core::EnvironmentId>>(row.at(1), table, "environment_id"));
-    BERTH_TRY(counted.count, mapping_detail::to_integer(row.at(2), table, "count"));
+    BERTH_TRY(counted.count, mapping_detail::to_integer(row.at(3), table, "count"));
     list.push_back(std::move(counted));
   }
   return list;

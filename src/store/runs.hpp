@@ -54,11 +54,16 @@ Result<> record_output(Session& session, const core::RunId& id, const core::Node
 struct QueueSkip {
   std::vector<core::AgentId> agents = {};
   std::vector<core::EnvironmentId> environments = {};
+
+  friend bool operator==(const QueueSkip&, const QueueSkip&) = default;
 };
-// Oldest first.
+Result<bool> has_queued_run(Session& session);
+// Those that core::admit gives a place first, while nobody is passed over: by how many of their
+// company run or come before them, then by age. All that wait, by age, where the limit takes them.
 Result<std::vector<Stored<core::Run>>> queued_runs(Session& session, const QueueSkip& skip,
                                                    std::int64_t limit);
-// The same, moved to `starting` on this node. Claimers at the same time get different runs.
+// The oldest of them, moved to `starting` on this node. Claimers at the same time get different
+// runs.
 Result<std::vector<Stored<core::Run>>> claim_runs(Session& session, const core::NodeId& node,
                                                   const QueueSkip& skip, std::int64_t limit,
                                                   Time now);
@@ -66,8 +71,9 @@ Result<std::vector<Stored<core::Run>>> claim_runs(Session& session, const core::
 Result<std::int64_t> queue_position(Session& session, const core::Run& run,
                                     core::WaitReason reason);
 
-// How many runs work (starting or running) for an agent in an environment.
+// How many runs of a company work (starting or running) for an agent in an environment.
 struct WorkingRuns {
+  core::CompanyId company_id;
   std::optional<core::AgentId> agent_id;
   std::optional<core::EnvironmentId> environment_id;
   std::int64_t count = 0;

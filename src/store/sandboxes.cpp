@@ -2,6 +2,7 @@
 
 #include "store/constraint.hpp"
 #include "store/moving.hpp"
+#include "store/nodes.hpp"
 #include "store/paging.hpp"
 
 namespace berth::store {
@@ -95,21 +96,25 @@ Result<std::optional<Stored<Sandbox>>> claim_idle_sandbox(Session& session,
                                                           const SandboxClaim& claim, Time now) {
   static constexpr std::string_view tail =
       "where company_id = $1 and fingerprint = $2 and status = 'idle' and parked_at is null"
-      " and (expires_at is null or expires_at > $3) order by last_used_at desc, id desc limit 1";
+      " and (expires_at is null or expires_at > $3) and ($4 = '' or node_id = $4)"
+      " order by last_used_at desc, id desc limit 1";
   const std::string sql = std::string{tail} + std::string{session.skip_locked()};
+  const std::string holder = claim.must_be_own ? claim.node_id.str() : std::string{};
   BERTH_TRY(auto found,
-            select_one<Sandbox>(session, sql, claim.company_id, claim.fingerprint, now));
+            select_one<Sandbox>(session, sql, claim.company_id, claim.fingerprint, now, holder));
   if (!found) return std::nullopt;
   found->value.lease_id = claim.lease_id;
   found->value.node_id = claim.node_id;
   return move_sandbox(session, *std::move(found), core::SandboxEvent::claimed, now);
 }
 
-Result<std::vector<Stored<Sandbox>>> due_sandboxes(Session& session, Time now, std::int64_t limit) {
-  static const std::string tail =
-      "where parked_at is null and " + is_unfinished<SandboxState>() +
-      " and next_attempt_at <= $1 order by next_attempt_at, id limit $2";
-  return select<Sandbox>(session, tail, now, limit);
+Result<std::vector<Stored<Sandbox>>> due_sandboxes(Session& session, const core::NodeId& node,
+                                                   Time now, std::int64_t limit) {
+  static const std::string tail = "where parked_at is null and " + is_unfinished<SandboxState>() +
+                                  " and next_attempt_at <= $1 and " +
+                                  is_for_node("sandboxes", "$2") +
+                                  " order by next_attempt_at, id limit $3";
+  return select<Sandbox>(session, tail, now, node, limit);
 }
 
 Result<Stored<Sandbox>> claim_due_sandbox(Session& session, Stored<Sandbox> sandbox,

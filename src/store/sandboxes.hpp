@@ -53,6 +53,8 @@ struct SandboxClaim {
   std::string fingerprint;
   core::LeaseId lease_id;
   core::NodeId node_id;
+  // Where one of another server is out of reach.
+  bool must_be_own = false;
 };
 // The idle sandbox that was used last, leased; nothing when none fits. Claimers at the same time
 // get different ones.
@@ -60,9 +62,10 @@ Result<std::optional<Stored<core::Sandbox>>> claim_idle_sandbox(Session& session
                                                                 const SandboxClaim& claim,
                                                                 Time now);
 
-// What the sweeper has to look at, the longest overdue first: neither final nor parked.
-Result<std::vector<Stored<core::Sandbox>>> due_sandboxes(Session& session, Time now,
-                                                         std::int64_t limit);
+// What the sweeper has to look at, the longest overdue first: neither final, nor parked, nor of
+// another node that is alive.
+Result<std::vector<Stored<core::Sandbox>>> due_sandboxes(Session& session, const core::NodeId& node,
+                                                         Time now, std::int64_t limit);
 // Takes a due sandbox for one attempt, which is counted: nobody else finds it due before `until`.
 Result<Stored<core::Sandbox>> claim_due_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                                 const core::NodeId& node, Time until, Time now);

@@ -2,6 +2,7 @@
 
 #include "store/constraint.hpp"
 #include "store/moving.hpp"
+#include "store/nodes.hpp"
 
 namespace berth::store {
 namespace {
@@ -64,12 +65,13 @@ Result<Stored<SetupSession>> update_setup_session(Session& session, Stored<Setup
   return rewrite(session, std::move(row), noun);
 }
 
-Result<std::vector<Stored<SetupSession>>> due_setup_sessions(Session& session, Time now,
+Result<std::vector<Stored<SetupSession>>> due_setup_sessions(Session& session,
+                                                             const core::NodeId& node, Time now,
                                                              std::int64_t limit) {
   static const std::string tail =
-      "where status in (" + unfinished_states<SetupState>() +
-      ") and next_attempt_at <= $1 order by next_attempt_at, id limit $2";
-  return select<SetupSession>(session, tail, now, limit);
+      "where status in (" + unfinished_states<SetupState>() + ") and next_attempt_at <= $1 and " +
+      is_for_node("setup_sessions", "$2") + " order by next_attempt_at, id limit $3";
+  return select<SetupSession>(session, tail, now, node, limit);
 }
 
 }  // namespace berth::store

@@ -26,7 +26,8 @@ Result<Stored<core::SetupSession>> update_setup_session(Session& session,
                                                         Stored<core::SetupSession> row, Time now);
 // What the sweeper has to look at: sessions whose time is over, and those that a fenced node has
 // left in the middle of a step.
-Result<std::vector<Stored<core::SetupSession>>> due_setup_sessions(Session& session, Time now,
-                                                                   std::int64_t limit);
+Result<std::vector<Stored<core::SetupSession>>> due_setup_sessions(Session& session,
+                                                                   const core::NodeId& node,
+                                                                   Time now, std::int64_t limit);
 
 }  // namespace berth::store

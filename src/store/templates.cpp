@@ -3,6 +3,7 @@
 #include "base/id.hpp"
 #include "store/constraint.hpp"
 #include "store/moving.hpp"
+#include "store/nodes.hpp"
 #include "store/paging.hpp"
 
 namespace berth::store {
@@ -169,11 +170,10 @@ Result<> make_due(Session& session, const std::optional<core::TemplateId>& id, T
 
 Result<std::vector<Stored<Template>>> due_templates(Session& session, const core::NodeId& node,
                                                     Time now, std::int64_t limit) {
-  static const std::string tail =
-      "where status in (" + unfinished_states<TemplateState>() +
-      ") and next_attempt_at <= $1 and (node_id = $2 or not exists"
-      " (select 1 from nodes where nodes.id = templates.node_id and fenced_at is null))"
-      " order by next_attempt_at, id limit $3";
+  static const std::string tail = "where status in (" + unfinished_states<TemplateState>() +
+                                  ") and next_attempt_at <= $1 and " +
+                                  is_for_node("templates", "$2") +
+                                  " order by next_attempt_at, id limit $3";
   return select<Template>(session, tail, now, node, limit);
 }
 

@@ -376,6 +376,8 @@ TEST_F(ConfinedTest, OddNamesAreKeptToTheByteAndShownEscaped) {
   EXPECT_EQ(escaped(odd[4]), "esc\\x1b[2J");
   EXPECT_EQ(escaped(odd[6]), odd[6]);
   EXPECT_EQ(escaped("\xc2\x9b"), "\\xc2\\x9b") << "a terminal takes it for an escape";
+  EXPECT_EQ(escaped("a\u200bb\u202ec"), "a\\xe2\\x80\\x8bb\\xe2\\x80\\xaec") << "nobody sees them";
+  EXPECT_EQ(unescaped(escaped("a\u200bb")), "a\u200bb");
   for (const std::string& name : odd) EXPECT_EQ(unescaped(escaped(name)), name);
   EXPECT_EQ(unescaped("\\\\x0a \\q \\x0 \\"), "\\x0a \\q \\x0 \\") << "nobody writes these so";
   EXPECT_THAT(read("bad\xff").error().message, HasSubstr("bad\\xff"));

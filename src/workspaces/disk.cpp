@@ -40,7 +40,7 @@ std::string_view rule_of(int error_number) {
     case ENAMETOOLONG: return "is too long for the file system";
     case EROFS: return "lies on a read-only file system";
     case EACCES:
-    case EPERM: return "is closed to this server";
+    case EPERM: return "is closed to this user";
     case EBUSY: return "is a mount point, or in use as one";
     case ETXTBSY: return "is a program that runs";
     default: return {};

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 
 namespace berth::workspaces {
@@ -11,11 +12,10 @@ namespace {
 
 constexpr std::size_t quoted_bytes_max = 512;
 
-// C0, DEL and C1 (U+0080 to U+009F): what a terminal takes for a command.
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first < 0x20 || first == 0x7f;
-  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+// C0, DEL and C1 (U+0080 to U+009F) is what a terminal takes for a command.
+bool is_misleading(std::string_view character) {
+  const std::uint32_t point = code_point(character);
+  return point < 0x20 || (point >= 0x7f && point < 0xa0) || is_unseen(point);
 }
 
 void append_hex(std::string& out, std::string_view bytes) {
@@ -67,7 +67,7 @@ std::string escaped(std::string_view name) {
   while (!name.empty()) {
     const std::size_t length = character_length(name);
     const std::string_view character = name.substr(0, length == 0 ? 1 : length);
-    if (length == 0 || is_control(character)) {
+    if (length == 0 || is_misleading(character)) {
       append_hex(out, character);
     } else if (character == "\\") {
       out += "\\\\";

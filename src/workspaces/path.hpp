@@ -32,8 +32,9 @@ class Path {
 
 constexpr std::size_t name_bytes_max = 255;
 
-// Names on their way into a sentence or a listing: what is no printable UTF-8 is written \xNN, a
-// backslash is doubled, so that two names never look the same and no terminal obeys one.
+// Names on their way into a sentence or a listing: what is no printable UTF-8, or is not seen, is
+// written \xNN, a backslash is doubled, so that two names never look the same and no terminal obeys
+// one.
 std::string escaped(std::string_view name);
 // The name that was written so; what nobody writes so stays as it is.
 std::string unescaped(std::string_view text);

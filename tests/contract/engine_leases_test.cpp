@@ -478,6 +478,41 @@ TEST_P(Reuse, DestroyingALeaseThatWasGivenBackDestroysTheSandboxThatWaits) {
   EXPECT_WORKS(await(server()->leases.destroy(admin(), *first.lease_id)));
 }
 
+TEST_P(Reuse, ASandboxThatWaitsIsListedAndToldAndRemovedByItsId) {
+  const RunView first = ran_in_box({"true"});
+  const core::SandboxId id = *lease(*first.lease_id).sandbox_id;
+  const store::SandboxFilter idle{.status = SandboxState::idle};
+  const auto listed = await(server()->leases.sandboxes(admin(), *company_, idle, {}));
+  ASSERT_TRUE(listed) << listed.error().message;
+  ASSERT_EQ(listed->rows.size(), 1U);
+  const SandboxView& kept = listed->rows.front();
+  EXPECT_EQ(kept.id, id);
+  EXPECT_EQ(kept.environment_id, environment_->id);
+  EXPECT_EQ(kept.lease_id, std::nullopt);
+  ASSERT_TRUE(kept.expires_at);
+  EXPECT_TRUE(kept.next_step.contains("until " + to_iso8601(*kept.expires_at))) << kept.next_step;
+  const auto over = await(server()->leases.get(admin(), *first.lease_id));
+  EXPECT_TRUE(over->next_step.contains("berth sandbox rm " + id.str())) << over->next_step;
+
+  boxes_->refused.insert(box_of(first));
+  const auto remove = [&] { return *await(server()->leases.remove_sandbox(admin(), id)); };
+  EXPECT_TRUE(remove().failure_reason) << "it says why, and can be asked again";
+  boxes_->refused.clear();
+  EXPECT_EQ(remove().status, SandboxState::destroyed);
+  EXPECT_EQ(boxes_->there, std::set<std::string>{});
+  EXPECT_EQ(remove().status, SandboxState::destroyed);
+}
+
+TEST_P(Reuse, ASandboxThatALeaseHoldsIsNotRemovedByItsId) {
+  const core::RunId run = start_in_box({"sleep", "60"});
+  const RunView view = reaches(run, RunState::running);
+  const core::SandboxId id = *lease(*view.lease_id).sandbox_id;
+  EXPECT_FAILS(await(server()->leases.remove_sandbox(admin(), id)), Errc::conflict);
+  EXPECT_EQ(state_of(view), SandboxState::leased);
+  EXPECT_WORKS(await(server()->runs.cancel(admin(), run)));
+  ended(run);
+}
+
 TEST_P(Reuse, ASandboxThatTheProviderLostIsReplaced) {
   const RunView first = ran_in_box({"true"});
   boxes_->there.clear();

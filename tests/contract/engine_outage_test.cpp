@@ -175,9 +175,37 @@ TEST_P(Together, ACancelThatAnotherServerTookIsCarriedOut) {
   worker.open();
   reaches(id, RunState::running);
   EXPECT_WORKS(await(server()->runs.cancel(admin(), id)));
-  worker->workshop.after_beat();
+  worker->workshop.after_beat(false);
   EXPECT_TRUE(run_until([&] { return core::is_final(row(id).status) && held() == 0; }));
   EXPECT_EQ(row(id).status, RunState::cancelled);
+}
+
+TEST_P(Together, WhoAsksTheWrongServerLearnsAtOnceWhichIsTheRightOne) {
+  Server& worker = add_server("worker");
+  const std::string there = "(http://worker:3100)";
+  const core::RunId id = start(program({"sleep", "60"}));
+  worker.open();
+  const RunView seen = reaches(id, RunState::running);
+  ASSERT_TRUE(seen.server && seen.lease_id);
+  EXPECT_EQ(seen.server->url, "http://worker:3100");
+  // Also while nothing was said: what comes, comes there.
+  const auto log = await(server()->runs.log(admin(), id, {}));
+  EXPECT_FAILS(log, Errc::log_unavailable);
+  EXPECT_TRUE(log.error().message.contains(there)) << log.error().message;
+  EXPECT_FAILS(await(server()->runs.follow(admin(), id, 0)), Errc::log_unavailable);
+  EXPECT_WORKS(await(worker->runs.log(admin(), id, {})));
+  const Result<> sent = await(server()->runs.send(admin(), id, drivers::EndOfInput{}));
+  EXPECT_FAILS(sent, Errc::conflict);
+  const auto used = await(server()->leases.usage(admin(), *seen.lease_id));
+  EXPECT_FAILS(used, Errc::conflict);
+  EXPECT_TRUE(used.error().message.contains(there)) << used.error().message;
+  EXPECT_EQ(await(server()->leases.get(admin(), *seen.lease_id))->server->url,
+            "http://worker:3100");
+  const auto all = await(server()->node.all());
+  ASSERT_EQ(all->size(), 2U);
+  for (const NodeView& node : *all) EXPECT_EQ(node.is_self, node.url == "http://first:3100");
+  EXPECT_WORKS(await(worker->runs.cancel(admin(), id)));
+  EXPECT_TRUE(run_until([&] { return core::is_final(row(id).status) && held() == 0; }));
 }
 
 TEST_P(Together, AServerThatWasGivenUpChangesNothingMore) {
@@ -217,7 +245,7 @@ TEST_P(Together, AClockThatJumpsADayEndsNothing) {
     hand_.turn(jump);
     for (Server* each : {&server(), &other}) {
       sweep(*each);
-      (*each)->workshop.after_beat();
+      (*each)->workshop.after_beat(true);
     }
   }
   EXPECT_EQ(row(id).status, RunState::running);

@@ -1,6 +1,7 @@
 #include "base/digest.hpp"
 #include "base/task_group.hpp"
 #include "contract/engine_fixture.hpp"
+#include "engine/journal.hpp"
 #include "engine/run_inputs.hpp"
 #include "engine/sealed_settings.hpp"
 #include "engine/vault_key.hpp"
@@ -98,6 +99,25 @@ class RunAccess : public EngineContract {
 
 class RunTokensTest : public RunAccess {};
 BERTH_ON_BOTH_ENGINES(RunTokensTest);
+
+TEST_P(RunTokensTest, ARunThatACallerOnlyNamesIsWrittenDownIfItIsOneOfItsOwn) {
+  const auto vouched = [&](const core::Caller& who, const core::RunId& named) {
+    return *read([&](store::Session& s) {
+      return vouched_run(s, {.who = who, .run_id = named}, *company_);
+    });
+  };
+  const auto agent = [&](const core::AgentId& id) {
+    return core::Caller{
+        .kind = core::CallerKind::agent_key, .company_id = company_, .agent_id = id};
+  };
+  const core::AgentId bob = made_agent("Bob", {});
+  EXPECT_EQ(vouched(admin().who, run_->id), run_->id);
+  EXPECT_EQ(vouched(agent(*agent_), run_->id), run_->id);
+  EXPECT_EQ(vouched(agent(bob), run_->id), std::nullopt) << "another agent's";
+  EXPECT_EQ(vouched(admin().who, fresh<core::RunId>()), std::nullopt) << "no run at all";
+  const core::CompanyId other = given_company("Other").id;
+  EXPECT_EQ(vouched(admin().who, given_run(other).id), std::nullopt) << "another company's";
+}
 
 TEST_P(RunTokensTest, ATokenNamesItsRunItsAgentAndItsCompany) {
   const auto caller = run(engine_->run_tokens.identify(token(*run_)));

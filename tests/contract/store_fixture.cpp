@@ -203,6 +203,7 @@ core::Sandbox StoreContract::sandbox(const core::Environment& environment,
 core::Node StoreContract::node() {
   return {.id = fresh<core::NodeId>(),
           .name = "alpha",
+          .url = "http://127.0.0.1:3100",
           .version = "1.2.3",
           .started_at = now(),
           .heartbeat_at = now(),

@@ -58,7 +58,7 @@ class LeasesAndSandboxes : public StoreContract {
   }
   std::vector<core::LeaseId> due(std::int64_t limit = 100) {
     std::vector<core::LeaseId> ids;
-    for (const auto& row : *read([&](Session& s) { return due_leases(s, now(), limit); })) {
+    for (const auto& row : *read([&](Session& s) { return due_leases(s, here_, now(), limit); })) {
       ids.push_back(row.value.id);
     }
     return ids;
@@ -70,6 +70,7 @@ class LeasesAndSandboxes : public StoreContract {
 
   std::optional<core::Company> acme_;
   std::optional<core::Environment> box_;
+  const core::NodeId here_ = fresh<core::NodeId>();
 };
 BERTH_ON_BOTH_ENGINES(LeasesAndSandboxes);
 
@@ -249,7 +250,7 @@ TEST_P(LeasesAndSandboxes, OfSweepersAtTheSameTimeOneGetsEachLease) {
     std::vector<std::jthread> pool;
     for (int i = 0; i < threads; ++i) {
       pool.emplace_back([&, i] {
-        const auto found = read([&](Session& s) { return due_leases(s, now(), leases); });
+        const auto found = read([&](Session& s) { return due_leases(s, here_, now(), leases); });
         for (const auto& row : *found) {
           const auto taken = write(
               [&](Session& s) { return claim_lease(s, row, nodes[i].id, now() + 1000, now()); });
@@ -399,6 +400,24 @@ TEST_P(LeasesAndSandboxes, OfTwoThatClaimASandboxOneGetsIt) {
   EXPECT_EQ(total, boxes);
 }
 
+TEST_P(LeasesAndSandboxes, WhatStaysOnItsServerIsClaimedThereAlone) {
+  const core::Node here = given_node();
+  const core::Node there = given_node();
+  core::Sandbox idle = sandbox(*box_, SandboxState::idle);
+  idle.node_id = there.id;
+  given(idle);
+  const auto claim = [&](const core::Node& node) {
+    const SandboxClaim wanted{.company_id = acme_->id,
+                              .fingerprint = "print",
+                              .lease_id = fresh<core::LeaseId>(),
+                              .node_id = node.id,
+                              .must_be_own = true};
+    return write([&](Session& s) { return claim_idle_sandbox(s, wanted, now()); });
+  };
+  EXPECT_FALSE(claim(here)->has_value());
+  EXPECT_TRUE(claim(there)->has_value());
+}
+
 TEST_P(LeasesAndSandboxes, ASandboxIsDueWhenItExpiresAndWhileItIsBeingDestroyed) {
   const core::Node here = given_node();
   core::Sandbox pooled = sandbox(*box_, SandboxState::creating);
@@ -406,7 +425,7 @@ TEST_P(LeasesAndSandboxes, ASandboxIsDueWhenItExpiresAndWhileItIsBeingDestroyed)
   given(pooled);
   EXPECT_WORKS(move(stored(pooled), SandboxEvent::given_back));
   const auto due_boxes = [&] {
-    return read([&](Session& s) { return due_sandboxes(s, now(), 9); })->size();
+    return read([&](Session& s) { return due_sandboxes(s, here_, now(), 9); })->size();
   };
   EXPECT_EQ(due_boxes(), 0U);
   clock_.advance(std::chrono::milliseconds{10});

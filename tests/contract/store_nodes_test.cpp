@@ -124,8 +124,12 @@ class LostNode : public Nodes {
 BERTH_ON_BOTH_ENGINES(LostNode);
 
 TEST_P(LostNode, WhatItHeldIsDueForOthersOnlyOnceItIsFenced) {
-  const auto leases = [&] { return read([&](Session& s) { return due_leases(s, now(), 9); }); };
-  const auto boxes = [&] { return read([&](Session& s) { return due_sandboxes(s, now(), 9); }); };
+  const auto leases = [&] {
+    return read([&](Session& s) { return due_leases(s, here_->id, now(), 9); });
+  };
+  const auto boxes = [&] {
+    return read([&](Session& s) { return due_sandboxes(s, here_->id, now(), 9); });
+  };
   const auto runs = [&] { return read([&](Session& s) { return orphaned_runs(s, 9); }); };
   EXPECT_TRUE(leases()->empty() && boxes()->empty() && runs()->empty());
   lose();
@@ -137,6 +141,34 @@ TEST_P(LostNode, WhatItHeldIsDueForOthersOnlyOnceItIsFenced) {
   EXPECT_EQ(runs()->front().value.id, run_->value.id);
 }
 
+TEST_P(LostNode, WhatIsDueIsLeftToItWhileItIsAlive) {
+  EXPECT_WORKS(write([&](Session& s) -> Result<> {
+    BERTH_TRY(auto row, find_lease_record(s, core::Reach::everything(), held_->id));
+    row.value.next_attempt_at = now();
+    BERTH_DO(update_lease(s, std::move(row), now()));
+    return {};
+  }));
+  const auto due_for = [&](const core::Node& node) {
+    return read([&](Session& s) { return due_leases(s, node.id, now(), 9); })->size();
+  };
+  EXPECT_EQ(due_for(*here_), 0U);
+  EXPECT_EQ(due_for(*lost_), 1U);
+  lose();
+  EXPECT_EQ(due_for(*here_), 1U);
+}
+
+TEST_P(LostNode, WhatItHeldIsInheritedByTheNextNodeOfItsHome) {
+  const core::Node heir = given_node();
+  EXPECT_WORKS(write([&](Session& s) { return inherit(s, lost_->id, heir.id); }));
+  const auto lease =
+      read([&](Session& s) { return find_lease_record(s, core::Reach::everything(), held_->id); });
+  EXPECT_EQ(lease->value.node_id, heir.id);
+  const auto box =
+      read([&](Session& s) { return find_sandbox(s, core::Reach::everything(), half_made_->id); });
+  EXPECT_EQ(box->value.node_id, heir.id);
+  EXPECT_EQ(read([&](Session& s) { return leases_of_node(s, heir.id, 9); })->size(), 1U);
+}
+
 TEST_P(LostNode, WhatItWasAboutToSweepIsTakenByOthersAtOnce) {
   const Time far = now() + 3'600'000;
   EXPECT_WORKS(write([&](Session& s) -> Result<> {
@@ -146,9 +178,9 @@ TEST_P(LostNode, WhatItWasAboutToSweepIsTakenByOthersAtOnce) {
     BERTH_DO(claim_lease(s, std::move(row), lost_->id, far, now()));
     return {};
   }));
-  EXPECT_TRUE(read([&](Session& s) { return due_leases(s, now(), 9); })->empty());
+  EXPECT_TRUE(read([&](Session& s) { return due_leases(s, here_->id, now(), 9); })->empty());
   lose();
-  EXPECT_EQ(read([&](Session& s) { return due_leases(s, now(), 9); })->size(), 1U);
+  EXPECT_EQ(read([&](Session& s) { return due_leases(s, here_->id, now(), 9); })->size(), 1U);
 }
 
 TEST_P(LostNode, ItCannotMoveAnythingWhenItComesBack) {

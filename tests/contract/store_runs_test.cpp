@@ -7,6 +7,7 @@
 #include "store/runs.hpp"
 #include "store/secrets.hpp"
 
+#include <map>
 #include <set>
 #include <thread>
 
@@ -235,6 +236,53 @@ TEST_P(Runs, TheQueueIsInOrderAndPassesOverWhoHasNoRoom) {
   EXPECT_EQ(read([&](Session& s) { return runs_of_node(s, here.id, 10); })->size(), 5U);
   EXPECT_EQ(claim(here, 10)->size(), 1U);
   EXPECT_TRUE(claim(here, 10)->empty());
+}
+
+TEST_P(Runs, TheNextRunIsTheOldestOfTheCompanyThatHasTheFewestRunning) {
+  const core::Node here = given_node();
+  const core::CompanyId hog = given_company("Hog").id;
+  const core::CompanyId acme = given_company("Acme").id;
+  const core::CompanyId late = given_company("Late").id;
+  given_company("Idle");
+  std::vector<std::string> names;
+  std::map<std::string, core::Run> made;
+  const auto add = [&](const core::CompanyId& company, const std::string& name) {
+    clock_.advance(std::chrono::milliseconds{1});
+    made.emplace(name, given_run(company));
+  };
+  for (int i = 0; i < 2; ++i) add(hog, "working" + std::to_string(i));
+  EXPECT_EQ(claim(here, 2)->size(), 2U);
+  EXPECT_FALSE(*read([&](Session& s) { return has_queued_run(s); }));
+  for (int i = 0; i < 60; ++i) add(hog, "hog" + std::to_string(i));
+  for (int i = 0; i < 3; ++i) add(acme, "acme" + std::to_string(i));
+  add(late, "late0");
+  EXPECT_TRUE(*read([&](Session& s) { return has_queued_run(s); }));
+
+  const auto waiting = read([&](Session& s) { return queued_runs(s, {}, 6); });
+  ASSERT_TRUE(waiting) << waiting.error().message;
+  for (const auto& row : *waiting) {
+    for (const auto& [name, run] : made) {
+      if (run.id == row.value.id) names.push_back(name);
+    }
+  }
+  // Turns: acme0 and late0 have 1, acme1 has 2; hog0 and acme2 have 3, hog1 has 4.
+  EXPECT_EQ(names, (std::vector<std::string>{"acme0", "late0", "acme1", "hog0", "acme2", "hog1"}));
+  const auto position = [&](const std::string& name) {
+    return *read([&](Session& s) {
+      return queue_position(s, made.at(name), core::WaitReason::server_limit);
+    });
+  };
+  EXPECT_EQ(position("acme0"), 1);
+  EXPECT_EQ(position("late0"), 2);
+  EXPECT_EQ(position("hog0"), 4);
+  EXPECT_EQ(position("acme2"), 5);
+  EXPECT_EQ(position("hog59"), 64);
+
+  std::int64_t of_hog = 0;
+  for (const WorkingRuns& counted : *read([&](Session& s) { return count_working_runs(s); })) {
+    if (counted.company_id == hog) of_hog += counted.count;
+  }
+  EXPECT_EQ(of_hog, 2);
 }
 
 TEST_P(Runs, ClaimersAtTheSameTimeNeverGetTheSameRun) {

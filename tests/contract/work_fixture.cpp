@@ -129,6 +129,7 @@ Server& WorkContract::add_server(const std::string& name, WorkOptions options) {
   servers_.push_back(std::make_unique<Server>(
       ServerParts{loop_, pool_, *store_, *vault_, hand_, any_}, home, std::move(options)));
   Server& added = *servers_.back();
+  added->node.reachable_as("http://" + name + ":3100");
   EXPECT_WORKS(await(added->node.join({})));
   return added;
 }

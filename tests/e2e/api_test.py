@@ -330,6 +330,18 @@ class Idempotency(BerthTest):
 
 
 class Activity(BerthTest):
+    def test_a_run_that_is_only_named_is_written_down_if_there_is_one(self):
+        server = self.serve()
+        company = server.company()
+        run = runs.start(server, "true")
+        path = f"/api/companies/{company}/environments"
+        for name, named, written in (("e", run, run), ("f", "00000000-0000-4000-8000-000000000000", None)):
+            made = server.post(path, ssh_environment(name), {"X-Berth-Run-Id": named})
+            self.assertEqual(made.status, 201, made.text)
+            trail = server.get(f"/api/companies/{company}/activity?entityId={made.json['id']}").json
+            self.assertEqual([entry.get("runId") for entry in trail], [written])
+        runs.wait_for_end(server, run)
+
     def test_changes_leave_a_trail_without_values(self):
         server = self.serve()
         company = server.company()

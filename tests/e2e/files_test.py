@@ -252,6 +252,15 @@ class FilesOfAPlace:
         self.assertIn("none", missing.stderr)
         self.assertFalse((self.folder / "x").exists())
 
+    def test_what_this_machine_does_not_take_is_told_by_its_own_path(self):
+        place = self.place()
+        place.said("echo x > f; mkdir d; echo x > d/f")
+        for name in ("f", "d"):
+            refused = self.run_berth("--home", self.home, "cp", f"{place.lease}:{name}", "/proc/1/task/")
+            self.assertNotEqual(refused.returncode, 0, name)
+            self.assertIn("on this machine, in '/proc/1/task", refused.stderr)
+            self.assertIn("name a folder of this machine", refused.stderr)
+
 
 class LargeFiles:
     """More than one request carries, in places of this machine."""

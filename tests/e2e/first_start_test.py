@@ -1,10 +1,13 @@
 """What a newcomer meets."""
 
 import os
+import pty
+import signal
 import stat
+import subprocess
 
 import runs_support as runs
-from support import BerthTest, ssh_environment
+from support import BERTH, STOP_LIMIT_S, BerthTest, clean_environment, ssh_environment
 
 
 class FirstStart(BerthTest):
@@ -60,3 +63,23 @@ class FirstStart(BerthTest):
         shown = self.run_berth("env", "list", "--json", **url)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn('"Local"', shown.stdout)
+
+    def test_a_hangup_ends_what_has_a_terminal_in_order_and_nothing_else(self):
+        server = self.serve()
+        server.process.send_signal(signal.SIGHUP)
+        self.assertTrue(runs.eventually(lambda: "server.nothing_to_reload" in server.said()), server.said())
+        self.assertEqual(server.get("/api/health").status, 200)
+        self.assertEqual(server.stop(), 0)
+
+        terminal, inside = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        started = subprocess.Popen([BERTH, "serve", "--home", self.home, "--listen", "127.0.0.1:0"],
+                                   stdin=inside, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=clean_environment())
+        self.addCleanup(started.kill)
+        os.close(inside)
+        self.assertIn("listening on", started.stdout.readline())
+        started.send_signal(signal.SIGHUP)
+        _, said = started.communicate(timeout=STOP_LIMIT_S)
+        self.assertEqual(started.returncode, 0, said)
+        self.assertIn("server.stopping", said)

@@ -16,6 +16,9 @@ class Network(BerthTest):
         self.assertEqual(server.get("/api/companies", Origin="http://evil.example").status, 403)
         self.assertEqual(server.get("/api/companies", Origin="null").status, 403)
         self.assertEqual(server.get("/api/companies", Origin=own).status, 200)
+        for other in (own.replace("http:", "https:"), f"http://127.0.0.1:{server.port + 1}", "http://127.0.0.1"):
+            answer = server.get("/api/companies", Origin=other)
+            self.assertEqual((answer.status, answer.json["code"]), (403, "untrusted_origin"), other)
 
     def test_a_rebound_name_is_refused(self):
         server = self.serve()

@@ -1,6 +1,7 @@
 """Two servers on one PostgreSQL: what one leaves, the other finishes, and a late one cannot act."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,8 @@ import time
 import runs_support as runs
 from support import POSTGRES, BerthTest, fresh_postgres
 
-FLAGS = ("--hold-seconds", "5", "--silence-seconds", "5")
+# How long a server may be silent, and how long its commands live without it.
+TIMES = ("--silence-seconds", "5", "--hold-seconds", "5")
 
 
 def sql(text, url=None):
@@ -18,7 +20,7 @@ def sql(text, url=None):
     return done.stdout.strip()
 
 
-class Nodes(BerthTest):
+class OnOneDatabase(BerthTest):
     def setUp(self):
         super().setUp()
         if not POSTGRES:
@@ -27,8 +29,20 @@ class Nodes(BerthTest):
                           "BERTH_MASTER_KEY_FILE": str(self.folder / "master.key")}
 
     def node(self, name, *flags):
-        return self.serve(*FLAGS, *flags, home=self.folder / name, **self.variables)
+        return self.serve(*TIMES, *flags, home=self.folder / name, **self.variables)
 
+    @contextlib.contextmanager
+    def database_away(self):
+        name = self.variables["BERTH_DATABASE_URL"].rsplit("/", 1)[1].split("?")[0]
+        sql(f"alter database {name} with allow_connections false")
+        sql(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
+        try:
+            yield
+        finally:
+            sql(f"alter database {name} with allow_connections true")
+
+
+class Nodes(OnOneDatabase):
     def test_a_frozen_server_is_fenced_and_cannot_act_when_it_comes_back(self):
         first = self.node("first")
         run = runs.start(first, "sleep", "120")
@@ -86,15 +100,14 @@ class Nodes(BerthTest):
         self.assertEqual(other.post(f"/api/heartbeat-runs/{run}/cancel", {}).status, 200)
         self.assertEqual(runs.wait_for_end(other, run)["status"], "cancelled")
 
-    @contextlib.contextmanager
-    def database_away(self):
-        name = self.variables["BERTH_DATABASE_URL"].rsplit("/", 1)[1].split("?")[0]
-        sql(f"alter database {name} with allow_connections false")
-        sql(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
-        try:
-            yield
-        finally:
-            sql(f"alter database {name} with allow_connections true")
+    def test_a_database_that_was_away_makes_nobody_give_up_another(self):
+        servers = [self.node(name) for name in ("first", "second")]
+        time.sleep(1)
+        with self.database_away():
+            time.sleep(8)
+        time.sleep(4)
+        for server in servers:
+            self.assertIsNone(server.process.poll(), server.said())
 
     def test_a_database_that_goes_away_in_the_middle_of_a_run_loses_nothing(self):
         server = self.serve("--hold-seconds", "60", "--silence-seconds", "60", **self.variables)
@@ -109,3 +122,139 @@ class Nodes(BerthTest):
         self.assertEqual(runs.output(server, run), "begin\nend\n")
         self.assertEqual(ledger.read_text(), "once\n")
         self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+
+
+class SandboxesOfNodes(OnOneDatabase):
+    """A sandbox is processes and files of the server that made it: no other can act on it."""
+
+    def setUp(self):
+        super().setUp()
+        # It makes the company and its environments before the others come.
+        self.first = self.node("first")
+        company = self.first.company()
+        rows = self.first.get(f"/api/companies/{company}/environments").json
+        self.sandbox = next((row["id"] for row in rows if row["name"] == "Sandbox"), None)
+        if not self.sandbox:
+            self.skipTest("this machine makes no sandboxes: see berth doctor")
+
+    def environment(self, name, **config):
+        path = f"/api/companies/{self.first.company()}/environments"
+        made = self.first.post(path, {"name": name, "driver": "sandbox",
+                                      "config": {"provider": "linux", **config}})
+        self.assertEqual(made.status, 201, made.text)
+        return made.json["id"]
+
+    def folder_of(self, name, lease):
+        return self.folder / name / "sandboxes" / lease["sandboxId"]
+
+    def lease_of(self, server, run):
+        return server.get(f"/api/environment-leases/{runs.look(server, run)['leaseId']}").json
+
+    def ended(self, server, run):
+        seen = runs.wait_for_end(server, run, limit_s=60)
+        self.assertEqual(seen["status"], "succeeded", seen)
+        return seen
+
+    def test_a_run_of_a_silent_server_is_given_up_when_its_keeper_must_be_gone(self):
+        run = runs.start(self.first, "sleep", "120", environmentId=self.sandbox)
+        held = runs.wait_until(self.first, run, {"running"})
+        second = self.node("second")
+        os.kill(self.first.process.pid, signal.SIGSTOP)
+        ended = runs.wait_for_end(second, run, limit_s=60)
+        self.assertEqual((ended["status"], ended["errorCode"]), ("interrupted", "process_lost"), ended)
+        self.assertFalse(os.path.exists(f"/proc/{held['processPid']}"))
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(second)))
+        os.kill(self.first.process.pid, signal.SIGCONT)
+        self.assertEqual(self.first.process.wait(30), 1)
+
+    def test_a_run_goes_on_when_its_server_comes_back(self):
+        run = runs.start(self.first, "sh", "-c", "echo begin; sleep 8; echo end",
+                         environmentId=self.sandbox)
+        runs.wait_until(self.first, run, {"running"})
+        self.node("second")
+        self.first.kill()
+        again = self.node("first")
+        self.ended(again, run)
+        self.assertEqual(runs.output(again, run), "begin\nend\n")
+
+    def test_a_release_through_another_server_ends_the_sandbox(self):
+        run = runs.start(self.first, "sleep", "120", environmentId=self.sandbox)
+        runs.wait_until(self.first, run, {"running"})
+        lease = self.lease_of(self.first, run)
+        made = self.first.post(f"/api/environment-leases/{lease['id']}/fork", {})
+        self.assertEqual(made.status, 201, made.text)
+        fork = made.json
+        folder = self.folder_of("first", fork)
+        self.assertTrue(folder.exists())
+        second = self.node("second")
+        done = second.post(f"/api/environment-leases/{fork['id']}/release", {})
+        self.assertEqual((done.status, done.json["status"]), (200, "released"), done.text)
+        self.assertFalse(folder.exists())
+
+    def test_a_sandbox_is_reused_on_its_own_server_alone(self):
+        where = self.environment("again", reuseLease=True)
+        second = self.node("second")
+        boxes = {}
+        for server in (self.first, second) * 4:
+            run = runs.start(server, "true", environmentId=where)
+            node = self.ended(server, run)["nodeId"]
+            boxes.setdefault(node, set()).add(self.lease_of(server, run)["sandboxId"])
+        self.assertEqual([len(used) for used in boxes.values()], [1, 1], boxes)
+        self.assertEqual(len(set.union(*boxes.values())), 2, "one sandbox on two servers")
+
+    def test_a_run_from_a_template_is_taken_by_the_server_that_has_it(self):
+        run = runs.start(self.first, "sh", "-c", "echo kept > $HOME/kept; sleep 120",
+                         environmentId=self.sandbox)
+        runs.wait_until(self.first, run, {"running"})
+        lease = self.lease_of(self.first, run)
+        captured = self.first.post(f"/api/environment-leases/{lease['id']}/capture", {"name": "tools"})
+        self.assertIn(captured.status, (200, 201), captured.text)
+        where = self.environment("tooled", template="tools")
+        second = self.node("second")
+        # Each knows of the other from its next heartbeat on.
+        time.sleep(2)
+        for server in (self.first, second) * 3:
+            self.ended(server, runs.start(server, "sh", "-c", "cat $HOME/kept", environmentId=where))
+
+
+class WhoHasWhat(OnOneDatabase):
+    """Whoever asks a server for what another one has is told which."""
+
+    def setUp(self):
+        super().setUp()
+        # Alone and full, so that whatever is asked for from now on is with the other one.
+        self.here = self.node("here", "--runs-max", "1")
+        runs.wait_until(self.here, runs.start(self.here, "sleep", "120"), {"running"})
+        self.there = self.node("there")
+        self.address = self.url_of(self.there)
+
+    def url_of(self, server):
+        return f"http://127.0.0.1:{server.port}"
+
+    def test_a_run_ends_with_its_code_and_says_once_where_its_output_is(self):
+        for script in ("echo hello; sleep 1; exit 3", "sleep 2; exit 3"):
+            with self.subTest(script):
+                ended = self.run_berth("--url", self.url_of(self.here), "run", "-e", "Local", "--",
+                                       "sh", "-c", script, stdin="")
+                self.assertEqual((ended.returncode, ended.stdout), (3, ""), ended.stderr)
+                self.assertEqual(ended.stderr.count("is on the disk of server"), 1, ended.stderr)
+                self.assertIn(self.address, ended.stderr)
+                self.assertNotIn("the connection is lost", ended.stderr)
+
+    def test_what_another_server_holds_is_named_with_its_address(self):
+        run = runs.start(self.here, "sleep", "120")
+        seen = runs.wait_until(self.here, run, {"running"})
+        self.assertEqual(seen["server"]["url"], self.address)
+        path = f"/api/environment-leases/{seen['leaseId']}"
+        self.assertEqual(self.here.get(path).json["server"]["url"], self.address)
+        self.assertIn(self.address, self.here.get(path + "/usage").json["error"])
+        # At once, though nothing was said yet.
+        refused = self.here.get(f"/api/heartbeat-runs/{run}/log").json
+        self.assertEqual(refused["code"], "log_unavailable")
+        self.assertIn(self.address, refused["error"])
+        self.assertEqual(self.there.get(f"/api/heartbeat-runs/{run}/log").status, 200)
+
+    def test_the_status_lists_the_servers(self):
+        status = self.run_berth("--url", self.url_of(self.here), "status", "--json")
+        listed = {server["url"]: server["isSelf"] for server in json.loads(status.stdout)["servers"]}
+        self.assertEqual(listed, {self.url_of(self.here): True, self.address: False})

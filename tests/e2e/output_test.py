@@ -86,10 +86,10 @@ class Output(BerthTest):
         for page in (512, 4096, 70_000):
             self.assertEqual(b"".join(raw_bytes(server, run, page=page)), whole, page)
 
-    def small_disk(self):
+    def small_disk(self, megabytes=24):
         folder = self.folder / "small"
         folder.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder],
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder],
                                  capture_output=True, text=True, check=False)
         if mounted.returncode:
             self.skipTest(f"cannot mount a tmpfs: {mounted.stderr.strip()}")
@@ -126,6 +126,57 @@ class Output(BerthTest):
         self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
         after, _ = self.run_to_end(server, "echo", "still here")
         self.assertEqual(runs.output(server, after), "still here\n")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
+    def test_lost_output_is_told_by_exec_and_run(self):
+        home = self.small_disk(megabytes=64)
+        server = self.serve(home=home)
+        self.addCleanup(server.kill)
+        held = runs.start(server, "sleep", "100")
+        runs.wait_until(server, held, {"running"})
+        lease = runs.leases(server)[0]["id"]
+
+        def berth(*words):
+            return self.run_berth("--home", home, *words, stdin="")
+
+        # An eighth of the disk is kept free; less is left, and enough for the rows of the server.
+        left = os.statvfs(home).f_bavail * os.statvfs(home).f_frsize
+        ballast = home / "ballast"
+        ballast.write_bytes(bytes(left - 6 * MEGABYTE))
+        lost = "5 bytes of output were lost: no space left on the disk that keeps it"
+        for words in [("exec", lease), ("-q", "exec", lease), ("run",), ("-q", "run")]:
+            done = berth(*words, "--", "echo", "head")
+            self.assertEqual((done.returncode, done.stdout), (125, ""), (words, done.stderr))
+            self.assertIn(lost, done.stderr, words)
+        for words in [("exec", lease), ("run",)]:
+            failed = berth(*words, "--", "sh", "-c", "echo head; exit 3")
+            self.assertEqual(failed.returncode, 3, (words, failed.stderr))
+            self.assertIn(lost, failed.stderr, words)
+            silent = berth(*words, "--", "true")
+            self.assertEqual((silent.returncode, silent.stderr), (0, ""), words)
+        told = server.post(f"/api/environment-leases/{lease}/exec", {"argv": ["echo", "head"]}).json
+        self.assertEqual((told["exitCode"], told["stdoutText"], told["stderrText"]), (0, "", ""))
+        self.assertEqual((told["isTruncated"], told["bytesLost"]), (True, 5))
+        run, ended = self.run_to_end(server, "sh", "-c", "echo head; sleep 0.2; echo tail")
+        self.assertEqual(ended["usageJson"]["bytesLost"], 10, ended)
+        logs = berth("run", "logs", run)
+        self.assertEqual((logs.returncode, logs.stdout), (0, ""), logs.stderr)
+        self.assertIn("10 bytes of output were lost", logs.stderr)
+        self.check_disk(server, "full")
+        ballast.unlink()
+        self.check_disk(server, "ok")
+        whole = berth("exec", lease, "--", "echo", "head")
+        self.assertEqual((whole.returncode, whole.stdout, whole.stderr), (0, "head\n", ""))
+        server.post(f"/api/heartbeat-runs/{held}/cancel", {})
+        runs.wait_for_end(server, held)
+
+    def check_disk(self, server, expected):
+        ready = server.get("/api/health/ready")
+        self.assertEqual((ready.status, ready.json["status"], ready.json["disk"]), (200, "ready", expected))
+        kept = "1" if expected == "ok" else "0"
+        self.assertIn(f"berth_output_is_kept {kept}\n", server.get("/metrics").text)
+        home = next(found for found in server.get("/api/instance/findings").json if found["check"] == "home")
+        self.assertEqual("output of commands is lost" in home["says"], expected == "full", home)
 
 
 if __name__ == "__main__":

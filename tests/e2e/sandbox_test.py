@@ -1,6 +1,7 @@
 """Runs in sandboxes of this machine, from the command line and over the API; what they cannot do, and
 that nothing of them is left."""
 
+import contextlib
 import http.server
 import io
 import json
@@ -42,6 +43,33 @@ def cgroups():
     for folder, names, _ in os.walk("/sys/fs/cgroup"):
         found.update(f"{folder}/{name}" for name in names if "berth" in name)
     return found
+
+
+def files_of_a_shell():
+    libraries = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True).stdout
+    return [word for word in libraries.split() if word.startswith("/")] + ["/bin/sh"]
+
+
+def own_group():
+    """The folder of the control group of this process that counts memory; nothing where none does."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        number, names, path = line.split(":", 2)
+        if names == "memory":
+            return Path(f"/sys/fs/cgroup/memory{path}")
+        if number == "0" and not Path("/sys/fs/cgroup/memory").is_dir():
+            return Path(f"/sys/fs/cgroup{path}")
+    return None
+
+
+@contextlib.contextmanager
+def inside(group):
+    """This process, and whom it starts meanwhile, in another control group."""
+    before = own_group()
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    try:
+        yield
+    finally:
+        (before / "cgroup.procs").write_text(str(os.getpid()))
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
@@ -243,6 +271,45 @@ class SandboxTest(BerthTest):
             server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
         self.check_leases_left(server)
 
+    def test_a_reused_sandbox_whose_tmp_is_a_link_is_emptied_behind_it(self):
+        tree = self.folder / "tree"
+        for file in files_of_a_shell():
+            place = tree / file.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place)
+        (tree / "var" / "tmp").mkdir(parents=True)
+        (tree / "tmp").symlink_to("var/tmp")
+        server = self.serve()
+        made = self.run_berth("--home", self.home, "image", "import", tree, "linked")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        kept = self.environment(server, "kept", image="linked", reuseLease=True)
+        for script, says in [("echo mine > file; echo x > /tmp/x", ""),
+                             ("read line < file; echo $line; echo /var/tmp/*", "mine\n/var/tmp/*\n")]:
+            run = runs.start(server, "/bin/sh", "-c", script, environmentId=kept)
+            ended = runs.wait_for_end(server, run)
+            self.assertEqual((ended["status"], runs.output(server, run)), ("succeeded", says), ended)
+            self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        for lease in runs.leases(server):
+            server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
+        self.check_leases_left(server)
+
+    def test_a_sandbox_that_waits_for_reuse_is_seen_and_removed(self):
+        server = self.serve()
+        run = runs.start(server, "true", environmentId=self.environment(server, "kept", reuseLease=True))
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        listed = json.loads(self.run_berth("--home", self.home, "sandbox", "ls").stdout)
+        self.assertEqual([(row["state"], row["environment"]) for row in listed], [("kept for reuse", "kept")])
+        kept = listed[0]["id"]
+        shown = json.loads(self.run_berth("--home", self.home, "sandbox", "inspect", kept).stdout)
+        self.assertIn(f"until {shown['expiresAt']}", shown["nextStep"])
+        lease = server.get(f"/api/environment-leases/{runs.leases(server)[0]['id']}").json
+        self.assertIn(f"berth sandbox rm {kept}", lease["nextStep"])
+        removed = self.run_berth("--home", self.home, "sandbox", "rm", kept, "--yes")
+        self.assertEqual(removed.returncode, 0, removed.stderr)
+        self.assertEqual(json.loads(self.run_berth("--home", self.home, "sandbox", "ls").stdout), [])
+        self.check_leases_left(server)
+
     def test_a_run_cannot_start_itself_outside_of_its_sandbox(self):
         server = self.serve()
         company = server.company()
@@ -277,6 +344,7 @@ class SandboxTest(BerthTest):
                          environmentId=self.environment(server, "terse", outputMb=1))
         ended = runs.wait_for_end(server, run)
         self.assertEqual((ended["status"], ended["usageJson"]["stdoutBytes"]), ("succeeded", 3000000), ended)
+        self.assertGreater(ended["usageJson"]["bytesOverLimit"], 0, ended)
         self.assertLessEqual(ended["logBytes"], 1024 * 1024)
         self.check_leases_left(server)
 
@@ -313,10 +381,8 @@ class SandboxTest(BerthTest):
 
     def import_with_user(self, user, name):
         """An image with a shell and nothing else, whose config says as whom it runs."""
-        libraries = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True).stdout
-        files = [word for word in libraries.split() if word.startswith("/")] + ["/bin/sh"]
         shell = []
-        for file in files:
+        for file in files_of_a_shell():
             member = tarfile.TarInfo(file.lstrip("/"))
             content = Path(file).read_bytes()
             member.size, member.mode = len(content), 0o755
@@ -462,6 +528,28 @@ class SandboxTest(BerthTest):
         self.check_leases_left(server)
         over = server.post(f"/api/environment-leases/{lease}/exec", {"argv": ["true"]})
         self.assertEqual(over.status, 409, over.text)
+
+    def test_what_root_inside_makes_of_what_it_was_born_with_is_told_whatever_its_files_are_called(self):
+        server = self.serve()
+        run = runs.start(server, "sleep", "100", environmentId=self.environment(server, "rooted", user="root"))
+        runs.wait_until(server, run, {"running"})
+        lease = f"/api/environment-leases/{runs.leases(server)[0]['id']}"
+        script = ("mkdir /var/e; ln -sfn /var/e /sbin; rmdir /opt; ln -s /var/e /opt; chmod 666 /etc/passwd;"
+                  r""" touch "bad$(printf '\377')" "two$(printf '\342\200\213')"; chown 1000 /etc/group && echo given""")
+        done = server.post(f"{lease}/exec", {"argv": ["sh", "-c", script]})
+        self.assertEqual(done.status, 200, done.text)
+        expected = {("added", "/var/e"), ("changed", "/opt"), ("changed", "/etc/passwd"),
+                    ("added", "/workspace/bad\\xff"), ("added", "/workspace/two\\xe2\\x80\\x8b")}
+        if Path("/sbin").is_symlink():
+            expected.add(("changed", "/sbin"))
+        if done.json["stdoutText"] == "given\n":  # an ordinary user's root has nobody to give it to
+            expected.add(("changed", "/etc/group"))
+        told = lambda answer: {(one["change"], one["path"]) for one in answer["changes"]}
+        self.assertEqual(told(server.get(f"{lease}/changes").json), expected)
+        people = self.run_berth("--home", self.home, "sandbox", "diff", lease.rpartition("/")[2])
+        self.assertEqual(told(json.loads(people.stdout)), expected, people.stderr)
+        server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+        self.check_leases_left(server)
 
     def test_a_command_in_a_held_sandbox_gives_every_byte_and_ends_as_it_ended(self):
         server = self.serve()
@@ -615,6 +703,39 @@ class SandboxTest(BerthTest):
         self.assertGreater(used["memoryBytesPeak"], 0, used)
         self.assertGreater(used["cpuMs"], 0, used)
         self.assertGreaterEqual(used["cpuMs"], used["userMs"], used)
+
+    def group(self, name):
+        """A control group of its own, for as long as the test takes."""
+        group = own_group() / f"{name}-{os.getpid()}"
+        group.mkdir()
+
+        def is_removed():
+            with contextlib.suppress(OSError):
+                group.rmdir()
+            return not group.exists()
+
+        self.addCleanup(lambda: self.assertTrue(runs.eventually(is_removed), f"{group} is still there"))
+        return group
+
+    def test_a_server_in_other_control_groups_removes_those_of_a_killed_keeper(self):
+        if os.geteuid() != 0 or own_group() is None or not os.access(own_group(), os.W_OK):
+            self.skipTest("no control groups can be made here")
+        former, latter = self.group("former"), self.group("latter")
+        with inside(former):
+            server = self.serve()
+            run = runs.start(server, "sleep", "100", environmentId=self.default_sandbox(server))
+            runs.wait_until(server, run, {"running"})
+        server.kill()
+        for pid, _ in runs.processes_with(f"berth-keeper hold {self.folder}"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.assertNotEqual(list(former.glob("berth-*")), [], "the test has killed nothing")
+        with inside(latter):
+            again = self.serve()
+        ended = runs.wait_for_end(again, run)
+        self.assertEqual((ended["status"], ended["errorCode"]), ("interrupted", "process_lost"), ended)
+        self.check_leases_left(again)
+        self.assertTrue(runs.eventually(lambda: not list(former.glob("berth-*"))), list(former.glob("berth-*")))
 
     def test_the_death_of_the_server_at_every_step_leaves_no_sandbox(self):
         for step in STEPS_OF_A_SANDBOX:
@@ -881,6 +1002,27 @@ class CommandLine(unittest.TestCase):
                 process.send_signal(number)
                 self.assertEqual(process.wait(30), code)
                 process.stdout.close()
+
+    def test_a_reader_that_goes_away_ends_the_command_without_a_word(self):
+        for user in self.each_user():
+            process = subprocess.Popen([*as_user(user), BERTH, "sandbox", "run", "-q", "--", "yes"],
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env=clean_environment(HOME="/nonexistent"))
+            self.assertEqual(process.stdout.read(2), b"y\n")
+            process.stdout.close()
+            said = process.stderr.read()
+            process.stderr.close()
+            self.assertEqual((process.wait(30), said), (128 + signal.SIGPIPE, b""))
+
+    @unittest.skipIf(WHY_NOT, WHY_NOT)
+    def test_a_folder_has_a_remedy_where_it_cannot_be_put(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for target, remedy in [("/etc/passwd", "of the same kind as the source"),
+                                   ("/usr/lib/not-there", "outside of what is read-only")]:
+                refused = self.sandbox("--bind", f"{folder}:{target}", "--", "true")
+                self.assertEqual(refused.returncode, 125, refused.stderr)
+                self.assertIn(f"bind target '{target}'", refused.stderr)
+                self.assertIn(remedy, refused.stderr)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <linux/sched.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,6 +133,27 @@ class CgroupTest : public testing::TestWithParam<Use> {
   std::vector<pid_t> children_;
 };
 
+// A connection over the loopback whose sender says more than fits and whose receiver reads nothing.
+// For a child, which keeps it until it is killed.
+[[noreturn]] void hold_a_full_connection() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const raw = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof address;
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  const int sender = ::socket(AF_INET, SOCK_STREAM, 0);
+  const bool connected = ::bind(listener, raw, size) == 0 && ::listen(listener, 1) == 0 &&
+                         ::getsockname(listener, raw, &size) == 0 &&
+                         ::connect(sender, raw, size) == 0 &&
+                         ::accept(listener, nullptr, nullptr) >= 0;
+  const std::string piece(std::size_t{256} << 10, 'x');
+  while (connected && ::send(sender, piece.data(), piece.size(), MSG_DONTWAIT) > 0) {
+  }
+  while (connected) ::pause();
+  ::_exit(1);
+}
+
 constexpr auto eat_memory = "head -c 200000000 /dev/zero | tail | cat > /dev/null; exit 0";
 constexpr auto burn = "while :; do :; done";
 
@@ -147,6 +170,30 @@ TEST_P(CgroupTest, WhoStaysBelowTheLimitIsNotCounted) {
   Cgroup& group = make("frugal", {.memory_bytes = 64 * mebi});
   EXPECT_EQ(wait_for(run(group, "exit 0")), 0);
   EXPECT_EQ(group.oom_kills(), 0U);
+}
+
+TEST_P(CgroupTest, WhatWaitsInSocketsIsCountedAsMemory) {
+  const std::string& base = layout_.legacy[static_cast<std::size_t>(Controller::memory)];
+  Cgroup& group = make("sockets", {.memory_bytes = 128 * mebi});
+  const std::string folder = base + "/" + group.name();
+  const auto in_sockets = [&] {
+    return number_of(folder + "/memory.kmem.tcp.usage_in_bytes").value_or(0);
+  };
+  if (base.empty() || ::access((folder + "/memory.kmem.tcp.usage_in_bytes").c_str(), R_OK) != 0) {
+    GTEST_SKIP() << "the kernel counts it itself, or not at all";
+  }
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (group.join(Cgroup::Born::outside) != 0) ::_exit(99);
+    hold_a_full_connection();
+  }
+  children_.push_back(child);
+  ASSERT_TRUE(eventually([&] { return in_sockets() >= 2 * mebi; })) << in_sockets();
+  const std::uint64_t others = number_of(folder + "/memory.usage_in_bytes").value_or(0);
+  // The kernel counts the rest of it in advance, and not to the page.
+  EXPECT_GE(group.usage().memory_bytes.value_or(0) + mebi, others + in_sockets());
+  EXPECT_GE(group.usage().memory_peak_bytes, group.usage().memory_bytes);
 }
 
 TEST_P(CgroupTest, AForkBombStopsAtTheLimitOfProcesses) {

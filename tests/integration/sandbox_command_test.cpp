@@ -109,6 +109,32 @@ TEST_P(SandboxCommand, CannotChangeTheLimitsOfPidOne) {
   EXPECT_EQ(said("prlimit --pid $$ --nofile=64:64 && ulimit -n"), "64\n") << "but its own";
 }
 
+TEST_P(SandboxCommand, CannotChangeHowPidOneIsScheduled) {
+  const auto is_refused = [&](const std::string& command) {
+    return said(command + " >/dev/null 2>&1 || echo refused") == "refused\n";
+  };
+  for (const char* tool :
+       {"renice -n 19 -p 1", "renice -n 19 -g 1", "renice -n 19 -u $(id -u)", "chrt --idle -p 0 1",
+        "taskset -p ffffffffffffffff 1", "ionice -c 3 -p 1"}) {
+    EXPECT_TRUE(is_refused(tool)) << tool;
+  }
+  EXPECT_EQ(said("renice -n 19 -p $$ >/dev/null && nice"), "19\n") << "but its own";
+  EXPECT_EQ(said("renice -n 19 -g 0 >/dev/null && nice"), "19\n") << "and that of its group";
+  EXPECT_EQ(said("taskset -p ffffffffffffffff $$ >/dev/null && chrt --idle -p 0 $$ && "
+                 "ionice -c 3 -p $$ && nice -n 19 echo all"),
+            "all\n");
+}
+
+TEST_P(SandboxCommand, IsNotScheduledAsTheOneBeforeHadItsWarden) {
+  const std::string look = "nice; chrt -p $$ | cut -d: -f2";
+  const std::string usual = said(look);
+  EXPECT_EQ(said("echo second"), "second\n");  // from now on wardens are kept for the next
+  EXPECT_EQ(said("renice -n 19 -p $PPID >/dev/null && chrt --idle -p 0 $PPID && echo slowed"),
+            "slowed\n");
+  EXPECT_EQ(said(look), usual);
+  EXPECT_EQ(said(look), usual) << "nor any later one";
+}
+
 // When memory runs out the kernel ends whoever has the highest of these, however small it is.
 TEST_P(SandboxCommand, GoesBeforePidOneWhenMemoryRunsOut) {
   const auto preference = [&](const std::string& whose) {

@@ -276,6 +276,25 @@ TEST_P(SandboxWalls, AnImageWithoutAFileOfHostsKnowsLocalhost) {
   EXPECT_NE(::fstatat(upper->get(), "etc", &seen, AT_SYMLINK_NOFOLLOW), 0);
 }
 
+TEST_P(SandboxWalls, AnImageWhoseFileOfHostsIsEmptyKnowsLocalhost) {
+  const std::string layer = folder_for_keeper("layer");
+  fs::create_directory(layer + "/etc");
+  std::ofstream{layer + "/etc/issue"} << "mine\n";
+  std::ofstream{layer + "/etc/hosts"};
+  fs::permissions(layer + "/etc", fs::perms{0751});
+  CONFINE({.base = Base::layers, .layers = {layer}});
+  const auto root = client().root();
+  ASSERT_TRUE(root) << root.error().message;
+  EXPECT_TRUE(text_in(*root, "etc/hosts").contains("127.0.0.1 localhost"));
+  EXPECT_EQ(text_in(*root, "etc/issue"), "mine\n");
+  struct stat seen{};
+  ASSERT_EQ(::fstatat(root->get(), "etc", &seen, AT_SYMLINK_NOFOLLOW), 0);
+  EXPECT_EQ(seen.st_mode & 07777U, 0751U);
+  const auto upper = client().root(keeper::Part::upper);
+  ASSERT_TRUE(upper) << upper.error().message;
+  EXPECT_NE(::fstatat(upper->get(), "etc", &seen, AT_SYMLINK_NOFOLLOW), 0);
+}
+
 TEST_P(SandboxWalls, TheFileOfHostsOfAnImageStaysAsItIs) {
   const std::string layer = folder_for_keeper("layer");
   fs::create_directory(layer + "/etc");

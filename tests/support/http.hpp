@@ -137,6 +137,12 @@ class Client {
   }
   void end_of_sending() { ::shutdown(fd_.get(), SHUT_WR); }
   void close() { fd_ = {}; }
+  // With a reset, as of a process that was killed before it had read all.
+  void break_off() {
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close();
+  }
 
   // More bytes into the buffer; false at the end of the connection.
   bool more() {

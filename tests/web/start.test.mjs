@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { test } from "./lib/runner.mjs";
-import { visiting } from "./lib/shared.mjs";
+import { Skip, test } from "./lib/runner.mjs";
+import { environmentNamed, visiting } from "./lib/shared.mjs";
 
 test("start.a newcomer runs a command with one click and sees its output and phases", visiting(async (page, visit) => {
   await visit.goto("/");
@@ -10,6 +10,27 @@ test("start.a newcomer runs a command with one click and sees its output and pha
   assert.match(phases, /Execute \d+(\.\d+)? (ms|s)/);
   await page.getByText("succeeded").waitFor();
   await visit.seen("start");
+}));
+
+test("start.the sandbox of Berth is offered before one that somebody made later", visiting(async (page, visit, server) => {
+  if (!(await environmentNamed(server, "Sandbox"))) throw new Skip("this machine makes no sandbox");
+  const newer = await server.call("POST", `/api/companies/${await server.company()}/environments`, { name: `newer ${Date.now()}`, driver: "sandbox", config: { provider: "linux" } });
+  await visit.goto("/");
+  await page.getByText("In Sandbox: a place of its own").waitFor();
+  await server.call("DELETE", `/api/environments/${newer.id}`);
+}));
+
+test("start.a run that fails before it says anything tells why and what to do", visiting(async (page, visit) => {
+  await page.route("**/api/companies/*/runs", (route) => {
+    const { environmentId } = route.request().postDataJSON();
+    return route.continue({ postData: JSON.stringify({ command: "no-such-program", environmentId }) });
+  });
+  await visit.goto("/");
+  await page.getByRole("button", { name: /Run a command/ }).click();
+  const why = page.getByRole("alert");
+  await why.getByText("no-such-program").waitFor();
+  await why.getByText("command_not_found").waitFor();
+  await visit.accessible("a first run that failed");
 }));
 
 test("start.what doctor found is listed", visiting(async (page, visit) => {

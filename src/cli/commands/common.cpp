@@ -31,7 +31,7 @@ void add_get(CommandTree& tree, CLI::App& group, const Kind& kind, const std::st
   const auto named = std::make_shared<std::string>();
   CLI::App& app =
       tree.leaf(group, "get", "show one", example, [&kind, named](Session& session) -> Result<> {
-        BERTH_TRY(const bj::value object, session.find(kind, *named));
+        BERTH_TRY(const bj::value object, session.find_page(kind, *named));
         session.printer().object(object);
         return {};
       });

@@ -1,8 +1,8 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands/common.hpp"
-#include "cli/commands/terminal.hpp"
 #include "cli/run/attachment.hpp"
+#include "cli/run/verdict.hpp"
 #include "workspaces/archive_in.hpp"
 #include "workspaces/archive_out.hpp"
 
@@ -130,7 +130,7 @@ class Place {
                            .on_break = OnBreak::end}));
     const auto* const ended = std::get_if<RunEnded>(&end);
     if (ended == nullptr) return fail(Errc::cancelled, "the copy was interrupted");
-    const int code = exit_code_of_exec(ended->run);
+    const int code = exit_code_of_command(ended->run);
     if (code == 0) return {};
     const std::string words = said.str();
     return fail(Errc::io_failed,
@@ -301,20 +301,37 @@ class NewFolders {
   std::vector<std::string> paths_;  // the deepest first
 };
 
-Result<> unpack_here(const Confined& here, const std::string& to, const Bytes& tar,
-                     LinkRule links) {
+// A folder of this machine that a copy goes into, as the caller names it.
+struct Here {
+  Confined folder;
+  std::string path;
+};
+
+// What goes wrong below it is told by a path from there on, and as what a place does not take.
+std::unexpected<Error> refused_here(Error why, const Here& here) {
+  why.message = "on this machine, in " + in_quotes(here.path) + ": " + why.message;
+  if (why.code == Errc::store_full) {
+    why.remedy = "make room on this machine";
+  } else if (why.remedy.empty()) {
+    why.remedy = "name a folder of this machine that your user may write to";
+  }
+  return std::unexpected(std::move(why));
+}
+
+Result<> unpack_here(const Here& here, const std::string& to, const Bytes& tar, LinkRule links) {
   const auto source = [left = std::string_view{tar.bytes}]() mutable -> Result<std::string_view> {
     return std::exchange(left, {});
   };
-  BERTH_DO(workspaces::archive_in(
-      here, to, source,
+  const auto unpacked = workspaces::archive_in(
+      here.folder, to, source,
       {.links = links,
-       .link_remedy = "'berth cp --links' copies links as they are written, wherever they lead"}));
+       .link_remedy = "'berth cp --links' copies links as they are written, wherever they lead"});
+  if (!unpacked) return refused_here(unpacked.error(), here);
   return {};
 }
 
 // Part by part, so that the size of the file does not matter; as far as it was at the first.
-Result<> take_file(const Place& place, const std::string& from, const Confined& here,
+Result<> take_file(const Place& place, const std::string& from, const Here& here,
                    const std::string& to, Bytes part) {
   const Bytes first{.bytes = {},
                     .content_type = {},
@@ -324,30 +341,34 @@ Result<> take_file(const Place& place, const std::string& from, const Confined& 
   const std::uint64_t whole = part.file_bytes.value_or(~std::uint64_t{0});
   std::uint64_t taken = 0;
   bool is_first = true;
+  bool is_given = true;  // by the other side
   const auto source = [&]() -> Result<std::string_view> {
     if (!std::exchange(is_first, false)) {
       if (taken == whole || (!first.file_bytes && part.is_whole)) return std::string_view{};
+      is_given = false;
       BERTH_TRY(part, place.read(from, taken, std::min<std::uint64_t>(part_bytes, whole - taken)));
       const bool is_same = part.file_bytes != first.file_bytes || part.mtime == first.mtime;
       if (!is_same || (first.file_bytes && part.bytes.empty())) {
         return fail(Errc::conflict, from + ": changed while it was read",
                     "copy it again when nothing writes to it");
       }
+      is_given = true;
     }
     taken += part.bytes.size();
     return std::string_view{part.bytes};
   };
   workspaces::Look look{.mode = parse_mode(first.mode, usual_mode)};
   if (first.mtime) look.modified = workspaces::timespec_of(*first.mtime);
-  BERTH_DO(here.write_file(to, source, look));
-  return {};
+  const auto written = here.folder.write_file(to, source, look);
+  if (written) return {};
+  return is_given ? refused_here(written.error(), here) : std::unexpected(written.error());
 }
 
 // A folder that no answer can carry: of what it holds, each thing as an archive, and what is still
 // too large in its parts. A list of folders, no recursion: somebody else made the tree.
 class PartwiseCopy {
  public:
-  PartwiseCopy(const Place& place, const Confined& here, LinkRule links)
+  PartwiseCopy(const Place& place, const Here& here, LinkRule links)
       : place_(place), here_(here), links_(links) {}
 
   Result<> run(const std::string& from) {
@@ -384,14 +405,15 @@ class PartwiseCopy {
     const std::string from = joined(folder.from, name);
     const std::string to = joined(folder.to, name);
     const bool is_directory = text_of(entry, "type") == "directory";
-    const bool is_new = is_directory && !here_.stat(to);
+    const bool is_new = is_directory && !here_.folder.stat(to);
     const Result<Bytes> tar = place_.archive(from);
     if (tar) {
       BERTH_DO(unpack_here(here_, is_directory ? to : folder.to, *tar, links_));
     } else if (tar.error().code != Errc::body_too_large) {
       return std::unexpected(tar.error());
     } else if (is_directory) {
-      BERTH_DO(here_.make_directory(to, {.mode = private_mode}));
+      const auto made = here_.folder.make_directory(to, {.mode = private_mode});
+      if (!made) return refused_here(made.error(), here_);
       folders_.push_back({.from = from, .to = to});
     } else {
       BERTH_TRY(Bytes first, place_.read(from, 0, part_bytes));
@@ -408,7 +430,7 @@ class PartwiseCopy {
   // closed cannot be filled or passed.
   Result<> finish() const {
     for (auto look = looks_.rbegin(); look != looks_.rend(); ++look) {
-      const Fd folder{workspaces::open_beneath(here_.root(), look->path,
+      const Fd folder{workspaces::open_beneath(here_.folder.root(), look->path,
                                                O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
                                                workspaces::Mounts::refused)};
       if (!folder) return workspaces::disk_failure("open", look->path, errno);
@@ -424,7 +446,7 @@ class PartwiseCopy {
   }
 
   const Place& place_;
-  const Confined& here_;
+  const Here& here_;
   LinkRule links_;
   std::vector<Folder> folders_;
   std::vector<FolderLook> looks_;
@@ -436,7 +458,7 @@ Result<> take_folder(const Place& place, const std::string& from, const std::str
   if (!tar && tar.error().code != Errc::body_too_large) return std::unexpected(tar.error());
   BERTH_TRY(NewFolders made, NewFolders::make(to));
   BERTH_TRY(Fd folder, open_here(to, O_PATH | O_DIRECTORY));
-  const Confined here{std::move(folder)};
+  const Here here{.folder = Confined{std::move(folder)}, .path = to};
   if (tar) {
     BERTH_DO(unpack_here(here, "", *tar, links));
   } else {
@@ -453,7 +475,8 @@ Result<> copy_out(const Place& place, const std::string& from, std::string to, L
   if (::stat(to.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && !to.ends_with('/')) to += '/';
   const std::string path = with_name(std::move(to), from);
   BERTH_TRY(Fd folder, open_here(folder_of(path), O_PATH | O_DIRECTORY));
-  return take_file(place, from, Confined{std::move(folder)}, last_name(path), std::move(first));
+  const Here here{.folder = Confined{std::move(folder)}, .path = folder_of(path)};
+  return take_file(place, from, here, last_name(path), std::move(first));
 }
 
 Result<> copy(Session& session, const CopyOptions& options) {

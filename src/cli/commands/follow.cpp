@@ -12,11 +12,16 @@ namespace {
 constexpr std::size_t log_page_bytes = std::size_t{4} << 20;
 constexpr int log_pages_max = 16;
 
+// That output is missing is told with the exit code that says so, also to who wants no remarks.
+void tell_losses(Session& session, const bj::value& run) {
+  const auto remark = remark_of_run(run);
+  if (!remark || (session.flags().quiet && exit_code_of_run(run) != exit_not_run)) return;
+  session.console().err << "berth: " << printable(*remark) << "\n";
+}
+
 // Where the log ends at this moment. The row of a run at work is told of its output only now and
 // then, so what is behind the place that it knows is counted.
-Result<std::int64_t> log_end(Session& session, const std::string& run_id) {
-  const std::string path = "/api/heartbeat-runs/" + run_id;
-  BERTH_TRY(const bj::value run, session.get(path));
+Result<std::int64_t> log_end(Session& session, const std::string& path, const bj::value& run) {
   const bj::value* bytes = run.is_object() ? run.get_object().if_contains("logBytes") : nullptr;
   std::int64_t end = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
   BERTH_TRY(const Client* const server, session.client());
@@ -30,20 +35,32 @@ Result<std::int64_t> log_end(Session& session, const std::string& run_id) {
   return end;
 }
 
+Result<AttachEnd> attach(Session& session, AttachWish wish) {
+  BERTH_TRY(const Client* const server, session.client());
+  Attachment attachment{*server, session.console()};
+  BERTH_TRY(AttachEnd end, attachment.follow(std::move(wish)));
+  if (const auto* left = std::get_if<Left>(&end)) session.end_with(exit_signal_base + left->signal);
+  return end;
+}
+
 }  // namespace
 
 Result<> look_on(Session& session, AttachWish wish) {
-  BERTH_TRY(const Client* const server, session.client());
-  Attachment attachment{*server, session.console()};
-  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
-  if (const auto* left = std::get_if<Left>(&end)) session.end_with(exit_signal_base + left->signal);
+  BERTH_TRY(const AttachEnd end, attach(session, std::move(wish)));
+  if (const auto* ended = std::get_if<RunEnded>(&end)) tell_losses(session, ended->run);
   return {};
 }
 
 Result<> show_log_so_far(Session& session, AttachWish wish) {
-  BERTH_TRY(wish.until, log_end(session, wish.run_id));
-  if (*wish.until == 0) return {};
-  return look_on(session, std::move(wish));
+  const std::string path = "/api/heartbeat-runs/" + wish.run_id;
+  BERTH_TRY(const bj::value run, session.get(path));
+  BERTH_TRY(wish.until, log_end(session, path, run));
+  if (*wish.until > 0) {
+    BERTH_TRY(const AttachEnd end, attach(session, std::move(wish)));
+    if (!std::holds_alternative<AllShown>(end)) return {};
+  }
+  tell_losses(session, run);
+  return {};
 }
 
 Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish) {
@@ -71,6 +88,7 @@ Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish) {
   const bj::value& run = std::get<RunEnded>(end).run;
   if (session.flags().json) session.console().out << pretty(run);
   session.end_with(exit_code_of_run(run));
+  tell_losses(session, run);
   if (auto error = error_of_run(run)) return std::unexpected(*std::move(error));
   return {};
 }

@@ -20,7 +20,7 @@ streams go to standard error, and the run as it ended to standard output.
 
 Exit codes: those of the command, and
   124      it took longer than --timeout
-  125      it could not be carried out; the error says why
+  125      it could not be carried out, or its output was lost; the error says why
   128 + n  signal n ended it
   130      it was cancelled)";
 

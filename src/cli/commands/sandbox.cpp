@@ -32,7 +32,7 @@ how little will do.
 Exit codes: those of the command, and
   2        the command line is wrong
   124      it took longer than --timeout
-  125      it could not be carried out; the error says why
+  125      it could not be carried out, or its output was lost; the error says why
   128 + n  signal n ended it, or came here and ended it: 130 for Ctrl-C, 143 for SIGTERM)";
 
 constexpr auto exec_example = R"(berth exec 0190b5d2 -- ps ax
@@ -49,7 +49,7 @@ and the setting enableSandboxDuplexBridge allow more. A login says its token her
 
 Exit codes: those of the command, and
   124      it took longer than --timeout
-  125      it could not be carried out; the error says why
+  125      it could not be carried out, or its output was lost; the error says why
   128 + n  signal n ended it)";
 
 struct SandboxOptions {
@@ -259,8 +259,14 @@ std::string state_of(const bj::value& lease) {
   return is_frozen ? "frozen" : text_of(lease, "status");
 }
 
+void add_level(bj::object& row) {
+  const bj::value* isolation = row.if_contains("isolation");
+  const bool told = isolation != nullptr && isolation->is_object();
+  row["level"] = told ? isolation->at("level") : bj::value(nullptr);
+}
+
 // Leases of sandboxes that are not over, each with the facts that matter of one.
-Result<bj::array> live_sandboxes(Session& session) {
+Result<bj::array> held_sandboxes(Session& session) {
   BERTH_TRY(const std::string path, session.company_path("environment-leases"));
   BERTH_TRY(const bj::array leases, session.list(path));
   bj::array out;
@@ -268,26 +274,95 @@ Result<bj::array> live_sandboxes(Session& session) {
     const auto state = parse_name<core::LeaseState>(text_of(lease, "status"));
     if (text_of(lease, "driver") != "sandbox" || !state || core::is_final(*state)) continue;
     bj::object row = lease.as_object();
-    const bj::value* isolation = row.if_contains("isolation");
-    const bool told = isolation != nullptr && isolation->is_object();
-    row["level"] = told ? isolation->at("level") : bj::value(nullptr);
+    add_level(row);
     row["state"] = state_of(lease);
     out.push_back(std::move(row));
   }
   return out;
 }
 
-Result<> list(Session& session) {
-  static const std::vector<Column> columns{
-      {"LEASE", "id"},           {"STATUS", "state", Shown::state},
-      {"PROVIDER", "provider"},  {"ISOLATION", "level"},
-      {"RUN", "heartbeatRunId"}, {"ACQUIRED", "acquiredAt", Shown::moment}};
-  BERTH_TRY(const bj::array rows, live_sandboxes(session));
-  session.printer().list(rows, columns);
+// Those that no lease holds: they wait for a run, or for their end.
+Result<bj::array> kept_sandboxes(Session& session) {
+  bj::array out;
+  for (const char* status : {"idle", "destroying"}) {
+    BERTH_TRY(const std::string path,
+              session.company_path("sandboxes?status=" + std::string{status}));
+    BERTH_TRY(const bj::array found, session.list(path));
+    for (const bj::value& sandbox : found) {
+      bj::object row = sandbox.as_object();
+      const bool is_parked = !text_of(sandbox, "parkedAt").empty();
+      add_level(row);
+      row["state"] = text_of(sandbox, "status") == "idle" ? "kept for reuse"
+                     : is_parked                          ? "not removed"
+                                                          : "being removed";
+      row["sandboxId"] = text_of(sandbox, "id");
+      out.push_back(std::move(row));
+    }
+  }
+  return out;
+}
+
+// The name of what a field of each row points to, where the server tells one.
+Result<> add_names(Session& session, bj::array& rows, const Kind& kind, const char* from,
+                   const char* to) {
+  const auto names_one = [&](const bj::value& row) { return !text_of(row, from).empty(); };
+  if (std::ranges::none_of(rows, names_one)) return {};
+  BERTH_TRY(const std::string path, session.company_path(kind.path));
+  BERTH_TRY(const bj::array objects, session.list(path));
+  for (bj::value& row : rows) {
+    const std::string id = text_of(row, from);
+    if (id.empty()) continue;
+    const auto found = std::ranges::find_if(
+        objects, [&](const bj::value& object) { return text_of(object, "id") == id; });
+    row.as_object()[to] = found == objects.end() ? id : text_of(*found, "name");
+  }
   return {};
 }
 
-// What each of them uses; those that end meanwhile are left out.
+Result<bj::array> all_sandboxes(Session& session) {
+  BERTH_TRY(bj::array rows, held_sandboxes(session));
+  BERTH_TRY(const bj::array kept, kept_sandboxes(session));
+  for (const bj::value& row : kept) rows.push_back(row);
+  return rows;
+}
+
+Result<> list(Session& session) {
+  BERTH_TRY(bj::array rows, all_sandboxes(session));
+  BERTH_DO(add_names(session, rows, environment_kind(), "environmentId", "environment"));
+  BERTH_DO(add_names(session, rows, agent_kind(), "agentId", "agent"));
+  session.printer().list(rows, sandbox_kind().columns);
+  return {};
+}
+
+// By its lease or, where none holds it, by its own id.
+Result<> inspect(Session& session, const std::string& named) {
+  Result<bj::value> found = session.find_page(lease_kind(), named);
+  if (!found && found.error().code == Errc::lease_not_found) {
+    found = session.find_page(sandbox_kind(), named);
+  }
+  if (!found) return std::unexpected(std::move(found).error());
+  session.printer().object(*found);
+  return {};
+}
+
+Result<> remove(Session& session, const std::string& named) {
+  BERTH_TRY(const bj::array rows, all_sandboxes(session));
+  BERTH_TRY(const bj::value row, choose(rows, named, sandbox_kind()));
+  const std::string id = text_of(row, "id");
+  BERTH_DO(confirm(session.console(), "Remove sandbox " + id + " with all that is in it?",
+                   session.flags().yes));
+  const bool is_kept = text_of(row, "sandboxId") == id;
+  BERTH_TRY(const bj::value after,
+            is_kept ? session.send({.method = "DELETE", .path = "/api/sandboxes/" + id})
+                    : session.send({.method = "POST",
+                                    .path = "/api/environment-leases/" + id + "/destroy"}));
+  if (session.printer().look() == Look::json) session.printer().object(after);
+  session.printer().note((is_kept ? "sandbox " : "lease ") + id + " is " +
+                         text_of(after, "status") + ": " + text_of(after, "nextStep"));
+  return {};
+}
+
+// What each of them uses; those that end meanwhile or are with another server are left out.
 Result<> stats(Session& session, const std::string& named) {
   static const std::vector<Column> columns{{"LEASE", "id"},
                                            {"CPU MS", "cpuMs"},
@@ -299,7 +374,7 @@ Result<> stats(Session& session, const std::string& named) {
                                            {"OOM KILLS", "oomKills"}};
   bj::array leases;
   if (named.empty()) {
-    BERTH_TRY(leases, live_sandboxes(session));
+    BERTH_TRY(leases, held_sandboxes(session));
   } else {
     BERTH_TRY(const bj::value lease, session.find(lease_kind(), named));
     leases.push_back(lease);
@@ -311,7 +386,13 @@ Result<> stats(Session& session, const std::string& named) {
     if (!used && (!named.empty() || used.error().code != Errc::conflict)) {
       return std::unexpected(used.error());
     }
-    if (!used) continue;
+    if (!used) {
+      // Into a pipe as well: a list that is short without a word is taken for the whole.
+      if (!session.flags().quiet) {
+        session.console().err << "berth: left out: " << printable(used.error().message) << "\n";
+      }
+      continue;
+    }
     bj::object row = used->as_object();
     row["id"] = id;
     rows.push_back(std::move(row));
@@ -360,7 +441,7 @@ Result<> exec_as_json(Session& session, const StreamedCommand& wanted) {
                           .path = "/api/environment-leases/" + wanted.lease_id + "/exec",
                           .body = std::move(body)}));
   session.printer().object(ended);
-  session.end_with(exit_code_of_exec(ended));
+  session.end_with(tell_end_of_exec(session, ended));
   return {};
 }
 
@@ -445,24 +526,27 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
       ->type_name("NAME=VALUE");
   runs.add_flag("-i,--interactive", options->interactive, "pass standard input from a terminal");
   runs.add_flag("-t,--terminal", options->terminal, "give the command a terminal");
-  tree.leaf(group, "ls", "list the sandboxes that a server holds", "berth sandbox ls",
-            [](Session& session) { return list(session); });
+  tree.leaf(group, "ls", "list the sandboxes that are held, and those that are kept for reuse",
+            "berth sandbox ls", [](Session& session) { return list(session); });
   const auto counted = std::make_shared<std::string>();
   tree.leaf(group, "stats", "what they use: processors, memory, processes, bytes",
             "berth sandbox stats", [counted](Session& session) { return stats(session, *counted); })
       .add_option("lease", *counted, "only that of this lease");
   const auto named = std::make_shared<std::string>();
-  CLI::App& shows =
-      tree.leaf(group, "inspect", "show one: its isolation, config and state",
-                "berth sandbox inspect 0190b5d2", [named](Session& session) -> Result<> {
-                  BERTH_TRY(const bj::value lease, session.find(lease_kind(), *named));
-                  session.printer().object(lease);
-                  return {};
-                });
+  CLI::App& shows = tree.leaf(group, "inspect", "show one: its isolation, config and state",
+                              "berth sandbox inspect 0190b5d2",
+                              [named](Session& session) { return inspect(session, *named); });
+  const auto doomed = std::make_shared<std::string>();
+  tree.leaf(group, "rm", "remove one that no run works with, also one that is kept for reuse",
+            "berth sandbox rm 0190b5d2 --yes",
+            [doomed](Session& session) { return remove(session, *doomed); })
+      .add_option("sandbox", *doomed, "its id in 'berth sandbox ls' or the start of it")
+      ->required();
   add_exec(tree);
   add_sandbox_lease_commands(tree, group);
   add_snapshot_commands(tree, group);
-  shows.add_option("lease", *named, "the id of its lease or the start of it")->required();
+  shows.add_option("lease", *named, "the id of its lease, or its own, or the start of one")
+      ->required();
 }
 
 }  // namespace berth::cli

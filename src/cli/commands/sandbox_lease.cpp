@@ -25,6 +25,9 @@ struct PortOptions {
 Result<> forward(Session& session, const PortOptions& options) {
   BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
   BERTH_TRY(const Client* const server, session.client());
+  // What listens here for a place that is not held there would only refuse each connection.
+  const auto used = session.get("/api/environment-leases/" + id + "/usage");
+  if (!used && used.error().code == Errc::conflict) return std::unexpected(used.error());
   BERTH_TRY(const int signal, forward_port(*server, session.console(),
                                            {.lease_id = id,
                                             .port = options.port,

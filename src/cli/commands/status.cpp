@@ -4,6 +4,16 @@
 namespace berth::cli {
 namespace {
 
+void show_servers(Session& session, const bj::array& servers) {
+  static const std::vector<Column> columns{{"SERVER", "name"},
+                                           {"URL", "url"},
+                                           {"SINCE", "startedAt", Shown::moment},
+                                           {"HEARTBEAT", "heartbeatAt", Shown::moment},
+                                           {"VERSION", "version"}};
+  session.printer().text("\n");
+  session.printer().list(servers, columns);
+}
+
 Result<> status(Session& session) {
   BERTH_TRY(const Client* server, session.client());
   BERTH_TRY(const bj::value health, session.get("/api/health"));
@@ -25,7 +35,13 @@ Result<> status(Session& session) {
     for (const bj::value& company : *companies) names.emplace_back(text_of(company, "name"));
     out["companies"] = std::move(names);
   }
+  // Who may not ask for them learns the rest.
+  const Result<bj::value> servers = session.get("/api/instance/nodes");
+  const bool has_servers = servers && servers->is_array();
+  const bool is_table = session.printer().look() != Look::json;
+  if (has_servers && !is_table) out["servers"] = *servers;
   session.printer().object(out);
+  if (has_servers && is_table) show_servers(session, servers->get_array());
   if (!ready) return std::unexpected(ready.error());
   // Who may not list companies still learns that the server is there, and why the list is missing.
   if (!companies) return std::unexpected(companies.error());

@@ -27,19 +27,24 @@ Result<int> sit_at(Session& session, AttachWish wish, Typing typing) {
     wish.terminal_fd = console.in;
   }
   BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
-  if (const auto* ended = std::get_if<RunEnded>(&end)) return exit_code_of_exec(ended->run);
+  raw.reset();
+  if (const auto* ended = std::get_if<RunEnded>(&end)) {
+    return tell_end_of_exec(session, ended->run);
+  }
   if (const auto* left = std::get_if<Left>(&end)) return exit_signal_base + left->signal;
   return 0;
 }
 
 }  // namespace
 
-int exit_code_of_exec(const bj::value& exec) {
-  if (text_of(exec, "outcome") == "timed_out") return exit_timed_out;
-  const bj::value* code = exec.is_object() ? exec.get_object().if_contains("exitCode") : nullptr;
-  if (code != nullptr && code->is_int64()) return static_cast<int>(code->get_int64());
-  const int signal = core::signal_number(text_of(exec, "signal"));
-  return signal != 0 ? exit_signal_base + signal : exit_not_run;
+int tell_end_of_exec(Session& session, const bj::value& exec) {
+  const int code = exit_code_of_exec(exec);
+  // Who wants no remarks still learns why a success counts as none.
+  const bool is_due = !session.flags().quiet || code != exit_code_of_command(exec);
+  if (const auto remark = remark_of_exec(exec); remark && is_due) {
+    session.console().err << "berth: " << *remark << "\n";
+  }
+  return code;
 }
 
 Result<int> sit_in_terminal(Session& session, const std::string& lease_id,

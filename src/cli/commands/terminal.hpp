@@ -31,6 +31,7 @@ struct StreamedCommand {
 Result<int> stream_command(Session& session, const StreamedCommand& wanted);
 
 // How a command ends this program, by the `exec` of its last frame or the answer of the exec route.
-int exit_code_of_exec(const bj::value& exec);
+// Says where its output is not whole.
+int tell_end_of_exec(Session& session, const bj::value& exec);
 
 }  // namespace berth::cli

@@ -60,9 +60,28 @@ Finding check_node();
 // server.cpp: the server's own files and address.
 Finding check_configuration(const Machine& machine);
 Finding check_home(const Machine& machine);
+// What is left on the disk of a home, which is told by its name and what else is known of it.
+struct DiskRoom {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t reserve_bytes = 0;  // below it the output of commands is lost
+  bool takes_files = true;          // there are inodes left, or nobody counts them
+
+  bool keeps_output() const { return takes_files && free_bytes >= reserve_bytes; }
+};
+// Of the file system that a folder is on.
+Result<DiskRoom> room_on_disk(const std::string& folder);
+Finding judge_home(const std::string& home, const DiskRoom& room);
 Finding check_master_key(const Machine& machine);
 Finding check_database(const Machine& machine);
 Finding check_listen(const Machine& machine);
 Finding check_tls(const Machine& machine);
+// In `local_trusted` every user of the machine can have commands run by the server's user.
+constexpr bool makes_everybody_root(Mode mode, unsigned server_user) {
+  return mode == Mode::local_trusted && server_user == 0;
+}
+inline constexpr std::string_view root_remedy =
+    "run the server as an ordinary user, or with --mode authenticated";
+Finding check_trust(const Machine& machine);
+Finding judge_trust(Mode mode, unsigned server_user);
 
 }  // namespace berth::cli::doctor

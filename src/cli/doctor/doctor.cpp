@@ -23,8 +23,8 @@ std::vector<Finding> examine(const Machine& machine) {
                                    check_configuration(machine)};
   // Without settings there is nothing to look at.
   if (machine.config_error) return findings;
-  for (const auto check :
-       {check_keeper, check_home, check_master_key, check_database, check_listen, check_tls}) {
+  for (const auto check : {check_keeper, check_home, check_master_key, check_database, check_listen,
+                           check_tls, check_trust}) {
     findings.push_back(check(machine));
   }
   for (Finding& finding : check_sandbox(machine)) findings.push_back(std::move(finding));

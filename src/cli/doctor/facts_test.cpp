@@ -121,6 +121,24 @@ TEST_F(ServerChecks, AHomeThatWouldHaveToBeMadeBelowAFileFails) {
   EXPECT_EQ(check_home(machine_).verdict, Verdict::fail);
 }
 
+TEST_F(ServerChecks, AHomeWhoseDiskLosesOutputFailsAndSaysSo) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  constexpr std::uint64_t reserve = std::uint64_t{64} << 20;
+  const auto judge = [](const DiskRoom& room) { return judge_home("/home", room); };
+  EXPECT_EQ(judge({.free_bytes = 2 * gib, .reserve_bytes = reserve}).verdict, Verdict::ok);
+  EXPECT_EQ(judge({.free_bytes = reserve, .reserve_bytes = reserve}).verdict, Verdict::warn);
+  for (const DiskRoom& full :
+       {DiskRoom{.free_bytes = reserve - 1, .reserve_bytes = reserve},
+        DiskRoom{.free_bytes = 2 * gib, .reserve_bytes = reserve, .takes_files = false}}) {
+    EXPECT_FALSE(full.keeps_output());
+    const Finding found = judge(full);
+    EXPECT_EQ(found.verdict, Verdict::fail);
+    EXPECT_TRUE(found.says.contains("output of commands is lost")) << found.says;
+    EXPECT_NE(found.remedy, "");
+  }
+  EXPECT_FALSE(room_on_disk(folder_ + "/nothing"));
+}
+
 TEST_F(ServerChecks, APortThatSomethingElseHoldsFails) {
   const Fd holder{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   sockaddr_in address{};
@@ -148,6 +166,14 @@ TEST_F(ServerChecks, ATlsFileThatIsNoPemFails) {
   EXPECT_EQ(check_tls(machine_).verdict, Verdict::ok);
   write("key.pem", "-----BEGIN PRIVATE KEY-----", 0644);
   EXPECT_EQ(check_tls(machine_).verdict, Verdict::warn);
+}
+
+TEST_F(ServerChecks, AServerOfRootThatTrustsEveryLocalUserIsWarnedOf) {
+  const Finding found = judge_trust(Mode::local_trusted, 0);
+  EXPECT_EQ(found.verdict, Verdict::warn);
+  EXPECT_EQ(found.remedy, root_remedy);
+  EXPECT_EQ(judge_trust(Mode::local_trusted, 1000).verdict, Verdict::note);
+  EXPECT_EQ(judge_trust(Mode::authenticated, 0).verdict, Verdict::ok);
 }
 
 TEST_F(ServerChecks, TheWholeExaminationEndsAndEveryFailureHasARemedy) {

@@ -3,6 +3,7 @@
 #include "cli/doctor/check.hpp"
 #include "cli/doctor/facts.hpp"
 #include "cli/objects.hpp"
+#include "keeper/output.hpp"
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -107,16 +108,37 @@ Finding check_home(const Machine& machine) {
     return {"home", Verdict::fail, home + ": " + folder + " cannot be written: " + reason(errno),
             "name another folder with --home, or chown " + folder};
   }
+  const Result<DiskRoom> room = room_on_disk(folder);
+  if (!room) return {"home", Verdict::fail, room.error().message, "name another with --home"};
+  return judge_home(home + (folder == home ? "" : " (not made yet)"), *room);
+}
+
+Result<DiskRoom> room_on_disk(const std::string& folder) {
   struct statvfs disk{};
-  if (::statvfs(folder.c_str(), &disk) != 0) {
-    return {"home", Verdict::fail, folder + ": " + reason(errno), "name another with --home"};
+  if (::statvfs(folder.c_str(), &disk) != 0) return io_failure("look at", folder, errno);
+  return DiskRoom{.free_bytes = disk.f_bavail * disk.f_frsize,
+                  .reserve_bytes = keeper::output_reserve(disk.f_blocks * disk.f_frsize),
+                  .takes_files = disk.f_files == 0 || disk.f_favail > 0};
+}
+
+Finding judge_home(const std::string& home, const DiskRoom& room) {
+  const std::string says = home + ", " + bytes_text(room.free_bytes) + " free";
+  if (!room.takes_files) {
+    return {"home", Verdict::fail, says + ", but no more files: output of commands is lost",
+            "remove files from that disk, or give it more inodes; 'df -i' counts them"};
   }
-  const unsigned long long left = static_cast<unsigned long long>(disk.f_bavail) *
-                                  static_cast<unsigned long long>(disk.f_frsize);
-  const std::string says =
-      home + (folder == home ? "" : " (not made yet)") + ", " + bytes_text(left) + " free";
-  if (left < space_needed) return {"home", Verdict::fail, says, "make room on that disk"};
-  if (left < space_wanted) return {"home", Verdict::warn, says, "make room on that disk"};
+  if (!room.keeps_output()) {
+    return {"home", Verdict::fail,
+            says + ": output of commands is lost while less than " +
+                bytes_text(room.reserve_bytes) + " are free",
+            "make room on that disk"};
+  }
+  if (room.free_bytes < space_needed) {
+    return {"home", Verdict::fail, says, "make room on that disk"};
+  }
+  if (room.free_bytes < space_wanted) {
+    return {"home", Verdict::warn, says, "make room on that disk"};
+  }
   return {"home", Verdict::ok, says};
 }
 
@@ -189,6 +211,23 @@ Finding check_tls(const Machine& machine) {
             "chmod 640 " + *settings.tls_key};
   }
   return {"tls", Verdict::ok, *settings.tls_cert};
+}
+
+Finding check_trust(const Machine& machine) {
+  return judge_trust(machine.settings.mode, ::geteuid());
+}
+
+Finding judge_trust(Mode mode, unsigned server_user) {
+  if (makes_everybody_root(mode, server_user)) {
+    return {"trust", Verdict::warn,
+            "in the mode local_trusted a server of root runs commands of every user of this "
+            "machine as root",
+            std::string{root_remedy}};
+  }
+  const bool is_trusting = mode == Mode::local_trusted;
+  return {"trust", is_trusting ? Verdict::note : Verdict::ok,
+          is_trusting ? "local_trusted: every user of this machine is the operator"
+                      : "authenticated: who calls needs a key"};
 }
 
 }  // namespace berth::cli::doctor

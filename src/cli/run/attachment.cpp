@@ -45,6 +45,23 @@ bool is_refusal(Errc code) {
          code == Errc::validation_failed;
 }
 
+// What says nothing about the thing that was asked for, and may be otherwise in a moment. A proxy
+// before a server that starts again answers without a code, which is read as a bug.
+bool may_pass(Errc code) {
+  switch (code) {
+    case Errc::server_unreachable:
+    case Errc::timed_out:
+    case Errc::request_timed_out:
+    case Errc::overloaded:
+    case Errc::cancelled:
+    case Errc::keeper_unreachable:
+    case Errc::store_unreachable:
+    case Errc::store_locked:
+    case Errc::bug: return true;
+    default: return false;
+  }
+}
+
 // The first task of a connection that ends takes the connection with it, so that the other ends.
 Task<> with_end(Task<> task, Socket& socket) {
   Result<> done = co_await std::move(task);
@@ -87,7 +104,7 @@ Task<> Attachment::connect_again_and_again() {
     const std::string path =
         (wish_.path ? *wish_.path + "&" : own) + "offset=" + std::to_string(offset_);
     const auto connected_at = steady_clock::now();
-    auto socket = co_await open_socket(server_.server(), server_.token(), path);
+    auto socket = co_await open_socket(server_.server(), server_.token(), path, wish_.answer_limit);
     if (socket) {
       begin_connection();
       co_await serve(**socket);
@@ -105,7 +122,10 @@ Task<> Attachment::connect_again_and_again() {
 // Says that the connection is lost, or that there is no use in another.
 bool Attachment::may_try_again(steady_clock::time_point connected_at) {
   const auto now = steady_clock::now();
-  if (is_refusal(failure_.code) || wish_.on_break == OnBreak::end) {
+  // A run goes on whatever is said of its log; a terminal begins with the connection, so that what
+  // the server says of it is the answer.
+  const bool is_answered = is_refusal(failure_.code) || (wish_.path && !may_pass(failure_.code));
+  if (is_answered || wish_.on_break == OnBreak::end) {
     end_ = std::unexpected(std::exchange(told_, {}).value_or(failure_));
     return false;
   }
@@ -211,8 +231,8 @@ void Attachment::take_news(const bj::value& news) {
       if (wish_.on_break == OnBreak::end) {
         const auto code = parse_errc(text_of(news, "code"));
         told_ = Error{code.value_or(Errc::io_failed), text_of(news, "error")};
-      } else {
-        remark(text_of(news, "error"));
+      } else if (const std::string error = text_of(news, "error"); said_.insert(error).second) {
+        remark(error);
       }
       return;
   }

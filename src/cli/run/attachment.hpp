@@ -15,6 +15,7 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -41,6 +42,7 @@ struct AttachWish {
   std::optional<int> terminal_fd = {};          // in raw mode; its new sizes are told
   Remarks remarks = Remarks::spoken;
   OnBreak on_break = OnBreak::attach_again;
+  std::chrono::seconds answer_limit = usual_answer_limit;  // until the server takes the socket
   // How long a broken connection is made again without success.
   std::chrono::milliseconds reattach_for{120'000};
 };
@@ -104,6 +106,7 @@ class Attachment {
   Error failure_ = {};  // of the last connection
   // An error that the server has just told; the last one says why the connection ended.
   std::optional<Error> told_ = {};
+  std::set<std::string> said_;  // errors of the run: each is said once, however often it is told
   std::chrono::steady_clock::time_point patience_ends_ = {};
   std::chrono::milliseconds pause_ = {};
   bool was_broken_ = false;

@@ -11,6 +11,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
 #include <boost/beast/websocket/stream.hpp>
 
 #include <array>
@@ -146,6 +147,20 @@ TEST_F(AttachmentTest, GoesOnWhereABrokenConnectionStoppedAndSaysSo) {
   EXPECT_THAT(err_.str(), HasSubstr("attached again"));
 }
 
+TEST_F(AttachmentTest, OfARunAtAnotherServerItSaysOnceWhereTheOutputIsAndEndsWithItsCode) {
+  const auto says_where = [](Peer& peer) {
+    peer.say(R"({"type":"error","error":"is on the disk of server b","code":"log_unavailable"})");
+  };
+  serve({says_where, [&](Peer& peer) {
+           says_where(peer);
+           peer.end(3);
+         }});
+  EXPECT_EQ(exit_of(follow({})), 3);
+  const std::string said = err_.str();
+  EXPECT_THAT(said, HasSubstr("berth: is on the disk of server b\n"));
+  EXPECT_EQ(said.find("server b"), said.rfind("server b")) << said;
+}
+
 TEST_F(AttachmentTest, GivesUpAfterItsPatienceAndSaysHowToComeBack) {
   const Client nobody{{.host = "127.0.0.1", .port = 1}, {}};
   Attachment attachment{nobody, console_};
@@ -154,6 +169,38 @@ TEST_F(AttachmentTest, GivesUpAfterItsPatienceAndSaysHowToComeBack) {
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, Errc::server_unreachable);
   EXPECT_THAT(end.error().remedy, HasSubstr("berth run logs -f"));
+}
+
+TEST_F(AttachmentTest, WhatTheServerSaysOfATerminalIsItsAnswerAndIsNotAskedForAgain) {
+  thread_ = std::jthread{[this] {
+    if (!somebody_comes()) return;
+    tcp::socket socket = acceptor_.accept();
+    beast::flat_buffer buffer;
+    beast::http::request<beast::http::string_body> request;
+    beast::http::read(socket, buffer, request);
+    beast::http::response<beast::http::string_body> refusal{
+        beast::http::status::internal_server_error, request.version()};
+    refusal.body() =
+        R"({"error":"open a terminal of the sandbox: none is left","code":"io_failed"})";
+    refusal.prepare_payload();
+    beast::http::write(socket, refusal);
+  }};
+  const auto end = follow({.path = "/api/environment-leases/x/terminal?id=y"});
+  ASSERT_FALSE(end);
+  EXPECT_EQ(end.error().code, Errc::io_failed);
+  EXPECT_EQ(end.error().message, "open a terminal of the sandbox: none is left");
+  EXPECT_EQ(err_.str(), "");
+}
+
+TEST_F(AttachmentTest, AServerThatIsThereAndSaysNothingIsNotCalledMissing) {
+  // The kernel takes the connection, and nobody answers.
+  const auto end = follow({.path = "/api/environment-leases/x/stream?command=y",
+                           .on_break = OnBreak::end,
+                           .answer_limit = std::chrono::seconds{1}});
+  ASSERT_FALSE(end);
+  EXPECT_EQ(end.error().code, Errc::timed_out);
+  EXPECT_THAT(end.error().message, HasSubstr("did not answer within 1 s"));
+  EXPECT_THAT(end.error().remedy, testing::Not(HasSubstr("berth serve")));
 }
 
 TEST_F(AttachmentTest, StdinFlowsInOrderAndEndsOnlyAfterItWasTaken) {

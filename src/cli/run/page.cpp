@@ -113,6 +113,13 @@ std::string lease_line(const bj::value& run) {
   return why.empty() ? line : line + ": " + why;
 }
 
+std::string server_line(const bj::value& run) {
+  const bj::value* server = field(run, "server");
+  if (server == nullptr) return {};
+  const std::string url = text_of(*server, "url");
+  return text_of(*server, "name") + (url.empty() ? "" : " (" + url + ")");
+}
+
 std::string moment_line(const bj::value& run, const char* key, const PageLook& look) {
   const auto at = time_at(run, key);
   return at ? relative_time(*at, look.now) + " (" + text_of(run, key) + ")" : "";
@@ -187,6 +194,7 @@ std::string run_page(const bj::value& run, const PageLook& look) {
   page.line("asked for", moment_line(run, "createdAt", look));
   page.line("finished", moment_line(run, "finishedAt", look));
   page.line("lease", lease_line(run));
+  page.line("server", server_line(run));
   page.line("output", std::to_string(number_at(run, "logBytes")) + " bytes");
   page.line("retry of", text_of(run, "retryOfRunId"));
   const auto known = parse_name<core::RunState>(state);

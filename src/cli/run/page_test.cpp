@@ -56,12 +56,14 @@ TEST(RunPage, SaysHowItEndedWhereItRanAndWhyThere) {
       "environment":{"name":"Local","driver":"local"},
       "environmentChoice":{"explanation":"nothing else was wished for"},
       "environmentLease":{"id":"l1","status":"failed","leasePolicy":"ephemeral"},
+      "server":{"name":"alpha","url":"http://10.0.0.7:3100"},
       "createdAt":"2026-01-01T00:00:00.000Z","logBytes":12})"),
                                     narrow());
   EXPECT_THAT(page, HasSubstr("run r1  failed, exit 2\n"));
   EXPECT_THAT(page, HasSubstr("sh -c 'it'\\''s'\n"));
   EXPECT_THAT(page, HasSubstr("Local (local): nothing else was wished for\n"));
   EXPECT_THAT(page, HasSubstr("l1 failed, ephemeral\n"));
+  EXPECT_THAT(page, HasSubstr("alpha (http://10.0.0.7:3100)\n"));
   EXPECT_THAT(page, HasSubstr("12 bytes\n"));
   EXPECT_THAT(page, Not(HasSubstr("fix")));
 }

@@ -36,16 +36,26 @@ std::unexpected<Error> unreachable(const Endpoint& server, const std::string& wh
               "start it with 'berth serve' or name it with --url");
 }
 
+// It is there, or the connection would not be.
+std::unexpected<Error> silent(const Endpoint& server, std::chrono::seconds limit) {
+  return fail(Errc::timed_out,
+              "the server at " + server.url() + " did not answer within " +
+                  std::to_string(limit.count()) + " s",
+              "try again, or look at the server's log; if only one sandbox does not answer, remove "
+              "it: berth sandbox rm SANDBOX");
+}
+
 template <class Stream>
 class BeastSocket final : public Socket {
  public:
   BeastSocket(Stream stream, Endpoint server)
       : socket_(std::move(stream)), server_(std::move(server)) {}
 
-  Task<> upgrade(std::string path, const std::optional<Secret>& token) {
+  Task<> upgrade(std::string path, const std::optional<Secret>& token,
+                 std::chrono::seconds answer_limit) {
     beast::get_lowest_layer(socket_).expires_never();  // the WebSocket has timeouts of its own
     socket_.set_option(websocket::stream_base::timeout{
-        .handshake_timeout = connect_timeout,
+        .handshake_timeout = answer_limit,
         .idle_timeout = silence_timeout,
         .keep_alive_pings = true,
     });
@@ -66,6 +76,7 @@ class BeastSocket final : public Socket {
     if (error == websocket::error::upgrade_declined) {
       co_return std::unexpected(error_of(answer.result_int(), answer.body()));
     }
+    if (error == beast::error::timeout) co_return silent(server_, answer_limit);
     if (error) co_return unreachable(server_, error.message());
     co_return Result<>{};
   }
@@ -73,6 +84,7 @@ class BeastSocket final : public Socket {
   Task<SocketMessage> receive() override {
     beast::flat_buffer inbox;
     const auto [error, size] = co_await socket_.async_read(inbox, as_pair);
+    if (error == beast::error::timeout) co_return silent(server_, silence_timeout);
     if (error) co_return unreachable(server_, reason(error));
     const auto kind =
         socket_.got_binary() ? SocketMessage::Kind::binary : SocketMessage::Kind::text;
@@ -100,6 +112,7 @@ class BeastSocket final : public Socket {
  private:
   Task<> write(std::string bytes) {
     const auto [error, size] = co_await socket_.async_write(asio::buffer(bytes), as_pair);
+    if (error == beast::error::timeout) co_return silent(server_, silence_timeout);
     if (error) co_return unreachable(server_, reason(error));
     co_return Result<>{};
   }
@@ -141,20 +154,24 @@ Task<TlsStream> start_tls(const Endpoint& server, beast::tcp_stream plain) {
 
 template <class Stream>
 Task<std::unique_ptr<Socket>> upgraded(const Endpoint& server, const std::optional<Secret>& token,
-                                       std::string path, Stream stream) {
+                                       std::string path, std::chrono::seconds answer_limit,
+                                       Stream stream) {
   auto socket = std::make_unique<BeastSocket<Stream>>(std::move(stream), server);
-  BERTH_CO_DO(co_await socket->upgrade(std::move(path), token));
+  BERTH_CO_DO(co_await socket->upgrade(std::move(path), token, answer_limit));
   co_return std::unique_ptr<Socket>{std::move(socket)};
 }
 
 }  // namespace
 
 Task<std::unique_ptr<Socket>> open_socket(const Endpoint& server,
-                                          const std::optional<Secret>& token, std::string path) {
+                                          const std::optional<Secret>& token, std::string path,
+                                          std::chrono::seconds answer_limit) {
   BERTH_CO_TRY(beast::tcp_stream plain, co_await connect(server));
-  if (!server.tls) co_return co_await upgraded(server, token, std::move(path), std::move(plain));
+  if (!server.tls) {
+    co_return co_await upgraded(server, token, std::move(path), answer_limit, std::move(plain));
+  }
   BERTH_CO_TRY(TlsStream stream, co_await start_tls(server, std::move(plain)));
-  co_return co_await upgraded(server, token, std::move(path), std::move(stream));
+  co_return co_await upgraded(server, token, std::move(path), answer_limit, std::move(stream));
 }
 
 }  // namespace berth::cli

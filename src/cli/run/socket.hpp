@@ -4,6 +4,7 @@
 #include "base/task.hpp"
 #include "cli/connection.hpp"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +19,7 @@ struct SocketMessage {
 };
 
 // A WebSocket to a server. One receive and one send may be under way at a time. A connection that
-// breaks, falls silent or is closed is server_unreachable.
+// breaks or is closed is server_unreachable, one that falls silent timed_out.
 class Socket {
  public:
   virtual ~Socket() = default;
@@ -32,8 +33,11 @@ class Socket {
 };
 
 // Connects, over TLS where the endpoint says so, and asks for the upgrade. A refusal comes back as
-// the Error that the server wrote. The references are used until the result.
+// the Error that the server wrote; a server that takes the connection and then says nothing for so
+// long is timed_out. The references are used until the result.
+inline constexpr std::chrono::seconds usual_answer_limit{10};
 Task<std::unique_ptr<Socket>> open_socket(const Endpoint& server,
-                                          const std::optional<Secret>& token, std::string path);
+                                          const std::optional<Secret>& token, std::string path,
+                                          std::chrono::seconds answer_limit = usual_answer_limit);
 
 }  // namespace berth::cli

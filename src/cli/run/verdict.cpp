@@ -25,7 +25,7 @@ std::optional<int> own_code(const bj::value& run) {
   return std::nullopt;
 }
 
-std::string remedy_for(std::string_view code, const std::string& id) {
+std::string remedy_for(std::string_view code, const std::string& told, const std::string& id) {
   if (code == name_of(Errc::command_not_found)) {
     return "check the name, or give the full path of the command in that environment";
   }
@@ -38,6 +38,7 @@ std::string remedy_for(std::string_view code, const std::string& id) {
   if (code == name_of(Errc::command_too_large)) {
     return "give the command less: large input goes through standard input or a file";
   }
+  if (!told.empty()) return told;
   return "'berth run get " + id + "' and 'berth run events " + id + "' show what happened";
 }
 
@@ -63,11 +64,26 @@ std::string place_of(const bj::value& run) {
   return name.empty() ? "" : " in environment " + in_quotes(name);
 }
 
+std::int64_t count_in(const bj::value& object, std::string_view name) {
+  const bj::value* count = object.is_object() ? object.get_object().if_contains(name) : nullptr;
+  return count != nullptr && count->is_int64() ? count->get_int64() : 0;
+}
+
+std::int64_t usage_of(const bj::value& run, std::string_view name) {
+  const bj::value* usage = run.is_object() ? run.get_object().if_contains("usageJson") : nullptr;
+  return usage != nullptr ? count_in(*usage, name) : 0;
+}
+
+int with_losses(int code, std::int64_t bytes_lost) {
+  return code == 0 && bytes_lost > 0 ? exit_not_run : code;
+}
+
 }  // namespace
 
 int exit_code_of_run(const bj::value& run) {
   switch (state_of(run)) {
-    case RunState::succeeded: return own_code(run).value_or(0);
+    case RunState::succeeded:
+      return with_losses(own_code(run).value_or(0), usage_of(run, "bytesLost"));
     case RunState::failed: return own_code(run).value_or(exit_not_run);
     case RunState::timed_out: return exit_timed_out;
     case RunState::cancelled: return exit_cancelled;
@@ -98,10 +114,47 @@ std::optional<Error> error_of_run(const bj::value& run) {
                  told.remedy};
   }
   if (own_code(run) || exit_code_of_run(run) == 0) return std::nullopt;
-  std::string message = text_of(run, "error");
+  std::string message = told.message;
   if (message.empty()) message = "run " + id + ": ended as " + text_of(run, "status");
   const Errc cause = parse_errc(code).value_or(Errc::process_lost);
-  return Error{cause, std::move(message), remedy_for(code, id)};
+  return Error{cause, std::move(message), remedy_for(code, told.remedy, id)};
+}
+
+std::optional<std::string> remark_of_run(const bj::value& run) {
+  const auto text = remark_of_output(usage_of(run, "bytesLost"), usage_of(run, "bytesOverLimit"));
+  if (!text) return std::nullopt;
+  const std::string id = text_of(run, "id");
+  return "run " + id + ": " + *text + "; 'berth run events " + id + "' tells more";
+}
+
+int exit_code_of_command(const bj::value& exec) {
+  if (text_of(exec, "outcome") == "timed_out") return exit_timed_out;
+  const bj::value* code = exec.is_object() ? exec.get_object().if_contains("exitCode") : nullptr;
+  if (code != nullptr && code->is_int64()) return static_cast<int>(code->get_int64());
+  const int signal = core::signal_number(text_of(exec, "signal"));
+  return signal != 0 ? exit_signal_base + signal : exit_not_run;
+}
+
+int exit_code_of_exec(const bj::value& exec) {
+  return with_losses(exit_code_of_command(exec), count_in(exec, "bytesLost"));
+}
+
+std::optional<std::string> remark_of_exec(const bj::value& exec) {
+  return remark_of_output(count_in(exec, "bytesLost"), count_in(exec, "bytesOverLimit"));
+}
+
+std::optional<std::string> remark_of_output(std::int64_t bytes_lost,
+                                            std::int64_t bytes_over_limit) {
+  std::string text;
+  if (bytes_lost > 0) {
+    text = std::to_string(bytes_lost) +
+           " bytes of output were lost: no space left on the disk that keeps it";
+  }
+  if (bytes_over_limit > 0) {
+    text += (text.empty() ? "" : ", and ") + std::to_string(bytes_over_limit) +
+            " bytes of output are more than is kept";
+  }
+  return text.empty() ? std::nullopt : std::optional{std::move(text)};
 }
 
 }  // namespace berth::cli

@@ -59,6 +59,15 @@ TEST(ErrorOfRun, CarriesTheCauseAndWhatToDo) {
   EXPECT_EQ(error_of_run(run(R"({"status":"cancelled"})"))->code, Errc::cancelled);
 }
 
+TEST(ErrorOfRun, GivesTheRemedyThatTheRunWasGiven) {
+  const auto full = error_of_run(run(R"({"id":"r1","status":"failed","errorCode":"disk_full",
+      "error":"mkdir x: No space left on device. Remedy: make room"})"));
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->code, Errc::disk_full);
+  EXPECT_EQ(full->message, "mkdir x: No space left on device");
+  EXPECT_EQ(full->remedy, "make room");
+}
+
 TEST(ErrorOfRun, TellsOfMemoryAlsoWhereTheCommandHasACodeOfItsOwn) {
   const bj::value starved = run(R"({"id":"r1","status":"failed","signal":"SIGKILL",
       "errorCode":"out_of_memory","error":"It ran out. Remedy: raise memoryMb",
@@ -78,6 +87,46 @@ TEST(ErrorOfRun, TellsWhichLimitOfTimeItWas) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message, "run r1 in environment 'hasty': Timed out after 500 ms");
   EXPECT_EQ(error->remedy, "raise timeoutMs in the config of the environment");
+}
+
+TEST(RemarkOfRun, TellsOutputThatIsNotThere) {
+  EXPECT_FALSE(remark_of_run(run(R"({"id":"r1","status":"succeeded","usageJson":{"userMs":3}})")));
+  EXPECT_FALSE(remark_of_run(run(R"({"id":"r1","usageJson":null})")));
+  const auto lost = remark_of_run(
+      run(R"({"id":"r1","status":"succeeded","exitCode":0,"usageJson":{"bytesLost":42}})"));
+  ASSERT_TRUE(lost);
+  EXPECT_THAT(*lost, HasSubstr("42 bytes of output were lost"));
+  EXPECT_THAT(*lost, HasSubstr("berth run events r1"));
+  const auto over = remark_of_run(run(R"({"id":"r1","usageJson":{"bytesOverLimit":7}})"));
+  ASSERT_TRUE(over);
+  EXPECT_THAT(*over, HasSubstr("7 bytes of output are more than is kept"));
+}
+
+TEST(ExitCodeOfRun, OfASuccessWhoseOutputWasLostIs125) {
+  EXPECT_EQ(
+      exit_code_of_run(run(R"({"status":"succeeded","exitCode":0,"usageJson":{"bytesLost":6}})")),
+      125);
+  EXPECT_EQ(
+      exit_code_of_run(run(R"({"status":"failed","exitCode":3,"usageJson":{"bytesLost":6}})")), 3)
+      << "a command that failed has said enough";
+  EXPECT_EQ(exit_code_of_run(
+                run(R"({"status":"succeeded","exitCode":0,"usageJson":{"bytesOverLimit":6}})")),
+            0)
+      << "whoever set the limit knows it";
+}
+
+TEST(ExitCodeOfExec, OfASuccessWhoseOutputWasLostIs125) {
+  const bj::value lost = run(R"({"outcome":"exited","exitCode":0,"bytesLost":6})");
+  EXPECT_EQ(exit_code_of_exec(lost), 125);
+  EXPECT_EQ(exit_code_of_command(lost), 0);
+  EXPECT_EQ(remark_of_exec(lost),
+            "6 bytes of output were lost: no space left on the disk that keeps it");
+  EXPECT_EQ(exit_code_of_exec(run(R"({"outcome":"exited","exitCode":3,"bytesLost":6})")), 3);
+  const bj::value whole = run(R"({"outcome":"exited","exitCode":0,"bytesLost":0})");
+  EXPECT_EQ(exit_code_of_exec(whole), 0);
+  EXPECT_EQ(remark_of_exec(whole), std::nullopt);
+  EXPECT_EQ(remark_of_exec(run(R"({"outcome":"exited","exitCode":0})")), std::nullopt)
+      << "an older server does not count";
 }
 
 }  // namespace

@@ -90,15 +90,29 @@ class Attachment {
   Task<> tell_output(std::int64_t offset) {
     bool complete = false;
     while (!complete) {
-      BERTH_CO_TRY(const engine::LogNews news, co_await runs_.follow(call_, run_, offset));
-      BERTH_CO_DO(co_await send_pieces(news.block.pieces, offset));
-      offset = std::max(offset, news.next_offset);
-      complete = news.complete;
+      const auto news = co_await runs_.follow(call_, run_, offset);
+      if (!news && news.error().code == Errc::log_unavailable) {
+        BERTH_CO_TRY(complete, co_await wait_without_output(news.error()));
+        continue;
+      }
+      if (!news) co_return std::unexpected(news.error());
+      BERTH_CO_DO(co_await send_pieces(news->block.pieces, offset));
+      offset = std::max(offset, news->next_offset);
+      complete = news->complete;
     }
     BERTH_CO_TRY(engine::RunView last,
                  co_await runs_.get(call_, run_, std::chrono::milliseconds{0}));
     const StateNews ended{core::AttachNews::ended, std::move(last)};
     co_return co_await socket_.send({.bytes = encode_text(ended)});
+  }
+
+  // Its output is with another server, and its end in the store. Told once where that is; then for
+  // a while, since that server may go, and this one go on with the run. Whether the run is over.
+  Task<bool> wait_without_output(Error why) {
+    if (!std::exchange(is_elsewhere_, true)) BERTH_CO_DO(co_await tell_error(std::move(why)));
+    BERTH_CO_TRY(const engine::RunView seen,
+                 co_await runs_.get(call_, run_, progress_interval, engine::RunMoment::end));
+    co_return core::is_final(seen.status);
   }
 
   // Neighbours of one stream travel together; what the client has already is left out.
@@ -204,8 +218,9 @@ class Attachment {
   Socket& socket_;
   std::deque<std::variant<std::string, drivers::EndOfInput>> waiting_;
   std::size_t waiting_bytes_ = 0;
-  bool executing_ = false;   // from here on the command can take input
-  asio::steady_timer news_;  // expires never; cancelled when there is something to deliver
+  bool is_elsewhere_ = false;  // the client was told which server has the output
+  bool executing_ = false;     // from here on the command can take input
+  asio::steady_timer news_;    // expires never; cancelled when there is something to deliver
 };
 
 }  // namespace

@@ -25,6 +25,60 @@ struct LeaseQuery {
 };
 BOOST_DESCRIBE_STRUCT(LeaseQuery, (), (status, environment_id, parked, limit, after))
 
+struct SandboxPath {
+  core::SandboxId sandbox;
+};
+BOOST_DESCRIBE_STRUCT(SandboxPath, (), (sandbox))
+
+struct SandboxQuery {
+  std::optional<core::SandboxState> status;
+  std::optional<core::EnvironmentId> environment_id;
+  std::optional<std::int64_t> limit;
+  std::optional<std::string> after;
+};
+BOOST_DESCRIBE_STRUCT(SandboxQuery, (), (status, environment_id, limit, after))
+
+std::vector<Route> sandbox_routes(engine::Leases& leases) {
+  using core::Permission;
+  using engine::SandboxView;
+  const std::string path = "/api/sandboxes/{sandbox}";
+  return {
+      Endpoint<CompanyPath, SandboxQuery, None, core::Listing<SandboxView>>{
+          .verb = Verb::get,
+          .path = "/api/companies/{company}/sandboxes",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "List the sandboxes of a company, newest first; status=idle lists those that no "
+                  "lease holds and that are kept for the next run",
+          .call =
+              [&leases](core::Call call, auto in) {
+                const store::SandboxFilter filter{.status = in.query.status,
+                                                  .environment_id = in.query.environment_id};
+                return with_page(in.query, [&leases, call, filter,
+                                            company = in.path.company](core::PageRequest page) {
+                  return leases.sandboxes(call, company, filter, std::move(page));
+                });
+              }},
+      Endpoint<SandboxPath, None, None, SandboxView>{
+          .verb = Verb::get,
+          .path = path,
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Read a sandbox: who holds it, or until when it is kept for the next run",
+          .call = [&leases](core::Call call,
+                            auto in) { return leases.sandbox(call, in.path.sandbox); }},
+      Endpoint<SandboxPath, None, None, SandboxView>{
+          .verb = Verb::delete_,
+          .path = path,
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Remove a sandbox that no lease holds: one that is kept for the next run, or "
+                  "whose removal failed; answers what it is now",
+          .call = [&leases](core::Call call,
+                            auto in) { return leases.remove_sandbox(call, in.path.sandbox); }},
+  };
+}
+
 std::vector<Route> lease_lists(engine::Engine& work) {
   using core::Permission;
   engine::Environments& environments = work.environments;
@@ -103,7 +157,8 @@ std::vector<Route> single_lease_routes(engine::Leases& leases) {
           .path = "/api/environment-leases/{lease}/exec",
           .needs = Permission::company_operate,
           .tag = "leases",
-          .says = "Run one more command in a place that is held, and wait for its end",
+          .says = "Run one more command in a place that is held, and wait for its end; bytesLost "
+                  "counts what it said and a full disk refused to keep (isTruncated is true then)",
           .call = [&leases](
                       core::Call call,
                       auto in) { return leases.exec(call, in.path.lease, std::move(in.body)); }},
@@ -207,6 +262,7 @@ std::vector<Route> probe_routes(engine::Leases& leases) {
 std::vector<Route> lease_routes(engine::Engine& work) {
   std::vector<Route> all = lease_lists(work);
   for (Route& route : single_lease_routes(work.leases)) all.push_back(std::move(route));
+  for (Route& route : sandbox_routes(work.leases)) all.push_back(std::move(route));
   for (Route& route : egress_routes(work.leases)) all.push_back(std::move(route));
   for (Route& route : probe_routes(work.leases)) all.push_back(std::move(route));
   return all;

@@ -29,6 +29,8 @@ BOOST_DESCRIBE_STRUCT(Finding, (), (check, verdict, says, remedy))
 
 // What the server can be asked about itself. Whoever gives it outlives the routes.
 struct Examination {
+  // Whether the disk of the home has room for what commands say.
+  std::function<bool()> keeps_output;
   std::function<std::string()> metrics;
   std::function<Task<std::vector<Finding>>()> findings;
 };

@@ -16,18 +16,22 @@ BOOST_DESCRIBE_STRUCT(Health, (), (status, version, deployment_mode, database, s
 struct Readiness {
   std::string status;
   std::string store;
+  std::string disk;  // "ok", or "full": output of commands is lost
   std::optional<std::string> error;
 };
-BOOST_DESCRIBE_STRUCT(Readiness, (), (status, store, error))
+BOOST_DESCRIBE_STRUCT(Readiness, (), (status, store, disk, error))
 
 Task<Response> constant(Response answer) {
   co_return answer;
 }
 
-Task<Response> readiness(engine::Engine& work) {
+// A disk without room loses output, and what is refused for want of it says so itself: there is no
+// use in sending callers elsewhere, where the same may hold.
+Task<Response> readiness(engine::Engine& work, std::function<bool()> keeps_output) {
   const Result<> answered = co_await work.ready();
   const Readiness ready{.status = answered ? "ready" : "unavailable",
                         .store = answered ? "ok" : std::string{name_of(answered.error().code)},
+                        .disk = keeps_output() ? "ok" : "full",
                         .error = answered ? std::nullopt : std::optional{answered.error().message}};
   co_return json_response(answered ? 200 : 503, encode(ready));
 }
@@ -52,8 +56,10 @@ std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
           .path = "/api/health/ready",
           .needs = Permission::open,
           .tag = "system",
-          .says = "Say whether the store answers: 200 or 503",
-          .call = [&work](core::Call /*call*/, auto /*in*/) { return readiness(work); }},
+          .says = "Say whether the store answers: 200 or 503; and whether the disk of the home has "
+                  "room for the output of commands (disk: ok or full), which changes no status",
+          .call = [&work, keeps_output = std::move(examination.keeps_output)](
+                      core::Call /*call*/, auto /*in*/) { return readiness(work, keeps_output); }},
       Endpoint<None, None, None, std::vector<Finding>>{
           .verb = Verb::get,
           .path = "/api/instance/findings",
@@ -63,6 +69,14 @@ std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
                   "doctor' does",
           .call = [findings = std::move(examination.findings)](core::Call /*call*/,
                                                                auto /*in*/) { return findings(); }},
+      Endpoint<None, None, None, std::vector<engine::NodeView>>{
+          .verb = Verb::get,
+          .path = "/api/instance/nodes",
+          .needs = Permission::instance_admin,
+          .tag = "system",
+          .says =
+              "List the servers that share the database: name, address, start and last heartbeat",
+          .call = [&work](core::Call /*call*/, auto /*in*/) { return work.node.all(); }},
       Endpoint<None, None, None, Response>{
           .verb = Verb::get,
           .path = "/metrics",

@@ -102,7 +102,9 @@ std::vector<Route> snapshot_table(engine::Snapshots& snapshots) {
           .path = "/api/environment-leases/{lease}/changes",
           .needs = Permission::company_operate,
           .tag = "templates",
-          .says = "What was added, changed and removed in a sandbox since it started",
+          .says =
+              "What was added, changed and removed in a sandbox since it started; in a path what "
+              "is no printable UTF-8 is written \\xNN, and a backslash is doubled",
           .call = [&snapshots](core::Call call,
                                auto in) { return snapshots.changes(call, in.path.lease); }},
       Endpoint<LeasePath, None, engine::RollBackLease, LeaseView>{

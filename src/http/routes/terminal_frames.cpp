@@ -12,8 +12,11 @@ struct EndedCommand {
   std::string outcome;
   std::optional<std::int64_t> exit_code;
   std::optional<std::string> signal;
+  std::int64_t bytes_lost;        // of its output, which a full disk refused to keep
+  std::int64_t bytes_over_limit;  // and more than is kept of any command
 };
-BOOST_DESCRIBE_STRUCT(EndedCommand, (), (id, outcome, exit_code, signal))
+BOOST_DESCRIBE_STRUCT(EndedCommand, (),
+                      (id, outcome, exit_code, signal, bytes_lost, bytes_over_limit))
 
 struct EndedNews {
   AttachNews type = AttachNews::ended;
@@ -106,7 +109,9 @@ Message AttachFrames::ended(const std::string& exec_id, const drivers::Ended& en
   const EndedNews news{.exec = {.id = exec_id,
                                 .outcome = std::string{name_of(ended.outcome)},
                                 .exit_code = ended.exit_code,
-                                .signal = ended.signal}};
+                                .signal = ended.signal,
+                                .bytes_lost = ended.bytes_lost,
+                                .bytes_over_limit = ended.bytes_over_limit}};
   return {.bytes = encode_text(news)};
 }
 

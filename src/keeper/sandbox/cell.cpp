@@ -290,6 +290,10 @@ Result<Fd> Cell::open_terminal() const {
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   Fd master{
       static_cast<int>(::syscall(SYS_openat2, root_.get(), "dev/pts/ptmx", &how, sizeof how))};
+  if (!master && errno == ENOSPC) {
+    return fail(Errc::io_failed, "open a terminal of the sandbox: all that it may have are in use",
+                "end some of what has one inside");
+  }
   if (!master) return io_failure("open", "a terminal of the sandbox", errno);
   return master;
 }

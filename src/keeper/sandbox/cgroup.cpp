@@ -161,7 +161,10 @@ void Cgroup::set_limits(const Limits& limits) {
   unenforced_.clear();
   for (const Setting& setting : settings_of(limits)) {
     const std::string& folder = folders_[index_of(setting.controller)];
-    const Knob& knob = is_unified(setting.controller) ? setting.unified : setting.legacy;
+    // Where nobody rules a controller it is told once, by what both versions have.
+    const bool as_unified = folder.empty() || is_unified(setting.controller);
+    const Knob& knob = as_unified ? setting.unified : setting.legacy;
+    if (knob.file.empty()) continue;
     const std::string why =
         folder.empty()
             ? "the controller " + std::string{name_of(setting.controller)} + " is not ours to use"

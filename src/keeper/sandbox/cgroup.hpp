@@ -110,5 +110,7 @@ Result<std::string> group_name(std::string_view id);
 std::vector<std::string> find_leftovers(const CgroupLayout& layout);
 // Ends and removes them. The names of those that would not go.
 std::vector<std::string> sweep_leftovers(const CgroupLayout& layout);
+// The same where the note of a killed keeper says that it made groups.
+std::vector<std::string> sweep_noted_leftovers(std::string_view note);
 
 }  // namespace berth::keeper::sandbox

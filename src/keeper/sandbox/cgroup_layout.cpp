@@ -137,6 +137,27 @@ std::optional<std::string> folder_of(const CgroupMount& mount, std::string_view 
   return mount.point + std::string{path.substr(mount.root.size())};
 }
 
+// Neither "." nor ".." nor an empty part, which would lead elsewhere than it seems.
+bool is_plain_path(std::string_view path) {
+  if (!path.starts_with('/')) return false;
+  return std::ranges::none_of(split(path.substr(1), '/'), [](std::string_view part) {
+    return part.empty() || part == "." || part == "..";
+  });
+}
+
+bool is_in(const CgroupMount& mount, std::string_view folder) {
+  return folder.starts_with(mount.point) &&
+         (folder.size() == mount.point.size() || folder[mount.point.size()] == '/');
+}
+
+std::vector<CgroupMount> mounts_in(std::string_view mountinfo) {
+  std::vector<CgroupMount> mounts;
+  for (const std::string_view line : split(mountinfo, '\n')) {
+    if (auto mount = parse_mount(line)) mounts.push_back(*std::move(mount));
+  }
+  return mounts;
+}
+
 // What we made is ours to divide further: from the leaf that we moved into, back to the group
 // that we were given.
 std::string without_own_leaf(const std::string& folder) {
@@ -271,10 +292,7 @@ bool CgroupLayout::has(Controller controller) const {
 }
 
 std::vector<Hierarchy> find_hierarchies(std::string_view self_cgroup, std::string_view mountinfo) {
-  std::vector<CgroupMount> mounts;
-  for (const std::string_view line : split(mountinfo, '\n')) {
-    if (auto mount = parse_mount(line)) mounts.push_back(*std::move(mount));
-  }
+  const std::vector<CgroupMount> mounts = mounts_in(mountinfo);
   std::vector<Hierarchy> found;
   for (const std::string_view line : split(self_cgroup, '\n')) {
     const auto own = parse_own_group(line);
@@ -325,6 +343,38 @@ CgroupLayout choose_layout(const std::vector<Hierarchy>& hierarchies, const Look
     layout.remedy = no_hierarchy_remedy;
   } else if (!complete) {
     layout.remedy = remedy_for(layout, closed, host);
+  }
+  return layout;
+}
+
+std::string note_of(const CgroupLayout& layout) {
+  std::vector<std::string_view> folders{layout.unified};
+  folders.insert(folders.end(), layout.legacy.begin(), layout.legacy.end());
+  std::string note;
+  for (auto at = folders.begin(); at != folders.end(); ++at) {
+    // One folder may have several controllers.
+    if (at->empty() || std::find(folders.begin(), at, *at) != at) continue;
+    note.append(note.empty() ? "" : "\n").append(*at);
+  }
+  return note;
+}
+
+CgroupLayout noted_layout(std::string_view note, std::string_view mountinfo) {
+  const std::vector<CgroupMount> mounts = mounts_in(mountinfo);
+  CgroupLayout layout;
+  for (const std::string_view folder : split(note, '\n')) {
+    if (!is_plain_path(folder)) continue;
+    // Of two at one place the later covers the other.
+    const auto covers = [&](const CgroupMount& mount) { return is_in(mount, folder); };
+    const auto mount = std::ranges::find_if(mounts.rbegin(), mounts.rend(), covers);
+    if (mount == mounts.rend()) continue;
+    if (mount->version == Hierarchy::Version::v2) {
+      layout.unified = folder;
+      continue;
+    }
+    for (const Controller controller : controllers_among(mount->options)) {
+      layout.legacy[static_cast<std::size_t>(controller)] = folder;
+    }
   }
   return layout;
 }

@@ -69,6 +69,12 @@ struct CgroupLayout {
   friend bool operator==(const CgroupLayout&, const CgroupLayout&) = default;
 };
 
+// The folders that groups of this layout are made in, one per line, to be noted before they are.
+std::string note_of(const CgroupLayout& layout);
+// What such a note tells, for who is to sweep there. With the text of /proc/self/mountinfo: a line
+// that is no plain path in a mounted hierarchy counts for nothing.
+CgroupLayout noted_layout(std::string_view note, std::string_view mountinfo);
+
 // What started this machine: systemd also gives groups away.
 enum class InitSystem : std::uint8_t { systemd, other };
 InitSystem init_system();

@@ -226,5 +226,35 @@ TEST(CgroupLayout, OddLinesAndNamesDoNoHarm) {
   EXPECT_EQ(found[0].own_folder, "/odd place/a:b c");
 }
 
+TEST(CgroupLayout, ANoteTellsAnybodyWhereTheGroupsAre) {
+  const CgroupLayout layout = layout_for(v1_self, v1_mounts,
+                                         {{"/sys/fs/cgroup/cpu,cpuacct/jobs", writable()},
+                                          {"/sys/fs/cgroup/memory/jobs/a", writable()},
+                                          {"/sys/fs/cgroup/pids/jobs/a", writable()}});
+  const std::string note = note_of(layout);
+  EXPECT_EQ(note,
+            "/sys/fs/cgroup/memory/jobs/a\n/sys/fs/cgroup/cpu,cpuacct/jobs\n"
+            "/sys/fs/cgroup/pids/jobs/a");
+  const CgroupLayout told = noted_layout(note, v1_mounts);
+  EXPECT_EQ(told.legacy, layout.legacy);
+  EXPECT_EQ(told.unified, "");
+}
+
+TEST(CgroupLayout, ANoteOfV2IsOneFolder) {
+  const CgroupLayout layout{.unified = "/sys/fs/cgroup/system.slice/berth.service"};
+  EXPECT_EQ(note_of(layout), layout.unified);
+  EXPECT_EQ(noted_layout(note_of(layout), v2_mount), layout);
+  EXPECT_EQ(note_of({}), "");
+}
+
+TEST(CgroupLayout, ANoteOfWhatIsNoPlacePlainlyInAHierarchyCountsForNothing) {
+  for (const char* note :
+       {"", "/", "/home/user", "/sys/fs/cgroup", "/sys/fs/cgroup/memory2", "sys/fs/cgroup/memory/a",
+        "/sys/fs/cgroup/memory/../../../home", "/sys/fs/cgroup/memory/./a",
+        "/sys/fs/cgroup/memory//a", "/sys/fs/cgroup/memory/"}) {
+    EXPECT_EQ(noted_layout(note, v1_mounts), CgroupLayout{}) << note;
+  }
+}
+
 }  // namespace
 }  // namespace berth::keeper::sandbox

@@ -16,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view prefix = "berth-";
+constexpr std::size_t proc_file_bytes_max = std::size_t{4} << 20;
 
 // Who made a group. The pid alone may be reused; and it is nobody's to judge who does not see that
 // pid, because it is of another namespace.
@@ -119,6 +120,12 @@ std::vector<std::string> sweep_leftovers(const CgroupLayout& layout) {
     if (!group.kill(2s) || !group.remove(2s)) stuck.push_back(name);
   }
   return stuck;
+}
+
+std::vector<std::string> sweep_noted_leftovers(std::string_view note) {
+  if (note.empty()) return {};
+  return sweep_leftovers(
+      noted_layout(note, read_file("/proc/self/mountinfo", proc_file_bytes_max).value_or("")));
 }
 
 }  // namespace berth::keeper::sandbox

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -22,6 +23,10 @@ constexpr std::uint64_t weight_max = 10'000;
 constexpr std::uint64_t cpu_millis_min = 10;
 constexpr std::uint64_t memory_bytes_min = std::uint64_t{4} << 20;
 constexpr std::uint64_t memory_bytes_max = std::uint64_t{1} << 60;
+// What waits in the sockets of a sandbox, as a part of its memory.
+constexpr std::uint64_t socket_part = 8;
+constexpr std::uint64_t socket_bytes_min = std::uint64_t{4} << 20;
+constexpr std::uint64_t socket_bytes_max = std::uint64_t{64} << 20;
 // The init of the sandbox, a warden, the command and one child of it.
 constexpr std::uint64_t pids_min = 4;
 constexpr std::uint64_t page_bytes = 4096;
@@ -43,6 +48,12 @@ void add_memory(const Limits& limits, std::vector<Setting>& settings) {
                       .controller = Controller::memory,
                       .unified = {swap_file_v2, text_of(limits.swap_bytes)},
                       .legacy = {swap_file_v1, text_of(limits.memory_bytes + limits.swap_bytes)}});
+  // v2 counts the buffers of TCP and UDP as memory; v1 does not, and they would be without limit.
+  const std::uint64_t socket_bytes =
+      std::clamp(limits.memory_bytes / socket_part, socket_bytes_min, socket_bytes_max);
+  settings.push_back({.limit = "socket memory limit of " + text_of(socket_bytes) + " bytes",
+                      .controller = Controller::memory,
+                      .legacy = {"memory.kmem.tcp.limit_in_bytes", text_of(socket_bytes)}});
 }
 
 void add_pids(const Limits& limits, std::vector<Setting>& settings) {

@@ -60,6 +60,25 @@ TEST(CgroupSettings, AMemoryLimitAloneForbidsSwap) {
   EXPECT_EQ(swap->unified.value, "0");
 }
 
+// v2 counts them as memory.
+TEST(CgroupSettings, V1LimitsTheBuffersOfSocketsToAPartOfTheMemory) {
+  constexpr std::uint64_t mebi = 1 << 20;
+  const auto socket_bytes = [](std::uint64_t memory_bytes) {
+    const auto settings = settings_of({.memory_bytes = memory_bytes});
+    const Setting* sockets = find(settings, "memory.kmem.tcp.limit_in_bytes");
+    EXPECT_TRUE(sockets != nullptr && sockets->unified.file.empty());
+    return sockets != nullptr ? sockets->legacy.value : "";
+  };
+  EXPECT_EQ(socket_bytes(256 * mebi), std::to_string(32 * mebi));
+  EXPECT_EQ(socket_bytes(8 * mebi), std::to_string(4 * mebi)) << "too little for a connection";
+  EXPECT_EQ(socket_bytes(4096 * mebi), std::to_string(64 * mebi)) << "the machine's are few";
+  EXPECT_EQ(find(settings_of({.pids = 8}), "memory.kmem.tcp.limit_in_bytes"), nullptr);
+}
+
+TEST(CgroupSettings, ALimitWhoseFileTheKernelDoesNotHaveIsNotInForce) {
+  EXPECT_NE(set_and_verify("/proc/self", {"memory.kmem.tcp.limit_in_bytes", "4194304"}), "");
+}
+
 TEST(CgroupSettings, ThousandthsOfACpuAreAQuotaOfEachPeriod) {
   const auto settings = settings_of({.cpu_millis = 1500, .cpu_weight = 200});
   const Setting* quota = find(settings, "cpu.cfs_quota_us");

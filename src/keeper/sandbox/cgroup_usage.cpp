@@ -34,6 +34,13 @@ CgroupUsage Cgroup::usage() const {
       number_of(file_of(Controller::memory, "memory.current", "memory.usage_in_bytes"));
   now.memory_peak_bytes =
       number_of(file_of(Controller::memory, "memory.peak", "memory.max_usage_in_bytes"));
+  // v1 counts apart what waits in sockets, and no peak of both together.
+  const auto in_sockets =
+      number_of(file_of(Controller::memory, "", "memory.kmem.tcp.usage_in_bytes"));
+  if (now.memory_bytes && in_sockets) {
+    *now.memory_bytes += *in_sockets;
+    now.memory_peak_bytes = std::max(now.memory_peak_bytes, now.memory_bytes);
+  }
   now.pids = number_of(file_of(Controller::pids, "pids.current", "pids.current"));
   now.pids_peak = number_of(file_of(Controller::pids, "pids.peak", "pids.peak"));
   const std::string io = read_group_file(file_of(Controller::io, "io.stat", legacy_io_file));

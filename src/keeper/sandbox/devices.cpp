@@ -52,6 +52,10 @@ constexpr const char* scratch_in_place = "/dev/.tmp";
 constexpr std::uint64_t own_bytes = 64 << 10;
 constexpr std::uint64_t own_inodes = 64;
 
+// The kernel has 3072 terminals for all sandboxes of a machine together, and counts them by nothing
+// else.
+constexpr unsigned terminals_max = 64;
+
 constexpr unsigned long quiet = MS_NOSUID | MS_NOEXEC;
 constexpr std::uint64_t quiet_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 
@@ -130,7 +134,8 @@ int RootBuilder::mount_devices() {
     }
   }
   // Its own instance: no terminal of the host is in it.
-  std::string terminals = "newinstance,ptmxmode=0666,mode=0620";
+  std::string terminals =
+      "newinstance,ptmxmode=0666,mode=0620,max=" + std::to_string(terminals_max);
   if (owners_.kind == Owners::Kind::range) terminals += ",uid=" + std::to_string(owners_.user);
   if (::mount("devpts", "/dev/pts", "devpts", quiet, terminals.c_str()) != 0) return errno;
   if (const int error_number = show("/dev/shm", "/dev/shm", quiet_attributes | MOUNT_ATTR_NODEV);

@@ -19,7 +19,8 @@ namespace {
 constexpr std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 int write_file(int directory, const SkeletonFile& file) {
-  const Fd made{::openat(directory, file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  const Fd made{::openat(directory, file.path, flags, skeleton_file_mode)};
   if (!made) return errno;
   return ::write(made.get(), file.text.data(), file.text.size()) < 0 ? errno : 0;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace berth::keeper::sandbox {
 namespace {
@@ -69,6 +71,14 @@ void describe_plain_ids(const Plan& plan, Confined& confined) {
   miss(confined, Feature::idmapped_binds,
        "without a user namespace a folder of the host is used by its permissions for everybody",
        why.remedy);
+}
+
+// What mends several things is told once, and in its longest form.
+void add_once(std::string_view remedy, std::vector<std::string_view>& remedies) {
+  const auto has_it = [&](std::string_view other) { return other.contains(remedy); };
+  if (remedy.empty() || std::ranges::any_of(remedies, has_it)) return;
+  std::erase_if(remedies, [&](std::string_view other) { return remedy.contains(other); });
+  remedies.push_back(remedy);
 }
 
 }  // namespace
@@ -160,10 +170,14 @@ Confined describe_minimal(const Plan& plan, Features features,
 Result<> demand(const Plan& plan, const Confined& confined) {
   if (confined.level >= plan.min_level) return {};
   std::string lacking;
-  std::string remedy;
+  std::vector<std::string_view> remedies;
   for (const Missing& missing : confined.missing) {
     lacking += (lacking.empty() ? "" : "; ") + missing.feature + ": " + missing.reason;
-    remedy += (remedy.empty() ? "" : "; ") + missing.remedy;
+    add_once(missing.remedy, remedies);
+  }
+  std::string remedy;
+  for (const std::string_view one : remedies) {
+    remedy.append(remedy.empty() ? "" : "; ").append(one);
   }
   return fail(Errc::isolation_too_weak,
               "the sandbox would be " + std::string{name_of(confined.level)} + ", not " +

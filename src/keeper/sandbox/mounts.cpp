@@ -94,13 +94,11 @@ std::string parent_path(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Whether a layer has an entry of that name, or hides one, or has something else on the way to it.
-bool has_entry(const Fd& layer, const char* path) {
+Fd open_entry(const Fd& layer, const char* path) {
   open_how how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  const Fd found{static_cast<int>(::syscall(SYS_openat2, layer.get(), path, &how, sizeof how))};
-  return found || errno != ENOENT;
+  return Fd{static_cast<int>(::syscall(SYS_openat2, layer.get(), path, &how, sizeof how))};
 }
 
 }  // namespace
@@ -290,7 +288,12 @@ int RootBuilder::mount_overlay(int map) {
   if (view) {
     if (const int error_number = attach(view, "view"); error_number != 0) return error_number;
   }
-  const bool has_bottom = plan_.base == Base::host || name_servers_ || lacks_hosts_file();
+  const HostsFile hosts = find_hosts_file();
+  if (hosts == HostsFile::empty) {
+    if (const int error_number = make_cover(); error_number != 0) return error_number;
+    layers.insert(0, "cover:");
+  }
+  const bool has_bottom = plan_.base == Base::host || name_servers_ || hosts == HostsFile::absent;
   if (has_bottom) {
     if (::chown("skeleton", owners_.root, owners_.root_group) != 0) return errno;
     layers += layers.empty() ? "skeleton" : ":skeleton";
@@ -310,9 +313,43 @@ int RootBuilder::mount_overlay(int map) {
   return failed(::chdir("root"));
 }
 
-bool RootBuilder::lacks_hosts_file() const {
-  return std::ranges::none_of(layers_,
-                              [](const Fd& layer) { return has_entry(layer, hosts_file.path); });
+// The uppermost entry counts, also where a layer hides one or has something else on the way to it.
+RootBuilder::HostsFile RootBuilder::find_hosts_file() const {
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    const Fd found = open_entry(layers_[i], hosts_file.path);
+    if (!found && errno == ENOENT) continue;
+    struct stat seen{};
+    const bool is_empty =
+        found && ::fstat(found.get(), &seen) == 0 && S_ISREG(seen.st_mode) && seen.st_size == 0;
+    return is_empty ? HostsFile::empty : HostsFile::filled;
+  }
+  return HostsFile::absent;
+}
+
+// What is above all layers, and is no part of what was written either: a file of hosts in place of
+// the empty one that other engines leave in an image. The folder around it looks like the image's.
+int RootBuilder::make_cover() const {
+  struct stat seen{};
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    const Fd etc = open_entry(layers_[i], "etc");
+    if (!etc) continue;
+    if (::fstat(etc.get(), &seen) != 0) return errno;
+    break;
+  }
+  if (::mkdir("cover", 0755) != 0) return errno;
+  const Fd cover{::open("cover", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (!cover) return errno;
+  if (const int error_number = make_hosts_file(cover.get()); error_number != 0) {
+    return error_number;
+  }
+  for (const char* path : {".", hosts_file.path}) {
+    if (::fchownat(cover.get(), path, owners_.root, owners_.root_group, 0) != 0) return errno;
+  }
+  // An owner that has no id here is nobody's to give; then it is whoever makes it.
+  [[maybe_unused]] const int given = ::fchownat(cover.get(), "etc", seen.st_uid, seen.st_gid, 0);
+  if (::fchmodat(cover.get(), "etc", seen.st_mode & 07777, 0) != 0) return errno;
+  const std::array<timespec, 2> times{seen.st_atim, seen.st_mtim};
+  return failed(::utimensat(cover.get(), "etc", times.data(), 0));
 }
 
 // What is below all layers: it shows where none of them has something of that name, and is no part

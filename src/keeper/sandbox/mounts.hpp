@@ -118,7 +118,9 @@ class RootBuilder {
   int use_prepared_tray(Fd view);
   int use_tray_as_root();
   int mount_overlay(int map);
-  bool lacks_hosts_file() const;
+  enum class HostsFile : std::uint8_t { absent, empty, filled };
+  HostsFile find_hosts_file() const;
+  int make_cover() const;
   int fill_bottom() const;
   int own_files_from_now_on() const;
   int add_host_parts(int directory) const;

@@ -1,5 +1,6 @@
 #include "keeper/sandbox/plan.hpp"
 
+#include "keeper/sandbox/isolation.hpp"
 #include "keeper/wire.hpp"
 
 #include <gtest/gtest.h>
@@ -108,6 +109,22 @@ TEST(Level, ComparesByStrength) {
   EXPECT_LT(Level::weak, Level::standard);
   EXPECT_LT(Level::standard, Level::strong);
   EXPECT_EQ(name_of(Level::strong), "strong");
+}
+
+TEST(Level, WhatMendsSeveralThingsIsToldOnce) {
+  const Plan plan{.min_level = Level::strong};
+  const auto remedy_for = [&](const std::vector<Missing>& missing) {
+    const Result<> refused = demand(plan, {.level = Level::weak, .missing = missing});
+    EXPECT_FALSE(refused);
+    return refused ? "" : refused.error().remedy;
+  };
+  const Missing limits{.feature = "memory", .reason = "not ours", .remedy = "ask root"};
+  const Missing other{.feature = "landlock", .reason = "not there", .remedy = "a new kernel"};
+  const Missing longer{.feature = "pids", .reason = "not ours", .remedy = "ask root; or be root"};
+  const Missing none{.feature = "cpu", .reason = "not ours", .remedy = ""};
+  EXPECT_EQ(remedy_for({limits, other, limits}), "ask root; a new kernel");
+  EXPECT_EQ(remedy_for({limits, other, longer}), "a new kernel; ask root; or be root");
+  EXPECT_EQ(remedy_for({longer, none, limits}), "ask root; or be root");
 }
 
 }  // namespace

@@ -147,6 +147,18 @@ std::string remedy_of(const Rlimit& limit) {
          (known != nullptr ? " (" + std::string{known->service_key} + "= in its service)" : "");
 }
 
+std::string bind_target_remedy(int error_number) {
+  switch (error_number) {
+    case EROFS:
+      return "choose a target that is there already, or one outside of what is read-only: what is "
+             "missing is made where the root can be written, which /usr of the host cannot";
+    case EBUSY: return "choose a target from which no link leads to /, /proc or /dev";
+    default:
+      return "a folder covers a folder and a file a file: choose a target of the same kind as the "
+             "source, or one that is not there yet";
+  }
+}
+
 std::string remedy_of(const Plan& plan, const SetupReport& report) {
   const bool refused = is_refused(report.error_number);
   if (is_without_user_namespace(report)) {
@@ -171,8 +183,7 @@ std::string remedy_of(const Plan& plan, const SetupReport& report) {
              "sandbox a network of its own";
     case Phase::bind_target:
       return refused ? "run as root, or where user namespaces may mount"
-                     : "a folder covers a folder and a file a file, and what is missing on the way "
-                       "is made where the root can be written";
+                     : bind_target_remedy(report.error_number);
     case Phase::directory:
       return refused ? "run as root, or where user namespaces may mount"
                      : "name one that the image has, or that can be made in its root";

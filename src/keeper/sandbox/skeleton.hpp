@@ -24,6 +24,7 @@ inline constexpr std::array skeleton_folders{
     SkeletonFolder{"var/log", 0755}, SkeletonFolder{"home", 0755},
     SkeletonFolder{"root", 0700},    SkeletonFolder{"opt", 0755}};
 
+inline constexpr mode_t skeleton_file_mode = 0644;
 struct SkeletonFile {
   const char* path;
   std::string_view text;

@@ -60,16 +60,32 @@ Task<int> outcome_of(int socket) {
   co_return error_number;
 }
 
+// By the links of the sandbox, which lead nowhere else than the same names lead its commands.
+Fd open_folder_inside(int root, const std::string& path, std::uint64_t access) {
+  const open_how how{.flags = access | O_DIRECTORY | O_CLOEXEC,
+                     .mode = 0,
+                     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+  return Fd{static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how)))};
+}
+
+// Below its root, or in the memory that it has beside it. Whoever is root inside may lay a link to
+// a folder of the host that is bound there, or to the root itself.
+bool is_its_own(int root, int folder) {
+  struct stat top{};
+  struct stat memory{};
+  struct stat seen{};
+  if (::fstat(root, &top) != 0 || ::fstat(folder, &seen) != 0) return false;
+  if (::fstatat(root, "dev", &memory, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  const bool is_root = seen.st_dev == top.st_dev && seen.st_ino == top.st_ino;
+  return !is_root && (seen.st_dev == top.st_dev || seen.st_dev == memory.st_dev);
+}
+
 }  // namespace
 
 Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path) {
   BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
   BERTH_TRY(const Fd root, keeper::KeeperClient{std::move(socket)}.root());
-  const open_how how{.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                     .mode = 0,
-                     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-  const Fd found{
-      static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof(how)))};
+  const Fd found = open_folder_inside(root.get(), path, O_PATH);
   if (found && path.starts_with('/')) return {};
   return fail(Errc::working_directory_missing,
               "working directory " + path + ": is no directory of the sandbox",
@@ -81,14 +97,14 @@ Result<> empty_folders_inside(const std::string& keeper_folder,
   BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
   BERTH_TRY(const Fd root, keeper::KeeperClient{std::move(socket)}.root());
   for (const std::string& path : paths) {
-    const open_how how{.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-                       .mode = 0,
-                       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
-    Fd folder{
-        static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof(how)))};
+    const std::string shown = path + " of the sandbox";
+    Fd folder = open_folder_inside(root.get(), path, O_RDONLY);
     if (!folder && errno == ENOENT) continue;
-    if (!folder) return io_failure("open", path + " of the sandbox", errno);
-    BERTH_DO(empty_folder(std::move(folder), path + " of the sandbox"));
+    if (!folder) return io_failure("open", shown, errno);
+    if (!is_its_own(root.get(), folder.get())) {
+      return fail(Errc::path_refused, shown + ": leads to what is not the sandbox's own");
+    }
+    BERTH_DO(empty_folder(std::move(folder), shown));
   }
   return {};
 }

@@ -74,14 +74,21 @@ std::unexpected<Error> wrong_field(const char* field, Error why) {
   return std::unexpected(std::move(why));
 }
 
+void tell_of_groups_left(const std::vector<std::string>& groups) {
+  for (const std::string& group : groups) log::warn("sandbox.group_left", {{"group", group}});
+}
+
 // With a killed keeper its sandbox dies, wardens and all: only the groups are left, and in them who
 // is still on the way out.
 Result<> end_what_killed_keepers_held() {
-  for (const std::string& group :
-       keeper::sandbox::sweep_leftovers(keeper::sandbox::detect_layout())) {
-    log::warn("sandbox.group_left", {{"group", group}});
-  }
+  tell_of_groups_left(keeper::sandbox::sweep_leftovers(keeper::sandbox::detect_layout()));
   return {};
+}
+
+// Also where a server made it that was in other groups than this one.
+Result<> end_what_it_held(const keeper::Card& killed) {
+  tell_of_groups_left(keeper::sandbox::sweep_noted_leftovers(killed.groups_in));
+  return end_what_killed_keepers_held();
 }
 
 execution::KeeperOptions keepers_of(const LinuxOptions& options) {
@@ -91,7 +98,7 @@ execution::KeeperOptions keepers_of(const LinuxOptions& options) {
               keeper::Nursery::Options{.program = options.keeper_program}),
           .place = "linux",
           .noun = "sandbox",
-          .after_kill = end_what_killed_keepers_held};
+          .after_kill = end_what_it_held};
 }
 
 PoolWish wish_of(const LinuxConfig& config) {

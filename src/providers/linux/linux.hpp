@@ -64,6 +64,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<> note_images(std::vector<images::EnvironmentImage> named);
 
   execution::Execution* execution() override { return this; }
+  bool stays_on_its_server() const override { return true; }
   Task<std::vector<core::SandboxId>> held() override;
   Task<std::vector<core::TemplateId>> held_templates() override;
   Task<> close() override;

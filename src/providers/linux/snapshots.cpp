@@ -7,12 +7,15 @@
 #include "keeper/client.hpp"
 #include "keeper/sandbox/plan.hpp"
 #include "keeper/sandbox/skeleton.hpp"
+#include "keeper/sandbox/user_namespaces.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 
 namespace berth::providers {
 namespace {
@@ -44,6 +47,13 @@ Result<images::IdRange> ids_of(int upper, const LiveSandbox& sandbox) {
   return images::IdRange{.first = seen.st_uid - given_to};
 }
 
+// As the keeper mounts it. Without layers nobody needs an overlay.
+images::OverlayMarks marks_of(const RootLayers& root) {
+  using keeper::sandbox::Standing;
+  if (keeper::sandbox::standing_here() == Standing::root) return images::OverlayMarks::trusted;
+  return root.layers.empty() ? images::OverlayMarks::none : images::OverlayMarks::user;
+}
+
 // As the sandbox's own limit: what fits in there fits in here.
 images::Limits limits_of(const core::LinuxConfig& config) {
   images::Limits limits;
@@ -57,6 +67,7 @@ images::Limits limits_of(const core::LinuxConfig& config) {
 Result<images::Template> copy_upper(int upper, const LiveSandbox& sandbox, const HeldImages& images,
                                     const execution::CaptureTemplate& request) {
   BERTH_TRY(const images::IdRange ids, ids_of(upper, sandbox));
+  BERTH_TRY(const RootLayers root, images.layers_for(sandbox.config));
   std::optional<images::Template> made;
   const auto copy = [&](const images::ImageStore& /*store*/,
                         const images::TemplateStore& templates) -> Result<> {
@@ -65,6 +76,7 @@ Result<images::Template> copy_upper(int upper, const LiveSandbox& sandbox, const
                                 .name = "template " + request.key.str(),
                                 .base_image = sandbox.config.image.value_or("host"),
                                 .ids = ids,
+                                .marks = marks_of(root),
                                 .limits = limits_of(sandbox.config)};
     if (sandbox.config.template_) {
       BERTH_TRY(const images::Template below, templates.find(*sandbox.config.template_));
@@ -111,15 +123,31 @@ std::vector<images::BornWith> skeleton_of(const core::LinuxConfig& config) {
     all.push_back({.path = folder.path, .mode = folder.mode});
   }
   for (const SkeletonFile& file : skeleton_files) {
-    all.push_back({.path = file.path, .text = std::string{file.text}, .is_file = true});
+    all.push_back({.path = file.path,
+                   .entry = images::LayerEntry::file,
+                   .text = std::string{file.text},
+                   .mode = skeleton_file_mode});
   }
+  // What a mount covers has neither a text nor a mode that anybody inside could change.
   const auto add_part = [&](const char* path) {
     struct stat seen{};
     if (::stat(path, &seen) == 0) {
-      all.push_back({.path = path + 1, .is_file = S_ISREG(seen.st_mode)});
+      const bool is_file = S_ISREG(seen.st_mode);
+      all.push_back({.path = path + 1,
+                     .entry = is_file ? images::LayerEntry::file : images::LayerEntry::directory});
     }
   };
-  for (const char* path : usr_links) add_part(path);
+  for (const char* path : usr_links) {
+    std::array<char, PATH_MAX> target{};
+    const ssize_t size = ::readlink(path, target.data(), target.size());
+    if (size <= 0) {
+      add_part(path);
+      continue;
+    }
+    all.push_back({.path = path + 1,
+                   .entry = images::LayerEntry::symbolic_link,
+                   .text = {target.data(), static_cast<std::size_t>(size)}});
+  }
   for (const char* path : etc_parts) add_part(path);
   if (config.network == core::LinuxNetwork::host) add_part(name_servers_file);
   return all;
@@ -172,9 +200,9 @@ Result<bool> delete_captured(const HeldImages& images, const execution::DeleteTe
 Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImages& images) {
   BERTH_TRY(keeper::KeeperClient client, client_of(sandbox));
   BERTH_TRY(const Fd upper, open_upper(client, sandbox));
-  images::DiffRequest request{.upper = upper.get()};
   // Looked up again, not held: whoever made the sandbox holds it.
   BERTH_TRY(const RootLayers root, images.layers_for(sandbox.config));
+  images::DiffRequest request{.upper = upper.get(), .marks = marks_of(root)};
   for (auto layer = root.layers.rbegin(); layer != root.layers.rend(); ++layer) {
     request.lower.emplace_back(::open(layer->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!request.lower.back()) return io_failure("open", *layer, errno);

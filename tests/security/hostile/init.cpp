@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -14,6 +16,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <sstream>
 
@@ -115,6 +118,75 @@ Verdict terminate_init(const Bait&) {
   return signal_init(SIGTERM);
 }
 
+struct Slowing {
+  const char* name;
+  long (*call)();
+};
+
+// The numbers are those of the kernel's header, which this library does not have.
+constexpr int idle_class = 3 << 13;
+constexpr int one_process_by_ioprio = 1;
+constexpr int all_of_user_by_ioprio = 3;
+
+struct SchedulingAttributes {
+  std::uint32_t size = sizeof(SchedulingAttributes);
+  std::uint32_t policy = SCHED_IDLE;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 19;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime = 0;
+  std::uint64_t deadline = 0;
+  std::uint64_t period = 0;
+};
+
+// Each sets what pid 1 has already, or what puts it behind everybody else.
+constexpr Slowing slowings[] = {
+    {"sched_setaffinity",
+     [] {
+       cpu_set_t same;
+       CPU_ZERO(&same);
+       if (::sched_getaffinity(1, sizeof same, &same) != 0) return -1L;
+       return static_cast<long>(::sched_setaffinity(1, sizeof same, &same));
+     }},
+    {"sched_setparam",
+     [] {
+       const sched_param none = {.sched_priority = 0};
+       return static_cast<long>(::sched_setparam(1, &none));
+     }},
+    {"sched_setscheduler",
+     [] {
+       const sched_param none = {.sched_priority = 0};
+       return static_cast<long>(::sched_setscheduler(1, SCHED_IDLE, &none));
+     }},
+    {"sched_setattr",
+     [] {
+       SchedulingAttributes idle;
+       return ::syscall(SYS_sched_setattr, 1, &idle, 0);
+     }},
+    {"setpriority", [] { return static_cast<long>(::setpriority(PRIO_PROCESS, 1, 19)); }},
+    {"setpriority of its user",
+     [] { return static_cast<long>(::setpriority(PRIO_USER, ::getuid(), 19)); }},
+    {"ioprio_set", [] { return ::syscall(SYS_ioprio_set, one_process_by_ioprio, 1, idle_class); }},
+    {"ioprio_set of its user",
+     [] { return ::syscall(SYS_ioprio_set, all_of_user_by_ioprio, ::getuid(), idle_class); }},
+};
+
+// A pid 1 that never runs starts no command and opens no port.
+Verdict slow_init(const Bait&) {
+  return in_child([] {
+    std::string done;
+    int error = 0;
+    for (const Slowing& slowing : slowings) {
+      if (slowing.call() == 0) {
+        done += std::string{done.empty() ? "" : ", "} + slowing.name;
+      } else if (error == 0 || error == EPERM) {
+        error = errno;
+      }
+    }
+    return done.empty() ? denied(error) : open_to("slowed pid 1 by " + done);
+  });
+}
+
 bool connects(const std::string& name, int kind) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -153,6 +225,7 @@ constexpr Attempt attempts[] = {
     {"stop_init", stop_init},
     {"kill_init", kill_init},
     {"terminate_init", terminate_init},
+    {"slow_init", slow_init},
     {"connect_control_socket", find_control_socket},
 };
 

@@ -2,10 +2,12 @@
 #include "security/hostile/tools.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -143,12 +145,72 @@ Verdict make_files(const Bait& bait) {
   return limited(std::to_string(made) + " files, then " + denied(error).text);
 }
 
+// Those of a sandbox are the machine's, of which all sandboxes together have 3072.
+Verdict take_terminals(const Bait&) {
+  constexpr std::uint64_t wanted = 128;  // twice what a sandbox may have
+  std::uint64_t taken = 0;
+  while (taken < wanted && ::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0) ++taken;
+  const int error = errno;
+  ::close_range(3, ~0U, 0);
+  if (taken == 0) return denied(error);
+  if (taken == wanted) return open_to("took " + std::to_string(taken) + " terminals");
+  return limited(std::to_string(taken) + " terminals, then " + denied(error).text);
+}
+
+// Two ends of a connection over the loopback, or -1 and errno.
+struct Pair {
+  int from = -1;
+  int to = -1;
+};
+
+Pair connected_pair() {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const raw = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof address;
+  const Descriptor listener{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  if (!listener || ::bind(listener.get(), raw, size) != 0 || ::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), raw, &size) != 0) {
+    return {};
+  }
+  const int from = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (from < 0 || ::connect(from, raw, size) != 0) return {};
+  return {.from = from, .to = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+}
+
+// What was sent and nobody reads lies in the kernel. They end with the child.
+Verdict fill_sockets_of(std::uint64_t wanted) {
+  constexpr int pairs_max = 100;
+  const std::string piece(std::size_t{256} << 10, 'x');
+  std::uint64_t held = 0;
+  for (int made = 0; made < pairs_max && held < wanted; ++made) {
+    const Pair pair = connected_pair();
+    if (pair.to < 0 && held == 0) return denied();
+    if (pair.to < 0) break;
+    ssize_t sent = 1;
+    while (sent > 0 && held < wanted) {
+      sent = ::send(pair.from, piece.data(), piece.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent > 0) held += static_cast<std::uint64_t>(sent);
+    }
+  }
+  const std::string amount = std::to_string(held >> 20) + " MiB";
+  if (held >= wanted) return open_to("holds " + amount + " in sockets");
+  return limited(amount + " in sockets");
+}
+
+Verdict fill_sockets(const Bait& bait) {
+  return in_child([&] { return fill_sockets_of(bait.memory_bytes_max * 2); });
+}
+
 constexpr Attempt attempts[] = {
     {"exhaust_descriptors", take_descriptors},
     {"fork_bomb", bomb},
     {"zombie_flood", flood_of_zombies},
     {"memory_bomb", fill_memory},
     {"memory_file_bomb", fill_memory_file},
+    {"fill_socket_buffers", fill_sockets},
+    {"exhaust_terminals", take_terminals},
     {"fill_tmp", fill_tmp},
     {"fill_root", fill_root},
     {"fill_dev_shm", fill_shm},

@@ -10,6 +10,9 @@ import { Table } from "../ui/table";
 import { Ago } from "../ui/time";
 
 const join = (folder: string, name: string) => (folder === "." ? name : `${folder}/${name}`);
+// A name as it is, from how a listing writes it.
+const unescaped = (name: string) => name.replace(/\\\\|(?:\\x[0-9a-f]{2})+/g, (part) =>
+  part === "\\\\" ? "\\" : new TextDecoder().decode(Uint8Array.from(part.slice(2).split("\\x"), (byte) => Number.parseInt(byte, 16))));
 const parent = (folder: string) => (folder.includes("/") ? folder.slice(0, folder.lastIndexOf("/")) : ".");
 
 // The files of a place that is held.
@@ -17,10 +20,10 @@ export function Files({ lease }: { lease: string }) {
   const [folder, setFolder] = useState(".");
   const query = useQuery({
     queryKey: ["files", lease, folder],
-    queryFn: ({ signal }) => api.get("/api/environment-leases/{lease}/files", { path: { lease }, query: { path: folder }, signal }),
+    queryFn: ({ signal }) => api.get("/api/environment-leases/{lease}/files", { path: { lease }, query: { path: unescaped(folder) }, signal }),
   });
-  const url = (path: string) => `/api/environment-leases/${lease}/files?path=${encodeURIComponent(path)}&limitBytes=16777216`;
-  const archive = `/api/environment-leases/${lease}/archive?path=${encodeURIComponent(folder)}`;
+  const url = (path: string) => `/api/environment-leases/${lease}/files?path=${encodeURIComponent(unescaped(path))}&limitBytes=16777216`;
+  const archive = `/api/environment-leases/${lease}/archive?path=${encodeURIComponent(unescaped(folder))}`;
   return (
     <div className="flex flex-col gap-2">
       <div className="flex flex-wrap items-center justify-between gap-2 text-sm">

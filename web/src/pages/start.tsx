@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { api } from "../api/client";
 import { findingsQuery } from "../api/queries";
-import type { Finding } from "../api/types";
+import type { Finding, Session } from "../api/types";
 import { count } from "../format";
 import { Late, late } from "../late";
 import { useSession } from "../session/session";
@@ -17,10 +17,19 @@ import { useAction } from "../ui/use-action";
 const FirstRun = late((rest) => rest.FirstRun);
 const ranks = ["sandbox", "plugin", "ssh", "local"];
 
+// As Berth calls the one that it makes for a company; no other has its name.
+const ownSandbox = "Sandbox";
+
+// The strongest kind of place, and of that kind the one that Berth has made: it works where any does.
+function bestOf(environments: Session["environments"]) {
+  const rank = (each: Session["environments"][number]) => 2 * ranks.indexOf(each.driver) + (each.name === ownSandbox ? 0 : 1);
+  return [...environments].sort((a, b) => rank(a) - rank(b))[0];
+}
+
 export function StartPage() {
   const { company, environments, may } = useSession();
   const [run, setRun] = useState<string>();
-  const best = [...environments].sort((a, b) => ranks.indexOf(a.driver) - ranks.indexOf(b.driver))[0];
+  const best = bestOf(environments);
   const start = useAction(async () => {
     const made = await api.post("/api/companies/{company}/runs", {
       path: { company: company.id },

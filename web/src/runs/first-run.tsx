@@ -5,6 +5,7 @@ import { LogView } from "../log/log-view";
 import { useLog } from "../log/use-log";
 import { StateBadge } from "../ui/badge";
 import { Answer } from "../ui/loading";
+import { Failure } from "./failure";
 import { Timeline } from "./timeline";
 
 // A run below the button that has started it.
@@ -17,6 +18,7 @@ export function FirstRun({ run }: { run: string }) {
         {(view) => (
           <>
             <p className="flex items-center gap-2 text-sm"><StateBadge state={view.status} /><Link className="link" to="/runs/$run" params={{ run }}>Open this run</Link></p>
+            {view.error && <Failure run={view} />}
             <Timeline phases={view.phases} />
           </>
         )}

@@ -29,6 +29,8 @@ export function Terminal({ label, connect }: Props) {
       scrollback: 5000,
       screenReaderMode: true,
       theme: { background: "#0e1116", foreground: "#d7dce5" },
+      // A program can write a link (OSC 8) whose text is not where it leads.
+      linkHandler: { activate: () => {} },
     });
     const fit = new FitAddon();
     screen.loadAddon(fit);

@@ -115,6 +115,13 @@ constexpr std::uint32_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_
                                           CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                                           CLONE_NEWNET;
 
+// The header with the numbers of ioprio_set is the kernel's own.
+constexpr std::uint32_t a_process_by_ioprio = 1;
+constexpr std::uint32_t a_user_by_ioprio = 3;
+
+// Of the pid namespace of a sandbox.
+constexpr std::uint32_t first_process = 1;
+
 [[noreturn]] void give_up(const char* what, int code) {
   std::fprintf(stderr, "seccomp filter: %s: %d\n", what, code);
   std::exit(1);
@@ -204,6 +211,13 @@ class Prologue {
                load(low_word_of(1)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0), refuse(EPERM),
                leave(SECCOMP_RET_ALLOW)});
   }
+  // What is about one process or group, as the first argument says, and not the first of them; and
+  // nothing that is about all processes of a user, of whom the first is one.
+  void forbid_for_first_process(std::uint32_t call, std::uint32_t all_of_user) {
+    add(call, {load(low_word_of(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, all_of_user, 3, 0),
+               load(low_word_of(1)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first_process, 1, 0),
+               leave(SECCOMP_RET_ALLOW), refuse(EPERM)});
+  }
   // Only families that a network namespace holds, and of netlink what tells of the network alone:
   // the rest of it is about the machine's devices, modules, audit and ciphers.
   void permit_sockets() {
@@ -266,7 +280,12 @@ std::vector<sock_filter> argument_rules(Debugging debugging, Nesting nesting) {
 #endif
   rules.forbid(SYS_mknodat, 2, S_IFMT, {S_IFCHR, S_IFBLK});
   // Pid 1 has the ids of whom it watches, and so it would be theirs to starve of files or time.
-  rules.forbid(SYS_prlimit64, 0, 0xffffffff, {1});
+  for (const std::uint32_t call : {SYS_prlimit64, SYS_sched_setparam, SYS_sched_setscheduler,
+                                   SYS_sched_setaffinity, SYS_sched_setattr}) {
+    rules.forbid(call, 0, 0xffffffff, {first_process});
+  }
+  rules.forbid_for_first_process(SYS_setpriority, PRIO_USER);
+  rules.forbid_for_first_process(SYS_ioprio_set, a_user_by_ioprio);
   if (nesting == Nesting::denied) rules.forbid_bits(SYS_clone, 0, namespace_flags);
   if (debugging == Debugging::denied) {
     // Others switch off address randomization or make old calls reachable. Asking stays, as do
@@ -314,7 +333,6 @@ std::vector<sock_filter> without_others() {
   rules.permit_masked(SYS_socketpair, 1, 0xf, {SOCK_STREAM, SOCK_SEQPACKET}, EACCES);
   // 0 is the calling process; whose other numbers are is not known.
   rules.permit(SYS_prlimit64, 0, {0}, EPERM);
-  constexpr std::uint32_t a_process_by_ioprio = 1;
   rules.permit_for_itself(SYS_setpriority, PRIO_PROCESS);
   rules.permit_for_itself(SYS_ioprio_set, a_process_by_ioprio);
   for (const std::uint32_t call :

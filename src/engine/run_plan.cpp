@@ -1,0 +1,186 @@
+// What the command of a run is: its command line, its variables and its secrets.
+#include "core/adapters.hpp"
+#include "engine/node_life.hpp"
+#include "engine/run_inputs.hpp"
+#include "engine/run_secrets.hpp"
+#include "engine/run_work.hpp"
+#include "store/runs.hpp"
+
+namespace berth::engine {
+namespace {
+
+// The config of a sandbox may limit every command in it.
+std::optional<std::int64_t> timeout_in(const bj::object& config) {
+  const bj::value* limit = config.if_contains("timeoutMs");
+  if (limit == nullptr || !limit->is_int64()) return std::nullopt;
+  return limit->get_int64();
+}
+
+std::optional<std::int64_t> shorter(const std::optional<std::int64_t>& one,
+                                    const std::optional<std::int64_t>& other) {
+  if (!one || !other) return one ? one : other;
+  return std::min(*one, *other);
+}
+
+}  // namespace
+
+Task<core::RunInput> RunWork::given_input() {
+  const std::optional<core::RunCommand>& command = run_.value.command;
+  const bool was_given_nothing =
+      !run_.value.agent_id && command && command->env_names.empty() && command->stdin_bytes == 0;
+  if (was_given_nothing) co_return core::RunInput{.run_id = id_};
+  BERTH_CO_TRY(const auto sealed, co_await tools_.means.store.read([&](store::Session& s) {
+    return store::find_run_input(s, id_);
+  }));
+  if (!sealed) co_return core::RunInput{.run_id = id_};
+  co_return unseal_run_input(tools_.means, *sealed);
+}
+
+Task<RunWork::Plan> RunWork::plan(core::RunInput input) {
+  Plan out{.command = {.exec_id = id_.str()}, .shown = {}};
+  std::string stdin_text = std::move(input.stdin_text);
+  if (run_.value.command) {
+    out.shown = *run_.value.command;
+  } else {
+    if (!agent_) co_return fail(Errc::agent_not_found, "The agent of the run is gone");
+    BERTH_CO_TRY(out.resumed_session, co_await earlier_session());
+    core::InvocationFacts facts{
+        .prompt_facts = {{"agent", {{"id", agent_->id.str()}, {"name", agent_->name}}},
+                         {"company", {{"id", company_.str()}}},
+                         {"run", {{"id", id_.str()}}},
+                         {"context", run_.value.context_snapshot}},
+        .resume_session = out.resumed_session};
+    if (!stdin_text.empty()) facts.prompt = std::move(stdin_text);
+    BERTH_CO_TRY(core::Invocation built,
+                 core::build_invocation(agent_->adapter_type, agent_->adapter_config, facts));
+    stdin_text = std::move(built.stdin_text);
+    out.shown = {.argv = std::move(built.argv),
+                 .cwd = std::move(built.cwd),
+                 .stdin_bytes = static_cast<std::int64_t>(stdin_text.size()),
+                 .timeout_ms = built.timeout_ms,
+                 .grace_ms = built.grace_ms};
+  }
+  out.shown.timeout_ms = shorter(out.shown.timeout_ms, timeout_in(place_->config));
+  out.command.argv = out.shown.argv;
+  out.command.terminal = out.shown.terminal;
+  out.command.timeout_ms = out.shown.timeout_ms;
+  out.command.grace_ms = out.shown.grace_ms;
+  if (out.shown.stdin_open || out.shown.terminal) {
+    out.command.input = drivers::StdinPipe{};
+  } else if (!stdin_text.empty()) {
+    out.command.input = drivers::StdinBytes{Secret{stdin_text}};
+  }
+  co_return out;
+}
+
+Result<core::RunEnvironment> RunWork::environment_for(const Plan& plan, const core::RunInput& input,
+                                                      const drivers::Workspace& workspace) const {
+  core::RunFacts facts{.company_id = company_,
+                       .run_id = id_,
+                       .agent_id = run_.value.agent_id,
+                       .api_url = workspace.api_url,
+                       .workspace = core::WorkspaceFacts{.cwd = workspace.cwd},
+                       .scratch_dir = workspace.scratch,
+                       .home = workspace.home,
+                       .path = workspace.path,
+                       .has_terminal = plan.shown.terminal.has_value()};
+  if (environment_->driver == core::DriverKind::local) facts.api_url = tools_.options.api_url;
+  std::vector<core::EnvLayer> layers;
+  layers.push_back(
+      {core::SecretTarget::environment, environment_->id.str(), environment_->env_vars});
+  if (agent_) {
+    const bj::value* env = agent_->adapter_config.if_contains("env");
+    if (env != nullptr && env->is_object()) {
+      layers.push_back({core::SecretTarget::agent, agent_->id.str(), env->get_object()});
+    }
+  }
+  layers.push_back({core::SecretTarget::run, id_.str(), input.env});
+  return core::build_run_environment(facts, layers);
+}
+
+Task<> RunWork::resolve(Plan& plan) {
+  auto& variables = plan.command.environment;
+  for (const auto& [name, value] : plan.environment.plain) {
+    variables.insert_or_assign(name, Secret{value});
+  }
+  hide_telling(plan.environment);
+  std::vector<store::RunRedaction> noted;
+  for (const core::SecretVariable& variable : plan.environment.secrets) {
+    SecretRead read{.company_id = company_,
+                    .secret_id = variable.ref.secret_id,
+                    .target_type = variable.owner,
+                    .target_id = variable.owner_id,
+                    .config_path = variable.config_path};
+    BERTH_CO_TRY(ResolvedSecret found, co_await tools_.secrets.resolve(call(), std::move(read)));
+    hide(found.value);
+    noted.push_back({.run_id = id_,
+                     .secret_id = variable.ref.secret_id,
+                     .secret_version = found.version,
+                     .hidden_by = tools_.leases.node()});
+    variables.insert_or_assign(variable.name, std::move(found.value));
+  }
+  // Before the command has them: whoever takes the run over knows what to hide, also when the
+  // secrets were rotated meanwhile.
+  if (!noted.empty()) {
+    BERTH_CO_DO(co_await tools_.means.store.write([&](store::Session& s) -> Result<> {
+      BERTH_DO(expect_alive(s, tools_.leases.node()));
+      for (const store::RunRedaction& value : noted) BERTH_DO(store::record_redaction(s, value));
+      return {};
+    }));
+  }
+  if (!agent_ || plan.environment.token_names.empty()) {
+    plan.environment.token_names.clear();
+    co_return Result<>{};
+  }
+  BERTH_CO_TRY(const Secret token, co_await tools_.tokens.make(run_.value, agent_->adapter_type));
+  hide(token);
+  for (const std::string& name : plan.environment.token_names) {
+    variables.insert_or_assign(name, token.clone());
+  }
+  co_return Result<>{};
+}
+
+Task<std::optional<std::string>> RunWork::earlier_session() {
+  const bj::value* fresh = run_.value.context_snapshot.if_contains("forceFreshSession");
+  if (agent_->adapter_type == core::AdapterType::process ||
+      (fresh != nullptr && fresh->is_bool() && fresh->get_bool())) {
+    co_return std::nullopt;
+  }
+  const store::RunFilter filter{.agent_id = agent_->id};
+  BERTH_CO_TRY(const auto page, co_await tools_.means.store.read([&](store::Session& s) {
+    return store::list_runs(s, company_, filter, {.limit = 20});
+  }));
+  for (const auto& row : page.rows) {
+    const core::Run& run = row.value;
+    const bool has_session = run.session_id_after && core::is_session_id(*run.session_id_after);
+    if (has_session && run.environment_id == run_.value.environment_id) {
+      co_return run.session_id_after;
+    }
+  }
+  co_return std::nullopt;
+}
+
+Task<> RunWork::recall() {
+  BERTH_CO_TRY(const std::vector<Secret> given, co_await values_given_to(tools_.means, id_));
+  for (const Secret& value : given) hide(value);
+  if (environment_) {
+    BERTH_CO_TRY(const core::RunInput input, co_await given_input());
+    const Plan nothing{.command = {.exec_id = id_.str()}, .shown = {}};
+    const drivers::Workspace nowhere{.cwd = "/"};
+    BERTH_CO_TRY(const core::RunEnvironment known, environment_for(nothing, input, nowhere));
+    hide_telling(known);
+  }
+  if (agent_) {
+    BERTH_CO_TRY(const Secret token, co_await tools_.tokens.make(run_.value, agent_->adapter_type));
+    hide(token);
+  }
+  co_return Result<>{};
+}
+
+void RunWork::hide_telling(const core::RunEnvironment& environment) {
+  for (const auto& [name, value] : environment.plain) {
+    if (core::looks_sensitive(name)) hide(Secret{value});
+  }
+}
+
+}  // namespace berth::engine
