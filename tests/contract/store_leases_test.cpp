@@ -425,7 +425,7 @@ TEST_P(LeasesAndSandboxes, ASandboxIsDueWhenItExpiresAndWhileItIsBeingDestroyed)
   given(pooled);
   EXPECT_WORKS(move(stored(pooled), SandboxEvent::given_back));
   const auto due_boxes = [&] {
-    return read([&](Session& s) { return due_sandboxes(s, here_, now(), 9); })->size();
+    return read([&](Session& s) { return due_sandboxes(s, here.id, now(), 9); })->size();
   };
   EXPECT_EQ(due_boxes(), 0U);
   clock_.advance(std::chrono::milliseconds{10});

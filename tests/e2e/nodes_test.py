@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import runs_support as runs
 from support import POSTGRES, BerthTest, fresh_postgres
@@ -18,6 +19,15 @@ def sql(text, url=None):
     done = subprocess.run(["psql", "-qAt", "-d", url or POSTGRES, "-c", text], capture_output=True,
                           text=True, check=True)
     return done.stdout.strip()
+
+
+def is_running(words):
+    line = b"".join(word.encode() + b"\0" for word in words)
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if entry.read_bytes() == line:
+                return True
+    return False
 
 
 class OnOneDatabase(BerthTest):
@@ -156,13 +166,16 @@ class SandboxesOfNodes(OnOneDatabase):
         return seen
 
     def test_a_run_of_a_silent_server_is_given_up_when_its_keeper_must_be_gone(self):
-        run = runs.start(self.first, "sleep", "120", environmentId=self.sandbox)
-        held = runs.wait_until(self.first, run, {"running"})
+        # A pid of inside means nothing here; the command is told by its words.
+        words = ["sleep", f"120.{os.getpid()}"]
+        run = runs.start(self.first, *words, environmentId=self.sandbox)
+        runs.wait_until(self.first, run, {"running"})
+        self.assertTrue(runs.eventually(lambda: is_running(words)))
         second = self.node("second")
         os.kill(self.first.process.pid, signal.SIGSTOP)
         ended = runs.wait_for_end(second, run, limit_s=60)
         self.assertEqual((ended["status"], ended["errorCode"]), ("interrupted", "process_lost"), ended)
-        self.assertFalse(os.path.exists(f"/proc/{held['processPid']}"))
+        self.assertFalse(is_running(words))
         self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(second)))
         os.kill(self.first.process.pid, signal.SIGCONT)
         self.assertEqual(self.first.process.wait(30), 1)
