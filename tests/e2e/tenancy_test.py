@@ -48,8 +48,8 @@ class Tenancy(BerthTest):
         server.keys[f"agent of {name}"] = made(f"{home}/tokens", {
             "name": "agent", "kind": "agent_key", "agentId": agent})["key"]
         return {"company": company, "agent": agent, "environment": environment, "secret": secret,
-                "token": token, "run": run, "lease": MISSING, "template": MISSING, "session": MISSING,
-                "plugin": MISSING, "key": "s"}
+                "token": token, "run": run, "lease": MISSING, "sandbox": MISSING, "template": MISSING,
+                "session": MISSING, "plugin": MISSING, "key": "s"}
 
     def routes(self, server):
         for path, verbs in server.get("/api/openapi.json").json["paths"].items():
@@ -141,8 +141,8 @@ class Tenancy(BerthTest):
                 continue  # plugins_test.py does what these are for, and tests/web signs in and out
             # The environment is a host that is not there, a socket is no plain answer, and the secrets
             # of a run need the token of one.
-            if verb == "DELETE" or path == "/api/instance/rekey" or "{lease}" in path or \
-                    "{template}" in path or "custom-image-" in path or \
+            if verb == "DELETE" or path == "/api/instance/rekey" or \
+                    any(part in path for part in ("{lease}", "{sandbox}", "{template}", "custom-image-")) or \
                     path.endswith(("}/probe", "/attach")) or path.startswith("/api/agents/me/secrets"):
                 continue
             for who in ("viewer", "operator", "admin", "agent", "instance"):

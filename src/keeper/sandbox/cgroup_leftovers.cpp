@@ -54,7 +54,9 @@ std::optional<Maker> maker_of(std::string_view name) {
 bool is_gone(const Maker& maker) {
   if (maker.pid_namespace != own_pid_namespace()) return false;
   const auto now = process_stat(maker.pid);
-  return !now || now->start_ticks != maker.start_ticks;
+  if (!now || now->start_ticks != maker.start_ticks) return true;
+  // It is over, and whoever should have waited for it has not.
+  return now->state == 'Z' || now->state == 'X';
 }
 
 std::vector<std::string> bases_of(const CgroupLayout& layout) {
