@@ -13,6 +13,7 @@ from support import POSTGRES, BerthTest, fresh_postgres
 
 # How long a server may be silent, and how long its commands live without it.
 TIMES = ("--silence-seconds", "5", "--hold-seconds", "5")
+LONG_HOLD = ("--silence-seconds", "5", "--hold-seconds", "60")
 
 
 def sql(text, url=None):
@@ -38,8 +39,8 @@ class OnOneDatabase(BerthTest):
         self.variables = {"BERTH_DATABASE_URL": fresh_postgres(),
                           "BERTH_MASTER_KEY_FILE": str(self.folder / "master.key")}
 
-    def node(self, name, *flags):
-        return self.serve(*TIMES, *flags, home=self.folder / name, **self.variables)
+    def node(self, name, *flags, times=TIMES):
+        return self.serve(*times, *flags, home=self.folder / name, **self.variables)
 
     @contextlib.contextmanager
     def database_away(self):
@@ -181,12 +182,17 @@ class SandboxesOfNodes(OnOneDatabase):
         self.assertEqual(self.first.process.wait(30), 1)
 
     def test_a_run_goes_on_when_its_server_comes_back(self):
-        run = runs.start(self.first, "sh", "-c", "echo begin; sleep 8; echo end",
-                         environmentId=self.sandbox)
-        runs.wait_until(self.first, run, {"running"})
-        self.node("second")
-        self.first.kill()
-        again = self.node("first")
+        self.first.stop()
+        first = self.node("first", times=LONG_HOLD)
+        run = runs.start(first, "sh", "-c", "echo begin; sleep 14; echo end", environmentId=self.sandbox)
+        runs.wait_until(first, run, {"running"})
+        second = self.node("second", times=LONG_HOLD)
+        time.sleep(1)  # it has heard of the first
+        first.kill()
+        self.assertTrue(runs.eventually(lambda: "node.fenced" in second.said(), limit_s=30))
+        time.sleep(2)  # the other looks at what it has left
+        self.assertEqual(runs.look(second, run)["status"], "running")
+        again = self.node("first", times=LONG_HOLD)
         self.ended(again, run)
         self.assertEqual(runs.output(again, run), "begin\nend\n")
 
