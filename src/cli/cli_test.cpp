@@ -116,7 +116,7 @@ TEST_F(CliTest, ASandboxThatIsKeptForReuseIsListedShownAndRemoved) {
   ASSERT_EQ(run({"sandbox", "ls"}), 0) << err_.str();
   const bj::value listed = parse_json(out_.str()).value();
   ASSERT_EQ(listed.as_array().size(), 1U);
-  EXPECT_EQ(listed.at(0).at("state").as_string(), "kept for reuse");
+  EXPECT_EQ(listed.at(0).at("state").as_string(), "kept");
   EXPECT_EQ(listed.at(0).at("environment").as_string(), "Local");
 
   answers_["GET /api/environment-leases/" + kept] =

@@ -299,7 +299,7 @@ class SandboxTest(BerthTest):
         self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
         self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
         listed = json.loads(self.run_berth("--home", self.home, "sandbox", "ls").stdout)
-        self.assertEqual([(row["state"], row["environment"]) for row in listed], [("kept for reuse", "kept")])
+        self.assertEqual([(row["state"], row["environment"]) for row in listed], [("kept", "kept")])
         kept = listed[0]["id"]
         shown = json.loads(self.run_berth("--home", self.home, "sandbox", "inspect", kept).stdout)
         self.assertIn(f"until {shown['expiresAt']}", shown["nextStep"])

@@ -292,7 +292,7 @@ Result<bj::array> kept_sandboxes(Session& session) {
       bj::object row = sandbox.as_object();
       const bool is_parked = !text_of(sandbox, "parkedAt").empty();
       add_level(row);
-      row["state"] = text_of(sandbox, "status") == "idle" ? "kept for reuse"
+      row["state"] = text_of(sandbox, "status") == "idle" ? "kept"
                      : is_parked                          ? "not removed"
                                                           : "being removed";
       row["sandboxId"] = text_of(sandbox, "id");
