@@ -218,6 +218,8 @@ class SandboxesOfNodes(OnOneDatabase):
             run = runs.start(server, "true", environmentId=where)
             node = self.ended(server, run)["nodeId"]
             boxes.setdefault(node, set()).add(self.lease_of(server, run)["sandboxId"])
+            # It serves another when it is given back, which is after the end of the run.
+            self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(self.first)))
         self.assertEqual([len(used) for used in boxes.values()], [1, 1], boxes)
         self.assertEqual(len(set.union(*boxes.values())), 2, "one sandbox on two servers")
 
