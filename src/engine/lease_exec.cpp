@@ -112,6 +112,7 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
   command.environment = usual_environment(place);
   for (const auto& [name, value] : wanted.env.value_or(std::map<std::string, std::string>{})) {
     command.environment.insert_or_assign(name, Secret{value});
+    if (core::looks_sensitive(name)) command.secrets.emplace_back(value);
   }
   if (wanted.stdin_text) command.input = drivers::StdinBytes{Secret{*wanted.stdin_text}};
   BERTH_CO_DO(co_await driver->start(facts, command));

@@ -396,7 +396,8 @@ Task<bj::value> PluginServices::write_metric(Scope scope, bj::object params) {
 Task<bj::value> PluginServices::write_log(Scope scope, bj::object params) {
   const auto level = parse_name<plugins::LogLevel>(text_in(params, "level"));
   plugins::PluginLogLine line{.level = level.value_or(plugins::LogLevel::info),
-                              .message = text_in(params, "message")};
+                              .message = text_in(params, "message"),
+                              .company_id = scope.company_id};
   const bj::value* const meta = params.if_contains("meta");
   if (meta != nullptr && meta->is_object()) line.meta = meta->get_object();
   log(scope.plugin_id, std::move(line));
@@ -426,6 +427,7 @@ void PluginServices::log(const core::PluginId& plugin, plugins::PluginLogLine li
   const std::string message = as_utf8(line.message);
   keep_line({.id = core::EventId::make(means_.random, now),
              .plugin_id = plugin,
+             .company_id = std::move(line.company_id),
              .level = *parse_name<core::PluginLogLevel>(name_of(line.level)),
              .message = std::string{clipped(message, allowance_.message_bytes_max)},
              .meta = meta.empty() ? std::nullopt : std::optional{std::move(meta)},
@@ -442,10 +444,10 @@ void PluginServices::keep_line(core::PluginLogLine line) {
 }
 
 void PluginServices::state_changed(const core::PluginId& plugin, WorkerState state,
-                                   std::string reason) {
+                                   plugins::StateReason reason) {
   // What the process before has asked for went with it.
   if (state != WorkerState::running) events_.forget(plugin);
-  changes_.push_back({plugin, state, std::move(reason)});
+  changes_.push_back({plugin, state, reason.text()});
   if (!std::exchange(recording_, true)) tasks_.start("plugin records", record());
 }
 

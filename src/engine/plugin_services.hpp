@@ -40,7 +40,7 @@ class PluginServices final : public plugins::HostServices {
   Task<std::vector<plugins::CompanyConfig>> configs(core::PluginId plugin) override;
   void log(const core::PluginId& plugin, plugins::PluginLogLine line) override;
   void state_changed(const core::PluginId& plugin, plugins::WorkerState state,
-                     std::string reason) override;
+                     plugins::StateReason reason) override;
 
   // Called on the loop after the row has followed. One listener.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }

@@ -61,6 +61,8 @@ struct Command {
   std::string exec_id;  // one command of a lease; starting it twice runs it once
   std::vector<std::string> argv = {};
   std::map<std::string, Secret> environment = {};  // all of it: nothing is inherited
+  // The values in it that are secrets: whatever stands between here and the command hides them.
+  std::vector<Secret> secrets = {};
   std::string cwd = {};
   std::variant<NoStdin, StdinBytes, StdinPipe> input = NoStdin{};
   std::optional<core::TerminalSize> terminal = {};

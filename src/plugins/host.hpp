@@ -5,6 +5,7 @@
 #include "base/task_group.hpp"
 #include "core/ids.hpp"
 #include "plugins/command.hpp"
+#include "plugins/given_secrets.hpp"
 #include "plugins/services.hpp"
 #include "plugins/worker.hpp"
 
@@ -57,7 +58,7 @@ struct PluginStatus {
   core::PluginId id;
   std::string plugin_key = {};
   WorkerState state = WorkerState::stopped;
-  std::string reason = {};  // of `error` and `backing_off`
+  std::string reason = {};  // of `error` and `backing_off`; nothing of it is the worker's
   std::optional<std::int64_t> pid = {};
   int crashes = 0;
   std::optional<Time> running_since = {};
@@ -70,6 +71,8 @@ struct PluginCall {
   std::chrono::milliseconds deadline{30'000};
   // Output while `environmentExecute` is open. Must outlive the call.
   LiveOutput* output = nullptr;
+  // Of the secrets among the params.
+  GivenSecrets::Hold secrets = {};
 };
 
 // Where a driver of an environment is: which plugin, and what it says of it.

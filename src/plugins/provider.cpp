@@ -1,6 +1,7 @@
 #include "plugins/provider.hpp"
 
 #include "core/environment_config.hpp"
+#include "core/provider_config.hpp"
 #include "plugins/provider_place.hpp"
 #include "plugins/remote_config.hpp"
 #include "plugins/sandbox_files.hpp"
@@ -37,6 +38,16 @@ bj::object object_at(const bj::object& object, std::string_view key) {
 
 bj::value or_null(const std::optional<std::string>& text) {
   return text ? bj::value(bj::string(*text)) : bj::value(nullptr);
+}
+
+// The values that a config still has in the clear, because it was not stored yet.
+std::vector<Secret> plain_secrets_in(const DriverDeclaration& driver, const bj::object& config) {
+  std::vector<Secret> out;
+  const auto schema = core::ConfigSchema::read(driver.config_schema, "/configSchema");
+  if (!schema) return out;
+  core::ConfigForStore stored = core::take_secrets(*schema, config, {});
+  for (core::BoundValue& one : stored.values) out.push_back(std::move(one.value));
+  return out;
 }
 
 std::unexpected<Error> wrong_answer(const std::string& method, const std::string& why) {
@@ -86,6 +97,7 @@ auto RemoteProvider::place_of(const LeaseFacts& lease) const -> Task<Place> {
   BERTH_CO_DO(co_await host_.ready(id));
   Place place{.plugin = host_.find(id), .driver = std::move(driver)};
   if (!place.plugin) co_return fail(Errc::plugin_not_found, "plugin " + id.str() + " is gone");
+  place.secrets = place.plugin->given().hold(values_of(lease.secrets));
   const std::optional<bj::object> recorded = stored_config_of(lease.metadata);
   if (addressing_ == Addressing::provider_key) {
     place.stored_config = recorded.value_or(lease.config);
@@ -143,9 +155,11 @@ Task<ConfigVerdict> RemoteProvider::validate(bj::object config) {
   if (!plugin || !plugin->advertises("environmentValidateConfig")) {
     co_return ConfigVerdict{.ok = true};  // it has no word in it
   }
+  GivenSecrets::Hold secrets = plugin->given().hold(plain_secrets_in(*driver.driver, config));
   PluginCall call{.method = "environmentValidateConfig",
                   .params = {{"driverKey", driver.driver->driver_key},
-                             {"config", config_for_worker(std::move(config))}}};
+                             {"config", config_for_worker(std::move(config))}},
+                  .secrets = std::move(secrets)};
   const CallResult answer = co_await plugin->call(std::move(call));
   if (!answer) {
     co_return std::unexpected(to_error(answer.error(), driver.plugin_key + ": validate config"));

@@ -235,6 +235,9 @@ Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& comm
   }
   for (auto& entry : more) call.params.insert_or_assign(entry.key(), std::move(entry.value()));
   call.params["lease"] = place.lease;
+  std::vector<Secret> given = values_of(lease.secrets);
+  for (const Secret& value : command.secrets) given.push_back(value.clone());
+  call.secrets = place.plugin->given().hold(given);
   const Time now = host_.clock().now();
   BERTH_CO_TRY(std::optional<ExecSpool> spool,
                ExecSpool::create(folder, now, command.output_bytes_max));

@@ -226,6 +226,7 @@ Task<LiveCommandPtr> RemoteProvider::open_duplex(const LeaseFacts& lease,
                    "wait until some have ended");
   }
   const auto named = text_at(place.lease.at("metadata").get_object(), "shellCommand");
+  const GivenSecrets::Hold secrets = place.plugin->given().hold(command.secrets);
   bj::array words{named == "bash" ? "bash" : "sh", "-c", stream_script, "berth",
                   command.cwd.empty() ? "." : as_utf8(command.cwd)};
   for (const std::string& word : command.argv) words.emplace_back(as_utf8(word));

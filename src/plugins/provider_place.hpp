@@ -9,10 +9,11 @@ namespace berth::plugins {
 struct RemoteProvider::Place {
   std::shared_ptr<Supervisor> plugin;
   DriverPlace driver;
-  bj::object stored_config = {};  // secret ids
-  bj::object config = {};         // as the worker is given it
-  bj::object base = {};           // the fields that every call has
-  bj::value lease = {};           // {providerLeaseId, metadata, expiresAt}
+  bj::object stored_config = {};    // secret ids
+  bj::object config = {};           // as the worker is given it
+  bj::object base = {};             // the fields that every call has
+  bj::value lease = {};             // {providerLeaseId, metadata, expiresAt}
+  GivenSecrets::Hold secrets = {};  // of the config
 };
 
 }  // namespace berth::plugins

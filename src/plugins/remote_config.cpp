@@ -49,6 +49,12 @@ bj::object with_secrets(bj::object config, const std::map<std::string, Secret>& 
   return std::move(root.get_object());
 }
 
+std::vector<Secret> values_of(const std::map<std::string, Secret>& secrets) {
+  std::vector<Secret> out;
+  for (const auto& [path, secret] : secrets) out.push_back(secret.clone());
+  return out;
+}
+
 bj::object config_for_worker(bj::object config) {
   for (const std::string_view key : host_only_keys) config.erase(key);
   return config;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 // What goes into a plugin's call, and what of its answer is kept. Pure.
 namespace berth::plugins {
@@ -15,6 +16,8 @@ namespace berth::plugins {
 // The config with each secret in the place of its id. A path is of keys and indexes with dots
 // between them; what is not there is passed over.
 bj::object with_secrets(bj::object config, const std::map<std::string, Secret>& secrets);
+// Only the values.
+std::vector<Secret> values_of(const std::map<std::string, Secret>& secrets);
 // Without what only the host has to know.
 bj::object config_for_worker(bj::object config);
 // JSON from a plugin on its way to where it is kept: no text in it holds a secret, and every text

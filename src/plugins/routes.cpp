@@ -43,9 +43,10 @@ StreamEnd breach(std::string why) {
   return {.cause = StreamEnd::Cause::breach, .why = std::move(why)};
 }
 
-std::unexpected<Error> never_opened(const Notification& notification) {
+// Without a word of the worker's: the sentence becomes the reason of the worker's state.
+std::unexpected<Error> never_opened() {
   return fail(Errc::plugin_protocol,
-              "the worker sent " + notification.method + " for a stream that was never opened");
+              "the worker sent a message for a byte stream that was never opened");
 }
 
 }  // namespace
@@ -195,7 +196,7 @@ Result<bool> StreamRoutes::take(const Notification& notification, Payload payloa
   }
   if (!route->session.empty()) {
     if (is_login) return false;
-    return never_opened(notification);
+    return never_opened();
   }
   const auto chunk = text_view(params_of(notification), "chunk");
   route->held_bytes += chunk ? chunk->size() : 0;
@@ -212,7 +213,7 @@ Result<bool> StreamRoutes::take_unknown(const Notification& notification, bool i
   const std::string id = text_at(params_of(notification), "hostRouteId").value_or("");
   // Of a login that is over, or of a byte stream that is.
   if (is_login || std::ranges::find(closed_, id) != closed_.end()) return false;
-  return never_opened(notification);
+  return never_opened();
 }
 
 Result<bool> StreamRoutes::take_bound(Route& route, const Notification& notification,

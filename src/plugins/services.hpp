@@ -27,6 +27,8 @@ struct PluginLogLine {
   std::string source = "worker";  // worker, stderr, stdout, host
   std::string message = {};
   bj::object meta = {};
+  // Of the call to which the line belongs. Absent: of none, so no company may read it.
+  std::optional<core::CompanyId> company_id = {};
 };
 
 struct CompanyConfig {
@@ -36,6 +38,17 @@ struct CompanyConfig {
 
 // Of the process; the row of the plugin follows it.
 BOOST_DEFINE_ENUM_CLASS(WorkerState, stopped, starting, running, backing_off, stopping, error)
+
+// Why a worker is in its state. The sentence is the host's own, so that every company may read it;
+// what the worker said, cleaned of the secrets that it was given, is for instance administrators.
+struct StateReason {
+  std::string sentence = {};
+  std::string worker_said = {};
+
+  std::string text() const {
+    return worker_said.empty() ? sentence : sentence + "\n\nWorker stderr:\n" + worker_said;
+  }
+};
 
 // What the workers need from the rest of the server. Called on the loop.
 class HostServices {
@@ -52,10 +65,9 @@ class HostServices {
 
   // Rate-limited by the caller. Must not block.
   virtual void log(const core::PluginId& plugin, PluginLogLine line) = 0;
-  // Told at each change, in order. `error` is final until somebody starts the plugin again, and the
-  // reason says why in one sentence.
+  // Called at each change, in order. `error` is final until somebody starts the plugin again.
   virtual void state_changed(const core::PluginId& plugin, WorkerState state,
-                             std::string reason) = 0;
+                             StateReason reason) = 0;
 };
 
 }  // namespace berth::plugins

@@ -4,6 +4,7 @@
 #include "providers/metadata.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace berth::plugins {
 namespace {
@@ -13,6 +14,8 @@ using providers::text_at;
 
 constexpr int log_lines_per_second_max = 200;
 constexpr std::size_t log_line_max = 8'000;
+constexpr std::size_t last_words_max = 8'000;
+constexpr std::size_t resolved_max = 200;
 constexpr int jitter_percent = 25;
 constexpr auto told_for = 15min;  // the scope of a notification
 constexpr std::size_t told_max = 1'000;
@@ -30,6 +33,12 @@ std::optional<std::string> company_of(const bj::object& params) {
   std::optional<std::string> company = text_at(params, "companyId");
   if (company && company->find_first_not_of(" \t") == std::string::npos) return std::nullopt;
   return company;
+}
+
+// Whose params are stored for people to read.
+bool is_told_to_people(std::string_view method) {
+  return method == "log" || method == "metrics.write" || method == "activity.log" ||
+         method == "events.emit";
 }
 
 // What is known of a call while it is open.
@@ -98,8 +107,20 @@ void Supervisor::enter(WorkerState state, std::string reason) {
                              {"key", plugin_.manifest.id},
                              {"state", name_of(state)},
                              {"reason", clipped(reason_, log_line_max)}});
-  services_.state_changed(plugin_.id, state, reason_);
+  const bool is_down = state == WorkerState::error || state == WorkerState::backing_off;
+  services_.state_changed(
+      plugin_.id, state,
+      {.sentence = reason_, .worker_said = is_down ? last_words_ : std::string{}});
   waiters_.ring();
+}
+
+void Supervisor::remember(std::string_view line) {
+  last_words_ += line;
+  last_words_ += '\n';
+  if (last_words_.size() <= last_words_max) return;
+  // Whole lines: half of one may be half of a mark.
+  const std::size_t cut = last_words_.find('\n', last_words_.size() - last_words_max);
+  last_words_.erase(0, std::min(cut, last_words_.size() - 1) + 1);
 }
 
 Task<> Supervisor::start() {
@@ -113,6 +134,8 @@ Task<> Supervisor::start() {
       launched = fail(Errc::plugin_not_ready, plugin_.manifest.id + " is being stopped");
     co_await bury();
     if (!stopping_) enter(WorkerState::error, launched.error().message);
+    launched.error().message =
+        StateReason{.sentence = launched.error().message, .worker_said = last_words_}.text();
   }
   --starting_;
   waiters_.ring();
@@ -121,6 +144,7 @@ Task<> Supervisor::start() {
 
 Task<> Supervisor::launch() {
   enter(WorkerState::starting, "");
+  last_words_.clear();
   HostEnvironment environment = config_.environment;
   environment["PAPERCLIP_DEPLOYMENT_MODE"] = config_.instance.deployment_mode;
   environment["PAPERCLIP_DEPLOYMENT_EXPOSURE"] = config_.instance.deployment_exposure;
@@ -141,12 +165,16 @@ Task<> Supervisor::greet() {
   BERTH_CO_TRY(const std::vector<CompanyConfig> configs, co_await services_.configs(plugin_.id));
   invocations_.configured.clear();
   for (const CompanyConfig& one : configs) invocations_.configured.insert(one.company_id.str());
-  BERTH_CO_TRY(const Greeting greeting,
-               co_await initialize(*worker, plugin_.manifest, config_.instance,
-                                   config_.initialize_deadline));
+  Result<Greeting> greeting =
+      co_await initialize(*worker, plugin_.manifest, config_.instance, config_.initialize_deadline);
+  if (!greeting && greeting.error().code == Errc::plugin_call_failed) {
+    remember(given_.clean(greeting.error().message));
+    greeting.error().message = "initialize: the worker answered with an error";
+  }
+  if (!greeting) co_return std::unexpected(std::move(greeting).error());
   if (stopping_) co_return fail(Errc::plugin_not_ready, plugin_.manifest.id + " is being stopped");
   if (worker->exit()) co_return fail(Errc::plugin_unavailable, worker->epitaph());
-  methods_ = greeting.methods;
+  methods_ = greeting->methods;
   enter(WorkerState::running, "");
   co_return co_await send_configs();
 }
@@ -164,8 +192,10 @@ Task<> Supervisor::send_config(core::CompanyId company, bj::object config) {
                   .params = {{"config", std::move(config)}, {"companyId", company.str()}}};
   const CallResult heard = co_await call(std::move(told));
   if (heard) co_return Result<>{};
-  log(LogLevel::warn, "host",
-      "configChanged for company " + company.str() + ": " + heard.error().message);
+  log({.level = LogLevel::warn,
+       .source = "host",
+       .message = "configChanged for company " + company.str() + ": " + heard.error().message,
+       .company_id = company});
   co_return Result<>{};
 }
 
@@ -209,6 +239,7 @@ Task<> Supervisor::bury() {
   const std::shared_ptr<Worker> worker = std::exchange(worker_, nullptr);
   if (!worker) co_return Result<>{};
   streams_.end_all("the worker is gone");
+  resolved_.clear();
   for (const auto& [until, id] : told_) invocations_.companies.erase(id);
   told_.clear();
   co_return co_await worker->close();
@@ -271,8 +302,10 @@ asio::awaitable<CallResult> Supervisor::call(PluginCall call) {
     open.emplace(invocations_, outputs_, make_uuid(random_, clock_.now()));
     options.invocation = open->open(*company, call.output);
   }
-  co_return co_await worker->channel().call(std::move(call.method), std::move(call.params),
-                                            std::move(options));
+  CallResult result = co_await worker->channel().call(std::move(call.method),
+                                                      std::move(call.params), std::move(options));
+  if (!result) result.error().message = given_.clean(result.error().message);
+  co_return result;
 }
 
 bool Supervisor::tell(std::string_view method, const bj::object& params,
@@ -292,7 +325,7 @@ bool Supervisor::tell(std::string_view method, const bj::object& params,
 }
 
 void Supervisor::punish(std::string why) {
-  log(LogLevel::error, "host", why);
+  log({.level = LogLevel::error, .source = "host", .message = why});
   if (worker_) worker_->kill(std::move(why));
 }
 
@@ -309,8 +342,16 @@ asio::awaitable<Reply> Supervisor::answer(Request request) {
   }
   bj::object params =
       request.params.is_object() ? std::move(request.params.get_object()) : bj::object{};
+  if (is_told_to_people(request.method)) params = given_.clean_json(params).as_object();
+  const bool is_secret = request.method == "secrets.resolve";
   Result<bj::value> answer =
       co_await services_.answer(std::move(scope), std::move(request.method), std::move(params));
+  if (answer && is_secret && answer->is_string()) {
+    const bj::string& value = answer->get_string();
+    const std::array<Secret, 1> given{Secret{std::string_view{value.data(), value.size()}}};
+    resolved_.push_back(given_.hold(given));
+    if (resolved_.size() > resolved_max) resolved_.pop_front();
+  }
   if (answer) co_return *std::move(answer);
   const bool forbidden = answer.error().code == Errc::forbidden;
   co_return std::unexpected(RpcError{forbidden ? rpc_code::scope_denied : rpc_code::internal,
@@ -320,15 +361,7 @@ asio::awaitable<Reply> Supervisor::answer(Request request) {
 bool Supervisor::hear(Notification notification) {
   const std::string& method = notification.method;
   if (method == "execute.log") return outputs_.take(notification);
-  if (method == "log") {
-    if (!may_log() || !notification.params.is_object()) return false;
-    const bj::object& params = notification.params.get_object();
-    const bj::value* meta = params.if_contains("meta");
-    log(parse_name<LogLevel>(text_at(params, "level").value_or("info")).value_or(LogLevel::info),
-        "worker", text_at(params, "message").value_or(""),
-        meta != nullptr && meta->is_object() ? meta->get_object() : bj::object{});
-    return true;
-  }
+  if (method == "log") return hear_log(notification);
   if (method.starts_with("loginPty.") || method.starts_with("setupTokenPty.") ||
       method.starts_with("duplexChannel.")) {
     const Result<bool> taken =
@@ -339,24 +372,52 @@ bool Supervisor::hear(Notification notification) {
   return false;
 }
 
-void Supervisor::unread(std::string_view why, std::string_view start_of_line) {
-  // What goes wrong during a login may be the token that it gave.
-  const std::string shown =
-      streams_.has_login() ? "not shown during a login" : as_utf8(start_of_line);
-  log(LogLevel::warn, "stdout",
-      "a line on its output is no message, " + std::string{why} + ": " + shown);
+std::optional<core::CompanyId> Supervisor::company_of_invocation(
+    const Notification& notification) const {
+  if (!notification.invocation_id) return std::nullopt;
+  const auto found = invocations_.companies.find(*notification.invocation_id);
+  if (found == invocations_.companies.end()) return std::nullopt;
+  Result<core::CompanyId> company = core::CompanyId::parse(found->second);
+  return company ? std::optional{*std::move(company)} : std::nullopt;
 }
 
-void Supervisor::read_stderr(std::string_view line) {
-  if (may_log()) log(LogLevel::warn, "stderr", as_utf8(line));
+bool Supervisor::hear_log(const Notification& notification) {
+  if (!may_log() || !notification.params.is_object()) return false;
+  const bj::object& params = notification.params.get_object();
+  const bj::value* meta = params.if_contains("meta");
+  const auto level = parse_name<LogLevel>(text_at(params, "level").value_or("info"));
+  log({.level = level.value_or(LogLevel::info),
+       .message = text_at(params, "message").value_or(""),
+       .meta = meta != nullptr && meta->is_object() ? meta->get_object() : bj::object{},
+       .company_id = company_of_invocation(notification)});
+  return true;
+}
+
+void Supervisor::unread(std::string_view why, std::string_view start_of_line) {
+  // What goes wrong during a login may be the token that it gave.
+  const std::string shown = streams_.has_login() ? "not shown during a login"
+                                                 : as_utf8(given_.clean_beginning(start_of_line));
+  log({.level = LogLevel::warn,
+       .source = "stdout",
+       .message = "a line on its output is no message, " + std::string{why} + ": " + shown});
+}
+
+void Supervisor::read_stderr(std::string_view line, LinePart part) {
+  if (streams_.has_login()) return;  // it may hold the token that the login gave
+  const std::string shown =
+      as_utf8(part == LinePart::whole ? given_.clean(line) : given_.clean_beginning(line));
+  remember(shown);
+  if (may_log()) log({.level = LogLevel::warn, .source = "stderr", .message = shown});
 }
 
 bool Supervisor::may_log() {
   const Clock::Steady now = clock_.steady();
   if (now - log_second_ >= 1s) {
     if (logged_in_second_ > log_lines_per_second_max) {
-      log(LogLevel::warn, "host",
-          std::to_string(logged_in_second_ - log_lines_per_second_max) + " lines were dropped");
+      log({.level = LogLevel::warn,
+           .source = "host",
+           .message = std::to_string(logged_in_second_ - log_lines_per_second_max) +
+                      " lines were dropped"});
     }
     log_second_ = now;
     logged_in_second_ = 0;
@@ -364,11 +425,11 @@ bool Supervisor::may_log() {
   return ++logged_in_second_ <= log_lines_per_second_max;
 }
 
-void Supervisor::log(LogLevel level, std::string source, std::string message, bj::object meta) {
-  services_.log(plugin_.id, {.level = level,
-                             .source = std::move(source),
-                             .message = std::string{clipped(message, log_line_max)},
-                             .meta = std::move(meta)});
+void Supervisor::log(PluginLogLine line) {
+  const std::string message = given_.clean(line.message);
+  line.message = clipped(message, log_line_max);
+  line.meta = given_.clean_json(line.meta).as_object();
+  services_.log(plugin_.id, std::move(line));
 }
 
 }  // namespace berth::plugins

@@ -36,16 +36,22 @@ class Supervisor final : public Peer, public StderrReader {
   bool tell(std::string_view method, const bj::object& params, const core::CompanyId& company);
   Task<> config_changed(core::CompanyId company, bj::object config);
   StreamRoutes& streams() { return streams_; }
+  // What is given to the worker in a call is held here first.
+  GivenSecrets& given() { return given_; }
   // Ends the worker for what it did; it is started again as after a crash.
   void punish(std::string why);
 
   asio::awaitable<Reply> answer(Request request) override;
   bool hear(Notification notification) override;
   void unread(std::string_view why, std::string_view start_of_line) override;
-  void read_stderr(std::string_view line) override;
+  void read_stderr(std::string_view line, LinePart part) override;
 
  private:
   void enter(WorkerState state, std::string reason);
+  // What the worker last said; cleaned already.
+  void remember(std::string_view line);
+  std::optional<core::CompanyId> company_of_invocation(const Notification& notification) const;
+  bool hear_log(const Notification& notification);
   Task<> launch();
   Task<> greet();
   Task<> send_configs();
@@ -54,7 +60,8 @@ class Supervisor final : public Peer, public StderrReader {
   Task<> bury();
   std::chrono::milliseconds next_delay();
   bool may_log();
-  void log(LogLevel level, std::string source, std::string message, bj::object meta = {});
+  // Cleans the line.
+  void log(PluginLogLine line);
 
   asio::any_io_executor executor_;
   const HostConfig& config_;
@@ -65,7 +72,8 @@ class Supervisor final : public Peer, public StderrReader {
   std::optional<WorkerUser> user_;
 
   WorkerState state_ = WorkerState::stopped;
-  std::string reason_;
+  std::string reason_;      // nothing of it is the worker's
+  std::string last_words_;  // of this worker, or of the last one while none runs
   std::shared_ptr<Worker> worker_;
   std::set<std::string> methods_;
   int crashes_ = 0;
@@ -75,6 +83,9 @@ class Supervisor final : public Peer, public StderrReader {
   int starting_ = 0;       // start() calls that are under way
   bool watching_ = false;  // watch() is
 
+  GivenSecrets given_{clock_};
+  // The worker has asked for these itself, and may keep them as long as it runs.
+  std::deque<GivenSecrets::Hold> resolved_;
   OpenInvocations invocations_;
   // Those of notifications, which nobody answers: they end by themselves.
   std::deque<std::pair<Clock::Steady, std::string>> told_;

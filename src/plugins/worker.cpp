@@ -21,7 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t stderr_tail_max = 8'000;
-constexpr std::size_t stderr_line_max = 4'000;
+constexpr std::size_t stderr_line_max = 8'000;
+constexpr std::string_view memory_limit = "the limit for all its processes is ";
 // After the end of the one, for the other: their order is the kernel's.
 constexpr auto last_words = 2s;
 
@@ -42,6 +43,17 @@ WorkerExit exit_of(int status) {
     exit.code = WEXITSTATUS(status);
   }
   return exit;
+}
+
+// The limit in the keeper's words. A worker can write the same mark, so nothing but a number is
+// taken from what follows it.
+std::string limit_in(std::string_view words) {
+  words = words.substr(0, words.find('\n'));
+  if (!words.starts_with(memory_limit)) return "";
+  const std::string_view number = words.substr(memory_limit.size());
+  const std::size_t digits = number.find_first_not_of("0123456789");
+  if (digits == 0 || digits > 12) return "";
+  return ", " + std::string{memory_limit} + std::string{number.substr(0, digits)} + " MB";
 }
 
 }  // namespace
@@ -85,11 +97,11 @@ std::string Worker::epitaph() const {
   // It comes after the last process of the tree, so that nobody else says it.
   const std::size_t mark = stderr_tail_.rfind(keeper::out_of_memory_mark);
   if (mark != std::string::npos && exit_ && exit_->signal == "SIGKILL") {
-    const std::size_t from = mark + keeper::out_of_memory_mark.size();
-    text += ": out of memory, " + stderr_tail_.substr(from, stderr_tail_.find('\n', from) - from) +
-            "; look in its log for what grew, or let fewer runs at a time into its environments";
+    text +=
+        ": out of memory" +
+        limit_in(std::string_view{stderr_tail_}.substr(mark + keeper::out_of_memory_mark.size())) +
+        "; look in its log for what grew, or let fewer runs at a time into its environments";
   }
-  if (!stderr_tail_.empty()) text += "\n\nWorker stderr:\n" + as_utf8(stderr_tail_);
   return text;
 }
 
@@ -113,22 +125,33 @@ Task<> Worker::read_stderr() {
     const auto [error, size] =
         co_await err_.async_read_some(asio::buffer(buffer), asio::as_tuple(asio::use_awaitable));
     if (error) break;
-    const std::string_view bytes{buffer.data(), size};
-    stderr_tail_.append(bytes);
-    if (stderr_tail_.size() > stderr_tail_max) {
-      stderr_tail_.erase(0, stderr_tail_.size() - stderr_tail_max);
-    }
-    for (const char c : bytes) {
-      if (c != '\n') stderr_line_ += c;
-      if (c != '\n' && stderr_line_.size() < stderr_line_max) continue;
-      if (reader_ != nullptr && !stderr_line_.empty()) reader_->read_stderr(stderr_line_);
-      stderr_line_.clear();
-    }
+    take_stderr({buffer.data(), size});
   }
-  if (reader_ != nullptr && !stderr_line_.empty()) reader_->read_stderr(stderr_line_);
+  // A line without an end may have been cut anywhere.
+  if (reader_ != nullptr && !stderr_line_.empty()) {
+    reader_->read_stderr(stderr_line_, LinePart::beginning);
+  }
   stderr_ended_ = true;
   waiters_.ring();
   co_return Result<>{};
+}
+
+void Worker::take_stderr(std::string_view bytes) {
+  stderr_tail_.append(bytes);
+  if (stderr_tail_.size() > stderr_tail_max) {
+    stderr_tail_.erase(0, stderr_tail_.size() - stderr_tail_max);
+  }
+  for (const char c : bytes) {
+    const bool ends = c == '\n';
+    if (!ends && !skips_line_) stderr_line_ += c;
+    const bool is_full = stderr_line_.size() >= stderr_line_max;
+    if (!ends && !is_full) continue;
+    if (reader_ != nullptr && !stderr_line_.empty()) {
+      reader_->read_stderr(stderr_line_, ends ? LinePart::whole : LinePart::beginning);
+    }
+    skips_line_ = !ends;
+    stderr_line_.clear();
+  }
 }
 
 Task<> Worker::watch_process() {

@@ -28,11 +28,14 @@ struct StopTimes {
   std::chrono::milliseconds kill{2'000};
 };
 
+// The rest of a line that is too long is not read.
+enum class LinePart { whole, beginning };
+
 // Who reads the stderr of a worker, line by line.
 class StderrReader {
  public:
   virtual ~StderrReader() = default;
-  virtual void read_stderr(std::string_view line) = 0;
+  virtual void read_stderr(std::string_view line, LinePart part) = 0;
 };
 
 // One process of a plugin, with all it starts, and the channel to it. The tree dies with the
@@ -57,9 +60,10 @@ class Worker {
   const std::optional<WorkerExit>& exit() const { return exit_; }
   // Why it was ended by us, where it was: it broke a limit of the channel, or close() was told.
   const std::optional<std::string>& reason() const { return reason_; }
-  // "Worker process exited (code=1, signal=null)", the reason, and what it last said on stderr.
+  // "Worker process exited (code=1, signal=null)" and the reason. It holds nothing that the worker
+  // wrote: it becomes the error of every open call, whatever its company.
   std::string epitaph() const;
-  const std::string& stderr_tail() const { return stderr_tail_; }  // the last 8,000 bytes
+  const std::string& stderr_tail() const { return stderr_tail_; }  // the last 8,000 bytes, as read
 
   // Returns when the process is gone and all it wrote was read.
   Task<WorkerExit> ended();
@@ -73,6 +77,7 @@ class Worker {
  private:
   Task<> read_messages();
   Task<> read_stderr();
+  void take_stderr(std::string_view bytes);
   Task<> watch_process();
   Task<bool> wait_exit(std::chrono::milliseconds limit);
   void signal(int number) const;
@@ -86,6 +91,7 @@ class Worker {
   std::optional<std::string> reason_;
   std::string stderr_tail_;
   std::string stderr_line_;
+  bool skips_line_ = false;  // until its end: its beginning was read
   bool messages_ended_ = false;
   bool stderr_ended_ = false;
   Waiters waiters_;

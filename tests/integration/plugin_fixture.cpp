@@ -31,9 +31,10 @@ void Services::log(const core::PluginId& /*plugin*/, PluginLogLine line) {
 }
 
 void Services::state_changed(const core::PluginId& /*plugin*/, WorkerState state,
-                             std::string reason) {
+                             StateReason reason) {
   states.push_back(state);
-  if (!reason.empty()) last_reason = std::move(reason);
+  if (!reason.sentence.empty()) last_reason = std::move(reason.sentence);
+  if (!reason.worker_said.empty()) last_words = std::move(reason.worker_said);
 }
 
 bool Services::has_log(std::string_view part) const {

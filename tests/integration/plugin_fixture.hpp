@@ -32,14 +32,15 @@ class Services final : public HostServices {
   Task<bj::value> answer(RequestScope scope, std::string method, bj::object params) override;
   Task<std::vector<CompanyConfig>> configs(core::PluginId plugin) override;
   void log(const core::PluginId& plugin, PluginLogLine line) override;
-  void state_changed(const core::PluginId& plugin, WorkerState state, std::string reason) override;
+  void state_changed(const core::PluginId& plugin, WorkerState state, StateReason reason) override;
 
   bool has_log(std::string_view part) const;
 
   std::vector<std::string> asked;
   std::vector<PluginLogLine> lines;
   std::vector<WorkerState> states;
-  std::string last_reason;
+  std::string last_reason;  // the sentence
+  std::string last_words;   // of the worker
   std::vector<CompanyConfig> stored;
 };
 

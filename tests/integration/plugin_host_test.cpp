@@ -1,6 +1,7 @@
 #include "integration/plugin_fixture.hpp"
 
 #include "base/files.hpp"
+#include "plugins/supervisor.hpp"
 
 #include <fstream>
 
@@ -96,7 +97,8 @@ TEST_F(PluginHostTest, AWorkerThatCrashesIsBackWithItsConfigs) {
   ASSERT_TRUE(state_becomes(WorkerState::running));
   EXPECT_NE(host_->status(id_)->pid, before);
   EXPECT_EQ(host_->status(id_)->crashes, 1);
-  EXPECT_TRUE(services_.last_reason.contains("last words")) << services_.last_reason;
+  EXPECT_FALSE(services_.last_reason.contains("last words")) << services_.last_reason;
+  EXPECT_TRUE(services_.last_words.contains("last words")) << services_.last_words;
   ASSERT_TRUE(run_until([&] {
     const Result<bj::object> health = await(host_->health(id_));
     return health && health->at("message") == "stored";
@@ -197,6 +199,49 @@ INSTANTIATE_TEST_SUITE_P(Plugin, HostileWorker,
                                            Hostility{"flood", "flood", "useless"},
                                            Hostility{"many_values", "many values", "in memory"}),
                          [](const auto& test) { return test.param.name; });
+
+TEST_F(PluginHostTest, ALineBelongsToTheCompanyOfItsCallAndToNoneWithoutACall) {
+  start();
+  for (const char* by : {"log under the call", "log", "stderr"}) {
+    const bj::object params{{"companyId", company_text}, {"by", by}, {"text", by}};
+    EXPECT_TRUE(call("say", params));
+    ASSERT_TRUE(run_until([&] { return services_.has_log(by); }));
+  }
+  for (const PluginLogLine& line : services_.lines) {
+    const bool is_of_call = line.message == "log under the call";
+    EXPECT_EQ(line.company_id, is_of_call ? std::optional{company_} : std::nullopt) << line.message;
+  }
+}
+
+TEST_F(PluginHostTest, WhatAWorkerSaysIsCleanedOfTheSecretsThatItWasGiven) {
+  start();
+  const std::vector<Secret> given = [] {
+    std::vector<Secret> values;
+    values.emplace_back("PLANTED-value");
+    return values;
+  }();
+  const auto held = host_->find(id_)->given().hold(given);
+  const auto say = [&](const char* by, const char* text) {
+    return call("say", {{"companyId", company_text}, {"by", by}, {"text", text}});
+  };
+  EXPECT_TRUE(say("log under the call", "one PLANTED-value"));
+  EXPECT_TRUE(say("stderr", "two PLANTED-value"));
+  ASSERT_TRUE(run_until([&] {
+    return services_.has_log("one ***REDACTED***") && services_.has_log("two ***REDACTED***");
+  }));
+  const CallResult refused = say("error", "three PLANTED-value");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "three ***REDACTED***");
+  // A line that the end of the worker has cut shows no half of a value.
+  EXPECT_FALSE(say("last words", "four PLANTED-value\nfive PLANTED-va"));
+  ASSERT_TRUE(run_until([&] { return services_.last_words.contains("five"); }));
+  EXPECT_TRUE(services_.last_words.ends_with("four ***REDACTED***\nfive \n"))
+      << services_.last_words;
+  for (const PluginLogLine& line : services_.lines) {
+    EXPECT_FALSE(line.message.contains("PLANTED")) << line.message;
+    EXPECT_FALSE(encode_text(line.meta).contains("PLANTED")) << encode_text(line.meta);
+  }
+}
 
 TEST_F(PluginHostTest, LinesThatAreNoMessagesAreLoggedAndPassedOver) {
   start();

@@ -312,6 +312,25 @@ def grow(params, _invocation):
     return {"grewMb": len(kept)}
 
 
+def say(params, invocation):
+    """Says a text by the way that is asked for."""
+    text = params["text"]
+    if params["by"] == "log under the call":
+        tell("log", {"level": "info", "message": text, "meta": {"text": [text]}}, invocation)
+    if params["by"] == "log":
+        tell("log", {"level": "info", "message": text})
+    if params["by"] == "stderr":
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    if params["by"] == "error":
+        raise RuntimeError(text)
+    if params["by"] == "last words":
+        sys.stderr.write(text)
+        sys.stderr.flush()
+        os._exit(4)
+    return None
+
+
 def hostile(params, _invocation):
     what = params["what"]
     out = sys.stdout
@@ -342,6 +361,7 @@ def hostile(params, _invocation):
 HANDLERS = {
     "facts": facts, "scatter": scatter, "grow": grow, "hostile": hostile,
     "crash": lambda p, i: (sys.stderr.write("last words\n"), sys.stderr.flush(), os._exit(3)),
+    "say": say,
     "initialize": initialize,
     "health": lambda p, i: {"status": "ok", "message": options.get("health", "well")},
     "configChanged": lambda p, i: options.update({"health": p["config"].get("name", "none")}),
