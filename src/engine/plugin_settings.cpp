@@ -111,7 +111,7 @@ Task<std::optional<PluginView>> Plugins::answered(const core::Call& call) {
       }));
   if (!id) co_return std::optional<PluginView>{};
   BERTH_CO_TRY(const Row row, co_await find(*id));
-  co_return view(row.value);
+  co_return view(call.who, row.value);
 }
 
 Result<> Plugins::keep_once(store::Session& session, const core::Call& call,
@@ -165,21 +165,21 @@ Task<std::vector<core::PluginLogLine>> Plugins::logs(core::Call call, std::strin
   });
 }
 
-Task<PluginHealth> Plugins::health(core::Call /*call*/, std::string name) {
+Task<PluginHealth> Plugins::health(core::Call call, std::string name) {
   BERTH_CO_TRY(const Row row, co_await find(std::move(name)));
   const core::Plugin& plugin = row.value;
   BERTH_CO_TRY(const std::int64_t held, co_await means_.store.read([&](store::Session& s) {
-    return store::count_sandboxes_of(s, plugin.id);
+    return store::count_sandboxes_of(s, plugin.id, core::Reach::of(call.who));
   }));
   PluginHealth out{.plugin_id = plugin.id,
                    .status = plugin.status,
-                   .last_error = plugin.last_error,
+                   .last_error = shown_error(call.who, plugin),
                    .sandboxes = held};
   out.checks.push_back(checked("registry", true));
   const bool ready = plugin.status == core::PluginState::ready ||
                      plugin.status == core::PluginState::upgrade_pending;
   out.checks.push_back(checked("status", ready, std::string{name_of(plugin.status)}));
-  if (plugin.last_error) out.checks.push_back(checked("error_state", false, plugin.last_error));
+  if (out.last_error) out.checks.push_back(checked("error_state", false, out.last_error));
   const auto status = place_ != nullptr ? place_->host.status(plugin.id) : std::nullopt;
   if (status) {
     out.worker = WorkerView{.status = status->state,
@@ -193,6 +193,9 @@ Task<PluginHealth> Plugins::health(core::Call /*call*/, std::string name) {
     if (runs) {
       const Result<bj::object> said = co_await place_->host.health(plugin.id);
       answered = said ? Result<>{} : Result<>{std::unexpected(said.error())};
+      if (!said && !call.who.is_instance_admin()) {
+        answered = fail(said.error().code, "the worker does not say that it is well");
+      }
     }
     out.checks.push_back(
         checked("worker", answered.has_value(),

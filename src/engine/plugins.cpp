@@ -138,7 +138,17 @@ Task<Plugins::Row> Plugins::find(std::string name) {
   });
 }
 
-PluginView Plugins::view(const core::Plugin& plugin) const {
+// What the row says may be what a worker said, in whatever words.
+std::optional<std::string> Plugins::shown_error(const core::Caller& who,
+                                                const core::Plugin& plugin) {
+  if (who.is_instance_admin() || !plugin.last_error) return plugin.last_error;
+  if (plugin.status == PluginState::disabled) {
+    return "The plugin is disabled; ask an instance administrator why.";
+  }
+  return "The plugin does not run; an instance administrator can read why in its log.";
+}
+
+PluginView Plugins::view(const core::Caller& who, const core::Plugin& plugin) const {
   const auto status = place_ != nullptr ? place_->host.status(plugin.id) : std::nullopt;
   return {.id = plugin.id,
           .plugin_key = plugin.plugin_key,
@@ -151,7 +161,7 @@ PluginView Plugins::view(const core::Plugin& plugin) const {
           .status = plugin.status,
           .install_order = plugin.install_order,
           .package_path = plugin.package_path,
-          .last_error = plugin.last_error,
+          .last_error = shown_error(who, plugin),
           .pending_upgrade = plugin.pending_upgrade,
           .supports_config_test = status && status->methods.contains("validateConfig"),
           .installed_at = plugin.installed_at,
@@ -325,22 +335,21 @@ Task<PluginView> Plugins::install(core::Call call, InstallPlugin wanted) {
       co_await note(call, row.value.id, "version " + row.value.package_version + " installed"));
   const core::PluginId id = row.value.id;
   BERTH_CO_TRY(row, co_await activate(id));
-  co_return view(row.value);
+  co_return view(call.who, row.value);
 }
 
-Task<std::vector<PluginView>> Plugins::list(core::Call /*call*/,
-                                            std::optional<PluginState> status) {
+Task<std::vector<PluginView>> Plugins::list(core::Call call, std::optional<PluginState> status) {
   BERTH_CO_TRY(const auto rows, co_await means_.store.read([&](store::Session& s) {
     return store::list_plugins(s, status);
   }));
   std::vector<PluginView> out;
-  for (const Row& row : rows) out.push_back(view(row.value));
+  for (const Row& row : rows) out.push_back(view(call.who, row.value));
   co_return out;
 }
 
-Task<PluginView> Plugins::get(core::Call /*call*/, std::string name) {
+Task<PluginView> Plugins::get(core::Call call, std::string name) {
   BERTH_CO_TRY(const Row row, co_await find(std::move(name)));
-  co_return view(row.value);
+  co_return view(call.who, row.value);
 }
 
 Task<PluginView> Plugins::enable(core::Call call, std::string name) {
@@ -363,7 +372,7 @@ Task<PluginView> Plugins::enable(core::Call call, std::string name) {
     const core::PluginId id = row.value.id;
     BERTH_CO_TRY(row, co_await activate(id));
   }
-  co_return view(row.value);
+  co_return view(call.who, row.value);
 }
 
 Task<PluginView> Plugins::disable(core::Call call, std::string name, DisablePlugin wanted) {
@@ -380,7 +389,7 @@ Task<PluginView> Plugins::disable(core::Call call, std::string name, DisablePlug
   BERTH_CO_DO(co_await place_->host.stop(row.value.id));
   refresh_catalog();
   BERTH_CO_DO(co_await note(call, row.value.id, "disabled"));
-  co_return view(row.value);
+  co_return view(call.who, row.value);
 }
 
 Task<PluginView> Plugins::restart(core::Call call, std::string name) {
@@ -399,7 +408,7 @@ Task<PluginView> Plugins::restart(core::Call call, std::string name) {
   BERTH_CO_DO(co_await place_->host.stop(row.value.id));
   const core::PluginId id = row.value.id;
   BERTH_CO_TRY(row, co_await activate(id));
-  co_return view(row.value);
+  co_return view(call.who, row.value);
 }
 
 Task<Plugins::Row> Plugins::apply_upgrade(Row row, core::PendingUpgrade next) {
@@ -480,7 +489,7 @@ Task<PluginView> Plugins::upgrade(core::Call call, std::string name, UpgradePlug
   if (!next->added_capabilities.empty() && !accepts) co_return review_needed(row.value, *next);
   BERTH_CO_DO(co_await note(call, row.value.id, "upgraded to version " + next->version));
   BERTH_CO_TRY(row, co_await apply_upgrade(std::move(row), *std::move(next)));
-  co_return view(row.value);
+  co_return view(call.who, row.value);
 }
 
 Task<PluginView> Plugins::uninstall(core::Call call, std::string name, UninstallWish wish) {
@@ -489,7 +498,8 @@ Task<PluginView> Plugins::uninstall(core::Call call, std::string name, Uninstall
   BERTH_CO_TRY(const Turn turn, take_turn(row.value.plugin_key));
   const auto begin = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, node_));
-    BERTH_TRY(const std::int64_t held, store::count_sandboxes_of(s, row.value.id));
+    BERTH_TRY(const std::int64_t held,
+              store::count_sandboxes_of(s, row.value.id, core::Reach::everything()));
     if (held > 0 && (!wish.force || wish.purge)) {
       return fail(
           Errc::plugin_in_use,
@@ -520,7 +530,7 @@ Task<PluginView> Plugins::uninstall(core::Call call, std::string name, Uninstall
     return row;
   };
   BERTH_CO_TRY(row, co_await means_.store.write(finish));
-  co_return view(row.value);
+  co_return view(call.who, row.value);
 }
 
 // Only what servers of this home made: another's folders are on another disk.
@@ -565,7 +575,9 @@ Task<> Plugins::start_all() {
     if (!started) {
       log::warn("plugin.not_started", {{"plugin", id}, {"error", started.error().message}});
     } else if (started->value.last_error) {
-      log::warn("plugin.not_started", {{"plugin", id}, {"error", *started->value.last_error}});
+      // What the worker said is in the plugin's own log.
+      const std::string& why = *started->value.last_error;
+      log::warn("plugin.not_started", {{"plugin", id}, {"error", why.substr(0, why.find('\n'))}});
     }
   }
   co_return Result<>{};

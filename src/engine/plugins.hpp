@@ -173,7 +173,10 @@ class Plugins {
 
   Result<PluginPlace*> place() const;
   Task<Row> find(std::string name);
-  PluginView view(const core::Plugin& plugin) const;
+  // Instance administrators see the last error as it is; others a sentence of the server's own.
+  static std::optional<std::string> shown_error(const core::Caller& who,
+                                                const core::Plugin& plugin);
+  PluginView view(const core::Caller& who, const core::Plugin& plugin) const;
   Result<Turn> take_turn(const std::string& key);
   // With an Idempotency-Key: the plugin that the same request was about before, as it is now. Kept
   // with the intention, so that a repeat after a crash does nothing twice.

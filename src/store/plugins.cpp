@@ -84,14 +84,16 @@ Result<> delete_plugin(Session& session, const core::PluginId& id) {
   return {};
 }
 
-Result<std::int64_t> count_sandboxes_of(Session& session, const core::PluginId& id) {
+Result<std::int64_t> count_sandboxes_of(Session& session, const core::PluginId& id,
+                                        const core::Reach& reach) {
   // A lease of driver `plugin` has no row of a sandbox; what it holds is on its own.
   static const std::string sql =
       "select (select count(*) from sandboxes where plugin_id = $1 and " +
       is_unfinished<core::SandboxState>() +
+      " and ($3 = '' or company_id = $3)"
       ") + (select count(*) from environment_leases where sandbox_id is null and " +
-      is_unfinished<core::LeaseState>() + " and teardown like $2)";
-  return number_of(query(session, sql, id, "%" + id.str() + "%"), "sandboxes");
+      is_unfinished<core::LeaseState>() + " and teardown like $2 and ($3 = '' or company_id = $3))";
+  return number_of(query(session, sql, id, "%" + id.str() + "%", reach.sql()), "sandboxes");
 }
 
 Result<> retry_teardowns_of(Session& session, const core::PluginId& id, Time now) {
@@ -262,6 +264,11 @@ Result<> insert_plugin_log(Session& session, const PluginLogLine& line) {
   BERTH_TRY(const Rows there,
             query(session, "select 1 from plugins where id = $1", line.plugin_id));
   if (there.rows.empty()) return {};
+  if (line.company_id) {
+    BERTH_TRY(const Rows company,
+              query(session, "select 1 from companies where id = $1", *line.company_id));
+    if (company.rows.empty()) return {};
+  }
   return insert(session, line);
 }
 
@@ -279,8 +286,7 @@ Result<std::vector<PluginLogLine>> list_plugin_logs(Session& session, const core
     return "$" + std::to_string(values.size() - from_last);
   };
   const std::string tail = "where " + conditions.text() + " and created_at >= " + place(2) +
-                           " and (" + place(1) +
-                           " = '' or company_id is null or company_id = " + place(1) +
+                           " and (" + place(1) + " = '' or company_id = " + place(1) +
                            ") order by created_at desc, id desc limit " + place(0);
   BERTH_TRY(auto rows, select_bound<PluginLogLine>(session, tail, values));
   return values_of(std::move(rows));

@@ -36,8 +36,9 @@ Result<Stored<core::Plugin>> update_plugin(Session& session, Stored<core::Plugin
 // With everything that it keeps.
 Result<> delete_plugin(Session& session, const core::PluginId& id);
 
-// Sandboxes that the plugin made and that are not over.
-Result<std::int64_t> count_sandboxes_of(Session& session, const core::PluginId& id);
+// Sandboxes that the plugin made and that are not over, as far as the reach goes.
+Result<std::int64_t> count_sandboxes_of(Session& session, const core::PluginId& id,
+                                        const core::Reach& reach);
 // Its leases that nobody has ended, and its sandboxes that serve nobody, are due at once, with
 // their attempts forgotten: the plugin is back.
 Result<> retry_teardowns_of(Session& session, const core::PluginId& id, Time now);
@@ -84,13 +85,13 @@ Result<std::vector<core::PluginEntity>> list_plugin_entities(Session& session,
                                                              std::int64_t limit,
                                                              std::int64_t offset);
 
-// What a plugin that has gone meanwhile says is dropped.
+// A line is dropped when its plugin or its company was deleted meanwhile.
 Result<> insert_plugin_log(Session& session, const core::PluginLogLine& line);
 struct PluginLogFilter {
   std::optional<core::PluginLogLevel> level = {};
   std::optional<Time> since = {};
 };
-// The newest first. A line that belongs to a company is seen by those who reach it.
+// The newest first. A line without a company is for those who reach everything.
 Result<std::vector<core::PluginLogLine>> list_plugin_logs(Session& session,
                                                           const core::PluginId& plugin,
                                                           const core::Reach& reach,
