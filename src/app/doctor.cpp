@@ -1,7 +1,9 @@
 #include "app/doctor.hpp"
 
 #include "base/offload.hpp"
-#include "cli/doctor/check.hpp"
+#include "cli/doctor/walls.hpp"
+
+#include <iterator>
 
 namespace berth::app {
 
@@ -16,6 +18,16 @@ Task<std::vector<http::Finding>> Doctor::examine() const {
         {finding.check, std::string{name_of(finding.verdict)}, finding.says, finding.remedy});
   }
   co_return shown;
+}
+
+Task<std::vector<core::Wall>> Doctor::walls(engine::Walls& known) const {
+  const cli::doctor::Machine machine{
+      .settings = settings_, .config_error = {}, .server_url = "http://" + settings_.listen};
+  std::vector<core::Wall> all =
+      co_await offload(thread_, [&machine] { return cli::doctor::examine_walls(machine); });
+  BERTH_CO_TRY(std::vector<core::Wall> stored, co_await known.list());
+  std::ranges::move(stored, std::back_inserter(all));
+  co_return all;
 }
 
 }  // namespace berth::app

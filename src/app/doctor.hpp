@@ -14,6 +14,8 @@ class Doctor {
   explicit Doctor(cli::Settings settings) : settings_(std::move(settings)) {}
 
   Task<std::vector<http::Finding>> examine() const;
+  // The machine's walls, and after them those that the database knows of.
+  Task<std::vector<core::Wall>> walls(engine::Walls& known) const;
 
  private:
   cli::Settings settings_;

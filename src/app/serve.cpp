@@ -320,7 +320,8 @@ Result<> try_serve(const cli::Config& config) {
   const http::Examination examination{
       .keeps_output = [disk] { return disk().keeps_output(); },
       .metrics = [&metrics, &work, disk] { return metrics.text(work.workshop.counts(), disk()); },
-      .findings = [&doctor] { return doctor.examine(); }};
+      .findings = [&doctor] { return doctor.examine(); },
+      .walls = [&doctor, &work] { return doctor.walls(work.walls); }};
   std::vector<http::Route> routes = http::all_routes(work, facts, examination);
   if (const auto page = http::embedded_page(); !page.empty()) {
     routes.push_back(http::page_route(page));

@@ -21,6 +21,7 @@
 #include "engine/sweeper.hpp"
 #include "engine/templates.hpp"
 #include "engine/tokens.hpp"
+#include "engine/walls.hpp"
 #include "engine/workshop.hpp"
 
 namespace berth::engine {
@@ -72,6 +73,7 @@ class Engine {
   Secrets secrets{means};
   Tokens tokens{means};
   Settings settings{means};
+  Walls walls{means};
   Activities activities{means};
   RunTokens run_tokens{means};
   NodeLife node;

@@ -1,4 +1,4 @@
-#include "cli/doctor/check.hpp"
+#include "cli/doctor/walls.hpp"
 #include "cli/tree.hpp"
 
 #include <algorithm>
@@ -35,8 +35,19 @@ std::vector<Finding> examine(const Machine& machine) {
 
 namespace {
 
+using core::Wall;
+using core::WallState;
 using doctor::Finding;
 using doctor::Verdict;
+
+Paint paint_of(WallState state) {
+  switch (state) {
+    case WallState::stands: return Paint::green;
+    case WallState::weak: return Paint::yellow;
+    case WallState::open: return Paint::red;
+  }
+  return Paint::none;
+}
 
 Paint paint_of(Verdict verdict) {
   switch (verdict) {
@@ -61,6 +72,50 @@ void print(const Printer& printer, const std::vector<Finding>& findings) {
   }
 }
 
+void print(const Printer& printer, const std::vector<Wall>& walls, const std::string& source) {
+  printer.text("\nWalls, as " + printable(source) + "\n");
+  for (const Wall& wall : walls) {
+    std::string state{name_of(wall.state)};
+    state.resize(6, ' ');
+    std::string title = wall.title;
+    title.resize(std::max<std::size_t>(title.size(), 26), ' ');
+    printer.text((printer.colour() ? painted(state, paint_of(wall.state)) : state) + " " +
+                 printable(title) + " " + printable(wall.reason) + "\n");
+    if (wall.remedy) printer.text("       fix: " + printable(*wall.remedy) + "\n");
+  }
+}
+
+// A running server knows its own mode and user, and what its database has opened. Without one, or
+// without the key of an instance administrator, this machine and these settings are looked at.
+struct SeenWalls {
+  std::vector<Wall> walls = {};
+  std::string source = {};
+};
+SeenWalls look_at_walls(Session& session, const doctor::Machine& machine) {
+  if (const Result<bj::value> said = session.get("/api/instance/walls")) {
+    if (auto walls = decode<std::vector<Wall>>(*said, UnknownKeys::ignore)) {
+      return {*std::move(walls), "the server at " + machine.server_url + " reports them"};
+    }
+  }
+  if (machine.config_error) return {};
+  return {doctor::examine_walls(machine), "a server with these settings would have them"};
+}
+
+// One list for programs: a wall is a finding with more fields.
+bj::array in_json(const std::vector<Finding>& findings, const std::vector<Wall>& walls) {
+  bj::array all = encode(findings).as_array();
+  for (const Wall& wall : walls) {
+    const Finding finding{.check = "wall",
+                          .verdict = wall.state == WallState::stands ? Verdict::ok : Verdict::warn,
+                          .says = wall.title + ": " + wall.reason,
+                          .remedy = wall.remedy.value_or("")};
+    bj::object shown = encode(finding).as_object();
+    shown["wall"] = encode(wall);
+    all.push_back(std::move(shown));
+  }
+  return all;
+}
+
 Result<> run_doctor(Session& session) {
   doctor::Machine machine{.settings = session.config().settings,
                           .config_error = session.flags().config_error,
@@ -70,10 +125,12 @@ Result<> run_doctor(Session& session) {
   machine.server_url = server.url;
   if (server.source == "default") machine.server_url = "http://" + machine.settings.listen;
   const std::vector<Finding> findings = doctor::examine(machine);
+  const SeenWalls seen = look_at_walls(session, machine);
   if (session.printer().look() == Look::json) {
-    session.printer().object(encode(findings));
+    session.printer().object(in_json(findings, seen.walls));
   } else {
     print(session.printer(), findings);
+    if (!seen.walls.empty()) print(session.printer(), seen.walls, seen.source);
   }
   const auto failed = std::ranges::count(findings, Verdict::fail, &Finding::verdict);
   if (failed == 0) return {};

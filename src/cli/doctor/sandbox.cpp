@@ -1,6 +1,6 @@
 #include "base/files.hpp"
 #include "base/remove_tree.hpp"
-#include "cli/doctor/check.hpp"
+#include "cli/doctor/walls.hpp"
 #include "cli/keeper_program.hpp"
 #include "keeper/client.hpp"
 
@@ -55,6 +55,12 @@ std::vector<Finding> findings_about(const keeper::Confined& made, const std::str
 }
 
 }  // namespace
+
+std::optional<Result<keeper::Confined>> try_sandbox(const Machine& machine) {
+  const Result<std::string> program = keeper_program(machine.settings);
+  if (!program) return std::nullopt;
+  return try_sandbox(*program, Level::weak);
+}
 
 std::vector<Finding> check_sandbox(const Machine& machine) {
   const Result<std::string> program = keeper_program(machine.settings);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/wall.hpp"
 #include "engine/engine.hpp"
 #include "http/route.hpp"
 
@@ -33,6 +34,7 @@ struct Examination {
   std::function<bool()> keeps_output;
   std::function<std::string()> metrics;
   std::function<Task<std::vector<Finding>>()> findings;
+  std::function<Task<std::vector<core::Wall>>()> walls;
 };
 
 // One table per topic; together they are the router, the permission check, the decoder and the

@@ -69,6 +69,15 @@ std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
                   "doctor' does",
           .call = [findings = std::move(examination.findings)](core::Call /*call*/,
                                                                auto /*in*/) { return findings(); }},
+      Endpoint<None, None, None, std::vector<core::Wall>>{
+          .verb = Verb::get,
+          .path = "/api/instance/walls",
+          .needs = Permission::instance_admin,
+          .tag = "system",
+          .says = "List what keeps attackers out on this server, and whether it does: each wall "
+                  "stands, is weak or is open, with the reason and a remedy",
+          .call = [walls = std::move(examination.walls)](core::Call /*call*/,
+                                                         auto /*in*/) { return walls(); }},
       Endpoint<None, None, None, std::vector<engine::NodeView>>{
           .verb = Verb::get,
           .path = "/api/instance/nodes",

@@ -1,0 +1,72 @@
+"""What keeps attackers out, as the server and `berth doctor` report it."""
+
+import json
+import os
+
+from support import BerthTest
+
+KEYS = {"callers", "listener", "home_files", "key_file", "sandbox", "sandbox_network", "sandbox_allowances"}
+
+
+class Walls(BerthTest):
+    def walls(self, server, key=None):
+        answer = server.request("GET", "/api/instance/walls",
+                                headers={"Authorization": f"Bearer {key}"} if key else {})
+        self.assertEqual(answer.status, 200, answer.text)
+        return {wall["key"]: wall for wall in answer.json}
+
+    def test_an_administrator_reads_which_walls_stand(self):
+        server = self.serve("--mode", "authenticated")
+        key = (server.home / "admin.token").read_text().strip()
+        walls = self.walls(server, key)
+        self.assertLessEqual(KEYS, set(walls))
+        for name in ("callers", "listener", "home_files", "key_file", "sandbox_network"):
+            self.assertEqual((walls[name]["state"], walls[name].get("remedy")), ("stands", None), walls[name])
+        for wall in walls.values():
+            self.assertIn(wall["state"], ("stands", "weak", "open"))
+            self.assertTrue(wall["title"] and wall["reason"] and wall["against"], wall)
+            self.assertEqual(bool(wall.get("remedy")), wall["state"] != "stands", wall)
+        home = server.home
+        home.chmod(0o777)
+        self.assertEqual(self.walls(server, key)["home_files"]["state"], "open")
+        home.chmod(0o700)
+
+    def test_nobody_else_reads_them(self):
+        server = self.serve("--mode", "authenticated")
+        headers = {"Authorization": "Bearer " + (server.home / "admin.token").read_text().strip()}
+        company = server.get("/api/companies", **headers).json[0]["id"]
+        for role in ("viewer", "operator", "admin"):
+            made = server.post(f"/api/companies/{company}/tokens", {"name": role, "role": role}, headers)
+            refused = server.get("/api/instance/walls", Authorization=f"Bearer {made.json['key']}")
+            self.assertEqual(refused.status, 403, refused.text)
+        self.assertEqual(server.get("/api/instance/walls").status, 401)
+
+    def test_a_server_that_trusts_every_local_user_says_so(self):
+        walls = self.walls(self.serve())
+        self.assertEqual(walls["callers"]["state"], "open" if os.geteuid() == 0 else "weak")
+        self.assertEqual(walls["callers"]["against"], "local_user")
+        self.assertIn("--mode authenticated", walls["callers"]["remedy"])
+
+    def test_an_environment_with_the_network_of_the_host_opens_a_wall(self):
+        server = self.serve()
+        made = server.post(f"/api/companies/{server.company()}/environments", {
+            "name": "Wide open", "driver": "sandbox", "config": {"provider": "linux", "network": "host"}})
+        if made.status == 422 and "provider_unavailable" in made.text:
+            self.skipTest("no sandboxes on this machine")
+        self.assertEqual(made.status, 201, made.text)
+        wall = self.walls(server)["sandbox_network"]
+        self.assertEqual(wall["state"], "open", wall)
+        self.assertIn("Wide open", wall["reason"])
+
+    def test_the_doctor_shows_the_walls_of_the_server(self):
+        server = self.serve("--mode", "authenticated")
+        done = self.run_berth("doctor", "--home", server.home)
+        shown = {row["wall"]["key"]: row for row in json.loads(done.stdout) if row["check"] == "wall"}
+        self.assertLessEqual(KEYS, set(shown))
+        self.assertEqual((shown["callers"]["verdict"], shown["callers"]["wall"]["state"]), ("ok", "stands"))
+        # Without a server it tells of what these settings would be, and claims nothing of a database.
+        server.stop()
+        done = self.run_berth("doctor", "--home", server.home)
+        shown = {row["wall"]["key"]: row for row in json.loads(done.stdout) if row["check"] == "wall"}
+        self.assertIn("callers", shown)
+        self.assertNotIn("sandbox_network", shown)
