@@ -10,6 +10,7 @@ export { SecretPage } from "./pages/secret";
 export { SecretsPage } from "./pages/secrets";
 export { SettingsPage } from "./pages/settings";
 export { TemplatesPage } from "./pages/templates";
+export { WallsPage } from "./pages/walls";
 export { FirstRun } from "./runs/first-run";
 export { StartRunDialog } from "./runs/start-run";
 export { UserMenu } from "./shell/user-menu";

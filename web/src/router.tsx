@@ -64,6 +64,7 @@ const tree = root.addChildren([
   late("/agents", "AgentsPage"),
   late("/activity", "ActivityPage"),
   late("/settings", "SettingsPage"),
+  late("/settings/walls", "WallsPage"),
 ]);
 
 export const router = createRouter({ routeTree: tree, defaultPreload: false, scrollRestoration: true });

@@ -152,6 +152,15 @@ export const pluginLogsQuery = (plugin: string) =>
     queryFn: ({ signal }) => api.get("/api/plugins/{plugin}/logs", { path: { plugin }, query: { limit: 200 }, signal }),
   });
 
+// What keeps attackers out on the machine of the server; only instance administrators may ask.
+export const wallsQuery = () =>
+  queryOptions({
+    queryKey: ["walls"],
+    queryFn: ({ signal }) => api.get("/api/instance/walls", { signal }),
+    staleTime: Infinity,
+    meta: { still: true },
+  });
+
 // Looked at once: the machine does not change while somebody reads the page.
 export const findingsQuery = () =>
   queryOptions({

@@ -33,3 +33,4 @@ export type Activity = Schemas["Activity"];
 export type Token = Schemas["Token"];
 export type Plugin = Schemas["PluginView"];
 export type Finding = Schemas["Finding"];
+export type Wall = Schemas["Wall"];

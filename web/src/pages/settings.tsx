@@ -1,4 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { api } from "../api/client";
 import { useSession } from "../session/session";
 import { Tokens } from "../settings/tokens";
@@ -14,6 +15,11 @@ export function SettingsPage() {
       <Panel title="Default environment"><DefaultEnvironment /></Panel>
       {session.may("company_admin") && <Panel title="Keys"><Tokens /></Panel>}
       <Panel title="Instance"><Instance /></Panel>
+      {session.may("instance_admin") && (
+        <Panel title="Walls">
+          <p className="text-sm text-muted">What keeps attackers out on this machine, and whether it does: <Link to="/settings/walls" className="link">show the walls</Link>.</p>
+        </Panel>
+      )}
       <Panel title="You">
         <Facts rows={[
           ["Signed in as", session.kind === "local_operator" ? "operator of this machine" : `${session.role.replace("_", "")} key`],

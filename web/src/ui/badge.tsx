@@ -17,7 +17,7 @@ const states: Record<string, Tone> = {
   idle: "still", error: "bad", ok: "good", note: "still", warn: "warn", fail: "bad", ready: "good",
   installed: "busy", upgrade_pending: "warn", uninstalled: "still", crashed: "bad", stopped: "still",
   allowed: "good", denied: "bad", cut: "warn", capturing: "busy", deleting: "busy", deleted: "still", waiting_for_user: "busy",
-  promoted: "good",
+  promoted: "good", stands: "good", weak: "warn", open: "bad",
 };
 
 export function Badge({ tone, children }: { tone: Tone; children: React.ReactNode }) {
