@@ -1,6 +1,7 @@
 #include "plugins/supervisor.hpp"
 
 #include "base/log.hpp"
+#include "core/bindings.hpp"
 #include "providers/metadata.hpp"
 
 #include <algorithm>
@@ -150,6 +151,11 @@ Task<> Supervisor::launch() {
   environment["PAPERCLIP_DEPLOYMENT_EXPOSURE"] = config_.instance.deployment_exposure;
   BERTH_CO_TRY(const WorkerCommand command,
                worker_command(plugin_.manifest, plugin_.package, plugin_.id.str(), environment));
+  std::vector<Secret> keys;
+  for (const auto& [name, value] : command.environment) {
+    if (core::looks_sensitive(name)) keys.emplace_back(value);
+  }
+  own_keys_ = given_.hold(keys);
   const Launching launching{.keeper_program = config_.keeper_program,
                             .user = user_,
                             .memory_bytes_max = config_.memory_bytes_max};

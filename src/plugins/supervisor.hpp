@@ -84,6 +84,7 @@ class Supervisor final : public Peer, public StderrReader {
   bool watching_ = false;  // watch() is
 
   GivenSecrets given_{clock_};
+  GivenSecrets::Hold own_keys_;  // in the variables of the worker itself
   // The worker has asked for these itself, and may keep them as long as it runs.
   std::deque<GivenSecrets::Hold> resolved_;
   OpenInvocations invocations_;

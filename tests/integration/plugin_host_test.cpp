@@ -225,6 +225,8 @@ TEST_F(PluginHostTest, WhatAWorkerSaysIsCleanedOfTheSecretsThatItWasGiven) {
     return call("say", {{"companyId", company_text}, {"by", by}, {"text", text}});
   };
   EXPECT_TRUE(say("log under the call", "one PLANTED-value"));
+  EXPECT_TRUE(say("log under the call", "key passed-through"));  // of the server's environment
+  ASSERT_TRUE(run_until([&] { return services_.has_log("key ***REDACTED***"); }));
   EXPECT_TRUE(say("stderr", "two PLANTED-value"));
   ASSERT_TRUE(run_until([&] {
     return services_.has_log("one ***REDACTED***") && services_.has_log("two ***REDACTED***");
