@@ -151,7 +151,8 @@ Task<ConfigTest> Plugins::test_config(core::Call call, std::string name, PluginC
   if (const bj::value* errors = said->if_contains("errors");
       errors != nullptr && errors->is_array() && !errors->get_array().empty() &&
       errors->get_array().front().is_string()) {
-    out.message = errors->get_array().front().get_string();
+    const bj::string& first = errors->get_array().front().get_string();
+    out.message = place_->host.cleaned(row.value.id, {first.data(), first.size()});
   }
   co_return out;
 }

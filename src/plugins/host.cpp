@@ -113,6 +113,11 @@ bool Host::tell(const core::PluginId& id, std::string_view method, const bj::obj
   return plugin && plugin->tell(method, params, company);
 }
 
+std::string Host::cleaned(const core::PluginId& id, std::string_view text) const {
+  const std::shared_ptr<Supervisor> plugin = find(id);
+  return plugin ? plugin->given().clean(text) : std::string{text};
+}
+
 Task<bj::object> Host::health(core::PluginId id) {
   PluginCall asked{.method = "health"};
   CallResult answer = co_await call(std::move(id), std::move(asked));

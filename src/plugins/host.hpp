@@ -113,6 +113,8 @@ class Host {
   bool tell(const core::PluginId& id, std::string_view method, const bj::object& params,
             const core::CompanyId& company);
   Task<bj::object> health(core::PluginId id);
+  // What its worker said in an answer, on its way to people.
+  std::string cleaned(const core::PluginId& id, std::string_view text) const;
   // Remembers that the company has a config, and tells the worker. -32006 is only logged.
   Task<> config_changed(core::PluginId id, core::CompanyId company, bj::object config);
 

@@ -169,6 +169,9 @@ Task<ConfigVerdict> RemoteProvider::validate(bj::object config) {
   ConfigVerdict verdict{.ok = is_true_at(*object, "ok"),
                         .errors = texts_at(*object, "errors"),
                         .warnings = texts_at(*object, "warnings")};
+  for (std::vector<std::string>* const words : {&verdict.errors, &verdict.warnings}) {
+    for (std::string& one : *words) one = plugin->given().clean(one);
+  }
   const bj::value* normalized = object->if_contains("normalizedConfig");
   if (normalized != nullptr && normalized->is_object()) {
     verdict.normalized = normalized->get_object();
@@ -180,6 +183,7 @@ Task<providers::Verdict> RemoteProvider::probe(const LeaseFacts& lease) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_TRY(bj::value answer, co_await ask(place, "environmentProbe", {}));
   answer = without_secrets(std::move(answer), lease.secrets);
+  answer = place.plugin->given().clean_json(answer);  // of other calls
   const bj::object* object = answer.if_object();
   if (object == nullptr) co_return wrong_answer("environmentProbe", "the answer is no object");
   providers::Verdict verdict{.ok = is_true_at(*object, "ok"),

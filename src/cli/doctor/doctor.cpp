@@ -40,6 +40,10 @@ using core::WallState;
 using doctor::Finding;
 using doctor::Verdict;
 
+// The server makes a sandbox before it answers.
+constexpr ClientLimits patient{.connect = std::chrono::milliseconds{2'000},
+                               .answer = std::chrono::milliseconds{30'000}};
+
 Paint paint_of(WallState state) {
   switch (state) {
     case WallState::stands: return Paint::green;
@@ -91,11 +95,18 @@ struct SeenWalls {
   std::vector<Wall> walls = {};
   std::string source = {};
 };
+Result<std::vector<Wall>> ask_for_walls(Session& session, const doctor::Machine& machine) {
+  BERTH_TRY(Endpoint server, parse_endpoint(machine.server_url));
+  BERTH_TRY(std::optional<Secret> token,
+            discover_token(session.flags(), session.console().variables, machine.settings.home));
+  const Client client{std::move(server), std::move(token), patient};
+  BERTH_TRY(const Answer answer, client.send({.path = "/api/instance/walls"}));
+  return decode<std::vector<Wall>>(answer.body, UnknownKeys::ignore);
+}
+
 SeenWalls look_at_walls(Session& session, const doctor::Machine& machine) {
-  if (const Result<bj::value> said = session.get("/api/instance/walls")) {
-    if (auto walls = decode<std::vector<Wall>>(*said, UnknownKeys::ignore)) {
-      return {*std::move(walls), "the server at " + machine.server_url + " reports them"};
-    }
+  if (Result<std::vector<Wall>> walls = ask_for_walls(session, machine)) {
+    return {*std::move(walls), "the server at " + machine.server_url + " reports them"};
   }
   if (machine.config_error) return {};
   return {doctor::examine_walls(machine), "a server with these settings would have them"};
