@@ -122,8 +122,8 @@ Verdict type_into_controlling_terminal(const Bait&) {
   return type_into(terminal.get());
 }
 
-Verdict type_into_own_terminal(const Bait&) {
-  return in_child([] {
+Verdict with_own_terminal(Verdict (*deed)(int terminal)) {
+  return in_child([deed] {
     ::setsid();
     ::signal(SIGHUP, SIG_IGN);  // comes when the terminal ends, before the verdict is told
     const Descriptor master{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
@@ -131,7 +131,20 @@ Verdict type_into_own_terminal(const Bait&) {
     char name[64] = {};
     if (::ptsname_r(master.get(), name, sizeof name) != 0) return denied();
     const Descriptor terminal{::open(name, O_RDWR | O_CLOEXEC)};
-    return terminal ? type_into(terminal.get()) : denied();
+    return terminal ? deed(terminal.get()) : denied();
+  });
+}
+
+Verdict type_into_own_terminal(const Bait&) {
+  return with_own_terminal(type_into);
+}
+
+// To the one that it has already. Others are modules, which the kernel loads for whoever asks.
+Verdict set_line_discipline(const Bait&) {
+  return with_own_terminal([](int terminal) {
+    int discipline = 0;
+    return ::ioctl(terminal, TIOCSETD, &discipline) == 0 ? open_to("chose a line discipline")
+                                                         : denied();
   });
 }
 
@@ -232,6 +245,7 @@ constexpr Attempt attempts[] = {
     {"tiocsti_controlling_terminal", type_into_controlling_terminal},
     {"tiocsti_own_terminal", type_into_own_terminal},
     {"tioclinux", paste_from_console},
+    {"tiocsetd", set_line_discipline},
     {"write_core_pattern", write_core_pattern},
     {"write_proc_sys", write_proc},
     {"write_sys", write_sys},

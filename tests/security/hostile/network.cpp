@@ -70,6 +70,34 @@ Verdict odd_sockets(const Bait&) {
   return denied(error);
 }
 
+// Protocols of the internet's own families that a workload does not need. Where they are modules,
+// asking for one loads it into the kernel of the host.
+Verdict odd_protocols(const Bait&) {
+  struct Odd {
+    int kind;
+    int protocol;
+  };
+  constexpr int mptcp = 262;
+  constexpr int smc = 256;
+  constexpr int l2tp = 115;
+  constexpr Odd odd[] = {{SOCK_STREAM, mptcp},
+                         {SOCK_DGRAM, IPPROTO_UDPLITE},
+                         {SOCK_STREAM, IPPROTO_SCTP},
+                         {SOCK_SEQPACKET, IPPROTO_SCTP},
+                         {SOCK_SEQPACKET, 0},
+                         {SOCK_DCCP, IPPROTO_DCCP},
+                         {SOCK_DCCP, 0},
+                         {SOCK_STREAM, smc},
+                         {SOCK_DGRAM, l2tp}};
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const Odd& one : odd) {
+      const Descriptor socket{::socket(family, one.kind | SOCK_CLOEXEC, one.protocol)};
+      if (socket) return open_to("made a socket of protocol " + std::to_string(one.protocol));
+    }
+  }
+  return denied();
+}
+
 // The value that the loopback device has already.
 Verdict set_loopback_size(const Bait& bait) {
   const Descriptor socket{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
@@ -203,6 +231,7 @@ constexpr Attempt attempts[] = {
     {"vsock_socket", vsock_socket},
     {"alg_socket", alg_socket},
     {"odd_socket_families", odd_sockets},
+    {"odd_socket_protocols", odd_protocols},
     {"set_loopback_mtu", set_loopback_size},
     {"netlink_set_link", add_device},
     {"hear_device_events", hear_device_events},

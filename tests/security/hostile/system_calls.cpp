@@ -10,6 +10,7 @@
 #include <linux/userfaultfd.h>
 #include <sys/fanotify.h>
 #include <sys/io.h>
+#include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/reboot.h>
 #include <sys/swap.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 // Calls that a workload has no business with. Arguments are such that a call which is let through
@@ -166,6 +168,63 @@ Verdict set_hostname(const Bait& bait) {
                                                         : limited("set its own name");
 }
 
+// The C library of the build machine may be older than these numbers, which are the same on every
+// architecture.
+constexpr long memfd_secret_number = 447;
+constexpr long list_mount_number = 458;
+constexpr long lsm_list_modules_number = 461;
+constexpr long open_tree_attr_number = 467;
+
+Verdict open_tree_with_attributes(const Bait&) {
+  // With attributes, or a copy, it needs a capability; without, it is open_tree by another number.
+  return call_for_descriptor("opened a tree of mounts", open_tree_attr_number, AT_FDCWD, "/",
+                             OPEN_TREE_CLOEXEC, nullptr, 0);
+}
+
+// A number that no kernel has yet: what it will mean nobody has looked at.
+Verdict call_the_future(const Bait&) {
+  constexpr long unknown = 600;
+  return ::syscall(unknown, 0, 0, 0, 0, 0, 0) >= 0 ? open_to("made an unknown call") : denied();
+}
+
+Verdict list_mounts(const Bait&) {
+  struct {
+    std::uint32_t size;
+    std::uint32_t spare;
+    std::uint64_t mount;
+    std::uint64_t after;
+    std::uint64_t mount_namespace;
+  } request = {
+      .size = 24, .spare = 0, .mount = ~std::uint64_t{0}, .after = 0, .mount_namespace = 0};
+  std::uint64_t found[16] = {};
+  return ::syscall(list_mount_number, &request, found, 16, 0) >= 0 ? open_to("listed mounts")
+                                                                   : denied();
+}
+
+Verdict list_security_modules(const Bait&) {
+  std::uint64_t found[32] = {};
+  std::uint32_t size = sizeof found;
+  return ::syscall(lsm_list_modules_number, found, &size, 0) >= 0
+             ? open_to("learned which security modules the machine has")
+             : denied();
+}
+
+Verdict modify_segments(const Bait&) {
+#if defined(SYS_modify_ldt)
+  char table[64] = {};
+  constexpr int read_table = 0;
+  return ::syscall(SYS_modify_ldt, read_table, table, sizeof table) >= 0
+             ? open_to("reached the table of segments")
+             : denied();
+#else
+  return denied(ENOSYS);
+#endif
+}
+
+Verdict hide_memory(const Bait&) {
+  return call_for_descriptor("took memory away from the kernel", memfd_secret_number, O_CLOEXEC);
+}
+
 Verdict enter_by_interrupt(const Bait&) {
 #if defined(__x86_64__)
   long result = 20;  // getpid of the 32-bit table
@@ -218,6 +277,12 @@ constexpr Attempt attempts[] = {
     {"int80_system_call", enter_by_interrupt},
     {"x32_system_call", enter_x32},
     {"personality_no_randomize", fix_addresses},
+    {"open_tree_attr", open_tree_with_attributes},
+    {"unknown_system_call", call_the_future},
+    {"list_mounts", list_mounts},
+    {"list_security_modules", list_security_modules},
+    {"modify_ldt", modify_segments},
+    {"memfd_secret", hide_memory},
 };
 
 }  // namespace

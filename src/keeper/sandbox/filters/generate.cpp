@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -26,6 +28,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -68,6 +71,7 @@ constexpr std::array denied_calls{"acct",
                                   "keyctl",
                                   "lookup_dcookie",
                                   "mount",
+                                  "lsm_set_self_attr",
                                   "mount_setattr",
                                   "move_mount",
                                   "move_pages",
@@ -102,14 +106,42 @@ constexpr std::array denied_calls{"acct",
                                   "vhangup",
                                   "vm86",
                                   "vm86old"};
+// The same, for which programs have another way when the kernel has none of them: those that tell
+// of the host's mounts and security modules, memory that the kernel can neither swap nor move, the
+// table of segments, and attributes of files that an ioctl sets too.
+constexpr std::array absent_calls{"file_setattr",     "listmount",    "lsm_get_self_attr",
+                                  "lsm_list_modules", "memfd_secret", "modify_ldt",
+                                  "statmount"};
 // What a debugger needs.
 constexpr std::array debugging_calls{"ptrace", "process_vm_readv", "process_vm_writev", "kcmp",
                                      "process_madvise"};
 // What a sandbox inside the sandbox needs.
-constexpr std::array nesting_calls{"chroot",     "mount",      "umount",       "umount2",
-                                   "pivot_root", "setns",      "sethostname",  "setdomainname",
-                                   "fsopen",     "fsconfig",   "fsmount",      "fspick",
-                                   "open_tree",  "move_mount", "mount_setattr"};
+constexpr std::array nesting_calls{"chroot",     "mount",      "umount",        "umount2",
+                                   "pivot_root", "setns",      "sethostname",   "setdomainname",
+                                   "fsopen",     "fsconfig",   "fsmount",       "fspick",
+                                   "open_tree",  "move_mount", "mount_setattr", "open_tree_attr"};
+
+// Calls that are newer than the library knows. From 424 on a call has the same number everywhere.
+struct NumberedCall {
+  std::string_view name;
+  std::uint32_t number;
+};
+constexpr std::array numbered_calls{
+    NumberedCall{"statmount", 457},         NumberedCall{"listmount", 458},
+    NumberedCall{"lsm_get_self_attr", 459}, NumberedCall{"lsm_set_self_attr", 460},
+    NumberedCall{"lsm_list_modules", 461},  NumberedCall{"open_tree_attr", 467},
+    NumberedCall{"file_setattr", 469}};
+
+// The last call that somebody has looked at, of Linux 6.18: whoever adds the ones after it decides
+// about each. Those above, and those in the gap that architectures have below the common numbers,
+// are answered as by a kernel without them.
+constexpr std::uint32_t last_reviewed = 469;
+constexpr std::uint32_t first_common = 424;
+#if defined(__x86_64__)
+constexpr std::uint32_t last_own = 336;
+#else
+constexpr std::uint32_t last_own = 294;
+#endif
 
 constexpr std::uint32_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                           CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
@@ -138,11 +170,23 @@ bool is_in(const char* name, std::span<const char* const> list) {
   return false;
 }
 
-void deny(void* filter, const char* name, std::uint16_t error_number = EPERM) {
+// Nothing for a call that this architecture does not have. A name that nobody knows is a mistake:
+// what is on a list of what is denied would be open.
+std::optional<std::uint32_t> number_of(const char* name) {
   const int number = ::seccomp_syscall_resolve_name(name);
-  // A name that this architecture or this library does not have needs no rule.
-  if (number == __NR_SCMP_ERROR || number < 0) return;
-  must(name, ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(error_number), number, 0));
+  if (number >= 0) return static_cast<std::uint32_t>(number);
+  if (number != __NR_SCMP_ERROR) return std::nullopt;
+  const auto* const known = std::ranges::find(numbered_calls, name, &NumberedCall::name);
+  if (known == numbered_calls.end()) give_up(name, number);
+  return known->number;
+}
+
+void deny(void* filter, const char* name, std::uint16_t error_number = EPERM) {
+  const std::optional<std::uint32_t> number = number_of(name);
+  if (!number) return;
+  if (*number > last_reviewed) give_up(name, static_cast<int>(*number));
+  must(name,
+       ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(error_number), static_cast<int>(*number), 0));
 }
 
 // The kernel takes these arguments as 32 bits, so only those are looked at: a rule over all 64
@@ -168,23 +212,24 @@ class Prologue {
  public:
   Prologue() {
 #if defined(__x86_64__)
-    // The other numbering of this one is answered as by
-    // a kernel without it.
-    constexpr std::uint32_t x32_bit = 0x40000000;
-    steps_ = {load(offsetof(seccomp_data, arch)),
-              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
-              leave(SECCOMP_RET_KILL_PROCESS),
-              load(offsetof(seccomp_data, nr)),
-              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffff, 2, 0),
-              BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, x32_bit, 0, 1),
-              refuse(ENOSYS)};
+    constexpr std::uint32_t arch = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
     constexpr std::uint32_t arch = AUDIT_ARCH_AARCH64;
-    steps_ = {load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0),
-              leave(SECCOMP_RET_KILL_PROCESS), load(offsetof(seccomp_data, nr))};
 #else
 #error "the sandbox knows no system calls of this architecture"
 #endif
+    // A debugger skips a call by giving it the number -1, and has an answer for it. The other
+    // numbering of x86, x32, is above the last one too.
+    constexpr std::uint32_t skipped = 0xffffffff;
+    steps_ = {load(offsetof(seccomp_data, arch)),
+              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0),
+              leave(SECCOMP_RET_KILL_PROCESS),
+              load(offsetof(seccomp_data, nr)),
+              BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last_own, 0, 4),
+              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, skipped, 3, 0),
+              BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last_reviewed, 1, 0),
+              BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, first_common, 1, 0),
+              refuse(ENOSYS)};
   }
 
   // Only these values of the argument.
@@ -218,16 +263,26 @@ class Prologue {
                load(low_word_of(1)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first_process, 1, 0),
                leave(SECCOMP_RET_ALLOW), refuse(EPERM)});
   }
-  // Only families that a network namespace holds, and of netlink what tells of the network alone:
-  // the rest of it is about the machine's devices, modules, audit and ciphers.
+  // Only families that a network namespace holds. Of netlink what tells of the network alone: the
+  // rest of it is about the machine's devices, modules, audit and ciphers. Of the internet's the
+  // protocols that are in every kernel: for others the host loads a module. Echoes are what ping
+  // sends where it may.
   void permit_sockets() {
-    add(SYS_socket, {load(low_word_of(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 8, 0),
-                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 7, 0),
-                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 6, 0),
-                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 1, 0), refuse(EAFNOSUPPORT),
-                     load(low_word_of(2)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_ROUTE, 2, 0),
-                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_SOCK_DIAG, 1, 0),
-                     refuse(EPROTONOSUPPORT), leave(SECCOMP_RET_ALLOW)});
+    constexpr std::uint32_t kind_bits = 0xf;  // beside flags
+    const auto is = [](std::uint32_t value, std::uint8_t then, std::uint8_t otherwise) {
+      return sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, then, otherwise);
+    };
+    add(SYS_socket, {load(low_word_of(0)), is(AF_UNIX, 18, 0), is(AF_INET, 6, 0),
+                     is(AF_INET6, 5, 0), is(AF_NETLINK, 1, 0), refuse(EAFNOSUPPORT),
+                     // netlink
+                     load(low_word_of(2)), is(NETLINK_ROUTE, 12, 0), is(NETLINK_SOCK_DIAG, 11, 9),
+                     // the internet's
+                     load(low_word_of(1)), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, kind_bits),
+                     BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, SOCK_RAW, 7, 0), load(low_word_of(2)),
+                     is(IPPROTO_IP, 6, 0), is(IPPROTO_TCP, 5, 0), is(IPPROTO_UDP, 4, 0),
+                     is(IPPROTO_ICMP, 3, 0), is(IPPROTO_ICMPV6, 2, 0),
+                     // how it ends
+                     refuse(EPROTONOSUPPORT), refuse(ESOCKTNOSUPPORT), leave(SECCOMP_RET_ALLOW)});
   }
   // Not these values, after a mask.
   void forbid(std::uint32_t call, std::uint32_t argument, std::uint32_t mask,
@@ -273,8 +328,9 @@ std::vector<sock_filter> argument_rules(Debugging debugging, Nesting nesting) {
   Prologue rules;
   rules.permit_sockets();
   rules.permit(SYS_socketpair, 0, {AF_UNIX}, EAFNOSUPPORT);
-  // Typing into the terminal of whoever watches.
-  rules.forbid(SYS_ioctl, 1, 0xffffffff, {TIOCSTI, TIOCLINUX});
+  // Typing into the terminal of whoever watches, and line disciplines, for which the host loads
+  // modules.
+  rules.forbid(SYS_ioctl, 1, 0xffffffff, {TIOCSTI, TIOCLINUX, TIOCSETD});
 #ifdef SYS_mknod
   rules.forbid(SYS_mknod, 1, S_IFMT, {S_IFCHR, S_IFBLK});
 #endif
@@ -340,8 +396,7 @@ std::vector<sock_filter> without_others() {
     rules.permit(call, 0, {0}, EPERM);
   }
   for (const char* name : shared_calls) {
-    const int number = ::seccomp_syscall_resolve_name(name);
-    if (number >= 0) rules.answer(static_cast<std::uint32_t>(number), EPERM);
+    if (const std::optional<std::uint32_t> number = number_of(name)) rules.answer(*number, EPERM);
   }
   std::vector<sock_filter> program = rules.steps();
   program.push_back(leave(SECCOMP_RET_ALLOW));
@@ -373,6 +428,7 @@ std::vector<sock_filter> make(Debugging debugging, Nesting nesting) {
     if (nesting == Nesting::allowed && is_in(name, nesting_calls)) continue;
     deny(filter.get(), name);
   }
+  for (const char* name : absent_calls) deny(filter.get(), name, ENOSYS);
   if (nesting == Nesting::denied) {
     // The flags of clone3 lie in memory, where no filter looks; libraries fall back to clone.
     deny(filter.get(), "clone3", ENOSYS);
