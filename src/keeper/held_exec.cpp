@@ -1,6 +1,7 @@
 #include "keeper/held_exec.hpp"
 
 #include "base/files.hpp"
+#include "keeper/process_tree.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/state_folder.hpp"
 
@@ -22,6 +23,7 @@ namespace {
 constexpr ssize_t first_pipe_bytes = 1 << 16;  // as Linux makes them
 constexpr int pipe_bytes = 1 << 20;
 constexpr BootMs warden_limit_ms = 15'000;  // a warden gives up killing sooner than that
+constexpr BootMs warden_pause_ms = 500;     // how long a warden kills alone
 constexpr BootMs record_again_ms = 500;
 // What a pipe can hold when its last writer is gone, and a bound for one whose writers are not.
 constexpr std::size_t drain_bytes_max = std::size_t{4} << 20;
@@ -215,6 +217,8 @@ void HeldExec::resize(Address to, const Resize& size) {
 
 void HeldExec::order(Order order) {
   if (!warden_.channel) return;
+  // Whoever is inside may have stopped it.
+  if (warden_.pid > 0) ::kill(warden_.pid, SIGCONT);
   // A warden that takes no more orders is stuck, which tick() finds out.
   ::send(warden_.channel.get(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -241,22 +245,40 @@ void HeldExec::tick(BootMs now) {
   if (phase_ == Phase::terminating && now >= kill_at_) {
     phase_ = Phase::killing;
     stuck_at_ = now + warden_limit_ms;
+    kill_again_at_ = now + warden_pause_ms;
     order({.kind = Order::Kind::kill});
   }
+  if (phase_ == Phase::killing && now >= kill_again_at_) kill_for_warden(now);
   if (phase_ == Phase::killing && now >= stuck_at_) {
-    // Somebody has stopped the warden. Without it, its tree becomes the keeper's.
+    // The warden does not come to its end. Without it, its tree becomes the keeper's.
     stuck_at_ = now + warden_limit_ms;
     if (warden_.pid > 0) ::kill(warden_.pid, SIGKILL);
   }
 }
 
+// Inside a sandbox everybody has the ids of the wardens, and stops one for as long as there is
+// somebody who does so. Nobody there stops the keeper: it kills the tree, and lets the warden go
+// on, which then sees the end. A warden that is stopped once more has an enemy outside of its tree.
+void HeldExec::kill_for_warden(BootMs now) {
+  kill_again_at_ = now + warden_pause_ms;
+  if (warden_.pid <= 0) return;
+  stop_descendants_of(warden_.pid);
+  for (const pid_t pid : descendants_of(warden_.pid)) ::kill(pid, SIGKILL);
+  const auto stat = process_stat(warden_.pid);
+  const bool is_stopped = stat && (stat->state == 'T' || stat->state == 't');
+  const bool is_hopeless = std::exchange(has_killed_for_warden_, true) && is_stopped;
+  ::kill(warden_.pid, is_hopeless ? SIGKILL : SIGCONT);
+}
+
 BootMs HeldExec::next_time() const {
   return std::min({deadline_, phase_ == Phase::terminating ? kill_at_ : never,
-                   phase_ == Phase::killing ? stuck_at_ : never});
+                   phase_ == Phase::killing ? std::min(kill_again_at_, stuck_at_) : never});
 }
 
 void HeldExec::thaw(BootMs now) {
-  if (phase_ == Phase::killing) stuck_at_ = now + warden_limit_ms;
+  if (phase_ != Phase::killing) return;
+  stuck_at_ = now + warden_limit_ms;
+  kill_again_at_ = now + warden_pause_ms;
 }
 
 void HeldExec::add_to(PollSet& turn) {

@@ -65,6 +65,8 @@ class HeldExec {
   bool is_gone() const { return phase_ == Phase::gone; }
   // Its warden was killed, so its processes are now children of the keeper.
   bool left_orphans() const { return lost_warden_; }
+  // It is not known that nothing of it is left.
+  bool may_have_left_somebody() const { return lost_warden_ || ended_.left_behind != 0; }
 
  private:
   enum class Phase : std::uint8_t { starting, running, terminating, killing, gone };
@@ -82,6 +84,7 @@ class HeldExec {
   void flush_stdin();
   void refuse_writes();
   void order(Order order);
+  void kill_for_warden(BootMs now);
   void take_status(const Report& report);
   void lose(std::string_view how);
   BootMs next_time() const;
@@ -106,6 +109,8 @@ class HeldExec {
   bool over_ = false;
   BootMs deadline_ = never;
   BootMs kill_at_ = never;
+  BootMs kill_again_at_ = never;
+  bool has_killed_for_warden_ = false;
   BootMs stuck_at_ = never;
   bool lost_warden_ = false;
   BootMs record_again_at_ = never;
