@@ -218,6 +218,10 @@ Result<> KeeperClient::thaw() {
   return ask(Thaw{});
 }
 
+Result<> KeeperClient::empty() {
+  return ask(Empty{});
+}
+
 Result<Started> KeeperClient::exec(const Exec& exec) {
   return answer_to<Started>(send(exec));
 }

@@ -229,6 +229,7 @@ void Keeper::turn() {
     exec->tick(now);
   }
   bury();
+  if (!want_empty_.empty() && execs_.empty()) empty_cell();
   if (!ending_frozen_.empty()) freeze_again();
   if (has_orphans_) kill_orphans();
   if (now >= sync_at_) start_sync();
@@ -264,6 +265,7 @@ void Keeper::bury() {
       continue;
     }
     has_orphans_ = has_orphans_ || at->second->left_orphans();
+    may_have_stranger_ = may_have_stranger_ || at->second->may_have_left_somebody();
     has_unsynced_ = true;
     sync_at_ = std::min(sync_at_, boot_ms() + sync_pause_ms);
     at = execs_.erase(at);

@@ -91,6 +91,8 @@ class Keeper final : public Mail, public Session::Host {
   void on(Address from, const Dial& dial);
   void on(Address from, const Freeze& freeze);
   void on(Address from, const Thaw& thaw);
+  void on(Address from, const Empty& empty);
+  void empty_cell();
   Result<std::unique_ptr<sandbox::Cell>> make_cell(const sandbox::Plan& plan);
   Result<> note_groups(const sandbox::CgroupLayout& layout);
   // The sandbox, or nothing after a refusal.
@@ -108,6 +110,8 @@ class Keeper final : public Mail, public Session::Host {
   std::unique_ptr<sandbox::Cell> unborn_;
   std::unique_ptr<sandbox::Cell> cell_;
   bool cell_lost_ = false;
+  bool may_have_stranger_ = false;  // a command of the sandbox was lost
+  std::vector<Address> want_empty_;
   std::unordered_set<std::string> ending_frozen_;  // execs for whose end the sandbox was thawed
   bool must_confine_ = false;                      // a sandbox was asked for
   Wardens wardens_;

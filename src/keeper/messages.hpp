@@ -71,8 +71,9 @@ enum class Verb : std::uint8_t {
   // and their answers
   confined,
   descriptor,
-  // one more request about the sandbox: what is on the wire keeps its number
+  // more requests about the sandbox: what is on the wire keeps its number
   dial,
+  empty,
   count_,
 };
 
@@ -397,6 +398,14 @@ struct Freeze {
 
 struct Thaw {
   static constexpr Verb verb = Verb::thaw;
+  static constexpr auto fields() { return std::tuple{}; }
+};
+
+// Ends everything in the sandbox but its first process, so that it can be given to somebody else.
+// Answered when that has been seen; refused where it has not, or where a command was lost, because
+// nobody knows any more what that one has started.
+struct Empty {
+  static constexpr Verb verb = Verb::empty;
   static constexpr auto fields() { return std::tuple{}; }
 };
 

@@ -71,6 +71,7 @@ void Keeper::handle(Session& from, const Frame& frame) {
     case Verb::dial: return act<Dial>(from, frame);
     case Verb::freeze: return act<Freeze>(from, frame);
     case Verb::thaw: return act<Thaw>(from, frame);
+    case Verb::empty: return act<Empty>(from, frame);
     default: break;
   }
   refuse({.client = from.id(), .request = frame.request},
@@ -347,6 +348,38 @@ void Keeper::on(Address from, const Thaw& /*thaw*/) {
   ending_frozen_.clear();
   thaw();
   answer(*this, from, Done{});
+}
+
+// Its commands end as they always do, so that it is known how; then all who are left at once.
+void Keeper::on(Address from, const Empty& /*empty*/) {
+  sandbox::Cell* made = cell(from);
+  if (made == nullptr) return;
+  if (want_empty_.size() >= limits::waiting) {
+    return refuse(from, {Errc::overloaded, "too many wait for the sandbox to be empty"});
+  }
+  const Result<> thawed = made->thaw();  // who stands still does not end
+  if (!thawed) return refuse(from, thawed.error());
+  ending_frozen_.clear();
+  thaw();
+  want_empty_.push_back(from);
+  for (const auto& [id, exec] : execs_) exec->end(Outcome::stopped, 0);
+  if (execs_.empty()) empty_cell();
+}
+
+void Keeper::empty_cell() {
+  wardens_.dismiss();
+  Result<> emptied = std::unexpected(lost_sandbox());
+  if (may_have_stranger_) {
+    emptied = fail(Errc::process_lost,
+                   "a command of the sandbox was lost, and with it what it has started",
+                   "make another one");
+  } else if (!cell_lost_) {
+    emptied = cell_->empty();
+  }
+  for (const Address& to : std::exchange(want_empty_, {})) {
+    if (emptied) answer(*this, to, Done{});
+    if (!emptied) refuse(to, emptied.error());
+  }
 }
 
 // Its execs find out by themselves: their wardens are gone with it.

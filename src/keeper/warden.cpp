@@ -437,7 +437,7 @@ void Wardens::take_back(Warden warden) {
 
 void Wardens::retire() {
   retired_ = true;
-  idle_.clear();
+  dismiss();
 }
 
 bool Wardens::has_idle(pid_t pid) const {

@@ -85,7 +85,9 @@ class Wardens {
   Result<Fd> open_terminal() const;
   // Processes of the sandbox that were killed for want of memory since the last question.
   std::uint64_t new_oom_kills() const;
-  // Lets go of those that wait, and keeps none from now on.
+  // Lets go of those that wait.
+  void dismiss() { idle_.clear(); }
+  // The same, and keeps none from now on.
   void retire();
   bool has_idle(pid_t pid) const;
 

@@ -277,6 +277,37 @@ TEST_P(LinuxSandbox, AReusableSandboxWaitsEmptyOfProcessesAndTemporaryFiles) {
   EXPECT_TRUE(await(driver().destroy(first)));
 }
 
+// It outlives its command by ending the process that watches it.
+constexpr auto lie_in_wait =
+    "(setsid sh -c 'while :; do for p in /proc/[0-9]*; do "
+    "tr \"\\0\" \"\\n\" <$p/environ 2>/dev/null | grep ^TOKEN_X >>/workspace/stolen; done; done' "
+    ">/dev/null 2>&1 </dev/null &); kill -9 $PPID; sleep 1000";
+
+TEST_P(LinuxSandbox, NobodyOfTheLeaseBeforeIsInASandboxThatIsReused) {
+  AcquireRequest wanted = request_with({{"reuseLease", true}});
+  LeaseFacts first = acquired(wanted);
+  Command hostile = shell(lie_in_wait);
+  ASSERT_TRUE(await(driver().start(first, hostile)));
+  Collected output;
+  const Result<Ended> ended = await(driver().follow(first, hostile.exec_id, 0, output));
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, Outcome::lost);
+  ASSERT_TRUE(await(driver().release(first, core::LeaseEvent::release_succeeded)));
+
+  wanted.reusable_id = first.provider_lease_id;
+  const Result<Acquired> next = await(driver().acquire(wanted));
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_FALSE(next->resumed) << "a sandbox in which a command was lost is not used again";
+  Command secret = shell("sleep 0.5; cat stolen 2>/dev/null; ls /proc | grep -c '^[0-9]'");
+  secret.environment.insert_or_assign("TOKEN_X", Secret{"of-the-next-run"});
+  ASSERT_TRUE(await(driver().start(first, secret)));
+  Collected said;
+  ASSERT_TRUE(await(driver().follow(first, secret.exec_id, 0, said)));
+  // Pid 1, the warden, the shell and the two of its pipe.
+  EXPECT_EQ(said.out, "5\n");
+  EXPECT_TRUE(await(driver().destroy(first)));
+}
+
 TEST_P(LinuxSandbox, ASandboxThatWasMadeAheadIsTakenByTheNextLeaseAndByNoOther) {
   const bj::object pooled{{"poolSize", 1}};
   const auto folders = [&] { return names_in(linux_place().root())->size(); };

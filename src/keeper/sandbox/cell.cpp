@@ -310,6 +310,33 @@ Result<> Cell::thaw() {
   return cgroup_.thaw();
 }
 
+Result<Cell::Answer> Cell::ask(const InitRequest& request, int limit_ms) const {
+  if (send_with(control_.get(), bytes_of(request), {}, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    return fail(Errc::process_lost, "the sandbox is gone", "make another one");
+  }
+  while (await(control_.get(), limit_ms)) {
+    Answer answer;
+    const ssize_t got =
+        receive_with(control_.get(), room_of(answer.reply), answer.passed, MSG_DONTWAIT);
+    if (got != static_cast<ssize_t>(sizeof answer.reply)) break;
+    // The others are to questions that were given up.
+    if (answer.reply.kind == request.kind && answer.reply.port == request.port) return answer;
+  }
+  return fail(Errc::process_lost, "the sandbox does not answer", "make another one");
+}
+
+Result<> Cell::empty() {
+  if (!has_namespaces_) {
+    return fail(Errc::execution_unsupported, "a sandbox without namespaces is used once");
+  }
+  BERTH_TRY(const Answer answer, ask({.kind = InitRequest::Kind::empty}, death_limit_ms));
+  // Pid 1 is ours, but it is inside; what it says is seen from here too.
+  const bool is_alone = answer.reply.error_number == 0 && descendants_of(init_pid()).empty();
+  if (is_alone) return {};
+  return fail(Errc::timed_out, "the sandbox: some of its processes cannot be killed",
+              "make another one");
+}
+
 Result<Fd> Cell::ask_socket(const InitRequest& request) const {
   if (!has_namespaces_) {
     return fail(Errc::execution_unsupported,
@@ -319,27 +346,17 @@ Result<Fd> Cell::ask_socket(const InitRequest& request) const {
   const std::string name = "port " + std::to_string(request.port) + " of the sandbox: ";
   if (request.port == 0) return fail(Errc::port_unreachable, name + "is none");
   if (frozen_) return fail(Errc::conflict, name + "the sandbox is frozen", "thaw it first");
-  if (send_with(control_.get(), bytes_of(request), {}, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-    return fail(Errc::process_lost, "the sandbox is gone", "make another one");
+  BERTH_TRY(Answer answer, ask(request, reply_limit_ms));
+  std::vector<Fd>& passed = answer.passed;
+  if (passed.size() == 1 && is_what_was_asked_for(passed[0].get(), request.kind)) {
+    return std::move(passed[0]);
   }
-  while (await(control_.get(), reply_limit_ms)) {
-    InitReply reply;
-    std::vector<Fd> passed;
-    const ssize_t got = receive_with(control_.get(), room_of(reply), passed, MSG_DONTWAIT);
-    if (got != static_cast<ssize_t>(sizeof reply)) break;
-    // To a question that was given up.
-    if (reply.kind != request.kind || reply.port != request.port) continue;
-    if (passed.size() == 1 && is_what_was_asked_for(passed[0].get(), request.kind)) {
-      return std::move(passed[0]);
-    }
-    const bool listens = request.kind == InitRequest::Kind::listener;
-    const char* const verb = listens ? "listen" : "connect";
-    return fail(Errc::port_unreachable,
-                name + io_failure(verb, "loopback", reply.error_number).error().message,
-                listens ? "choose a port above 1023 that nobody inside listens on"
-                        : "start what listens there first");
-  }
-  return fail(Errc::process_lost, "the sandbox does not answer", "make another one");
+  const bool listens = request.kind == InitRequest::Kind::listener;
+  const char* const verb = listens ? "listen" : "connect";
+  return fail(Errc::port_unreachable,
+              name + io_failure(verb, "loopback", answer.reply.error_number).error().message,
+              listens ? "choose a port above 1023 that nobody inside listens on"
+                      : "start what listens there first");
 }
 
 Result<Fd> Cell::dial(std::uint16_t port, LoopbackFamily family) const {

@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace berth::keeper::sandbox {
 
@@ -88,6 +89,8 @@ class Cell {
   // All processes stand still until thaw(), which does nothing when they do not.
   Result<> freeze();
   Result<> thaw();
+  // Kills everybody but pid 1, and waits until that is alone. What it has open stays.
+  Result<> empty();
   // Kills pid 1, and with it everything inside, and waits for the end.
   void kill();
   // Whether it has been seen that nobody inside is left.
@@ -97,6 +100,12 @@ class Cell {
   Cell(const Kind& kind, Cgroup cgroup) : kind_(kind), cgroup_(std::move(cgroup)) {}
   Result<> start(const Surroundings& surroundings);
   Result<> start_minimal(const Plan& plan, const Surroundings& surroundings);
+  // Pid 1's answer, with what came along.
+  struct Answer {
+    InitReply reply = {};
+    std::vector<Fd> passed = {};
+  };
+  Result<Answer> ask(const InitRequest& request, int limit_ms) const;
   Result<Fd> ask_socket(const InitRequest& request) const;
 
   Kind kind_;

@@ -1,10 +1,12 @@
 #include "keeper/sandbox/init.hpp"
 
 #include "keeper/descriptors.hpp"
+#include "keeper/process_tree.hpp"
 #include "keeper/sandbox/setup.hpp"
 #include "keeper/warden.hpp"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -66,6 +68,21 @@ Fd connect_to(const Address& address) {
   return socket;
 }
 
+// Everybody in this pid namespace is below this process, and the kernel reaps whom it is left: so
+// who has no child is alone. 0 or errno.
+int be_alone() {
+  constexpr int limit_ms = 5'000;
+  constexpr int pause_ms = 1;
+  // Without a namespace of their own, everybody would be all processes of the user.
+  if (::getpid() != 1) return EPERM;
+  for (int waited_ms = 0; waited_ms < limit_ms; waited_ms += pause_ms) {
+    ::kill(-1, SIGKILL);
+    if (!has_children()) return 0;
+    ::poll(nullptr, 0, pause_ms);
+  }
+  return EBUSY;
+}
+
 Fd socket_for(const InitRequest& request) {
   switch (request.kind) {
     case InitRequest::Kind::listener: return listen_on(request.port);
@@ -83,7 +100,8 @@ Fd socket_for(const InitRequest& request) {
       address.sin6_addr = IN6ADDR_LOOPBACK_INIT;
       return connect_to(address);
     }
-    case InitRequest::Kind::warden: break;
+    case InitRequest::Kind::warden:
+    case InitRequest::Kind::empty: break;
   }
   errno = EINVAL;
   return {};
@@ -96,6 +114,11 @@ void answer_socket(int control, const InitRequest& request) {
   const std::array<int, 1> passed{socket.get()};
   send_with(control, {reinterpret_cast<const char*>(&reply), sizeof reply},
             std::span{passed}.first(socket ? 1 : 0), MSG_NOSIGNAL);
+}
+
+void answer_emptied(int control) {
+  const InitReply reply{.error_number = be_alone(), .kind = InitRequest::Kind::empty};
+  send_with(control, {reinterpret_cast<const char*>(&reply), sizeof reply}, {}, MSG_NOSIGNAL);
 }
 
 }  // namespace
@@ -117,6 +140,7 @@ void run_init(int control, int preference, rlimit open_files) {
       case InitRequest::Kind::listener:
       case InitRequest::Kind::dial_v4:
       case InitRequest::Kind::dial_v6: answer_socket(control, request); break;
+      case InitRequest::Kind::empty: answer_emptied(control); break;
     }
   }
 }

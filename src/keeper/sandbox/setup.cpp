@@ -49,10 +49,11 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Phase::count_)> 
     "init"};
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Feature::count_)> feature_names{
-    "user-namespace", "uid-range",         "pid-namespace",     "mount-namespace", "ipc-namespace",
-    "uts-namespace",  "network-namespace", "cgroup-namespace",  "idmapped-root",   "idmapped-binds",
-    "private-root",   "masked-proc",       "no-new-privileges", "no-capabilities", "landlock",
-    "seccomp",        "no-sockets",        "signal-scope",      "cgroup-limits"};
+    "user-namespace",    "uid-range",       "pid-namespace",     "mount-namespace",
+    "ipc-namespace",     "uts-namespace",   "network-namespace", "cgroup-namespace",
+    "idmapped-root",     "idmapped-binds",  "private-root",      "masked-proc",
+    "no-new-privileges", "no-capabilities", "landlock",          "seccomp",
+    "no-sockets",        "signal-scope",    "cgroup-limits",     "process-memory"};
 
 std::string reason(int error_number) {
   std::array<char, 128> text{};

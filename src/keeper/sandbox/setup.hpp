@@ -68,6 +68,7 @@ enum class Feature : std::uint8_t {
   no_sockets,
   signal_scope,
   cgroup_limits,
+  process_memory,
   count_,
 };
 std::string_view name_of(Feature feature);
@@ -106,6 +107,7 @@ struct InitRequest {
     listener,  // answered with InitReply and the socket
     dial_v4,   // the same with a socket that is being connected
     dial_v6,
+    empty,  // answered with InitReply when nobody else is left inside
   };
   Kind kind = Kind::warden;
   std::uint16_t port = 0;

@@ -21,9 +21,6 @@ using core::LinuxConfig;
 using execution::KeeperLink;
 using execution::Keepers;
 
-// Longer than a sandbox waits for its next lease before the server destroys it, so that it goes by
-// itself only when there is no server.
-constexpr std::int64_t idle_ms = 45LL * 60 * 1000;
 constexpr std::size_t facts_bytes_max = std::size_t{1} << 20;
 constexpr std::int64_t usual_pool_minutes = 60;
 constexpr const char* facts_file = "/sandbox.json";
@@ -390,9 +387,19 @@ Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string 
         return decode_text<bj::object>(text);
       });
   const Result<> renewed = co_await keepers_.renew(id, keeper::limits::first_deadline_ms);
-  BERTH_CO_TRY(const Keepers::Reached reached, co_await keepers_.reach(id, Keepers::IfNone::tell));
+  // It has been left alone since it was emptied. Whoever gets it need not rely on that.
+  const Result<> is_alone = co_await end_all_inside(id);
+  if (!is_alone && is_alone.error().code == Errc::cancelled) {
+    co_return std::unexpected(is_alone.error());
+  }
   // What is only half there is of no use; the fresh one takes its place.
-  if (!facts || !renewed || !reached.link) co_return std::optional<ProviderLease>{};
+  if (!facts || !renewed || !is_alone) {
+    const Result<> removed = co_await remove(id, only_host_of(wanted));
+    if (!removed) {
+      log::warn("sandbox.not_removed", {{"sandbox", id}, {"error", removed.error().message}});
+    }
+    co_return std::optional<ProviderLease>{};
+  }
   BERTH_CO_DO(co_await open_way_out(id, wanted));
   // What the lease before was allowed while it worked is not for this one.
   if (ways_out_ != nullptr) BERTH_CO_DO(ways_out_->change(id, wanted));
@@ -418,25 +425,6 @@ Task<> Linux::destroy(bj::object config, SandboxName name) {
   BERTH_CO_DO(check_config_is_for(core::linux_provider, config));
   BERTH_CO_TRY(const std::string id, id_of(name));
   co_return co_await remove(id, image_in(config));
-}
-
-Task<> Linux::empty(std::string id) {
-  if (is_there(box_of(keepers_.folder_of(id)))) {
-    co_return fail(Errc::execution_unsupported, "a sandbox without namespaces is used once");
-  }
-  BERTH_CO_TRY(const std::optional<keeper::Listing> listing,
-               co_await keepers_.ask<keeper::Listing>(id, keeper::List{}));
-  if (!listing) co_return Result<>{};
-  for (const keeper::Listed& live : listing->live) {
-    BERTH_CO_DO(co_await keepers_.cancel(id, live.exec_id, 0));
-  }
-  // From outside: neither an image without a shell nor a great many names are in the way.
-  const execution::KeptFolder folder = keepers_.folder_of(id);
-  BERTH_CO_DO(co_await offload(keepers_.pool(), [folder]() -> Result<> {
-    BERTH_DO(execution::remove_all_output(folder));
-    return empty_folders_inside(folder.keeper(), {"/tmp", "/dev/shm"});
-  }));
-  co_return co_await keepers_.renew(id, idle_ms);
 }
 
 Task<> Linux::run_inside(std::string id, std::vector<std::string> argv) {

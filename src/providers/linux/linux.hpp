@@ -115,6 +115,8 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Result<LiveSandbox> live(const bj::object& config, const SandboxName& name) const;
   Task<Verdict> try_sandbox(std::string id, core::LinuxConfig config);
   Task<> empty(std::string id);
+  // Everybody in it but its first process. Fails where that is not seen to be alone.
+  Task<> end_all_inside(std::string id);
   Task<> run_inside(std::string id, std::vector<std::string> argv);
 
   execution::Keepers keepers_;
