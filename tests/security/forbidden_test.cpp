@@ -122,6 +122,16 @@ TEST_F(Forbidden, TheLeastRefusesWhatItCannotHold) {
   }
 }
 
+// Everybody in it would be everybody of its user.
+TEST_F(Forbidden, TheLeastIsNotEmptied) {
+  const auto made = make(by_anybody, plan_for(by_anybody));
+  if (!made && made.error().message.contains("Landlock")) GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made) << made.error().message;
+  const Result<> emptied = (*made)->client().empty();
+  ASSERT_FALSE(emptied);
+  EXPECT_EQ(emptied.error().code, Errc::execution_unsupported);
+}
+
 TEST_F(Forbidden, NobodyOfTheLeastOutlivesIt) {
   const auto made = make(by_anybody, plan_for(by_anybody));
   if (!made && made.error().message.contains("Landlock")) GTEST_SKIP() << made.error().message;

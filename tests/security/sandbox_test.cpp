@@ -1,3 +1,4 @@
+#include "keeper/process_tree.hpp"
 #include "keeper/sandbox/cgroup.hpp"
 #include "security/host_bait.hpp"
 #include "security/place.hpp"
@@ -162,6 +163,82 @@ TEST_P(UserWithAFolderOfTheHost, MakesNoSetUserIdFilesInIt) {
       << deed->out << " on the host it belongs to " << file.st_uid;
 }
 
+// A folder of /usr, of the test's own mounts, with what is closed to all but one user of the host.
+class ClosedFilesOfUsr {
+ public:
+  ClosedFilesOfUsr() {
+    is_there_ = ::unshare(CLONE_NEWNS) == 0 &&
+                ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                ::mount("tmpfs", folder, "tmpfs", 0, "mode=0755") == 0;
+    std::ofstream{folder + std::string{"/open"}} << "readable";
+    std::ofstream{folder + std::string{"/secret"}} << "closed";
+    ::mkdir((folder + std::string{"/closed"}).c_str(), 0700);
+    std::ofstream{folder + std::string{"/closed/secret"}} << "closed";
+    for (const char* name : {"/secret", "/closed", "/closed/secret"}) {
+      is_there_ = is_there_ && ::chown((folder + std::string{name}).c_str(), owner, owner) == 0;
+    }
+    ::chmod((folder + std::string{"/secret"}).c_str(), 0600);
+  }
+  ClosedFilesOfUsr(const ClosedFilesOfUsr&) = delete;
+  ClosedFilesOfUsr& operator=(const ClosedFilesOfUsr&) = delete;
+  ~ClosedFilesOfUsr() { ::umount2(folder, MNT_DETACH); }
+  bool is_there() const { return is_there_; }
+
+  static constexpr const char* folder = "/usr/local/src";
+  static constexpr uid_t owner = 996;
+
+ private:
+  bool is_there_ = false;
+};
+
+TEST_P(SandboxTest, ReadsOfTheHostsProgramsWhatEverybodyMay) {
+  BERTH_NEEDS_SANDBOX();
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can lay out files of others";
+  const ClosedFilesOfUsr files;
+  ASSERT_TRUE(files.is_there());
+  const auto other = another();
+  ASSERT_NE(other, nullptr);
+  keeper::Exec exec = other->hostile({});
+  const std::string owner = std::to_string(ClosedFilesOfUsr::owner);
+  const std::string as_owner =
+      "setpriv --reuid " + owner + " --regid " + owner + " --clear-groups ";
+  const std::string look = "cat open secret closed/secret; ls closed; ";
+  exec.argv = {
+      "/bin/sh", "-c",
+      "cd " + std::string{ClosedFilesOfUsr::folder} + "; exec 2>/dev/null; " + look + as_owner +
+          "sh -c 'cat secret closed/secret; ls closed'; echo; "
+          "python3 -c 'print(1)' 2>&1 || true; bash -c 'echo 2'; id -u >/dev/null; echo 3"};
+  const auto deed = other->run(exec);
+  ASSERT_TRUE(deed) << deed.error().message;
+  EXPECT_THAT(deed->out, HasSubstr("readable\n"));
+  EXPECT_THAT(deed->out, HasSubstr("2\n3\n"));
+  EXPECT_THAT(deed->out, Not(HasSubstr("closed")));
+  EXPECT_THAT(deed->out, Not(HasSubstr("secret")));
+}
+
+std::string boot_id() {
+  std::ifstream file{"/proc/sys/kernel/random/boot_id"};
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+TEST_P(SandboxTest, HasABootIdOfItsOwn) {
+  BERTH_NEEDS_SANDBOX();
+  const std::string id = shell("cat /proc/sys/kernel/random/boot_id");
+  EXPECT_EQ(id.size(), 37U) << id;
+  EXPECT_NE(id, boot_id() + "\n");
+  EXPECT_EQ(shell("cat /proc/sys/kernel/random/boot_id"), id);
+  const auto neighbour = another();
+  ASSERT_NE(neighbour, nullptr);
+  keeper::Exec exec = neighbour->hostile({});
+  exec.argv = {"/bin/cat", "/proc/sys/kernel/random/boot_id"};
+  const auto deed = neighbour->run(exec);
+  ASSERT_TRUE(deed) << deed.error().message;
+  EXPECT_EQ(deed->out.size(), 37U);
+  EXPECT_NE(deed->out, id);
+}
+
 TEST_P(SandboxTest, LeavesNothingWhenItEnds) {
   BERTH_NEEDS_SANDBOX();
   // In a mount namespace of the test's own nobody else's mounts come and go.
@@ -217,10 +294,7 @@ TEST_P(SandboxTest, EndsEveryDaemonOfACommandAtItsDeadline) {
   EXPECT_EQ(shell("echo alive"), "alive\n");
 }
 
-// The keeper waits for a warden for a quarter of a minute, so this is tried in one place only.
-class StoppedWarden : public SandboxTest {};
-
-TEST_P(StoppedWarden, DoesNotKeepItsCommandFromEnding) {
+TEST_P(SandboxTest, EndsACommandThatHasStoppedItsWarden) {
   BERTH_NEEDS_SANDBOX();
   const keeper::Exec stopping = burden("stop", marker());
   // Whether the command has started is never said when the warden is stopped before it says so.
@@ -230,6 +304,57 @@ TEST_P(StoppedWarden, DoesNotKeepItsCommandFromEnding) {
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(ended->left_behind, 0U);
   EXPECT_TRUE(sandbox().stop());
+}
+
+TEST_P(SandboxTest, EndsACommandAtItsDeadlineThoughItKeepsItsWardenStopped) {
+  BERTH_NEEDS_SANDBOX();
+  keeper::Exec stopping = sandbox().hostile({});
+  stopping.argv = {"/bin/sh", "-c",
+                   "setsid sh -c 'while :; do kill -STOP $0; done' $PPID & "
+                   "while :; do kill -STOP $PPID; done",
+                   "k-" + marker()};
+  stopping.deadline_ms = 500;
+  const auto begun = std::chrono::steady_clock::now();
+  sandbox().client().send(stopping);
+  const auto ended = sandbox().client().wait(stopping.exec_id, 60s);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->outcome, keeper::Outcome::timed_out);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 5s);
+  EXPECT_TRUE(eventually([&] { return processes_with("k-" + marker()).empty(); }));
+  EXPECT_EQ(shell("echo alive"), "alive\n");
+}
+
+TEST_P(SandboxTest, IsLeftToItsFirstProcessWhenItIsEmptied) {
+  BERTH_NEEDS_SANDBOX();
+  const keeper::Exec stubborn = burden("stubborn", "e-" + marker());
+  ASSERT_TRUE(sandbox().client().exec(stubborn));
+  said_by(sandbox(), stubborn.exec_id, "stubborn\n");
+  keeper::Exec daemon = sandbox().hostile({"daemon_survives", "marker=e-" + marker()});
+  daemon.leftovers = keeper::Leftovers::linger;
+  ASSERT_TRUE(sandbox().run(daemon));
+  EXPECT_GT(processes_with("e-" + marker()).size(), 11U);
+
+  const Result<> emptied = sandbox().client().empty();
+  ASSERT_TRUE(emptied) << emptied.error().message;
+  EXPECT_TRUE(processes_with("e-" + marker()).empty());
+  EXPECT_TRUE(keeper::descendants_of(sandbox().isolation().init_pid).empty());
+  // It serves the next one, and is emptied as often as it is asked for.
+  EXPECT_EQ(shell("echo alive"), "alive\n");
+  EXPECT_TRUE(sandbox().client().empty());
+  EXPECT_TRUE(sandbox().client().empty());
+  EXPECT_EQ(shell("ls /proc | grep -c '^[0-9]'"), "5\n");
+}
+
+TEST_P(SandboxTest, IsNotSaidToBeEmptyAfterACommandWasLost) {
+  BERTH_NEEDS_SANDBOX();
+  keeper::Exec killing = sandbox().hostile({});
+  killing.argv = {"/bin/sh", "-c", "(setsid sleep 50 &); kill -9 $PPID; sleep 50"};
+  const auto deed = sandbox().run(killing);
+  ASSERT_TRUE(deed) << deed.error().message;
+  EXPECT_EQ(deed->ended.outcome, keeper::Outcome::lost);
+  const Result<> emptied = sandbox().client().empty();
+  ASSERT_FALSE(emptied);
+  EXPECT_EQ(emptied.error().code, Errc::process_lost);
 }
 
 TEST_P(SandboxTest, OutlivesACommandThatKillsEveryone) {
@@ -324,8 +449,6 @@ INSTANTIATE_TEST_SUITE_P(Every, SandboxTest,
 INSTANTIATE_TEST_SUITE_P(Every, UserWithAFolderOfTheHost,
                          testing::Values(Place{Starter::root, Identity::user},
                                          Place{Starter::ordinary, Identity::user}),
-                         name_of_case);
-INSTANTIATE_TEST_SUITE_P(Slow, StoppedWarden, testing::Values(Place{Starter::root, Identity::user}),
                          name_of_case);
 
 }  // namespace

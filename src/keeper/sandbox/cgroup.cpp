@@ -139,6 +139,10 @@ Fd Cgroup::open_events() const {
   return Fd{::open((unified_ + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)};
 }
 
+bool Cgroup::rules(Controller controller) const {
+  return !folders_[index_of(controller)].empty();
+}
+
 bool Cgroup::is_unified(Controller controller) const {
   return !unified_.empty() && folders_[index_of(controller)] == unified_;
 }

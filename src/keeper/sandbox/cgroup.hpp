@@ -53,6 +53,8 @@ class Cgroup {
   static Cgroup adopt(const CgroupLayout& layout, const std::string& name);
 
   const std::vector<Unenforced>& unenforced() const { return unenforced_; }
+  // Whether there is a group of this controller, for a limit to be set.
+  bool rules(Controller controller) const;
   const std::string& name() const { return name_; }
 
   // For clone3 with CLONE_INTO_CGROUP: the group of v2, or -1. The child is born in it, which costs

@@ -34,18 +34,22 @@ constexpr std::array links{Link{"fd", "/proc/self/fd"}, Link{"stdin", "/proc/sel
 // What tells of the host or its kernel, or reaches it. Those that only the host's root may read are
 // closed by ids already, and are here for the day that they are not.
 constexpr std::array masked_files{
-    "/proc/cmdline",    "/proc/config.gz",   "/proc/interrupts",    "/proc/iomem",
-    "/proc/ioports",    "/proc/kallsyms",    "/proc/kcore",         "/proc/key-users",
-    "/proc/keys",       "/proc/kmsg",        "/proc/latency_stats", "/proc/modules",
-    "/proc/partitions", "/proc/diskstats",   "/proc/sched_debug",   "/proc/sysrq-trigger",
-    "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo"};
-constexpr std::array masked_folders{"/proc/acpi", "/proc/asound", "/proc/bus",
-                                    "/proc/fs",   "/proc/irq",    "/proc/scsi"};
+    "/proc/buddyinfo",   "/proc/cgroups",       "/proc/consoles",      "/proc/misc",
+    "/proc/softirqs",    "/proc/vmstat",        "/proc/zoneinfo",      "/proc/cmdline",
+    "/proc/config.gz",   "/proc/interrupts",    "/proc/iomem",         "/proc/ioports",
+    "/proc/kallsyms",    "/proc/kcore",         "/proc/key-users",     "/proc/keys",
+    "/proc/kmsg",        "/proc/latency_stats", "/proc/modules",       "/proc/partitions",
+    "/proc/diskstats",   "/proc/sched_debug",   "/proc/sysrq-trigger", "/proc/timer_list",
+    "/proc/timer_stats", "/proc/vmallocinfo"};
+constexpr std::array masked_folders{"/proc/acpi", "/proc/asound", "/proc/bus",     "/proc/fs",
+                                    "/proc/irq",  "/proc/scsi",   "/proc/pressure"};
 
 // Folders of /dev that are shown elsewhere too, because a filesystem of their own would cost every
 // control group of memory on the machine some of it: what a masked folder shows, and /tmp.
 constexpr const char* nothing = ".nothing";
 constexpr const char* nothing_in_place = "/dev/.nothing";
+constexpr const char* boot_id = ".boot_id";
+constexpr const char* boot_id_in_place = "/dev/.boot_id";
 constexpr const char* scratch = ".tmp";
 constexpr const char* scratch_in_place = "/dev/.tmp";
 // Of the nodes and links themselves.
@@ -82,6 +86,19 @@ int show(const char* folder, const char* path, std::uint64_t attributes) {
   return put(shown, path);
 }
 
+// What programs take for the name of this start of the machine. That of the host would tell its
+// sandboxes that they are neighbours. The kernel writes a new one in the same form for each reader.
+int make_boot_id(int folder) {
+  const Fd source{::open("/proc/sys/kernel/random/uuid", O_RDONLY | O_CLOEXEC)};
+  if (!source) return is_missing(errno) ? 0 : errno;
+  std::array<char, 64> id{};
+  const ssize_t size = ::read(source.get(), id.data(), id.size());
+  if (size <= 0) return size < 0 ? errno : EIO;
+  const Fd made{::openat(folder, boot_id, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444)};
+  if (!made) return errno;
+  return ::write(made.get(), id.data(), static_cast<std::size_t>(size)) == size ? 0 : EIO;
+}
+
 }  // namespace
 
 int make_device_folder(DeviceNodes nodes, Fd& made) {
@@ -102,6 +119,7 @@ int make_device_folder(DeviceNodes nodes, Fd& made) {
     if (::symlinkat(link.target, folder, link.name) != 0) return errno;
   }
   if (::mkdirat(folder, "pts", 0755) != 0) return errno;
+  if (const int error_number = make_boot_id(folder); error_number != 0) return error_number;
   return failed(::mkdirat(folder, nothing, 0555));
 }
 
@@ -189,7 +207,10 @@ int RootBuilder::mask_proc() {
   mount_attr fixed{};
   fixed.attr_set = MOUNT_ATTR_RDONLY;
   if (::mount_setattr(settings.get(), "", AT_EMPTY_PATH, &fixed, sizeof fixed) != 0) return errno;
-  return put(settings, "/proc/sys");
+  if (const int error_number = put(settings, "/proc/sys"); error_number != 0) return error_number;
+  constexpr const char* boot_id_of_host = "/proc/sys/kernel/random/boot_id";
+  if (::mount(boot_id_in_place, boot_id_of_host, nullptr, MS_BIND, nullptr) == 0) return 0;
+  return is_missing(errno) ? 0 : errno;
 }
 
 }  // namespace berth::keeper::sandbox

@@ -11,6 +11,7 @@
 #include <linux/keyctl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -142,6 +143,13 @@ std::span<const sock_filter> filter_of(const Plan& plan) {
                         plan.allows<AllowNestedNamespaces>() ? Nesting::allowed : Nesting::denied);
 }
 
+// Where no control group counts the memory of all, that of each process is bounded.
+int bound_memory(const Setup& setup, const Plan& plan, Features& features) {
+  if (plan.limits.memory_bytes == 0 || setup.cgroup.rules(Controller::memory)) return 0;
+  features.add(Feature::process_memory);
+  return bound(RLIMIT_DATA, plan.limits.memory_bytes);
+}
+
 void note_features(const RootBuilder& root, const Plan& plan, const Setup& setup,
                    Features& features) {
   for (const Feature always :
@@ -194,7 +202,7 @@ SetupReport enter(const Setup& setup) {
   BERTH_STEP(private_mounts, make_mounts_private());
   BERTH_STEP(layer, root->open_layers(maps.layers, report.item));
   BERTH_STEP(bind_source, root->open_binds(maps.binds, report.item));
-  BERTH_STEP(host_folder, root->open_host(maps.layers));
+  BERTH_STEP(host_folder, root->open_host());
   BERTH_STEP(devices, root->open_devices());
 
   // From the pivot on no path leads to the host.
@@ -219,6 +227,7 @@ SetupReport enter(const Setup& setup) {
   BERTH_STEP(namespaces, failed(::unshare(CLONE_NEWCGROUP)));
   // Root's may still be raised here, and are not any more in the user namespace.
   BERTH_STEP(rlimits, set_rlimits(plan, report));
+  BERTH_STEP(rlimits, bound_memory(setup, plan, report.features));
   BERTH_STEP(enter_ids, join_ids(setup));
   note_features(*root, plan, setup, report.features);
   Fd upper = root->take_upper();

@@ -27,10 +27,12 @@ int write_file(int directory, const SkeletonFile& file) {
 
 }  // namespace
 
-int RootBuilder::open_host(int map) {
+// All of it as it is on the host. Its owners have no id inside, so everybody there, root too, may
+// what the host lets everybody: a map would make root inside the owner of what is closed.
+int RootBuilder::open_host() {
   if (const int error_number = open_name_servers(); error_number != 0) return error_number;
   if (plan_.base != Base::host) return 0;
-  if (const int error_number = add_host("/usr", attributes, map); error_number != 0) {
+  if (const int error_number = add_host("/usr", attributes); error_number != 0) {
     return error_number;
   }
   for (const char* path : usr_links) {
@@ -39,18 +41,16 @@ int RootBuilder::open_host(int map) {
     if (size > 0) {
       host_.push_back(
           {.target = path, .tree = {}, .link = {target.data(), static_cast<std::size_t>(size)}});
-    } else if (const int error_number = add_host(path, attributes, map); error_number != 0) {
+    } else if (const int error_number = add_host(path, attributes); error_number != 0) {
       return error_number;
     }
   }
-  const bool mapped = idmapped_;
   for (const char* path : etc_parts) {
-    if (const int error_number = add_host(path, attributes | MOUNT_ATTR_NOEXEC, -1);
+    if (const int error_number = add_host(path, attributes | MOUNT_ATTR_NOEXEC);
         error_number != 0) {
       return error_number;
     }
   }
-  idmapped_ = mapped;
   return 0;
 }
 

@@ -84,10 +84,11 @@ Result<Fd> make_box(const Plan& plan) {
 }
 
 // What control groups do not hold, of each process alone.
-int bound_each_process(const MinimalSetup& setup) {
+int bound_each_process(const MinimalSetup& setup, Features& features) {
   const int error_number = bound(RLIMIT_FSIZE, setup.plan.upper_bytes);
   const std::uint64_t memory = setup.plan.limits.memory_bytes;
   if (error_number != 0 || memory == 0 || setup.cgroup.unenforced().empty()) return error_number;
+  features.add(Feature::process_memory);
   return bound(RLIMIT_DATA, memory);
 }
 
@@ -122,7 +123,7 @@ SetupReport enter_minimal(const MinimalSetup& setup) {
   ::prctl(PR_SET_DUMPABLE, 0);
   BERTH_STEP(root, ::fchdir(setup.folder) == 0 ? 0 : errno);
   BERTH_STEP(rlimits, set_rlimits(setup.plan, report));
-  BERTH_STEP(rlimits, bound_each_process(setup));
+  BERTH_STEP(rlimits, bound_each_process(setup, report.features));
   BERTH_STEP(identity, forbid_new_privileges());
   BERTH_STEP(landlock, leave_only_folder(setup.folder, report.features));
   BERTH_STEP(init, keep_only(setup.control));

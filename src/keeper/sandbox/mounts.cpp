@@ -183,7 +183,10 @@ int RootBuilder::open_upper(int map) {
   upper_mount_ = clone_tree(folder.c_str());
   if (!upper_mount_) return errno;
   bool mapped = false;
-  return set_attributes_mapped_if_possible(upper_mount_, usual_attributes, map, mapped);
+  const int error_number =
+      set_attributes_mapped_if_possible(upper_mount_, usual_attributes, map, mapped);
+  if (plan_.layers.empty()) idmapped_ = mapped;
+  return error_number;
 }
 
 int RootBuilder::open_binds(const std::vector<int>& maps, std::uint32_t& item) {
@@ -235,11 +238,12 @@ int RootBuilder::own_files_from_now_on() const {
 }
 
 // A second view of the tray with other owners; nothing where there can be none.
-Fd RootBuilder::view_of_tray(int map) const {
+Fd RootBuilder::view_of_tray(int map) {
   if (owners_.kind == Owners::Kind::single || map < 0) return {};
   Fd view = clone_tree(".");
-  if (view && set_attributes(view, usual_attributes, map) == 0) return view;
-  return {};
+  if (!view || set_attributes(view, usual_attributes, map) != 0) return {};
+  idmapped_ = idmapped_ || plan_.layers.empty();
+  return view;
 }
 
 int RootBuilder::use_prepared_tray(Fd view) {
@@ -453,14 +457,11 @@ int RootBuilder::open_name_servers() {
                         -1);
 }
 
-int RootBuilder::add_host(const char* path, std::uint64_t attributes, int map) {
+int RootBuilder::add_host(const char* path, std::uint64_t attributes) {
   Fd tree = clone_tree(path);
   if (!tree) return errno == ENOENT ? 0 : errno;
-  bool mapped = false;
-  const int error_number =
-      set_attributes_mapped_if_possible(tree, attributes | MOUNT_ATTR_RDONLY, map, mapped);
+  const int error_number = set_attributes(tree, attributes | MOUNT_ATTR_RDONLY, -1);
   if (error_number != 0) return error_number;
-  idmapped_ = mapped;
   host_.push_back({.target = path, .tree = std::move(tree), .link = {}});
   return 0;
 }

@@ -75,7 +75,7 @@ class RootBuilder {
   // While the host is in sight.
   int open_layers(int map, std::uint32_t& item);
   int open_binds(const std::vector<int>& maps, std::uint32_t& item);
-  int open_host(int map);
+  int open_host();
   int open_devices();
 
   // The new root, and into it. The old one stays mounted until leave_host().
@@ -95,6 +95,7 @@ class RootBuilder {
   int attach_binds(std::uint32_t& item);
   int make_directories(std::uint32_t& item);
 
+  // Layers and what is written to them.
   bool is_idmapped() const { return idmapped_; }
   bool are_binds_idmapped() const { return binds_idmapped_; }
   // The directory with what was written to the root.
@@ -112,9 +113,9 @@ class RootBuilder {
   bool may_have_foreign_links() const { return !is_plain() || !plan_.binds.empty(); }
   int open_upper(int map);
   int open_name_servers();
-  int add_host(const char* path, std::uint64_t attributes, int map);
+  int add_host(const char* path, std::uint64_t attributes);
   int mount_tray();
-  Fd view_of_tray(int map) const;
+  Fd view_of_tray(int map);
   int use_prepared_tray(Fd view);
   int use_tray_as_root();
   int mount_overlay(int map);

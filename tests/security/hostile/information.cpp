@@ -43,7 +43,16 @@ constexpr const char* telling_files[] = {"cmdline",
                                          "partitions",
                                          "diskstats",
                                          "modules",
-                                         "irq/default_smp_affinity"};
+                                         "irq/default_smp_affinity",
+                                         "pressure/cpu",
+                                         "pressure/memory",
+                                         "zoneinfo",
+                                         "buddyinfo",
+                                         "vmstat",
+                                         "softirqs",
+                                         "consoles",
+                                         "misc",
+                                         "cgroups"};
 
 Verdict read_proc(const Bait&) {
   std::string read;
