@@ -134,7 +134,7 @@ class SandboxRun {
 
   Task<int> carry_out() {
     BERTH_CO_TRY(const providers::ProviderLease made,
-                 co_await linux_.acquire({.config = wish_.config, .key = key_}));
+                 co_await linux_.acquire({.config = config_for_provider(), .key = key_}));
     BERTH_CO_DO(look_at_isolation(made.metadata));
     lease_->metadata = made.metadata;
     beside_.start("renew", keep());
@@ -173,6 +173,13 @@ class SandboxRun {
       console_.err << "berth: " << *remark << (wish_.terminal ? "\r\n" : "\n") << std::flush;
     }
     return code;
+  }
+
+  // Whether the limits are in force is judged here, by the names of the flags.
+  bj::object config_for_provider() const {
+    bj::object config = wish_.config;
+    if (!config.contains("minIsolation")) config["minIsolation"] = "weak";
+    return config;
   }
 
   // Before a command runs in less than was asked for.

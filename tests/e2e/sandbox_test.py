@@ -271,6 +271,32 @@ class SandboxTest(BerthTest):
             server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
         self.check_leases_left(server)
 
+    def test_a_process_of_one_run_is_not_there_when_its_sandbox_is_reused(self):
+        server = self.serve()
+        kept = self.environment(server, "kept", reuseLease=True)
+        daemon = ("import glob, os, time\n"
+                  "end = time.time() + 60\n"
+                  "while time.time() < end:\n"
+                  "    for name in glob.glob('/proc/[0-9]*/environ'):\n"
+                  "        try: found = open(name, 'rb').read()\n"
+                  "        except OSError: continue\n"
+                  "        if b'TOKEN_X' in found and b'NEXT' in found: open('/workspace/stolen', 'wb').write(found)\n")
+        hostile = runs.start(server, "sh", "-c", "setsid python3 -c \"$0\" >/dev/null 2>&1 </dev/null & "
+                             "sleep 0.3; kill -9 $PPID; sleep 100", daemon, environmentId=kept)
+        self.assertEqual(runs.wait_for_end(server, hostile)["errorCode"], "process_lost")
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        secret = runs.start(server, "sh", "-c", "sleep 1; ls /proc | grep -c '^[0-9]'", environmentId=kept,
+                            env={"TOKEN_X": "NEXT-RUNS-SECRET"})
+        self.assertEqual(runs.wait_for_end(server, secret)["status"], "succeeded")
+        self.assertEqual(runs.output(server, secret), "5\n")
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        again = runs.start(server, "sh", "-c", "cat stolen 2>/dev/null; echo looked", environmentId=kept)
+        self.assertEqual(runs.wait_for_end(server, again)["status"], "succeeded")
+        self.assertEqual(runs.output(server, again), "looked\n")
+        for lease in runs.leases(server):
+            server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
+        self.check_leases_left(server)
+
     def test_a_reused_sandbox_whose_tmp_is_a_link_is_emptied_behind_it(self):
         tree = self.folder / "tree"
         for file in files_of_a_shell():
@@ -703,6 +729,39 @@ class SandboxTest(BerthTest):
         self.assertGreater(used["memoryBytesPeak"], 0, used)
         self.assertGreater(used["cpuMs"], 0, used)
         self.assertGreaterEqual(used["cpuMs"], used["userMs"], used)
+
+    def test_a_limit_in_the_config_that_is_not_in_force_is_refused_by_the_server(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("only root can start a server as somebody else")
+        nobody = 65534
+        os.chown(self.folder, nobody, nobody)
+        os.chmod(self.folder, 0o755)
+        refused = subprocess.run([*as_user(nobody), BERTH, "sandbox", "run", "--memory", "256", "--", "true"],
+                                 capture_output=True, text=True, env=clean_environment(HOME="/nonexistent"),
+                                 timeout=60, check=False)
+        if refused.returncode == 0 or "is not in force" not in refused.stderr:
+            self.skipTest(f"this machine limits memory for an ordinary user, or makes no sandbox: {refused.stderr}")
+        server = self.serve(user=nobody)
+        demanding = self.environment(server, "demanding", memoryMb=256, pids=64)
+        hog = "head -c 500000000 /dev/zero | tail -c 400000000 >/dev/null && echo took 400 MB"
+        ended = runs.wait_for_end(server, runs.start(server, "sh", "-c", hog, environmentId=demanding))
+        self.assertEqual((ended["status"], ended["errorCode"]), ("failed", "isolation_too_weak"), ended)
+        probe = server.post(f"/api/environments/{demanding}/probe", {})
+        self.assertEqual((probe.status, probe.json["ok"]), (200, False), probe.text)
+        for text in [json.dumps(ended), probe.text]:
+            for part in ["memoryMb: the memory limit of 268435456 bytes is not in force",
+                         "minIsolation: weak"]:
+                self.assertIn(part, text)
+        # What the config does not name is no demand, and who says how little will do has said so. Then each
+        # process alone is held to the limit.
+        content = self.environment(server, "content", memoryMb=256, minIsolation="weak")
+        for environment, status in [(self.default_sandbox(server), "succeeded"), (content, "failed")]:
+            run = runs.start(server, "sh", "-c", hog, environmentId=environment)
+            self.assertEqual(runs.wait_for_end(server, run)["status"], status, runs.output(server, run, "stderr"))
+        lease = next(row for row in runs.leases(server) if row["environmentId"] == content)
+        self.assertIn("process-memory", lease["isolation"]["features"])
+        self.assertIn("memory limit of 268435456 bytes", json.dumps(lease["isolation"]["missing"]))
+        self.check_leases_left(server)
 
     def group(self, name):
         """A control group of its own, for as long as the test takes."""

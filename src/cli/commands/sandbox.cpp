@@ -57,6 +57,7 @@ struct SandboxOptions {
   std::optional<std::int64_t> memory_mb;
   std::optional<std::int64_t> pids;
   std::optional<std::int64_t> disk_mb;
+  std::optional<std::int64_t> inodes;
   std::optional<double> cpus;
   std::string network;
   std::string user;
@@ -87,6 +88,7 @@ constexpr FlagOf flags_of_fields[] = {
     {"/config/image", "--image"},
     {"/config/memoryMb", "--memory", " MiB"},
     {"/config/diskMb", "--disk", " MiB"},
+    {"/config/inodes", "--inodes"},
     {"/config/pids", "--pids"},
     {"/config/cpus", "--cpus"},
     {"/config/timeoutMs", "--timeout", " ms"},
@@ -124,6 +126,7 @@ Result<bj::object> config_of(const SandboxOptions& options) {
   set(config, "memoryMb", options.memory_mb);
   set(config, "pids", options.pids);
   set(config, "diskMb", options.disk_mb);
+  set(config, "inodes", options.inodes);
   set(config, "cpus", options.cpus);
   if (!options.weaken.empty()) config["allow"] = encode(options.weaken);
   if (!options.allow.empty() || !options.deny.empty()) {
@@ -491,6 +494,9 @@ void add_limits(CLI::App& app, SandboxOptions& options) {
   app.add_option("--disk", options.disk_mb,
                  "what it may write: two thirds below /, one third in /tmp and /dev/shm")
       ->type_name("MIB");
+  app.add_option("--inodes", options.inodes,
+                 "files that it may make; else 256 for each MiB of --disk, at most 750000")
+      ->type_name("NUMBER");
   app.add_option("--cpus", options.cpus, "processors, also parts of one")->type_name("NUMBER");
   app.add_option("--pids", options.pids, "processes and threads at a time")->type_name("NUMBER");
   app.add_option("--timeout", options.timeout, "longest time of the command: 90s, 1m30s")

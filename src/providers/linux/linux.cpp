@@ -219,6 +219,7 @@ Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(keeper::Confined confined, co_await confine_keeper(id, plan_for(config, root)));
   fault_point("linux.confined");
   BERTH_CO_DO(check_ways_out(config, confined));
+  BERTH_CO_DO(expect_limits_in_force(config, confined));
   if (!is_minimal(confined)) BERTH_CO_DO(begin_way_out(id, config));
   co_return Made{.confined = std::move(confined), .root = std::move(root)};
 }
@@ -228,7 +229,8 @@ Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
   BERTH_CO_TRY(std::optional<keeper::Confined> spare,
                co_await take_spare(id, plan_for(config, root)));
   if (!spare) co_return co_await make(std::move(id), std::move(config));
-  const Result<> opened = is_minimal(*spare) ? Result<>{} : begin_way_out(id, config);
+  Result<> opened = expect_limits_in_force(config, *spare);
+  if (opened && !is_minimal(*spare)) opened = begin_way_out(id, config);
   if (opened) co_return Made{.confined = *std::move(spare), .root = std::move(root)};
   if (opened.error().code != Errc::cancelled) co_await remove(id);
   co_return std::unexpected(opened.error());

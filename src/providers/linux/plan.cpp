@@ -1,5 +1,7 @@
 #include "providers/linux/plan.hpp"
 
+#include "keeper/sandbox/cgroup_settings.hpp"
+
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -16,7 +18,11 @@ constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 constexpr std::int64_t usual_memory_mb = 4096;
 constexpr std::int64_t usual_pids = 2048;
 constexpr std::int64_t usual_disk_mb = 3072;
-constexpr std::int64_t usual_inodes = 750'000;
+// As many files as fill what may be written with a page each, and never so many that their names
+// alone are a burden.
+constexpr std::int64_t inodes_per_mb = 256;
+constexpr std::int64_t usual_inodes_min = 1024;
+constexpr std::int64_t usual_inodes_max = 750'000;
 // What may be written, and made, is divided: this part is for /tmp and /dev/shm, the rest for /.
 constexpr std::uint64_t scratch_part = 3;
 constexpr std::uint64_t shm_bytes_max = 64 * mebibyte;
@@ -31,6 +37,35 @@ keeper::sandbox::Limits limits_of(const LinuxConfig& config) {
           .pids = static_cast<std::uint32_t>(config.pids.value_or(usual_pids)),
           .cpu_millis = static_cast<std::uint32_t>(std::lround(config.cpus.value_or(0) * 1000)),
           .cpu_weight = static_cast<std::uint32_t>(config.cpu_weight.value_or(0))};
+}
+
+std::int64_t inodes_of(const LinuxConfig& config) {
+  const std::int64_t fitting = config.disk_mb.value_or(usual_disk_mb) * inodes_per_mb;
+  return config.inodes.value_or(std::clamp(fitting, usual_inodes_min, usual_inodes_max));
+}
+
+// A limit by the field that asks for it, and by the name under which a keeper misses it.
+struct NamedLimit {
+  std::string_view field;
+  std::string name;
+};
+
+// Of a limit that means several settings, one is the one that it is named after.
+std::string name_of(const keeper::sandbox::Limits& limits, std::size_t setting = 0) {
+  return keeper::sandbox::settings_of(limits).at(setting).limit;
+}
+
+std::vector<NamedLimit> limits_named_in(const LinuxConfig& config) {
+  const keeper::sandbox::Limits all = limits_of(config);
+  std::vector<NamedLimit> named;
+  if (config.memory_mb) named.emplace_back("memoryMb", name_of({.memory_bytes = all.memory_bytes}));
+  if (config.swap_mb) named.emplace_back("swapMb", name_of(all, 1));
+  if (config.pids) named.emplace_back("pids", name_of({.pids = all.pids}));
+  if (config.cpus) named.emplace_back("cpus", name_of({.cpu_millis = all.cpu_millis}));
+  if (config.cpu_weight) {
+    named.emplace_back("cpuWeight", name_of({.cpu_weight = all.cpu_weight}));
+  }
+  return named;
 }
 
 void weaken(Plan& plan, const LinuxConfig& config) {
@@ -83,7 +118,7 @@ Plan plan_of(const LinuxConfig& config, const RootLayers& root) {
   const std::uint64_t disk = bytes_of(config.disk_mb.value_or(usual_disk_mb));
   const std::uint64_t scratch = disk / scratch_part;
   const std::uint64_t shm = std::min(scratch / 2, shm_bytes_max);
-  const auto inodes = static_cast<std::uint64_t>(config.inodes.value_or(usual_inodes));
+  const auto inodes = static_cast<std::uint64_t>(inodes_of(config));
   Plan plan{.base = root.layers.empty() || root.over_host ? Base::host : Base::layers,
             .layers = root.layers,
             .upper_bytes = disk - scratch,
@@ -103,6 +138,24 @@ Plan plan_of(const LinuxConfig& config, const RootLayers& root) {
   }
   weaken(plan, config);
   return plan;
+}
+
+Result<> expect_limits_in_force(const LinuxConfig& config, const keeper::Confined& confined) {
+  if (config.min_isolation) return {};
+  std::string lacking;
+  std::string remedy;
+  for (const NamedLimit& limit : limits_named_in(config)) {
+    const auto found = std::ranges::find(confined.missing, limit.name, &keeper::Missing::feature);
+    if (found == confined.missing.end()) continue;
+    lacking.append(lacking.empty() ? "" : "; ").append(limit.field).append(": the ");
+    lacking += limit.name + " is not in force: " + found->reason;
+    if (!remedy.contains(found->remedy)) remedy += found->remedy + "; ";
+  }
+  if (lacking.empty()) return {};
+  return fail(Errc::isolation_too_weak, std::move(lacking),
+              remedy +
+                  "or go without what is named here: write minIsolation: weak into the config of "
+                  "the environment, or leave the limit out of it");
 }
 
 bj::object isolation_of(const keeper::Confined& confined) {

@@ -42,6 +42,10 @@ InsideUser user_of(const core::LinuxConfig& config, const RootLayers& root);
 // Asks for a limit on everything, also where the config does not.
 keeper::sandbox::Plan plan_of(const core::LinuxConfig& config, const RootLayers& root);
 
+// A limit that the config names is a demand, unless the config says how little isolation will do:
+// `isolation_too_weak` where one is not in force.
+Result<> expect_limits_in_force(const core::LinuxConfig& config, const keeper::Confined& confined);
+
 // {level, features, missing: [{feature, reason, remedy}], remedy}; the last names the first
 // command that would make it stronger.
 bj::object isolation_of(const keeper::Confined& confined);

@@ -1,5 +1,6 @@
 #include "providers/linux/plan.hpp"
 
+#include "keeper/sandbox/cgroup_settings.hpp"
 #include "keeper/sandbox/isolation.hpp"
 
 #include <gtest/gtest.h>
@@ -60,6 +61,55 @@ TEST(LinuxPlan, DividesWhatMayBeWrittenAmongAllThatCanBe) {
   EXPECT_EQ(usual.tmp_bytes, 960ULL << 20);
   EXPECT_EQ(usual.shm_bytes, 64ULL << 20);
   EXPECT_EQ(usual.upper_inodes, 500'000U);
+}
+
+TEST(LinuxPlan, MayMakeAsManyFilesAsFillWhatMayBeWritten) {
+  const auto inodes_with = [](const std::string& config) {
+    const Plan plan = plan_for(config);
+    return plan.upper_inodes + plan.scratch_inodes;
+  };
+  EXPECT_EQ(inodes_with("{}"), 750'000U);
+  EXPECT_EQ(inodes_with(R"({"diskMb": 300})"), 76'800U);
+  EXPECT_EQ(inodes_with(R"({"diskMb": 1})"), 1024U);
+  EXPECT_EQ(inodes_with(R"({"diskMb": 100000})"), 750'000U);
+  EXPECT_EQ(inodes_with(R"({"diskMb": 300, "inodes": 900000})"), 900'000U);
+}
+
+// As a keeper tells it where there are no control groups.
+keeper::Confined without_groups(const core::LinuxConfig& config) {
+  keeper::Confined confined{.level = keeper::sandbox::Level::weak};
+  for (const auto& setting : keeper::sandbox::settings_of(plan_of(config, {}).limits)) {
+    confined.missing.push_back(
+        {.feature = setting.limit, .reason = "none is ours", .remedy = "delegate them"});
+  }
+  return confined;
+}
+
+TEST(LinuxPlan, TakesALimitOfTheConfigForADemandUnlessItSaysHowLittleWillDo) {
+  const auto judged = [](std::string_view text) {
+    const auto config = core::parse_linux_config(parse_json(text)->as_object());
+    EXPECT_TRUE(config) << text;
+    return expect_limits_in_force(*config, without_groups(*config));
+  };
+  for (const char* field : {R"("memoryMb": 256)", R"("memoryMb": 256, "swapMb": 0)",
+                            R"("pids": 64)", R"("cpus": 0.5)", R"("cpuWeight": 50)"}) {
+    const std::string text = std::string{"{"} + field + "}";
+    const Result<> held = judged(text);
+    ASSERT_FALSE(held) << text;
+    EXPECT_EQ(held.error().code, Errc::isolation_too_weak);
+    const std::string name = text.substr(2, text.find('"', 2) - 2);
+    EXPECT_TRUE(held.error().message.starts_with(name + ": the ")) << held.error().message;
+    EXPECT_TRUE(held.error().remedy.starts_with("delegate them; or ")) << held.error().remedy;
+    EXPECT_TRUE(held.error().remedy.contains("minIsolation: weak"));
+    EXPECT_TRUE(judged(std::string{"{"} + field + R"(, "minIsolation": "weak"})")) << field;
+  }
+  EXPECT_TRUE(judged("{}"));
+  EXPECT_TRUE(judged(R"({"diskMb": 10, "openFiles": 99})"));
+  const Result<> both = judged(R"({"memoryMb": 256, "pids": 64})");
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().message,
+            "memoryMb: the memory limit of 268435456 bytes is not in force: none is ours; "
+            "pids: the limit of 64 processes is not in force: none is ours");
 }
 
 TEST(LinuxPlan, OpensOnlyTheDoorThatIsAskedFor) {
