@@ -43,6 +43,8 @@ class Places {
   }
   // Where this server's API is for whoever is in a sandbox.
   void reachable_at(egress::Callback callback) { ways_out_.reachable_at(std::move(callback)); }
+  // The port that this server listens on, also where sandboxes have no way to the API.
+  void listens_on(std::uint16_t port) { ways_out_.listens_on(port); }
   // Lets go of connections; what they hold lives on.
   Task<> close() { co_return co_await drivers_.close(); }
 

@@ -101,6 +101,23 @@ std::string Address::str() const {
   return text.data();
 }
 
+Address Address::plain() const {
+  constexpr std::size_t v4_at = 12;
+  if (family == Family::v4) return *this;
+  const auto zero = [](std::uint8_t byte) { return byte == 0; };
+  const bool mapped = bytes[10] == 0xff && bytes[11] == 0xff;
+  const bool compatible = bytes[10] == 0 && bytes[11] == 0;
+  if (!std::all_of(bytes.begin(), bytes.begin() + 10, zero) || (!mapped && !compatible)) {
+    return *this;
+  }
+  // :: and ::1 are addresses of IPv6 itself.
+  const bool own = std::all_of(bytes.begin() + v4_at, bytes.end() - 1, zero) && bytes.back() <= 1;
+  if (compatible && own) return *this;
+  Address v4;
+  std::copy(bytes.begin() + v4_at, bytes.end(), v4.bytes.begin());
+  return v4;
+}
+
 Result<Range> Range::parse(std::string_view text) {
   const std::size_t slash = text.find('/');
   const auto address = Address::parse(text.substr(0, slash));

@@ -25,6 +25,10 @@ struct Address {
   std::string str() const;
   unsigned bits() const { return family == Family::v4 ? 32 : 128; }
 
+  // An IPv4 address that IPv6 carries (::ffff:127.0.0.1, ::127.0.0.1) as the IPv4 address itself:
+  // the kernel connects to that one.
+  Address plain() const;
+
   friend auto operator<=>(const Address&, const Address&) = default;
 };
 

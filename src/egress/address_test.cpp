@@ -23,6 +23,16 @@ TEST(EgressAddress, IsNothingInTheSpellingsThatResolversGuess) {
   EXPECT_FALSE(Address::parse(std::string_view{"1.2.3.4\0", 8}));
 }
 
+TEST(EgressAddress, IsPlainWhenIPv6CarriesIPv4) {
+  const auto plain = [](const char* text) { return Address::parse(text)->plain().str(); };
+  EXPECT_EQ(plain("::ffff:127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(plain("::ffff:0.0.0.0"), "0.0.0.0");
+  EXPECT_EQ(plain("::127.0.0.1"), "127.0.0.1");
+  for (const char* text : {"127.0.0.1", "::", "::1", "2001:db8::1", "64:ff9b::7f00:1"}) {
+    EXPECT_EQ(plain(text), text);
+  }
+}
+
 TEST(EgressRange, ContainsWhatBeginsWithItsBits) {
   struct Case {
     const char* range;

@@ -56,6 +56,7 @@ struct Proxy::Parts {
         lease(std::move(options.lease)),
         shared{.limits = options.limits,
                .callback = std::move(options.callback),
+               .own_ports = std::move(options.own_ports),
                .resolver = resolver,
                .clock = clock,
                .policy = std::move(options.policy),

@@ -28,6 +28,8 @@ struct ProxyOptions {
   Policy policy = {};
   Limits limits = {};
   std::optional<Callback> callback = {};  // without it the reserved name leads nowhere
+  // Where this server listens, also without a callback: no rule opens these ports on this machine.
+  std::vector<std::uint16_t> own_ports = {};
   std::string log_path = {};              // of the decisions, as JSON lines; empty: no file
   DecisionLogLimits log_limits = {};
 };

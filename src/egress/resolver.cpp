@@ -58,6 +58,17 @@ Result<std::vector<Address>> ask_system(const std::string& name) {
   return addresses;
 }
 
+std::optional<std::vector<Address>> interface_addresses() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return std::nullopt;
+  std::vector<Address> addresses;
+  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+    if (const auto address = address_of(at->ifa_addr)) addresses.push_back(*address);
+  }
+  ::freeifaddrs(list);
+  return addresses;
+}
+
 }  // namespace
 
 SystemResolver::SystemResolver(asio::any_io_executor executor, asio::thread_pool& pool,
@@ -104,15 +115,21 @@ bool SystemResolver::make_room(Moment now) {
 
 std::vector<SpecialRange> addresses_of_this_machine() {
   std::vector<SpecialRange> ranges;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return ranges;
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    const auto address = address_of(at->ifa_addr);
-    if (!address) continue;
-    ranges.push_back({Range{.first = *address, .bits = address->bits()}, "local"});
+  for (const Address& address : interface_addresses().value_or(std::vector<Address>{})) {
+    ranges.push_back({Range{.first = address, .bits = address.bits()}, "local"});
   }
-  ::freeifaddrs(list);
   return ranges;
+}
+
+bool is_this_machine(const Address& address) {
+  const Address plain = address.plain();
+  // Linux takes the unspecified address for its loopback.
+  if (plain.family == Address::Family::v4 && (plain.bytes[0] == 127 || plain.bytes[0] == 0)) {
+    return true;
+  }
+  if (plain == Address::parse("::") || plain == Address::parse("::1")) return true;
+  const auto own = interface_addresses();
+  return !own || std::ranges::find(*own, plain) != own->end();
 }
 
 }  // namespace berth::egress

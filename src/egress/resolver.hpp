@@ -65,4 +65,8 @@ class SystemResolver final : public Resolver {
 // may trust whoever reaches it from here.
 std::vector<SpecialRange> addresses_of_this_machine();
 
+// Whether a connection to this address stays on this machine: a loopback or unspecified address, or
+// one that an interface has now. True as well when the interfaces cannot be listed.
+bool is_this_machine(const Address& address);
+
 }  // namespace berth::egress

@@ -123,5 +123,18 @@ TEST(EgressMachine, ItsOwnAddressesAreKnown) {
   EXPECT_TRUE(found);
 }
 
+TEST(EgressMachine, IsReachedByEveryAddressThatLeadsBackHere) {
+  for (const char* text : {"127.0.0.1", "127.9.9.9", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1",
+                           "::ffff:0.0.0.0", "::127.0.0.1"}) {
+    EXPECT_TRUE(is_this_machine(*Address::parse(text))) << text;
+  }
+  for (const SpecialRange& own : addresses_of_this_machine()) {
+    EXPECT_TRUE(is_this_machine(own.range.first)) << own.range.str();
+  }
+  for (const char* text : {"93.184.216.34", "2606:2800:220:1::1", "198.51.100.7"}) {
+    EXPECT_FALSE(is_this_machine(*Address::parse(text))) << text;
+  }
+}
+
 }  // namespace
 }  // namespace berth::egress

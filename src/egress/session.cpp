@@ -9,6 +9,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include <algorithm>
+
 namespace berth::egress {
 namespace {
 
@@ -31,11 +33,6 @@ Endpoint endpoint_of(const Address& address, std::uint16_t port) {
     return tcp::endpoint{asio::ip::address_v4{bytes}, port};
   }
   return tcp::endpoint{asio::ip::address_v6{address.bytes}, port};
-}
-
-bool is_loopback(const Address& address) {
-  if (address.family == Address::Family::v4) return address.bytes[0] == 127;
-  return address == Address::parse("::1");
 }
 
 }  // namespace
@@ -250,12 +247,19 @@ Task<std::vector<Address>> Session::permitted_addresses() {
   co_return addresses;
 }
 
-// The API has a way of its own, which looks at paths and tokens. No rule opens another one.
+// The API has a way of its own, which looks at paths and tokens. No rule opens another one. The
+// interfaces are listed for each decision, because a machine gets and loses addresses.
+bool Session::is_own_api(const Address& address) const {
+  const std::uint16_t port = request_.target.port;
+  const std::optional<Callback>& callback = shared_.callback;
+  const bool called_back = callback && callback->unix_path.empty() && port == callback->port;
+  if (called_back && address.plain() == callback->address.plain()) return true;
+  const bool own_port = called_back || std::ranges::count(shared_.own_ports, port) > 0;
+  return own_port && is_this_machine(address);
+}
+
 Decision Session::decide(const Address& address) const {
-  const bool is_api = shared_.callback && shared_.callback->unix_path.empty() &&
-                      request_.target.port == shared_.callback->port &&
-                      (address == shared_.callback->address || is_loopback(address));
-  if (!is_api) return shared_.policy.decide(request_.target, address);
+  if (!is_own_api(address)) return shared_.policy.decide(request_.target, address);
   return {.rule = "callback",
           .reason = request_.target.str() + " is the server's own API",
           .remedy = "call it as http://" + std::string{callback_name} + "/api/..."};

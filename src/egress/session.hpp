@@ -26,6 +26,7 @@ class Session;
 struct Shared {
   const Limits limits;
   const std::optional<Callback> callback;
+  const std::vector<std::uint16_t> own_ports;
   Resolver& resolver;
   const Clock& clock;
   Policy policy;
@@ -66,6 +67,7 @@ class Session {
   Task<> reach();
   Task<std::vector<Address>> permitted_addresses();
   Task<std::vector<Address>> look_up();
+  bool is_own_api(const Address& address) const;
   Decision decide(const Address& address) const;
   Task<> connect(Endpoint endpoint);
   Task<> connect_callback();

@@ -248,6 +248,7 @@ Lab::Lab(LabPlan setup) : special_(setup.special) {
                                       .policy = policy.value_or(egress::Policy{}),
                                       .limits = setup.limits,
                                       .callback = std::move(setup.callback),
+                                      .own_ports = std::move(setup.own_ports),
                                       .log_path = std::move(setup.log_path)});
   Listener listener = listen_on("127.0.0.1");
   port_ = listener.port;

@@ -119,6 +119,7 @@ struct LabPlan {
   std::vector<std::string> deny = {};
   egress::Limits limits = {};
   std::optional<egress::Callback> callback = {};
+  std::vector<std::uint16_t> own_ports = {};
   std::string log_path = {};
   // Loopback is not special, so that upstreams on it stand for the internet.
   std::vector<egress::SpecialRange> special = special_but_loopback();

@@ -291,6 +291,50 @@ TEST(EgressCallback, ReachesTheApiAndNothingElse) {
   EXPECT_EQ(api.connections(), 1);
 }
 
+// Addresses other than 127.0.0.1 that lead to what listens on this machine.
+std::vector<std::string> other_own_addresses() {
+  std::vector<std::string> own{"0.0.0.0"};
+  for (const egress::SpecialRange& range : egress::addresses_of_this_machine()) {
+    const egress::Address& address = range.range.first;
+    const bool v4 = address.family == egress::Address::Family::v4;
+    if (v4 && address.bytes[0] != 127) own.push_back(address.str());
+  }
+  return own;
+}
+
+TEST(EgressCallback, NoRuleOpensTheApiByAnotherAddressOfThisMachine) {
+  const Upstream api{mirror, listen_on("0.0.0.0")};
+  const std::string port = ":" + std::to_string(api.port());
+  std::vector<std::string> allow{"[::ffff:127.0.0.1/128]" + port, "[::ffff:0.0.0.0/128]" + port,
+                                 "*" + port};
+  for (const std::string& own : other_own_addresses()) allow.push_back(own + "/32" + port);
+  Lab with_callback{{.allow = allow,
+                     .callback = egress::Callback{.address = *egress::Address::parse("127.0.0.1"),
+                                                  .port = api.port(),
+                                                  .host = "api.local:7000"}}};
+  // A server with TLS has no callback, and listens all the same.
+  Lab with_port{{.allow = allow, .own_ports = {api.port()}}};
+  for (Lab* const lab : {&with_callback, &with_port}) {
+    lab->resolver.answers["mapped.test"] = {{"::ffff:127.0.0.1"}};
+    lab->resolver.answers["nowhere.test"] = {{"::ffff:0.0.0.0"}};
+    for (const std::string& own : other_own_addresses()) {
+      EXPECT_EQ(lab->ask(connect(own + port)).status, 403) << own;
+      EXPECT_EQ(lab->ask(get(own + port, "/api/runs")).status, 403) << own;
+    }
+    EXPECT_EQ(lab->ask(connect("mapped.test" + port)).status, 403);
+    EXPECT_EQ(lab->ask(connect("nowhere.test" + port)).status, 403);
+    EXPECT_EQ(lab->decisions().back().rule, "callback");
+  }
+  EXPECT_EQ(api.connections(), 0);
+}
+
+TEST(EgressCallback, OtherPortsOfThisMachineRemainUpToTheRules) {
+  const Upstream service{mirror, listen_on("0.0.0.0")};
+  const std::string at = ":" + std::to_string(service.port());
+  Lab lab{{.allow = {"0.0.0.0/32" + at}, .own_ports = {1}}};
+  EXPECT_EQ(lab.ask(get("0.0.0.0" + at)).status, 200);
+}
+
 TEST(EgressCallback, ASandboxWithoutATokenIsNotTheOperatorOfTheMachine) {
   const Upstream api{mirror};
   Lab lab{{.callback = egress::Callback{.address = *egress::Address::parse("127.0.0.1"),

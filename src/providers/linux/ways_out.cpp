@@ -93,6 +93,7 @@ Task<> WaysOut::listen(Way& way, Wish wish, egress::Policy policy) {
                                       egress::ProxyOptions{.lease = wish.id,
                                                            .policy = std::move(policy),
                                                            .callback = callback_,
+                                                           .own_ports = own_ports_,
                                                            .log_path = std::move(wish.log_path)});
   BERTH_CO_DO(way.proxy->listen(std::move(listeners.proxy), egress::Door::proxy));
   co_return way.proxy->listen(std::move(listeners.callback), egress::Door::callback);

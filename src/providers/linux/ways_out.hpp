@@ -25,6 +25,8 @@ class WaysOut {
 
   // Where this server's own API is, from now on. Without it there is no door to it.
   void reachable_at(egress::Callback callback) { callback_ = std::move(callback); }
+  // The port of this server's API, from now on. No rule of a sandbox opens it on this machine.
+  void listens_on(std::uint16_t port) { own_ports_ = {port}; }
 
   struct Wish {
     std::string id;
@@ -75,6 +77,7 @@ class WaysOut {
   asio::thread_pool lookups_{2};
   egress::SystemResolver resolver_;
   std::optional<egress::Callback> callback_;
+  std::vector<std::uint16_t> own_ports_;
   std::map<std::string, std::shared_ptr<Way>> ways_;
   TaskGroup tasks_;
 };
