@@ -1,5 +1,7 @@
 #include "core/config_schema.hpp"
 
+#include "core/pattern.hpp"
+
 #include <set>
 
 namespace berth::core {
@@ -25,38 +27,6 @@ bool has_text(const bj::object& in, std::string_view key, std::string_view text)
 
 bool is_secret(const bj::object& schema) {
   return has_text(schema, "format", "secret-ref");
-}
-
-// Backtracking is exponential where what repeats may itself repeat: `(a+)+`. Such a pattern, and
-// one that looks back at what it matched, is refused; every other is bounded by its subject.
-bool may_explode(std::string_view pattern) {
-  std::vector<bool> repeats{false};  // per open group: whether something in it repeats
-  bool closed_repeats = false;       // the group that has just been closed held a repetition
-  bool in_class = false;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    const bool quantifier = !in_class && (c == '*' || c == '+' || c == '{');
-    if (quantifier) {
-      if (closed_repeats) return true;
-      repeats.back() = true;
-    }
-    closed_repeats = false;
-    if (c == '\\') {
-      ++i;
-      if (i < pattern.size() && pattern[i] >= '1' && pattern[i] <= '9') return true;
-    } else if (in_class) {
-      in_class = c != ']';
-    } else if (c == '[') {
-      in_class = true;
-    } else if (c == '(') {
-      repeats.push_back(false);
-    } else if (c == ')' && repeats.size() > 1) {
-      closed_repeats = repeats.back();
-      repeats.pop_back();
-      if (closed_repeats) repeats.back() = true;
-    }
-  }
-  return false;
 }
 
 // What a value inside a schema is: a schema, the fields that one describes, or a value like those
@@ -131,15 +101,16 @@ class Reading {
     if (keyword == "pattern" && value.is_string()) return check_pattern(value.get_string(), at);
     if (keyword != "patternProperties" || !value.is_object()) return {};
     for (const auto& [pattern, described] : value.get_object()) {
-      BERTH_DO(check_pattern(pattern, at));
+      BERTH_DO(check_pattern(pattern, below(at, pattern)));
     }
     return {};
   }
 
   static Result<> check_pattern(std::string_view pattern, const std::string& at) {
     if (pattern.size() > limits.pattern_bytes_max) return refused(at, "is too long a pattern");
-    if (may_explode(pattern)) return refused(at, "is a pattern that may take exponential time");
-    return {};
+    const Result<Pattern> compiled = Pattern::compile(pattern);
+    if (compiled) return {};
+    return refused(at, "is not a pattern of RE2: " + compiled.error().message);
   }
 
   Result<bj::value> follow(const bj::value& ref, const std::string& at, std::size_t depth) {

@@ -18,7 +18,7 @@ class ConfigSchema {
  public:
   // Reads a schema and puts what it refers to within itself in its place. Refused, with a pointer
   // below `at`: a reference that leaves the document or leads back to itself, an unknown or
-  // malformed keyword value, a pattern that may take exponential time, more than the limits.
+  // malformed keyword value, a pattern that is not one of RE2, more than the limits.
   // The keys `x-paperclip-*` and all others that are no keywords pass.
   static Result<ConfigSchema> read(const bj::object& schema, std::string_view at);
 

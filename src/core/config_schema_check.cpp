@@ -1,5 +1,60 @@
 // The one place that knows the validator: its headers are heavy, and it reports by exceptions.
 #include "core/config_schema.hpp"
+#include "core/pattern.hpp"
+
+#include <stdexcept>
+
+// The validator matches by std::regex, whose time may double with each character of a subject, and
+// has no way to choose another engine. Within its namespace `std` is this one, which has the names
+// of the standard library, and Pattern in the place of std::regex.
+namespace valijson::std {
+
+using namespace ::std;
+
+class Regex {
+ public:
+  explicit Regex(const string& text) : pattern_(compiled(text)) {}
+
+  const berth::core::Pattern& pattern() const { return pattern_; }
+
+ private:
+  static berth::core::Pattern compiled(const string& text) {
+    berth::Result<berth::core::Pattern> made = berth::core::Pattern::compile(text);
+    if (made) return *::std::move(made);
+    throw invalid_argument{made.error().message};  // allowed: as std::regex does
+  }
+
+  berth::core::Pattern pattern_;
+};
+
+struct Matches {
+  struct Group {
+    string text;
+    string str() const { return text; }
+  };
+  vector<string> groups = {};
+
+  Group operator[](size_t at) const { return {groups.at(at)}; }
+};
+
+using regex = Regex;
+using smatch = Matches;
+
+inline bool regex_search(const string& text, const regex& with) {
+  return with.pattern().is_found_in(text);
+}
+
+inline bool regex_match(const string& text, smatch& found, const regex& with) {
+  found.groups = with.pattern().groups_of(text);
+  return !found.groups.empty();
+}
+
+inline bool regex_match(const string& text, const regex& with) {
+  smatch ignored;
+  return regex_match(text, ignored, with);
+}
+
+}  // namespace valijson::std
 
 // Without it the validator ends the process at a schema that it cannot read.
 #define VALIJSON_USE_EXCEPTIONS 1

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "base/result.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace re2 {
+class RE2;
+}
+
+namespace berth::core {
+
+// A regular expression from a JSON Schema. A match takes time in proportion to its subject whatever
+// the expression is, because RE2 follows all alternatives at once instead of trying them in turn.
+class Pattern {
+ public:
+  // Fails validation_failed with what RE2 cannot do in the expression: look-around, backreferences,
+  // a repetition of more than 1000, or too many states.
+  static Result<Pattern> compile(std::string_view text);
+
+  // Whether the expression matches somewhere in the text.
+  bool is_found_in(std::string_view text) const;
+  // The groups of a match of the whole text, the text itself first; nothing when it does not match.
+  std::vector<std::string> groups_of(std::string_view text) const;
+
+ private:
+  explicit Pattern(std::shared_ptr<const re2::RE2> compiled) : compiled_(std::move(compiled)) {}
+
+  std::shared_ptr<const re2::RE2> compiled_;
+};
+
+}  // namespace berth::core
