@@ -187,6 +187,26 @@ Decision Policy::decide(const Target& target) const {
           .remedy = "add '" + rule_for(target) + "' to egress.allow"};
 }
 
+Decision Policy::decide_name(std::string_view name) const {
+  const std::string host{name};
+  for (const Rule& rule : deny_) {
+    if (rule.port != 0 || !rule.fits_name(name)) continue;
+    return {.rule = rule.label,
+            .reason = host + " is denied by " + rule.label,
+            .remedy = "remove " + rule.label + " if the target is wanted"};
+  }
+  for (const Rule& rule : allow_) {
+    if (!rule.fits_name(name)) continue;
+    return {.allowed = true,
+            .rule = rule.label,
+            .reason = host + " is allowed by " + rule.label,
+            .remedy = {}};
+  }
+  return {.rule = "default",
+          .reason = "no rule of egress.allow is about " + host,
+          .remedy = "add '" + host + "' or '" + host + ":PORT' to egress.allow"};
+}
+
 Decision Policy::decide(const Target& target, const Address& address) const {
   if (target.address) return decide_address(target, address, nullptr);
   Decision by_name = decide(target);

@@ -44,6 +44,8 @@ class Policy {
 
   LogLevel log() const { return log_; }
 
+  // Before the port is known: denied when no port of the name can be allowed.
+  Decision decide_name(std::string_view name) const;
   // Before a look-up. Final for a target that is an address.
   Decision decide(const Target& target) const;
   // After the look-up, for the address that would be connected to.

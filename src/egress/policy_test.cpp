@@ -134,6 +134,33 @@ TEST(EgressPolicy, MatchesNamesAndPorts) {
   }
 }
 
+TEST(EgressPolicy, DecidesANameBeforeItsPortIsKnown) {
+  const Policy with = policy({"a.test:22", "*.b.test", "10.0.0.0/8"}, {"a.test:80", "x.b.test"});
+  const Decision allowed = with.decide_name("a.test");
+  EXPECT_TRUE(allowed.allowed) << allowed.reason;
+  EXPECT_EQ(allowed.rule, "egress.allow[0] 'a.test:22'");
+  EXPECT_TRUE(with.decide_name("y.b.test").allowed);
+  EXPECT_EQ(with.decide_name("x.b.test").rule, "egress.deny[1] 'x.b.test'");
+  const Decision unknown = with.decide_name("c.test");
+  EXPECT_FALSE(unknown.allowed);
+  EXPECT_EQ(unknown.rule, "default");
+  EXPECT_EQ(unknown.remedy, "add 'c.test' or 'c.test:PORT' to egress.allow");
+  EXPECT_FALSE(Policy{}.decide_name("a.test").allowed);
+}
+
+TEST(EgressPolicy, AStarOpensEveryPublicAddressAndNoSpecialOne) {
+  const Policy with = policy({"*:443", "0.0.0.0/0:443", "[::/0]:443"});
+  EXPECT_TRUE(decide(with, "any.test:443", "93.184.216.34").allowed);
+  EXPECT_TRUE(decide(with, "any.test:443", "2606:2800:220:1::1").allowed);
+  EXPECT_FALSE(decide(with, "any.test:80", "93.184.216.34").allowed);
+  for (const SpecialRange& special : special_ranges()) {
+    const Address& address = special.range.first;
+    EXPECT_FALSE(decide(with, "any.test:443", address.str()).allowed) << special.range.str();
+    const Target literal{.host = address.str(), .address = address, .port = 443};
+    EXPECT_FALSE(with.decide(literal).allowed) << special.range.str();
+  }
+}
+
 TEST(EgressPolicy, DenyWinsOverAllowOnEveryPort) {
   const Policy with = policy({"*.example.org", "example.org:22", "8.0.0.0/8"},
                              {"bad.example.org", "8.8.8.8", "example.org:80", "9.9.9.0/24"});

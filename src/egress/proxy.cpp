@@ -28,8 +28,8 @@ Task<> serve(Socket client, Door door, Shared& shared) {
   co_return co_await session.run();
 }
 
-Task<> turn_away(Socket client, Shared& shared) {
-  Session session{std::move(client), Door::proxy, shared};
+Task<> turn_away(Socket client, Door door, Shared& shared) {
+  Session session{std::move(client), door, shared};
   co_return co_await session.turn_away();
 }
 
@@ -57,6 +57,7 @@ struct Proxy::Parts {
         shared{.limits = options.limits,
                .callback = std::move(options.callback),
                .own_ports = std::move(options.own_ports),
+               .names = options.names,
                .resolver = resolver,
                .clock = clock,
                .policy = std::move(options.policy),
@@ -122,7 +123,7 @@ void Proxy::Parts::welcome(Socket client, Door door) {
   const std::size_t open = shared.sessions.size();
   if (open >= shared.limits.connections_max + turned_away_max) return;  // closes it
   if (open >= shared.limits.connections_max) {
-    sessions.start("egress.turn_away", turn_away(std::move(client), shared));
+    sessions.start("egress.turn_away", turn_away(std::move(client), door, shared));
     return;
   }
   sessions.start("egress.session", serve(std::move(client), door, shared));
@@ -144,6 +145,14 @@ Task<> Proxy::Parts::sweep() {
 void Proxy::set_policy(Policy policy) {
   parts_->shared.policy = std::move(policy);
   for (Session* session : parts_->shared.sessions) session->reconsider();
+}
+
+const Policy& Proxy::policy() const {
+  return parts_->shared.policy;
+}
+
+void Proxy::note(LogEntry entry) {
+  parts_->shared.log.add(std::move(entry), parts_->shared.policy.log());
 }
 
 std::vector<LogEntry> Proxy::decisions(std::size_t count) const {

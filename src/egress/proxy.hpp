@@ -8,6 +8,7 @@
 #include "egress/policy.hpp"
 #include "egress/request.hpp"
 #include "egress/resolver.hpp"
+#include "egress/synthetic_names.hpp"
 
 #include <boost/asio/io_context.hpp>
 
@@ -30,7 +31,9 @@ struct ProxyOptions {
   std::optional<Callback> callback = {};  // without it the reserved name leads nowhere
   // Where this server listens, also without a callback: no rule opens these ports on this machine.
   std::vector<std::uint16_t> own_ports = {};
-  std::string log_path = {};              // of the decisions, as JSON lines; empty: no file
+  // Whose addresses stand for names at a transparent door. Outlives the proxy.
+  SyntheticNames* names = nullptr;
+  std::string log_path = {};  // of the decisions, as JSON lines; empty: no file
   DecisionLogLimits log_limits = {};
 };
 
@@ -60,6 +63,9 @@ class Proxy {
   // Counts from now on, also for what is open: a tunnel to a target that is no longer allowed is
   // cut.
   void set_policy(Policy policy);
+  const Policy& policy() const;
+  // Writes down a decision that was made beside the proxy, about the same client.
+  void note(LogEntry entry);
   // The newest decisions, oldest first.
   std::vector<LogEntry> decisions(std::size_t count) const;
   Traffic traffic() const;

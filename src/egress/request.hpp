@@ -7,8 +7,9 @@ namespace berth::egress {
 
 // Through which listener a request came.
 enum class Door {
-  proxy,     // a forward proxy: CONNECT and http://host/path
-  callback,  // the server's own API: /api/...
+  proxy,        // a forward proxy: CONNECT and http://host/path
+  callback,     // the server's own API: /api/...
+  transparent,  // whatever the client sends goes to the address that it connected to
 };
 
 // What a client of the proxy asks for, with nothing left that two readers could understand

@@ -10,6 +10,7 @@
 #include <boost/asio/write.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace berth::egress {
 namespace {
@@ -55,7 +56,7 @@ Session::~Session() {
 Task<> Session::run() {
   Next next = Next::request;
   while (next == Next::request) {
-    next = co_await exchange();
+    next = door_ == Door::transparent ? co_await pass_through() : co_await exchange();
     finish();
   }
   if (next == Next::linger) co_await linger();
@@ -68,8 +69,8 @@ Task<> Session::turn_away() {
               "the sandbox has more than " + std::to_string(shared_.limits.connections_max) +
                   " connections to its proxy",
               "close connections that are not used"};
-  co_await refuse(std::move(error));
-  co_await linger();
+  const Next next = co_await refuse(std::move(error));
+  if (next == Next::linger) co_await linger();
   co_return Result<>{};
 }
 
@@ -163,6 +164,57 @@ asio::awaitable<Session::Next> Session::exchange() {
   entry_.decision = Outcome::allowed;
   if (request_.kind == ProxyRequest::Kind::tunnel) co_return co_await tunnel();
   co_return co_await relay();
+}
+
+// The client believes that it speaks with the target. It gets the bytes of the target or an end of
+// the connection, and no text of ours.
+asio::awaitable<Session::Next> Session::pass_through() {
+  begin();
+  started_ = std::chrono::steady_clock::now();
+  entry_.at = shared_.clock.now();
+  entry_.method = "TCP";
+  Result<Target> target = dialled();
+  if (!target) {
+    entry_.decision = Outcome::denied;
+    entry_.rule = "address";
+    co_return co_await refuse(std::move(target).error());
+  }
+  request_.kind = ProxyRequest::Kind::tunnel;
+  request_.target = *std::move(target);
+  entry_.host = request_.target.host;
+  entry_.port = request_.target.port;
+  Result<> reached = co_await reach();
+  if (!reached) co_return co_await refuse(std::move(reached).error());
+  entry_.decision = Outcome::allowed;
+  co_return co_await tunnel();
+}
+
+// What the client means by the address that it connected to: the name that the address stands for,
+// or the address itself.
+Result<Target> Session::dialled() {
+  error_code error;
+  const Endpoint here = client_.local_endpoint(error);
+  const int family = error ? AF_UNSPEC : here.protocol().family();
+  if (family != AF_INET && family != AF_INET6) {
+    return fail(Errc::forbidden, "the connection leads to no address");
+  }
+  asio::ip::tcp::endpoint local;
+  std::memcpy(local.data(), here.data(), here.size());
+  const std::optional<Address> given = Address::parse(local.address().to_string());
+  if (!given) return fail(Errc::forbidden, "the connection leads to an address with a zone");
+  const Address address = given->plain();
+  entry_.address = address.str();
+  entry_.port = local.port();
+  if (!SyntheticNames::range().contains(address)) {
+    return Target{.host = address.str(), .address = address, .port = local.port()};
+  }
+  if (shared_.names != nullptr) dialled_name_ = shared_.names->name_of(address);
+  if (!dialled_name_) {
+    return fail(Errc::forbidden, address.str() + " stands for no name",
+                "look the name up again before each connection");
+  }
+  entry_.address.clear();
+  return Target{.host = *dialled_name_, .address = {}, .port = local.port()};
 }
 
 Task<RequestHead> Session::read_head() {
@@ -320,10 +372,11 @@ asio::awaitable<Session::Next> Session::tunnel() {
   using namespace asio::experimental::awaitable_operators;
   phase_ = Phase::streaming;
   touch();
-  entry_.status = 200;
+  if (door_ != Door::transparent) entry_.status = 200;
   std::uint64_t head_bytes = 0;
-  Result<> ready =
-      co_await write_all(client_, "HTTP/1.1 200 Connection established\r\n\r\n", head_bytes);
+  const std::string_view established =
+      door_ == Door::transparent ? "" : "HTTP/1.1 200 Connection established\r\n\r\n";
+  Result<> ready = co_await write_all(client_, established, head_bytes);
   // What the client sent before it had the answer belongs to the tunnel.
   if (ready) ready = co_await write_all(upstream_, inbox_.view(), entry_.bytes_up);
   if (!ready) co_return Next::close;
@@ -375,8 +428,12 @@ asio::awaitable<void> Session::pace(std::size_t bytes) {
 
 asio::awaitable<Session::Next> Session::refuse(Error error) {
   if (error.code == Errc::cancelled || aborted_) co_return Next::close;
-  entry_.status = status_of(error.code);
   entry_.reason = error.message;
+  if (door_ == Door::transparent) {
+    reset_client();
+    co_return Next::close;
+  }
+  entry_.status = status_of(error.code);
   const bool again = understood_ && !answered_ && request_.keeps_alive &&
                      request_.kind != ProxyRequest::Kind::tunnel && request_.body == Framing{};
   const auto body = request_.method == "HEAD" ? AnswerBody::absent : AnswerBody::present;
@@ -387,6 +444,13 @@ asio::awaitable<Session::Next> Session::refuse(Error error) {
   const Result<> written = co_await write_all(client_, text, entry_.bytes_down);
   if (!written) co_return Next::close;
   co_return again ? Next::request : Next::linger;
+}
+
+// An orderly end could be read as an empty answer.
+void Session::reset_client() {
+  error_code ignored;
+  client_.set_option(asio::socket_base::linger(true, 0), ignored);
+  client_.close(ignored);
 }
 
 // A client that is still sending would lose our answer to a reset: it gets time to read it.

@@ -27,6 +27,7 @@ struct Shared {
   const Limits limits;
   const std::optional<Callback> callback;
   const std::vector<std::uint16_t> own_ports;
+  SyntheticNames* const names;
   Resolver& resolver;
   const Clock& clock;
   Policy policy;
@@ -61,6 +62,8 @@ class Session {
   enum class Next { request, close, linger };
 
   asio::awaitable<Next> exchange();
+  asio::awaitable<Next> pass_through();
+  Result<Target> dialled();
   Task<RequestHead> read_head();
   Error interrupted(const boost::system::error_code& error) const;
 
@@ -88,6 +91,7 @@ class Session {
   Task<> write_all(Socket& to, std::string_view text, std::uint64_t& count);
 
   asio::awaitable<Next> refuse(Error error);
+  void reset_client();
   asio::awaitable<void> linger();
 
   void begin();
@@ -108,8 +112,9 @@ class Session {
   ProxyRequest request_;
   ResponseHead answer_;
   LogEntry entry_;
-  std::optional<Address> address_;  // that this exchange is pinned to
-  Moment started_ = {};             // when the head was complete; not set: no request yet
+  std::optional<Address> address_;                   // that this exchange is pinned to
+  std::shared_ptr<const std::string> dialled_name_;  // keeps its address from another name
+  Moment started_ = {};  // when the head was complete; not set: no request yet
 
   Phase phase_ = Phase::idle;
   Moment deadline_ = Moment::max();

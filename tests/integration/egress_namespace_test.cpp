@@ -1,4 +1,4 @@
-#include "egress_fixture.hpp"
+#include "egress_room.hpp"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -20,27 +20,6 @@ namespace {
 constexpr unsigned short proxy_port = 3128;
 constexpr const char* public_v4 = "93.184.216.34";
 constexpr const char* public_v6 = "2606:2800:220:1::1";
-
-bool raise_loopback() {
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  ifreq request{};
-  std::memcpy(request.ifr_name, "lo", 3);
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  const bool up = fd >= 0 && ::ioctl(fd, SIOCSIFFLAGS, &request) == 0;
-  ::close(fd);
-  return up;
-}
-
-void add_address_v4(const char* address) {
-  const Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  ifreq request{};
-  std::memcpy(request.ifr_name, "lo:1", 5);
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  ::inet_pton(AF_INET, address, &v4.sin_addr);
-  std::memcpy(&request.ifr_addr, &v4, sizeof v4);
-  EXPECT_EQ(::ioctl(fd.get(), SIOCSIFADDR, &request), 0) << std::strerror(errno);
-}
 
 // The kernel's own header for it does not go together with netinet/in.h.
 struct in6_ifreq {

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "egress_fixture.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <functional>
+
+// Network namespaces that have only a loopback, and addresses on it.
+namespace berth::egress_test {
+
+// Of the namespace that the calling thread is in. Only system calls, so that a forked process may
+// use it as well.
+bool raise_loopback();
+void add_address_v4(const char* address, const char* label = "lo:1");
+
+// A network namespace as the keeper makes it for a worker: synthetic addresses are local, and the
+// resolver of programs is 127.0.0.1. Needs root.
+class Room {
+ public:
+  Room();
+
+  // Runs the function in a thread that is inside, and waits for its end.
+  void enter(const std::function<void()>& function) const;
+  // A socket that listens on this port of every address.
+  Fd listener(unsigned short port) const;
+  // UDP at 127.0.0.1:53.
+  Fd name_socket() const;
+  // A connection to the first address of a name, as any program makes it. `error` is that of
+  // getaddrinfo.
+  struct Dialled {
+    int error = 0;
+    Fd fd;
+  };
+  Dialled dial(const std::string& host, unsigned short port) const;
+  // What a command prints, both streams.
+  std::string run(const std::string& command) const;
+
+  std::string failure;  // why there is none; empty: there is one
+
+ private:
+  std::string build();
+
+  tests::TemporaryFolder folder_;
+  Fd network_;
+  Fd mounts_;
+};
+
+}  // namespace berth::egress_test
