@@ -166,15 +166,25 @@ void add_new(std::vector<std::string>& spellings, std::string spelling) {
   }
 }
 
-// What libraries for JSON and for URLs make of a value, each in its own way.
-std::vector<std::string> escaped_spellings_of(std::string_view value) {
-  std::vector<std::string> out{std::string{value}};
+void add_json_spellings(std::vector<std::string>& spellings, std::string_view value) {
   for (const std::string_view digits : {low_hex, high_hex}) {
     for (const bool escapes_slash : {false, true}) {
       for (const bool is_ascii : {false, true}) {
-        add_new(out, json_escaped(value, {escapes_slash, is_ascii, digits}));
+        add_new(spellings, json_escaped(value, {escapes_slash, is_ascii, digits}));
       }
     }
+  }
+}
+
+// What libraries for JSON and for URLs make of a value, each in its own way. Agents print the
+// answers of their tools as JSON inside of JSON, so a string is also escaped twice.
+std::vector<std::string> escaped_spellings_of(std::string_view value) {
+  std::vector<std::string> out{std::string{value}};
+  add_json_spellings(out, value);
+  const std::size_t once = out.size();
+  out.reserve(once * once * 8 + 16);  // a vector that moves leaves short strings behind
+  for (std::size_t i = 1; i < once; ++i) add_json_spellings(out, out[i]);
+  for (const std::string_view digits : {low_hex, high_hex}) {
     for (const std::string_view kept : {"-_.~", "-_.~/"}) {
       add_new(out, percent_encoded(value, kept, digits));
       // As a form has it.

@@ -11,7 +11,8 @@
 #include <string_view>
 #include <vector>
 
-// Secret values on their way out of a run: each is replaced before a byte of it is stored or sent.
+// Secret values on their way out of a run: each is replaced before a byte of it is in the log of
+// the run or sent. The keeper's own file of the output has them in clear until the lease ends.
 namespace berth::core {
 
 inline constexpr std::string_view redaction_mark = "***REDACTED***";
@@ -19,10 +20,11 @@ inline constexpr std::string_view redaction_mark = "***REDACTED***";
 inline constexpr std::size_t redactable_bytes_min = 4;
 
 // The values to hide, and the other spellings in which tools print them: with CRLF for LF, as a
-// JSON string, percent-encoded, in hex, in base64 at each of its three alignments (so also inside
-// "user:password"), and the longer lines of a value with several lines. Hex with blanks between the
-// bytes, and hex and base64 that a tool breaks into lines, are not found. Made once per run, shared
-// by its streams; costs about 20 bytes of memory per byte of pattern.
+// JSON string, as a JSON string inside of a JSON string, percent-encoded, in hex, in base64 at each
+// of its three alignments (so also inside "user:password"), and the longer lines of a value with
+// several lines. Hex with blanks between the bytes, and hex and base64 that a tool breaks into
+// lines, are not found. Made once per run, shared by its streams; costs about 20 bytes of memory
+// per byte of pattern.
 class RedactionSet {
  public:
   explicit RedactionSet(std::span<const Secret> values);

@@ -211,6 +211,19 @@ TEST(Redaction, HidesEachWayToEscapeAValue) {
   }
 }
 
+TEST(Redaction, HidesAValueInJsonInsideOfJson) {
+  const std::string value = "p/ss\"w\\rd\nnext \xc3\xa9 1234";
+  for (const std::string_view text : {
+           R"(p/ss\\\"w\\\\rd\\nnext \\u00e9 1234)",          // json.dumps twice
+           "p/ss\\\\\\\"w\\\\\\\\rd\\\\nnext \xc3\xa9 1234",  // JSON.stringify twice
+           R"(p/ss\\\"w\\\\rd\\nnext \u00e9 1234)",           // JSON.stringify inside of json.dumps
+           R"(p\\\/ss\\\"w\\\\rd\\nnext \\u00e9 1234)",       // json_encode of PHP twice
+           R"(p\\/ss\\\"w\\\\rd\\nnext \\u00e9 1234)",        // json_encode inside of json.dumps
+       }) {
+    EXPECT_EQ(redacted({value}, text), redaction_mark) << text;
+  }
+}
+
 TEST(Redaction, HidesHexInBothCases) {
   EXPECT_EQ(redacted({"correct-Jorse"}, "<636f72726563742d4a6f727365>"), "<***REDACTED***>");
   EXPECT_EQ(redacted({"correct-Jorse\n"}, "636F72726563742D4A6F7273650A"), "***REDACTED***0A");
