@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/config.hpp"
+#include "engine/settings.hpp"
 #include "http/routes/routes.hpp"
 
 #include <boost/asio/thread_pool.hpp>
@@ -11,7 +12,8 @@ namespace berth::app {
 // this server, so they run on a thread of their own, one examination at a time.
 class Doctor {
  public:
-  explicit Doctor(cli::Settings settings) : settings_(std::move(settings)) {}
+  Doctor(cli::Settings settings, engine::Settings& kept)
+      : settings_(std::move(settings)), kept_(kept) {}
 
   Task<std::vector<http::Finding>> examine() const;
   // The machine's walls, and after them those that the database knows of.
@@ -19,6 +21,7 @@ class Doctor {
 
  private:
   cli::Settings settings_;
+  engine::Settings& kept_;  // in the store
   mutable asio::thread_pool thread_{1};
 };
 

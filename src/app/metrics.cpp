@@ -108,7 +108,7 @@ void Metrics::connections_changed(std::size_t open) {
   connections_.Set(static_cast<double>(open));
 }
 
-std::string Metrics::text(const engine::RunCounts& runs, const cli::doctor::DiskRoom& home) {
+std::string Metrics::text(const engine::RunCounts& runs, const DiskRoom& home) {
   runs_active_.Set(static_cast<double>(runs.active));
   for (const auto& [status, count] : runs.ended) {
     prometheus::Counter& counter = runs_ended_.Add({{"status", std::string{name_of(status)}}});

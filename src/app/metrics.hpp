@@ -24,7 +24,7 @@ class Metrics final : public http::Observer {
                         std::chrono::nanoseconds took) override;
   void connections_changed(std::size_t open) override;
   // The text format of Prometheus.
-  std::string text(const engine::RunCounts& runs, const cli::doctor::DiskRoom& home);
+  std::string text(const engine::RunCounts& runs, const DiskRoom& home);
 
  private:
   // Routes and verbs are texts of the route table, so their addresses name them.

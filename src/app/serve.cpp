@@ -187,7 +187,8 @@ class Program {
     if (!options.tls) places_.reachable_at(callback_of(options.host, port));
     BERTH_CO_DO(home_.announce(url));
     background_.start("accept", server_.accept());
-    background_.start("janitor", engine::keep_clean(work_.means, logs_, loop_.get_executor()));
+    background_.start("janitor", engine::keep_clean(work_.means, logs_, work_.guards.quotas,
+                                                    loop_.get_executor()));
     background_.start("heartbeat", beat());
     if (makes_sandboxes) {
       const UpkeepOptions wanted{.image_age_hours = settings.image_age_hours};
@@ -313,11 +314,9 @@ Result<> try_serve(const cli::Config& config) {
                                 .is_tls = settings.tls_cert.has_value(),
                                 .started_at = clock.now()};
   const http::ServerOptions options = server_options(settings, listen);
-  const Doctor doctor{settings};
+  const Doctor doctor{settings, work.settings};
   // A disk that cannot be asked is not known to be full.
-  const auto disk = [&settings] {
-    return cli::doctor::room_on_disk(settings.home).value_or(cli::doctor::DiskRoom{});
-  };
+  const auto disk = [&settings] { return room_on_disk(settings.home).value_or(DiskRoom{}); };
   const http::Examination examination{
       .keeps_output = [disk] { return disk().keeps_output(); },
       .metrics = [&metrics, &work, disk] { return metrics.text(work.workshop.counts(), disk()); },

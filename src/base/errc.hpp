@@ -137,7 +137,10 @@ namespace berth {
   /* the program's own settings */       \
   X(config_invalid)                      \
   X(listen_failed)                       \
-  X(server_unreachable)
+  X(server_unreachable)                  \
+  /* quotas and rates */                 \
+  X(rate_limited)                        \
+  X(quota_exceeded)
 
 enum class Errc {
 #define X(name) name,

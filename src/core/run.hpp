@@ -95,6 +95,7 @@ struct Run {
   std::optional<std::string> session_id_after = {};
   std::int64_t log_bytes = 0;
   std::optional<std::string> log_sha256 = {};
+  std::optional<Time> log_removed_at = {};  // the log had its time, or an operator deleted it
   std::optional<std::string> stdout_excerpt = {};
   std::optional<std::string> stderr_excerpt = {};
   std::optional<std::int64_t> process_pid = {};
@@ -115,10 +116,11 @@ BOOST_DESCRIBE_STRUCT(Run, (),
                       (id, company_id, agent_id, environment_id, lease_id, node_id,
                        invocation_source, trigger_detail, status, command, environment_choice,
                        phases, error, error_code, exit_code, signal, usage_json, result_json,
-                       session_id_before, session_id_after, log_bytes, log_sha256, stdout_excerpt,
-                       stderr_excerpt, process_pid, process_group_id, process_started_at,
-                       last_output_at, last_output_seq, retry_of_run_id, context_snapshot,
-                       cancel_requested_at, started_at, finished_at, created_at, updated_at))
+                       session_id_before, session_id_after, log_bytes, log_sha256, log_removed_at,
+                       stdout_excerpt, stderr_excerpt, process_pid, process_group_id,
+                       process_started_at, last_output_at, last_output_seq, retry_of_run_id,
+                       context_snapshot, cancel_requested_at, started_at, finished_at, created_at,
+                       updated_at))
 
 BOOST_DEFINE_ENUM_CLASS(WaitReason, agent_paused, agent_limit, environment_limit, server_limit)
 

@@ -6,6 +6,7 @@
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
 #include "engine/once.hpp"
+#include "engine/settings.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 
@@ -128,6 +129,7 @@ Task<> Companies::ensure_one() {
   co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
     BERTH_TRY(const std::int64_t count, store::count_companies(s));
     if (count > 0) return {};
+    BERTH_DO(save_first_settings(s, means_.clock.now()));
     const core::Call system{.who = {.kind = core::CallerKind::local_operator}};
     BERTH_DO(insert(s, system, {.name = "Default", .description = std::nullopt}));
     return {};

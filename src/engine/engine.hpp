@@ -42,6 +42,7 @@ class Engine {
  public:
   Engine(Means means_given, const Workplace& place)
       : means(means_given),
+        guards{.reserve = place.logs.reserve(), .quotas = Quotas{means}},
         plugin_configs(place.plugins),
         environments(means, catalog, plugin_configs, place.drivers),
         node(means, place.node, std::chrono::milliseconds{place.options.silence_ms},
@@ -52,11 +53,12 @@ class Engine {
                   .logs = place.logs,
                   .secrets = secrets,
                   .tokens = run_tokens,
+                  .quotas = guards.quotas,
                   .options = place.options,
                   .executor = place.executor},
                  catalog),
         sweeper(means, {lease_work, template_work, setup_sessions}, workshop, place.executor),
-        runs(means, catalog, place.logs, workshop, place.node.id),
+        runs(means, catalog, place.logs, workshop, place.node.id, guards),
         plugins(means, catalog, place.plugins, place.node.id, place.former) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -65,6 +67,7 @@ class Engine {
   Task<> ready();
 
   Means means;
+  Guards guards;
   Catalog catalog;
   Companies companies{means, catalog};
   Agents agents{means, catalog};
@@ -89,7 +92,7 @@ class Engine {
   Runs runs;
   Leases leases{means, lease_work, plugin_configs};
   LeaseFiles lease_files{means, lease_work};
-  RunSecrets run_secrets{means, secrets, workshop, node.id()};
+  RunSecrets run_secrets{means, secrets, workshop, node.id(), guards.reserve};
   Plugins plugins;
 };
 

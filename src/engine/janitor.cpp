@@ -1,18 +1,15 @@
 #include "engine/janitor.hpp"
 
 #include "base/log.hpp"
+#include "engine/retention.hpp"
 #include "engine/settings.hpp"
 #include "store/idempotency.hpp"
 #include "store/nodes.hpp"
 #include "store/plugins.hpp"
-#include "store/runs.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-
-#include <algorithm>
-#include <span>
 
 namespace berth::engine {
 namespace {
@@ -46,30 +43,6 @@ Task<std::int64_t> prune_plugin_logs(Means& means) {
   });
 }
 
-// A run is recorded before it has a log, so a log that is found has a run, or had one.
-Task<> forget_logs(Means& means, const RunLogs& logs) {
-  BERTH_CO_TRY(const std::vector<core::RunId> kept, logs.list());
-  for (std::size_t from = 0; from < kept.size(); from += batch) {
-    const std::size_t count = std::min<std::size_t>(batch, kept.size() - from);
-    const std::span<const core::RunId> some = std::span{kept}.subspan(from, count);
-    const auto orphans = [some](store::Session& s) -> Result<std::vector<core::RunId>> {
-      std::vector<core::RunId> gone;
-      for (const core::RunId& id : some) {
-        const auto run = store::find_run(s, core::Reach::everything(), id);
-        if (run) continue;
-        if (run.error().code != Errc::run_not_found) return std::unexpected(run.error());
-        gone.push_back(id);
-      }
-      return gone;
-    };
-    BERTH_CO_TRY(const std::vector<core::RunId> gone, co_await means.store.read(orphans));
-    for (const core::RunId& id : gone) {
-      BERTH_CO_DO(logs.remove(id));
-    }
-  }
-  co_return Result<>{};
-}
-
 void complain(const Result<>& done) {
   if (!done) log::warn("janitor.failed", {{"error", done.error().message}});
 }
@@ -82,15 +55,36 @@ Task<> until_done(Means& means, Task<std::int64_t> (*chore)(Means&)) {
   co_return Result<>{};
 }
 
+Task<> until_none(Task<std::int64_t> (*chore)(Means&, const RunLogs&, Quotas&), Means& means,
+                  const RunLogs& logs, Quotas& quotas) {
+  std::int64_t done = 1;
+  while (done > 0) {
+    BERTH_CO_TRY(done, co_await chore(means, logs, quotas));
+  }
+  co_return Result<>{};
+}
+
 }  // namespace
 
-Task<> keep_clean(Means& means, const RunLogs& logs, asio::any_io_executor executor) {
+Task<> clean_once(Means& means, const RunLogs& logs, Quotas& quotas) {
+  for (const auto chore : {forget_answers, prune_nodes, prune_plugin_logs}) {
+    complain(co_await until_done(means, chore));
+  }
+  for (const auto chore : {remove_old_runs, remove_old_logs}) {
+    complain(co_await until_none(chore, means, logs, quotas));
+  }
+  complain(co_await remove_old_events(means));
+  complain(co_await forget_lost_logs(means, logs));
+  complain(co_await quotas.recount());
+  co_return Result<>{};
+}
+
+Task<> keep_clean(Means& means, const RunLogs& logs, Quotas& quotas,
+                  asio::any_io_executor executor) {
   asio::steady_timer timer{executor};
+  complain(co_await quotas.recount());
   while (true) {
-    for (const auto chore : {forget_answers, prune_nodes, prune_plugin_logs}) {
-      complain(co_await until_done(means, chore));
-    }
-    complain(co_await forget_logs(means, logs));
+    BERTH_CO_DO(co_await clean_once(means, logs, quotas));
     timer.expires_after(pause);
     const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped) co_return Result<>{};

@@ -8,6 +8,7 @@
 #include "base/time.hpp"
 #include "core/ids.hpp"
 #include "core/log_lines.hpp"
+#include "engine/disk_reserve.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -97,6 +98,8 @@ class RunLogs {
   Result<> remove(const core::RunId& run) const;
   // The runs that have a log here.
   Result<std::vector<core::RunId>> list() const;
+  // Of the disk that the logs are on, which is that of the home.
+  DiskReserve reserve() const { return DiskReserve{folder_}; }
 
  private:
   explicit RunLogs(std::string folder);

@@ -39,16 +39,17 @@ RunOutput::RunOutput(Means& means, const RunLogs& logs, core::Run run, core::Nod
       told_at_(means.clock.steady()) {}
 
 void RunOutput::hide(const Secret& value) {
-  if (value.reveal().size() < core::redactable_bytes_min) return;
-  hidden_.push_back(value.clone());
-  sets_.push_back(std::make_unique<core::RedactionSet>(hidden_));
+  if (!hidden_.add(value)) return;
+  auto wider = std::make_unique<core::RedactionSet>(hidden_.all());
+  ++sets_made_;
   for (Stream& stream : streams_) {
     if (stream.redactor) {
-      stream.redactor->widen(*sets_.back());
+      stream.redactor->widen(*wider);
     } else {
-      stream.redactor = std::make_unique<core::Redactor>(*sets_.back());
+      stream.redactor = std::make_unique<core::Redactor>(*wider);
     }
   }
+  set_ = std::move(wider);  // nothing refers to the one before
 }
 
 Result<> RunOutput::keep(core::OutputStream stream, Time at, std::string_view bytes) {
@@ -132,7 +133,18 @@ Task<> RunOutput::tell() {
   co_return Result<>{};
 }
 
+// What an agent tells is also in its log. The reserve of the disk is for what the server must
+// record.
+void RunOutput::leave_reserve() {
+  if (events_.empty() || logs_.reserve().has_room()) return;
+  const auto is_told = [](const core::RunEventRecord& event) {
+    return event.level == core::EventLevel::info;
+  };
+  events_left_out_ += static_cast<std::int64_t>(std::erase_if(events_, is_told));
+}
+
 Task<> RunOutput::save_events() {
+  leave_reserve();
   if (events_.empty()) co_return Result<>{};
   const auto save = [&](store::Session& s) -> Result<> {
     BERTH_DO(expect_alive(s, node_));
@@ -156,6 +168,10 @@ Task<> RunOutput::finish() {
   }
   note_events(agent_.finish(), means_.clock.now());
   warn(losses_.sum(), means_.clock.now());
+  if (events_left_out_ > 0) {
+    warn(std::to_string(events_left_out_) + " events were not stored: the disk is nearly full",
+         means_.clock.now());
+  }
   BERTH_CO_DO(co_await save_events());
   if (log_) {
     facts_.log_bytes = log_->size();

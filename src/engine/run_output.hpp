@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/agent_output.hpp"
+#include "core/hidden_values.hpp"
 #include "core/log_lines.hpp"
 #include "core/redaction.hpp"
 #include "drivers/driver.hpp"
@@ -21,7 +22,10 @@ class RunOutput final : public drivers::OutputTaker {
             core::AdapterType adapter, std::int64_t events_known);
 
   // Values to hide from here on. They are given before the command starts, or while it runs.
+  // A value that is hidden already changes nothing.
   void hide(const Secret& value);
+  // How often a set was made of all values.
+  std::int64_t sets_made() const { return sets_made_; }
 
   Task<> take(std::span<const drivers::OutputPiece> pieces) override;
   // How much there is so far, on the run's row, for whoever looks at it from elsewhere. What a
@@ -52,6 +56,7 @@ class RunOutput final : public drivers::OutputTaker {
   void note_events(std::vector<core::AgentEvent> events, Time at);
   void warn(const std::optional<std::string>& message, Time at);
   Task<> publish();
+  void leave_reserve();
   Task<> save_events();
 
   Means& means_;
@@ -59,13 +64,15 @@ class RunOutput final : public drivers::OutputTaker {
   core::Run run_;
   core::NodeId node_;
   std::optional<RunLogWriter> log_;
-  std::vector<Secret> hidden_;
-  std::vector<std::unique_ptr<core::RedactionSet>> sets_;  // redactors refer to them
+  core::HiddenValues hidden_;
+  std::unique_ptr<core::RedactionSet> set_;  // redactors refer to it
+  std::int64_t sets_made_ = 0;
   std::array<Stream, 2> streams_;
   core::AgentOutput agent_;
   core::LossNotes losses_;
   std::int64_t events_known_;  // that an earlier process stored already
   std::vector<core::RunEventRecord> events_;
+  std::int64_t events_left_out_ = 0;
   Clock::Steady told_at_;
   std::int64_t told_bytes_ = 0;
   Facts facts_;

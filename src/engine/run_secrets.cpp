@@ -119,7 +119,22 @@ Result<bool> is_hidden(store::Session& session, const core::Caller& who,
 
 }  // namespace
 
+Result<> RunSecrets::expect_room(const core::Caller& who) {
+  constexpr core::Rate rate{.burst = 120, .every = std::chrono::milliseconds{1000}};
+  if (!who.run_id) return not_run_bound();
+  BERTH_DO(reserve_.expect_room(who));
+  const auto verdict = reads_.take(who.run_id->str(), rate, means_.clock.steady());
+  if (verdict == core::RateVerdict::granted) return {};
+  if (verdict == core::RateVerdict::first_refusal) {
+    log::warn("run_secrets.reads_limited", {{"run", *who.run_id}});
+  }
+  return fail(Errc::rate_limited,
+              "Run " + who.run_id->str() + " asks for its secrets more than once a second",
+              "keep the value that was read; a run may ask 120 times at once, then once a second");
+}
+
 Task<RunSecretList> RunSecrets::list(core::Call call) {
+  BERTH_CO_DO(expect_room(call.who));
   co_return co_await means_.store.write([&](store::Session& s) -> Result<RunSecretList> {
     BERTH_TRY(const core::Run run, running_run(s, call.who));
     BERTH_TRY(const auto readable, readable_secrets(s, run));
@@ -136,6 +151,7 @@ Task<RunSecretList> RunSecrets::list(core::Call call) {
 }
 
 Task<RunSecretValue> RunSecrets::read(core::Call call, std::string key) {
+  BERTH_CO_DO(expect_room(call.who));
   BERTH_CO_TRY(const SecretRead wanted, co_await means_.store.read([&](store::Session& s) {
     return read_of(s, call.who, key);
   }));

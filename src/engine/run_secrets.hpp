@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/rate_limit.hpp"
+#include "engine/disk_reserve.hpp"
 #include "engine/secrets.hpp"
 #include "store/runs.hpp"
 
@@ -49,12 +51,18 @@ BOOST_DESCRIBE_STRUCT(RunSecretValue, (), (key, value, version))
 class RunSecrets {
  public:
   // `node` is this server: the sink handles the output of the runs that it works on.
-  RunSecrets(Means& means, Secrets& secrets, RedactionSink& sink, core::NodeId node)
-      : means_(means), secrets_(secrets), sink_(sink), node_(std::move(node)) {}
+  RunSecrets(Means& means, Secrets& secrets, RedactionSink& sink, core::NodeId node,
+             DiskReserve reserve)
+      : means_(means),
+        secrets_(secrets),
+        sink_(sink),
+        node_(std::move(node)),
+        reserve_(std::move(reserve)) {}
 
   Task<RunSecretList> list(core::Call call);
-  // Before the value leaves, it is noted on the run, and whichever server handles the run's output
-  // hides it. timed_out when that server does not answer.
+  // A run may ask 120 times at once, and then once a second: each read is recorded. rate_limited
+  // beyond that. Before the value leaves, it is noted on the run, and whichever server handles the
+  // run's output hides it. timed_out when that server does not answer.
   Task<RunSecretValue> read(core::Call call, std::string key);
 
   // Where several servers share the store: hides what others have let runs of this one read. Until
@@ -62,6 +70,7 @@ class RunSecrets {
   Task<> watch();
 
  private:
+  Result<> expect_room(const core::Caller& who);
   Task<> hide_what_others_noted();
   Task<> wait_until_hidden(core::Caller who, store::RunRedaction noted);
 
@@ -69,6 +78,8 @@ class RunSecrets {
   Secrets& secrets_;
   RedactionSink& sink_;
   core::NodeId node_;
+  DiskReserve reserve_;
+  core::RateLimit reads_;
 };
 
 // The values that a run has been given on request: for a server that takes over its output. Those

@@ -270,7 +270,7 @@ Task<drivers::Ended> RunWork::follow_once() {
   if (hidden_.empty() && run_.value.status == RunState::running) BERTH_CO_DO(co_await recall());
   output_ = std::make_shared<RunOutput>(tools_.means, tools_.logs, run_.value, tools_.leases.node(),
                                         adapter, known);
-  for (const Secret& value : hidden_) output_->hide(value);
+  for (const Secret& value : hidden_.all()) output_->hide(value);
   BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, id_.str(), 0, *output_));
   // What the place has used is asked for while the disk takes the log.
   const auto [kept, counted] = co_await (output_->finish() && count_usage());
@@ -346,6 +346,7 @@ Task<> RunWork::finish(End end) {
   };
   BERTH_CO_TRY(lease_, co_await tools_.means.store.write(save));
   fault_point("finish.recorded");
+  tools_.quotas.add(company_, run_.value.log_bytes);
   tools_.means.feed.changed(company_);
   tools_.means.feed.changed(id_);
   co_return Result<>{};
@@ -389,8 +390,7 @@ Result<bool> RunWork::move_in(store::Session& session, core::Stored<core::Run> r
 }
 
 void RunWork::hide(const Secret& value) {
-  hidden_.push_back(value.clone());
-  if (output_) output_->hide(value);
+  if (hidden_.add(value) && output_) output_->hide(value);
 }
 
 void RunWork::cancel() {

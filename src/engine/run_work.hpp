@@ -6,6 +6,7 @@
 #include "core/node.hpp"
 #include "core/run_environment.hpp"
 #include "engine/lease_work.hpp"
+#include "engine/quotas.hpp"
 #include "engine/run_log.hpp"
 #include "engine/run_output.hpp"
 #include "engine/run_queue.hpp"
@@ -28,6 +29,7 @@ struct WorkTools {
   const RunLogs& logs;
   Secrets& secrets;
   RunTokens& tokens;
+  Quotas& quotas;
   WorkOptions options;
   asio::any_io_executor executor;
 };
@@ -142,7 +144,7 @@ class RunWork {
   std::shared_ptr<RunOutput> output_;
   std::optional<Start> start_;  // of a command that runs
   bj::object usage_;            // of the place as a whole, when the command is over
-  std::vector<Secret> hidden_;  // until there is an output
+  core::HiddenValues hidden_;   // of all attempts to follow
   bool executes_ = false;
   bool cancelled_ = false;
   bool cancelling_ = false;

@@ -240,6 +240,7 @@ Result<> has_room(store::Session& session, const core::Caller& who, const core::
 Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
   workshop_.expect_new();
   BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, insert));
+  guards_.quotas.add(run.company_id, store::payload_bytes(run));
   means_.feed.changed(run.company_id);
   workshop_.take_new(run.id);
   co_return run;
@@ -252,15 +253,30 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
             .env = wanted.env.value_or(bj::object{}),
             .stdin_text = wanted.stdin_text.value_or("")};
   BERTH_CO_TRY(wish.command, command_of(wanted));
-  const auto work = [&](store::Session& s) { return insert(s, means_, catalog_, call, wish); };
+  const Result<> room = co_await guards_.quotas.expect_room(
+      call, [&](store::Session& /*s*/) -> Result<core::CompanyId> { return wish.company_id; });
+  const auto work = [&](store::Session& s) -> Result<core::Run> {
+    BERTH_DO(room);
+    return insert(s, means_, catalog_, call, wish);
+  };
   co_return co_await queue(call, work);
 }
 
 Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
   BERTH_CO_DO(may_wish(call.who, wanted));
+  BERTH_CO_DO(co_await expect_calm(means_, guards_, call, agent));
+  const auto company = [&](store::Session& s) -> Result<core::CompanyId> {
+    BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
+    return row.value.company_id;
+  };
+  const Result<> room = co_await guards_.quotas.expect_room(call, company);
   const auto work = [&](store::Session& s) -> Result<core::Run> {
+    BERTH_DO(room);
     BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
     BERTH_DO(has_room(s, call.who, row.value));
+    BERTH_TRY(const InstanceSettings settings, read_settings(s));
+    BERTH_TRY(const Quota quota, quota_of(s, row.value.company_id, settings));
+    BERTH_DO(check_size(call.who, wanted, quota));
     Wish wish{.company_id = row.value.company_id,
               .agent_id = agent,
               .environment_id = wanted.environment_id,
@@ -277,7 +293,13 @@ Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent w
 }
 
 Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
+  const auto company = [&](store::Session& s) -> Result<core::CompanyId> {
+    BERTH_TRY(const auto row, store::find_run(s, core::Reach::of(call.who), id));
+    return row.value.company_id;
+  };
+  const Result<> room = co_await guards_.quotas.expect_room(call, company);
   const auto work = [&](store::Session& s) -> Result<core::Run> {
+    BERTH_DO(room);
     BERTH_TRY(const auto row, store::find_run(s, core::Reach::of(call.who), id));
     const core::Run& before = row.value;
     if (!core::is_final(before.status)) {
@@ -432,6 +454,11 @@ Result<core::LogPage> Runs::read_page(const core::RunId& id, const LogRead& read
 }
 
 Task<> Runs::expect_log(const core::Run& run) const {
+  if (run.log_removed_at) {
+    co_return fail(Errc::log_unavailable,
+                   "The log of run " + run.id.str() + " was removed after its retention time",
+                   "set logRetentionDays with 'berth settings set' to keep logs for longer");
+  }
   const bool is_at_work = run.node_id && !core::is_final(run.status);
   const bool may_be_elsewhere = run.log_bytes > 0 || (is_at_work && run.node_id != node_);
   if (!may_be_elsewhere || logs_.has(run.id)) co_return Result<>{};

@@ -6,6 +6,7 @@
 #include "core/run.hpp"
 #include "drivers/driver.hpp"
 #include "engine/means.hpp"
+#include "engine/run_limits.hpp"
 #include "engine/run_log.hpp"
 #include "store/runs.hpp"
 
@@ -95,12 +96,14 @@ using RunInputPiece = drivers::Input;
 // at.
 class Runs {
  public:
-  Runs(Means& means, const Catalog& catalog, RunLogs& logs, Workshop& workshop, core::NodeId node)
+  Runs(Means& means, const Catalog& catalog, RunLogs& logs, Workshop& workshop, core::NodeId node,
+       Guards& guards)
       : means_(means),
         catalog_(catalog),
         logs_(logs),
         workshop_(workshop),
-        node_(std::move(node)) {}
+        node_(std::move(node)),
+        guards_(guards) {}
 
   Task<core::Run> start(core::Call call, core::CompanyId company, StartRun wanted);
   Task<core::Run> invoke(core::Call call, core::AgentId agent, InvokeAgent wanted);
@@ -109,6 +112,8 @@ class Runs {
   // The intention is recorded at once, the status follows when the tree has died. A run that is
   // over is answered as it is.
   Task<core::Run> cancel(core::Call call, core::RunId id);
+  // Deletes a run that is over, with its log and its events.
+  Task<core::Run> remove(core::Call call, core::RunId id);
 
   Task<core::Listing<core::Run>> list(core::Call call, core::CompanyId company,
                                       store::RunFilter filter, core::PageRequest page);
@@ -143,6 +148,7 @@ class Runs {
   RunLogs& logs_;
   Workshop& workshop_;
   core::NodeId node_;
+  Guards& guards_;
 };
 
 }  // namespace berth::engine

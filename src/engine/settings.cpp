@@ -10,6 +10,63 @@ namespace {
 const std::string setting_name = "instance";
 constexpr std::int64_t retention_hours_max = 24 * 30;
 
+// A number among the settings of retention and quotas, and what it may be.
+struct NumberRule {
+  std::int64_t InstanceSettings::* setting;
+  Patch<std::int64_t> UpdateSettings::* change;
+  std::string_view at;
+  std::int64_t most;
+};
+constexpr std::int64_t days_max = 36'500;
+constexpr std::int64_t bytes_max = std::int64_t{1} << 50;
+constexpr std::int64_t payload_bytes_most = std::int64_t{1} << 20;
+constexpr NumberRule number_rules[] = {
+    {&InstanceSettings::run_retention_days, &UpdateSettings::run_retention_days,
+     "/runRetentionDays", days_max},
+    {&InstanceSettings::log_retention_days, &UpdateSettings::log_retention_days,
+     "/logRetentionDays", days_max},
+    {&InstanceSettings::event_retention_days, &UpdateSettings::event_retention_days,
+     "/eventRetentionDays", days_max},
+    {&InstanceSettings::company_bytes_max, &UpdateSettings::company_bytes_max, "/companyBytesMax",
+     bytes_max},
+    {&InstanceSettings::company_runs_max, &UpdateSettings::company_runs_max, "/companyRunsMax",
+     1'000'000},
+    {&InstanceSettings::payload_bytes_max, &UpdateSettings::payload_bytes_max, "/payloadBytesMax",
+     payload_bytes_most},
+    {&InstanceSettings::agent_wakeups_per_minute, &UpdateSettings::agent_wakeups_per_minute,
+     "/agentWakeupsPerMinute", 100'000},
+};
+
+InstanceSettings first_settings() {
+  InstanceSettings settings;
+  settings.run_retention_days = 90;
+  settings.log_retention_days = 30;
+  settings.event_retention_days = 30;
+  settings.company_bytes_max = std::int64_t{20} << 30;
+  settings.company_runs_max = 5000;
+  return settings;
+}
+
+void take_numbers(InstanceSettings& settings, const UpdateSettings& given) {
+  for (const NumberRule& rule : number_rules) {
+    settings.*rule.setting = (given.*rule.change).or_else(settings.*rule.setting);
+  }
+}
+
+Result<> check_numbers(const UpdateSettings& given) {
+  for (const NumberRule& rule : number_rules) {
+    BERTH_DO(not_null(given.*rule.change, rule.at));
+    const auto& number = (given.*rule.change).value;
+    if (!number || (*number >= 0 && *number <= rule.most)) continue;
+    const std::string range = "from 0 to " + std::to_string(rule.most);
+    return std::unexpected(Error{Errc::validation_failed,
+                                 std::string{rule.at} + " must be " + range,
+                                 "send a number " + range + "; 0 is without a limit",
+                                 {{std::string{rule.at}, "is out of range"}}});
+  }
+  return {};
+}
+
 // A field that the stored document lacks has its default: documents of older versions stay
 // readable.
 Result<core::Stored<InstanceSettings>> read_stored(store::Session& session) {
@@ -22,6 +79,7 @@ Result<core::Stored<InstanceSettings>> read_stored(store::Session& session) {
       given.answer_retention_hours.or_else(out.value.answer_retention_hours);
   out.value.enable_sandbox_duplex_bridge =
       given.enable_sandbox_duplex_bridge.or_else(out.value.enable_sandbox_duplex_bridge);
+  take_numbers(out.value, given);
   out.version = found->version;
   return out;
 }
@@ -33,6 +91,13 @@ Result<InstanceSettings> read_settings(store::Session& session) {
   return stored.value;
 }
 
+Result<> save_first_settings(store::Session& session, Time now) {
+  BERTH_TRY(const auto found, store::find_setting(session, setting_name));
+  if (found) return {};
+  const bj::value document = encode(first_settings());
+  return store::save_setting(session, setting_name, document.get_object(), 0, now);
+}
+
 Task<core::Stored<InstanceSettings>> Settings::get(core::Call /*call*/) {
   co_return co_await means_.store.read(read_stored);
 }
@@ -41,6 +106,7 @@ Task<core::Stored<InstanceSettings>> Settings::update(core::Call call, UpdateSet
   BERTH_CO_DO(not_null(change.strict_secrets, "/strictSecrets"));
   BERTH_CO_DO(not_null(change.answer_retention_hours, "/answerRetentionHours"));
   BERTH_CO_DO(not_null(change.enable_sandbox_duplex_bridge, "/enableSandboxDuplexBridge"));
+  BERTH_CO_DO(check_numbers(change));
   const auto& hours = change.answer_retention_hours.value;
   if (hours && (*hours < 1 || *hours > retention_hours_max)) {
     co_return std::unexpected(Error{Errc::validation_failed,
@@ -56,6 +122,7 @@ Task<core::Stored<InstanceSettings>> Settings::update(core::Call call, UpdateSet
         change.answer_retention_hours.or_else(row.value.answer_retention_hours);
     row.value.enable_sandbox_duplex_bridge =
         change.enable_sandbox_duplex_bridge.or_else(row.value.enable_sandbox_duplex_bridge);
+    take_numbers(row.value, change);
     const bj::value document = encode(row.value);
     BERTH_DO(store::save_setting(s, setting_name, document.get_object(), row.version,
                                  means_.clock.now()));

@@ -17,22 +17,48 @@ struct InstanceSettings {
   // Commands in sandboxes of plugins may be given their input while they run.
   bool enable_sandbox_duplex_bridge = false;
 
+  // Retention and quotas. 0 is without a limit, so that a home from before these settings keeps
+  // what it has; a new home begins with first_settings().
+  std::int64_t run_retention_days = 0;    // finished runs, with their logs and events
+  std::int64_t log_retention_days = 0;    // logs of finished runs
+  std::int64_t event_retention_days = 0;  // events of finished runs
+  std::int64_t company_bytes_max = 0;     // logs and payloads of one company's runs
+  std::int64_t company_runs_max = 0;      // runs of one company that wait or work
+  std::int64_t payload_bytes_max = std::int64_t{256} << 10;  // of one wakeup, from an operator
+  std::int64_t agent_wakeups_per_minute = 30;                // of an agent that wakes itself
+
   core::PlainSecrets plain_secrets() const {
     return strict_secrets ? core::PlainSecrets::refused : core::PlainSecrets::allowed;
   }
 };
 BOOST_DESCRIBE_STRUCT(InstanceSettings, (),
-                      (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge))
+                      (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge,
+                       run_retention_days, log_retention_days, event_retention_days,
+                       company_bytes_max, company_runs_max, payload_bytes_max,
+                       agent_wakeups_per_minute))
 
 struct UpdateSettings {
   Patch<bool> strict_secrets;
   Patch<std::int64_t> answer_retention_hours;
   Patch<bool> enable_sandbox_duplex_bridge;
+
+  Patch<std::int64_t> run_retention_days;
+  Patch<std::int64_t> log_retention_days;
+  Patch<std::int64_t> event_retention_days;
+  Patch<std::int64_t> company_bytes_max;
+  Patch<std::int64_t> company_runs_max;
+  Patch<std::int64_t> payload_bytes_max;
+  Patch<std::int64_t> agent_wakeups_per_minute;
 };
 BOOST_DESCRIBE_STRUCT(UpdateSettings, (),
-                      (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge))
+                      (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge,
+                       run_retention_days, log_retention_days, event_retention_days,
+                       company_bytes_max, company_runs_max, payload_bytes_max,
+                       agent_wakeups_per_minute))
 
 Result<InstanceSettings> read_settings(store::Session& session);
+// Gives a home that never had settings those of a new one: with retention and quotas.
+Result<> save_first_settings(store::Session& session, Time now);
 
 class Settings {
  public:

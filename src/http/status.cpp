@@ -106,6 +106,8 @@ unsigned status_of(Errc code) {
     case Errc::plugin_not_ready:
     case Errc::path_refused:
     case Errc::out_of_memory: return 422;
+    case Errc::rate_limited:
+    case Errc::quota_exceeded: return 429;
     case Errc::header_too_large: return 431;
     case Errc::bug:
     case Errc::io_failed:

@@ -1,5 +1,6 @@
 #include "keeper/output.hpp"
 
+#include "base/disk_room.hpp"
 #include "base/files.hpp"
 #include "keeper/wire.hpp"
 
@@ -73,7 +74,7 @@ bool OutputWriter::leaves_room(std::size_t bytes) {
   if (end <= known_room_end_) return true;
   struct statvfs disk{};
   if (::fstatvfs(file_.get(), &disk) != 0 || disk.f_blocks == 0) return true;
-  const std::uint64_t reserve = output_reserve(disk.f_blocks * disk.f_frsize);
+  const std::uint64_t reserve = disk_reserve(disk.f_blocks * disk.f_frsize);
   const std::uint64_t available = disk.f_bavail * disk.f_frsize;
   if (available < reserve + end + bytes) {
     lost_errno_ = ENOSPC;

@@ -17,12 +17,6 @@ namespace berth::keeper {
 
 enum class Stream : std::uint8_t { out, err, note, count_ };
 
-// What the output of commands leaves free of a disk: 64 MiB, or an eighth of a small one.
-constexpr std::uint64_t output_reserve(std::uint64_t disk_bytes) {
-  constexpr std::uint64_t most = std::uint64_t{64} << 20;
-  return disk_bytes / 8 < most ? disk_bytes / 8 : most;
-}
-
 inline constexpr std::size_t record_header_bytes = 16;
 inline constexpr std::size_t record_bytes_max = std::size_t{1} << 20;  // of content
 

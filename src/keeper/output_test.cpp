@@ -1,5 +1,6 @@
 #include "keeper/output.hpp"
 
+#include "base/disk_room.hpp"
 #include "base/files.hpp"
 #include "support/full_disk.hpp"
 
@@ -38,11 +39,11 @@ class OutputFile : public testing::Test {
   std::string folder_;
 };
 
-TEST(OutputReserve, IsAnEighthOfASmallDiskAnd64MiBOfALargeOne) {
+TEST(DiskReserve, IsAnEighthOfASmallDiskAnd64MiBOfALargeOne) {
   constexpr std::uint64_t mib = std::uint64_t{1} << 20;
-  EXPECT_EQ(output_reserve(40 * mib), 5 * mib);
-  EXPECT_EQ(output_reserve(512 * mib), 64 * mib);
-  EXPECT_EQ(output_reserve(std::uint64_t{1} << 40), 64 * mib);
+  EXPECT_EQ(disk_reserve(40 * mib), 5 * mib);
+  EXPECT_EQ(disk_reserve(512 * mib), 64 * mib);
+  EXPECT_EQ(disk_reserve(std::uint64_t{1} << 40), 64 * mib);
 }
 
 TEST_F(OutputFile, GivesBackItsRecordsInOrderAndFromEachOffset) {

@@ -2,6 +2,7 @@
 
 #include "store/mapping.hpp"
 
+#include <algorithm>
 #include <array>
 
 // The .sql files stay plain SQL. Embedding is C23, which Clang also offers to C++.
@@ -38,6 +39,10 @@ constexpr char node_url[] = {
 #embed "migrations/0007_node_url.sql"
 };
 
+constexpr char retention[] = {
+#embed "migrations/0010_retention.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -51,6 +56,7 @@ constexpr std::array known_migrations{
     Migration{5, "template_source", text_of(template_source)},
     Migration{6, "fewer_indexes", text_of(fewer_indexes)},
     Migration{7, "node_url", text_of(node_url)},
+    Migration{10, "retention", text_of(retention)},
 };
 
 constexpr std::string_view record_table = R"sql(
@@ -120,21 +126,22 @@ Result<bool> migrate_one(Session& session, EngineKind engine, std::span<const Mi
             session.run("select coalesce(max(number), 0) from schema_migrations", {}));
   BERTH_TRY(const std::int64_t newest,
             mapping_detail::to_integer(found.rows.at(0).at(0), "schema_migrations", "number"));
-  const auto count = static_cast<std::int64_t>(known.size());
-  if (newest > count) {
+  const std::int64_t last = known.empty() ? 0 : known.back().number;
+  if (newest > last) {
     return fail(Errc::store_newer,
                 database + ": has schema " + std::to_string(newest) +
-                    ", and this program knows only " + std::to_string(count),
+                    ", and this program knows only " + std::to_string(last),
                 "run the version of berth that made it, or a newer one");
   }
-  if (newest == count) return false;
-  const Migration& next = known[static_cast<std::size_t>(newest)];
-  for (const std::string_view statement : statements_of(next.sql)) {
+  // Numbers ascend, and may leave some out.
+  const auto next = std::ranges::upper_bound(known, newest, {}, &Migration::number);
+  if (next == known.end()) return false;
+  for (const std::string_view statement : statements_of(next->sql)) {
     BERTH_DO(session.run(spelled_for(engine, statement), {}));
   }
   BERTH_DO(query(session,
                  "insert into schema_migrations (number, name, applied_at) values ($1, $2, $3)",
-                 next.number, next.name, now));
+                 next->number, next->name, now));
   return true;
 }
 

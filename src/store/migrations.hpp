@@ -15,7 +15,7 @@ struct Migration {
   std::string_view sql;  // several statements, each ended by a semicolon at the end of a line
 };
 
-// What this program knows, in order, numbered from 1 without a gap.
+// What this program knows, in ascending order of their numbers.
 std::span<const Migration> migrations();
 
 // Applies the first migration that the database lacks and records it; false when it has them all.

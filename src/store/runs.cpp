@@ -105,8 +105,14 @@ Result<std::int64_t> place_in_turn(Session& session, const core::Run& run) {
 
 }  // namespace
 
+std::int64_t payload_bytes(const core::Run& run) {
+  std::size_t bytes = run.context_snapshot.empty() ? 0 : encode_text(run.context_snapshot).size();
+  if (run.command) bytes += encode_text(*run.command).size();
+  return static_cast<std::int64_t>(bytes);
+}
+
 Result<> insert_run(Session& session, const core::Run& run) {
-  Result<> done = insert(session, run);
+  Result<> done = insert(session, RunRow{run, payload_bytes(run)});
   if (done || !violates_reference(done.error())) return done;
   return fail(Errc::environment_not_found,
               "The company, the agent or the environment of the run does not exist",

@@ -14,6 +14,18 @@ template <>
 inline constexpr std::string_view fixed_columns_of<core::Run> =
     "company_id agent_id invocation_source trigger_detail retry_of_run_id created_at";
 
+// A run as it is inserted: the size of what its caller gave to it stands beside the row.
+struct RunRow : core::Run {
+  std::int64_t payload_bytes = 0;
+};
+BOOST_DESCRIBE_STRUCT(RunRow, (core::Run), (payload_bytes))
+
+template <>
+inline constexpr std::string_view table_of<RunRow> = "heartbeat_runs";
+
+// What a caller gave to a run and its row keeps: the payload and the command.
+std::int64_t payload_bytes(const core::Run& run);
+
 struct RunFilter {
   std::optional<core::RunState> status = {};
   std::optional<core::AgentId> agent_id = {};

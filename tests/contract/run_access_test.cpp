@@ -3,6 +3,7 @@
 #include "contract/engine_fixture.hpp"
 #include "engine/journal.hpp"
 #include "engine/run_inputs.hpp"
+#include "engine/run_output.hpp"
 #include "engine/sealed_settings.hpp"
 #include "engine/vault_key.hpp"
 #include "store/activity.hpp"
@@ -141,6 +142,49 @@ TEST_P(RunTokensTest, AnAgentThatStartsItselfChoosesNeitherItsPlaceNorItsVariabl
   as_it_is.prompt = "go on";
   EXPECT_WORKS(run(engine_->runs.invoke(call, *agent_, as_it_is)));
   EXPECT_WORKS(run(engine_->runs.invoke(admin(), *agent_, with_more)));
+}
+
+TEST_P(RunTokensTest, WhatAnAgentGivesToItsNextTurnIsSmall) {
+  const core::Call call = call_of(*run_);
+  const auto refused = [&](const core::Call& by, const InvokeAgent& wanted, const char* field) {
+    const auto made = run(engine_->runs.invoke(by, *agent_, wanted));
+    ASSERT_FALSE(made) << field;
+    EXPECT_EQ(made.error().code, Errc::body_too_large);
+    EXPECT_TRUE(made.error().message.starts_with(field)) << made.error().message;
+    EXPECT_EQ(made.error().issues.at(0).path, field);
+  };
+  InvokeAgent large;
+  large.payload = bj::object{{"x", std::string(960 << 10, 'x')}};
+  refused(call, large, "/payload");
+  refused(admin(), large, "/payload");
+  large.payload = bj::object{{"x", std::string(17 << 10, 'x')}};
+  refused(call, large, "/payload");
+  EXPECT_WORKS(run(engine_->runs.invoke(admin(), *agent_, large)));
+  InvokeAgent long_prompt;
+  long_prompt.prompt = std::string((64 << 10) + 1, 'x');
+  refused(call, long_prompt, "/prompt");
+  InvokeAgent long_reason;
+  long_reason.reason = std::string((4 << 10) + 1, 'x');
+  refused(call, long_reason, "/reason");
+  InvokeAgent small;
+  small.payload = bj::object{{"x", std::string(15 << 10, 'x')}};
+  EXPECT_WORKS(run(engine_->runs.invoke(call, *agent_, small)));
+}
+
+TEST_P(RunTokensTest, AnAgentThatWakesItselfInALoopIsLimitedAndReportedOnce) {
+  UpdateSettings change;
+  change.agent_wakeups_per_minute = {true, 6};
+  ASSERT_TRUE(run(engine_->settings.update(admin(), change)));
+  const core::Call call = call_of(*run_);
+  const auto wake = [&] { return run(engine_->runs.invoke(call, *agent_, {})); };
+  for (int i = 0; i < 6; ++i) EXPECT_WORKS(wake());
+  for (int i = 0; i < 50; ++i) EXPECT_FAILS(wake(), Errc::rate_limited);
+  EXPECT_EQ(number("select count(*) from activity where action = 'agent.wakeups_limited'"), 1);
+  EXPECT_WORKS(run(engine_->runs.invoke(admin(), *agent_, {}))) << "an operator is not limited";
+  clock_.advance(std::chrono::seconds{10});
+  EXPECT_WORKS(wake());
+  EXPECT_FAILS(wake(), Errc::rate_limited);
+  EXPECT_EQ(number("select count(*) from activity where action = 'agent.wakeups_limited'"), 1);
 }
 
 TEST_P(RunTokensTest, HowOtherAgentsAreStartedIsNotShown) {
@@ -365,7 +409,7 @@ class Sink final : public RedactionSink {
 
 class RunSecretsTest : public RunAccess {
  protected:
-  RunSecrets secrets() { return {engine_->means, engine_->secrets, sink_, node_}; }
+  RunSecrets secrets() { return {engine_->means, engine_->secrets, sink_, node_, DiskReserve{}}; }
   auto list(const core::Call& call) {
     RunSecrets asked = secrets();
     return run(asked.list(call));
@@ -410,6 +454,29 @@ TEST_P(RunSecretsTest, AValueIsReadRecordedAndHidden) {
   EXPECT_EQ(number("select count(*) from activity where action = 'secret.value.read'"), 1);
 }
 
+TEST_P(RunSecretsTest, AValueThatIsReadAgainAndAgainIsHiddenOnce) {
+  RunOutput output{engine_->means, *logs_, *run_, node_, core::AdapterType::process, 0};
+  const Secret value{std::string(4000, 'x') + "\"the value\""};
+  for (int i = 0; i < 400; ++i) output.hide(value);
+  EXPECT_EQ(output.sets_made(), 1);
+  output.hide(Secret{"another value"});
+  EXPECT_EQ(output.sets_made(), 2);
+}
+
+TEST_P(RunSecretsTest, ARunThatReadsWithoutEndIsLimited) {
+  RunSecrets asked = secrets();
+  const core::Call call = call_of(*run_);
+  int granted = 0;
+  for (int i = 0; i < 400; ++i) {
+    const auto read_value = run(asked.read(call, "of-agent"));
+    if (!read_value) EXPECT_EQ(read_value.error().code, Errc::rate_limited);
+    granted += read_value ? 1 : 0;
+  }
+  EXPECT_EQ(granted, 120);
+  clock_.advance(std::chrono::seconds{2});
+  EXPECT_WORKS(run(asked.read(call, "of-agent")));
+}
+
 TEST_P(RunSecretsTest, AServerThatTakesTheRunOverKnowsWhatToHide) {
   ASSERT_TRUE(value(call_of(*run_), "of-agent"));
   ASSERT_TRUE(value(call_of(*run_), "of-agent"));
@@ -426,7 +493,8 @@ TEST_P(RunSecretsTest, AServerThatTakesTheRunOverKnowsWhatToHide) {
 
 TEST_P(RunSecretsTest, ThroughAnotherServerAValueLeavesOnceTheServerOfTheRunHidesIt) {
   Sink elsewhere;
-  RunSecrets other{engine_->means, engine_->secrets, elsewhere, fresh<core::NodeId>()};
+  RunSecrets other{engine_->means, engine_->secrets, elsewhere, fresh<core::NodeId>(),
+                   DiskReserve{}};
   RunSecrets ours = secrets();
   const core::Call call = call_of(*run_);
   loop_.restart();

@@ -47,7 +47,7 @@ TEST_P(Transactions, ADatabaseFromANewerProgramIsRefusedWithARemedy) {
 TEST_P(Transactions, AMigrationThatFailsHalfWayLeavesNothing) {
   const std::vector<Migration> broken{migrations().begin(), migrations().end()};
   std::vector<Migration> known = broken;
-  known.push_back({static_cast<std::int64_t>(known.size()) + 1, "broken",
+  known.push_back({known.back().number + 1, "broken",
                    "create table half (id bigint);\ncreate table half (id bigint);\n"});
   EXPECT_FALSE(
       write([&](Session& s) { return migrate_one(s, database_->engine(), known, now(), "test"); }));

@@ -14,6 +14,9 @@ void add_list(CommandTree& tree, CLI::App& group, const Kind& kind);
 void add_get(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example);
 void add_delete(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example);
 
+// company_usage.cpp: what a company uses, and its quota.
+void add_company_usage_commands(CommandTree& tree, CLI::App& group);
+
 // JSON that was typed as `{"a":1}` or named as @file; it must be an object.
 Result<bj::object> read_object(const std::string& text, const std::string& flag);
 // `key=value` pairs laid over an object. A value that is JSON is taken as such, else as text;

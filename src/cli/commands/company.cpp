@@ -68,6 +68,7 @@ void add_company_commands(CommandTree& tree) {
                   "where agents work that name no environment; '' clears it")
       ->type_name("ENVIRONMENT");
   add_delete(tree, group, company_kind(), "berth company delete Acme --yes");
+  add_company_usage_commands(tree, group);
 }
 
 }  // namespace berth::cli

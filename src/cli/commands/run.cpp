@@ -191,6 +191,17 @@ Result<> post(Session& session, const RunOptions& options, const std::string& ve
   return {};
 }
 
+Result<> remove(Session& session, const RunOptions& options) {
+  BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
+  BERTH_DO(
+      confirm(session.console(), "Delete the run " + id + " with its log?", session.flags().yes));
+  BERTH_TRY(const bj::value gone,
+            session.send({.method = "DELETE", .path = "/api/heartbeat-runs/" + id}));
+  if (session.printer().look() == Look::json) session.printer().object(gone);
+  session.printer().note("deleted run " + id);
+  return {};
+}
+
 Result<> retry(Session& session, const RunOptions& options) {
   if (!options.follow) return post(session, options, "retry", "started again as run");
   BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
@@ -307,6 +318,8 @@ void add_run_commands(CommandTree& tree) {
                 [](Session& session, const RunOptions& options) {
                   return post(session, options, "cancel", "cancelling run");
                 });
+  add_about_run(tree, group, "delete", "delete one that is over, with its log",
+                "berth run delete 0190b5d2 --yes", std::make_shared<RunOptions>(), remove);
   const auto again = std::make_shared<RunOptions>();
   CLI::App& retries = add_about_run(tree, group, "retry", "start it once more, as it was asked for",
                                     "berth run retry 0190b5d2 -f", again, retry);

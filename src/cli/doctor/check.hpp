@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/disk_room.hpp"
 #include "cli/config.hpp"
 #include "cli/doctor/facts.hpp"
 #include "keeper/sandbox/cgroup_layout.hpp"
@@ -61,16 +62,11 @@ Finding check_node();
 Finding check_configuration(const Machine& machine);
 Finding check_home(const Machine& machine);
 // What is left on the disk of a home, which is told by its name and what else is known of it.
-struct DiskRoom {
-  std::uint64_t free_bytes = 0;
-  std::uint64_t reserve_bytes = 0;  // below it the output of commands is lost
-  bool takes_files = true;          // there are inodes left, or nobody counts them
-
-  bool keeps_output() const { return takes_files && free_bytes >= reserve_bytes; }
-};
-// Of the file system that a folder is on.
-Result<DiskRoom> room_on_disk(const std::string& folder);
 Finding judge_home(const std::string& home, const DiskRoom& room);
+// Whether old runs and logs are ever removed: homes of older versions keep them until it is set.
+Finding judge_retention(std::int64_t run_days, std::int64_t log_days);
+// The same from a running server that lets this caller read its settings.
+std::optional<Finding> check_retention(const Machine& machine);
 Finding check_master_key(const Machine& machine);
 Finding check_database(const Machine& machine);
 Finding check_listen(const Machine& machine);

@@ -135,7 +135,8 @@ Result<> run_doctor(Session& session) {
             discover_server(session.flags(), session.console().variables, machine.settings.home));
   machine.server_url = server.url;
   if (server.source == "default") machine.server_url = "http://" + machine.settings.listen;
-  const std::vector<Finding> findings = doctor::examine(machine);
+  std::vector<Finding> findings = doctor::examine(machine);
+  if (auto retention = doctor::check_retention(machine)) findings.push_back(*std::move(retention));
   const SeenWalls seen = look_at_walls(session, machine);
   if (session.printer().look() == Look::json) {
     session.printer().object(in_json(findings, seen.walls));

@@ -3,12 +3,10 @@
 #include "cli/doctor/check.hpp"
 #include "cli/doctor/facts.hpp"
 #include "cli/objects.hpp"
-#include "keeper/output.hpp"
 
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -113,14 +111,6 @@ Finding check_home(const Machine& machine) {
   return judge_home(home + (folder == home ? "" : " (not made yet)"), *room);
 }
 
-Result<DiskRoom> room_on_disk(const std::string& folder) {
-  struct statvfs disk{};
-  if (::statvfs(folder.c_str(), &disk) != 0) return io_failure("look at", folder, errno);
-  return DiskRoom{.free_bytes = disk.f_bavail * disk.f_frsize,
-                  .reserve_bytes = keeper::output_reserve(disk.f_blocks * disk.f_frsize),
-                  .takes_files = disk.f_files == 0 || disk.f_favail > 0};
-}
-
 Finding judge_home(const std::string& home, const DiskRoom& room) {
   const std::string says = home + ", " + bytes_text(room.free_bytes) + " free";
   if (!room.takes_files) {
@@ -140,6 +130,27 @@ Finding judge_home(const std::string& home, const DiskRoom& room) {
     return {"home", Verdict::warn, says, "make room on that disk"};
   }
   return {"home", Verdict::ok, says};
+}
+
+Finding judge_retention(std::int64_t run_days, std::int64_t log_days) {
+  const auto kept = [](std::int64_t days) {
+    return days == 0 ? std::string{"for ever"} : "for " + std::to_string(days) + " days";
+  };
+  const std::string says =
+      "finished runs are kept " + kept(run_days) + ", their logs " + kept(log_days);
+  if (run_days > 0 || log_days > 0) return {"retention", Verdict::ok, says};
+  return {"retention", Verdict::warn, says + ": the disk of the home fills in time",
+          "berth settings set runRetentionDays=90 logRetentionDays=30"};
+}
+
+std::optional<Finding> check_retention(const Machine& machine) {
+  const Result<bj::value> settings = ask(machine.server_url, "/api/instance/settings");
+  if (!settings || !settings->is_object()) return std::nullopt;
+  const auto days = [&](std::string_view name) {
+    const bj::value* found = settings->get_object().if_contains(name);
+    return found != nullptr && found->is_int64() ? found->get_int64() : 0;
+  };
+  return judge_retention(days("runRetentionDays"), days("logRetentionDays"));
 }
 
 Finding check_master_key(const Machine& machine) {

@@ -30,6 +30,7 @@ std::vector<Route> all_routes(engine::Engine& work, const ServerFacts& facts,
     for (Route& route : table) all.push_back(std::move(route));
   };
   add(company_routes(work));
+  add(company_usage_routes(work));
   add(agent_routes(work));
   add(environment_routes(work));
   add(lease_routes(work));

@@ -40,6 +40,7 @@ struct Examination {
 // One table per topic; together they are the router, the permission check, the decoder and the
 // OpenAPI document.
 std::vector<Route> company_routes(engine::Engine& work);
+std::vector<Route> company_usage_routes(engine::Engine& work);
 std::vector<Route> agent_routes(engine::Engine& work);
 std::vector<Route> environment_routes(engine::Engine& work);
 std::vector<Route> lease_routes(engine::Engine& work);

@@ -226,6 +226,13 @@ std::vector<Route> single_run_routes(engine::Runs& runs) {
           .says = "Start a run that is over once more, as it was asked for",
           .status = 202,
           .call = [&runs](core::Call call, auto in) { return runs.retry(call, in.path.run); }},
+      Endpoint<RunPath, None, None, Run>{
+          .verb = Verb::delete_,
+          .path = "/api/heartbeat-runs/{run}",
+          .needs = Permission::company_operate,
+          .tag = "runs",
+          .says = "Delete a run that is over, with its log and its events",
+          .call = [&runs](core::Call call, auto in) { return runs.remove(call, in.path.run); }},
   };
 }
 

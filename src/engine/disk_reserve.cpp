@@ -1,0 +1,32 @@
+#include "engine/disk_reserve.hpp"
+
+#include "base/disk_room.hpp"
+
+#include <algorithm>
+
+namespace berth::engine {
+namespace {
+
+// A write takes more than its bytes: pages of the database and of its write-ahead log, which is
+// emptied at 4 MiB. On a small disk it is a part of the reserve.
+constexpr std::uint64_t write_bytes = std::uint64_t{4} << 20;
+
+}  // namespace
+
+bool DiskReserve::has_room() const {
+  if (folder_.empty()) return true;
+  // A disk that cannot be asked is not known to be full.
+  const DiskRoom room = room_on_disk(folder_).value_or(DiskRoom{});
+  const std::uint64_t slack = std::min(write_bytes, room.reserve_bytes / 4);
+  return room.takes_files && room.free_bytes >= room.reserve_bytes + slack;
+}
+
+Result<> DiskReserve::expect_room(const core::Caller& who) const {
+  if (who.kind != core::CallerKind::agent_key || has_room()) return {};
+  return fail(Errc::store_full,
+              "The disk of the server is down to its reserve, which agents do not write to",
+              "let an operator make room on the disk of the home folder, or delete runs with "
+              "'berth run delete'");
+}
+
+}  // namespace berth::engine

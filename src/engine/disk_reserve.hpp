@@ -1,0 +1,26 @@
+#pragma once
+
+#include "core/access.hpp"
+
+#include <string>
+#include <utility>
+
+namespace berth::engine {
+
+// The part of the home's disk that what comes from agents leaves free, so that operators and the
+// server itself can always act: cancel, delete, record how a run ended.
+class DiskReserve {
+ public:
+  // Without a folder there is always room.
+  DiskReserve() = default;
+  explicit DiskReserve(std::string folder) : folder_(std::move(folder)) {}
+
+  bool has_room() const;
+  // store_full for an agent when the disk has no more than its reserve.
+  Result<> expect_room(const core::Caller& who) const;
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace berth::engine

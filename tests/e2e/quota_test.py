@@ -1,0 +1,206 @@
+"""What one agent or one company may take of the room that all share: payloads, wakeups, the disk."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import unittest
+
+import runs_support as runs
+from support import BERTH, BerthTest, clean_environment
+
+MEGABYTE = 1 << 20
+
+# Reads its own secret without end, and says how often it was let.
+READER = textwrap.dedent("""
+    import os, urllib.error, urllib.request
+    granted = refused = 0
+    for _ in range(400):
+        request = urllib.request.Request(
+            os.environ["BERTH_API_URL"] + "/api/agents/me/secrets/door/value", method="POST")
+        request.add_header("Authorization", "Bearer " + os.environ["BERTH_API_KEY"])
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                value = answer.read()
+                granted += 1
+        except urllib.error.HTTPError as error:
+            assert error.code == 429, error.code
+            refused += 1
+    print("all asked", granted < 400, refused > 0, value.decode())
+""")
+
+
+class Quota(BerthTest):
+    def small_disk(self, megabytes):
+        folder = self.folder / "small"
+        folder.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder],
+                                 capture_output=True, text=True, check=False)
+        if mounted.returncode:
+            self.skipTest(f"cannot mount a tmpfs: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], check=False)
+        return folder
+
+    def agent_of(self, server, company, command="true", env=None, args=None):
+        """An agent, and what its requests carry."""
+        made = server.post(f"/api/companies/{company}/agents", {
+            "name": "Ada", "adapterType": "process",
+            "adapterConfig": {"command": command, "args": args or [], "env": env or {}}})
+        self.assertEqual(made.status, 201, made.text)
+        key = server.post(f"/api/companies/{company}/tokens", {
+            "name": "of the agent", "kind": "agent_key", "agentId": made.json["id"]})
+        self.assertEqual(key.status, 201, key.text)
+        environment = server.get(f"/api/companies/{company}/environments?driver=local").json[0]["id"]
+        server.request("PATCH", f"/api/agents/{made.json['id']}", {"defaultEnvironmentId": environment})
+        return made.json["id"], {"Authorization": f"Bearer {key.json['key']}"}
+
+    def activities(self, server, company, action):
+        return [row for row in server.get(f"/api/companies/{company}/activity?limit=500").json
+                if row["action"] == action]
+
+    def test_a_large_payload_of_an_agent_is_refused_by_name(self):
+        server = self.serve()
+        agent, key = self.agent_of(server, server.company())
+        for _ in range(5):
+            refused = server.post(f"/api/agents/{agent}/wakeup", {"payload": {"x": "x" * 960_000}}, key)
+            self.assertEqual((refused.status, refused.json["code"]), (413, "body_too_large"), refused.text)
+            self.assertIn("/payload", refused.json["error"])
+            self.assertIn("16384", refused.json["error"])
+        allowed = server.post(f"/api/agents/{agent}/wakeup", {"payload": {"x": "x" * 16_000}}, key)
+        self.assertEqual(allowed.status, 202, allowed.text)
+        runs.wait_for_end(server, allowed.json["id"])
+
+    def test_a_loop_of_wakeups_is_limited_and_reported_once_and_others_go_on(self):
+        server = self.serve()
+        company = server.company()
+        agent, key = self.agent_of(server, company)
+        codes = [server.post(f"/api/agents/{agent}/wakeup", {}, key) for _ in range(120)]
+        limited = [answer for answer in codes if answer.status == 429]
+        self.assertGreater(len(limited), 40)
+        self.assertEqual({answer.json["code"] for answer in limited}, {"rate_limited"})
+        self.assertTrue(limited[0].json["remedy"])
+        self.assertEqual(len(self.activities(server, company, "agent.wakeups_limited")), 1)
+        other = server.post("/api/companies", {"name": "Other"}).json["id"]
+        run = server.post(f"/api/companies/{other}/runs", {"command": "echo", "args": ["through"]})
+        self.assertEqual(run.status, 202, run.text)
+        self.assertEqual(runs.wait_for_end(server, run.json["id"])["status"], "succeeded")
+
+    def test_a_run_that_reads_its_secret_without_end_is_limited_and_ends(self):
+        server = self.serve()
+        company = server.company()
+        value = "v" * 4000
+        secret = server.post(f"/api/companies/{company}/secrets", {"name": "door", "value": value}).json["id"]
+        agent, _ = self.agent_of(server, company, sys.executable, args=["-c", READER],
+                                 env={"DOOR": {"type": "secret_ref", "secretId": secret}})
+        run = server.post(f"/api/agents/{agent}/wakeup", {}).json["id"]
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded",
+                         runs.output(server, run, "stderr"))
+        said = runs.output(server, run)
+        self.assertIn("all asked True True", said)
+        self.assertNotIn(value, said)
+
+    def test_a_company_over_its_quota_is_refused_and_sees_why(self):
+        server = self.serve()
+        company = server.company()
+        run = runs.start(server, "head", "-c", "100000", "/dev/zero")
+        runs.wait_for_end(server, run)
+        usage = server.get(f"/api/companies/{company}/usage").json
+        self.assertGreaterEqual(usage["bytes"], 100_000)
+        changed = server.request("PATCH", f"/api/companies/{company}/quota", {"bytesMax": 50_000})
+        self.assertEqual((changed.status, changed.json["bytesMax"]), (200, 50_000), changed.text)
+        refused = server.post(f"/api/companies/{company}/runs", {"command": "true"})
+        self.assertEqual((refused.status, refused.json["code"]), (429, "quota_exceeded"), refused.text)
+        shown = self.run_berth("--home", self.home, "company", "usage", company)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("50000", shown.stdout)
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        deleted = self.run_berth("--home", self.home, "run", "delete", run, "--yes")
+        self.assertEqual(deleted.returncode, 0, deleted.stderr)
+        self.assertEqual(server.get(f"/api/heartbeat-runs/{run}").status, 404)
+        self.assertEqual(list((self.home / "runs").glob(f"{run}*")), [])
+        self.assertEqual(len(self.activities(server, company, "heartbeat.deleted")), 1)
+        again = runs.start(server, "true")
+        self.assertEqual(runs.wait_for_end(server, again)["status"], "succeeded")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
+    def test_an_agent_leaves_the_reserve_of_the_disk_to_operators(self):
+        home = self.small_disk(64)
+        server = self.serve(home=home)
+        self.addCleanup(server.kill)
+        company = server.company()
+        agent, key = self.agent_of(server, company)
+        server.request("PATCH", "/api/instance/settings", {"agentWakeupsPerMinute": 0})
+        paused = server.request("PATCH", f"/api/agents/{agent}", {"status": "paused"})
+        self.assertEqual(paused.status, 200, paused.text)
+        held = runs.start(server, "sleep", "100")
+        runs.wait_until(server, held, {"running"})
+
+        def free():
+            disk = os.statvfs(home)
+            return disk.f_bavail * disk.f_frsize
+
+        reserve = 8 * MEGABYTE
+        ballast = home / "ballast"
+        ballast.write_bytes(bytes(free() - reserve - 4 * MEGABYTE))
+        payload = {"payload": {"x": "x" * 16_000}}
+        refused, accepted = [], []
+        for _ in range(600):
+            answer = server.post(f"/api/agents/{agent}/wakeup", payload, key)
+            if answer.status == 202:
+                accepted.append(answer.json["id"])
+            elif answer.json["code"] == "store_full":
+                refused.append(answer)
+                break
+            else:
+                # 20 of its runs wait: an operator ends them, and the agent goes on.
+                self.assertEqual(answer.json["code"], "overloaded", answer.text)
+                for run in accepted:
+                    server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+                accepted.clear()
+        self.assertTrue(refused, "the agent was never refused")
+        self.assertEqual(refused[0].status, 507)
+        self.assertTrue(refused[0].json["remedy"])
+        self.assertGreaterEqual(free(), reserve)
+        cancelled = server.post(f"/api/heartbeat-runs/{held}/cancel", {})
+        self.assertEqual(cancelled.status, 200, cancelled.text)
+        self.assertEqual(runs.wait_for_end(server, held)["status"], "cancelled")
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        self.assertEqual(server.request("DELETE", f"/api/heartbeat-runs/{held}").status, 200)
+        self.assertGreaterEqual(free(), reserve)
+        ballast.unlink()
+        for run in accepted:
+            server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+        self.assertEqual(server.post(f"/api/agents/{agent}/wakeup", payload, key).status, 202)
+
+    def test_a_server_that_dies_while_it_removes_runs_leaves_no_log(self):
+        for step in ("retention.runs_deleted", "retention.logs_marked"):
+            with self.subTest(step):
+                home = self.folder / step
+                server = self.serve(home=home)
+                run = runs.start(server, "echo", "old")
+                runs.wait_for_end(server, run)
+                self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+                server.request("PATCH", "/api/instance/settings", {
+                    "runRetentionDays": 1 if "runs" in step else 0, "logRetentionDays": 1})
+                self.assertEqual(server.stop(), 0)
+                subprocess.run(["python3", "-c", textwrap.dedent("""
+                    import sqlite3, sys
+                    database = sqlite3.connect(sys.argv[1])
+                    database.execute("update heartbeat_runs set finished_at = 1700000000000")
+                    database.commit()
+                    """), home / "berth.db"], check=True)
+                dies = subprocess.run(
+                    [BERTH, "serve", "--home", home, "--listen", "127.0.0.1:0"],
+                    env=clean_environment(BERTH_FAULT_POINT=step),
+                    capture_output=True, text=True, timeout=30, check=False)
+                self.assertEqual(dies.returncode, -9, dies.stderr)
+                self.assertTrue(list((home / "runs").glob(f"{run}*")), "the log went before the crash")
+                again = self.serve(home=home)
+                self.assertTrue(runs.eventually(lambda: not list((home / "runs").glob(f"{run}*"))))
+                status = again.get(f"/api/heartbeat-runs/{run}").status
+                self.assertEqual(status, 404 if "runs" in step else 200)
+                again.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
