@@ -31,6 +31,7 @@ namespace berth {
   /* who a caller is */                  \
   X(unauthenticated)                     \
   X(forbidden)                           \
+  X(not_allowed_here)                    \
   X(untrusted_origin)                    \
   X(untrusted_host)                      \
   /* objects */                          \

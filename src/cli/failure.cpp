@@ -13,6 +13,7 @@ ExitCode exit_code_of(Errc code) {
     case Errc::bad_request: return ExitCode::usage;
     case Errc::unauthenticated:
     case Errc::forbidden:
+    case Errc::not_allowed_here:
     case Errc::untrusted_host:
     case Errc::untrusted_origin: return ExitCode::not_allowed;
     case Errc::conflict:

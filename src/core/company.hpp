@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
+#include "core/allowances.hpp"
 #include "core/enums.hpp"
 #include "core/ids.hpp"
 
@@ -13,12 +14,15 @@ struct Company {
   std::optional<std::string> description;
   CompanyStatus status = CompanyStatus::active;
   std::optional<EnvironmentId>
-      default_environment_id;  // where runs go whose agent names no environment
+      default_environment_id;     // where runs go whose agent names no environment
+  AllowanceDecisions allowances = {};  // an instance administrator's alone to change
+  // Those that the company has only because it used them before there were allowances.
+  std::vector<Allowance> kept_allowances = {};
   Time created_at;
   Time updated_at;
 };
 BOOST_DESCRIBE_STRUCT(Company, (),
-                      (id, name, description, status, default_environment_id, created_at,
-                       updated_at))
+                      (id, name, description, status, default_environment_id, allowances,
+                       kept_allowances, created_at, updated_at))
 
 }  // namespace berth::core

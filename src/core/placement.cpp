@@ -80,4 +80,18 @@ EnvironmentChoice choose_environment(const EnvironmentWishes& wishes) {
   return {};
 }
 
+Result<EnvironmentChoice> choose_for_agent(const EnvironmentWishes& wishes) {
+  if (wishes.calling_run) {
+    return EnvironmentChoice{wishes.calling_run, ChoiceReason::calling_run};
+  }
+  const EnvironmentChoice choice = choose_environment(
+      {.agent_default = wishes.agent_default, .company_default = wishes.company_default});
+  if (choice.id) return choice;
+  return fail(Errc::forbidden,
+              "no operator has chosen an environment for this agent, and without one an agent "
+              "cannot start itself",
+              "let an operator set one: berth agent update AGENT --env ENVIRONMENT, or "
+              "berth company update COMPANY --default-env ENVIRONMENT");
+}
+
 }  // namespace berth::core

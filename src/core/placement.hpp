@@ -28,7 +28,8 @@ Result<> check_fit(AdapterType adapter, const Environment& environment,
                    const std::vector<ProviderFacts>& providers);
 
 // Why a run goes where it goes.
-BOOST_DEFINE_ENUM_CLASS(ChoiceReason, run, workspace, agent_default, company_default, local)
+BOOST_DEFINE_ENUM_CLASS(ChoiceReason, run, workspace, agent_default, company_default, local,
+                        calling_run)
 
 struct EnvironmentChoice {
   std::optional<EnvironmentId> id;  // absent: the Local environment of the company
@@ -36,13 +37,18 @@ struct EnvironmentChoice {
 };
 
 struct EnvironmentWishes {
-  std::optional<EnvironmentId> run;
-  std::optional<EnvironmentId> workspace;
-  std::optional<EnvironmentId> agent_default;
-  std::optional<EnvironmentId> company_default;
+  // Of an agent that calls with the token of a run: where that run works.
+  std::optional<EnvironmentId> calling_run = {};
+  std::optional<EnvironmentId> run = {};
+  std::optional<EnvironmentId> workspace = {};
+  std::optional<EnvironmentId> agent_default = {};
+  std::optional<EnvironmentId> company_default = {};
 };
 
 // The first wish that is there, in the order run, workspace, agent, company; else Local.
 EnvironmentChoice choose_environment(const EnvironmentWishes& wishes);
+// For a run that an agent starts: the environment of the run that it calls from, else a default
+// that an operator has set. `forbidden` where there is neither: no agent gets to Local by itself.
+Result<EnvironmentChoice> choose_for_agent(const EnvironmentWishes& wishes);
 
 }  // namespace berth::core

@@ -134,5 +134,29 @@ TEST(Choice, IsTheFirstWishInTheOrderRunWorkspaceAgentCompany) {
   }
 }
 
+TEST(Choice, OfAnAgentIsTheRunItCallsFromOrADefaultAndNeverLocal) {
+  SeededRandom random{1};
+  const EnvironmentId here = EnvironmentId::make(random, Time{1});
+  const EnvironmentId hers = EnvironmentId::make(random, Time{2});
+  const EnvironmentId own = EnvironmentId::make(random, Time{3});
+  const auto expect = [](const EnvironmentWishes& wishes, const EnvironmentId& id,
+                         ChoiceReason reason) {
+    const Result<EnvironmentChoice> choice = choose_for_agent(wishes);
+    ASSERT_TRUE(choice) << choice.error().message;
+    EXPECT_EQ(choice->id, id);
+    EXPECT_EQ(name_of(choice->reason), name_of(reason));
+  };
+  expect({.calling_run = here, .run = own, .agent_default = hers, .company_default = own}, here,
+         ChoiceReason::calling_run);
+  expect({.agent_default = hers, .company_default = own}, hers, ChoiceReason::agent_default);
+  expect({.run = hers, .company_default = own}, own, ChoiceReason::company_default);
+  for (const EnvironmentWishes& without : {EnvironmentWishes{}, EnvironmentWishes{.run = own}}) {
+    const Result<EnvironmentChoice> refused = choose_for_agent(without);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::forbidden);
+    EXPECT_TRUE(refused.error().remedy.contains("berth agent update")) << refused.error().remedy;
+  }
+}
+
 }  // namespace
 }  // namespace berth::core

@@ -22,6 +22,10 @@ ChosenEnvironment explain_choice(const Environment& environment, ChoiceReason re
         return name +
                " is the default of the company, and neither the run nor its agent names "
                "another.";
+      case ChoiceReason::calling_run:
+        return "The agent started this run from a run in " + name +
+               ", and a run that an agent starts stays in the environment that it was started "
+               "from.";
       case ChoiceReason::local: break;
     }
     return "Nothing names an environment, so the run stays on the server's machine, in " + name +

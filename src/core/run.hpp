@@ -49,10 +49,13 @@ struct ChosenEnvironment {
   EnvironmentId environment_id;
   ChoiceReason reason = ChoiceReason::local;
   std::string explanation = {};
+  // The run from which its agent started this one. Its place is the measure: the environment must
+  // be walled off as it is still when the run begins.
+  std::optional<RunId> calling_run_id = {};
 
   friend bool operator==(const ChosenEnvironment&, const ChosenEnvironment&) = default;
 };
-BOOST_DESCRIBE_STRUCT(ChosenEnvironment, (), (environment_id, reason, explanation))
+BOOST_DESCRIBE_STRUCT(ChosenEnvironment, (), (environment_id, reason, explanation, calling_run_id))
 
 ChosenEnvironment explain_choice(const Environment& environment, ChoiceReason reason);
 

@@ -253,6 +253,18 @@ Decision Policy::decide_address(const Target& target, const Address& address,
       .allowed = true, .rule = label, .reason = where + " is allowed by " + label, .remedy = {}};
 }
 
+std::vector<std::string> Policy::private_rules() const {
+  std::vector<std::string> found;
+  for (const Rule& rule : allow_) {
+    const bool is_private = rule.kind == Rule::Kind::range &&
+                            std::ranges::any_of(special_, [&](const SpecialRange& special) {
+                              return special.range.contains(rule.range);
+                            });
+    if (is_private) found.push_back(rule.label);
+  }
+  return found;
+}
+
 const Policy::Rule* Policy::denying(const Target& target, const Address* address) const {
   for (const Rule& rule : deny_) {
     if (!rule.fits_denied_port(target.port)) continue;

@@ -43,6 +43,8 @@ class Policy {
                                std::vector<SpecialRange> special = special_ranges());
 
   LogLevel log() const { return log_; }
+  // The rules of `allow` that open addresses which are not of the public internet, as written.
+  std::vector<std::string> private_rules() const;
 
   // Before the port is known: denied when no port of the name can be allowed.
   Decision decide_name(std::string_view name) const;

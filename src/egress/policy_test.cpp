@@ -225,6 +225,23 @@ TEST(EgressPolicy, OneRefusedAddressRefusesTheName) {
   EXPECT_TRUE(with.decide(target("example.org:443"), std::span{mixed}.first(1)).allowed);
 }
 
+TEST(EgressPolicy, NamesTheRulesThatOpenPrivateAddresses) {
+  const auto rules = [](std::vector<std::string> allow) {
+    const Result<Policy> policy =
+        Policy::parse({.allow = std::move(allow), .deny = {{"10.0.0.1"}}});
+    EXPECT_TRUE(policy) << policy.error().message;
+    return policy->private_rules();
+  };
+  using List = std::vector<std::string>;
+  EXPECT_EQ(rules({"example.org", "*", "*.example.org:22", "8.8.8.8/32:53", "0.0.0.0/0", "::/0"}),
+            List{});
+  for (const std::string opening :
+       {"127.0.0.1/32:3310", "10.0.0.0/8", "0.0.0.0", "169.254.169.254", "192.168.1.1:5432",
+        "[::1]:80", "fd00::/8", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "100.64.0.1"}) {
+    EXPECT_EQ(rules({"example.org", opening}), List{"egress.allow[1] '" + opening + "'"});
+  }
+}
+
 TEST(EgressPolicy, SpecialRangesAreAValue) {
   const Result<Policy> bare =
       Policy::parse({.allow = {{"example.org"}}, .deny = {}, .log = {}}, {});

@@ -38,6 +38,7 @@ unsigned status_of(Errc code) {
     case Errc::validation_failed: return 400;
     case Errc::unauthenticated: return 401;
     case Errc::forbidden:
+    case Errc::not_allowed_here:
     case Errc::untrusted_origin:
     case Errc::untrusted_host: return 403;
     case Errc::route_not_found:

@@ -40,6 +40,12 @@ Result<> expect_company(Session& session, const core::Reach& reach, const core::
   return {};
 }
 
+Result<> set_first_default(Session& session, const core::Company& company) {
+  BERTH_DO(query(session, "update companies set default_environment_id = $1 where id = $2",
+                 company.default_environment_id, company.id));
+  return {};
+}
+
 Result<> update_company(Session& session, const Stored<core::Company>& company) {
   BERTH_TRY(const bool moved, update(session, company));
   if (moved) return {};

@@ -19,6 +19,9 @@ Result<Stored<core::Company>> find_company(Session& session, const core::Reach& 
                                            const core::CompanyId& id);
 // The same for whoever only asks whether it is there.
 Result<> expect_company(Session& session, const core::Reach& reach, const core::CompanyId& id);
+// In the transaction that made the company: an environment needs its company's row before it can be
+// the default.
+Result<> set_first_default(Session& session, const core::Company& company);
 // `conflict` when the row changed since it was read.
 Result<> update_company(Session& session, const Stored<core::Company>& company);
 // Removes the company and everything that belongs to it. company_in_use while it has leases that

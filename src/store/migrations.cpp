@@ -39,6 +39,10 @@ constexpr char node_url[] = {
 #embed "migrations/0007_node_url.sql"
 };
 
+constexpr char allowances[] = {
+#embed "migrations/0008_allowances.sql"
+};
+
 constexpr char retention[] = {
 #embed "migrations/0010_retention.sql"
 };
@@ -56,6 +60,7 @@ constexpr std::array known_migrations{
     Migration{5, "template_source", text_of(template_source)},
     Migration{6, "fewer_indexes", text_of(fewer_indexes)},
     Migration{7, "node_url", text_of(node_url)},
+    Migration{8, "allowances", text_of(allowances)},
     Migration{10, "retention", text_of(retention)},
 };
 
