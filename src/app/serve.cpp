@@ -51,6 +51,11 @@ Result<cli::HostPort> checked_listen(const cli::Settings& settings) {
   return listen;
 }
 
+// Where no key is asked for, the one operator owns the machine and needs no wall to it.
+core::Allowances allowed_by_default(cli::Mode mode) {
+  return mode == cli::Mode::local_trusted ? core::Allowances::all() : core::Allowances{};
+}
+
 http::ServerOptions server_options(const cli::Settings& settings, const cli::HostPort& listen) {
   http::ServerOptions options{.host = listen.host, .port = listen.port};
   options.limits.connections_max = static_cast<std::size_t>(settings.connections_max);
@@ -86,8 +91,8 @@ Result<vault::Vault> open_vault(const cli::Config& config, store::Database& data
                             random);
 }
 
-// What a first start leaves behind: a company with its Local environment, and in `authenticated` a
-// key to get in with.
+// What a first start leaves behind: a company with its environments, and in `authenticated` a key
+// to get in with.
 Task<> prepare(engine::Engine& work, const Home& home, cli::Mode mode) {
   BERTH_CO_DO(co_await engine::adopt_vault_key(work.means));
   BERTH_CO_DO(co_await work.companies.ensure_one());
@@ -289,7 +294,12 @@ Result<> try_serve(const cli::Config& config) {
   store::Store store{*database};
   engine::Feed feed{loop.get_executor()};
   BERTH_TRY(engine::RunLogs logs, engine::RunLogs::open(home.logs_folder()));
-  const engine::Means means{store, vault, clock, random, feed};
+  const engine::Means means{.store = store,
+                            .vault = vault,
+                            .clock = clock,
+                            .random = random,
+                            .feed = feed,
+                            .allowed_by_default = allowed_by_default(settings.mode)};
   BERTH_TRY(const std::unique_ptr<PluginParts> plugins,
             PluginParts::open(loop, clock, means, home, settings));
   BERTH_TRY(const std::unique_ptr<Places> places,

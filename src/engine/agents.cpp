@@ -58,7 +58,8 @@ Result<> Agents::settle(store::Session& session, core::Agent& agent) {
                                                         settings.plain_secrets()));
   agent.adapter_config = std::move(config.config);
   if (agent.default_environment_id) {
-    BERTH_DO(check_default_environment(session, agent.company_id, *agent.default_environment_id,
+    BERTH_DO(check_default_environment(session, means_, agent.company_id,
+                                       *agent.default_environment_id,
                                        core::drivers_for(agent.adapter_type), catalog_.facts()));
   }
   return bind_refs(session, means_, agent.company_id, core::SecretTarget::agent, agent.id.str(),

@@ -1,5 +1,6 @@
 #include "engine/checks.hpp"
 
+#include "engine/allowed_places.hpp"
 #include "store/environments.hpp"
 
 namespace berth::engine {
@@ -40,8 +41,8 @@ Result<> expect_version(const core::Call& call, std::int64_t version) {
               "read it again, apply your change to what you find, and send the new ETag");
 }
 
-Result<> check_default_environment(store::Session& session, const core::CompanyId& company,
-                                   const core::EnvironmentId& id,
+Result<> check_default_environment(store::Session& session, const Means& means,
+                                   const core::CompanyId& company, const core::EnvironmentId& id,
                                    const std::vector<core::DriverKind>& allowed,
                                    const std::vector<core::ProviderFacts>& providers) {
   const auto found = store::find_environment(session, core::Reach::only(company), id);
@@ -53,7 +54,8 @@ Result<> check_default_environment(store::Session& session, const core::CompanyI
               {{"/defaultEnvironmentId", "names no environment of this company"}}});
   }
   if (!found) return std::unexpected(found.error());
-  return core::check_selection(found->value, allowed, providers);
+  BERTH_DO(core::check_selection(found->value, allowed, providers));
+  return expect_allowed(session, means, found->value);
 }
 
 }  // namespace berth::engine

@@ -3,6 +3,7 @@
 #include "core/call.hpp"
 #include "core/environment.hpp"
 #include "core/placement.hpp"
+#include "engine/means.hpp"
 #include "store/database.hpp"
 
 #include <string>
@@ -26,10 +27,10 @@ Result<> not_null(const Patch<T>& field, std::string_view at) {
 // If-Match: the caller wants to change exactly the version that it has read.
 Result<> expect_version(const core::Call& call, std::int64_t version);
 
-// Whether an environment may be named as a default: it exists in this company, and work can be sent
-// to it.
-Result<> check_default_environment(store::Session& session, const core::CompanyId& company,
-                                   const core::EnvironmentId& id,
+// Whether an environment may be named as a default: it exists in this company, which may use it,
+// and work can be sent to it.
+Result<> check_default_environment(store::Session& session, const Means& means,
+                                   const core::CompanyId& company, const core::EnvironmentId& id,
                                    const std::vector<core::DriverKind>& allowed,
                                    const std::vector<core::ProviderFacts>& providers);
 

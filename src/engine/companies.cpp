@@ -7,6 +7,7 @@
 #include "engine/listing.hpp"
 #include "engine/once.hpp"
 #include "engine/settings.hpp"
+#include "engine/allowed_places.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 
@@ -40,16 +41,28 @@ core::Environment sandbox_environment(const Means& means, const core::CompanyId&
 
 }  // namespace
 
-Task<core::Listing<core::Company>> Companies::list(core::Call call, core::PageRequest page) {
+CompanyView Companies::to_view(core::Company company) const {
+  std::vector<core::Allowance> allowed = allowed_to(means_, company).names();
+  return {std::move(company), std::move(allowed)};
+}
+
+core::Stored<CompanyView> Companies::to_view(core::Stored<core::Company> row) const {
+  return {to_view(std::move(row.value)), row.version};
+}
+
+Task<core::Listing<CompanyView>> Companies::list(core::Call call, core::PageRequest page) {
   BERTH_CO_TRY(auto rows, co_await means_.store.read([&](store::Session& s) {
     return store::list_companies(s, core::Reach::of(call.who), page);
   }));
-  co_return to_listing(std::move(rows));
+  co_return to_listing(std::move(rows),
+                       [this](core::Company company) { return to_view(std::move(company)); });
 }
 
-Task<core::Stored<core::Company>> Companies::get(core::Call call, core::CompanyId id) {
-  co_return co_await means_.store.read(
-      [&](store::Session& s) { return store::find_company(s, core::Reach::of(call.who), id); });
+Task<core::Stored<CompanyView>> Companies::get(core::Call call, core::CompanyId id) {
+  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_company(s, core::Reach::of(call.who), id);
+  }));
+  co_return to_view(std::move(row));
 }
 
 Result<core::Stored<core::Company>> Companies::insert(store::Session& session,
@@ -61,12 +74,17 @@ Result<core::Stored<core::Company>> Companies::insert(store::Session& session,
                         .description = wanted.description,
                         .status = core::CompanyStatus::active,
                         .default_environment_id = std::nullopt,
+                        .allowances = {},
+                        .kept_allowances = {},
                         .created_at = now,
                         .updated_at = now};
   BERTH_DO(store::insert_company(session, company));
   BERTH_DO(store::insert_environment(session, local_environment(means_, company.id)));
   if (catalog_.makes_sandboxes()) {
-    BERTH_DO(store::insert_environment(session, sandbox_environment(means_, company.id)));
+    const core::Environment sandbox = sandbox_environment(means_, company.id);
+    BERTH_DO(store::insert_environment(session, sandbox));
+    company.default_environment_id = sandbox.id;
+    BERTH_DO(store::set_first_default(session, company));
   }
   BERTH_DO(record(
       session, means_, call,
@@ -74,14 +92,16 @@ Result<core::Stored<core::Company>> Companies::insert(store::Session& session,
   return core::Stored<core::Company>{std::move(company), 1};
 }
 
-Task<core::Stored<core::Company>> Companies::create(core::Call call, CreateCompany wanted) {
+Task<core::Stored<CompanyView>> Companies::create(core::Call call, CreateCompany wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
-  co_return co_await write_once(means_, call,
-                                [&](store::Session& s) { return insert(s, call, wanted); });
+  BERTH_CO_TRY(auto made, co_await write_once(means_, call, [&](store::Session& s) {
+                 return insert(s, call, wanted);
+               }));
+  co_return to_view(std::move(made));
 }
 
-Task<core::Stored<core::Company>> Companies::update(core::Call call, core::CompanyId id,
-                                                    UpdateCompany change) {
+Task<core::Stored<CompanyView>> Companies::update(core::Call call, core::CompanyId id,
+                                                  UpdateCompany change) {
   BERTH_CO_DO(not_null(change.name, "/name"));
   BERTH_CO_DO(not_null(change.status, "/status"));
   if (change.name.value) {
@@ -94,8 +114,8 @@ Task<core::Stored<core::Company>> Companies::update(core::Call call, core::Compa
     core::Company& company = row.value;
     if (const auto& wish = change.default_environment_id.value) {
       BERTH_DO(check_default_environment(
-          s, id, *wish, {core::DriverKind::local, core::DriverKind::ssh, core::DriverKind::sandbox},
-          providers));
+          s, means_, id, *wish,
+          {core::DriverKind::local, core::DriverKind::ssh, core::DriverKind::sandbox}, providers));
     }
     company.name = change.name.or_else(company.name);
     company.description = change.description.or_keep(company.description);
@@ -111,10 +131,41 @@ Task<core::Stored<core::Company>> Companies::update(core::Call call, core::Compa
   };
   BERTH_CO_TRY(auto row, co_await means_.store.write(work));
   means_.feed.changed(id);
-  co_return row;
+  co_return to_view(std::move(row));
 }
 
-Task<core::Company> Companies::remove(core::Call call, core::CompanyId id) {
+Task<core::Stored<CompanyView>> Companies::allow(core::Call call, core::CompanyId id,
+                                                 UpdateAllowances change) {
+  BERTH_CO_DO(core::authorize(call.who, core::Permission::instance_admin));
+  const auto work = [&](store::Session& s) -> Result<core::Stored<core::Company>> {
+    BERTH_TRY(auto row, store::find_company(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_version(call, row.version));
+    core::Company& company = row.value;
+    // What is decided now is no longer kept from before.
+    const auto decide = [&](const Patch<bool>& wish, core::Allowance which,
+                            std::optional<bool>& decision) {
+      if (!wish.given) return;
+      decision = wish.value;
+      std::erase(company.kept_allowances, which);
+    };
+    decide(change.local, core::Allowance::local, company.allowances.local);
+    decide(change.host_network, core::Allowance::host_network, company.allowances.host_network);
+    decide(change.private_egress, core::Allowance::private_egress,
+           company.allowances.private_egress);
+    company.updated_at = means_.clock.now();
+    BERTH_DO(store::update_company(s, row));
+    BERTH_DO(record(s, means_, call,
+                    {id, "company.allowances_changed", "company", id.str(),
+                     encode(company.allowances).as_object()}));
+    ++row.version;
+    return row;
+  };
+  BERTH_CO_TRY(auto row, co_await means_.store.write(work));
+  means_.feed.changed(id);
+  co_return to_view(std::move(row));
+}
+
+Task<CompanyView> Companies::remove(core::Call call, core::CompanyId id) {
   const auto work = [&](store::Session& s) -> Result<core::Company> {
     BERTH_TRY(auto row, store::find_company(s, core::Reach::of(call.who), id));
     BERTH_DO(store::delete_company(s, id));
@@ -122,7 +173,7 @@ Task<core::Company> Companies::remove(core::Call call, core::CompanyId id) {
   };
   BERTH_CO_TRY(core::Company removed, co_await means_.store.write(work));
   means_.feed.environments_changed();  // its own are gone
-  co_return removed;
+  co_return to_view(std::move(removed));
 }
 
 Task<> Companies::ensure_one() {

@@ -8,6 +8,7 @@
 #include "engine/once.hpp"
 #include "engine/settings.hpp"
 #include "engine/start_from.hpp"
+#include "engine/allowed_places.hpp"
 #include "store/companies.hpp"
 #include "store/leases.hpp"
 #include "store/secrets.hpp"
@@ -201,6 +202,8 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
                                                            const std::optional<Judged>& judged) {
   BERTH_DO(store::expect_company(session, core::Reach::of(call.who), company));
   BERTH_TRY(auto config, config_for(wanted.driver, wanted.config.value_or(bj::object{}), judged));
+  BERTH_DO(expect_allowed(session, means_, company,
+                          openings_of(wanted.name, wanted.driver, config.config)));
   BERTH_DO(expect_template(session, company, wanted.driver, config.config));
   core::EnvVars vars;
   if (wanted.env_vars && !wanted.env_vars->empty()) {
@@ -270,6 +273,8 @@ Result<core::ConfigForStore> Environments::move_to(store::Session& session, cons
                                                      change.driver.value, change.config.value);
   environment.driver = change.driver.or_else(environment.driver);
   BERTH_TRY(auto config, config_for(environment.driver, source, judged));
+  BERTH_DO(expect_allowed(session, means_, environment.company_id,
+                          openings_of(environment.name, environment.driver, config.config)));
   BERTH_DO(expect_template(session, environment.company_id, environment.driver, config.config));
   BERTH_DO(store_config_values(session, means_, call, environment, config));
   environment.config = config.config;

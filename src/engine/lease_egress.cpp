@@ -3,6 +3,7 @@
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
+#include "engine/allowed_places.hpp"
 
 namespace berth::engine {
 namespace {
@@ -55,6 +56,11 @@ Task<LeaseEgress> Leases::set_egress(core::Call call, core::LeaseId id, core::Li
   BERTH_CO_DO(core::check_rule_count(policy));
   // Asked first, so that a rule that cannot be read and a place without a way out change nothing.
   BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+    core::LeaseRecord wanted = place.lease;
+    wanted.teardown.config["egress"] = stored(policy);
+    return expect_allowed(s, means_, wanted);
+  }));
   BERTH_CO_DO(co_await place.driver->set_egress(place.facts, policy));
   const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
     const Time now = means_.clock.now();

@@ -7,6 +7,7 @@
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
 #include "engine/once.hpp"
+#include "engine/allowed_places.hpp"
 
 namespace berth::engine {
 namespace {
@@ -93,6 +94,7 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
     BERTH_TRY(const auto found, store::find_lease_record(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_held(s, found.value, work_.node()));
     BERTH_DO(expect_moving(found.value));
+    BERTH_DO(expect_allowed(s, means_, found.value));
     BERTH_DO(record(s, means_, call, entry_of(found.value, wanted)));
     return "exec-" + make_uuid(means_.random, means_.clock.now());
   };

@@ -4,6 +4,7 @@
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
+#include "engine/allowed_places.hpp"
 #include "store/leases.hpp"
 #include "workspaces/archive_out.hpp"
 
@@ -70,6 +71,7 @@ Task<LeaseFiles::Found> LeaseFiles::look(const core::Call& call, const core::Lea
   BERTH_CO_TRY(const Row row, co_await means_.store.read([&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row found, store::find_lease_record(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_held(s, found.value, work_.node()));
+    BERTH_DO(expect_allowed(s, means_, found.value));
     return found;
   }));
   co_return co_await open(row.value, std::move(path));
@@ -83,6 +85,7 @@ Task<LeaseFiles::Found> LeaseFiles::intend(const core::Call& call, const core::L
                      BERTH_TRY(auto found,
                                store::find_lease_record(s, core::Reach::of(call.who), id));
                      BERTH_DO(expect_held(s, found.value, work_.node()));
+                     BERTH_DO(expect_allowed(s, means_, found.value));
                      BERTH_DO(record(s, means_, call,
                                      {.company_id = found.value.company_id,
                                       .action = action,

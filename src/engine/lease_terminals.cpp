@@ -5,6 +5,7 @@
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/settings.hpp"
+#include "engine/allowed_places.hpp"
 #include "store/leases.hpp"
 
 namespace berth::engine {
@@ -82,6 +83,7 @@ Task<LeaseTerminals::Place> LeaseTerminals::enter(const core::Call& call,
     BERTH_TRY(auto found, store::find_lease_record(s, core::Reach::of(call.who), lease));
     BERTH_DO(expect_held(s, found.value, work_.node()));
     BERTH_DO(expect_moving(found.value));
+    BERTH_DO(expect_allowed(s, means_, found.value));
     BERTH_DO(record(s, means_, call,
                     {found.value.company_id, action, "environment_lease", lease.str(), details}));
     return std::move(found.value);

@@ -11,6 +11,7 @@
 #include "engine/lease_notes.hpp"
 #include "engine/node_life.hpp"
 #include "engine/start_from.hpp"
+#include "engine/allowed_places.hpp"
 #include "store/leases.hpp"
 #include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
@@ -170,6 +171,7 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
   if (run) lease.heartbeat_run_id = run->id;
   lease.node_id = node_;
   lease.driver = environment.driver;
+  BERTH_DO(expect_allowed(session, means_, environment));
   BERTH_TRY(StartFrom start, start_from(session, environment, terms.from));
   BERTH_TRY(lease.teardown.config, spelled_out(session, environment.id, std::move(start.config)));
   if (const auto plugin = catalog_.plugin_for(environment.driver, environment.config)) {

@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "core/allowances.hpp"
 #include "engine/feed.hpp"
 #include "store/store.hpp"
 #include "vault/vault.hpp"
@@ -15,6 +16,8 @@ struct Means {
   const Clock& clock;
   Random& random;
   Feed& feed;
+  // What companies may use of this machine where no administrator has decided.
+  core::Allowances allowed_by_default = {};
 };
 
 }  // namespace berth::engine

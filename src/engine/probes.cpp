@@ -5,6 +5,7 @@
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
 #include "engine/start_from.hpp"
+#include "engine/allowed_places.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 
@@ -133,8 +134,11 @@ Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& repo
 }
 
 Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
-    return store::find_environment(s, core::Reach::of(call.who), id);
+  using Found = core::Stored<core::Environment>;
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) -> Result<Found> {
+    BERTH_TRY(Found found, store::find_environment(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_allowed(s, means_, found.value));
+    return found;
   }));
   const core::Environment& environment = row.value;
   // As a lease of it would look, without one.
@@ -179,6 +183,10 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   } else {
     BERTH_CO_TRY(config, core::normalize_for_store(draft.driver, given));
   }
+  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+    return expect_allowed(s, means_, company,
+                          openings_of(draft.name.value_or("draft"), draft.driver, config.config));
+  }));
   const Time now = means_.clock.now();
   drivers::AcquireRequest request{
       .lease = {.lease_id = core::LeaseId::make(means_.random, now), .company_id = company}};

@@ -4,6 +4,7 @@
 #include "core/linux_config.hpp"
 #include "engine/node_life.hpp"
 #include "engine/run_notes.hpp"
+#include "engine/run_place.hpp"
 #include "engine/start_from.hpp"
 #include "store/agents.hpp"
 #include "store/environments.hpp"
@@ -92,7 +93,7 @@ store::QueueSkip without_room(const core::RunCapacity& capacity, const Elsewhere
   return skip;
 }
 
-Result<RunScene> fitting_scene(store::Session& session, const Catalog& catalog,
+Result<RunScene> fitting_scene(store::Session& session, const Means& means, const Catalog& catalog,
                                const core::Run& run) {
   if (!run.environment_id) {
     return fail(Errc::environment_not_found, "The environment of the run was deleted",
@@ -100,11 +101,9 @@ Result<RunScene> fitting_scene(store::Session& session, const Catalog& catalog,
   }
   BERTH_TRY(auto row,
             store::find_environment(session, core::Reach::everything(), *run.environment_id));
-  if (row.value.status != core::EnvironmentStatus::active) {
-    return fail(Errc::environment_inactive,
-                "Environment \"" + row.value.name +
-                    "\" is not active (status: " + std::string{name_of(row.value.status)} + ").",
-                "set its status to active, or choose another environment");
+  BERTH_DO(expect_open(session, means, row.value));
+  if (run.environment_choice) {
+    BERTH_DO(expect_place_of_caller(session, *run.environment_choice, row.value));
   }
   RunScene scene;
   if (run.agent_id) {
@@ -121,7 +120,7 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
                                         const Catalog& catalog, LeaseWork& leases,
                                         core::Stored<core::Run> run) {
   const Time now = means.clock.now();
-  Result<RunScene> scene = fitting_scene(session, catalog, run.value);
+  Result<RunScene> scene = fitting_scene(session, means, catalog, run.value);
   if (!scene) {
     run.value.error = scene.error().message;
     run.value.error_code = name_of(scene.error().code);

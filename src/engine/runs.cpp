@@ -9,6 +9,7 @@
 #include "engine/once.hpp"
 #include "engine/run_inputs.hpp"
 #include "engine/run_notes.hpp"
+#include "engine/run_place.hpp"
 #include "engine/settings.hpp"
 #include "engine/workshop.hpp"
 #include "store/agents.hpp"
@@ -80,38 +81,6 @@ Result<core::RunCommand> command_of(const StartRun& wanted) {
   return command;
 }
 
-Result<core::Stored<core::Environment>> chosen(store::Session& session,
-                                               const core::Company& company,
-                                               const core::EnvironmentChoice& choice) {
-  if (choice.id) {
-    return store::find_environment(session, core::Reach::only(company.id), *choice.id);
-  }
-  BERTH_TRY(auto local, store::find_local_environment(session, company.id));
-  if (local) return *std::move(local);
-  return fail(Errc::environment_not_found, "The company has no Local environment",
-              "name an environment for the run");
-}
-
-Result<core::ChosenEnvironment> choose(store::Session& session, const Catalog& catalog,
-                                       const Wish& wish, const core::Company& company,
-                                       const std::optional<core::Agent>& agent) {
-  core::EnvironmentWishes wishes;
-  wishes.run = wish.environment_id;
-  wishes.company_default = company.default_environment_id;
-  if (agent) wishes.agent_default = agent->default_environment_id;
-  const core::EnvironmentChoice choice = core::choose_environment(wishes);
-  BERTH_TRY(const auto environment, chosen(session, company, choice));
-  if (environment.value.status != core::EnvironmentStatus::active) {
-    return fail(Errc::environment_inactive,
-                "Environment \"" + environment.value.name + "\" is not active (status: " +
-                    std::string{name_of(environment.value.status)} + ").",
-                "set its status to active, or choose another environment");
-  }
-  const auto adapter = agent ? agent->adapter_type : core::AdapterType::process;
-  BERTH_DO(core::check_fit(adapter, environment.value, catalog.facts()));
-  return core::explain_choice(environment.value, choice.reason);
-}
-
 Result<std::optional<core::Agent>> runnable_agent(store::Session& session, const Wish& wish) {
   if (!wish.agent_id) return std::nullopt;
   BERTH_TRY(auto row,
@@ -122,6 +91,16 @@ Result<std::optional<core::Agent>> runnable_agent(store::Session& session, const
   return fail(Errc::agent_not_runnable,
               "Agent " + row.value.name + " is " + std::string{name_of(row.value.status)},
               "set its status to idle");
+}
+
+// Where the same run is started again: a place that was asked for, or that its agent was bound to,
+// is part of what it was.
+std::optional<core::EnvironmentId> place_again(const core::Run& before) {
+  if (!before.environment_choice) return std::nullopt;
+  const core::ChoiceReason reason = before.environment_choice->reason;
+  const bool is_part =
+      reason == core::ChoiceReason::run || reason == core::ChoiceReason::calling_run;
+  return is_part ? before.environment_id : std::nullopt;
 }
 
 std::vector<std::string> names_of(const bj::object& object) {
@@ -138,8 +117,9 @@ Result<core::Run> insert(store::Session& session, Means& means, const Catalog& c
   BERTH_TRY(const auto company,
             store::find_company(session, core::Reach::of(call.who), wish.company_id));
   BERTH_TRY(const std::optional<core::Agent> agent, runnable_agent(session, wish));
-  BERTH_TRY(const core::ChosenEnvironment choice,
-            choose(session, catalog, wish, company.value, agent));
+  BERTH_TRY(
+      const core::ChosenEnvironment choice,
+      choose_place(session, means, catalog, {call.who, company.value, agent, wish.environment_id}));
   BERTH_TRY(const InstanceSettings settings, read_settings(session));
   BERTH_TRY(const core::EnvVars vars,
             core::normalize_env_vars(wish.env, settings.plain_secrets(), "/env"));
@@ -315,10 +295,7 @@ Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
     }
     Wish wish{.company_id = before.company_id,
               .agent_id = before.agent_id,
-              .environment_id = before.environment_choice &&
-                                        before.environment_choice->reason == core::ChoiceReason::run
-                                    ? before.environment_id
-                                    : std::nullopt,
+              .environment_id = place_again(before),
               .source = before.invocation_source,
               .trigger_detail = before.trigger_detail,
               .context = before.context_snapshot,

@@ -1,12 +1,15 @@
 #include "base/digest.hpp"
 #include "base/task_group.hpp"
 #include "contract/engine_fixture.hpp"
+#include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
 #include "engine/run_inputs.hpp"
 #include "engine/run_output.hpp"
 #include "engine/sealed_settings.hpp"
 #include "engine/vault_key.hpp"
 #include "store/activity.hpp"
+#include "store/environments.hpp"
+#include "store/leases.hpp"
 #include "store/runs.hpp"
 #include "store/secrets.hpp"
 #include "store/settings.hpp"
@@ -51,6 +54,21 @@ class RunAccess : public EngineContract {
     return made->value.id;
   }
 
+  core::LeaseId given_lease(const core::RunId& run) {
+    const auto made = write([&](store::Session& s) -> Result<core::LeaseId> {
+      BERTH_TRY(const auto place,
+                store::find_environment(s, core::Reach::everything(), *environment_));
+      core::LeaseRecord lease = StoreContract::lease(place.value, core::LeaseState::active);
+      lease.heartbeat_run_id = run;
+      lease.driver = place.value.driver;
+      BERTH_TRY(lease.teardown.config, spelled_out(s, place.value.id, place.value.config));
+      BERTH_DO(store::insert_lease(s, lease));
+      return lease.id;
+    });
+    EXPECT_WORKS(made);
+    return *made;
+  }
+
   core::Run working_run(const core::AgentId& agent,
                         core::RunState status = core::RunState::running) {
     core::Run made = StoreContract::run(*company_);
@@ -58,6 +76,7 @@ class RunAccess : public EngineContract {
     made.agent_id = agent;
     made.environment_id = environment_;
     made.status = status;
+    made.lease_id = given_lease(made.id);
     EXPECT_WORKS(write([&](store::Session& s) { return store::insert_run(s, made); }));
     return made;
   }

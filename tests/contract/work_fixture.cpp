@@ -37,7 +37,7 @@ drivers::LocalOptions local_options(const std::string& home) {
 
 Server::Server(const ServerParts& parts, const std::string& home, WorkOptions options)
     : feed_(parts.loop.get_executor()),
-      means_{parts.store, parts.vault, parts.clock, parts.random, feed_},
+      means_{parts.store, parts.vault, parts.clock, parts.random, feed_, parts.allowed},
       background_(parts.loop.get_executor()) {
   providers_.add(std::make_unique<providers::Fake>(parts.random, parts.clock));
   auto local =

@@ -38,6 +38,7 @@ struct ServerParts {
   vault::Vault& vault;
   const Clock& clock;
   Random& random;
+  core::Allowances allowed = core::Allowances::all();
 };
 
 // A server but for its door: it has drivers, logs and a node of its own over the shared store. The

@@ -4,7 +4,7 @@
 namespace berth::http {
 
 std::vector<Route> company_routes(engine::Engine& work) {
-  using core::Company;
+  using Company = engine::CompanyView;
   using core::Permission;
   engine::Companies& companies = work.companies;
   return {
@@ -25,7 +25,9 @@ std::vector<Route> company_routes(engine::Engine& work) {
           .path = "/api/companies",
           .needs = Permission::instance_admin,
           .tag = "companies",
-          .says = "Create a company together with its Local environment",
+          .says = "Create a company together with its Local environment, and its Sandbox where the "
+                  "server "
+                  "makes sandboxes",
           .status = 201,
           .call = [&companies](core::Call call,
                                auto in) { return companies.create(call, std::move(in.body)); }},
@@ -46,6 +48,18 @@ std::vector<Route> company_routes(engine::Engine& work) {
           .call =
               [&companies](core::Call call, auto in) {
                 return companies.update(call, in.path.company, std::move(in.body));
+              }},
+      Endpoint<CompanyPath, None, engine::UpdateAllowances, core::Stored<Company>>{
+          .verb = Verb::patch,
+          .path = "/api/companies/{company}/allowances",
+          .needs = Permission::instance_admin,
+          .tag = "companies",
+          .says =
+              "Allow or forbid a company what reaches the server's machine without a wall; null "
+              "is what the server's mode says",
+          .call =
+              [&companies](core::Call call, auto in) {
+                return companies.allow(call, in.path.company, std::move(in.body));
               }},
       Endpoint<CompanyPath, None, None, Company>{
           .verb = Verb::delete_,

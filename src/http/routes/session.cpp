@@ -34,8 +34,8 @@ struct SessionView {
   core::CallerKind kind = core::CallerKind::nobody;
   core::Role role = core::Role::viewer;
   std::vector<core::Permission> permissions;
-  std::vector<core::Company> companies;
-  std::optional<core::Company> company;  // the one that was asked for, else the first
+  std::vector<engine::CompanyView> companies;
+  std::optional<engine::CompanyView> company;  // the one that was asked for, else the first
   std::vector<engine::EnvironmentBrief> environments;
   std::vector<AgentBrief> agents;
   std::optional<engine::InstanceSettings> settings;
@@ -70,8 +70,9 @@ Task<SessionView> look(engine::Engine& work, const ServerFacts& facts, core::Cal
   BERTH_CO_TRY(auto companies, co_await work.companies.list(call, all_that_fit));
   seen.companies = std::move(companies.rows);
   if (seen.companies.empty()) co_return seen;
-  const auto asked = std::ranges::find_if(
-      seen.companies, [&](const core::Company& company) { return query.company == company.id; });
+  const auto asked = std::ranges::find_if(seen.companies, [&](const engine::CompanyView& company) {
+    return query.company == company.id;
+  });
   seen.company = asked != seen.companies.end() ? *asked : seen.companies.front();
   const core::CompanyId company = seen.company->id;
   BERTH_CO_TRY(const auto environments,

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/allowances.hpp"
+#include "core/company.hpp"
+#include "core/environment.hpp"
+#include "core/lease.hpp"
+#include "engine/means.hpp"
+
+// Whether a company may use a place, asked wherever one is described, selected or taken. The rule
+// itself is core::check_allowed.
+namespace berth::engine {
+
+core::Openings openings_of(std::string environment, core::DriverKind driver,
+                           const bj::object& config);
+
+// What is in force for a company on this server.
+core::Allowances allowed_to(const Means& means, const core::Company& company);
+
+// In the caller's transaction. not_allowed_here names what is missing.
+Result<> expect_allowed(store::Session& session, const Means& means, const core::CompanyId& company,
+                        const core::Openings& place);
+Result<> expect_allowed(store::Session& session, const Means& means,
+                        const core::Environment& environment);
+// A place that is held already: it may have been taken before an administrator forbade it.
+Result<> expect_allowed(store::Session& session, const Means& means,
+                        const core::LeaseRecord& lease);
+
+}  // namespace berth::engine

@@ -1,0 +1,121 @@
+#include "contract/store_fixture.hpp"
+#include "store/agents.hpp"
+#include "store/companies.hpp"
+#include "store/environments.hpp"
+#include "store/migrations.hpp"
+#include "store/runs.hpp"
+
+#include <gmock/gmock.h>
+
+// What an upgrade makes of the rows that an older program has left.
+namespace berth::store {
+namespace {
+
+using core::Allowance;
+
+class AllowancesUpgrade : public StoreContract {
+ protected:
+  core::Environment put(core::Environment made) {
+    EXPECT_WORKS(write([&](Session& s) { return insert_environment(s, made); }));
+    return made;
+  }
+  core::Environment put_local(const core::Company& company) {
+    return put(local_environment(company.id));
+  }
+  void put_sandbox(const core::Company& company, bj::object config) {
+    core::Environment box = environment(company.id, "box");
+    box.driver = core::DriverKind::sandbox;
+    box.config = {{"provider", "linux"}, {"image", "host"}};
+    for (const auto& [key, value] : config) box.config[key] = value;
+    put(std::move(box));
+  }
+  static bj::object egress(bj::array allow) {
+    return {{"egress", bj::object{{"allow", std::move(allow)}}}};
+  }
+
+  // The database as version 7 left it, opened by the program of today.
+  void upgrade() {
+    EXPECT_WORKS(write([](Session& s) -> Result<> {
+      BERTH_DO(s.run("alter table companies drop column allowances", {}));
+      BERTH_DO(s.run("alter table companies drop column kept_allowances", {}));
+      BERTH_DO(s.run("delete from schema_migrations where number >= 8", {}));
+      return {};
+    }));
+    database_.reset();
+    auto again = open_database({.url = place_->url()});
+    ASSERT_TRUE(again) << again.error().message;
+    database_ = *std::move(again);
+    EXPECT_EQ(number("select count(*) from schema_migrations"),
+              static_cast<std::int64_t>(migrations().size()));
+  }
+  void expect_kept(const core::Company& company, const std::vector<Allowance>& wanted) {
+    const auto row =
+        read([&](Session& s) { return find_company(s, core::Reach::everything(), company.id); });
+    ASSERT_TRUE(row) << row.error().message;
+    EXPECT_EQ(row->value.kept_allowances, wanted) << company.name;
+    EXPECT_THAT(core::Allowances{}.with(row->value.allowances).names(),
+                testing::UnorderedElementsAreArray(wanted))
+        << company.name;
+  }
+};
+BERTH_ON_BOTH_ENGINES(AllowancesUpgrade);
+
+TEST_P(AllowancesUpgrade, CompanyKeepsLocalIfItUsedIt) {
+  const core::Company never = given_company("never");
+  put_local(never);
+  const core::Company by_run = given_company("by run");
+  core::Run run = StoreContract::run(by_run.id);
+  run.environment_id = put_local(by_run).id;
+  EXPECT_WORKS(write([&](Session& s) { return insert_run(s, run); }));
+  const core::Company by_agent = given_company("by agent");
+  core::Agent ada = agent(by_agent.id);
+  ada.default_environment_id = put_local(by_agent).id;
+  EXPECT_WORKS(write([&](Session& s) { return insert_agent(s, ada); }));
+  Stored<core::Company> by_default{given_company("by default"), 1};
+  by_default.value.default_environment_id = put_local(by_default.value).id;
+  EXPECT_WORKS(write([&](Session& s) { return update_company(s, by_default); }));
+  upgrade();
+  expect_kept(never, {});
+  for (const core::Company& company : {by_run, by_agent, by_default.value}) {
+    expect_kept(company, {Allowance::local});
+  }
+}
+
+TEST_P(AllowancesUpgrade, CompanyKeepsNetworkAndPrivateAddressesOfItsEnvironments) {
+  const core::Company host = given_company("host");
+  put_sandbox(host, {{"network", "host"}});
+  const core::Company open = given_company("open");
+  put_sandbox(open, egress({"example.org", "10.1.2.3:5432"}));
+  const core::Company walled = given_company("walled");
+  put_sandbox(walled, egress({"example.org", "8.8.8.8/32:53", "*.fd.example"}));
+  const core::Company six = given_company("six");
+  put_sandbox(six, egress({"[fd00::1]:80"}));
+  const core::Company both = given_company("both");
+  put_sandbox(both, {{"network", "host"}});
+  core::Run run = StoreContract::run(both.id);
+  run.environment_id = put_local(both).id;
+  EXPECT_WORKS(write([&](Session& s) { return insert_run(s, run); }));
+  upgrade();
+  expect_kept(host, {Allowance::host_network});
+  expect_kept(open, {Allowance::private_egress});
+  expect_kept(walled, {});
+  expect_kept(six, {Allowance::private_egress});
+  expect_kept(both, {Allowance::host_network, Allowance::local});
+}
+
+TEST_P(AllowancesUpgrade, CompanyThatUsedEverythingKeepsEverything) {
+  const core::Company all_of_it = given_company("all");
+  put_sandbox(all_of_it, egress({"127.0.0.1"}));
+  core::Environment host = environment(all_of_it.id, "host");
+  host.driver = core::DriverKind::sandbox;
+  host.config = {{"provider", "linux"}, {"network", "host"}};
+  put(host);
+  core::Run run = StoreContract::run(all_of_it.id);
+  run.environment_id = put_local(all_of_it).id;
+  EXPECT_WORKS(write([&](Session& s) { return insert_run(s, run); }));
+  upgrade();
+  expect_kept(all_of_it, {Allowance::host_network, Allowance::local, Allowance::private_egress});
+}
+
+}  // namespace
+}  // namespace berth::store
