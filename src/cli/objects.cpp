@@ -63,6 +63,7 @@ const Kind& company_kind() {
                          .columns = {{"ID", "id"},
                                      {"NAME", "name"},
                                      {"STATUS", "status", Shown::state},
+                                     {"MAY USE", "allowed"},
                                      {"DESCRIPTION", "description"},
                                      {"CREATED", "createdAt", Shown::moment}}};
   return kind;

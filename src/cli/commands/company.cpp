@@ -41,6 +41,62 @@ Result<> update(Session& session, const CompanyOptions& options) {
   return {};
 }
 
+struct AllowanceOptions {
+  std::string named;
+  std::vector<std::string> what;
+};
+
+// As a person writes it, and the field of the API.
+struct AllowanceWord {
+  std::string_view word;
+  std::string_view field;
+};
+constexpr AllowanceWord allowance_words[] = {
+    {"local", "local"}, {"host-network", "hostNetwork"}, {"private-egress", "privateEgress"}};
+
+std::string check_allowance(const std::string& given) {
+  const bool is_known =
+      std::ranges::any_of(allowance_words, [&](const auto& each) { return each.word == given; });
+  return is_known ? std::string{}
+                  : "'" + given + "' is not one of local, host-network, private-egress";
+}
+
+enum class Verdict { allow, forbid };
+
+Result<> decide(Session& session, const AllowanceOptions& options, Verdict verdict) {
+  BERTH_TRY(const std::string id, session.find_id(company_kind(), options.named));
+  bj::object body;
+  for (const std::string& what : options.what) {
+    const auto* const found =
+        std::ranges::find(allowance_words, std::string_view{what}, &AllowanceWord::word);
+    body[found->field] = verdict == Verdict::allow;
+  }
+  BERTH_TRY(const bj::value changed,
+            session.send(
+                {.method = "PATCH", .path = "/api/companies/" + id + "/allowances", .body = body}));
+  session.printer().object(changed);
+  return {};
+}
+
+void add_decision(CommandTree& tree, CLI::App& group, Verdict verdict) {
+  const bool allows = verdict == Verdict::allow;
+  const std::string name = allows ? "allow" : "forbid";
+  const auto options = std::make_shared<AllowanceOptions>();
+  CLI::App& app = tree.leaf(
+      group, name,
+      allows ? "let a company use this machine without a wall (instance administrators)"
+             : "keep a company behind the walls of sandboxes (instance administrators)",
+      "berth company " + name + " Acme local",
+      [options, verdict](Session& session) { return decide(session, *options, verdict); });
+  app.add_option("company", options->named, "its id, name or the start of its id")->required();
+  app.add_option("what", options->what,
+                 "local: environments without a sandbox; host-network: sandboxes in the network of "
+                 "the machine; private-egress: ways out to addresses that are not public")
+      ->required()
+      ->type_name("local|host-network|private-egress")
+      ->check(check_allowance);
+}
+
 }  // namespace
 
 void add_company_commands(CommandTree& tree) {
@@ -67,6 +123,8 @@ void add_company_commands(CommandTree& tree) {
       .add_option("--default-env", changed->environment,
                   "where agents work that name no environment; '' clears it")
       ->type_name("ENVIRONMENT");
+  add_decision(tree, group, Verdict::allow);
+  add_decision(tree, group, Verdict::forbid);
   add_delete(tree, group, company_kind(), "berth company delete Acme --yes");
   add_company_usage_commands(tree, group);
 }

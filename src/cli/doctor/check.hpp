@@ -78,6 +78,9 @@ constexpr bool makes_everybody_root(Mode mode, unsigned server_user) {
 inline constexpr std::string_view root_remedy =
     "run the server as an ordinary user, or with --mode authenticated";
 Finding check_trust(const Machine& machine);
+// Companies, as the server lists them, that use this machine without a wall only because they did
+// so before there were allowances.
+std::vector<Finding> judge_kept(const bj::array& companies);
 Finding judge_trust(Mode mode, unsigned server_user);
 
 }  // namespace berth::cli::doctor

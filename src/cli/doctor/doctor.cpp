@@ -138,6 +138,14 @@ Result<> run_doctor(Session& session) {
   std::vector<Finding> findings = doctor::examine(machine);
   if (auto retention = doctor::check_retention(machine)) findings.push_back(*std::move(retention));
   const SeenWalls seen = look_at_walls(session, machine);
+  // A server that is not there, or does not let the caller in, has nothing to say of companies.
+  const bool answers = std::ranges::any_of(findings, [](const Finding& finding) {
+    return finding.check == "server" && finding.verdict == Verdict::ok;
+  });
+  const Result<bj::array> companies = answers ? session.list("/api/companies") : bj::array{};
+  for (Finding& finding : doctor::judge_kept(companies.value_or(bj::array{}))) {
+    findings.push_back(std::move(finding));
+  }
   if (session.printer().look() == Look::json) {
     session.printer().object(in_json(findings, seen.walls));
   } else {

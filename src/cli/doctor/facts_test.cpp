@@ -168,6 +168,18 @@ TEST_F(ServerChecks, ATlsFileThatIsNoPemFails) {
   EXPECT_EQ(check_tls(machine_).verdict, Verdict::warn);
 }
 
+TEST(KeptAllowances, EachCompanyThatKeepsSomethingIsListedWithHowToForbidIt) {
+  const auto companies = parse_json(
+      R"([{"name":"Old","keptAllowances":["host_network","local"]},{"name":"New","keptAllowances":[]},
+          {"name":"Odd"}])");
+  const std::vector<Finding> found = judge_kept(companies->as_array());
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].verdict, Verdict::note);
+  EXPECT_EQ(found[0].says, "'Old' kept from before the upgrade: host-network, local");
+  EXPECT_TRUE(found[0].remedy.starts_with("berth company forbid 'Old' host-network local"))
+      << found[0].remedy;
+}
+
 TEST_F(ServerChecks, AServerOfRootThatTrustsEveryLocalUserIsWarnedOf) {
   const Finding found = judge_trust(Mode::local_trusted, 0);
   EXPECT_EQ(found.verdict, Verdict::warn);

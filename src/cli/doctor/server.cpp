@@ -1,4 +1,5 @@
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "cli/client.hpp"
 #include "cli/doctor/check.hpp"
 #include "cli/doctor/facts.hpp"
@@ -9,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace berth::cli::doctor {
@@ -239,6 +241,29 @@ Finding judge_trust(Mode mode, unsigned server_user) {
   return {"trust", is_trusting ? Verdict::note : Verdict::ok,
           is_trusting ? "local_trusted: every user of this machine is the operator"
                       : "authenticated: who calls needs a key"};
+}
+
+std::vector<Finding> judge_kept(const bj::array& companies) {
+  std::vector<Finding> findings;
+  for (const bj::value& company : companies) {
+    const bj::object* const fields = company.if_object();
+    const bj::value* kept = fields != nullptr ? fields->if_contains("keptAllowances") : nullptr;
+    if (kept == nullptr || !kept->is_array() || kept->get_array().empty()) continue;
+    std::string listed;
+    std::string words;
+    for (const bj::value& each : kept->get_array()) {
+      std::string word = each.is_string() ? std::string{each.get_string()} : std::string{};
+      std::ranges::replace(word, '_', '-');
+      listed += (listed.empty() ? "" : ", ") + word;
+      words += " " + word;
+    }
+    const std::string name = text_of(company, "name");
+    findings.push_back({"company", Verdict::note,
+                        in_quotes(name) + " kept from before the upgrade: " + listed,
+                        "berth company forbid " + in_quotes(name) + words +
+                            ", or 'company allow' to decide for it"});
+  }
+  return findings;
 }
 
 }  // namespace berth::cli::doctor
