@@ -11,16 +11,23 @@ from support import BERTH, STOP_LIMIT_S, BerthTest, clean_environment, ssh_envir
 
 
 class FirstStart(BerthTest):
-    def test_a_new_home_has_one_company_and_its_local_environment(self):
+    def test_a_new_home_has_one_company_and_its_environments(self):
         for engine, variables in self.engines():
             with self.subTest(engine):
-                server = self.serve(home=self.folder / engine, **variables)
+                server = self.serve(home=self.folder / engine, place=None, **variables)
                 companies = server.get("/api/companies").json
                 self.assertEqual(len(companies), 1)
                 path = f"/api/companies/{companies[0]['id']}/environments"
-                rows = {(row["name"], row["driver"]) for row in server.get(path).json}
+                rows = {row["name"]: row for row in server.get(path).json}
+                self.assertEqual(rows["Local"]["driver"], "local")
                 # The sandbox is there where this machine makes one: sandbox_test.py.
-                self.assertEqual(rows - {("Sandbox", "sandbox")}, {("Local", "local")})
+                self.assertEqual(set(rows) - {"Sandbox"}, {"Local"})
+                self.assertEqual(companies[0]["defaultEnvironmentId"], rows.get("Sandbox", {}).get("id"))
+                self.assertEqual(companies[0]["allowed"], ["local", "host_network", "private_egress"])
+                # Wherever it goes, a newcomer's command works.
+                url = {"BERTH_URL": f"http://127.0.0.1:{server.port}"}
+                done = self.run_berth("run", "--", "uname", "-s", **url)
+                self.assertEqual((done.returncode, done.stdout), (0, "Linux\n"), done.stderr)
 
     def test_a_second_start_finds_what_the_first_one_made(self):
         for engine, variables in self.engines():

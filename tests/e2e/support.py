@@ -94,6 +94,21 @@ class Server:
     def company(self):
         return self.get("/api/companies").json[0]["id"]
 
+    def default_to(self, name):
+        """Runs of the first company that name no environment go to this one from now on. Needs an instance
+        administrator where the server asks for keys."""
+        key = self.home / "admin.token"
+        who = {"Authorization": f"Bearer {key.read_text().strip()}"} if key.exists() else {}
+        company = self.request("GET", "/api/companies", None, who).json[0]["id"]
+        path = f"/api/companies/{company}"
+        rows = self.request("GET", f"{path}/environments", None, who).json
+        place = next(row["id"] for row in rows if row["name"] == name)
+        if who and name == "Local":
+            allowed = self.request("PATCH", f"{path}/allowances", {"local": True}, who)
+            assert allowed.status == 200, allowed.text
+        changed = self.request("PATCH", path, {"defaultEnvironmentId": place}, who)
+        assert changed.status == 200, changed.text
+
     def stop(self):
         """Ends it with SIGTERM and returns its exit status."""
         self.process.send_signal(signal.SIGTERM)
@@ -127,10 +142,16 @@ class BerthTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.home = self.folder / "home"
+        self.placed = set()
 
-    def serve(self, *flags, home=None, port=0, user=None, **variables):
+    def serve(self, *flags, home=None, port=0, user=None, place="Local", **variables):
+        """A server. Most tests are about commands on this machine itself, so that its runs go to `place`
+        unless they say otherwise; None leaves what a first start chooses."""
         server = Server(home or self.home, *flags, port=port, user=user, **variables)
         self.addCleanup(server.kill)
+        if place and server.home not in self.placed and "--tls-cert" not in flags:
+            self.placed.add(server.home)
+            server.default_to(place)
         return server
 
     def run_berth(self, *words, stdin=None, **variables):

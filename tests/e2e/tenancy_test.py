@@ -20,7 +20,8 @@ ALLOWED = {
 
 class Tenancy(BerthTest):
     def start(self, **variables):
-        server = self.serve("--mode", "authenticated", home=self.folder / str(len(variables)), **variables)
+        server = self.serve("--mode", "authenticated", home=self.folder / str(len(variables)), place=None,
+                            **variables)
         server.keys = {"instance": (server.home / "admin.token").read_text().strip(), "nobody": None}
         return server
 
@@ -37,6 +38,11 @@ class Tenancy(BerthTest):
 
         company = made("/api/companies", {"name": name})["id"]
         home = f"/api/companies/{company}"
+        local = next(row["id"] for row in self.call(server, "instance", "GET", f"{home}/environments").json
+                     if row["name"] == "Local")
+        for path, body in ((f"{home}/allowances", {"local": True}), (home, {"defaultEnvironmentId": local})):
+            changed = self.call(server, "instance", "PATCH", path, body)
+            self.assertEqual(changed.status, 200, changed.text)
         agent = made(f"{home}/agents", {"name": "a", "adapterType": "process",
                                         "adapterConfig": {"command": "true"}})["id"]
         environment = made(f"{home}/environments", ssh_environment("e"))["id"]
@@ -222,7 +228,7 @@ class Tenancy(BerthTest):
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)
         server.stop()
         kept = file.read_text()
-        again = self.serve("--mode", "authenticated", home=server.home)
+        again = self.serve("--mode", "authenticated", home=server.home, place=None)
         self.assertEqual(file.read_text(), kept)
         answer = again.request("GET", "/api/companies", None,
                                {"Authorization": f"Bearer {kept.strip()}"})

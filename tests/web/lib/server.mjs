@@ -75,6 +75,13 @@ export class Server {
     return (await this.call("GET", "/api/companies", undefined, key))[0].id;
   }
 
+  // Where runs go that name no environment.
+  async defaultTo(name) {
+    const company = await this.company();
+    const place = (await this.call("GET", `/api/companies/${company}/environments`)).find((each) => each.name === name);
+    await this.call("PATCH", `/api/companies/${company}`, { defaultEnvironmentId: place.id });
+  }
+
   // Runs a command line and waits for its end.
   async run(line, more = {}) {
     const company = await this.company();

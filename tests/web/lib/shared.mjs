@@ -5,9 +5,13 @@ const untilMs = 30_000;
 const pauseMs = 50;
 let server;
 
-// The server that most tests share: without keys, so whoever visits is its operator.
+// The server that most tests share: without keys, so whoever visits is its operator. What names no environment
+// runs on this machine itself.
 export async function openServer() {
-  server ??= await new Server().start();
+  if (!server) {
+    server = await new Server().start();
+    await server.defaultTo("Local");
+  }
   return server;
 }
 

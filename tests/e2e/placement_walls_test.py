@@ -1,0 +1,188 @@
+"""Who gets to the server's machine without a wall: not an agent by itself, and not a company by itself."""
+
+import contextlib
+import json
+import sqlite3
+import textwrap
+
+import runs_support as runs
+from support import BerthTest
+
+# What an agent's program does that reads its prompt as a script: it wakes itself with another one.
+WAKE = textwrap.dedent("""
+    cat > wake.py <<'END'
+    import json, os, sys, urllib.error, urllib.request
+    ask = urllib.request.Request(
+        os.environ["BERTH_API_URL"] + "/api/agents/" + os.environ["BERTH_AGENT_ID"] + "/wakeup",
+        json.dumps({"prompt": open("next").read()}).encode(),
+        {"Authorization": "Bearer " + os.environ["BERTH_API_KEY"], "Content-Type": "application/json"})
+    try:
+        print("woke", json.load(urllib.request.urlopen(ask))["id"])
+    except urllib.error.HTTPError as refused:
+        print("refused", refused.code, json.load(refused)["code"])
+    END
+    cat > next <<'NEXT'
+    %s
+    NEXT
+    python3 wake.py
+""")
+# On the host there is a home of the server; in a sandbox there is not.
+LOOK = "test -e %s/master.key && echo ESCAPED || echo inside"
+
+
+class PlacementWalls(BerthTest):
+    def environments(self, server, company, **who):
+        rows = server.get(f"/api/companies/{company}/environments", **who).json
+        return {row["name"]: row["id"] for row in rows}
+
+    def sandbox_of(self, server):
+        found = self.environments(server, server.company()).get("Sandbox")
+        if not found:
+            self.skipTest("this machine makes no sandboxes")
+        return found
+
+    def woken(self, server, run):
+        said = runs.output(server, run).split()
+        self.assertEqual(said[0], "woke", f"{said} {runs.output(server, run, 'stderr')}")
+        return said[1]
+
+    def test_a_run_in_a_sandbox_that_wakes_itself_stays_in_it(self):
+        # Where no operator has set a default, as before there was one for new companies.
+        server = self.serve(place=None)
+        company = server.company()
+        sandbox = self.sandbox_of(server)
+        cleared = server.request("PATCH", f"/api/companies/{company}", {"defaultEnvironmentId": None})
+        self.assertEqual(cleared.status, 200, cleared.text)
+        agent = server.post(f"/api/companies/{company}/agents", {
+            "name": "Mallory", "adapterType": "process",
+            "adapterConfig": {"command": "sh", "args": ["-s"]}}).json["id"]
+        look = LOOK % self.home
+        first = server.post(f"/api/agents/{agent}/wakeup",
+                            {"environmentId": sandbox, "prompt": WAKE % (WAKE.replace("NEXT", "LAST") % look)})
+        self.assertEqual(first.status, 202, first.text)
+        run = first.json["id"]
+        for _ in range(2):
+            ended = runs.wait_for_end(server, run)
+            self.assertEqual(ended["status"], "succeeded", runs.output(server, run, "stderr"))
+            caller, run = run, self.woken(server, run)
+            choice = runs.look(server, run)["environmentChoice"]
+            self.assertEqual((choice["environmentId"], choice["reason"], choice.get("callingRunId")),
+                             (sandbox, "calling_run", caller))
+        self.assertEqual(runs.wait_for_end(server, run)["environment"]["name"], "Sandbox")
+        self.assertEqual(runs.output(server, run), "inside\n")
+
+    def test_an_agent_key_never_gets_to_local_by_itself(self):
+        server = self.serve(place=None)
+        company = server.company()
+        server.request("PATCH", f"/api/companies/{company}", {"defaultEnvironmentId": None})
+        agent = server.post(f"/api/companies/{company}/agents", {
+            "name": "Ada", "adapterType": "process", "adapterConfig": {"command": "true"}}).json["id"]
+        key = server.post(f"/api/companies/{company}/tokens",
+                          {"name": "ada", "kind": "agent_key", "agentId": agent}).json["key"]
+        who = {"Authorization": f"Bearer {key}"}
+        refused = server.post(f"/api/agents/{agent}/wakeup", {}, who)
+        self.assertEqual((refused.status, refused.json["code"]), (403, "forbidden"))
+        self.assertIn("berth agent update", refused.text)
+        server.default_to("Local")
+        self.assertEqual(server.post(f"/api/agents/{agent}/wakeup", {}, who).status, 202)
+
+    def tenant(self, server, name):
+        """A company of its own on a server that asks for keys: its path, and who may do what there."""
+        instance = {"Authorization": "Bearer " + (server.home / "admin.token").read_text().strip()}
+        company = server.post("/api/companies", {"name": name}, instance).json["id"]
+        home = f"/api/companies/{company}"
+
+        def key(role):
+            made = server.post(f"{home}/tokens", {"name": role, "role": role}, instance)
+            self.assertEqual(made.status, 201, made.text)
+            return {"Authorization": f"Bearer {made.json['key']}"}
+
+        return home, instance, key("operator"), key("admin")
+
+    def attempts(self, server, home, operator):
+        """What gives an operator the machine: the name of each attempt, and its answer."""
+        local = self.environments(server, home.rpartition("/")[2], **operator)["Local"]
+        script = f"head -c 4 {server.home}/admin.token"
+
+        def sandbox(name, **config):
+            return server.post(f"{home}/environments", {
+                "name": name, "driver": "sandbox", "config": {"provider": "linux", **config}}, operator)
+
+        yield "local", server.post(f"{home}/runs", {"command": "sh", "args": ["-c", script],
+                                                    "environmentId": local}, operator)
+        yield "probe", server.post(f"{home}/environments/probe-config", {"driver": "local"}, operator)
+        yield "network", sandbox("host", network="host")
+        yield "egress", sandbox("near", egress={"allow": [f"127.0.0.1/32:{server.port}"]})
+        yield "unspecified", sandbox("zero", egress={"allow": [f"0.0.0.0/32:{server.port}"]})
+
+    def test_an_operator_of_a_company_does_not_get_the_machine(self):
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                server = self.serve("--mode", "authenticated", home=self.folder / engine, place=None, **variables)
+                home, instance, operator, admin = self.tenant(server, "B")
+                for name, answer in self.attempts(server, home, operator):
+                    self.assertEqual((answer.status, answer.json["code"]), (403, "not_allowed_here"), name)
+                    self.assertIn("berth company allow 'B'", answer.text)
+                everything = {"local": True, "hostNetwork": True, "privateEgress": True}
+                for who in (operator, admin):
+                    refused = server.request("PATCH", f"{home}/allowances", everything, who)
+                    self.assertEqual((refused.status, refused.json["code"]), (403, "forbidden"))
+                self.assertEqual(server.get(home, **operator).json["allowed"], [])
+
+                allowed = self.run_berth("--home", server.home, "company", "allow", "B", "local", "host-network",
+                                         "private-egress", "--json", BERTH_URL=f"http://127.0.0.1:{server.port}")
+                self.assertEqual(allowed.returncode, 0, allowed.stderr)
+                self.assertEqual(json.loads(allowed.stdout)["allowed"], ["local", "host_network", "private_egress"])
+                for name, answer in self.attempts(server, home, operator):
+                    self.assertIn(answer.status, (200, 201, 202), f"{name}: {answer.text}")
+                    if name == "local":
+                        seen = server.get(f"/api/heartbeat-runs/{answer.json['id']}?wait=30&until=end", **operator)
+                        self.assertEqual(seen.json["status"], "succeeded", seen.text)
+                forbidden = server.request("PATCH", f"{home}/allowances", {"local": False}, instance)
+                self.assertEqual(forbidden.json["allowed"], ["host_network", "private_egress"])
+                _, answer = next(self.attempts(server, home, operator))
+                self.assertEqual(answer.status, 403)
+
+    def test_a_company_of_a_tenant_works_in_its_sandbox(self):
+        server = self.serve("--mode", "authenticated", place=None)
+        home, _, operator, _ = self.tenant(server, "B")
+        if "Sandbox" not in self.environments(server, home.rpartition("/")[2], **operator):
+            self.skipTest("this machine makes no sandboxes")
+        run = server.post(f"{home}/runs", {"command": "true"}, operator)
+        self.assertEqual(run.status, 202, run.text)
+        seen = server.get(f"/api/heartbeat-runs/{run.json['id']}?wait=30&until=end", **operator).json
+        self.assertEqual((seen["status"], seen["environment"]["name"]), ("succeeded", "Sandbox"))
+
+    def downgrade(self):
+        """The database of the home, as a program of schema 7 left it."""
+        with contextlib.closing(sqlite3.connect(self.home / "berth.db")) as database, database:
+            for column in ("allowances", "kept_allowances"):
+                database.execute(f"alter table companies drop column {column}")
+            database.execute("delete from schema_migrations where number >= 8")
+
+    def test_an_upgraded_home_keeps_what_its_companies_used_and_doctor_lists_it(self):
+        server = self.serve()
+        runs.wait_for_end(server, runs.start(server, "true"))
+        server.post("/api/companies", {"name": "Idle"})
+        server.stop()
+        self.downgrade()
+        flags = ("--mode", "authenticated")
+        server = self.serve(*flags, place=None)
+        instance = {"Authorization": "Bearer " + (self.home / "admin.token").read_text().strip()}
+        companies = {row["name"]: row for row in server.get("/api/companies", **instance).json}
+        self.assertEqual(companies["Default"]["allowed"], ["local"])
+        self.assertEqual(companies["Default"]["keptAllowances"], ["local"])
+        self.assertEqual((companies["Idle"]["allowed"], companies["Idle"]["keptAllowances"]), ([], []))
+        run = server.post(f"/api/companies/{companies['Default']['id']}/runs", {"command": "true"}, instance)
+        self.assertEqual(run.status, 202, run.text)
+
+        url = {"BERTH_URL": f"http://127.0.0.1:{server.port}"}
+        said = self.run_berth("--home", self.home, "doctor", **url).stdout
+        self.assertIn("'Default' kept from before the upgrade: local", said)
+        self.assertIn("berth company forbid 'Default' local", said)
+        self.assertNotIn("'Idle'", said)
+        done = self.run_berth("--home", self.home, "company", "forbid", "Default", "local", **url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("kept from before", self.run_berth("--home", self.home, "doctor", **url).stdout)
+        refused = server.post(f"/api/companies/{companies['Default']['id']}/runs", {"command": "true"}, instance)
+        self.assertEqual((refused.status, refused.json["code"]), (403, "not_allowed_here"))
