@@ -5,7 +5,7 @@ type Schemas = components["schemas"];
 
 export type Session = Schemas["SessionView"];
 export type Permission = Session["permissions"][number];
-export type Company = Schemas["Company"];
+export type Company = Schemas["CompanyView"];
 export type Environment = Schemas["EnvironmentView"];
 export type EnvironmentOverview = Schemas["EnvironmentOverview"];
 export type Driver = Environment["driver"];

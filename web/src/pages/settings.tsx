@@ -13,6 +13,7 @@ export function SettingsPage() {
   return (
     <Page title="Settings" about={session.company.name}>
       <Panel title="Default environment"><DefaultEnvironment /></Panel>
+      <Panel title="This machine"><Allowances /></Panel>
       {session.may("company_admin") && <Panel title="Keys"><Tokens /></Panel>}
       <Panel title="Instance"><Instance /></Panel>
       {session.may("instance_admin") && (
@@ -42,10 +43,38 @@ function DefaultEnvironment() {
     <div className="flex max-w-md flex-col gap-2">
       <Field label="Where runs go that name no environment" hint="An agent's own choice comes before it. It is saved at once.">{(id, about) => (
         <select id={id} aria-describedby={about} className={input} disabled={!may("company_admin") || save.busy} value={company.defaultEnvironmentId ?? ""} onChange={(event) => void save.run(event.target.value)}>
-          <option value="">Local</option>
-          {environments.filter((each) => each.driver !== "local").map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
+          <option value="">None: runs of operators go to Local</option>
+          {environments.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
         </select>
       )}</Field>
+      {save.error !== undefined && <ErrorBox error={save.error} />}
+    </div>
+  );
+}
+
+const allowances = [
+  ["local", "local", "Run commands without a sandbox, as the server's user", "Environments with the driver local."],
+  ["host_network", "hostNetwork", "Give sandboxes the network of the machine", "network: host in the config of a sandbox."],
+  ["private_egress", "privateEgress", "Let sandboxes reach addresses that are not public", "Loopback and private ranges in egress.allow."],
+] as const;
+
+// What the company may use of the server's machine without a wall.
+function Allowances() {
+  const { company, may } = useSession();
+  const queries = useQueryClient();
+  const save = useAction(async (field: (typeof allowances)[number][1], allowed: boolean) => {
+    await api.patch("/api/companies/{company}/allowances", { path: { company: company.id }, body: { [field]: allowed } as Partial<Record<typeof field, boolean>> });
+    await queries.invalidateQueries({ queryKey: ["session"] });
+  });
+  return (
+    <div className="flex flex-col gap-2 text-sm">
+      {allowances.map(([name, field, says, about]) => (
+        <label key={name} className="flex items-start gap-2">
+          <input type="checkbox" className="mt-1" checked={company.allowed.includes(name)} disabled={!may("instance_admin") || save.busy} onChange={(event) => void save.run(field, event.target.checked)} />
+          <span>{says}<span className="block text-muted">{about}{company.keptAllowances.includes(name) ? " Kept from before the upgrade." : ""}</span></span>
+        </label>
+      ))}
+      <p className="text-muted">An instance administrator decides this for each company.</p>
       {save.error !== undefined && <ErrorBox error={save.error} />}
     </div>
   );
