@@ -14,7 +14,7 @@ struct Company {
   std::optional<std::string> description;
   CompanyStatus status = CompanyStatus::active;
   std::optional<EnvironmentId>
-      default_environment_id;     // where runs go whose agent names no environment
+      default_environment_id;          // where runs go whose agent names no environment
   AllowanceDecisions allowances = {};  // an instance administrator's alone to change
   // Those that the company has only because it used them before there were allowances.
   std::vector<Allowance> kept_allowances = {};

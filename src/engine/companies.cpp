@@ -16,17 +16,18 @@ namespace {
 
 core::Environment local_environment(const Means& means, const core::CompanyId& company) {
   const Time now = means.clock.now();
-  return {.id = core::EnvironmentId::make(means.random, now),
-          .company_id = company,
-          .name = std::string{core::local_environment_name},
-          .description = "Default execution environment: runs on this machine.",
-          .driver = core::DriverKind::local,
-          .status = core::EnvironmentStatus::active,
-          .config = {},
-          .env_vars = {},
-          .metadata = bj::object{{"managedByBerth", true}},
-          .created_at = now,
-          .updated_at = now};
+  return {
+      .id = core::EnvironmentId::make(means.random, now),
+      .company_id = company,
+      .name = std::string{core::local_environment_name},
+      .description = "This machine itself: commands run as the server's user, without a sandbox.",
+      .driver = core::DriverKind::local,
+      .status = core::EnvironmentStatus::active,
+      .config = {},
+      .env_vars = {},
+      .metadata = bj::object{{"managedByBerth", true}},
+      .created_at = now,
+      .updated_at = now};
 }
 
 core::Environment sandbox_environment(const Means& means, const core::CompanyId& company) {

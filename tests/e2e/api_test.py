@@ -126,7 +126,7 @@ class Environments(BerthTest):
     def test_delete_says_what_stands_against_it(self):
         for engine, variables in self.engines():
             with self.subTest(engine):
-                server = self.serve(home=self.folder / engine, **variables)
+                server = self.serve(home=self.folder / engine, place=None, **variables)
                 company = server.company()
                 local = server.get(f"/api/companies/{company}/environments?driver=local").json[0]
                 answer = server.request("DELETE", f"/api/environments/{local['id']}")
