@@ -96,6 +96,6 @@ int main(int argc, char** argv) {
   }
   std::fprintf(stderr,
                "usage: berth-keeper hold FOLDER | nursery ROOM | serve-stdio ROOT | plugin UID GID "
-               "MEMORY_BYTES -- PROGRAM [ARG...] | version\n");
+               "MEMORY_BYTES [box OPTION...] -- PROGRAM [ARG...] | version\n");
   return 2;
 }

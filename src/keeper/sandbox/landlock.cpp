@@ -26,9 +26,14 @@ struct [[gnu::packed]] PathRule {
   std::uint64_t allowed = 0;
   std::int32_t parent = -1;
 };
+struct PortRule {
+  std::uint64_t allowed = 0;
+  std::uint64_t port = 0;
+};
 
 constexpr unsigned ask_version = 1;
 constexpr int path_beneath = 1;
+constexpr int net_port = 2;
 constexpr int first_abi_with_scopes = 6;
 constexpr int first_abi_with_devices = 5;
 constexpr int first_abi_with_network = 4;
@@ -46,6 +51,7 @@ constexpr std::uint64_t truncate = 1 << 14;
 constexpr std::uint64_t use_device = 1 << 15;
 constexpr std::uint64_t all_of_first_abi = (1 << 13) - 1;
 constexpr std::uint64_t about_files = execute | write_file | read_file | truncate | use_device;
+constexpr std::uint64_t connect_tcp = 2;
 constexpr std::uint64_t bind_and_connect = 3;
 constexpr std::uint64_t abstract_sockets = 1;
 constexpr std::uint64_t signals = 2;
@@ -80,6 +86,10 @@ class Rules {
     if (!S_ISDIR(seen.st_mode)) wanted &= about_files;
     const PathRule rule{.allowed = wanted & denied_, .parent = object};
     if (::syscall(SYS_landlock_add_rule, rules_.get(), path_beneath, &rule, 0) != 0) fail(errno);
+  }
+  void allow_port(std::uint16_t port) {
+    const PortRule rule{.allowed = connect_tcp, .port = port};
+    if (::syscall(SYS_landlock_add_rule, rules_.get(), net_port, &rule, 0) != 0) fail(errno);
   }
   int enforce() {
     if (error_number_ != 0) return error_number_;
@@ -129,6 +139,43 @@ int leave_only_folder(int folder, Features& features) {
   constexpr std::uint64_t nodes = make_char | make_block | make_socket | use_device;
   rules.allow(folder, denied.files & ~nodes);
   return rules.enforce();
+}
+
+int leave_only(const LandlockExtent& extent, Features& features) {
+  const int abi = landlock_version();
+  if (abi == 0) return EOPNOTSUPP;
+  Ruleset denied{.files = all_of_first_abi | refer};
+  std::size_t size = offsetof(Ruleset, network);
+  if (abi >= first_abi_with_truncate) denied.files |= truncate;
+  if (abi >= first_abi_with_devices) denied.files |= use_device;
+  if (abi >= first_abi_with_network) {
+    denied.network = connect_tcp;
+    size = offsetof(Ruleset, scopes);
+  }
+  if (abi >= first_abi_with_scopes) {
+    denied.scopes = abstract_sockets | signals;
+    size = sizeof denied;
+    features.add(Feature::signal_scope);
+  }
+  Rules rules{denied, size};
+  constexpr std::uint64_t read = read_file | read_folder;
+  rules.allow("/usr", read | execute);
+  for (const char* path : usr_links) rules.allow(path, read | execute);
+  for (const char* path : open_to_read) rules.allow(path, read);
+  rules.allow("/etc/resolv.conf", read);
+  rules.allow("/proc", read);
+  for (const char* path : open_devices) rules.allow(path, read_file | write_file | use_device);
+  constexpr std::uint64_t nodes = make_char | make_block | make_socket | use_device;
+  for (const std::string& path : extent.readable) rules.allow(path.c_str(), read | execute);
+  for (const std::string& path : extent.writable) rules.allow(path.c_str(), denied.files & ~nodes);
+  if (abi >= first_abi_with_network) {
+    for (const std::uint16_t port : extent.ports) rules.allow_port(port);
+  }
+  return rules.enforce();
+}
+
+bool landlock_limits_ports() {
+  return landlock_version() >= first_abi_with_network;
 }
 
 int restrict_with_landlock() {

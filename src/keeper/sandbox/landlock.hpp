@@ -2,6 +2,10 @@
 
 #include "keeper/sandbox/setup.hpp"
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 namespace berth::keeper::sandbox {
 
 // The version of what this kernel can deny; 0: it has no Landlock that is of use.
@@ -16,5 +20,15 @@ int restrict_with_landlock();
 // cannot do without and the process table, to be read, and what is in the folder. Says which
 // features that gives. 0 or errno.
 int leave_only_folder(int folder, Features& features);
+
+// The same for a plugin's worker, which has several folders and connects to some TCP ports. A
+// kernel that limits no ports lets it connect to every one: see landlock_limits_ports().
+struct LandlockExtent {
+  std::vector<std::string> readable = {};
+  std::vector<std::string> writable = {};
+  std::vector<std::uint16_t> ports = {};
+};
+int leave_only(const LandlockExtent& extent, Features& features);
+bool landlock_limits_ports();
 
 }  // namespace berth::keeper::sandbox

@@ -18,6 +18,8 @@ std::span<const sock_filter> set_id_program();
 // Beside both, where there are no namespaces: no sockets but pairs that are connected, and nothing
 // that reaches other processes of the same user or what they share.
 std::span<const sock_filter> same_user_program();
+// The same with sockets of the internet, whose ports Landlock limits.
+std::span<const sock_filter> same_user_internet_program();
 
 // For the calling thread and all it starts, for ever. It must have given up new privileges before.
 // 0 or errno.

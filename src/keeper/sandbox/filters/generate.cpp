@@ -381,11 +381,17 @@ constexpr std::array shared_calls{
     "shmget", "shmat",  "shmctl", "semget",  "semop",     "semtimedop",       "semctl",  "msgget",
     "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "process_mrelease", "truncate"};
 
-std::vector<sock_filter> without_others() {
+enum class Internet : std::uint8_t { denied, allowed };
+
+std::vector<sock_filter> without_others(Internet internet) {
   Prologue rules;
   // The path of a socket is not looked at by Landlock: behind one may be whoever starts programs
   // for this user. A pair that is connected leads nowhere else, unless it is of datagrams.
-  rules.answer(SYS_socket, EACCES);
+  if (internet == Internet::denied) {
+    rules.answer(SYS_socket, EACCES);
+  } else {
+    rules.permit(SYS_socket, 0, {AF_INET, AF_INET6}, EACCES);
+  }
   rules.permit_masked(SYS_socketpair, 1, 0xf, {SOCK_STREAM, SOCK_SEQPACKET}, EACCES);
   // 0 is the calling process; whose other numbers are is not known.
   rules.permit(SYS_prlimit64, 0, {0}, EPERM);
@@ -462,7 +468,8 @@ int main(int argc, char** argv) {
   write_array(out, "with_namespaces", make(Debugging::denied, Nesting::allowed));
   write_array(out, "with_both", make(Debugging::allowed, Nesting::allowed));
   write_array(out, "set_ids", without_set_ids());
-  write_array(out, "same_user", without_others());
+  write_array(out, "same_user", without_others(Internet::denied));
+  write_array(out, "same_user_internet", without_others(Internet::allowed));
   out << "\n}  // namespace\n\n"
          "std::span<const sock_filter> filter_program(Debugging debugging, Nesting nesting) {\n"
          "  if (debugging == Debugging::allowed && nesting == Nesting::allowed) return with_both;\n"
@@ -471,6 +478,8 @@ int main(int argc, char** argv) {
          "  return usual;\n}\n\n"
          "std::span<const sock_filter> set_id_program() {\n  return set_ids;\n}\n\n"
          "std::span<const sock_filter> same_user_program() {\n  return same_user;\n}\n\n"
+         "std::span<const sock_filter> same_user_internet_program() {\n"
+         "  return same_user_internet;\n}\n\n"
          "}  // namespace berth::keeper::sandbox\n";
   out.close();
   if (!out) give_up("write", errno);
