@@ -1,9 +1,10 @@
-// plugin_cost KEEPER ECHO FOLDER: what talking to a plugin costs. Prints eight numbers:
+// plugin_cost KEEPER ECHO FOLDER: what talking to a plugin costs. Prints ten numbers:
 // microseconds of a call and of the same bytes to the same worker over bare pipes, taken in turns,
 // with both sides on one core; the same with each side on a core of its own (0 where there is but
 // one); how many of a thousand calls in flight were answered, and in how many milliseconds; MB/s of
 // live output from a worker through the host to a follower, and MB/s of the same through a bare
-// pipe.
+// pipe; milliseconds from the start of a worker in its box to its first answer, and of one without
+// a box, taken in turns.
 //
 // Cores are given out, because a round trip to a core that sleeps takes eight times as long as one
 // that stays on its core, and the kernel chooses anew for every process.
@@ -33,6 +34,7 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr int rounds = 7;
 constexpr int calls_per_round = 5'000;
+constexpr int starts_per_kind = 21;
 constexpr int calls_at_once = 1'000;
 constexpr int megabytes = 100;  // of one command; more than 128 Mi are not listened to
 
@@ -103,9 +105,9 @@ class BarePipes {
     worker_.in = Fd{};
     ::waitpid(worker_.pid, nullptr, 0);
   }
-  double microseconds() {
+  double microseconds(int calls = calls_per_round) {
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < calls_per_round; ++i) {
+    for (int i = 0; i < calls; ++i) {
       const std::string line =
           request_line(static_cast<std::uint64_t>(i + 1), "health", bj::object{}, std::nullopt);
       if (::write(worker_.in.get(), line.data(), line.size()) < 0) give_up("write");
@@ -116,12 +118,38 @@ class BarePipes {
         last = buffer[static_cast<std::size_t>(size) - 1];
       }
     }
-    return seconds_since(start) * 1e6 / calls_per_round;
+    return seconds_since(start) * 1e6 / calls;
   }
 
  private:
   Spawned worker_;
 };
+
+// From nothing to the first answer.
+double start_ms(const Launching& way, const std::string& program) {
+  const auto start = std::chrono::steady_clock::now();
+  BarePipes worker{way, program};
+  worker.microseconds(1);
+  return seconds_since(start) * 1e3;
+}
+
+struct Starts {
+  double boxed_ms = 0;
+  double bare_ms = 0;
+};
+
+Starts starts(const Launching& bare, const std::string& program) {
+  Launching boxed = bare;
+  boxed.box = keeper::PluginBox{.readable = {program.substr(0, program.rfind('/'))},
+                                .ports = {22, 80, 443, 6443, 8443}};
+  std::vector<double> with;
+  std::vector<double> without;
+  for (int i = 0; i < starts_per_kind; ++i) {
+    with.push_back(start_ms(boxed, program));
+    without.push_back(start_ms(bare, program));
+  }
+  return {median(std::move(with)), median(std::move(without))};
+}
 
 // The cores that this program had at its start. Programs that it starts begin where it is then.
 class Cores {
@@ -259,7 +287,9 @@ int main(int argc, char** argv) {
                                                    core::LeaseId::make(random, clock.now())))));
   }
   value_of(must(loop, host.close()));
-  std::printf("%.2f %.2f %.2f %.2f %d %.1f %.1f %.1f\n", together.call_us, together.bare_us,
-              apart.call_us, apart.bare_us, answered, all_ms, median(live),
-              bench::bare_pipe_mb_s(std::uint64_t{megabytes} * 1'000'000));
+  const Starts started = starts(launching(argv[1]), echo);
+  std::printf("%.2f %.2f %.2f %.2f %d %.1f %.1f %.1f %.2f %.2f\n", together.call_us,
+              together.bare_us, apart.call_us, apart.bare_us, answered, all_ms, median(live),
+              bench::bare_pipe_mb_s(std::uint64_t{megabytes} * 1'000'000), started.boxed_ms,
+              started.bare_ms);
 }

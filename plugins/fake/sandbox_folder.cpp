@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <span>
 
 namespace berth::fake {
@@ -28,7 +29,10 @@ Result<SandboxFolder> SandboxFolder::of_lease(const std::string& lease_id) {
                 "lease " + lease_id.substr(0, 64) + "...: its id is too long",
                 "use run and environment ids that are UUIDs");
   }
-  return SandboxFolder{"/tmp/" + name};
+  // TMPDIR where it is set: the box of a worker without namespaces has no other temporary folder.
+  std::error_code error;
+  const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
+  return SandboxFolder{(error ? "/tmp" : temporary.string()) + "/" + name};
 }
 
 bool SandboxFolder::is_ours() const {

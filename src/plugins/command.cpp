@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include <unistd.h>
@@ -52,7 +53,83 @@ bool is_inside(const fs::path& file, const fs::path& folder) {
   return end == folder.end() && rest != file.end();
 }
 
+constexpr std::string_view modules = "/node_modules/";
+
+// npm puts what a package depends on beside it.
+std::string with_its_modules(const std::string& folder) {
+  const std::size_t at = (folder + "/").find(modules);
+  return at == std::string::npos ? folder : folder.substr(0, at + modules.size() - 1);
+}
+
+// Of a script the program in its first line, and with `env` the one that it finds.
+std::optional<std::string> interpreter_of(const std::string& file, const std::string& path) {
+  std::ifstream in{file, std::ios::binary};
+  std::array<char, 256> start{};
+  in.read(start.data(), start.size());
+  std::string_view line{start.data(), static_cast<std::size_t>(in.gcount())};
+  if (!line.starts_with("#!")) return std::nullopt;
+  line = line.substr(2, line.find('\n') - 2);
+  const auto next_word = [&line] {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+    line.remove_prefix(word.size());
+    return word;
+  };
+  const std::string_view program = next_word();
+  if (!program.ends_with("/env")) return std::string{program};
+  std::string_view name = next_word();
+  while (name.starts_with('-')) name = next_word();
+  // Inside a box the folders of /usr are the only ones of PATH, unless another is needed.
+  const auto of_the_system = find_program("/usr/local/bin:/usr/bin:/bin", std::string{name});
+  return of_the_system ? of_the_system : find_program(path, std::string{name});
+}
+
+bool is_in_usr(const fs::path& path) {
+  return is_inside(path, "/usr") || is_inside(path, "/bin") || is_inside(path, "/lib");
+}
+
 }  // namespace
+
+std::vector<std::string> program_folders(const WorkerCommand& command, const Package& package,
+                                         const std::string& hidden) {
+  std::vector<std::string> folders;
+  const auto add = [&](const fs::path& folder) {
+    const bool shows_hidden =
+        !hidden.empty() && (folder == fs::path{hidden} || is_inside(hidden, folder));
+    const std::string text = folder.string();
+    if (folder.is_absolute() && folder.has_relative_path() && !shows_hidden &&
+        std::ranges::find(folders, text) == folders.end()) {
+      folders.push_back(text);
+    }
+  };
+  std::error_code ignored;
+  const fs::path real = fs::canonical(package.folder, ignored);
+  if (!ignored) add(with_its_modules(real.string()));
+  const auto path = command.environment.find("PATH");
+  std::vector<std::string> programs{command.argv.front()};
+  if (const auto script = interpreter_of(command.argv.front(),
+                                         path == command.environment.end() ? "" : path->second)) {
+    programs.push_back(*script);
+  }
+  for (const std::string& program : programs) {
+    for (const fs::path& file : {fs::path{program}, fs::canonical(program, ignored)}) {
+      const fs::path folder = file.parent_path();
+      if (file.empty() || is_in_usr(file) || is_inside(file, real)) continue;
+      add(folder);
+      if (folder.filename() == "bin" && fs::exists(folder.parent_path() / "lib", ignored)) {
+        add(folder.parent_path() / "lib");
+      }
+    }
+  }
+  const auto node_path = command.environment.find("NODE_PATH");
+  const std::string extra = node_path == command.environment.end() ? "" : node_path->second;
+  for (std::size_t at = 0; at < extra.size();) {
+    const std::size_t end = std::min(extra.find(':', at), extra.size());
+    add(extra.substr(at, end - at));
+    at = end + 1;
+  }
+  return folders;
+}
 
 std::map<std::string, std::string> worker_environment(const Manifest& manifest,
                                                       const Package& package,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "keeper/plugin_box.hpp"
 #include "plugins/manifest.hpp"
 
 #include <sys/types.h>
@@ -25,6 +26,9 @@ struct Launching {
   std::optional<WorkerUser> user = {};  // absent: the server's own, which then is not root
   std::int64_t memory_bytes_max = std::int64_t{2} << 30;  // of private memory, each process
   std::string path = "/usr/local/bin:/usr/bin:/bin";  // where node is, for manifests in JavaScript
+  // What the program sees and reaches. Absent only for programs of the operator, which fetch
+  // packages.
+  std::optional<keeper::PluginBox> box = {};
 };
 
 // What to execute for a plugin.
@@ -56,6 +60,12 @@ std::map<std::string, std::string> worker_environment(const Manifest& manifest,
 // when the file is not in the package, or when Node is needed and not on the host's PATH.
 Result<WorkerCommand> worker_command(const Manifest& manifest, const Package& package,
                                      const std::string& plugin_id, const HostEnvironment& host);
+
+// The folders that the command's program is read from: its package with the modules beside it, and
+// whatever executes it where that lies outside of /usr. Nothing that `hidden` lies in is among
+// them.
+std::vector<std::string> program_folders(const WorkerCommand& command, const Package& package,
+                                         const std::string& hidden);
 
 // The program of that name on a PATH; nothing when there is none.
 std::optional<std::string> find_program(const std::string& path, const std::string& name);

@@ -1,6 +1,12 @@
 #include "plugins/command.hpp"
 
+#include "support/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 namespace berth::plugins {
 namespace {
@@ -47,6 +53,51 @@ TEST(WorkerEnvironment, PassesAProviderSKeyToItsOwnTrustedPackageOnly) {
   Package local = own;
   local.origin = PackageOrigin::folder;
   EXPECT_FALSE(worker_environment(provider("e2b"), local, "id", host).contains("E2B_API_KEY"));
+}
+
+class ProgramFoldersTest : public testing::Test {
+ protected:
+  std::string make(const std::string& file, const std::string& text = "") {
+    const std::string path = folder_.file(file);
+    std::filesystem::create_directories(std::filesystem::path{path}.parent_path());
+    std::ofstream{path} << text;
+    std::filesystem::permissions(path, std::filesystem::perms::all);
+    return path;
+  }
+  std::vector<std::string> of(const std::string& program, const std::string& package,
+                              const std::string& hidden = "") {
+    const WorkerCommand command{.argv = {program},
+                                .environment = {{"PATH", folder_.file("tools/bin")}}};
+    return program_folders(command, {.folder = folder_.file(package)}, hidden);
+  }
+  bool has(const std::vector<std::string>& folders, const std::string& name) const {
+    return std::ranges::find(folders, folder_.file(name)) != folders.end();
+  }
+  tests::TemporaryFolder folder_;
+};
+
+TEST_F(ProgramFoldersTest, AreThePackageAndTheModulesBesideIt) {
+  const std::string worker = make("x/node_modules/@a/p/worker");
+  EXPECT_EQ(of(worker, "x/node_modules/@a/p"), std::vector{folder_.file("x/node_modules")});
+  make("plain/worker");
+  EXPECT_EQ(of(folder_.file("plain/worker"), "plain"), std::vector{folder_.file("plain")});
+}
+
+TEST_F(ProgramFoldersTest, HoldAnInterpreterThatLiesOutsideOfUsr) {
+  make("tools/bin/odd-interpreter");
+  make("tools/lib/part");
+  make("tools/secret/part");
+  const auto folders = of(make("p/worker", "#!/usr/bin/env odd-interpreter\n"), "p");
+  EXPECT_TRUE(has(folders, "p") && has(folders, "tools/bin") && has(folders, "tools/lib"));
+  EXPECT_FALSE(has(folders, "tools/secret") || has(folders, "tools"));
+  EXPECT_EQ(of(make("p/worker", "#!/usr/bin/env sh\n"), "p").size(), 1U) << "that of /usr is used";
+}
+
+TEST_F(ProgramFoldersTest, NeverHoldTheServersHome) {
+  const std::string worker = make("p/worker");
+  make("p/home/master.key");
+  EXPECT_TRUE(of(worker, "p", folder_.file("p/home")).empty());
+  EXPECT_TRUE(of(worker, "p", folder_.file("p")).empty());
 }
 
 }  // namespace

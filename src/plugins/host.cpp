@@ -1,5 +1,7 @@
 #include "plugins/host.hpp"
 
+#include "base/remove_tree.hpp"
+#include "plugins/box.hpp"
 #include "plugins/supervisor.hpp"
 #include "providers/metadata.hpp"
 
@@ -33,17 +35,30 @@ std::shared_ptr<Supervisor> Host::find(const core::PluginId& id) const {
   return found == plugins_.end() ? nullptr : *found;
 }
 
-// The lowest that no plugin has. It need not be the same one at the next start: a worker owns
-// nothing that outlives it.
-Result<std::optional<WorkerUser>> Host::choose_user() const {
+// The user that the plugin had before, who owns its files; else the lowest that no plugin has.
+Result<std::optional<WorkerUser>> Host::choose_user(const core::PluginId& id) const {
   if (::geteuid() != 0) return std::optional<WorkerUser>{};
-  for (uid_t uid = config_.first_user; uid < config_.first_user + config_.users_max; ++uid) {
-    const bool taken = std::ranges::any_of(
+  const auto is_taken = [&](uid_t uid) {
+    return std::ranges::any_of(
         plugins_, [&](const auto& plugin) { return plugin->user() && plugin->user()->uid == uid; });
-    if (!taken) return WorkerUser{.uid = uid, .gid = uid};
+  };
+  const std::optional<WorkerUser> former = former_user(config_, id);
+  if (former && !is_taken(former->uid)) return former;
+  const std::set<uid_t> owners = users_of_folders(config_);
+  for (uid_t uid = config_.first_user; uid < config_.first_user + config_.users_max; ++uid) {
+    if (!is_taken(uid) && !owners.contains(uid)) return WorkerUser{.uid = uid, .gid = uid};
   }
   return fail(Errc::overloaded, "there is no user left for another plugin",
-              "disable plugins that are not used");
+              "uninstall plugins that are not used: berth plugin uninstall KEY --purge");
+}
+
+void Host::allow(const core::PluginId& id, std::vector<std::string> rules) const {
+  if (const std::shared_ptr<Supervisor> plugin = find(id)) plugin->allow(std::move(rules));
+}
+
+Result<> Host::forget(const core::PluginId& id) const {
+  if (config_.files_folder.empty()) return {};
+  return remove_tree(files_folder_of(config_, id));
 }
 
 Task<> Host::start(InstalledPlugin plugin) {
@@ -53,7 +68,7 @@ Task<> Host::start(InstalledPlugin plugin) {
     const core::PluginId id = plugin.id;
     BERTH_CO_DO(co_await stop(id));
   }
-  BERTH_CO_TRY(const std::optional<WorkerUser> user, choose_user());
+  BERTH_CO_TRY(const std::optional<WorkerUser> user, choose_user(plugin.id));
   const auto made = std::make_shared<Supervisor>(executor_, config_, services_, clock_, random_,
                                                  std::move(plugin), user);
   plugins_.push_back(made);

@@ -7,6 +7,7 @@
 #include "plugins/command.hpp"
 #include "plugins/given_secrets.hpp"
 #include "plugins/services.hpp"
+#include "plugins/way_out.hpp"
 #include "plugins/worker.hpp"
 
 #include <map>
@@ -34,6 +35,13 @@ struct HostConfig {
   // Where files are on their way to and from sandboxes. Workers get at the folders in it that are
   // theirs, by name.
   std::string exchange_folder = {};
+  // Each plugin has a folder in it that is its own, and is kept. Empty: plugins keep nothing.
+  std::string files_folder = {};
+  // Folders of this machine that every plugin may read and write, by the operator's choice.
+  std::vector<std::string> shared_folders = {};
+  std::string home = {};  // the server's own folder, which no box shows
+  keeper::BoxLevel least_isolation = keeper::BoxLevel::weak;
+  WayOut* way_out = nullptr;  // without one, boxes have no network; outlives the host
   // A range of users that are nobody else's, from which each plugin gets one. Used when the server
   // is root; a worker never is.
   uid_t first_user = 61'400;
@@ -52,6 +60,7 @@ struct InstalledPlugin {
   core::PluginId id;
   Manifest manifest = {};
   Package package = {};
+  std::vector<std::string> egress = {};  // rules that open more than the public internet
 };
 
 struct PluginStatus {
@@ -63,6 +72,7 @@ struct PluginStatus {
   int crashes = 0;
   std::optional<Time> running_since = {};
   std::set<std::string> methods = {};  // that the worker advertises; empty unless running
+  keeper::BoxReport box = {};          // of the newest worker
 };
 
 struct PluginCall {
@@ -96,6 +106,10 @@ class Host {
   // Starts the worker; returns when it is running and has its configs, or with why it is not, and
   // then its state is `error` and nothing runs. A plugin that runs already is left as it is.
   Task<> start(InstalledPlugin plugin);
+  // The egress rules of the plugin's next workers.
+  void allow(const core::PluginId& id, std::vector<std::string> rules) const;
+  // Removes the folder that is the plugin's own. The plugin was stopped before.
+  Result<> forget(const core::PluginId& id) const;
   // Ends the worker and forgets the plugin. One that is not there is fine.
   Task<> stop(core::PluginId id);
   Task<> close();
@@ -136,7 +150,7 @@ class Host {
   Random& random() const { return random_; }
 
  private:
-  Result<std::optional<WorkerUser>> choose_user() const;
+  Result<std::optional<WorkerUser>> choose_user(const core::PluginId& id) const;
   Result<DriverPlace> place_of(const std::shared_ptr<Supervisor>& plugin,
                                std::string_view driver_key) const;
 

@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 #include "execution/keeper_process.hpp"
+#include "plugins/box.hpp"
 #include "plugins/spawn.hpp"
 #include "providers/metadata.hpp"
 
@@ -76,7 +77,8 @@ asio::awaitable<std::string> read_all(asio::posix::stream_descriptor& from, std:
 }
 
 Task<std::string> print_module(asio::any_io_executor executor, const fs::path& file,
-                               const Launching& way, const ManifestLimits& limits) {
+                               const std::string& package_folder, const Launching& way,
+                               const ManifestLimits& limits) {
   const auto node = find_program(way.path, "node");
   if (!node) {
     co_return fail(Errc::plugin_unavailable,
@@ -87,7 +89,9 @@ Task<std::string> print_module(asio::any_io_executor executor, const fs::path& f
       .argv = {*node, "--input-type=module", "-e", print_script, "file://" + file.string()},
       .folder = file.parent_path().string(),
       .environment = {{"PATH", way.path}, {"NODE_ENV", "production"}, {"TZ", "UTC"}}};
-  BERTH_CO_TRY(Spawned spawned, spawn_program(command, way));
+  Launching boxed = way;
+  boxed.box = reading_box(command, {.folder = package_folder});
+  BERTH_CO_TRY(Spawned spawned, spawn_program(command, boxed));
   const pid_t pid = spawned.pid;
   spawned.in = Fd{};
   asio::posix::stream_descriptor out{executor, spawned.out.release()};
@@ -120,9 +124,10 @@ Task<std::string> print_module(asio::any_io_executor executor, const fs::path& f
 Task<Manifest> read_manifest(asio::any_io_executor executor, std::string package_folder,
                              Launching way, ManifestLimits limits) {
   BERTH_CO_TRY(const fs::path file, find_manifest(package_folder));
-  Result<std::string> text = file.extension() == ".json"
-                                 ? read_file(file.string(), limits.bytes_max)
-                                 : co_await print_module(executor, file, way, limits);
+  Result<std::string> text =
+      file.extension() == ".json"
+          ? read_file(file.string(), limits.bytes_max)
+          : co_await print_module(executor, file, package_folder, way, limits);
   if (!text) co_return std::unexpected(text.error());
   const Result<bj::value> json = parse_json(*text);
   if (!json) co_return invalid(file.string(), json.error().message);

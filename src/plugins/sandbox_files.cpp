@@ -2,6 +2,7 @@
 
 #include "base/base64.hpp"
 #include "base/text.hpp"
+#include "plugins/box.hpp"
 #include "plugins/file_scripts.hpp"
 
 #include <algorithm>
@@ -408,6 +409,7 @@ execution::Exchange SandboxFiles::exchange(const LeaseFacts& lease, const Remote
   const bool is_native = plugin && can.native_sync_in && can.native_sync_out;
   if (!is_native || !is_utf8(path.text())) return exchange;
   exchange.by = execution::Exchange::By::provider;
+  exchange.folder = exchange_folder_of(provider_.host_.config(), found->plugin_id);
   if (plugin->user()) {
     exchange.user =
         execution::FileRoot::User{.uid = plugin->user()->uid, .gid = plugin->user()->gid};

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +20,15 @@ struct Pipe {
 Result<Pipe> make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return io_failure("make", "a pipe", errno);
+  return Pipe{Fd{ends[0]}, Fd{ends[1]}};
+}
+
+// Both ends of the channel on which the keeper reports. It says which packet is one.
+Result<Pipe> make_report_channel() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return io_failure("make", "a socket pair", errno);
+  }
   return Pipe{Fd{ends[0]}, Fd{ends[1]}};
 }
 
@@ -53,12 +63,14 @@ class FileActions {
 Result<Spawned> spawn_program(const WorkerCommand& command, const Launching& launching) {
   const uid_t uid = launching.user ? launching.user->uid : ::geteuid();
   const gid_t gid = launching.user ? launching.user->gid : ::getegid();
-  std::vector<std::string> words{launching.keeper_program,
-                                 "plugin",
-                                 std::to_string(uid),
-                                 std::to_string(gid),
-                                 std::to_string(launching.memory_bytes_max),
-                                 "--"};
+  std::vector<std::string> words{launching.keeper_program, "plugin", std::to_string(uid),
+                                 std::to_string(gid), std::to_string(launching.memory_bytes_max)};
+  if (launching.box) {
+    std::vector<std::string> box = keeper::words_of(*launching.box);
+    words.insert(words.end(), std::make_move_iterator(box.begin()),
+                 std::make_move_iterator(box.end()));
+  }
+  words.emplace_back("--");
   words.insert(words.end(), command.argv.begin(), command.argv.end());
   std::vector<std::string> variables;
   for (const auto& [name, value] : command.environment) variables.push_back(name + "=" + value);
@@ -70,6 +82,11 @@ Result<Spawned> spawn_program(const WorkerCommand& command, const Launching& lau
   files.put(in.read, STDIN_FILENO);
   files.put(out.write, STDOUT_FILENO);
   files.put(err.write, STDERR_FILENO);
+  Pipe report;
+  if (launching.box) {
+    BERTH_TRY(report, make_report_channel());
+    files.put(report.write, keeper::box_report_descriptor);
+  }
   files.start_in(command.folder);
   std::vector<char*> argv = pointers_to(words);
   std::vector<char*> environment = pointers_to(variables);
@@ -82,6 +99,7 @@ Result<Spawned> spawn_program(const WorkerCommand& command, const Launching& lau
   spawned.in = std::move(in.write);
   spawned.out = std::move(out.read);
   spawned.err = std::move(err.read);
+  spawned.report = std::move(report.read);
   return spawned;
 }
 

@@ -13,6 +13,7 @@ struct Spawned {
   Fd in;
   Fd out;
   Fd err;
+  Fd report;  // what the keeper says about the box; nothing where there is none
 };
 
 // Through `berth-keeper plugin`. SIGTERM to the pid is passed on to the program; SIGHUP kills all

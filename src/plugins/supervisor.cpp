@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "core/bindings.hpp"
+#include "plugins/box.hpp"
 #include "providers/metadata.hpp"
 
 #include <algorithm>
@@ -91,7 +92,8 @@ PluginStatus Supervisor::status() const {
                       .reason = reason_,
                       .crashes = crashes_,
                       .running_since = running_since_time_,
-                      .methods = methods_};
+                      .methods = methods_,
+                      .box = box_};
   if (worker_ && !worker_->exit()) status.pid = worker_->pid();
   return status;
 }
@@ -156,13 +158,32 @@ Task<> Supervisor::launch() {
     if (core::looks_sensitive(name)) keys.emplace_back(value);
   }
   own_keys_ = given_.hold(keys);
+  BERTH_CO_TRY(keeper::PluginBox box, box_of(config_, plugin_, user_, command));
   const Launching launching{.keeper_program = config_.keeper_program,
                             .user = user_,
-                            .memory_bytes_max = config_.memory_bytes_max};
+                            .memory_bytes_max = config_.memory_bytes_max,
+                            .box = std::move(box)};
   BERTH_CO_TRY(worker_, Worker::spawn(executor_, command, launching, *this, this, config_.channel));
-  Result<> greeted = co_await greet();
+  Result<> greeted = co_await enter_box();
+  if (greeted) greeted = co_await greet();
   if (!greeted && worker_) worker_->kill(greeted.error().message);
   co_return greeted;
+}
+
+Task<> Supervisor::enter_box() {
+  const std::shared_ptr<Worker> worker = worker_;
+  BERTH_CO_TRY(
+      keeper::BoxArrivals arrived,
+      co_await read_box_report(executor_, worker->take_report(), config_.initialize_deadline));
+  box_ = std::move(arrived.report);
+  log::info("plugin.box", {{"plugin", plugin_.id},
+                           {"key", plugin_.manifest.id},
+                           {"isolation", keeper::name_of(box_.level)}});
+  if (config_.way_out == nullptr || box_.level != keeper::BoxLevel::strong) co_return Result<>{};
+  BERTH_CO_DO(co_await config_.way_out->close(plugin_.id));
+  WayOut::Wish wish{
+      .plugin = plugin_.id, .allow = plugin_.egress, .sockets = std::move(arrived.sockets)};
+  co_return config_.way_out->open(std::move(wish));
 }
 
 Task<> Supervisor::greet() {
@@ -248,6 +269,7 @@ Task<> Supervisor::bury() {
   resolved_.clear();
   for (const auto& [until, id] : told_) invocations_.companies.erase(id);
   told_.clear();
+  if (config_.way_out != nullptr) BERTH_CO_DO(co_await config_.way_out->close(plugin_.id));
   co_return co_await worker->close();
 }
 

@@ -22,6 +22,7 @@ class Supervisor final : public Peer, public StderrReader {
   const InstalledPlugin& plugin() const { return plugin_; }
   const std::optional<WorkerUser>& user() const { return user_; }
   PluginStatus status() const;
+  void allow(std::vector<std::string> rules) { plugin_.egress = std::move(rules); }
   bool is_running() const { return state_ == WorkerState::running; }
   bool advertises(const std::string& method) const { return methods_.contains(method); }
   Dialect dialect() const { return dialect_of(methods_); }
@@ -53,6 +54,7 @@ class Supervisor final : public Peer, public StderrReader {
   std::optional<core::CompanyId> company_of_invocation(const Notification& notification) const;
   bool hear_log(const Notification& notification);
   Task<> launch();
+  Task<> enter_box();
   Task<> greet();
   Task<> send_configs();
   Task<> send_config(core::CompanyId company, bj::object config);
@@ -76,6 +78,7 @@ class Supervisor final : public Peer, public StderrReader {
   std::string last_words_;  // of this worker, or of the last one while none runs
   std::shared_ptr<Worker> worker_;
   std::set<std::string> methods_;
+  keeper::BoxReport box_;
   int crashes_ = 0;
   std::optional<Clock::Steady> running_since_;
   std::optional<Time> running_since_time_;

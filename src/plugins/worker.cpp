@@ -2,7 +2,6 @@
 
 #include "base/files.hpp"
 #include "keeper/plugin_worker.hpp"
-#include "plugins/spawn.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -68,17 +67,17 @@ Result<std::unique_ptr<Worker>> Worker::spawn(asio::any_io_executor executor,
                                               const Launching& launching, Peer& peer,
                                               StderrReader* reader, ChannelLimits limits) {
   BERTH_TRY(Spawned made, spawn_program(command, launching));
-  return std::make_unique<Worker>(std::move(executor), std::move(made.out), std::move(made.in),
-                                  std::move(made.err), made.pid, peer, reader, limits);
+  return std::make_unique<Worker>(std::move(executor), std::move(made), peer, reader, limits);
 }
 
-Worker::Worker(asio::any_io_executor executor, Fd in, Fd out, Fd err, pid_t pid, Peer& peer,
-               StderrReader* reader, ChannelLimits limits)
+Worker::Worker(asio::any_io_executor executor, Spawned made, Peer& peer, StderrReader* reader,
+               ChannelLimits limits)
     : executor_(executor),
-      channel_(executor, std::move(in), std::move(out), peer, limits),
-      err_(executor, err.release()),
+      channel_(executor, std::move(made.out), std::move(made.in), peer, limits),
+      err_(executor, made.err.release()),
       reader_(reader),
-      pid_(pid),
+      pid_(made.pid),
+      report_(std::move(made.report)),
       waiters_(executor),
       tasks_(executor) {
   tasks_.start("plugin.messages", read_messages());

@@ -3,6 +3,7 @@
 #include "base/task_group.hpp"
 #include "plugins/channel.hpp"
 #include "plugins/command.hpp"
+#include "plugins/spawn.hpp"
 #include "plugins/waiters.hpp"
 
 #include <chrono>
@@ -49,14 +50,16 @@ class Worker {
                                                const Launching& launching, Peer& peer,
                                                StderrReader* reader = nullptr,
                                                ChannelLimits limits = {});
-  Worker(asio::any_io_executor executor, Fd in, Fd out, Fd err, pid_t pid, Peer& peer,
-         StderrReader* reader, ChannelLimits limits);
+  Worker(asio::any_io_executor executor, Spawned made, Peer& peer, StderrReader* reader,
+         ChannelLimits limits);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
   Channel& channel() { return channel_; }
   pid_t pid() const { return pid_; }  // of the keeper above it
+  // The channel on which the keeper reports about the box, once; nothing where there is none.
+  Fd take_report() { return std::move(report_); }
   const std::optional<WorkerExit>& exit() const { return exit_; }
   // Why it was ended by us, where it was: it broke a limit of the channel, or close() was told.
   const std::optional<std::string>& reason() const { return reason_; }
@@ -87,6 +90,7 @@ class Worker {
   asio::posix::stream_descriptor err_;
   StderrReader* reader_;
   pid_t pid_;
+  Fd report_;
   std::optional<WorkerExit> exit_;
   std::optional<std::string> reason_;
   std::string stderr_tail_;

@@ -54,9 +54,12 @@ void PluginTest::SetUp() {
   std::filesystem::copy_file(BERTH_PLUGIN_WORKERS "/provider.py",
                              folder_.file("package/worker.py"));
   ASSERT_EQ(::chmod(folder_.file("package/worker.py").c_str(), 0755), 0);
-  // What it makes is inside the test's own folder too, and goes with it.
+  // What it makes is inside the test's own folder too, and goes with it. The test and the worker
+  // both use it, as an operator's folder.
   std::filesystem::create_directory(folder_.file("work"));
   ASSERT_EQ(::chmod(folder_.file("work").c_str(), 0777), 0);
+  config_.shared_folders = {folder_.file("work")};
+  config_.files_folder = folder_.file("files");
   const char* path = std::getenv("PATH");
   config_.keeper_program = BERTH_KEEPER;
   config_.folder = folder_.file("execs");

@@ -155,7 +155,7 @@ TEST_F(PluginProviderTest, ACommandRunsAndItsOutputCanBeReadFromAnyRecord) {
 TEST_F(PluginProviderTest, OutputIsThereWhileTheCommandStillRuns) {
   open();
   const LeaseFacts lease = acquired();
-  const std::string gate = folder_.file("gate");
+  const std::string gate = folder_.file("work/gate");
   ASSERT_EQ(::mkfifo(gate.c_str(), 0666), 0);
   ASSERT_EQ(::chmod(gate.c_str(), 0666), 0);
   ASSERT_TRUE(await(remote_->start(lease, shell("live", "echo first; cat " + gate))));
@@ -175,7 +175,7 @@ TEST_F(PluginProviderTest, OutputIsThereWhileTheCommandStillRuns) {
 TEST_F(PluginProviderTest, ACommandIsStartedOnce) {
   open();
   const LeaseFacts lease = acquired();
-  const std::string file = folder_.file("count");
+  const std::string file = folder_.file("work/count");
   std::ofstream{file}.flush();
   ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
   Collected output;
@@ -200,7 +200,7 @@ TEST_F(PluginProviderTest, ACommandOverItsTimeHasTimedOut) {
 TEST_F(PluginProviderTest, ACommandCanBeCancelledWithAllItsProcesses) {
   open();
   const LeaseFacts lease = acquired();
-  const std::string ready = folder_.file("ready");
+  const std::string ready = folder_.file("work/ready");
   ASSERT_EQ(::mkfifo(ready.c_str(), 0666), 0);
   ASSERT_EQ(::chmod(ready.c_str(), 0666), 0);
   ASSERT_TRUE(await(remote_->start(lease, shell("long", "sleep 1000 & echo ready; wait"))));
