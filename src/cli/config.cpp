@@ -387,6 +387,8 @@ std::string_view explain(std::string_view setting) {
       {"hold_seconds", "how long running commands live on while no server is there"},
       {"silence_seconds", "after which a server that shares the database is given up"},
       {"image_age_hours", "how long an image that nobody uses is kept; 0 keeps it for ever"},
+      {"plugin_folders", "folders that plugins may read and write, separated by commas"},
+      {"plugin_min_isolation", "none, weak or strong: a plugin whose box is weaker is not started"},
       {"keeper_program", "path of berth-keeper, when it is not beside berth"},
       {"master_key_file", "file of the keys that seal secrets"},
   };

@@ -16,6 +16,7 @@ namespace berth::cli {
 BOOST_DEFINE_ENUM_CLASS(Mode, local_trusted, authenticated)
 BOOST_DEFINE_ENUM_CLASS(LogLevel, debug, info, warn, error, off)
 BOOST_DEFINE_ENUM_CLASS(LogFormat, text, json)
+BOOST_DEFINE_ENUM_CLASS(PluginIsolation, none, weak, strong)
 
 // What the program may be told. A member is a setting: `body_bytes_max` is the flag
 // --body-bytes-max, the variable BERTH_BODY_BYTES_MAX and the key body_bytes_max of the file.
@@ -38,13 +39,16 @@ struct Settings {
   std::int64_t hold_seconds = 300;    // how long commands live on without a server
   std::int64_t silence_seconds = 30;  // after which a server that shares the store is given up
   std::int64_t image_age_hours = 24;  // of images that nobody uses, before they go; 0: never
+  // Folders of this machine that plugins may read and write besides their own.
+  std::vector<std::string> plugin_folders;
+  PluginIsolation plugin_min_isolation = PluginIsolation::weak;
   std::optional<std::string> keeper_program;  // absent: berth-keeper beside this program
 };
 BOOST_DESCRIBE_STRUCT(Settings, (),
                       (home, listen, database, mode, allowed_hosts, public_url, tls_cert, tls_key,
                        log_level, log_format, connections_max, body_bytes_max, database_connections,
                        master_key_file, runs_max, hold_seconds, silence_seconds, image_age_hours,
-                       keeper_program))
+                       plugin_folders, plugin_min_isolation, keeper_program))
 
 // The settings, where each came from, and the keys that are taken from the environment alone, so
 // that no file and no process list holds them.

@@ -31,6 +31,15 @@ struct PendingUpgrade {
 BOOST_DESCRIBE_STRUCT(PendingUpgrade, (),
                       (version, manifest, added_capabilities, package_path, folder_id))
 
+// What a plugin's worker may reach besides the public internet, set by an administrator.
+struct PluginEgress {
+  std::vector<std::string> allow = {};  // rules as in the egress policy of an environment
+  bool kept_private = false;            // private networks, from before workers had a box
+
+  friend bool operator==(const PluginEgress&, const PluginEgress&) = default;
+};
+BOOST_DESCRIBE_STRUCT(PluginEgress, (), (allow, kept_private))
+
 struct Plugin {
   PluginId id;
   std::string plugin_key;    // the id in its manifest: one plugin of a key is installed at a time
@@ -46,13 +55,14 @@ struct Plugin {
   std::optional<std::string> folder_id = {};  // absent: the operator's own folder, used in place
   std::optional<std::string> last_error = {};
   std::optional<PendingUpgrade> pending_upgrade = {};
+  std::optional<PluginEgress> egress = {};
   Time installed_at = {};
   Time updated_at = {};
 };
 BOOST_DESCRIBE_STRUCT(Plugin, (),
                       (id, plugin_key, package_name, source, package_version, api_version,
                        categories, manifest, status, install_order, package_path, folder_id,
-                       last_error, pending_upgrade, installed_at, updated_at))
+                       last_error, pending_upgrade, egress, installed_at, updated_at))
 
 // A folder of packages that this server made. Its row is written before the folder, and goes after
 // it, so that whatever a crash leaves behind is found by its row.

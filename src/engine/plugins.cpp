@@ -3,6 +3,7 @@
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
 #include "engine/node_life.hpp"
+#include "engine/plugin_egress.hpp"
 
 #include <algorithm>
 
@@ -150,6 +151,8 @@ std::optional<std::string> Plugins::shown_error(const core::Caller& who,
 
 PluginView Plugins::view(const core::Caller& who, const core::Plugin& plugin) const {
   const auto status = place_ != nullptr ? place_->host.status(plugin.id) : std::nullopt;
+  std::optional<PluginIsolation> box;
+  if (status && status->state == plugins::WorkerState::running) box = isolation_of(*status);
   return {.id = plugin.id,
           .plugin_key = plugin.plugin_key,
           .package_name = plugin.package_name,
@@ -164,6 +167,9 @@ PluginView Plugins::view(const core::Caller& who, const core::Plugin& plugin) co
           .last_error = shown_error(who, plugin),
           .pending_upgrade = plugin.pending_upgrade,
           .supports_config_test = status && status->methods.contains("validateConfig"),
+          .isolation = box ? std::optional{box->level} : std::nullopt,
+          .box = std::move(box),
+          .egress = plugin.egress,
           .installed_at = plugin.installed_at,
           .updated_at = plugin.updated_at};
 }
@@ -288,7 +294,10 @@ Task<Plugins::Row> Plugins::activate(core::PluginId id) {
   if (unseen) started = review_needed(row.value, *unseen);
   if (started) {
     plugins::InstalledPlugin plugin{
-        .id = id, .manifest = package->manifest, .package = package->package};
+        .id = id,
+        .manifest = package->manifest,
+        .package = package->package,
+        .egress = egress_rules(row.value.egress, place_->host.config().way_out)};
     started = co_await place_->host.start(std::move(plugin));
   }
   fault_point("plugin.start_acted");
@@ -524,6 +533,7 @@ Task<PluginView> Plugins::uninstall(core::Call call, std::string name, Uninstall
   row.value.folder_id.reset();
   row.value.pending_upgrade.reset();
   row.value.package_path.reset();
+  if (wish.purge) BERTH_CO_DO(place_->host.forget(row.value.id));
   const auto finish = [&](store::Session& s) -> Result<Row> {
     if (!wish.purge) return store::update_plugin(s, row, means_.clock.now());
     BERTH_DO(store::delete_plugin(s, row.value.id));

@@ -24,6 +24,22 @@ struct PluginPlace {
   plugins::RemoteProvider& drivers;    // of driver `plugin`
 };
 
+// A wall that the box of a worker lacks, and what brings it.
+struct MissingWall {
+  std::string feature;
+  std::string reason;
+  std::string remedy;
+};
+BOOST_DESCRIBE_STRUCT(MissingWall, (), (feature, reason, remedy))
+
+// How strong the box of the newest worker is. docs/plugins.md#the-box.
+struct PluginIsolation {
+  std::string level;  // strong, weak or none
+  std::vector<std::string> features;
+  std::vector<MissingWall> missing;
+};
+BOOST_DESCRIBE_STRUCT(PluginIsolation, (), (level, features, missing))
+
 // A plugin as the API shows it.
 struct PluginView {
   core::PluginId id;
@@ -40,13 +56,17 @@ struct PluginView {
   std::optional<std::string> last_error;
   std::optional<core::PendingUpgrade> pending_upgrade;
   bool supports_config_test;
+  std::optional<std::string> isolation;  // of the newest worker: strong, weak or none
+  std::optional<PluginIsolation> box;
+  std::optional<core::PluginEgress> egress;
   Time installed_at;
   Time updated_at;
 };
 BOOST_DESCRIBE_STRUCT(PluginView, (),
                       (id, plugin_key, package_name, source, version, api_version, categories,
                        manifest_json, status, install_order, package_path, last_error,
-                       pending_upgrade, supports_config_test, installed_at, updated_at))
+                       pending_upgrade, supports_config_test, isolation, box, egress, installed_at,
+                       updated_at))
 
 struct InstallPlugin {
   std::string package_name;
@@ -54,6 +74,11 @@ struct InstallPlugin {
   std::optional<bool> is_local_path;
 };
 BOOST_DESCRIBE_STRUCT(InstallPlugin, (), (package_name, version, is_local_path))
+
+struct PluginEgressWish {
+  std::vector<std::string> allow;  // rules as in the egress policy of an environment
+};
+BOOST_DESCRIBE_STRUCT(PluginEgressWish, (), (allow))
 
 struct DisablePlugin {
   std::optional<std::string> reason;
@@ -139,6 +164,8 @@ class Plugins {
   // plugin_review_needed, with what it asks for in addition, until that is accepted; the version
   // before it serves meanwhile.
   Task<PluginView> upgrade(core::Call call, std::string name, UpgradePlugin wanted);
+  // What its worker may reach besides the public internet, from now on.
+  Task<PluginView> set_egress(core::Call call, std::string name, PluginEgressWish wanted);
   // plugin_in_use while it holds sandboxes, unless forced.
   Task<PluginView> uninstall(core::Call call, std::string name, UninstallWish wish);
 

@@ -43,6 +43,10 @@ constexpr char allowances[] = {
 #embed "migrations/0008_allowances.sql"
 };
 
+constexpr char plugin_box[] = {
+#embed "migrations/0009_plugin_box.sql"
+};
+
 constexpr char retention[] = {
 #embed "migrations/0010_retention.sql"
 };
@@ -61,6 +65,7 @@ constexpr std::array known_migrations{
     Migration{6, "fewer_indexes", text_of(fewer_indexes)},
     Migration{7, "node_url", text_of(node_url)},
     Migration{8, "allowances", text_of(allowances)},
+    Migration{9, "plugin_box", text_of(plugin_box)},
     Migration{10, "retention", text_of(retention)},
 };
 

@@ -18,6 +18,7 @@ struct PluginOptions {
   std::string since;
   std::string config;
   std::vector<std::string> set;
+  std::vector<std::string> allow;
   std::int64_t lines = 25;
   bool accept = false;
   bool purge = false;
@@ -29,6 +30,7 @@ const std::vector<Column>& columns() {
   static const std::vector<Column> list = {{"KEY", "pluginKey"},
                                            {"VERSION", "version"},
                                            {"STATUS", "status", Shown::state},
+                                           {"ISOLATION", "isolation"},
                                            {"SOURCE", "source"},
                                            {"PACKAGE", "packageName"},
                                            {"CHANGED", "updatedAt", Shown::moment},
@@ -129,6 +131,16 @@ Result<> upgrade(Session& session, const PluginOptions& options) {
   set_text(body, "version", options.version);
   if (options.accept) body["acceptCapabilities"] = true;
   return change(session, options, "upgrade", std::move(body), "upgraded");
+}
+
+Result<> egress(Session& session, const PluginOptions& options) {
+  BERTH_TRY(const std::string path, path_of(options.named, "/egress"));
+  bj::array allow;
+  for (const std::string& rule : options.allow) allow.emplace_back(rule);
+  BERTH_TRY(const bj::value made,
+            session.send({.method = "PUT", .path = path, .body = bj::object{{"allow", allow}}}));
+  session.printer().object(made);
+  return {};
 }
 
 Result<> uninstall(Session& session, const PluginOptions& options) {
@@ -243,6 +255,13 @@ void add_life(CommandTree& tree, CLI::App& group) {
   add_named(tree, group,
             {"restart", "give one another worker", "berth plugin restart my-provider", restart},
             options);
+
+  options = fresh();
+  add_named(tree, group,
+            {"egress", "set what one may reach besides the public internet; no rule: nothing",
+             "berth plugin egress my-provider --allow 10.0.0.0/8:443", egress},
+            options)
+      .add_option("--allow", options->allow, "a name or a range, as in an environment's egress");
 
   options = fresh();
   CLI::App& upgrades = add_named(tree, group,

@@ -58,6 +58,9 @@ Finding check_ssh();
 Finding check_git();
 Finding check_node();
 
+// plugins.cpp: plugins, as the server lists them, that are less apart than they could be.
+std::vector<Finding> judge_plugins(const bj::value& list);
+
 // server.cpp: the server's own files and address.
 Finding check_configuration(const Machine& machine);
 Finding check_home(const Machine& machine);

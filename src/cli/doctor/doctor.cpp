@@ -146,6 +146,12 @@ Result<> run_doctor(Session& session) {
   for (Finding& finding : doctor::judge_kept(companies.value_or(bj::array{}))) {
     findings.push_back(std::move(finding));
   }
+  // A server that does not run, or does not know the caller, lists none.
+  if (const auto plugins = session.get("/api/plugins")) {
+    for (Finding& finding : doctor::judge_plugins(*plugins)) {
+      findings.push_back(std::move(finding));
+    }
+  }
   if (session.printer().look() == Look::json) {
     session.printer().object(in_json(findings, seen.walls));
   } else {

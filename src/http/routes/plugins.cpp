@@ -109,6 +109,16 @@ std::vector<Route> life_routes(engine::Plugins& plugins) {
           .says = "Start another worker in place of the one that runs or has failed",
           .call = [&plugins](core::Call call,
                              auto in) { return plugins.restart(call, in.path.plugin); }},
+      Endpoint<PluginPath, None, engine::PluginEgressWish, engine::PluginView>{
+          .verb = Verb::put,
+          .path = "/api/plugins/{plugin}/egress",
+          .needs = Permission::instance_admin,
+          .tag = "plugins",
+          .says = "Set what a plugin may reach besides the public internet, from now on",
+          .call =
+              [&plugins](core::Call call, auto in) {
+                return plugins.set_egress(call, in.path.plugin, std::move(in.body));
+              }},
       Endpoint<PluginPath, None, engine::UpgradePlugin, engine::PluginView>{
           .verb = Verb::post,
           .path = "/api/plugins/{plugin}/upgrade",
