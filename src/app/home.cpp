@@ -46,7 +46,9 @@ Result<> Home::let_others_through() const {
   for (const std::string& name : names) {
     const std::string entry = path_ + "/" + name;
     struct stat found{};
-    if (entry == plugins_folder() || entry == exchange_folder()) continue;
+    const bool is_for_plugins =
+        entry == plugins_folder() || entry == exchange_folder() || entry == plugin_files_folder();
+    if (is_for_plugins) continue;
     if (::lstat(entry.c_str(), &found) != 0) continue;
     const bool reachable = !S_ISLNK(found.st_mode) && (found.st_mode & 0077) != 0;
     if (reachable && ::chmod(entry.c_str(), found.st_mode & 07700) != 0) {

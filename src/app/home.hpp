@@ -24,10 +24,12 @@ class Home {
   std::string plugins_folder() const { return path_ + "/plugins"; }
   std::string plugin_work_folder() const { return path_ + "/plugin-work"; }
   std::string exchange_folder() const { return path_ + "/plugin-exchange"; }
+  std::string plugin_files_folder() const { return path_ + "/plugin-files"; }
   std::string ssh_folder() const { return path_ + "/ssh"; }
-  // Other users may pass through the home to the folder of plugins and that of files on their way,
-  // and see nothing else: neither what the home holds nor, whatever its mode was, what is in any of
-  // it.
+  const std::string& path() const { return path_; }
+  // Other users may pass through the home to the folder of plugins, to the files of plugins and to
+  // those on their way, and see nothing else: neither what the home holds nor, whatever its mode
+  // was, what is in any of it.
   Result<> let_others_through() const;
   // The nodes that servers with this home were; the newest ones are remembered.
   std::set<core::NodeId> former_nodes() const;

@@ -25,13 +25,29 @@ plugins::HostEnvironment own_environment() {
   return out;
 }
 
+keeper::BoxLevel level_of(cli::PluginIsolation isolation) {
+  switch (isolation) {
+    case cli::PluginIsolation::none: return keeper::BoxLevel::none;
+    case cli::PluginIsolation::weak: return keeper::BoxLevel::weak;
+    case cli::PluginIsolation::strong: break;
+  }
+  return keeper::BoxLevel::strong;
+}
+
+plugins::HostConfig with_way_out(plugins::HostConfig host, plugins::WayOut& way_out) {
+  host.way_out = &way_out;
+  return host;
+}
+
 }  // namespace
 
 PluginParts::PluginParts(asio::io_context& loop, Clock& clock, const engine::Means& means,
-                         const plugins::HostConfig& host, engine::PackageOptions packages)
+                         plugins::HostConfig host, engine::PackageOptions packages)
     : resolver_(loop.get_executor(), pool_),
       services_(means, loop.get_executor(), resolver_),
-      host_(loop.get_executor(), host, services_, clock, means.random),
+      ways_out_(loop, resolver_, clock),
+      host_(loop.get_executor(), with_way_out(std::move(host), ways_out_), services_, clock,
+            means.random),
       sandboxes_(host_, plugins::Addressing::provider_key),
       drivers_(host_, plugins::Addressing::plugin_key),
       packages_(loop.get_executor(), pool_, std::move(packages)),
@@ -50,12 +66,17 @@ Result<std::unique_ptr<PluginParts>> PluginParts::open(asio::io_context& loop, C
   // What a server that was killed left of transfers is nobody's.
   BERTH_DO(remove_tree(home.exchange_folder()));
   BERTH_DO(make_directories(home.exchange_folder(), 0711));
+  BERTH_DO(make_directories(home.plugin_files_folder(), 0711));
   const bool is_root = ::geteuid() == 0;
   // Workers are other users, who read their programs there and nothing else of the home.
   if (is_root) BERTH_DO(home.let_others_through());
   plugins::HostConfig host{.keeper_program = keeper,
                            .folder = home.plugin_work_folder(),
-                           .exchange_folder = home.exchange_folder()};
+                           .exchange_folder = home.exchange_folder(),
+                           .files_folder = home.plugin_files_folder(),
+                           .shared_folders = settings.plugin_folders,
+                           .home = home.path(),
+                           .least_isolation = level_of(settings.plugin_min_isolation)};
   host.environment = own_environment();
   host.instance.host_version = compatible_host;
   host.instance.deployment_mode = name_of(settings.mode);
@@ -68,7 +89,7 @@ Result<std::unique_ptr<PluginParts>> PluginParts::open(asio::io_context& loop, C
     packages.fetcher = plugins::WorkerUser{.uid = fetcher, .gid = fetcher};
   }
   return std::unique_ptr<PluginParts>{
-      new PluginParts{loop, clock, means, host, std::move(packages)}};
+      new PluginParts{loop, clock, means, std::move(host), std::move(packages)}};
 }
 
 Task<> PluginParts::close() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/home.hpp"
+#include "app/plugin_ways_out.hpp"
 #include "cli/config.hpp"
 #include "egress/resolver.hpp"
 #include "engine/plugins.hpp"
@@ -25,17 +26,20 @@ class PluginParts {
   plugins::RemoteProvider& sandboxes() { return sandboxes_; }
   plugins::RemoteProvider& drivers() { return drivers_; }
   engine::PluginPlace& place() { return place_; }
+  // The port of this server's own API, before the first plugin starts.
+  void listens_on(std::uint16_t port) { ways_out_.listens_on(port); }
   // Ends every worker, and waits until what they told is in the store. After the drivers are
   // closed.
   Task<> close();
 
  private:
   PluginParts(asio::io_context& loop, Clock& clock, const engine::Means& means,
-              const plugins::HostConfig& host, engine::PackageOptions packages);
+              plugins::HostConfig host, engine::PackageOptions packages);
 
   asio::thread_pool pool_{2};  // look-ups of names, removal of folders
   egress::SystemResolver resolver_;
   engine::PluginServices services_;
+  PluginWaysOut ways_out_;
   plugins::Host host_;
   plugins::RemoteProvider sandboxes_;
   plugins::RemoteProvider drivers_;

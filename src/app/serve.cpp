@@ -189,6 +189,7 @@ class Program {
     BERTH_CO_TRY(std::vector<std::string> candidates, api_candidates(facts));
     work_.workshop.reachable_as(core::primary_api_url(facts), std::move(candidates));
     places_.listens_on(port);
+    plugins_.listens_on(port);
     if (!options.tls) places_.reachable_at(callback_of(options.host, port));
     BERTH_CO_DO(home_.announce(url));
     background_.start("accept", server_.accept());

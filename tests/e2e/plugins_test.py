@@ -175,6 +175,11 @@ class PluginTest(BerthTest):
         for place in (self.state, self.state / "boxes"):
             place.chmod(0o777)
 
+    def serve(self, *flags, **options):
+        # The workers of these tests write down what they are asked, where the tests can read it.
+        options.setdefault("BERTH_PLUGIN_FOLDERS", str(self.state))
+        return super().serve(*flags, **options)
+
     def write_provider(self, version="1.0.0", capabilities=("environment.drivers.register",), name="p"):
         package = self.folder / name
         package.mkdir(exist_ok=True)
@@ -283,6 +288,7 @@ class Life(PluginTest):
         modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in os.scandir(self.home)}
         modes.pop("plugins")
         self.assertEqual(modes.pop("plugin-exchange") & 0o066, 0)
+        self.assertEqual(modes.pop("plugin-files") & 0o066, 0)
         self.assertEqual({name: mode for name, mode in modes.items() if mode & 0o077}, {})
 
     def test_what_an_upgrade_asks_for_in_addition_is_reviewed_first(self):

@@ -1,0 +1,58 @@
+#include "app/plugin_ways_out.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace berth::app {
+namespace {
+
+// SSH, HTTP, HTTPS, and where Kubernetes and many services serve their HTTPS.
+constexpr std::array<std::uint16_t, 5> usual_ports{22, 80, 443, 6443, 8443};
+
+}  // namespace
+
+PluginWaysOut::PluginWaysOut(asio::io_context& loop, egress::Resolver& resolver, const Clock& clock)
+    : loop_(loop), resolver_(resolver), clock_(clock) {}
+
+// Where a box has no network of its own, the ports are all that keeps a worker from this server.
+std::vector<std::uint16_t> PluginWaysOut::ports() const {
+  std::vector<std::uint16_t> ports{usual_ports.begin(), usual_ports.end()};
+  std::erase(ports, own_port_);
+  return ports;
+}
+
+Result<egress::Policy> PluginWaysOut::policy_of(std::vector<std::string> allow) const {
+  return egress::worker_policy(ports(), {.allow = std::move(allow), .log = egress::LogLevel::none});
+}
+
+Result<> PluginWaysOut::open(Wish wish) {
+  BERTH_TRY(egress::Policy policy, policy_of(std::move(wish.allow)));
+  egress::WorkerSockets sockets{.names = std::move(wish.sockets.names_udp),
+                                .proxy = std::move(wish.sockets.proxy)};
+  for (keeper::PluginSockets::Door& door : wish.sockets.doors) {
+    sockets.transparent.push_back(std::move(door.listener));
+  }
+  egress::WorkerFrontOptions options{.worker = wish.plugin.str(), .policy = std::move(policy)};
+  if (own_port_ != 0) options.own_ports = {own_port_};
+  auto front = std::make_shared<egress::WorkerFront>(loop_, resolver_, clock_, std::move(options));
+  // What has begun to listen is stopped by close(), also after a failure.
+  fronts_[wish.plugin] = front;
+  return front->listen(std::move(sockets));
+}
+
+Result<> PluginWaysOut::change(const core::PluginId& plugin, std::vector<std::string> allow) {
+  BERTH_TRY(egress::Policy policy, policy_of(std::move(allow)));
+  const auto found = fronts_.find(plugin);
+  if (found != fronts_.end()) found->second->set_policy(std::move(policy));
+  return {};
+}
+
+Task<> PluginWaysOut::close(core::PluginId plugin) {
+  const auto found = fronts_.find(plugin);
+  if (found == fronts_.end()) co_return Result<>{};
+  const std::shared_ptr<egress::WorkerFront> front = found->second;
+  fronts_.erase(found);
+  co_return co_await front->stop();
+}
+
+}  // namespace berth::app
