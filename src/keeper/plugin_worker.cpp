@@ -279,11 +279,12 @@ class BoxMaker {
     }
     Fd control{pair[0]};
     const Fd theirs{pair[1]};
-    const int directory = group_ ? group_->directory() : -1;
-    const BoxSetup wanted = setup(directory >= 0 ? Cgroup::Born::inside : Cgroup::Born::outside);
     const bool is_strong = level == BoxLevel::strong;
-    sandbox::NewProcess child =
-        sandbox::fork_into(is_strong ? namespaces_of(wanted) : 0, directory);
+    // A container that forbids namespaces often has no clone3 at all, so the weak box needs none.
+    const int directory = is_strong && group_ ? group_->directory() : -1;
+    const BoxSetup wanted = setup(directory >= 0 ? Cgroup::Born::inside : Cgroup::Born::outside);
+    sandbox::NewProcess child = is_strong ? sandbox::fork_into(namespaces_of(wanted), directory)
+                                          : sandbox::NewProcess{.pid = ::fork(), .handle = {}};
     if (child.pid < 0) return {.failed = sandbox::Phase::process, .error_number = -child.pid};
     if (child.pid == 0) {
       control = Fd{};

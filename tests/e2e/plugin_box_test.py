@@ -72,7 +72,7 @@ class Box(PluginTest):
         self.assertEqual(view["isolation"], "strong", view)
         report = self.attacked()
         self.assertEqual({name: said for name, said in report.items() if said.startswith("OPEN")}, {})
-        self.assertEqual(server.get(f"/api/companies/{server.company()}/runs").json.get("items", []), [])
+        self.assertEqual(server.get(f"/api/companies/{server.company()}/heartbeat-runs").json, [])
         self.assertFalse((self.state / "escaped").exists())
 
     def test_a_plugin_of_a_server_of_root_reaches_neither_its_api_nor_its_home(self):
