@@ -1,5 +1,7 @@
 #include "base/json.hpp"
 
+#include "base/json_keys.hpp"
+
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/stream_parser.hpp>
@@ -12,18 +14,12 @@ namespace {
 constexpr std::size_t issue_count_max = 64;
 constexpr std::size_t depth_max = 48;
 
-std::string escaped(std::string_view key) {
-  std::string out;
-  for (const char c : clipped(key, 128)) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
+Result<> refuse_repeated_keys(std::string_view text, const bj::value& value) {
+  const std::optional<std::string> pointer = repeated_key(text, value);
+  if (!pointer) return {};
+  JsonIssues issues{UnknownKeys::refuse, *pointer};
+  issues.add(JsonAt{}, "is given twice");
+  return std::unexpected(std::move(issues).to_error());
 }
 
 }  // namespace
@@ -31,7 +27,7 @@ std::string escaped(std::string_view key) {
 std::string JsonAt::pointer() const {
   if (parent_ == nullptr) return {};
   return parent_->pointer() + "/" +
-         (key_.data() != nullptr ? escaped(key_) : std::to_string(index_));
+         (key_.data() != nullptr ? escaped_in_pointer(key_) : std::to_string(index_));
 }
 
 void JsonIssues::add(const JsonAt& at, std::string message) {
@@ -52,13 +48,21 @@ Error JsonIssues::to_error(Errc code) && {
 }
 
 Result<bj::value> parse_json(std::string_view text) {
+  return parse_json(text, RepeatedKeys::last_counts);
+}
+
+Result<bj::value> parse_json(std::string_view text, RepeatedKeys repeated) {
   bj::parse_options options;
   options.max_depth = depth_max;
   bj::stream_parser parser{{}, options};
   boost::system::error_code error;
   const std::size_t read = parser.write(text.data(), text.size(), error);
   if (!error) parser.finish(error);
-  if (!error) return parser.release();
+  if (!error) {
+    bj::value value = parser.release();
+    if (repeated == RepeatedKeys::refuse) BERTH_DO(refuse_repeated_keys(text, value));
+    return value;
+  }
   return fail(Errc::bad_request,
               "the body is no JSON: " + error.message() + " near byte " + std::to_string(read),
               "send one JSON value, encoded as UTF-8");

@@ -50,6 +50,10 @@ struct Patch {
 // Typos must surface at our API; replies of plugins may know more than we do.
 enum class UnknownKeys { refuse, ignore };
 
+// Readers differ in which of two equal keys counts, so that our API refuses them. Documents of
+// other programs may have them: there the last one counts.
+enum class RepeatedKeys { refuse, last_counts };
+
 template <class T>
 concept DescribedStruct = std::is_class_v<T> && boost::describe::has_describe_members<T>::value;
 
@@ -147,8 +151,10 @@ class JsonIssues {
   std::vector<Issue> list_;
 };
 
-// Reads JSON text with a depth limit; the error says at which byte it stopped.
+// Reads JSON text with a depth limit; the error says at which byte it stopped. A repeated key that
+// is refused is named by its JSON pointer.
 Result<bj::value> parse_json(std::string_view text);
+Result<bj::value> parse_json(std::string_view text, RepeatedKeys repeated);
 
 template <class T>
 std::optional<T> decode_at(const bj::value& in, const JsonAt& at, JsonIssues& issues);
@@ -163,7 +169,9 @@ Result<T> decode(const bj::value& in, UnknownKeys unknown = UnknownKeys::refuse)
 
 template <class T>
 Result<T> decode_text(std::string_view text, UnknownKeys unknown = UnknownKeys::refuse) {
-  BERTH_TRY(const bj::value value, parse_json(text));
+  const auto repeated =
+      unknown == UnknownKeys::refuse ? RepeatedKeys::refuse : RepeatedKeys::last_counts;
+  BERTH_TRY(const bj::value value, parse_json(text, repeated));
   return decode<T>(value, unknown);
 }
 

@@ -103,6 +103,32 @@ std::vector<Issue> issues_of(std::string_view text, UnknownKeys unknown = Unknow
   return value.error().issues;
 }
 
+TEST(JsonDecode, RefusesAKeyThatIsGivenTwiceWithItsPointer) {
+  const std::vector<std::pair<std::string_view, std::string_view>> cases{
+      {R"({"a":1,"a":1})", "/a"},
+      {R"({"a":1,"b":[0,{"c":{"d":1,"e":":","d":2}}]})", "/b/1/c/d"},
+      {R"({"a":1,"\u0061":2})", "/a"},
+      {R"([{"x":{}},{"y":"\"{,:","x/~":1,"x/~":2}])", "/1/x~1~0"},
+      {R"({"":1,"":2})", "/"},
+      {R"({"a":1,"a":{"b":1,"b":1}})", "/a"},
+  };
+  for (const auto& [text, pointer] : cases) {
+    const Result<bj::value> value = parse_json(text, RepeatedKeys::refuse);
+    ASSERT_FALSE(value) << text;
+    EXPECT_EQ(value.error().code, Errc::validation_failed);
+    ASSERT_EQ(value.error().issues.size(), 1U);
+    EXPECT_EQ(value.error().issues.front().path, pointer) << text;
+    EXPECT_TRUE(parse_json(text)) << "documents of other programs may have it";
+  }
+  for (const std::string_view text :
+       {R"({"a":1,"A":2})", R"([{"a":1},{"a":2}])", R"({"a":{"a":{"a":"a\"a:a"}}})",
+        R"({"a\u0000b":1,"a\u0000c":2})", "1", R"("a:b")", R"({"a":["x","x"]})"}) {
+    EXPECT_TRUE(parse_json(text, RepeatedKeys::refuse)) << text;
+  }
+  EXPECT_EQ(issues_of<Crate>(R"({"weight":1,"weight":2})").front().path, "/weight");
+  EXPECT_THAT(issues_of<Crate>(R"({"weight":1,"weight":2})", UnknownKeys::ignore), IsEmpty());
+}
+
 TEST(JsonDecode, FillsEveryKindOfField) {
   const Result<Ship> ship = decode_text<Ship>(whole_ship);
   ASSERT_TRUE(ship) << ship.error().message;

@@ -13,7 +13,7 @@ Result<bj::value> json_body(const Request& request) {
                              : "the body is '" + type.substr(0, 64) + "', not JSON",
                 "send the body as JSON with 'Content-Type: application/json'");
   }
-  return parse_json(request.body);
+  return parse_json(request.body, RepeatedKeys::refuse);
 }
 
 std::string next_link(const Request& request, std::string_view cursor) {

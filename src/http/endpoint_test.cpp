@@ -164,6 +164,13 @@ class EndpointTest : public testing::Test {
 
 using Paths = std::vector<std::string>;
 
+TEST_F(EndpointTest, RefusesABodyWithAKeyThatIsGivenTwice) {
+  const Answer answer = ask(json_request(thing, R"({"name":"a","sizes":[1],"name":"b"})"));
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(json(answer).at("code"), "validation_failed");
+  EXPECT_EQ(wrong(answer), Paths{"/name"});
+}
+
 TEST_F(EndpointTest, PathQueryAndBodyReachTheHandlerDecoded) {
   const Answer answer =
       ask(json_request(thing + "?limit=3&colour=blue", R"({"name":"a","sizes":[1]})"));
