@@ -84,6 +84,12 @@ Result<std::size_t> RequestReader::feed(std::string_view bytes) {
     used += more;
   }
   if (before == Stage::head) {
+    // The head is consumed as a whole. Two parsers could read a folded line differently.
+    const std::string_view head = bytes.substr(0, used);
+    if (head.contains("\r\n ") || head.contains("\r\n\t")) {
+      return fail(Errc::bad_request, "a header line begins with a blank: folded lines are refused",
+                  "send each header field on one line");
+    }
     head_bytes_ += used;
     if (head_bytes_ > limits_.header_bytes_max) {
       return std::unexpected(syntax_error(beast::http::error::header_limit, limits_));

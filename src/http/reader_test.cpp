@@ -88,6 +88,19 @@ TEST(Reader, RefusesWhatTwoParsersCouldReadDifferently) {
   }
 }
 
+TEST(Reader, RefusesFoldedHeaderLines) {
+  for (const char* blank : {" ", "\t"}) {
+    const std::string text =
+        "GET / HTTP/1.1\r\nHost: h\r\nX-Long: one\r\n" + std::string{blank} + "two\r\n\r\n";
+    for (const Pieces pieces : {Pieces::whole, Pieces::bytes}) {
+      const auto request = read(text, pieces);
+      ASSERT_FALSE(request) << text;
+      EXPECT_EQ(request.error().code, Errc::bad_request);
+      EXPECT_TRUE(request.error().message.contains("folded")) << request.error().message;
+    }
+  }
+}
+
 TEST(Reader, BareLineFeedsEndNoLine) {
   EXPECT_FALSE(read("GET / HTTP/1.1\nHost: h\n\n", Pieces::whole));
   EXPECT_FALSE(read("GET / HTTP/1.1\nHost: h\n\n", Pieces::bytes));
