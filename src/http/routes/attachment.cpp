@@ -1,6 +1,7 @@
 #include "http/routes/attachment.hpp"
 
 #include "core/attach.hpp"
+#include "http/routes/stdin_queue.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -8,7 +9,6 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <deque>
 #include <span>
 
 namespace berth::http {
@@ -177,16 +177,12 @@ class Attachment {
     co_return Result<>{};
   }
 
-  Result<> keep(std::variant<std::string, drivers::EndOfInput> piece) {
-    const auto* bytes = std::get_if<std::string>(&piece);
-    const std::size_t size = bytes != nullptr ? bytes->size() : 0;
-    if (waiting_bytes_ + size > core::attach_stdin_window) {
+  Result<> keep(StdinQueue::Piece piece) {
+    if (!waiting_.keep(std::move(piece))) {
       return fail(Errc::overloaded,
                   "stdin of run " + run_.str() + ": the command does not read what is sent",
                   "wait for stdin_taken before sending more");
     }
-    waiting_bytes_ += size;
-    waiting_.push_back(std::move(piece));
     news_.cancel();
     return {};
   }
@@ -196,19 +192,17 @@ class Attachment {
       while (!executing_ || waiting_.empty()) {
         co_await news_.async_wait(asio::as_tuple(asio::use_awaitable));
       }
-      std::variant<std::string, drivers::EndOfInput> piece = std::move(waiting_.front());
-      waiting_.pop_front();
-      const auto* bytes = std::get_if<std::string>(&piece);
-      const std::size_t size = bytes != nullptr ? bytes->size() : 0;
+      StdinQueue::Piece piece = waiting_.take();
+      const std::size_t size = StdinQueue::bytes_of(piece);
       Result<> sent = co_await runs_.send(call_, run_, input_of(std::move(piece)));
-      waiting_bytes_ -= size;
+      waiting_.settle();
       if (!sent) BERTH_CO_DO(co_await tell_error(sent.error()));
       const TakenNews news{core::AttachNews::stdin_taken, static_cast<std::int64_t>(size)};
       BERTH_CO_DO(co_await socket_.send({.bytes = encode_text(news)}));
     }
   }
 
-  static engine::RunInputPiece input_of(std::variant<std::string, drivers::EndOfInput> piece) {
+  static engine::RunInputPiece input_of(StdinQueue::Piece piece) {
     return std::visit([](auto& some) { return engine::RunInputPiece{std::move(some)}; }, piece);
   }
 
@@ -216,8 +210,7 @@ class Attachment {
   core::Call call_;
   core::RunId run_;
   Socket& socket_;
-  std::deque<std::variant<std::string, drivers::EndOfInput>> waiting_;
-  std::size_t waiting_bytes_ = 0;
+  StdinQueue waiting_;
   bool is_elsewhere_ = false;  // the client was told which server has the output
   bool executing_ = false;     // from here on the command can take input
   asio::steady_timer news_;    // expires never; cancelled when there is something to deliver

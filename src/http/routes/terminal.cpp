@@ -1,12 +1,12 @@
 #include "http/routes/terminal.hpp"
 
+#include "http/routes/stdin_queue.hpp"
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-
-#include <deque>
 
 namespace berth::http {
 namespace {
@@ -71,11 +71,10 @@ class TerminalSession final : public drivers::OutputTaker {
   Task<> carry_out(const Message& message) {
     BERTH_CO_TRY(core::AttachRequest request, frames_.request(message));
     if (auto* in = std::get_if<core::AttachStdin>(&request)) {
-      const std::size_t size = in->bytes.size();
-      co_return keep(std::move(in->bytes), size);
+      co_return keep(std::move(in->bytes));
     }
     if (std::holds_alternative<core::AttachStdinEnd>(request)) {
-      co_return keep(drivers::EndOfInput{}, 0);
+      co_return keep(drivers::EndOfInput{});
     }
     if (const auto* size = std::get_if<core::TerminalSize>(&request)) {
       co_return co_await command_->send(*size);
@@ -86,18 +85,11 @@ class TerminalSession final : public drivers::OutputTaker {
     co_return co_await command_->cancel();
   }
 
-  struct Waiting {
-    drivers::Input input;
-    std::size_t bytes;
-  };
-
-  Result<> keep(drivers::Input input, std::size_t bytes) {
-    if (waiting_bytes_ + bytes > core::attach_stdin_window) {
+  Result<> keep(StdinQueue::Piece piece) {
+    if (!waiting_.keep(std::move(piece))) {
       return fail(Errc::overloaded, "the command does not read what is sent",
                   "wait for stdin_taken before sending more");
     }
-    waiting_bytes_ += bytes;
-    waiting_.push_back({std::move(input), bytes});
     news_.cancel();
     return {};
   }
@@ -105,20 +97,23 @@ class TerminalSession final : public drivers::OutputTaker {
   Task<> deliver_stdin() {
     while (true) {
       while (waiting_.empty()) co_await news_.async_wait(asio::as_tuple(asio::use_awaitable));
-      Waiting piece = std::move(waiting_.front());
-      waiting_.pop_front();
-      const Result<> sent = co_await command_->send(std::move(piece.input));
-      waiting_bytes_ -= piece.bytes;
+      StdinQueue::Piece piece = waiting_.take();
+      const std::size_t bytes = StdinQueue::bytes_of(piece);
+      const Result<> sent = co_await command_->send(input_of(std::move(piece)));
+      waiting_.settle();
       if (!sent) BERTH_CO_DO(co_await tell_error(sent.error()));
-      BERTH_CO_DO(co_await say(frames_.taken(piece.bytes)));
+      BERTH_CO_DO(co_await say(frames_.taken(bytes)));
     }
+  }
+
+  static drivers::Input input_of(StdinQueue::Piece piece) {
+    return std::visit([](auto& some) { return drivers::Input{std::move(some)}; }, piece);
   }
 
   execution::LiveCommandPtr command_;
   TerminalFrames& frames_;
   Socket& socket_;
-  std::deque<Waiting> waiting_;
-  std::size_t waiting_bytes_ = 0;
+  StdinQueue waiting_;
   asio::steady_timer news_;  // expires never; cancelled when there is something to deliver
 };
 
