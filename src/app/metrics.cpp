@@ -47,6 +47,16 @@ Metrics::Metrics(const std::string& version, const std::string& database)
                        .Help("Open connections")
                        .Register(registry_)
                        .Add({})),
+      streams_(prometheus::BuildGauge()
+                   .Name("berth_http_streams")
+                   .Help("Open event streams, WebSockets and requests passed on into sandboxes")
+                   .Register(registry_)
+                   .Add({})),
+      streams_evicted_(prometheus::BuildCounter()
+                           .Name("berth_http_streams_evicted_total")
+                           .Help("Streams that were closed to make room for other clients")
+                           .Register(registry_)
+                           .Add({})),
       uptime_(prometheus::BuildGauge()
                   .Name("berth_uptime_seconds")
                   .Help("Time since the server started")
@@ -106,6 +116,14 @@ void Metrics::request_finished(std::string_view route, std::string_view verb, un
 
 void Metrics::connections_changed(std::size_t open) {
   connections_.Set(static_cast<double>(open));
+}
+
+void Metrics::streams_changed(std::size_t open) {
+  streams_.Set(static_cast<double>(open));
+}
+
+void Metrics::stream_evicted() {
+  streams_evicted_.Increment();
 }
 
 std::string Metrics::text(const engine::RunCounts& runs, const DiskRoom& home) {

@@ -23,6 +23,8 @@ class Metrics final : public http::Observer {
   void request_finished(std::string_view route, std::string_view verb, unsigned status,
                         std::chrono::nanoseconds took) override;
   void connections_changed(std::size_t open) override;
+  void streams_changed(std::size_t open) override;
+  void stream_evicted() override;
   // The text format of Prometheus.
   std::string text(const engine::RunCounts& runs, const DiskRoom& home);
 
@@ -49,6 +51,8 @@ class Metrics final : public http::Observer {
   prometheus::Family<prometheus::Counter>& runs_ended_;
   prometheus::Gauge& runs_active_;
   prometheus::Gauge& connections_;
+  prometheus::Gauge& streams_;
+  prometheus::Counter& streams_evicted_;
   prometheus::Gauge& uptime_;
   prometheus::Gauge& memory_;
   prometheus::Gauge& home_free_;

@@ -59,6 +59,11 @@ core::Allowances allowed_by_default(cli::Mode mode) {
 http::ServerOptions server_options(const cli::Settings& settings, const cli::HostPort& listen) {
   http::ServerOptions options{.host = listen.host, .port = listen.port};
   options.limits.connections_max = static_cast<std::size_t>(settings.connections_max);
+  options.limits.connections_reserved = static_cast<std::size_t>(settings.connections_reserved);
+  options.limits.streams_of_caller_max = static_cast<std::size_t>(settings.streams_per_key);
+  options.limits.streams_of_company_max = static_cast<std::size_t>(settings.streams_per_company);
+  options.limits.relays_of_caller_max = static_cast<std::size_t>(settings.relays_per_key);
+  options.limits.relays_of_company_max = static_cast<std::size_t>(settings.relays_per_company);
   options.limits.body_bytes_max = static_cast<std::size_t>(settings.body_bytes_max);
   if (settings.tls_cert) options.tls = http::Tls{*settings.tls_cert, settings.tls_key.value_or("")};
   return options;

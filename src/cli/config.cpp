@@ -28,9 +28,17 @@ struct Bounds {
   std::int64_t high;
 };
 constexpr std::array bounds = {
-    Bounds{"connections_max", 1, 1'000'000},  Bounds{"body_bytes_max", 1024, std::int64_t{1} << 30},
-    Bounds{"database_connections", 1, 256},   Bounds{"runs_max", 1, 10'000},
-    Bounds{"hold_seconds", 5, 7 * 24 * 3600}, Bounds{"silence_seconds", 5, 3600},
+    Bounds{"connections_max", 1, 1'000'000},
+    Bounds{"body_bytes_max", 1024, std::int64_t{1} << 30},
+    Bounds{"connections_reserved", 1, 1024},
+    Bounds{"streams_per_key", 1, 100'000},
+    Bounds{"streams_per_company", 1, 100'000},
+    Bounds{"relays_per_key", 1, 100'000},
+    Bounds{"relays_per_company", 1, 100'000},
+    Bounds{"database_connections", 1, 256},
+    Bounds{"runs_max", 1, 10'000},
+    Bounds{"hold_seconds", 5, 7 * 24 * 3600},
+    Bounds{"silence_seconds", 5, 3600},
     Bounds{"image_age_hours", 0, 24 * 365},
 };
 
@@ -381,6 +389,11 @@ std::string_view explain(std::string_view setting) {
       {"log_level", "debug, info, warn, error or off"},
       {"log_format", "text or json; text on a terminal"},
       {"connections_max", "connections to hold open at once"},
+      {"connections_reserved", "further connections for administrators and health"},
+      {"streams_per_key", "event streams and WebSockets that one key may have open"},
+      {"streams_per_company", "event streams and WebSockets of one company"},
+      {"relays_per_key", "requests of one key that are passed on into sandboxes at a time"},
+      {"relays_per_company", "requests of one company that are passed on at a time"},
       {"body_bytes_max", "largest request body"},
       {"database_connections", "connections to PostgreSQL"},
       {"runs_max", "runs that this server works on at a time; others wait"},

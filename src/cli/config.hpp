@@ -32,6 +32,11 @@ struct Settings {
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::json;
   std::int64_t connections_max = 10'000;
+  std::int64_t connections_reserved = 32;  // beyond that, for administrators and health
+  std::int64_t streams_per_key = 128;      // event streams and WebSockets
+  std::int64_t streams_per_company = 512;
+  std::int64_t relays_per_key = 64;  // requests that are passed on into sandboxes
+  std::int64_t relays_per_company = 256;
   std::int64_t body_bytes_max = 1 << 20;
   std::int64_t database_connections = 8;
   std::string master_key_file;
@@ -46,9 +51,11 @@ struct Settings {
 };
 BOOST_DESCRIBE_STRUCT(Settings, (),
                       (home, listen, database, mode, allowed_hosts, public_url, tls_cert, tls_key,
-                       log_level, log_format, connections_max, body_bytes_max, database_connections,
-                       master_key_file, runs_max, hold_seconds, silence_seconds, image_age_hours,
-                       plugin_folders, plugin_min_isolation, keeper_program))
+                       log_level, log_format, connections_max, connections_reserved,
+                       streams_per_key, streams_per_company, relays_per_key, relays_per_company,
+                       body_bytes_max, database_connections, master_key_file, runs_max,
+                       hold_seconds, silence_seconds, image_age_hours, plugin_folders,
+                       plugin_min_isolation, keeper_program))
 
 // The settings, where each came from, and the keys that are taken from the environment alone, so
 // that no file and no process list holds them.

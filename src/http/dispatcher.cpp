@@ -7,7 +7,6 @@
 #include <boost/system/system_error.hpp>
 
 #include <utility>
-#include <vector>
 
 namespace berth::http {
 template <class T>
@@ -44,55 +43,29 @@ Result<Match> Dispatcher::route(const Head& head, Request& request) const {
   return match;
 }
 
+Error only_for_administrators() {
+  return Error{Errc::overloaded,
+               "every connection of the server is in use; what is left is for instance "
+               "administrators and health",
+               "connect again a little later, or raise connections_max"};
+}
+
 Task<core::Call> Dispatcher::admit(const Request& request, const Route& route) {
   BERTH_CO_TRY(core::Caller caller, co_await gate_.identify(request));
   BERTH_CO_DO(core::authorize(caller, route.needs));
   co_return make_call(std::move(caller), request);
 }
 
-class [[nodiscard]] Dispatcher::Share {
- public:
-  explicit Share(Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
-  Share(Share&& other) noexcept
-      : dispatcher_(other.dispatcher_), names_(std::exchange(other.names_, {})) {}
-  Share& operator=(Share&&) = delete;
-  ~Share() {
-    for (const std::string& name : names_) {
-      const auto found = dispatcher_.at_work_.find(name);
-      if (--found->second == 0) dispatcher_.at_work_.erase(found);
-    }
-  }
-
-  bool take(std::string name, std::size_t most) {
-    std::size_t& count = dispatcher_.at_work_[name];
-    if (count >= most) return false;
-    ++count;
-    names_.push_back(std::move(name));
-    return true;
-  }
-
- private:
-  Dispatcher& dispatcher_;
-  std::vector<std::string> names_;
-};
-
-// Whoever waits for news a thousand times must not shut the server for everybody else. The operator
-// at the machine has it to himself.
-Result<Dispatcher::Share> Dispatcher::share_of(const core::Caller& caller) {
-  Share share{*this};
-  if (caller.kind == core::CallerKind::local_operator) return share;
-  const bool fits =
-      share.take(caller.actor_id(), limits_.requests_of_caller_max) &&
-      (!caller.company_id || share.take(caller.company_id->str(), limits_.requests_of_company_max));
-  if (fits) return share;
-  return fail(Errc::overloaded, "this key or its company has too many requests under way",
-              "wait for the answers to some of them");
-}
-
 Task<Response> Dispatcher::answer(const PlainHandler& handler, const Request& request,
-                                  const Match& match) {
+                                  const Match& match, Place place) {
   BERTH_CO_TRY(core::Call call, co_await admit(request, *match.route));
-  BERTH_CO_TRY(const Share share, share_of(call.who));
+  if (match.route->is_always_answered) {
+    co_return co_await handler(std::move(call), request, match.values);
+  }
+  if (place == Place::reserve && !call.who.is_instance_admin()) {
+    co_return std::unexpected(only_for_administrators());
+  }
+  BERTH_CO_TRY(const Shares::Share share, share_of(ShareKind::request, call.who, request));
   co_return co_await handler(std::move(call), request, match.values);
 }
 

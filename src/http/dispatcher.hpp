@@ -5,9 +5,7 @@
 #include "http/limits.hpp"
 #include "http/reader.hpp"
 #include "http/router.hpp"
-
-#include <map>
-#include <string>
+#include "http/shares.hpp"
 
 namespace berth::http {
 
@@ -16,7 +14,7 @@ namespace berth::http {
 class Dispatcher {
  public:
   Dispatcher(const Router& router, Gate& gate, const Limits& limits)
-      : router_(router), gate_(gate), limits_(limits) {}
+      : router_(router), gate_(gate), limits_(limits), shares_(limits) {}
 
   // After the head: completes path and query of the request and finds its route.
   Result<Match> route(const Head& head, Request& request) const;
@@ -25,19 +23,24 @@ class Dispatcher {
   }
   // After the body: who calls, whether they may, and what their header fields ask for.
   Task<core::Call> admit(const Request& request, const Route& route);
+  // What the caller of a stream or a relay holds while it is open. Fails overloaded.
+  Result<Shares::Share> share_of(ShareKind kind, const core::Caller& caller,
+                                 const Request& request) {
+    return shares_.take(kind, caller, request.remote_address);
+  }
   // The whole way for a plain handler. Whatever it throws becomes Errc::bug.
-  Task<Response> answer(const PlainHandler& handler, const Request& request, const Match& match);
+  Task<Response> answer(const PlainHandler& handler, const Request& request, const Match& match,
+                        Place place);
 
  private:
-  class Share;
-  // A part of what may be at work at a time, until it goes.
-  Result<Share> share_of(const core::Caller& caller);
-
   const Router& router_;
   Gate& gate_;
   const Limits& limits_;
-  std::map<std::string, std::size_t> at_work_;  // requests of each key and of each company
+  Shares shares_;
 };
+
+// Why a connection of the reserve is served no further.
+Error only_for_administrators();
 
 // Runs a handler; what it throws becomes Errc::bug, and a cancelled wait becomes Errc::cancelled.
 template <class T>

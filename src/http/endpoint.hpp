@@ -45,6 +45,7 @@ struct Endpoint {
   unsigned status = 200;
   std::vector<Shape::Other> others = {};  // for the same reader: what else a success may be
   std::optional<std::size_t> body_bytes_max = {};
+  bool is_always_answered = false;
   std::function<Task<Answer>(core::Call, Input<Path, Query, Body>)> call;
 
   operator Route() const;
@@ -267,6 +268,7 @@ Endpoint<Path, Query, Body, Answer>::operator Route() const {
                .says = says,
                .status = std::same_as<Answer, NoContent> ? 204 : status,
                .body_bytes_max = body_bytes_max,
+               .is_always_answered = is_always_answered,
                .handler = PlainHandler{std::move(handler)},
                .describe = std::move(describe)};
 }

@@ -32,12 +32,12 @@ class EventWriter final : public EventSink {
   // is connected, then in the pauses between events. Returns when the stream must end.
   Task<> pulse(DrainSignal& drained) {
     auto pause = traffic_.limits().sweep_interval;
-    while (open_ && !traffic_.draining()) {
+    while (open_ && !drained.has_rung()) {
       drained.expires_after(pause);
       co_await drained.async_wait(asio::as_tuple(asio::use_awaitable));
       pause = traffic_.limits().keep_alive_interval;
       // Whoever holds the turn is writing, which shows as much.
-      if (!open_ || traffic_.draining() || turn_.taken()) continue;
+      if (!open_ || drained.has_rung() || turn_.taken()) continue;
       const Turn::Held held = co_await turn_.take();
       const Result<> written = co_await write(std::exchange(head_, {}) + ": keep-alive\n\n");
       if (!written) co_return written;

@@ -27,6 +27,10 @@ class Observer {
   virtual void request_finished(std::string_view route, std::string_view verb, unsigned status,
                                 std::chrono::nanoseconds took) = 0;
   virtual void connections_changed(std::size_t open) = 0;
+  // Event streams, WebSockets and requests that are passed on.
+  virtual void streams_changed(std::size_t open) = 0;
+  // A stream was closed to make room for another client.
+  virtual void stream_evicted() = 0;
 };
 
 }  // namespace berth::http

@@ -12,12 +12,21 @@ struct Limits {
   std::size_t buffered_bytes_max = 256UL * 1024 * 1024;  // bodies of all connections together
   std::size_t socket_message_bytes_max = 1024UL * 1024;
   std::size_t connections_max = 16384;
+  std::size_t connections_reserved = 32;      // beyond them: instance administrators and health
   std::size_t requests_in_flight_max = 1024;  // requests whose handler is at work
-  std::size_t requests_of_caller_max = 256;   // of these, those of one key
+  std::size_t requests_reserved = 64;         // of these, those of instance administrators alone
+  std::size_t requests_of_caller_max = 256;   // and those of one key
   std::size_t requests_of_company_max = 512;  // and those of all keys of one company
+
+  // Event streams and WebSockets. Instance administrators together may have half the connections.
+  std::size_t streams_of_caller_max = 128;
+  std::size_t streams_of_company_max = 512;
 
   // Requests that are passed on into a sandbox.
   std::size_t relays_max = 512;
+  std::size_t relays_reserved = 32;  // of these, those of instance administrators alone
+  std::size_t relays_of_caller_max = 64;
+  std::size_t relays_of_company_max = 256;
   std::size_t relay_header_bytes_max = 64UL * 1024;
   std::chrono::milliseconds relay_answer_timeout{60'000};  // from the request to the answer's head
   std::chrono::milliseconds relay_idle_timeout{300'000};   // without a byte either way

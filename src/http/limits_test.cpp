@@ -166,7 +166,7 @@ TEST(Limits, OneKeyHasNoMoreThanItsShareOfThem) {
   limits.requests_of_caller_max = 1;
   Door door;
   TestServer server{with_hello({door.route("/door")}), limits};
-  const std::string key = "Authorization: Bearer key\r\n";
+  const std::string key = "Authorization: Bearer viewer-11\r\n";
   Client first{server.port()};
   first.send(request("GET /door", key));
   door.until_somebody_waits();

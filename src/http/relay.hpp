@@ -103,10 +103,16 @@ class Relay {
     co_return bad_answer("has not answered in time");
   }
 
-  // Requests may finish within the time that a drain gives them; a tunnel would never.
+  // Requests may finish within the time that a drain gives them; a tunnel would never. One that is
+  // to make room ends at once.
   Task<> end_when_drained() {
-    while (status_ != 101 || !traffic_.draining()) co_await drained_.async_wait(as_pair);
+    while (!must_end()) co_await drained_.async_wait(as_pair);
     co_return Result<>{};
+  }
+
+  bool must_end() const {
+    if (drained_.cause() == DrainSignal::Cause::eviction) return true;
+    return status_ == 101 && drained_.has_rung();
   }
 
   // The head, the body, and then whatever a tunnel carries. Ends when the client has gone.

@@ -167,6 +167,20 @@ std::string location_of(std::string_view value, const AnswerFacts& facts) {
 
 }  // namespace
 
+Result<> check_destination(const Request& request) {
+  // What shows or fetches it. Whatever else a browser may name runs it, or may one day.
+  constexpr std::array<std::string_view, 10> harmless{"audio", "document", "empty", "font",
+                                                      "frame", "iframe",   "image", "track",
+                                                      "video", "websocket"};
+  const auto destination = request.headers.find("sec-fetch-dest");
+  if (!destination || is_among(*destination, harmless)) return {};
+  return fail(
+      Errc::forbidden,
+      "a browser wants " + request.path + " as '" + std::string{destination->substr(0, 32)} +
+          "', and what a sandbox serves is no part of a page of this server",
+      "open the sandbox's page with 'berth sandbox port', where it has an origin of its own");
+}
+
 bool asks_for_websocket(const Request& request, const Head& head) {
   const bool is_get = head.method == Head::Method::as_verb && request.verb == Verb::get;
   return is_get && head.version == Head::Version::http_1_1 &&

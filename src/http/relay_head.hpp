@@ -10,6 +10,10 @@
 // name of this server.
 namespace berth::http {
 
+// A file from inside must never become a script, a style or a plugin of a page of this server,
+// whose origin it shares by the path. Browsers say what they want it for; fails forbidden.
+Result<> check_destination(const Request& request);
+
 // Whether the client asks for a WebSocket. No other upgrade is passed on.
 bool asks_for_websocket(const Request& request, const Head& head);
 

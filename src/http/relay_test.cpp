@@ -152,6 +152,53 @@ TEST_F(RelayTest, ARequestAndItsAnswerPassWithWhatBelongsToThem) {
   EXPECT_EQ(answer.header("content-type"), "text/plain");
 }
 
+TEST_F(RelayTest, RefusesWhatABrowserWouldRunAsPartOfOurPage) {
+  for (const char* destination :
+       {"script", "style", "worker", "sharedworker", "serviceworker", "audioworklet",
+        "paintworklet", "xslt", "object", "embed", "manifest", "json", "SCRIPT", "unheard-of"}) {
+    Client client{server_.port()};
+    const Answer refused = client.ask(
+        request("GET /in/x/x.js", "Sec-Fetch-Dest: " + std::string{destination} + "\r\n"));
+    EXPECT_EQ(refused.status, 403) << destination;
+    EXPECT_TRUE(refused.body.contains("\"code\":\"forbidden\"")) << refused.body;
+    EXPECT_TRUE(refused.body.contains("berth sandbox port")) << refused.body;
+  }
+  for (const char* destination : {"document", "iframe", "empty", "image", "video", "websocket"}) {
+    Client client{server_.port()};
+    client.send(request("GET /in/x/page", "Sec-Fetch-Dest: " + std::string{destination} + "\r\n"));
+    Inside inside = port_.accept();
+    inside.read_until("\r\n\r\n");
+    inside.send("HTTP/1.1 204 x\r\n\r\n");
+    EXPECT_EQ(client.read_answer().status, 204) << destination;
+  }
+}
+
+TEST_F(RelayTest, OneKeyPassesOnNoMoreThanItsShare) {
+  TestServer server{routes(), Limits{.relays_of_caller_max = 1}};
+  const std::string key = "Authorization: Bearer viewer-11\r\n";
+  Client first{server.port()};
+  first.send(request("GET /in/x/", key));
+  Inside inside = port_.accept();
+  inside.read_until("\r\n\r\n");
+  const Answer refused = Client{server.port()}.ask(request("GET /in/x/", key));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.body.contains("relays_per_key")) << refused.body;
+  inside.send("HTTP/1.1 204 x\r\n\r\n");
+  EXPECT_EQ(first.read_answer().status, 204);
+}
+
+TEST_F(RelayTest, GivesWayToANewcomerWhenConnectionsRunOut) {
+  TestServer server{routes(), Limits{.connections_max = 1, .sweep_interval = milliseconds{10}}};
+  Client first{server.port()};
+  first.send(request("GET /in/x/"));
+  Inside inside = port_.accept();
+  inside.read_until("\r\n\r\n");
+  Client newcomer{server.port()};
+  EXPECT_EQ(newcomer.ask(request("GET /nothing")).status, 404);
+  EXPECT_TRUE(inside.ends());
+  EXPECT_TRUE(first.closed_by_server());
+}
+
 TEST_F(RelayTest, AnyMethodPasses) {
   for (const std::string method : {"OPTIONS", "PROPFIND", "DELETE", "PUT"}) {
     EXPECT_EQ(ask(method + " /in/x/", "HTTP/1.1 204 x\r\n\r\n").status, 204);

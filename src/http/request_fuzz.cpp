@@ -115,7 +115,8 @@ class Pipe {
 
   Task<> answer(const Match& match) {
     const auto& handler = std::get<PlainHandler>(match.route->handler);
-    auto answered = co_await guarded(dispatcher_.answer(handler, request_, match), request_);
+    auto answered =
+        co_await guarded(dispatcher_.answer(handler, request_, match, Place::usual), request_);
     BERTH_ASSERT(answered || answered.error().code != Errc::bug);
     const Response response = answered ? *std::move(answered) : error_response(answered.error());
     std::string out;

@@ -45,6 +45,7 @@ enum class CloseCode : unsigned short {
   going_away = 1001,
   policy_error = 1008,
   internal_error = 1011,
+  try_again_later = 1013,
 };
 
 // A WebSocket. The upgrade is answered with the first receive or send, so a handler that fails
@@ -117,6 +118,8 @@ struct Route {
   std::string says;
   unsigned status = 200;
   std::optional<std::size_t> body_bytes_max = {};  // instead of Limits::body_bytes_max
+  // Its handler costs nothing, so that it takes no share and is answered when others are refused.
+  bool is_always_answered = false;
   Handler handler;
   std::function<Shape(SchemaBook&)> describe;
 };

@@ -11,9 +11,14 @@
 // in a source file of its own.
 namespace berth::http {
 
+// What is known of a client before its first byte.
+struct Arrival {
+  Place place = Place::usual;
+};
+
 // Serves one client until it is gone. Dispatcher and traffic outlive it.
-Task<> serve_plain(TcpSocket socket, Dispatcher& dispatcher, Traffic& traffic);
-Task<> serve_tls(TcpSocket socket, asio::ssl::context& tls, Dispatcher& dispatcher,
+Task<> serve_plain(TcpSocket socket, Arrival arrival, Dispatcher& dispatcher, Traffic& traffic);
+Task<> serve_tls(TcpSocket socket, asio::ssl::context& tls, Arrival arrival, Dispatcher& dispatcher,
                  Traffic& traffic);
 
 // An upgrade to WebSocket that the dispatcher has admitted.
@@ -24,8 +29,22 @@ struct Upgrade {
   core::Call call;
 };
 
-// Where streams hear that the server is draining: a timer that is cancelled then.
-using DrainSignal = asio::steady_timer;
+// Where a stream hears that it has to end: a timer that is cancelled then.
+class DrainSignal final : public asio::steady_timer {
+ public:
+  enum class Cause { none, drain, eviction };
+
+  explicit DrainSignal(const Executor& executor) : asio::steady_timer(executor) {}
+  void ring(Cause cause) {
+    cause_ = cause;
+    cancel();
+  }
+  Cause cause() const { return cause_; }
+  bool has_rung() const { return cause_ != Cause::none; }
+
+ private:
+  Cause cause_ = Cause::none;
+};
 
 // Runs the handler over the stream. An error before the upgrade was answered is returned, for a
 // plain answer; after it, the socket is closed with a code that tells.

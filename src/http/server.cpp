@@ -27,6 +27,21 @@ void raise_file_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Clients leave descriptors to the rest of the server: the store, keepers and plugins.
+void leave_descriptors(Limits& limits) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  constexpr std::size_t kept_max = 1024;
+  const std::size_t files = limit.rlim_cur;
+  const std::size_t most = files - std::min(files / 4, kept_max);
+  if (limits.connections_max <= most) return;
+  log::warn("server.fewer_connections", {{"connections_max", limits.connections_max},
+                                         {"effective", most},
+                                         {"open_files_max", files},
+                                         {"remedy", "raise LimitNOFILE"}});
+  limits.connections_max = most;
+}
+
 Result<asio::ip::address> parse_host(std::string_view host) {
   if (host == "localhost") return asio::ip::address_v4::loopback();
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
@@ -100,6 +115,7 @@ Result<unsigned short> Server::listen() {
   }
   BERTH_TRY(const asio::ip::address address, parse_host(options.host));
   raise_file_limit();
+  leave_descriptors(parts_->options.limits);
   const std::string place = options.host + ":" + std::to_string(options.port);
   const tcp::endpoint endpoint{address, options.port};
   TcpAcceptor& acceptor = parts_->acceptor;
@@ -129,16 +145,19 @@ Task<> Server::accept() {
 }
 
 void Server::Parts::welcome(TcpSocket socket) {
-  // When every place is taken by a request at work, the newcomer is the one that must go.
-  if (traffic.full() && !traffic.evict()) return;
+  // When every place has a request at work, the newcomer is the one that must go.
+  const std::optional<Place> place = traffic.make_room();
+  if (!place) return;
+  const Arrival arrival{.place = *place};
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  sessions.start("http.session", tls ? serve_tls(std::move(socket), *tls, dispatcher, traffic)
-                                     : serve_plain(std::move(socket), dispatcher, traffic));
+  sessions.start("http.session",
+                 tls ? serve_tls(std::move(socket), *tls, arrival, dispatcher, traffic)
+                     : serve_plain(std::move(socket), arrival, dispatcher, traffic));
 }
 
 // A client that is gone already costs nothing. For want of descriptors the kernel would report the
-// same connection again at once, for ever: somebody who only waits makes room.
+// same connection again at once, for ever: a client that only waits makes room.
 Task<> Server::Parts::pause_after(error_code error) {
   if (error == asio::error::connection_aborted) co_return Result<>{};
   log::warn("http.accept_failed", {{"error", error.message()}, {"connections", traffic.size()}});

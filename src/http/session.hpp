@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "base/names.hpp"
 #include "http/event_writer.hpp"
+#include "http/relay_head.hpp"
 #include "http/serve.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -21,7 +22,7 @@ namespace berth::http {
 template <class Stream>
 class Session final : public Connection {
  public:
-  Session(Stream stream, Dispatcher& dispatcher, Traffic& traffic)
+  Session(Stream stream, Arrival arrival, Dispatcher& dispatcher, Traffic& traffic)
       : stream_(std::move(stream)),
         dispatcher_(dispatcher),
         traffic_(traffic),
@@ -30,7 +31,7 @@ class Session final : public Connection {
     boost::system::error_code gone;
     const auto peer = stream_.lowest_layer().remote_endpoint(gone);
     if (!gone) request_.remote_address = peer.address().to_string();
-    traffic_.enter(*this);
+    traffic_.enter(*this, arrival.place);
   }
   ~Session() override {
     traffic_.remove_buffered(buffered_bytes_);
@@ -77,8 +78,10 @@ class Session final : public Connection {
 
   void drain() override {
     if (phase_ == Phase::idle) abort();
-    drained_.cancel();
+    drained_.ring(DrainSignal::Cause::drain);
   }
+
+  void give_way() override { drained_.ring(DrainSignal::Cause::eviction); }
 
  private:
   using Stage = RequestReader::Stage;
@@ -96,6 +99,7 @@ class Session final : public Connection {
     Result<Match> match = dispatcher_.route(reader_->head(), request_);
     if (!match) co_return co_await refuse(std::move(match).error(), nullptr);
     const Route& route = *match->route;
+    traffic_.settle(*this);
     if (std::holds_alternative<RelayHandler>(route.handler)) co_return co_await relay(*match);
     if (reader_->stage() == Stage::body) {
       if (Result<> known = co_await admit_large(route); !known) {
@@ -132,6 +136,7 @@ class Session final : public Connection {
   // What a route takes beyond the usual is kept for nobody who may not send it.
   Task<> admit_large(const Route& route) {
     if (dispatcher_.body_bytes_max(route) <= limits_.body_bytes_max) co_return Result<>{};
+    if (place() == Place::reserve) co_return std::unexpected(only_for_administrators());
     BERTH_CO_DO(co_await guarded(dispatcher_.admit(request_, route), request_));
     co_return Result<>{};
   }
@@ -225,21 +230,24 @@ class Session final : public Connection {
     }
     Result<core::Call> call = co_await guarded(dispatcher_.admit(request_, *match.route), request_);
     if (!call) co_return co_await deliver_error(call.error(), match.route);
+    Result<Shares::Share> share = share_of(ShareKind::stream, call->who);
+    if (!share) co_return co_await deliver_error(share.error(), match.route);
+    const Streaming streaming{traffic_, *this, *std::move(share)};
     if (const auto* events = std::get_if<EventHandler>(&handler)) {
       co_return co_await respond_events(*events, *std::move(call), match);
     }
     co_return co_await respond_socket(std::get<SocketHandler>(handler), *std::move(call), match);
   }
 
+  // What stays open takes no place of the reserve.
+  Result<Shares::Share> share_of(ShareKind kind, const core::Caller& caller) {
+    if (place() == Place::reserve) return std::unexpected(only_for_administrators());
+    return dispatcher_.share_of(kind, caller, request_);
+  }
+
   asio::awaitable<Next> respond_plain(const PlainHandler& handler, const Match& match) {
-    if (!traffic_.begin_request()) {
-      const Error error{Errc::overloaded, "the server is busy with too many requests",
-                        "send the request again a little later"};
-      co_return co_await deliver_error(error, match.route);
-    }
     Result<Response> answer =
-        co_await guarded(dispatcher_.answer(handler, request_, match), request_);
-    traffic_.end_request();
+        co_await guarded(dispatcher_.answer(handler, request_, match, place()), request_);
     if (!answer) co_return co_await deliver_error(answer.error(), match.route);
     co_return co_await deliver(*std::move(answer), match.route, persistence());
   }
@@ -289,11 +297,7 @@ class Session final : public Connection {
     phase_ = Phase::working;
     clear_deadline();
     drained_.expires_at(Moment::max());
-    Result<unsigned> status = std::unexpected(too_many_relays());
-    if (traffic_.begin_relay()) {
-      status = co_await guarded(pass_on(match), request_);
-      traffic_.end_relay();
-    }
+    Result<unsigned> status = co_await guarded(pass_on(match), request_);
     const Next next = reader_->stage() == Stage::done ? Next::close : Next::linger;
     if (status) {
       finish(match.route, *status);
@@ -305,13 +309,11 @@ class Session final : public Connection {
     co_return next;
   }
 
-  static Error too_many_relays() {
-    return Error{Errc::overloaded, "the server passes on too many requests",
-                 "send the request again a little later"};
-  }
-
   Task<unsigned> pass_on(const Match& match) {
+    BERTH_CO_DO(check_destination(request_));
     BERTH_CO_TRY(core::Call call, co_await dispatcher_.admit(request_, *match.route));
+    BERTH_CO_TRY(Shares::Share share, share_of(ShareKind::relay, call.who));
+    const Streaming streaming{traffic_, *this, std::move(share)};
     const auto& dial = std::get<RelayHandler>(match.route->handler);
     BERTH_CO_TRY(Fd server, co_await dial(std::move(call), request_, match.values));
     Relaying what{.server = std::move(server),
@@ -434,7 +436,7 @@ class Session final : public Connection {
   }
 
   Persistence persistence() const {
-    const bool keep = reader_->keeps_alive() && !traffic_.draining();
+    const bool keep = reader_->keeps_alive() && !traffic_.draining() && place() == Place::usual;
     return keep ? Persistence::keep_alive : Persistence::close;
   }
 
@@ -464,9 +466,9 @@ class Session final : public Connection {
 
 // What the end of a session looks like to its task: nothing that a client does is an error of ours.
 template <class Stream>
-Task<> run_session(Stream stream, Dispatcher& dispatcher, Traffic& traffic) {
+Task<> run_session(Stream stream, Arrival arrival, Dispatcher& dispatcher, Traffic& traffic) {
   try {
-    Session<Stream> session{std::move(stream), dispatcher, traffic};
+    Session<Stream> session{std::move(stream), arrival, dispatcher, traffic};
     co_return co_await session.run();
   } catch (const boost::system::system_error& error) {
     if (error.code() == asio::error::operation_aborted) co_return Result<>{};

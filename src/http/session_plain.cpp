@@ -2,8 +2,8 @@
 
 namespace berth::http {
 
-Task<> serve_plain(TcpSocket socket, Dispatcher& dispatcher, Traffic& traffic) {
-  return run_session(std::move(socket), dispatcher, traffic);
+Task<> serve_plain(TcpSocket socket, Arrival arrival, Dispatcher& dispatcher, Traffic& traffic) {
+  return run_session(std::move(socket), arrival, dispatcher, traffic);
 }
 
 }  // namespace berth::http

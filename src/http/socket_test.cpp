@@ -228,6 +228,32 @@ TEST_F(SocketTest, AHandlerMayCloseWithAReason) {
   EXPECT_EQ(last.payload.substr(2), "not now");
 }
 
+TEST_F(SocketTest, RefusesTheSocketThatIsOneTooManyForItsKey) {
+  TestServer server{routes(), Limits{.streams_of_caller_max = 1}};
+  Client first{server.port()};
+  first.send(upgrade("/echo", "viewer-11"));
+  EXPECT_TRUE(first.read_until("\r\n\r\n").starts_with("HTTP/1.1 101"));
+  Client second{server.port()};
+  const auto refused = second.ask(upgrade("/echo", "viewer-11"));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.body.contains("\"code\":\"overloaded\"")) << refused.body;
+}
+
+TEST_F(SocketTest, IsClosedWithTryAgainLaterWhenANewcomerNeedsItsPlace) {
+  TestServer server{routes(), Limits{.connections_max = 2, .sweep_interval = milliseconds{10}}};
+  Client oldest{server.port()};
+  oldest.send(upgrade("/echo", "viewer-11"));
+  oldest.read_until("\r\n\r\n");
+  Client other{server.port()};
+  other.send(upgrade("/echo", "viewer-11"));
+  other.read_until("\r\n\r\n");
+  Client newcomer{server.port()};
+  EXPECT_EQ(newcomer.ask(request("GET /nothing")).status, 404);
+  EXPECT_EQ(close_code(read_frame(oldest)), 1013);
+  other.send(frame(text, "still here"));
+  EXPECT_EQ(read_frame(other).payload, "still here");
+}
+
 TEST_F(SocketTest, ADrainingServerSaysThatItGoesAway) {
   Client client = open("/echo");
   client.send(frame(text, "x"));

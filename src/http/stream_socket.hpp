@@ -125,11 +125,16 @@ class StreamSocket final : public Socket {
   bool open_ = true;
 };
 
-// Says goodbye when the server drains; the handler sees its receive end.
+// Says goodbye when the server drains or needs the place; the handler sees its receive end.
 template <class Stream>
-Task<> close_when_drained(StreamSocket<Stream>& socket, Traffic& traffic, DrainSignal& drained) {
-  while (!traffic.draining()) co_await drained.async_wait(asio::as_tuple(asio::use_awaitable));
-  if (socket.accepted()) co_await socket.close(CloseCode::going_away, "the server is stopping");
+Task<> close_when_drained(StreamSocket<Stream>& socket, DrainSignal& drained) {
+  while (!drained.has_rung()) co_await drained.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (socket.accepted()) {
+    const bool is_evicted = drained.cause() == DrainSignal::Cause::eviction;
+    co_await (is_evicted
+                  ? socket.close(CloseCode::try_again_later, "the server needs the connection")
+                  : socket.close(CloseCode::going_away, "the server is stopping"));
+  }
   drained.expires_at(Moment::max());
   co_await drained.async_wait(asio::as_tuple(asio::use_awaitable));
   co_return Result<>{};
@@ -140,8 +145,8 @@ Task<> run_socket_handler(Stream& stream, Upgrade upgrade, Traffic& traffic, Dra
   using namespace asio::experimental::awaitable_operators;
   StreamSocket<Stream> socket{stream, upgrade.request, traffic.limits()};
   Task<> talk = upgrade.handler(std::move(upgrade.call), upgrade.request, upgrade.values, socket);
-  const auto ended = co_await (guarded(std::move(talk), upgrade.request) ||
-                               close_when_drained(socket, traffic, drained));
+  const auto ended =
+      co_await (guarded(std::move(talk), upgrade.request) || close_when_drained(socket, drained));
   const auto* handled = std::get_if<0>(&ended);
   const bool failed = handled != nullptr && !*handled;
   if (failed && !socket.accepted()) co_return *handled;

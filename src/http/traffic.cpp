@@ -1,5 +1,6 @@
 #include "http/traffic.hpp"
 
+#include "base/log.hpp"
 #include "base/random.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -36,39 +37,113 @@ Traffic::Traffic(const asio::any_io_executor& executor, const Limits& limits, Ob
   sweep(std::chrono::steady_clock::now());
 }
 
-void Traffic::enter(Connection& connection) {
-  waiting_.push_back(connection);
+void Traffic::enter(Connection& connection, Place place) {
+  connection.place_ = place;
+  connection.standing_ = place == Place::reserve ? Standing::guest : Standing::waiting;
+  Group& group_of_it = group(connection.standing_);
+  group_of_it.list.push_back(connection);
+  ++group_of_it.size;
+  ++taken(place);
   observer_.connections_changed(++size_);
 }
 
 void Traffic::leave(Connection& connection) {
+  move(connection, Standing::leaving);
   connection.unlink();
+  --group(Standing::leaving).size;
   observer_.connections_changed(--size_);
   if (size_ == 0) emptied_.cancel();
 }
 
-void Traffic::waits(Connection& connection) {
+// Whoever leaves is chosen no more, whatever its own coroutine still does.
+void Traffic::move(Connection& connection, Standing to) {
+  const Standing from = connection.standing_;
+  if (from == Standing::leaving) return;
   connection.unlink();
-  waiting_.push_back(connection);
+  --group(from).size;
+  connection.standing_ = to;
+  connection.share_ = nullptr;
+  Group& next = group(to);
+  next.list.push_back(connection);
+  ++next.size;
+  if (to == Standing::leaving) --taken(connection.place_);
+  if (from == Standing::streaming) observer_.streams_changed(group(Standing::streaming).size);
+}
+
+void Traffic::waits(Connection& connection) {
+  move(connection, connection.place_ == Place::reserve ? Standing::guest : Standing::waiting);
 }
 
 void Traffic::works(Connection& connection) {
-  connection.unlink();
-  working_.push_back(connection);
+  move(connection, Standing::working);
 }
 
+void Traffic::stream(Connection& connection, const Shares::Share& share) {
+  move(connection, Standing::streaming);
+  if (connection.standing_ != Standing::streaming) return;
+  connection.share_ = &share;
+  observer_.streams_changed(group(Standing::streaming).size);
+}
+
+Place Traffic::settle(Connection& connection) {
+  const bool is_guest =
+      connection.place_ == Place::reserve && connection.standing_ != Standing::leaving;
+  if (is_guest && taken(Place::usual) < limits_.connections_max) {
+    --taken(Place::reserve);
+    ++taken(Place::usual);
+    connection.place_ = Place::usual;
+    if (connection.standing_ == Standing::guest) move(connection, Standing::waiting);
+  }
+  return connection.place_;
+}
+
+std::optional<Place> Traffic::make_room() {
+  if (taken(Place::usual) < limits_.connections_max || evict()) return Place::usual;
+  const bool has_room = taken(Place::reserve) < limits_.connections_reserved;
+  if (has_room || evict_longest(Standing::guest)) return Place::reserve;
+  return std::nullopt;
+}
+
+// Newcomers must not evict one another before their requests are read, so streams go first while
+// few connections wait.
 bool Traffic::evict() {
-  if (waiting_.empty()) return false;
-  Connection& longest = waiting_.front();
-  works(longest);  // on its way out, and not to be chosen again
+  const bool few_wait = group(Standing::waiting).size <= limits_.connections_max / 8;
+  if (few_wait && evict_stream()) return true;
+  return evict_longest(Standing::waiting) || evict_stream();
+}
+
+bool Traffic::evict_longest(Standing standing) {
+  List& list = group(standing).list;
+  if (list.empty()) return false;
+  Connection& longest = list.front();
+  move(longest, Standing::leaving);
   longest.abort();
   return true;
 }
 
+// Of the company that holds the most, the key that holds the most, and of that the oldest.
+bool Traffic::evict_stream() {
+  Connection* chosen = nullptr;
+  const auto held = [](const Connection& one) {
+    return std::pair{one.share_->held_by_company(), one.share_->held_by_caller()};
+  };
+  for (Connection& one : group(Standing::streaming).list) {
+    if (chosen == nullptr || held(one) > held(*chosen)) chosen = &one;
+  }
+  if (chosen == nullptr) return false;
+  log::info("http.stream_evicted", {{"holder", chosen->share_->holder()}});
+  chosen->leaves_by_ = std::chrono::steady_clock::now() + limits_.linger_timeout;
+  move(*chosen, Standing::leaving);
+  chosen->give_way();
+  observer_.stream_evicted();
+  return true;
+}
+
 void Traffic::sweep(Moment now) {
-  for (List* list : {&waiting_, &working_}) {
-    for (Connection& connection : *list) {
+  for (Group& one : groups_) {
+    for (Connection& connection : one.list) {
       if (connection.deadline() <= now) connection.expire();
+      if (connection.leaves_by_ <= now) connection.abort();
     }
   }
   const std::time_t second = std::time(nullptr);
@@ -78,14 +153,14 @@ void Traffic::sweep(Moment now) {
 
 void Traffic::drain() {
   draining_ = true;
-  for (List* list : {&waiting_, &working_}) {
-    for (Connection& connection : *list) connection.drain();
+  for (Group& one : groups_) {
+    for (Connection& connection : one.list) connection.drain();
   }
 }
 
 void Traffic::abort_all() {
-  for (List* list : {&waiting_, &working_}) {
-    for (Connection& connection : *list) connection.abort();
+  for (Group& one : groups_) {
+    for (Connection& connection : one.list) connection.abort();
   }
 }
 
@@ -94,18 +169,6 @@ Task<> Traffic::until_empty(std::chrono::milliseconds time) {
   emptied_.expires_after(time);
   co_await emptied_.async_wait(asio::as_tuple(asio::use_awaitable));
   co_return Result<>{};
-}
-
-bool Traffic::begin_request() {
-  if (in_flight_ >= limits_.requests_in_flight_max) return false;
-  ++in_flight_;
-  return true;
-}
-
-bool Traffic::begin_relay() {
-  if (relays_ >= limits_.relays_max) return false;
-  ++relays_;
-  return true;
 }
 
 bool Traffic::add_buffered(std::size_t bytes) {

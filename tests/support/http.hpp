@@ -22,7 +22,8 @@
 // bytes it is told to.
 namespace berth::http_test {
 
-// Lets everybody in as the local operator, but for header fields that tests send.
+// Lets everybody in as the local operator, but for header fields that tests send: with "Bearer
+// viewer-12" it is a viewer of company 1 with token 2.
 class TestGate final : public http::Gate {
  public:
   Task<core::Caller> identify(const http::Request& request) override {
@@ -34,13 +35,26 @@ class TestGate final : public http::Gate {
       co_return fail(Errc::untrusted_host, "host 'evil.example' is not served here");
     }
     core::Caller caller{.kind = core::CallerKind::local_operator, .role = core::Role::admin};
-    if (request.header("authorization") == "Bearer key") {
-      caller.kind = core::CallerKind::operator_key;
+    const std::string key = request.header("authorization").value_or("");
+    if (key == "Bearer key") caller.kind = core::CallerKind::operator_key;
+    if (key.starts_with(viewer_key) && key.size() == viewer_key.size() + 2) {
+      caller = {.kind = core::CallerKind::operator_key, .role = core::Role::viewer};
+      caller.company_id = id_of<core::CompanyId>(key[viewer_key.size()]);
+      caller.token_id = id_of<core::TokenId>(key[viewer_key.size() + 1]);
     }
     co_return caller;
   }
 
   std::atomic<bool> revoked = false;
+
+ private:
+  // Two digits follow: of the company and of the token.
+  static constexpr std::string_view viewer_key = "Bearer viewer-";
+
+  template <class Id>
+  static Id id_of(char digit) {
+    return Id::parse(std::string{"00000000-0000-4000-8000-00000000000"} + digit).value();
+  }
 };
 
 class TestObserver final : public http::Observer {
@@ -51,10 +65,14 @@ class TestObserver final : public http::Observer {
     ++requests;
   }
   void connections_changed(std::size_t open) override { connections = open; }
+  void streams_changed(std::size_t open) override { streams = open; }
+  void stream_evicted() override { ++evicted; }
 
   std::string last;  // to be read once the server has stopped
   std::atomic<int> requests = 0;
   std::atomic<std::size_t> connections = 0;
+  std::atomic<std::size_t> streams = 0;
+  std::atomic<int> evicted = 0;
 };
 
 class TestServer {

@@ -50,6 +50,7 @@ std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
           .needs = Permission::open,
           .tag = "system",
           .says = "Say that the process answers; touches nothing",
+          .is_always_answered = true,
           .call = [health](core::Call /*call*/, auto /*in*/) { return constant(health); }},
       Endpoint<None, None, None, Response>{
           .verb = Verb::get,
@@ -89,7 +90,7 @@ std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
       Endpoint<None, None, None, Response>{
           .verb = Verb::get,
           .path = "/metrics",
-          .needs = Permission::signed_in,
+          .needs = Permission::instance_admin,
           .tag = "system",
           .says = "Metrics in the text format of Prometheus",
           .call =
