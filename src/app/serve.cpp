@@ -56,6 +56,12 @@ core::Allowances allowed_by_default(cli::Mode mode) {
   return mode == cli::Mode::local_trusted ? core::Allowances::all() : core::Allowances{};
 }
 
+// Without keys the kernel says who calls.
+bool asks_for_peer_user(const cli::Settings& settings) {
+  return settings.mode == cli::Mode::local_trusted &&
+         settings.trusted_users == cli::TrustedUsers::own;
+}
+
 http::ServerOptions server_options(const cli::Settings& settings, const cli::HostPort& listen) {
   http::ServerOptions options{.host = listen.host, .port = listen.port};
   options.limits.connections_max = static_cast<std::size_t>(settings.connections_max);
@@ -65,6 +71,7 @@ http::ServerOptions server_options(const cli::Settings& settings, const cli::Hos
   options.limits.relays_of_caller_max = static_cast<std::size_t>(settings.relays_per_key);
   options.limits.relays_of_company_max = static_cast<std::size_t>(settings.relays_per_company);
   options.limits.body_bytes_max = static_cast<std::size_t>(settings.body_bytes_max);
+  options.asks_for_peer_user = asks_for_peer_user(settings);
   if (settings.tls_cert) options.tls = http::Tls{*settings.tls_cert, settings.tls_key.value_or("")};
   return options;
 }
@@ -76,6 +83,7 @@ http::GateOptions gate_options(const cli::Settings& settings, const cli::HostPor
   options.proxied_hosts = settings.allowed_hosts;
   options.is_tls = settings.tls_cert.has_value();
   options.hosts.push_back(listen.host);
+  if (asks_for_peer_user(settings)) options.operators = {0U, ::geteuid()};
   return options;
 }
 
@@ -215,7 +223,7 @@ class Program {
     std::fflush(stdout);
     log::info("server.started",
               {{"url", url}, {"version", cli::version()}, {"mode", name_of(mode)}});
-    if (cli::doctor::makes_everybody_root(mode, ::geteuid())) {
+    if (cli::doctor::makes_everybody_root(mode, settings.trusted_users, ::geteuid())) {
       log::warn("server.everybody_is_root",
                 {{"mode", name_of(mode)}, {"remedy", cli::doctor::root_remedy}});
     }

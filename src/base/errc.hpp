@@ -34,6 +34,7 @@ namespace berth {
   X(not_allowed_here)                    \
   X(untrusted_origin)                    \
   X(untrusted_host)                      \
+  X(local_user_not_trusted)              \
   /* objects */                          \
   X(company_not_found)                   \
   X(company_in_use)                      \

@@ -382,6 +382,7 @@ std::string_view explain(std::string_view setting) {
       {"listen", "address and port to serve on; port 0 picks a free one"},
       {"database", "sqlite:PATH or postgresql://USER@HOST/NAME"},
       {"mode", "local_trusted (loopback, no tokens) or authenticated"},
+      {"trusted_users", "operators in local_trusted: own (root and the server's user) or all"},
       {"allowed_hosts", "further Host names to accept, separated by commas"},
       {"public_url", "the address under which others reach this server"},
       {"tls_cert", "certificate chain in PEM; serves https"},

@@ -14,6 +14,8 @@
 namespace berth::cli {
 
 BOOST_DEFINE_ENUM_CLASS(Mode, local_trusted, authenticated)
+// Who is the operator in `local_trusted`: root and the server's own user, or every local user.
+BOOST_DEFINE_ENUM_CLASS(TrustedUsers, own, all)
 BOOST_DEFINE_ENUM_CLASS(LogLevel, debug, info, warn, error, off)
 BOOST_DEFINE_ENUM_CLASS(LogFormat, text, json)
 BOOST_DEFINE_ENUM_CLASS(PluginIsolation, none, weak, strong)
@@ -25,6 +27,7 @@ struct Settings {
   std::string listen = "127.0.0.1:3100";
   std::string database;  // sqlite:PATH or postgresql://...; its variable is BERTH_DATABASE_URL
   Mode mode = Mode::local_trusted;
+  TrustedUsers trusted_users = TrustedUsers::own;
   std::vector<std::string> allowed_hosts;  // names that the Host header may carry besides our own
   std::optional<std::string> public_url;
   std::optional<std::string> tls_cert;
@@ -50,11 +53,11 @@ struct Settings {
   std::optional<std::string> keeper_program;  // absent: berth-keeper beside this program
 };
 BOOST_DESCRIBE_STRUCT(Settings, (),
-                      (home, listen, database, mode, allowed_hosts, public_url, tls_cert, tls_key,
-                       log_level, log_format, connections_max, connections_reserved,
-                       streams_per_key, streams_per_company, relays_per_key, relays_per_company,
-                       body_bytes_max, database_connections, master_key_file, runs_max,
-                       hold_seconds, silence_seconds, image_age_hours, plugin_folders,
+                      (home, listen, database, mode, trusted_users, allowed_hosts, public_url,
+                       tls_cert, tls_key, log_level, log_format, connections_max,
+                       connections_reserved, streams_per_key, streams_per_company, relays_per_key,
+                       relays_per_company, body_bytes_max, database_connections, master_key_file,
+                       runs_max, hold_seconds, silence_seconds, image_age_hours, plugin_folders,
                        plugin_min_isolation, keeper_program))
 
 // The settings, where each came from, and the keys that are taken from the environment alone, so

@@ -15,6 +15,7 @@ ExitCode exit_code_of(Errc code) {
     case Errc::forbidden:
     case Errc::not_allowed_here:
     case Errc::untrusted_host:
+    case Errc::local_user_not_trusted:
     case Errc::untrusted_origin: return ExitCode::not_allowed;
     case Errc::conflict:
     case Errc::precondition_failed:

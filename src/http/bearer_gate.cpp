@@ -96,6 +96,26 @@ Result<> BearerGate::check_origin(const Request& request) const {
               "open the page from this server's own address, or add its name to allowed_hosts");
 }
 
+Result<> BearerGate::check_user(const Request& request) const {
+  if (!options_.operators) return {};
+  constexpr auto remedy =
+      "send a token, start the server with --mode authenticated, or have it trust every local user "
+      "with --trusted-users all";
+  if (!request.peer_user) {
+    return fail(Errc::local_user_not_trusted,
+                "the user at the other end of this connection cannot be determined, and only root "
+                "and the server's own user need no token",
+                remedy);
+  }
+  const std::vector<unsigned>& operators = *options_.operators;
+  if (std::ranges::find(operators, *request.peer_user) != operators.end()) return {};
+  return fail(Errc::local_user_not_trusted,
+              "user " + std::to_string(*request.peer_user) +
+                  " of this machine needs a token: only root and the server's own user, " +
+                  std::to_string(operators.back()) + ", need none",
+              remedy);
+}
+
 // A key that is not good any more makes nobody of the browser, so that the page can still be read
 // and say so.
 Task<core::Caller> BearerGate::identify_browser(const Request& request) {
@@ -121,6 +141,7 @@ Task<core::Caller> BearerGate::identify(const Request& request) {
     co_return co_await tokens_.identify(std::move(token));
   }
   if (options_.mode == TrustMode::authenticated) co_return co_await identify_browser(request);
+  BERTH_CO_DO(check_user(request));
   co_return core::Caller{.kind = core::CallerKind::local_operator, .role = core::Role::admin};
 }
 

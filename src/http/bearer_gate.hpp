@@ -17,11 +17,14 @@ struct GateOptions {
   // Those of them that a proxy may serve with TLS though this server speaks none.
   std::vector<std::string> proxied_hosts = {};
   bool is_tls = false;
+  // Local users who are the operator in `local_trusted`; absent: all of them.
+  std::optional<std::vector<unsigned>> operators = {};
 };
 
 // Decides who is calling. In `local_trusted` a caller without a key is the operator at this
 // machine, so two things must not pass for one: a page of another site in the operator's browser
-// (Origin), and a foreign name that resolves to loopback (Host). Both are checked in every mode. A
+// (Origin), and a foreign name that resolves to loopback (Host). Both are checked in every mode.
+// Nor is another user of the machine the operator: the kernel says who holds the connection. A
 // cookie counts only in `authenticated` and only without a header; it is SameSite, and its Origin
 // is checked like any other.
 class BearerGate final : public Gate {
@@ -33,6 +36,7 @@ class BearerGate final : public Gate {
   Task<core::Caller> identify_browser(const Request& request);
   Result<> check_host(const Request& request) const;
   Result<> check_origin(const Request& request) const;
+  Result<> check_user(const Request& request) const;
   bool is_our_page(std::string_view origin, std::string_view authority) const;
 
   GateOptions options_;

@@ -14,7 +14,7 @@ namespace berth::http {
 class Gate {
  public:
   virtual ~Gate() = default;
-  // Fails unauthenticated, untrusted_host or untrusted_origin.
+  // Fails unauthenticated, untrusted_host, untrusted_origin or local_user_not_trusted.
   virtual Task<core::Caller> identify(const Request& request) = 0;
 };
 

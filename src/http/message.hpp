@@ -57,6 +57,8 @@ struct Request {
   std::string content_type;  // the media type in lower case, without its parameters
   Headers headers;
   std::string remote_address;
+  // The user of this machine at the other end, where the server asks for it and the kernel knows.
+  std::optional<unsigned> peer_user;
   std::string request_id;
 
   std::optional<std::string> header(std::string_view name) const;

@@ -14,6 +14,7 @@ namespace berth::http {
 // What is known of a client before its first byte.
 struct Arrival {
   Place place = Place::usual;
+  std::optional<unsigned> user = {};  // who holds the other end, where that was asked
 };
 
 // Serves one client until it is gone. Dispatcher and traffic outlive it.

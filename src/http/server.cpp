@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/task_group.hpp"
+#include "http/peer_owner.hpp"
 #include "http/serve.hpp"
 #include "http/tls.hpp"
 
@@ -88,6 +89,7 @@ struct Server::Parts {
   Task<> sweep();
   Task<> pause_after(error_code error);
   void welcome(TcpSocket socket);
+  std::optional<unsigned> user_of(const TcpSocket& socket);
 
   asio::io_context& loop;
   ServerOptions options;
@@ -96,6 +98,7 @@ struct Server::Parts {
   Traffic traffic;
   TcpAcceptor acceptor;
   std::optional<asio::ssl::context> tls;
+  std::optional<PeerOwner> owners;
   asio::steady_timer retry;
   TaskGroup sessions;
   TaskGroup background;
@@ -116,6 +119,7 @@ Result<unsigned short> Server::listen() {
   BERTH_TRY(const asio::ip::address address, parse_host(options.host));
   raise_file_limit();
   leave_descriptors(parts_->options.limits);
+  if (options.asks_for_peer_user) parts_->owners.emplace();
   const std::string place = options.host + ":" + std::to_string(options.port);
   const tcp::endpoint endpoint{address, options.port};
   TcpAcceptor& acceptor = parts_->acceptor;
@@ -148,12 +152,21 @@ void Server::Parts::welcome(TcpSocket socket) {
   // When every place has a request at work, the newcomer is the one that must go.
   const std::optional<Place> place = traffic.make_room();
   if (!place) return;
-  const Arrival arrival{.place = *place};
+  const Arrival arrival{.place = *place, .user = user_of(socket)};
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   sessions.start("http.session",
                  tls ? serve_tls(std::move(socket), *tls, arrival, dispatcher, traffic)
                      : serve_plain(std::move(socket), arrival, dispatcher, traffic));
+}
+
+// Asked at once: who holds the other end is known for as long as it is held.
+std::optional<unsigned> Server::Parts::user_of(const TcpSocket& socket) {
+  if (!owners) return std::nullopt;
+  error_code gone;
+  const tcp::endpoint peer = socket.remote_endpoint(gone);
+  const tcp::endpoint ours = gone ? tcp::endpoint{} : socket.local_endpoint(gone);
+  return gone ? std::nullopt : owners->find(peer, ours);
 }
 
 // A client that is gone already costs nothing. For want of descriptors the kernel would report the

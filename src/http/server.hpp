@@ -25,6 +25,8 @@ struct ServerOptions {
   unsigned short port = 0;         // 0 picks a free one
   Limits limits = {};
   std::optional<Tls> tls = {};
+  // Whether the gate is to know which local user holds the other end of a connection.
+  bool asks_for_peer_user = false;
 };
 
 // The HTTP/1 server over one route table. Everything runs on the loop's single thread.

@@ -31,6 +31,7 @@ class Session final : public Connection {
     boost::system::error_code gone;
     const auto peer = stream_.lowest_layer().remote_endpoint(gone);
     if (!gone) request_.remote_address = peer.address().to_string();
+    request_.peer_user = arrival.user;
     traffic_.enter(*this, arrival.place);
   }
   ~Session() override {

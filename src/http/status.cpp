@@ -40,7 +40,8 @@ unsigned status_of(Errc code) {
     case Errc::forbidden:
     case Errc::not_allowed_here:
     case Errc::untrusted_origin:
-    case Errc::untrusted_host: return 403;
+    case Errc::untrusted_host:
+    case Errc::local_user_not_trusted: return 403;
     case Errc::route_not_found:
     case Errc::company_not_found:
     case Errc::agent_not_found:

@@ -74,16 +74,16 @@ Finding check_master_key(const Machine& machine);
 Finding check_database(const Machine& machine);
 Finding check_listen(const Machine& machine);
 Finding check_tls(const Machine& machine);
-// In `local_trusted` every user of the machine can have commands run by the server's user.
-constexpr bool makes_everybody_root(Mode mode, unsigned server_user) {
-  return mode == Mode::local_trusted && server_user == 0;
+// Whether every user of the machine can have commands run as root.
+constexpr bool makes_everybody_root(Mode mode, TrustedUsers trusted, unsigned server_user) {
+  return mode == Mode::local_trusted && trusted == TrustedUsers::all && server_user == 0;
 }
 inline constexpr std::string_view root_remedy =
-    "run the server as an ordinary user, or with --mode authenticated";
+    "start the server with --trusted-users own, as an ordinary user, or with --mode authenticated";
 Finding check_trust(const Machine& machine);
 // Companies, as the server lists them, that use this machine without a wall only because they did
 // so before there were allowances.
 std::vector<Finding> judge_kept(const bj::array& companies);
-Finding judge_trust(Mode mode, unsigned server_user);
+Finding judge_trust(Mode mode, TrustedUsers trusted, unsigned server_user);
 
 }  // namespace berth::cli::doctor

@@ -181,11 +181,12 @@ TEST(KeptAllowances, EachCompanyThatKeepsSomethingIsListedWithHowToForbidIt) {
 }
 
 TEST_F(ServerChecks, AServerOfRootThatTrustsEveryLocalUserIsWarnedOf) {
-  const Finding found = judge_trust(Mode::local_trusted, 0);
+  const Finding found = judge_trust(Mode::local_trusted, TrustedUsers::all, 0);
   EXPECT_EQ(found.verdict, Verdict::warn);
   EXPECT_EQ(found.remedy, root_remedy);
-  EXPECT_EQ(judge_trust(Mode::local_trusted, 1000).verdict, Verdict::note);
-  EXPECT_EQ(judge_trust(Mode::authenticated, 0).verdict, Verdict::ok);
+  EXPECT_EQ(judge_trust(Mode::local_trusted, TrustedUsers::own, 0).verdict, Verdict::note);
+  EXPECT_EQ(judge_trust(Mode::local_trusted, TrustedUsers::all, 1000).verdict, Verdict::note);
+  EXPECT_EQ(judge_trust(Mode::authenticated, TrustedUsers::all, 0).verdict, Verdict::ok);
 }
 
 TEST_F(ServerChecks, TheWholeExaminationEndsAndEveryFailureHasARemedy) {

@@ -227,20 +227,24 @@ Finding check_tls(const Machine& machine) {
 }
 
 Finding check_trust(const Machine& machine) {
-  return judge_trust(machine.settings.mode, ::geteuid());
+  const Settings& settings = machine.settings;
+  return judge_trust(settings.mode, settings.trusted_users, ::geteuid());
 }
 
-Finding judge_trust(Mode mode, unsigned server_user) {
-  if (makes_everybody_root(mode, server_user)) {
+Finding judge_trust(Mode mode, TrustedUsers trusted, unsigned server_user) {
+  if (makes_everybody_root(mode, trusted, server_user)) {
     return {"trust", Verdict::warn,
             "in the mode local_trusted a server of root runs commands of every user of this "
             "machine as root",
             std::string{root_remedy}};
   }
-  const bool is_trusting = mode == Mode::local_trusted;
-  return {"trust", is_trusting ? Verdict::note : Verdict::ok,
-          is_trusting ? "local_trusted: every user of this machine is the operator"
-                      : "authenticated: who calls needs a key"};
+  if (mode == Mode::authenticated) {
+    return {"trust", Verdict::ok, "authenticated: who calls needs a key"};
+  }
+  return {"trust", Verdict::note,
+          trusted == TrustedUsers::all
+              ? "local_trusted: every user of this machine is the operator"
+              : "local_trusted: root and the server's own user are the operator"};
 }
 
 std::vector<Finding> judge_kept(const bj::array& companies) {
