@@ -216,7 +216,7 @@ SetupReport enter_box(const BoxSetup& setup) {
   std::optional<sandbox::RootBuilder> root{std::in_place, plan, owners_of(setup),
                                            sandbox::Prepared{}};
   BERTH_STEP(bind_source, root->open_binds({}, report.item));
-  BERTH_STEP(host_folder, root->open_host(-1));
+  BERTH_STEP(host_folder, root->open_host());
   BERTH_STEP(devices, root->open_devices());
 
   // From the pivot on no path leads to the host.
