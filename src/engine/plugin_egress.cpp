@@ -59,7 +59,7 @@ Task<PluginView> Plugins::set_egress(core::Call call, std::string name, PluginEg
   // The next worker of this server gets the new rules too.
   place_->host.allow(row.value.id, egress_rules(row.value.egress, way_out));
   BERTH_CO_DO(co_await note(call, row.value.id, "egress_changed"));
-  co_return view(row.value);
+  co_return view(call.who, row.value);
 }
 
 }  // namespace berth::engine
