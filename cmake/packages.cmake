@@ -10,12 +10,16 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(libseccomp REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(libarchive REQUIRED IMPORTED_TARGET libarchive)
-pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(re2 REQUIRED re2)
 pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 find_package(CLI11 REQUIRED)
 if(BERTH_TESTS)
   find_package(GTest REQUIRED)
 endif()
+
+# Only the library: the -pthread that it names for compilers does not go together with our precompiled header.
+add_library(berth_re2 INTERFACE)
+target_link_libraries(berth_re2 INTERFACE ${re2_LINK_LIBRARIES})
 
 # Third-party headers are not ours to warn about.
 add_library(berth_boost INTERFACE)

@@ -17,10 +17,9 @@ void RateLimit::fill(Bucket& bucket, Moment now) {
 }
 
 void RateLimit::forget_full(Moment now) {
-  std::erase_if(buckets_, [&](auto& entry) {
-    fill(entry.second, now);
-    return entry.second.tokens >= entry.second.rate.burst;
-  });
+  for (auto& [key, bucket] : buckets_) fill(bucket, now);
+  std::erase_if(buckets_,
+                [](const auto& entry) { return entry.second.tokens >= entry.second.rate.burst; });
   forget_at_ = std::max(forget_at_least, 2 * buckets_.size());
 }
 

@@ -2,12 +2,12 @@
 
 #include "core/environment.hpp"
 #include "core/linux_config.hpp"
+#include "engine/allowed_places.hpp"
 #include "engine/checks.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
 #include "engine/once.hpp"
 #include "engine/settings.hpp"
-#include "engine/allowed_places.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 

@@ -45,6 +45,7 @@ class Engine {
         guards{.reserve = place.logs.reserve(), .quotas = Quotas{means}},
         plugin_configs(place.plugins),
         environments(means, catalog, plugin_configs, place.drivers),
+        walls(means, place.plugins),
         node(means, place.node, std::chrono::milliseconds{place.options.silence_ms},
              place.executor),
         lease_work(means, place.drivers, secrets, catalog, place.node.id, place.options.hold_ms),
@@ -76,7 +77,7 @@ class Engine {
   Secrets secrets{means};
   Tokens tokens{means};
   Settings settings{means};
-  Walls walls{means};
+  Walls walls;
   Activities activities{means};
   RunTokens run_tokens{means};
   NodeLife node;

@@ -1,6 +1,9 @@
 #include "engine/walls.hpp"
 
 #include "core/linux_config.hpp"
+#include "engine/allowed_places.hpp"
+#include "engine/plugins.hpp"
+#include "store/companies.hpp"
 #include "store/environments.hpp"
 
 #include <algorithm>
@@ -14,6 +17,7 @@ using core::Wall;
 using core::WallState;
 
 constexpr std::int64_t environments_max = 10'000;
+constexpr std::int64_t companies_max = 1'000;
 constexpr std::size_t names_max = 5;
 
 struct LinuxEnvironment {
@@ -52,7 +56,7 @@ Result<std::vector<std::string>> names_where(store::Session& session, Test is_so
   return names;
 }
 
-Result<Wall> sandbox_network(store::Session& session) {
+Result<Wall> sandbox_network(store::Session& session, const Means& /*means*/) {
   Wall wall{.key = "sandbox_network", .title = "Sandbox network", .against = Attacker::agent};
   BERTH_TRY(const auto names, names_where(session, [](const core::LinuxConfig& config) {
               return config.network == core::LinuxNetwork::host;
@@ -68,7 +72,7 @@ Result<Wall> sandbox_network(store::Session& session) {
       "remove network: host from them, and name what they may reach in egress.allow");
 }
 
-Result<Wall> sandbox_allowances(store::Session& session) {
+Result<Wall> sandbox_allowances(store::Session& session, const Means& /*means*/) {
   Wall wall{.key = "sandbox_allowances", .title = "Sandbox weakenings", .against = Attacker::agent};
   BERTH_TRY(const auto names, names_where(session, [](const core::LinuxConfig& config) {
               const bool allows = config.allow && !config.allow->empty();
@@ -82,21 +86,73 @@ Result<Wall> sandbox_allowances(store::Session& session) {
                "remove allow and minIsolation: minimal from their configs");
 }
 
+// "Acme (local, host_network)"
+std::string with_allowances(const core::Company& company,
+                            const std::vector<core::Allowance>& allowed) {
+  std::string names;
+  for (const core::Allowance one : allowed) {
+    names += (names.empty() ? "" : ", ") + std::string{name_of(one)};
+  }
+  return company.name + " (" + names + ")";
+}
+
+Result<Wall> company_machine(store::Session& session, const Means& means) {
+  Wall wall{.key = "company_machine",
+            .title = "This machine without a sandbox",
+            .against = Attacker::company};
+  BERTH_TRY(const auto page,
+            store::list_companies(session, core::Reach::everything(), {.limit = companies_max}));
+  std::vector<std::string> names;
+  for (const auto& row : page.rows) {
+    const std::vector<core::Allowance> allowed = allowed_to(means, row.value).names();
+    if (!allowed.empty()) names.push_back(with_allowances(row.value, allowed));
+  }
+  if (names.empty()) {
+    return stands(std::move(wall),
+                  "No company may use Local, the network of this machine or private addresses.");
+  }
+  return falls(std::move(wall), WallState::weak,
+               "These companies may use this machine without a sandbox: " + listed(names) + ".",
+               "take it back with 'berth company forbid COMPANY local' where it is not needed");
+}
+
 // One line per wall.
-constexpr std::array<Result<Wall> (*)(store::Session&), 2> walls{sandbox_network,
-                                                                 sandbox_allowances};
+constexpr std::array<Result<Wall> (*)(store::Session&, const Means&), 3> walls{
+    sandbox_network, sandbox_allowances, company_machine};
+
+Wall plugin_boxes(const PluginPlace& place) {
+  Wall wall{.key = "plugin_boxes", .title = "Plugin boxes", .against = Attacker::plugin};
+  std::vector<std::string> weak;
+  bool is_open = false;
+  for (const plugins::PluginStatus& one : place.host.list()) {
+    const bool runs = one.state == plugins::WorkerState::running;
+    if (!runs || one.box.level == keeper::BoxLevel::strong) continue;
+    weak.push_back(one.plugin_key);
+    is_open = is_open || one.box.level == keeper::BoxLevel::none;
+  }
+  if (weak.empty()) {
+    return stands(std::move(wall),
+                  "Every plugin that runs has a box with its own files, processes and network.");
+  }
+  return falls(std::move(wall), is_open ? WallState::open : WallState::weak,
+               "These plugins run in a box that lacks walls: " + listed(weak) + ".",
+               "'berth plugin show PLUGIN' names what is missing and how to get it");
+}
 
 }  // namespace
 
 Task<std::vector<Wall>> Walls::list() {
-  co_return co_await means_.store.read([](store::Session& s) -> Result<std::vector<Wall>> {
-    std::vector<Wall> out;
-    for (const auto look : walls) {
-      BERTH_TRY(Wall wall, look(s));
-      out.push_back(std::move(wall));
-    }
-    return out;
-  });
+  BERTH_CO_TRY(auto out,
+               co_await means_.store.read([&](store::Session& s) -> Result<std::vector<Wall>> {
+                 std::vector<Wall> found;
+                 for (const auto look : walls) {
+                   BERTH_TRY(Wall wall, look(s, means_));
+                   found.push_back(std::move(wall));
+                 }
+                 return found;
+               }));
+  if (plugins_ != nullptr) out.push_back(plugin_boxes(*plugins_));
+  co_return out;
 }
 
 }  // namespace berth::engine

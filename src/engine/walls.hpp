@@ -7,16 +7,20 @@
 
 namespace berth::engine {
 
-// The walls that only the database knows of: what operators and administrators have opened by hand.
-// The machine's own walls are in cli/doctor/walls.hpp.
+struct PluginPlace;
+
+// The walls that only the running server knows of: what operators and administrators have opened by
+// hand, and the boxes of plugins. The machine's own walls are in cli/doctor/walls.hpp.
 class Walls {
  public:
-  explicit Walls(Means& means) : means_(means) {}
+  // Without a place for plugins there are no boxes to report.
+  Walls(Means& means, const PluginPlace* plugins) : means_(means), plugins_(plugins) {}
 
   Task<std::vector<core::Wall>> list();
 
  private:
   Means& means_;
+  const PluginPlace* plugins_;
 };
 
 }  // namespace berth::engine

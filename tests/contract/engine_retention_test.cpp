@@ -222,10 +222,10 @@ TEST_P(RetentionTest, LeavesTheLogWhereTheDeletionOfItsRunBreaksAtAnyStatement) 
 TEST_P(RetentionTest, AnOperatorDeletesARunThatIsOver) {
   const core::RunId old = ended_run();
   clean();
-  const core::Call viewer{.who = {.kind = core::CallerKind::operator_key,
-                                  .role = core::Role::operator_,
-                                  .company_id = given_company("Other").id}};
-  EXPECT_FAILS(run(engine_->runs.remove(viewer, old)), Errc::run_not_found);
+  const core::Call stranger{.who = {.kind = core::CallerKind::operator_key,
+                                    .role = core::Role::operator_,
+                                    .company_id = given_company("Other").id}};
+  EXPECT_FAILS(run(engine_->runs.remove(stranger, old)), Errc::run_not_found);
   EXPECT_WORKS(run(engine_->runs.remove(admin(), old)));
   EXPECT_FALSE(is_kept(old));
   EXPECT_FALSE(logs_->has(old));
@@ -240,14 +240,13 @@ class QuotaTest : public RetentionTest {
  protected:
   Result<core::Run> start() {
     StartRun wanted{.command = "true"};
-    return run(engine_->runs.start(admin(), *local_, wanted));
+    return run(engine_->runs.start(admin(), *company_, wanted));
   }
   void SetUp() override {
     RetentionTest::SetUp();
     if (IsSkipped()) return;
     const auto made = run(engine_->companies.create(admin(), {"Quoted", std::nullopt}));
     ASSERT_TRUE(made);
-    local_ = made->value.id;
     company_ = made->value.id;
   }
   void expect_exceeded(const Result<core::Run>& run, std::string_view use, std::string_view limit) {
@@ -258,8 +257,6 @@ class QuotaTest : public RetentionTest {
     }
     EXPECT_TRUE(run.error().remedy.contains("berth company quota Quoted")) << run.error().remedy;
   }
-
-  std::optional<core::CompanyId> local_;
 };
 BERTH_ON_BOTH_ENGINES(QuotaTest);
 
@@ -302,7 +299,7 @@ TEST_P(QuotaTest, LimitsTheBytesThatRunsLeaveAndShowsThem) {
   EXPECT_WORKS(start());
 }
 
-TEST_P(QuotaTest, IsCountedFromAnIndexOfFinishedRuns) {
+TEST_P(QuotaTest, CountsTheFinishedRunsOfEachCompany) {
   for (int i = 0; i < 3; ++i) ended_run();
   const auto counted = read(store::stored_bytes);
   ASSERT_TRUE(counted) << counted.error().message;

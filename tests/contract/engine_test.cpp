@@ -278,7 +278,8 @@ class Cleaning : public EngineContract {
   void clean(std::function<bool()> is_done) {
     TaskGroup janitor{loop_.get_executor()};
     TaskGroup watching{loop_.get_executor()};
-    janitor.start("janitor", keep_clean(engine_->means, *logs_, loop_.get_executor()));
+    janitor.start("janitor",
+                  keep_clean(engine_->means, *logs_, engine_->guards.quotas, loop_.get_executor()));
     watching.start("watch", wait_until(*this, std::move(is_done), janitor));
     loop_.run();
   }

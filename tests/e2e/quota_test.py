@@ -141,7 +141,7 @@ class Quota(BerthTest):
 
         reserve = 8 * MEGABYTE
         ballast = home / "ballast"
-        ballast.write_bytes(bytes(free() - reserve - 4 * MEGABYTE))
+        ballast.write_bytes(bytes(free() - reserve - 8 * MEGABYTE))
         payload = {"payload": {"x": "x" * 16_000}}
         refused, accepted = [], []
         for _ in range(600):

@@ -285,10 +285,10 @@ class SandboxTest(BerthTest):
                              "sleep 0.3; kill -9 $PPID; sleep 100", daemon, environmentId=kept)
         self.assertEqual(runs.wait_for_end(server, hostile)["errorCode"], "process_lost")
         self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
-        secret = runs.start(server, "sh", "-c", "sleep 1; ls /proc | grep -c '^[0-9]'", environmentId=kept,
+        secret = runs.start(server, "sh", "-c", "sleep 1; set -- /proc/[0-9]*; echo $#", environmentId=kept,
                             env={"TOKEN_X": "NEXT-RUNS-SECRET"})
         self.assertEqual(runs.wait_for_end(server, secret)["status"], "succeeded")
-        self.assertEqual(runs.output(server, secret), "5\n")
+        self.assertEqual(runs.output(server, secret), "3\n", "more than pid 1, the warden and the shell")
         self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
         again = runs.start(server, "sh", "-c", "cat stolen 2>/dev/null; echo looked", environmentId=kept)
         self.assertEqual(runs.wait_for_end(server, again)["status"], "succeeded")
@@ -835,6 +835,16 @@ class CommandLine(unittest.TestCase):
 
     def folders(self):
         return {path for path in Path(tempfile.gettempdir()).glob("berth-??????")}
+
+    def test_it_may_make_as_many_files_as_what_it_may_write_can_hold(self):
+        for user in self.each_user():
+            for flags, files in [((), 750000), (("--disk", "300"), 76800),
+                                 (("--disk", "300", "--inodes", "6000"), 6000)]:
+                done = self.sandbox("-q", *flags, "--", "stat", "-f", "-c", "%c", "/", user=user)
+                self.assertEqual((done.returncode, done.stdout.strip()), (0, str(files - files // 3)), done.stderr)
+        done = self.sandbox("--inodes", "7", "--", "true")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("--inodes: must be from 1024", done.stderr)
 
     def test_streams_and_exit_code_pass_through_and_nothing_is_left(self):
         for user in self.each_user():

@@ -5,7 +5,8 @@ import os
 
 from support import BerthTest
 
-KEYS = {"callers", "listener", "home_files", "key_file", "sandbox", "sandbox_network", "sandbox_allowances"}
+KEYS = {"callers", "listener", "home_files", "key_file", "sandbox", "sandbox_network",
+        "sandbox_allowances", "company_machine", "plugin_boxes"}
 
 
 class Walls(BerthTest):
@@ -20,7 +21,8 @@ class Walls(BerthTest):
         key = (server.home / "admin.token").read_text().strip()
         walls = self.walls(server, key)
         self.assertLessEqual(KEYS, set(walls))
-        for name in ("callers", "listener", "home_files", "key_file", "sandbox_network"):
+        for name in ("callers", "listener", "home_files", "key_file", "sandbox_network",
+                     "company_machine", "plugin_boxes"):
             self.assertEqual((walls[name]["state"], walls[name].get("remedy")), ("stands", None), walls[name])
         for wall in walls.values():
             self.assertIn(wall["state"], ("stands", "weak", "open"))
@@ -42,10 +44,19 @@ class Walls(BerthTest):
         self.assertEqual(server.get("/api/instance/walls").status, 401)
 
     def test_a_server_that_trusts_every_local_user_says_so(self):
-        walls = self.walls(self.serve())
-        self.assertEqual(walls["callers"]["state"], "open" if os.geteuid() == 0 else "weak")
-        self.assertEqual(walls["callers"]["against"], "local_user")
-        self.assertIn("--mode authenticated", walls["callers"]["remedy"])
+        callers = self.walls(self.serve("--trusted-users", "all"))["callers"]
+        self.assertEqual(callers["state"], "open" if os.geteuid() == 0 else "weak")
+        self.assertEqual(callers["against"], "local_user")
+        self.assertIn("--mode authenticated", callers["remedy"])
+
+    def test_a_company_that_may_use_the_machine_is_named_with_what_it_may(self):
+        server = self.serve("--mode", "authenticated")
+        key = (server.home / "admin.token").read_text().strip()
+        done = self.run_berth("company", "allow", "Default", "local", "--home", server.home)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wall = self.walls(server, key)["company_machine"]
+        self.assertEqual(wall["state"], "weak")
+        self.assertIn("Default (local)", wall["reason"])
 
     def test_an_environment_with_the_network_of_the_host_opens_a_wall(self):
         server = self.serve()

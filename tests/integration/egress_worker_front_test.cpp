@@ -33,6 +33,13 @@ egress::Policy policy_of(std::vector<std::string> allow, std::vector<std::string
 class Front {
  public:
   explicit Front(const Room& room, FrontPlan plan = {}) {
+    for (const char* name : {"api.example.test", "other.example.test"}) {
+      resolver.answers[name] = {{public_v4}};
+    }
+    resolver.answers["loop.test"] = {{"127.0.0.1"}};
+    resolver.answers["private.test"] = {{public_v4, private_v4}};
+    resolver.answers["inner.test"] = {{private_v4}};
+    resolver.answers["metadata.test"] = {{"169.254.169.254"}};
     plan.limits.sweep_interval = 10ms;
     front_.emplace(loop_, resolver, clock_,
                    egress::WorkerFrontOptions{.worker = "test",
@@ -52,12 +59,6 @@ class Front {
       add_address_v4(private_v4, "lo:2");
       loop_.run();
     }};
-    for (const char* name : {"api.example.test", "other.example.test"}) {
-      resolver.answers[name] = {{public_v4}};
-    }
-    resolver.answers["loop.test"] = {{"127.0.0.1"}};
-    resolver.answers["private.test"] = {{public_v4, private_v4}};
-    resolver.answers["metadata.test"] = {{"169.254.169.254"}};
   }
   Front(const Front&) = delete;
   Front& operator=(const Front&) = delete;
@@ -175,8 +176,7 @@ TEST_F(EgressWorkerFront, ANameThatLeadsInsideIsRefused) {
   }
   EXPECT_EQ(own.connections() + inner.connections(), 0);
   front.set_rules({"*", "10.0.0.1/32:443"});
-  front.resolver.answers["private.test"] = {{private_v4}};
-  EXPECT_TRUE(ask(room, "private.test", tls).contains("GET /hello"));
+  EXPECT_TRUE(ask(room, "inner.test", tls).contains("GET /hello"));
   EXPECT_EQ(inner.connections(), 1);
 }
 

@@ -21,9 +21,9 @@ test("walls.an administrator sees each wall with its state, reason and remedy", 
     assert.ok(said.includes(wall.reason), said);
     assert.equal(said.includes("Remedy:"), wall.state !== "stands", said);
   }
-  // The server of these tests asks nobody for a key.
+  // The server of these tests asks the kernel who is calling.
   const callers = cards.filter({ has: page.getByRole("heading", { name: "API callers" }) });
-  assert.match(await callers.textContent(), /local_trusted/);
+  assert.match(await callers.textContent(), /kernel/);
   await visit.seen("walls");
 }));
 

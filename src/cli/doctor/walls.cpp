@@ -117,19 +117,24 @@ Wall judge_limits(const keeper::Confined& made) {
 
 }  // namespace
 
-Wall judge_callers(Mode mode, unsigned server_user) {
+Wall judge_callers(Mode mode, TrustedUsers trusted, unsigned server_user) {
   Wall wall{.key = "callers", .title = "API callers", .against = Attacker::local_user};
   if (mode == Mode::authenticated) {
     return stands(std::move(wall), "Every caller of the API needs a key.");
   }
-  if (makes_everybody_root(mode, server_user)) {
+  if (trusted == TrustedUsers::own) {
+    return stands(std::move(wall),
+                  "The kernel names the user of each caller, and only root and the server's own "
+                  "user are the operator.");
+  }
+  if (makes_everybody_root(mode, trusted, server_user)) {
     return falls(std::move(wall), WallState::open,
                  "In the mode local_trusted every user of this machine runs commands as root.",
                  std::string{root_remedy});
   }
   return falls(std::move(wall), WallState::weak,
                "In the mode local_trusted every user of this machine is the operator.",
-               "start the server with --mode authenticated where others have accounts");
+               "start the server with --trusted-users own, or with --mode authenticated");
 }
 
 Wall judge_listener(const Settings& settings) {
@@ -248,8 +253,9 @@ std::vector<Wall> judge_sandbox(const Result<keeper::Confined>& made) {
 }
 
 std::vector<Wall> examine_walls(const Machine& machine) {
-  std::vector<Wall> walls{judge_callers(machine.settings.mode, ::geteuid()),
-                          judge_listener(machine.settings)};
+  const Settings& settings = machine.settings;
+  std::vector<Wall> walls{judge_callers(settings.mode, settings.trusted_users, ::geteuid()),
+                          judge_listener(settings)};
   for (const auto check : {check_database_wall, check_home_files, check_key_file}) {
     if (std::optional<Wall> wall = check(machine)) walls.push_back(*std::move(wall));
   }

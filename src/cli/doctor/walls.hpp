@@ -12,7 +12,7 @@ namespace berth::cli::doctor {
 std::vector<core::Wall> examine_walls(const Machine& machine);
 
 // Who may call the API.
-core::Wall judge_callers(Mode mode, unsigned server_user);
+core::Wall judge_callers(Mode mode, TrustedUsers trusted, unsigned server_user);
 // What somebody between the client and the server can read.
 core::Wall judge_listener(const Settings& settings);
 // The way to a database that is not a file. `ssl_mode`: what counts where the URL names none.

@@ -12,10 +12,15 @@ namespace {
 using core::Wall;
 using core::WallState;
 
-TEST(Walls, WithoutKeysEveryLocalUserIsTheOperatorAndOfARootServerRoot) {
-  EXPECT_EQ(judge_callers(Mode::authenticated, 0).state, WallState::stands);
-  EXPECT_EQ(judge_callers(Mode::local_trusted, 1000).state, WallState::weak);
-  EXPECT_EQ(judge_callers(Mode::local_trusted, 0).state, WallState::open);
+TEST(Walls, WithoutKeysTheKernelNamesTheCallerUnlessEveryLocalUserIsTrusted) {
+  const auto judge = [](Mode mode, TrustedUsers trusted, unsigned server_user) {
+    return judge_callers(mode, trusted, server_user).state;
+  };
+  EXPECT_EQ(judge(Mode::authenticated, TrustedUsers::own, 0), WallState::stands);
+  EXPECT_EQ(judge(Mode::authenticated, TrustedUsers::all, 0), WallState::stands);
+  EXPECT_EQ(judge(Mode::local_trusted, TrustedUsers::own, 0), WallState::stands);
+  EXPECT_EQ(judge(Mode::local_trusted, TrustedUsers::all, 1000), WallState::weak);
+  EXPECT_EQ(judge(Mode::local_trusted, TrustedUsers::all, 0), WallState::open);
 }
 
 TEST(Walls, ConnectionsStandOnLoopbackOrWithTls) {
