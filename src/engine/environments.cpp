@@ -1,6 +1,7 @@
 #include "engine/environments.hpp"
 
 #include "egress/policy.hpp"
+#include "engine/allowed_places.hpp"
 #include "engine/checks.hpp"
 #include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
@@ -8,7 +9,6 @@
 #include "engine/once.hpp"
 #include "engine/settings.hpp"
 #include "engine/start_from.hpp"
-#include "engine/allowed_places.hpp"
 #include "store/companies.hpp"
 #include "store/leases.hpp"
 #include "store/secrets.hpp"

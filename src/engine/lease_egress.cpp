@@ -1,9 +1,9 @@
 // The way out of a place that a lease holds: what it may reach, and what it has asked for.
+#include "engine/allowed_places.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
-#include "engine/allowed_places.hpp"
 
 namespace berth::engine {
 namespace {

@@ -2,12 +2,12 @@
 // command.
 #include "base/text.hpp"
 #include "core/bindings.hpp"
+#include "engine/allowed_places.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
 #include "engine/once.hpp"
-#include "engine/allowed_places.hpp"
 
 namespace berth::engine {
 namespace {

@@ -1,10 +1,10 @@
 #include "engine/lease_files.hpp"
 
 #include "base/offload.hpp"
+#include "engine/allowed_places.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
-#include "engine/allowed_places.hpp"
 #include "store/leases.hpp"
 #include "workspaces/archive_out.hpp"
 

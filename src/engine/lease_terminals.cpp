@@ -1,11 +1,11 @@
 #include "engine/lease_terminals.hpp"
 
 #include "base/log.hpp"
+#include "engine/allowed_places.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/settings.hpp"
-#include "engine/allowed_places.hpp"
 #include "store/leases.hpp"
 
 namespace berth::engine {

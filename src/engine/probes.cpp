@@ -1,11 +1,11 @@
 // Tests of environments, saved ones and drafts.
 #include "core/environment_config.hpp"
+#include "engine/allowed_places.hpp"
 #include "engine/environment_secrets.hpp"
 #include "engine/journal.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/leases.hpp"
 #include "engine/start_from.hpp"
-#include "engine/allowed_places.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 

@@ -1,8 +1,8 @@
 #include "engine/run_place.hpp"
 
+#include "engine/allowed_places.hpp"
 #include "engine/environment_secrets.hpp"
 #include "engine/start_from.hpp"
-#include "engine/allowed_places.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
 #include "store/runs.hpp"
