@@ -27,6 +27,7 @@ def static_checks(tally):
     for name, promise, found in tidy.problems():
         result(tally, f"{name}: {promise}", "\n".join(found) if found else None)
     counted(tally, "tidy-self-test", [sys.executable, ROOT / "tools" / "tidy_test.py"])
+    counted(tally, "verdicts-self-test", [sys.executable, ROOT / "tools" / "verdicts_test.py"])
 
 
 def headers_alone(tally, target="berth_headers_alone"):

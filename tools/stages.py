@@ -10,17 +10,28 @@ ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "logs"
 PROGRESS_EVERY_S = 10.0
 LOG_TAIL_LINES = 60
+STOPPED = "stopped by the runner"  # the words under the output of a command that took too long
 
 
 class Tally:
     def __init__(self):
-        self.passed = self.failed = self.skipped = 0
-        self.unsteady = 0  # of those that passed
+        self.passed = self.failed = 0
+        self.skipped = []   # verdicts of tests that skipped
+        self.unsteady = []  # names of tests that failed, and passed when they ran alone
+        self.timed = []     # verdicts of all tests, for the slowest of them
 
     def line(self):
         counts = f"{self.passed} passed, {self.failed} failed"
-        more = {"skipped": self.skipped, "unsteady": self.unsteady}
-        return counts + "".join(f", {count} {what}" for what, count in more.items() if count)
+        return counts + (f", {len(self.skipped)} skipped" if self.skipped else "")
+
+
+STAGES_BEGUN = []  # (heading, moment), in order
+
+
+def stage_times():
+    """(seconds, heading) of each stage so far."""
+    ends = [moment for _, moment in STAGES_BEGUN[1:]] + [time.monotonic()]
+    return [(end - moment, text) for (text, moment), end in zip(STAGES_BEGUN, ends)]
 
 
 def say(text):
@@ -28,6 +39,7 @@ def say(text):
 
 
 def heading(text):
+    STAGES_BEGUN.append((text, time.monotonic()))
     say(f"\n== {text}")
 
 
@@ -73,7 +85,7 @@ def run(name, command, env=None, timeout_s=None):
             deadline.cancel()
     output = "".join(lines)
     if deadline.passed:
-        output += f"\nstopped after {timeout_s} s"
+        output += f"\n{STOPPED} after {timeout_s} s"
     return status, output, time.monotonic() - started
 
 

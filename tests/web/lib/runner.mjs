@@ -7,10 +7,17 @@ export function test(name, body) {
   tests.push({ name: `web.${name}`, body });
 }
 
+function chosen(patterns) {
+  return tests.filter(({ name }) => patterns.length === 0 || patterns.some((each) => name.includes(each)));
+}
+
+export function listAll(patterns) {
+  for (const { name } of chosen(patterns)) console.log(name);
+}
+
 export async function runAll(patterns) {
   let failures = 0;
-  for (const { name, body } of tests) {
-    if (patterns.length > 0 && !patterns.some((each) => name.includes(each))) continue;
+  for (const { name, body } of chosen(patterns)) {
     const began = performance.now();
     const say = (verdict, more = "") => console.log(`${verdict.padEnd(5)} ${name}  ${((performance.now() - began) / 1000).toFixed(1)} s${more}`);
     try {
