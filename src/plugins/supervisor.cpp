@@ -269,8 +269,12 @@ Task<> Supervisor::bury() {
   resolved_.clear();
   for (const auto& [until, id] : told_) invocations_.companies.erase(id);
   told_.clear();
-  if (config_.way_out != nullptr) BERTH_CO_DO(co_await config_.way_out->close(plugin_.id));
-  co_return co_await worker->close();
+  Result<> closed = co_await worker->close();
+  if (config_.way_out != nullptr) {
+    const Result<> shut = co_await config_.way_out->close(plugin_.id);
+    if (closed) closed = shut;
+  }
+  co_return closed;
 }
 
 std::chrono::milliseconds Supervisor::next_delay() {
