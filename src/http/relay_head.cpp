@@ -176,8 +176,8 @@ Result<> check_destination(const Request& request) {
   if (!destination || is_among(*destination, harmless)) return {};
   return fail(
       Errc::forbidden,
-      "a browser wants " + request.path + " as '" + std::string{destination->substr(0, 32)} +
-          "', and what a sandbox serves is no part of a page of this server",
+      request.path + " is a file of a sandbox: a page of this server cannot use it as '" +
+          std::string{destination->substr(0, 32)} + "'",
       "open the sandbox's page with 'berth sandbox port', where it has an origin of its own");
 }
 
