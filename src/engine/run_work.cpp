@@ -219,7 +219,7 @@ Task<> RunWork::start() {
   bj::object shown{{"argv", encode(ready.shown.argv)},
                    {"cwd", ready.command.cwd},
                    {"env", core::shown_environment(ready.environment)}};
-  for (const Secret& value : hidden_) ready.command.secrets.push_back(value.clone());
+  for (const Secret& value : hidden_.all()) ready.command.secrets.push_back(value.clone());
   fault_point("execute.intended");
   BERTH_CO_TRY(const drivers::Started started, co_await driver_->start(*place_, ready.command));
   fault_point("execute.acted");
