@@ -8,7 +8,6 @@ namespace {
 // The first addresses are free for what the namespace itself needs, the last one looks like a
 // broadcast address.
 constexpr std::uint32_t first_offset = 256;
-constexpr std::uint32_t last_offset = (1U << 17U) - 2;
 
 Address address_at(std::uint32_t offset) {
   Address address = SyntheticNames::range().first;
@@ -27,8 +26,9 @@ std::uint32_t offset_of(const Address& address) {
 
 }  // namespace
 
-SyntheticNames::SyntheticNames(std::size_t names_max)
-    : names_max_(std::min<std::size_t>(names_max, (last_offset - first_offset) / 2)),
+SyntheticNames::SyntheticNames(std::size_t names_max, std::uint32_t addresses)
+    : last_offset_(first_offset + std::min(addresses, addresses_max) - 1),
+      names_max_(std::min<std::size_t>(names_max, addresses / 2)),
       next_(first_offset) {}
 
 const Range& SyntheticNames::range() {
@@ -70,7 +70,7 @@ bool SyntheticNames::forget_one() {
 std::uint32_t SyntheticNames::take_offset() {
   while (true) {
     const std::uint32_t offset = next_;
-    next_ = next_ == last_offset ? first_offset : next_ + 1;
+    next_ = next_ == last_offset_ ? first_offset : next_ + 1;
     if (!by_offset_.contains(offset)) return offset;
   }
 }

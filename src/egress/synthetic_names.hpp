@@ -17,8 +17,11 @@ namespace berth::egress {
 class SyntheticNames {
  public:
   static constexpr std::size_t names_max_default = 4096;
+  static constexpr std::uint32_t addresses_max = (1U << 17U) - 257;
 
-  explicit SyntheticNames(std::size_t names_max = names_max_default);
+  // Fewer addresses than the range has come round sooner. At most half of them are given at a time.
+  explicit SyntheticNames(std::size_t names_max = names_max_default,
+                          std::uint32_t addresses = addresses_max);
   SyntheticNames(const SyntheticNames&) = delete;
   SyntheticNames& operator=(const SyntheticNames&) = delete;
 
@@ -43,6 +46,7 @@ class SyntheticNames {
   bool forget_one();
   std::uint32_t take_offset();
 
+  std::uint32_t last_offset_;
   std::size_t names_max_;
   Entries entries_;  // the most recently used first
   std::map<std::string, Entries::iterator, std::less<>> by_name_;
