@@ -147,7 +147,7 @@ class Api(Runs):
                 view = self.ended(run)
                 self.assertEqual((view["status"], view["exitCode"]), ("failed", 3))
                 self.assertEqual(view["environment"]["name"], "Local")
-                self.assertEqual(view["environmentChoice"]["reason"], "local")
+                self.assertEqual(view["environmentChoice"]["reason"], "company_default")
                 self.assertTrue(view["environmentChoice"]["explanation"])
                 self.assertEqual([phase["phase"] for phase in view["phases"]][:2], ["queued", "acquire"])
                 self.assertEqual(view["logBytes"], 6)
