@@ -137,8 +137,6 @@ TEST_P(AgentPlaces, RunFromAnEnvironmentThatChangedMeanwhileIsRefused) {
   const core::RunId caller = run_in_box();
   const auto woken = wake(token_of(caller));
   ASSERT_TRUE(woken) << woken.error().message;
-  UpdateEnvironment other_image;
-  other_image.config = {true, bj::object{{"image", "two"}}};
   // Past the API, which asks the provider's plugin.
   EXPECT_WORKS(write([&](store::Session& s) -> Result<> {
     BERTH_TRY(auto row, store::find_environment(s, core::Reach::everything(), box_->id));
@@ -172,6 +170,7 @@ class CompanyWalls : public WorkContract {
   void SetUp() override {
     WorkContract::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
+    server().use_boxes();                     // whose driver takes configs of every provider
     server()->means.allowed_by_default = {};  // as in the mode `authenticated`
   }
 
