@@ -37,6 +37,8 @@ class AgentPlaces : public WorkContract {
     wanted.name = "Ada";
     wanted.adapter_type = core::AdapterType::process;
     wanted.adapter_config = bj::object{{"command", "sleep"}, {"args", bj::array{"600"}}};
+    // So that what is woken waits in the queue while its caller is at work.
+    wanted.runtime_config = bj::object{{"heartbeat", bj::object{{"maxConcurrentRuns", 1}}}};
     const auto made = await(server()->agents.create(admin(), *company_, std::move(wanted)));
     ASSERT_TRUE(made) << made.error().message;
     ada_ = made->value.id;
