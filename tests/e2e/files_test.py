@@ -459,8 +459,12 @@ class FilesOfNativePlugin(FilesOfAPlace, plugins_test.PluginTest):
         self.install(server, self.write_provider())
         return Place(self, server, environmentId=self.environment(server).json["id"])
 
+    def nothing_is_on_its_way(self):
+        """Each plugin has a folder of its own for files on their way."""
+        self.assertEqual(list((self.home / "plugin-exchange").glob("*/*")), [])
+
     def nothing_is_left(self, place):
-        self.assertEqual(os.listdir(self.home / "plugin-exchange"), [])
+        self.nothing_is_on_its_way()
         self.assertEqual(place.said("find . -name '.paperclip*'"), "")
 
     def lie(self, make):
@@ -568,7 +572,7 @@ class FilesOfNativePlugin(FilesOfAPlace, plugins_test.PluginTest):
             answer = ask()
             self.assertFalse(trap.exists(), method)
             self.assertEqual((answer.status, answer.json["code"]), (502, "plugin_unavailable"), answer.text)
-            self.assertEqual(os.listdir(self.home / "plugin-exchange"), [])
+            self.nothing_is_on_its_way()
             self.assertTrue(runs.eventually(lambda: server.get("/api/plugins/test.boxes/health").json["healthy"],
                                             limit_s=60))
             self.assertEqual(place.said("cat a/file; ls -A . a"),

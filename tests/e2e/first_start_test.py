@@ -57,8 +57,10 @@ class FirstStart(BerthTest):
         # that they are handed by a name that only they are told.
         through = 0o011 if os.geteuid() == 0 else 0
         self.assertEqual(stat.S_IMODE(self.home.stat().st_mode) & 0o077, through)
-        self.assertEqual(stat.S_IMODE((self.home / "plugin-exchange").stat().st_mode) & 0o066, 0)
-        entries = [entry for entry in self.home.iterdir() if entry.name not in ("plugins", "plugin-exchange")]
+        of_plugins = ("plugins", "plugin-exchange", "plugin-files")
+        for name in of_plugins[1:]:
+            self.assertEqual(stat.S_IMODE((self.home / name).stat().st_mode) & 0o066, 0, name)
+        entries = [entry for entry in self.home.iterdir() if entry.name not in of_plugins]
         self.assertIn("master.key", [entry.name for entry in entries])
         for entry in entries:
             self.assertEqual(stat.S_IMODE(entry.stat().st_mode) & 0o077, 0, entry)

@@ -156,8 +156,13 @@ class PlacementWalls(BerthTest):
     def downgrade(self):
         """The database of the home, as a program of schema 7 left it."""
         with contextlib.closing(sqlite3.connect(self.home / "berth.db")) as database, database:
-            for column in ("allowances", "kept_allowances"):
-                database.execute(f"alter table companies drop column {column}")
+            for index in ("stored", "finished", "logs", "retries"):
+                database.execute(f"drop index heartbeat_runs_{index}")
+            for table, columns in {"companies": ("allowances", "kept_allowances", "quota"),
+                                   "plugins": ("egress",),
+                                   "heartbeat_runs": ("payload_bytes", "log_removed_at")}.items():
+                for column in columns:
+                    database.execute(f"alter table {table} drop column {column}")
             database.execute("delete from schema_migrations where number >= 8")
 
     def test_an_upgraded_home_keeps_what_its_companies_used_and_doctor_lists_it(self):

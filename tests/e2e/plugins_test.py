@@ -85,7 +85,9 @@ def carry(method, operation):
     for file in operation["files"]:
         to = file["targetPath"]
         if method == "environmentSyncOut" and there("lie"):
-            os.rename(os.path.join(STATE, "lie"), to)
+            lie = os.path.join(STATE, "lie")
+            subprocess.run(["cp", "-a", lie, to], check=True)  # in a box the two are of different mounts
+            subprocess.run(["rm", "-rf", lie], check=True)
         elif file["kind"] == "directory":
             shutil.rmtree(to, ignore_errors=True)
             shutil.copytree(file["sourcePath"], to, symlinks=True)

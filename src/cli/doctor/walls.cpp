@@ -47,7 +47,7 @@ std::string parameter_in(std::string_view url, std::string_view name) {
 
 // Entries of the home that must be closed although others may pass through it to their plugins.
 bool is_for_plugins(std::string_view name) {
-  return name == "plugins" || name == "plugin-exchange";
+  return name == "plugins" || name == "plugin-exchange" || name == "plugin-files";
 }
 
 std::optional<Wall> check_database_wall(const Machine& machine) {
