@@ -36,9 +36,17 @@ class AllowancesUpgrade : public StoreContract {
   // The database as version 7 left it, opened by the program of today.
   void upgrade() {
     EXPECT_WORKS(write([](Session& s) -> Result<> {
-      BERTH_DO(s.run("alter table companies drop column allowances", {}));
-      BERTH_DO(s.run("alter table companies drop column kept_allowances", {}));
-      BERTH_DO(s.run("delete from schema_migrations where number >= 8", {}));
+      for (const char* step :
+           {"drop index heartbeat_runs_stored", "drop index heartbeat_runs_finished",
+            "drop index heartbeat_runs_logs", "drop index heartbeat_runs_retries",
+            "alter table heartbeat_runs drop column payload_bytes",
+            "alter table heartbeat_runs drop column log_removed_at",
+            "alter table plugins drop column egress", "alter table companies drop column quota",
+            "alter table companies drop column allowances",
+            "alter table companies drop column kept_allowances",
+            "delete from schema_migrations where number >= 8"}) {
+        BERTH_DO(s.run(step, {}));
+      }
       return {};
     }));
     database_.reset();
