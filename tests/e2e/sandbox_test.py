@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -38,11 +39,22 @@ WHY_NOT = why_no_sandbox()
 
 
 def cgroups():
-    """The groups that are there, in every hierarchy; those of others come and go, ours are named."""
+    """The groups of Berth that are there, in every hierarchy, but for those that a living keeper of another
+    program holds: such come and go with the other server."""
     found = set()
     for folder, names, _ in os.walk("/sys/fs/cgroup"):
-        found.update(f"{folder}/{name}" for name in names if "berth" in name)
+        found.update(f"{folder}/{name}" for name in names
+                     if "berth" in name and not is_of_another_program(name))
     return found
+
+
+def is_of_another_program(group):
+    keeper = re.search(r"\.(\d+)-\d+-\d+$", group)
+    try:
+        program = Path(os.readlink(f"/proc/{keeper.group(1)}/exe")) if keeper else None
+    except OSError:
+        return False
+    return program is not None and program.parent != Path(BERTH).resolve().parent
 
 
 def files_of_a_shell():
