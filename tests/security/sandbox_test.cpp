@@ -332,7 +332,7 @@ TEST_P(SandboxTest, IsLeftToItsFirstProcessWhenItIsEmptied) {
   keeper::Exec daemon = sandbox().hostile({"daemon_survives", "marker=e-" + marker()});
   daemon.leftovers = keeper::Leftovers::linger;
   ASSERT_TRUE(sandbox().run(daemon));
-  EXPECT_GT(processes_with("e-" + marker()).size(), 11U);
+  EXPECT_TRUE(eventually([&] { return processes_with("e-" + marker()).size() > 11U; }));
 
   const Result<> emptied = sandbox().client().empty();
   ASSERT_TRUE(emptied) << emptied.error().message;
