@@ -17,7 +17,7 @@ class Walls(BerthTest):
         return {wall["key"]: wall for wall in answer.json}
 
     def test_an_administrator_reads_which_walls_stand(self):
-        server = self.serve("--mode", "authenticated")
+        server = self.serve("--mode", "authenticated", place=None)
         key = (server.home / "admin.token").read_text().strip()
         walls = self.walls(server, key)
         self.assertLessEqual(KEYS, set(walls))
@@ -50,7 +50,7 @@ class Walls(BerthTest):
         self.assertIn("--mode authenticated", callers["remedy"])
 
     def test_a_company_that_may_use_the_machine_is_named_with_what_it_may(self):
-        server = self.serve("--mode", "authenticated")
+        server = self.serve("--mode", "authenticated", place=None)
         key = (server.home / "admin.token").read_text().strip()
         done = self.run_berth("company", "allow", "Default", "local", "--home", server.home)
         self.assertEqual(done.returncode, 0, done.stderr)
