@@ -4,6 +4,29 @@
 
 #include <stdexcept>
 
+namespace {
+
+// RE2 bounds one match, not their sum: a schema has many patterns, and a config many values. About
+// a tenth of a second, because a step takes some nanoseconds.
+constexpr std::size_t steps_max = 20'000'000;
+// What compiling one instruction costs, in steps of a match.
+constexpr std::size_t compile_bytes = 100;
+
+thread_local std::size_t steps_left = 0;
+
+void begin_budget() {
+  steps_left = steps_max;
+}
+
+void pay(std::size_t steps) {
+  if (steps > steps_left) {
+    throw std::invalid_argument{"its patterns take too long"};  // allowed: as std::regex does
+  }
+  steps_left -= steps;
+}
+
+}  // namespace
+
 // The validator matches by std::regex, whose time may double with each character of a subject, and
 // has no way to choose another engine. Within its namespace `std` is this one, which has the names
 // of the standard library, and Pattern in the place of std::regex.
@@ -20,8 +43,9 @@ class Regex {
  private:
   static berth::core::Pattern compiled(const string& text) {
     berth::Result<berth::core::Pattern> made = berth::core::Pattern::compile(text);
-    if (made) return *::std::move(made);
-    throw invalid_argument{made.error().message};  // allowed: as std::regex does
+    if (!made) throw invalid_argument{made.error().message};  // allowed: as std::regex does
+    pay(made->steps_for(compile_bytes));
+    return *::std::move(made);
   }
 
   berth::core::Pattern pattern_;
@@ -41,10 +65,12 @@ using regex = Regex;
 using smatch = Matches;
 
 inline bool regex_search(const string& text, const regex& with) {
+  pay(with.pattern().steps_for(text.size()));
   return with.pattern().is_found_in(text);
 }
 
 inline bool regex_match(const string& text, smatch& found, const regex& with) {
+  pay(with.pattern().steps_for(text.size()));
   found.groups = with.pattern().groups_of(text);
   return !found.groups.empty();
 }
@@ -122,6 +148,7 @@ std::string spoken(const std::string& sentence) {
 
 Result<> parse(const bj::object& schema, std::string_view at) {
   std::string why;
+  begin_budget();
   try {  // allowed: the validator throws what is wrong with a schema
     valijson::Schema ignored;
     populate(schema, ignored);
@@ -140,6 +167,7 @@ std::vector<Issue> problems_of(const bj::object& schema, const bj::object& confi
                                std::string_view at) {
   std::vector<Issue> issues;
   valijson::ValidationResults results;
+  begin_budget();
   try {  // allowed: the validator throws at patterns that it cannot compile
     valijson::Schema compiled;
     populate(schema, compiled);

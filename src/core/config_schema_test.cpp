@@ -172,6 +172,27 @@ TEST(ConfigSchema, AnswersPatternsThatBacktrackWithoutEnd) {
   }
 }
 
+// Each match is bounded, and so is their sum: many patterns over many texts would stop the server.
+TEST(ConfigSchema, RefusesAConfigWhosePatternsCostTooMuchTogether) {
+  std::string patterns;
+  for (int i = 0; i < 20; ++i) {
+    patterns +=
+        (i == 0 ? "" : ",") + (R"({"pattern": "[ab]*a[ab]{400}$|q)" + std::to_string(i) + R"("})");
+  }
+  const ConfigSchema schema = read(R"({"properties": {"texts": {"type": "array", "items":
+      {"type": "string", "allOf": [)" +
+                                   patterns + "]}}}}");
+  const auto with_texts = [](int count) {
+    std::string texts;
+    for (int i = 0; i < count; ++i) {
+      texts += (i == 0 ? "\"" : ",\"") + std::string(401, 'a') + "\"";
+    }
+    return R"({"texts": [)" + texts + "]}";
+  };
+  EXPECT_THAT(wrong_fields(schema, with_texts(1)), IsEmpty());
+  EXPECT_THAT(wrong_fields(schema, with_texts(200)), ElementsAre("/config"));
+}
+
 TEST(ConfigSchema, RefusesAPatternThatTakesBacktrackingByItsPointer) {
   const auto refused = [](std::string_view schema) {
     const Result<ConfigSchema> read = ConfigSchema::read(object(schema), "/configSchema");

@@ -28,6 +28,10 @@ Result<Pattern> Pattern::compile(std::string_view text) {
               "write the pattern without look-around, backreferences and large repetitions");
 }
 
+std::size_t Pattern::steps_for(std::size_t bytes) const {
+  return static_cast<std::size_t>(compiled_->ProgramSize()) * (bytes + 1);
+}
+
 bool Pattern::is_found_in(std::string_view text) const {
   return re2::RE2::PartialMatch(piece(text), *compiled_);
 }

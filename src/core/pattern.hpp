@@ -21,6 +21,9 @@ class Pattern {
   // a repetition of more than 1000, or too many states.
   static Result<Pattern> compile(std::string_view text);
 
+  // How much a match of this many bytes may cost at the most: each instruction at each byte.
+  std::size_t steps_for(std::size_t bytes) const;
+
   // Whether the expression matches somewhere in the text.
   bool is_found_in(std::string_view text) const;
   // The groups of a match of the whole text, the text itself first; nothing when it does not match.

@@ -110,6 +110,25 @@ std::vector<std::string> names_of(const bj::object& object) {
   return names;
 }
 
+// Each run carries its words and the names of its variables into every list.
+Result<> check_width(const Wish& wish, const core::EnvVars& vars) {
+  constexpr std::size_t variables_max = 1000;
+  constexpr std::size_t arguments_max = 4096;
+  if (vars.canonical.size() > variables_max) {
+    return fail(Errc::unprocessable,
+                "/env: has " + std::to_string(vars.canonical.size()) + " variables; a run takes " +
+                    std::to_string(variables_max) + " at the most",
+                "pass more in a file or on stdin");
+  }
+  if (wish.command && wish.command->argv.size() > arguments_max) {
+    return fail(Errc::unprocessable,
+                "/args: has " + std::to_string(wish.command->argv.size()) + " words; a run takes " +
+                    std::to_string(arguments_max) + " at the most",
+                "pass more in a file or on stdin");
+  }
+  return {};
+}
+
 // The run, what it was given, the bindings of its secrets, its first event and the activity: one
 // transaction.
 Result<core::Run> insert(store::Session& session, Means& means, const Catalog& catalog,
@@ -123,6 +142,7 @@ Result<core::Run> insert(store::Session& session, Means& means, const Catalog& c
   BERTH_TRY(const InstanceSettings settings, read_settings(session));
   BERTH_TRY(const core::EnvVars vars,
             core::normalize_env_vars(wish.env, settings.plain_secrets(), "/env"));
+  BERTH_DO(check_width(wish, vars));
   const Time now = means.clock.now();
   core::Run run{.id = core::RunId::make(means.random, now),
                 .company_id = wish.company_id,

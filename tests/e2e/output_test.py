@@ -56,6 +56,18 @@ class Output(BerthTest):
         text = b"".join(raw_bytes(server, run))
         self.assertEqual((len(text), text.count(b"\n")), (size + 1, 1))
 
+    def test_a_page_of_lines_is_small_whatever_is_asked_for(self):
+        server = self.serve()
+        run, ended = self.run_to_end(server, "sh", "-c", "yes | head -c 1000000")
+        offset, pages = 0, 0
+        while offset < ended["logBytes"]:
+            page = server.get(f"/api/heartbeat-runs/{run}/log?limitBytes=16777216&offset={offset}").json
+            self.assertLessEqual(len(page["content"]), 256 << 10)
+            self.assertGreater(page["nextOffset"], offset)
+            offset, pages = page["nextOffset"], pages + 1
+        self.assertGreater(pages, 3)
+        self.assertTrue(page["eof"])
+
     def test_every_byte_comes_through_and_lines_stay_json(self):
         server = self.serve()
         script = "import os; os.write(1, bytes(range(256)) * 40); os.write(2, b'\\xff\\xfe\\x00 caf\\xc3')"

@@ -293,6 +293,10 @@ class Api(Runs):
                 (self.server.post(f"/api/companies/{self.company}/runs", {}), 400)):
             self.assertEqual(answer.status, status, answer.text)
             self.assertTrue(answer.json["code"] and answer.json["error"], answer.text)
+        wide = {f"V{number}": "" for number in range(1001)}
+        for body in ({"command": "true", "env": wide}, {"command": "true", "args": ["x"] * 4097}):
+            self.refused(self.server.post(f"/api/companies/{self.server.company()}/runs", body), 422,
+                         "unprocessable")
         missing = "/api/heartbeat-runs/00000000-0000-4000-8000-000000000000"
         for path in ("", "/events", "/log", "/attach"):
             self.refused(self.server.get(missing + path), 404, "run_not_found")

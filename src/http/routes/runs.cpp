@@ -11,6 +11,9 @@ constexpr std::size_t start_bytes_max = std::size_t{8} << 20;  // a command with
 constexpr Bounds wait_seconds{.usual = 0, .least = 0, .most = 60};
 constexpr Bounds event_count{.usual = 200, .least = 1, .most = 1000};
 constexpr Bounds log_bytes{.usual = 256 << 10, .least = core::log_page_bytes_min, .most = 16 << 20};
+// A page of lines is split and escaped on the loop, where everybody waits for it. Who asks for more
+// gets this much, and goes on at the next offset.
+constexpr std::size_t lines_page_bytes_max = 256 << 10;
 constexpr Bounds any_place{
     .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
 
@@ -115,6 +118,9 @@ Result<engine::LogRead> log_read_of(const LogQuery& query) {
   BERTH_TRY(const std::int64_t bytes, bounded("limitBytes", query.limit_bytes, log_bytes));
   read.bytes_max = static_cast<std::size_t>(bytes);
   read.format = query.format.value_or(engine::LogFormat::lines);
+  if (read.format == engine::LogFormat::lines) {
+    read.bytes_max = std::min(read.bytes_max, lines_page_bytes_max);
+  }
   read.stream = query.stream;
   if (read.stream && read.format != engine::LogFormat::raw) {
     return std::unexpected(Error{Errc::validation_failed,
