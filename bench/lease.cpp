@@ -75,7 +75,7 @@ class NoServices final : public plugins::HostServices {
     co_return std::vector<plugins::CompanyConfig>{};
   }
   void log(const core::PluginId&, plugins::PluginLogLine) override {}
-  void state_changed(const core::PluginId&, plugins::WorkerState, std::string) override {}
+  void state_changed(const core::PluginId&, plugins::WorkerState, plugins::StateReason) override {}
 };
 
 struct Costs {

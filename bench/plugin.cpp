@@ -62,7 +62,7 @@ class Quiet final : public HostServices {
     co_return std::vector<CompanyConfig>{};
   }
   void log(const core::PluginId&, PluginLogLine) override {}
-  void state_changed(const core::PluginId&, WorkerState, std::string) override {}
+  void state_changed(const core::PluginId&, WorkerState, StateReason) override {}
 };
 
 class Counter final : public execution::OutputTaker {
