@@ -138,7 +138,7 @@ std::string text_of(const bj::value* value) {
   return encode_text(*value);
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
@@ -159,7 +159,7 @@ std::string render_template(std::string_view text, const bj::object& facts) {
     const std::size_t open = text.find("{{");
     const std::size_t close = open == text.npos ? text.npos : text.find("}}", open + 2);
     if (close == text.npos) return out += text;
-    const std::string_view path = trimmed(text.substr(open + 2, close - open - 2));
+    const std::string_view path = without_blanks(text.substr(open + 2, close - open - 2));
     if (!is_path(path)) {
       out += text.substr(0, open + 1);  // the second brace may open a placeholder
       text.remove_prefix(open + 1);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view removed_key = "streamAgentSessionOutput";
 constexpr std::int64_t timeout_ms_max = 86'400'000;
 
-std::string trimmed(std::string_view text) {
+std::string trimmed_text(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n\v\f";
   const std::size_t first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) return {};
@@ -33,7 +33,7 @@ class Reader {
     issues_.add(JsonAt{config_, key}, std::move(message));
   }
 
-  // A trimmed string; nothing when it is absent, null or blank.
+  // A trimmed_text string; nothing when it is absent, null or blank.
   std::optional<std::string> text(std::string_view key) {
     const bj::value* value = given(key);
     if (value == nullptr) return std::nullopt;
@@ -41,7 +41,7 @@ class Reader {
       wrong(key, "is no string");
       return std::nullopt;
     }
-    std::string found = trimmed(value->get_string());
+    std::string found = trimmed_text(value->get_string());
     return found.empty() ? std::nullopt : std::optional{std::move(found)};
   }
 
@@ -51,7 +51,7 @@ class Reader {
       wrong(key, "is no string");
       return {};
     }
-    std::string found = value != nullptr ? trimmed(value->get_string()) : std::string{};
+    std::string found = value != nullptr ? trimmed_text(value->get_string()) : std::string{};
     if (found.empty()) wrong(key, std::move(sentence));
     return found;
   }
@@ -64,7 +64,7 @@ class Reader {
       return json_detail::decode_integer(*value, low, high, JsonAt{config_, key}, issues_);
     }
     std::int64_t number = 0;
-    const std::string text = trimmed(value->get_string());
+    const std::string text = trimmed_text(value->get_string());
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, number);
     if (error == std::errc{} && stop == end && number >= low && number <= high) return number;
@@ -243,7 +243,7 @@ bool is_provider_key(std::string_view key) {
 
 std::string provider_of(const bj::object& sandbox_config) {
   const bj::value* value = sandbox_config.if_contains("provider");
-  std::string key = value != nullptr && value->is_string() ? trimmed(value->get_string()) : "";
+  std::string key = value != nullptr && value->is_string() ? trimmed_text(value->get_string()) : "";
   return key.empty() ? "fake" : key;
 }
 

@@ -90,7 +90,7 @@ std::string mode_text(mode_t mode) {
   return text.data();
 }
 
-FileEntry entry_of(const FileView& view) {
+FileEntry file_entry_of(const FileView& view) {
   FileEntry entry{.name = workspaces::escaped(view.name),
                   .type = view.type,
                   .bytes = static_cast<std::int64_t>(view.bytes),
@@ -205,7 +205,7 @@ Task<std::variant<FilePart, FolderListing>> FarFiles::list(const FarPlace& place
   FolderListing listing{.entries = {},
                         .is_truncated = found.extent == execution::RemoteListing::Extent::cut};
   for (const RemoteEntry& entry : found.entries) {
-    listing.entries.push_back(entry_of(view_of(entry)));
+    listing.entries.push_back(file_entry_of(view_of(entry)));
   }
   co_return std::variant<FilePart, FolderListing>{std::move(listing)};
 }

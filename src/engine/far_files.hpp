@@ -67,7 +67,7 @@ inline constexpr std::string_view folder_remedy =
     "berth cp LEASE:FOLDER . takes it part by part; by the API: list it and read its files";
 std::unexpected<Error> too_large_to_answer(std::string_view path, std::string remedy);
 std::string mode_text(mode_t mode);
-FileEntry entry_of(const workspaces::FileView& view);
+FileEntry file_entry_of(const workspaces::FileView& view);
 
 // Something in a place that is no folder of this machine.
 struct FarPlace {

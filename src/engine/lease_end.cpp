@@ -28,8 +28,8 @@ constexpr std::int64_t idle_sandbox_ms = 30LL * 60 * 1000;
 constexpr std::int64_t retained_ms = 24LL * 60 * 60 * 1000;
 // Longer than the sweeper may take to give it back.
 constexpr std::int64_t retained_slack_ms = 60LL * 60 * 1000;
-constexpr std::int64_t keep_again_ms = 1000;         // sooner than any command lapses
-constexpr std::int64_t claim_ms = 10LL * 60 * 1000;  // longer than any one attempt takes
+constexpr std::int64_t keep_again_ms = 1000;             // sooner than any command lapses
+constexpr std::int64_t end_claim_ms = 10LL * 60 * 1000;  // longer than any one attempt takes
 
 // Whether the sandbox serves others after this lease: only one that its run left in order.
 bool gives_back(const LeaseRecord& lease) {
@@ -76,7 +76,7 @@ Result<LeaseWork::Row> LeaseWork::begin_release(store::Session& session, Row lea
   const Time now = means_.clock.now();
   lease.value.release_event = how;
   // Whoever begins it ends it; should that fail without a word, the sweeper looks.
-  lease.value.next_attempt_at = now + claim_ms;
+  lease.value.next_attempt_at = now + end_claim_ms;
   // One that was never acquired has no state between: whatever the driver may hold of it is
   // destroyed, and then the row ends.
   if (lease.value.status == LeaseState::acquiring) {
@@ -310,7 +310,7 @@ Task<> LeaseWork::settle(core::Stored<core::Sandbox> sandbox) {
     if (row.value.status != core::SandboxState::destroying) {
       BERTH_TRY(row, store::move_sandbox(s, std::move(row), SandboxEvent::destroy_begun, now));
     }
-    return store::claim_due_sandbox(s, std::move(row), node_, now + claim_ms, now);
+    return store::claim_due_sandbox(s, std::move(row), node_, now + end_claim_ms, now);
   };
   BERTH_CO_TRY(sandbox, co_await means_.store.write(begin));
   fault_point("sandbox.destroy_intended");

@@ -28,7 +28,7 @@ Result<FolderListing> list(const Confined& files, const std::string& path) {
   FolderListing listing{.entries = {},
                         .is_truncated = folder.extent == workspaces::FolderView::Extent::cut};
   listing.entries.reserve(folder.entries.size());
-  for (const FileView& view : folder.entries) listing.entries.push_back(entry_of(view));
+  for (const FileView& view : folder.entries) listing.entries.push_back(file_entry_of(view));
   return listing;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 // Whoever leaves a terminal open over night finds it closed.
 constexpr std::int64_t timeout_ms = 8LL * 60 * 60 * 1000;
-constexpr std::int64_t grace_ms = 1000;
+constexpr std::int64_t terminal_grace_ms = 1000;
 constexpr std::size_t id_size_max = 64;
 constexpr std::string_view any_shell =
     "if command -v bash >/dev/null; then exec bash -i; else exec sh -i; fi";
@@ -32,7 +32,7 @@ drivers::Command command_in(const drivers::Workspace& place, std::string exec_id
                            .cwd = place.cwd,
                            .input = drivers::StdinPipe{},
                            .timeout_ms = timeout_ms,
-                           .grace_ms = grace_ms};
+                           .grace_ms = terminal_grace_ms};
   command.environment = usual_environment(place);
   return command;
 }
@@ -51,7 +51,9 @@ class HeldCommand : public execution::LiveCommand {
   Task<> send(drivers::Input input) override {
     co_return co_await driver_.send(facts_, exec_id_, std::move(input));
   }
-  Task<> cancel() override { co_return co_await driver_.cancel(facts_, exec_id_, grace_ms); }
+  Task<> cancel() override {
+    co_return co_await driver_.cancel(facts_, exec_id_, terminal_grace_ms);
+  }
 
  private:
   drivers::Driver& driver_;

@@ -74,7 +74,7 @@ std::optional<bj::object> told(const std::optional<bj::object>& metadata, std::s
   return found->get_object();
 }
 
-Entry entry_of(const core::LeaseRecord& lease, std::string_view action) {
+Entry status_entry(const core::LeaseRecord& lease, std::string_view action) {
   return {lease.company_id,
           action,
           "environment_lease",
@@ -213,7 +213,7 @@ Task<LeaseView> Leases::end(core::Call call, core::LeaseId id, std::string_view 
                     "cancel the run: berth run cancel " + run->value.id.str());
       }
     }
-    BERTH_DO(record(s, means_, call, entry_of(row.value, action)));
+    BERTH_DO(record(s, means_, call, status_entry(row.value, action)));
     if (row.value.parked_at) {
       BERTH_TRY(row, store::unpark_lease(s, std::move(row), now));
     }
@@ -287,7 +287,7 @@ Task<LeaseView> Leases::adopt(core::Call call, core::LeaseId id, AdoptSandbox wa
     BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
     if (core::is_final(row.value.status)) return row;
     BERTH_TRY(row, work_.adopt(s, std::move(row), wanted.provider_lease_id));
-    Entry entry = entry_of(row.value, "environment.lease_sandbox_named");
+    Entry entry = status_entry(row.value, "environment.lease_sandbox_named");
     entry.details["providerLeaseId"] = wanted.provider_lease_id;
     BERTH_DO(record(s, means_, call, std::move(entry)));
     return row;
@@ -312,7 +312,7 @@ Task<LeaseView> Leases::force_resolve(core::Call call, core::LeaseId id, ForceRe
       }
     }
     BERTH_TRY(row, work_.force_end(s, std::move(row), wanted.reason));
-    Entry entry = entry_of(row.value, "environment.lease_force_resolved");
+    Entry entry = status_entry(row.value, "environment.lease_force_resolved");
     entry.details["reason"] = wanted.reason;
     BERTH_DO(record(s, means_, call, std::move(entry)));
     return row;

@@ -27,17 +27,17 @@ constexpr std::size_t block_pieces_max = std::size_t{64} << 10;
 constexpr std::size_t entries_a_read = 1024;
 
 // One piece of the log: where its bytes begin in the other file, and what they are.
-struct Entry {
+struct IndexEntry {
   std::int64_t offset = 0;
   std::int64_t at_ms = 0;
   std::uint32_t size = 0;
   std::uint8_t stream = 0;
   std::array<std::uint8_t, 3> unused = {};
 };
-static_assert(sizeof(Entry) == 24);
-constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(Entry));
+static_assert(sizeof(IndexEntry) == 24);
+constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(IndexEntry));
 
-std::int64_t end_of(const Entry& entry) {
+std::int64_t end_of(const IndexEntry& entry) {
   return entry.offset + entry.size;
 }
 
@@ -76,10 +76,10 @@ Result<> read_at(const Fd& file, std::span<char> into, std::int64_t offset) {
   return {};
 }
 
-Result<Entry> entry_at(const Fd& index, std::int64_t number) {
-  std::array<char, sizeof(Entry)> bytes{};
+Result<IndexEntry> entry_at(const Fd& index, std::int64_t number) {
+  std::array<char, sizeof(IndexEntry)> bytes{};
   BERTH_DO(read_at(index, bytes, number * entry_bytes));
-  Entry entry;
+  IndexEntry entry;
   std::memcpy(&entry, bytes.data(), sizeof entry);
   return entry;
 }
@@ -92,7 +92,7 @@ Result<> sync(int file) {
 // How many bytes there are of whole pieces.
 Result<std::int64_t> bytes_known(const Fd& index, std::int64_t count) {
   if (count == 0) return 0;
-  BERTH_TRY(const Entry last, entry_at(index, count - 1));
+  BERTH_TRY(const IndexEntry last, entry_at(index, count - 1));
   return end_of(last);
 }
 
@@ -102,7 +102,7 @@ Result<std::int64_t> find_entry(const Fd& index, std::int64_t count, std::int64_
   std::int64_t high = count;
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
-    BERTH_TRY(const Entry entry, entry_at(index, middle));
+    BERTH_TRY(const IndexEntry entry, entry_at(index, middle));
     if (end_of(entry) > offset) {
       high = middle;
     } else {
@@ -113,7 +113,7 @@ Result<std::int64_t> find_entry(const Fd& index, std::int64_t count, std::int64_
 }
 
 // Reads neighbouring entries into the room there is.
-Result<> read_entries(const Fd& index, std::int64_t number, std::span<Entry> into) {
+Result<> read_entries(const Fd& index, std::int64_t number, std::span<IndexEntry> into) {
   const std::span<std::byte> bytes = std::as_writable_bytes(into);
   BERTH_DO(
       read_at(index, {reinterpret_cast<char*>(bytes.data()), bytes.size()}, number * entry_bytes));
@@ -127,9 +127,9 @@ Result<> read_entries(const Fd& index, std::int64_t number, std::span<Entry> int
 }
 
 // Entries from a number on, until their pieces have `bytes_max` bytes.
-Result<std::vector<Entry>> entries_from(const Fd& index, std::int64_t number, std::int64_t count,
-                                        std::size_t bytes_max) {
-  std::vector<Entry> entries;
+Result<std::vector<IndexEntry>> entries_from(const Fd& index, std::int64_t number,
+                                             std::int64_t count, std::size_t bytes_max) {
+  std::vector<IndexEntry> entries;
   std::size_t bytes = 0;
   while (number < count && bytes < bytes_max && entries.size() < block_pieces_max) {
     const std::size_t known = entries.size();
@@ -185,11 +185,11 @@ Result<> RunLogWriter::append(core::OutputStream stream, Time at, std::string_vi
 Result<> RunLogWriter::write_entry(core::OutputStream stream, Time at, std::string_view bytes) {
   // The index last: a piece is there when its entry is.
   BERTH_DO(write_at(bytes_, bytes, written_));
-  const Entry entry{.offset = written_,
-                    .at_ms = at.ms,
-                    .size = static_cast<std::uint32_t>(bytes.size()),
-                    .stream = static_cast<std::uint8_t>(stream)};
-  std::array<char, sizeof(Entry)> text{};
+  const IndexEntry entry{.offset = written_,
+                         .at_ms = at.ms,
+                         .size = static_cast<std::uint32_t>(bytes.size()),
+                         .stream = static_cast<std::uint8_t>(stream)};
+  std::array<char, sizeof(IndexEntry)> text{};
   std::memcpy(text.data(), &entry, sizeof entry);
   BERTH_DO(write_at(index_, {text.data(), text.size()}, seq_ * entry_bytes));
   written_ += static_cast<std::int64_t>(bytes.size());
@@ -285,7 +285,7 @@ Result<LogBlock> RunLogs::read(const core::RunId& run, std::int64_t offset,
   BERTH_TRY(const std::int64_t index_size, size_of(index));
   const std::int64_t count = index_size / entry_bytes;
   BERTH_TRY(std::int64_t seq, find_entry(index, count, offset));
-  BERTH_TRY(const std::vector<Entry> entries,
+  BERTH_TRY(const std::vector<IndexEntry> entries,
             entries_from(index, seq, count, std::max<std::size_t>(bytes_max, 1)));
   if (entries.empty()) return block;
   const std::int64_t begin = entries.front().offset;
@@ -293,7 +293,7 @@ Result<LogBlock> RunLogs::read(const core::RunId& run, std::int64_t offset,
   block.bytes = std::make_unique_for_overwrite<char[]>(size);
   BERTH_DO(read_at(bytes, {block.bytes.get(), size}, begin));
   block.pieces.reserve(entries.size());
-  for (const Entry& entry : entries) {
+  for (const IndexEntry& entry : entries) {
     block.pieces.push_back({.seq = ++seq,
                             .offset = entry.offset,
                             .at = Time{entry.at_ms},

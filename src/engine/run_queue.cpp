@@ -15,7 +15,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::int64_t batch = 32;
+constexpr std::int64_t claim_batch = 32;
 
 Result<core::RunCapacity> count(store::Session& session, QueueLimits limits) {
   core::RunCapacity capacity{.server = {.running = limits.running, .limit = limits.limit}};
@@ -154,7 +154,7 @@ Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& mea
   store::QueueSkip skip;
   Elsewhere elsewhere;
   while (!capacity.server.is_full()) {
-    BERTH_TRY(auto queue, store::queued_runs(session, skip, batch));
+    BERTH_TRY(auto queue, store::queued_runs(session, skip, claim_batch));
     for (const auto& run : queue) {
       BERTH_DO(add_limits(session, run.value, capacity));
       const auto& environment = run.value.environment_id;
@@ -179,7 +179,7 @@ Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& mea
       BERTH_TRY(auto claimed, claim(session, means, catalog, leases, std::move(run)));
       if (claimed) out.push_back(*std::move(claimed));
     }
-    if (queue.size() < static_cast<std::size_t>(batch)) break;
+    if (queue.size() < static_cast<std::size_t>(claim_batch)) break;
     skip = without_room(capacity, elsewhere);
   }
   return out;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view variable_path = "env.";
 // How often servers look for what they owe each other, and how often one asks before it gives up.
-constexpr std::chrono::milliseconds look_every{500};
+constexpr std::chrono::milliseconds note_look_every{500};
 constexpr int looks_max = 20;
 
 struct Readable {
@@ -186,7 +186,7 @@ Task<> RunSecrets::wait_until_hidden(core::Caller who, store::RunRedaction noted
       return is_hidden(s, who, noted);
     }));
     if (hidden) co_return Result<>{};
-    timer.expires_after(look_every);
+    timer.expires_after(note_look_every);
     const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped) co_return fail(Errc::cancelled, "the wait for the run's server was cancelled");
   }
@@ -219,7 +219,7 @@ Task<> RunSecrets::watch() {
   while (true) {
     const Result<> hidden = co_await hide_what_others_noted();
     if (!hidden) log::warn("run_secrets.watch_failed", {{"error", hidden.error().message}});
-    timer.expires_after(look_every);
+    timer.expires_after(note_look_every);
     const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped) co_return Result<>{};
   }

@@ -26,7 +26,7 @@ constexpr std::int64_t timeout_ms_max = 30LL * 24 * 60 * 60 * 1000;
 constexpr std::int64_t grace_ms_max = 10LL * 60 * 1000;
 constexpr std::int64_t terminal_size_max = 10'000;
 // What another server changes wakes nobody here.
-constexpr std::chrono::milliseconds look_every{1000};
+constexpr std::chrono::milliseconds run_look_every{1000};
 constexpr std::chrono::milliseconds wait_max{60'000};
 constexpr std::size_t follow_bytes = std::size_t{1} << 20;
 
@@ -387,7 +387,7 @@ Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::millisecon
   while (!has_come(until, before, view)) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - means_.clock.steady());
     if (left.count() <= 0) break;
-    BERTH_CO_DO(co_await means_.feed.wait(id, std::min(left, look_every)));
+    BERTH_CO_DO(co_await means_.feed.wait(id, std::min(left, run_look_every)));
     // Of what is worked on here it is known without the store that its end has not come.
     is_old = until != RunMoment::change && workshop_.is_before_end(id);
     if (is_old) continue;
@@ -420,7 +420,7 @@ Task<Runs::EventNews> Runs::next_events(core::Call call, core::RunId id, std::in
   };
   BERTH_CO_TRY(EventNews news, co_await means_.store.read(look));
   if (!news.events.empty() || news.complete) co_return news;
-  BERTH_CO_DO(co_await means_.feed.wait(id, look_every));
+  BERTH_CO_DO(co_await means_.feed.wait(id, run_look_every));
   co_return co_await means_.store.read(look);
 }
 
@@ -497,7 +497,7 @@ Task<LogNews> Runs::follow(core::Call call, core::RunId id, std::int64_t offset)
     }
     news.complete = core::is_final(row.value.status) && news.next_offset >= row.value.log_bytes;
     if (has_more || news.complete || look > 0) co_return news;
-    BERTH_CO_DO(co_await means_.feed.wait_for_output(id, look_every));
+    BERTH_CO_DO(co_await means_.feed.wait_for_output(id, run_look_every));
   }
 }
 

@@ -19,11 +19,11 @@ namespace {
 using core::LeaseRecord;
 using Row = LeaseWork::Row;
 
-constexpr std::int64_t usual_ttl_seconds = 3600;
-constexpr std::int64_t ttl_seconds_min = 60;
-constexpr std::int64_t ttl_seconds_max = 86'400;
+constexpr std::int64_t usual_fork_seconds = 3600;
+constexpr std::int64_t fork_seconds_min = 60;
+constexpr std::int64_t fork_seconds_max = 86'400;
 
-Entry entry_of(const LeaseRecord& lease, std::string_view action) {
+Entry bare_entry(const LeaseRecord& lease, std::string_view action) {
   return {lease.company_id, action, "environment_lease", lease.id.str(), {}};
 }
 
@@ -134,7 +134,7 @@ Task<Row> Snapshots::mark(core::Call call, core::LeaseId id, std::string_view ac
     BERTH_DO(expect_alive(s, leases_.node()));
     BERTH_TRY(Row row, find_held(s, call, id, leases_.node()));
     set_frozen(row.value, frozen);
-    BERTH_DO(record(s, means_, call, entry_of(row.value, action)));
+    BERTH_DO(record(s, means_, call, bare_entry(row.value, action)));
     BERTH_DO(store::update_lease(s, std::move(row), means_.clock.now()));
     return id.str();
   };
@@ -198,7 +198,7 @@ Result<> Snapshots::intend_roll_back(store::Session& session, const core::Call& 
   }
   set_frozen(lease, false);
   (*lease.metadata)[pending_rollback] = mark;
-  BERTH_DO(record(session, means_, call, entry_of(lease, "environment.lease_rolled_back")));
+  BERTH_DO(record(session, means_, call, bare_entry(lease, "environment.lease_rolled_back")));
   BERTH_DO(store::update_lease(session, std::move(row), now));
   return {};
 }
@@ -280,15 +280,15 @@ Result<Snapshots::Fork> Snapshots::intend_fork(store::Session& session, const co
   BERTH_TRY(auto made, templates_.intend(session, row.value,
                                          {.name = name_for_fork(id, copy),
                                           .stays = TemplateWork::Wish::Stays::while_used}));
-  BERTH_DO(record(session, means_, call, entry_of(row.value, "environment.lease_forked")));
+  BERTH_DO(record(session, means_, call, bare_entry(row.value, "environment.lease_forked")));
   // As the sandbox is, not as the environment would make one today.
   environment.value.config = row.value.teardown.config;
   return Fork{std::move(copy), std::move(made), std::move(row.value), std::move(environment.value)};
 }
 
 Task<LeaseView> Snapshots::fork(core::Call call, core::LeaseId id, ForkLease wanted) {
-  const std::int64_t ttl = wanted.ttl_seconds.value_or(usual_ttl_seconds);
-  if (ttl < ttl_seconds_min || ttl > ttl_seconds_max) {
+  const std::int64_t ttl = wanted.ttl_seconds.value_or(usual_fork_seconds);
+  if (ttl < fork_seconds_min || ttl > fork_seconds_max) {
     co_return fail(Errc::validation_failed, "/ttlSeconds: must be from 60 to 86400");
   }
   if (!call.once) co_return co_await fork_once(std::move(call), std::move(id), ttl);

@@ -16,8 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds sweep_every{1000};
 constexpr std::int64_t rows_at_a_time = 20;
 constexpr std::size_t work_max = 16;
-constexpr std::int64_t claim_ms = 10LL * 60 * 1000;
-constexpr std::int64_t look_again_ms = 30'000;
+constexpr std::int64_t sweep_claim_ms = 10LL * 60 * 1000;
+constexpr std::int64_t sweep_again_ms = 30'000;
 constexpr int held_every = 600;  // sweeps
 
 // Kept for inspection, or for a person who works in it: a restart of the server does not end it.
@@ -59,7 +59,7 @@ Task<> Sweeper::sweep_once() {
   for (const LeaseWork::Row& lease : due.leases) {
     const auto claim = [&](store::Session& s) -> Result<LeaseWork::Row> {
       BERTH_DO(expect_alive(s, leases_.node()));
-      return store::claim_lease(s, lease, leases_.node(), now + claim_ms, now);
+      return store::claim_lease(s, lease, leases_.node(), now + sweep_claim_ms, now);
     };
     Result<LeaseWork::Row> claimed = co_await means_.store.write(claim);
     if (!claimed && claimed.error().code == Errc::conflict) continue;  // another was faster
@@ -140,7 +140,7 @@ Task<> Sweeper::keep(LeaseWork::Row lease) {
     if (!is_held_for_somebody(row.value)) return {};
     row.value.claimed_by.reset();
     row.value.claimed_until.reset();
-    row.value.next_attempt_at = is_ours ? row.value.expires_at : now + look_again_ms;
+    row.value.next_attempt_at = is_ours ? row.value.expires_at : now + sweep_again_ms;
     BERTH_DO(store::update_lease(s, std::move(row), now));
     return {};
   });
@@ -167,7 +167,7 @@ Task<bool> Sweeper::spare_or_expire(LeaseWork::Row lease) {
     LeaseWork::Row row = lease;
     row.value.claimed_by.reset();
     row.value.claimed_until.reset();
-    row.value.next_attempt_at = now + look_again_ms;
+    row.value.next_attempt_at = now + sweep_again_ms;
     BERTH_DO(store::update_lease(s, std::move(row), now));
     return true;
   };

@@ -19,8 +19,8 @@ using core::Template;
 using core::TemplateEvent;
 using core::TemplateState;
 
-constexpr std::int64_t claim_ms = 10LL * 60 * 1000;  // longer than one attempt takes
-constexpr std::int64_t look_again_ms = 60'000;
+constexpr std::int64_t template_claim_ms = 10LL * 60 * 1000;  // longer than one attempt takes
+constexpr std::int64_t template_again_ms = 60'000;
 
 core::Call call_of(const Template& row) {
   return {.who = {.kind = core::CallerKind::system, .company_id = row.company_id}};
@@ -85,7 +85,7 @@ Result<TemplateWork::Row> TemplateWork::intend(store::Session& session,
                .node_id = leases_.node(),
                .expendable = wish.stays == Wish::Stays::while_used,
                .config = lease.teardown.config,
-               .next_attempt_at = now + claim_ms,
+               .next_attempt_at = now + template_claim_ms,
                .created_at = now,
                .updated_at = now};
   // Whoever captures it is asked to delete it, also when the answer does not come.
@@ -256,7 +256,7 @@ Task<TemplateWork::Row> TemplateWork::settle(Row row, Left left) {
                 store::move_template(s, std::move(current), TemplateEvent::delete_begun, now));
     }
     current.value.node_id = leases_.node();
-    current.value.next_attempt_at = now + claim_ms;
+    current.value.next_attempt_at = now + template_claim_ms;
     ++current.value.attempts;
     return store::update_template(s, std::move(current), now);
   };
@@ -301,7 +301,7 @@ Task<> TemplateWork::look_at(Row row) {
       if (going || going.error().code != Errc::image_in_use) return going;
       const Time now = means_.clock.now();
       Row later = row;
-      later.value.next_attempt_at = now + look_again_ms;
+      later.value.next_attempt_at = now + template_again_ms;
       return store::update_template(s, std::move(later), now);
     };
     BERTH_CO_TRY(row, co_await means_.store.write(begin));

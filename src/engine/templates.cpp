@@ -20,9 +20,9 @@ using core::Template;
 using core::TemplateRole;
 using Row = TemplateWork::Row;
 
-constexpr std::int64_t look_again_ms = 60'000;
+constexpr std::int64_t disabled_again_ms = 60'000;
 
-Entry entry_of(const Template& row, std::string_view action) {
+Entry named_entry(const Template& row, std::string_view action) {
   bj::object details{{"name", row.name}};
   if (row.environment_id) details["environmentId"] = row.environment_id->str();
   return {row.company_id, action, "template", row.id.str(), std::move(details)};
@@ -66,7 +66,7 @@ Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureL
     BERTH_TRY(auto held, store::find_lease_record(s, core::Reach::of(call.who), lease));
     BERTH_DO(expect_held(s, held.value, leases_.node()));
     BERTH_TRY(begun, work_.intend(s, held.value, {.name = wanted.name}));
-    BERTH_DO(record(s, means_, call, entry_of(begun->value, "template.capture_asked")));
+    BERTH_DO(record(s, means_, call, named_entry(begun->value, "template.capture_asked")));
     return begun->value.id.str();
   };
   const auto is_given_up = [](store::Session& s, const std::string& before) -> Result<bool> {
@@ -118,7 +118,7 @@ Task<Template> Templates::remove(core::Call call, core::TemplateId id) {
       return fail(Errc::conflict, "Template \"" + row.value.name + "\" is being captured",
                   "wait for it, or for its failure");
     }
-    BERTH_DO(record(s, means_, call, entry_of(row.value, "template.delete_asked")));
+    BERTH_DO(record(s, means_, call, named_entry(row.value, "template.delete_asked")));
     if (row.value.status == core::TemplateState::deleting) return row;
     return work_.begin_delete(s, std::move(row));
   };
@@ -140,7 +140,7 @@ Task<Template> Templates::adopt(core::Call call, core::TemplateId id, AdoptTempl
   const auto name = [&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row row, store::find_template(s, core::Reach::of(call.who), id));
     BERTH_TRY(row, work_.adopt(s, std::move(row), wanted.template_ref));
-    BERTH_DO(record(s, means_, call, entry_of(row.value, "template.named")));
+    BERTH_DO(record(s, means_, call, named_entry(row.value, "template.named")));
     return row;
   };
   BERTH_CO_TRY(const Row row, co_await means_.store.write(name));
@@ -153,7 +153,7 @@ Task<Template> Templates::force_resolve(core::Call call, core::TemplateId id,
   const auto work = [&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row row, store::find_template(s, core::Reach::of(call.who), id));
     BERTH_TRY(row, work_.force_end(s, std::move(row), wanted.reason));
-    BERTH_DO(record(s, means_, call, entry_of(row.value, "template.force_resolved")));
+    BERTH_DO(record(s, means_, call, named_entry(row.value, "template.force_resolved")));
     return row;
   };
   BERTH_CO_TRY(Row row, co_await means_.store.write(work));
@@ -197,7 +197,7 @@ Task<ImageRolledBack> Templates::roll_back(core::Call call, core::EnvironmentId 
     before->value.role = TemplateRole::active;
     BERTH_TRY(before, store::update_template(s, *std::move(before), now));
     BERTH_DO(record(s, means_, call,
-                    entry_of(before->value, "environment.custom_image_template.rolled_back")));
+                    named_entry(before->value, "environment.custom_image_template.rolled_back")));
     return ImageRolledBack{std::move(before->value), std::move(active->value)};
   };
   BERTH_CO_TRY(ImageRolledBack done, co_await write_once(means_, call, work));
@@ -223,7 +223,7 @@ Task<ImageRelinked> Templates::relink(core::Call call, core::EnvironmentId envir
     link(active->value, row.value.config);
     BERTH_TRY(active, store::update_template(s, *std::move(active), means_.clock.now()));
     BERTH_DO(record(s, means_, call,
-                    entry_of(active->value, "environment.custom_image_template.relinked")));
+                    named_entry(active->value, "environment.custom_image_template.relinked")));
     return ImageRelinked{std::move(active->value),
                          drift ? drift->classification : core::DriftKind::knob_only};
   };
@@ -243,11 +243,11 @@ Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environmen
     active->value.role = TemplateRole::revoked;
     if (afterwards == RevokedTemplate::goes) {
       active->value.expendable = true;
-      active->value.next_attempt_at = now + look_again_ms;  // should this server not get to it
+      active->value.next_attempt_at = now + disabled_again_ms;  // should this server not get to it
     }
     BERTH_TRY(active, store::update_template(s, *std::move(active), now));
     BERTH_DO(record(s, means_, call,
-                    entry_of(active->value, "environment.custom_image_template.disabled")));
+                    named_entry(active->value, "environment.custom_image_template.disabled")));
     return *std::move(active);
   };
   BERTH_CO_TRY(const Row revoked, co_await means_.store.write(work));

@@ -19,7 +19,7 @@ namespace berth::engine {
 namespace {
 
 // Runs that another server queued are found at the latest after this.
-constexpr std::chrono::milliseconds look_every{2000};
+constexpr std::chrono::milliseconds workshop_look_every{2000};
 constexpr std::chrono::milliseconds race_pause{5};
 constexpr std::int64_t orphans_at_a_time = 50;
 
@@ -56,7 +56,7 @@ Task<> Workshop::dispatch() {
   int races_lost = 0;  // in a row
   while (true) {
     has_news_ = false;
-    std::chrono::milliseconds rest = look_every;
+    std::chrono::milliseconds rest = workshop_look_every;
     const Result<> taken = co_await take_queued();
     if (!taken && taken.error().code == Errc::cancelled) co_return Result<>{};
     // Another server was faster with one of them. What it has left is looked at again soon.

@@ -10,7 +10,7 @@ namespace {
 
 namespace beast = boost::beast;
 
-std::string_view view(beast::string_view text) {
+std::string_view text_of(beast::string_view text) {
   return {text.data(), text.size()};
 }
 
@@ -157,8 +157,8 @@ Result<> RequestReader::limit_body(std::size_t bytes_max) {
 void RequestReader::on_request_impl(beast::http::verb verb, Text method, Text target, int version,
                                     Errors& /*error*/) {
   head_.version = version == 11 ? Head::Version::http_1_1 : Head::Version::http_1_0;
-  head_.method_text = view(method);
-  head_.target = view(target);
+  head_.method_text = text_of(method);
+  head_.target = text_of(target);
   head_.method = Head::Method::as_verb;
   switch (verb) {
     case beast::http::verb::get: request_.verb = Verb::get; break;
@@ -177,7 +177,7 @@ void RequestReader::on_response_impl(int /*code*/, Text /*reason*/, int /*versio
 void RequestReader::on_field_impl(beast::http::field /*field*/, Text name, Text value,
                                   Errors& /*error*/) {
   // A trailer comes after the gate has decided by the header, so it is not let in.
-  if (stage() == Stage::head) request_.headers.add(view(name), view(value));
+  if (stage() == Stage::head) request_.headers.add(text_of(name), text_of(value));
 }
 
 void RequestReader::on_header_impl(Errors& /*error*/) {}

@@ -16,6 +16,11 @@ struct EnvironmentPath {
 };
 BOOST_DESCRIBE_STRUCT(EnvironmentPath, (), (environment))
 
+struct LeasePath {
+  core::LeaseId lease;
+};
+BOOST_DESCRIBE_STRUCT(LeasePath, (), (lease))
+
 struct PageQuery {
   std::optional<std::int64_t> limit;
   std::optional<std::string> after;
@@ -28,6 +33,11 @@ struct Bounds {
   std::int64_t least;
   std::int64_t most;
 };
+inline constexpr Bounds any_offset{
+    .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
+// How long a call may wait for something to happen.
+inline constexpr Bounds wait_seconds{.usual = 0, .least = 0, .most = 60};
+
 Result<std::int64_t> bounded(std::string_view parameter, const std::optional<std::int64_t>& given,
                              Bounds bounds);
 

@@ -12,16 +12,9 @@ using engine::LeaseFiles;
 constexpr Bounds part_bytes{.usual = static_cast<std::int64_t>(LeaseFiles::bytes_max),
                             .least = 1,
                             .most = static_cast<std::int64_t>(LeaseFiles::bytes_max)};
-constexpr Bounds any_place{
-    .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
 constexpr mode_t usual_mode = 0644;
 constexpr mode_t mode_max = 0777;
 constexpr const char* tar_type = "application/x-tar";
-
-struct LeasePath {
-  core::LeaseId lease;
-};
-BOOST_DESCRIBE_STRUCT(LeasePath, (), (lease))
 
 struct PathQuery {
   std::optional<std::string> path;
@@ -44,7 +37,7 @@ BOOST_DESCRIBE_STRUCT(FileWriteQuery, (), (path, mode, mtime))
 
 Result<engine::FileRead> file_read_of(FileReadQuery query) {
   engine::FileRead read{.path = std::move(query.path).value_or("")};
-  BERTH_TRY(const std::int64_t offset, bounded("offset", query.offset, any_place));
+  BERTH_TRY(const std::int64_t offset, bounded("offset", query.offset, any_offset));
   read.offset = static_cast<std::uint64_t>(offset);
   if (!query.limit_bytes) return read;
   BERTH_TRY(const std::int64_t most, bounded("limitBytes", query.limit_bytes, part_bytes));

@@ -6,16 +6,9 @@
 namespace berth::http {
 namespace {
 
-constexpr Bounds any_offset{
-    .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
 // Nothing is kept of what was said, so nobody can go on reading it.
 constexpr Bounds no_offset{.usual = 0, .least = 0, .most = 0};
 constexpr Bounds terminal_side{.usual = 80, .least = 1, .most = 1000};
-
-struct LeasePath {
-  core::LeaseId lease;
-};
-BOOST_DESCRIBE_STRUCT(LeasePath, (), (lease))
 
 struct TerminalQuery {
   std::optional<std::string> id;

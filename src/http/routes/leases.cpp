@@ -4,11 +4,6 @@
 namespace berth::http {
 namespace {
 
-struct LeasePath {
-  core::LeaseId lease;
-};
-BOOST_DESCRIBE_STRUCT(LeasePath, (), (lease))
-
 struct EnvironmentLeaseQuery {
   std::optional<core::LeaseState> status;
   std::optional<std::int64_t> limit;
@@ -190,11 +185,6 @@ struct EgressQuery {
   std::optional<std::int64_t> wait;  // seconds
 };
 BOOST_DESCRIBE_STRUCT(EgressQuery, (), (offset, wait))
-
-constexpr Bounds wait_seconds{.usual = 0, .least = 0, .most = 60};
-
-constexpr Bounds any_offset{
-    .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
 
 Task<engine::LeaseEgress> read_egress(engine::Leases& leases, core::Call call, core::LeaseId id,
                                       EgressQuery query) {

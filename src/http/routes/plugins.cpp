@@ -25,12 +25,12 @@ struct UninstallQuery {
 };
 BOOST_DESCRIBE_STRUCT(UninstallQuery, (), (purge, force))
 
-struct LogQuery {
+struct PluginLogQuery {
   std::optional<std::int64_t> limit;
   std::optional<core::PluginLogLevel> level;
   std::optional<Time> since;
 };
-BOOST_DESCRIBE_STRUCT(LogQuery, (), (limit, level, since))
+BOOST_DESCRIBE_STRUCT(PluginLogQuery, (), (limit, level, since))
 
 struct ConfigQuery {
   core::CompanyId company_id;
@@ -38,7 +38,7 @@ struct ConfigQuery {
 BOOST_DESCRIBE_STRUCT(ConfigQuery, (), (company_id))
 
 Task<std::vector<core::PluginLogLine>> read_logs(engine::Plugins& plugins, core::Call call,
-                                                 std::string name, LogQuery query) {
+                                                 std::string name, PluginLogQuery query) {
   BERTH_CO_TRY(const std::int64_t limit, bounded("limit", query.limit, log_lines));
   co_return co_await plugins.logs(std::move(call), std::move(name),
                                   {.level = query.level, .since = query.since}, limit);
@@ -165,7 +165,7 @@ std::vector<Route> setting_routes(engine::Plugins& plugins) {
               [&plugins](core::Call call, auto in) {
                 return plugins.test_config(call, in.path.plugin, std::move(in.body));
               }},
-      Endpoint<PluginPath, LogQuery, None, std::vector<core::PluginLogLine>>{
+      Endpoint<PluginPath, PluginLogQuery, None, std::vector<core::PluginLogLine>>{
           .verb = Verb::get,
           .path = "/api/plugins/{plugin}/logs",
           .needs = Permission::company_operate,

@@ -8,14 +8,11 @@ namespace berth::http {
 namespace {
 
 constexpr std::size_t start_bytes_max = std::size_t{8} << 20;  // a command with its stdin
-constexpr Bounds wait_seconds{.usual = 0, .least = 0, .most = 60};
 constexpr Bounds event_count{.usual = 200, .least = 1, .most = 1000};
 constexpr Bounds log_bytes{.usual = 256 << 10, .least = core::log_page_bytes_min, .most = 16 << 20};
 // A page of lines is split and escaped on the loop, where everybody waits for it. Who asks for more
 // gets this much, and goes on at the next offset.
 constexpr std::size_t lines_page_bytes_max = 256 << 10;
-constexpr Bounds any_place{
-    .usual = 0, .least = 0, .most = std::numeric_limits<std::int64_t>::max()};
 
 struct RunPath {
   core::RunId run;
@@ -78,7 +75,7 @@ Task<engine::RunView> view(engine::Runs& runs, core::Call call, core::RunId id, 
 
 Task<std::vector<core::RunEventRecord>> list_events(engine::Runs& runs, core::Call call,
                                                     core::RunId id, EventQuery query) {
-  BERTH_CO_TRY(const std::int64_t after, bounded("afterSeq", query.after_seq, any_place));
+  BERTH_CO_TRY(const std::int64_t after, bounded("afterSeq", query.after_seq, any_offset));
   BERTH_CO_TRY(const std::int64_t limit, bounded("limit", query.limit, event_count));
   co_return co_await runs.events(call, id, after, limit);
 }
@@ -114,7 +111,7 @@ Task<> stream_events(engine::Runs& runs, core::Call call, core::RunId id,
 
 Result<engine::LogRead> log_read_of(const LogQuery& query) {
   engine::LogRead read;
-  BERTH_TRY(read.offset, bounded("offset", query.offset, any_place));
+  BERTH_TRY(read.offset, bounded("offset", query.offset, any_offset));
   BERTH_TRY(const std::int64_t bytes, bounded("limitBytes", query.limit_bytes, log_bytes));
   read.bytes_max = static_cast<std::size_t>(bytes);
   read.format = query.format.value_or(engine::LogFormat::lines);
@@ -147,7 +144,7 @@ Task<Rendered<engine::LogText>> read_log(engine::Runs& runs, core::Call call, co
 
 Task<> attach_at(engine::Runs& runs, core::Call call, core::RunId id, OffsetQuery query,
                  Socket& socket) {
-  BERTH_CO_TRY(const std::int64_t offset, bounded("offset", query.offset, any_place));
+  BERTH_CO_TRY(const std::int64_t offset, bounded("offset", query.offset, any_offset));
   co_return co_await attach(runs, std::move(call), std::move(id), offset, socket);
 }
 

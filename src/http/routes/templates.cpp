@@ -5,11 +5,6 @@
 namespace berth::http {
 namespace {
 
-struct LeasePath {
-  core::LeaseId lease;
-};
-BOOST_DESCRIBE_STRUCT(LeasePath, (), (lease))
-
 struct TemplatePath {
   core::TemplateId template_;
 };
