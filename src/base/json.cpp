@@ -6,6 +6,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/stream_parser.hpp>
 
+#include <charconv>
 #include <cmath>
 
 namespace berth {
@@ -54,7 +55,8 @@ Result<bj::value> parse_json(std::string_view text) {
 Result<bj::value> parse_json(std::string_view text, RepeatedKeys repeated) {
   bj::parse_options options;
   options.max_depth = depth_max;
-  bj::stream_parser parser{{}, options};
+  std::array<unsigned char, 4096> room;  // enough for most documents, without an allocation
+  bj::stream_parser parser{{}, options, room.data(), room.size()};
   boost::system::error_code error;
   const std::size_t read = parser.write(text.data(), text.size(), error);
   if (!error) parser.finish(error);
@@ -70,10 +72,80 @@ Result<bj::value> parse_json(std::string_view text, RepeatedKeys repeated) {
 
 namespace json_detail {
 
-std::string serialize(const bj::value& value) {
+void write_string(std::string& out, std::string_view text) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  out += '"';
+  std::size_t plain = 0;  // where the part begins that stands as it is
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
+    out.append(text, plain, i - plain);
+    plain = i + 1;
+    constexpr std::string_view named = "\b\t\n\f\r\"\\";
+    constexpr std::string_view letters = "btnfr\"\\";
+    const std::size_t at = named.find(text[i]);
+    out += '\\';
+    if (at != std::string_view::npos) {
+      out += letters[at];
+    } else {
+      out += "u00";
+      out += hex[byte >> 4];
+      out += hex[byte & 0xf];
+    }
+  }
+  out.append(text, plain);
+  out += '"';
+}
+
+void write_integer(std::string& out, std::int64_t number) {
+  std::array<char, 24> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  out.append(digits.data(), end);
+}
+
+void write_integer(std::string& out, std::uint64_t number) {
+  std::array<char, 24> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  out.append(digits.data(), end);
+}
+
+void write_value(std::string& out, const bj::value& value) {
+  switch (value.kind()) {
+    case bj::kind::null: out += "null"; return;
+    case bj::kind::bool_: out += value.get_bool() ? "true" : "false"; return;
+    case bj::kind::int64: write_integer(out, value.get_int64()); return;
+    case bj::kind::uint64: write_integer(out, value.get_uint64()); return;
+    case bj::kind::double_: out += bj::serialize(value); return;
+    case bj::kind::string: write_string(out, value.get_string()); return;
+    case bj::kind::array: write_value(out, value.get_array()); return;
+    case bj::kind::object: write_value(out, value.get_object()); return;
+  }
+}
+
+void write_value(std::string& out, const bj::object& value) {
+  char before = '{';
+  for (const auto& [key, item] : value) {
+    out += before;
+    write_string(out, key);
+    out += ':';
+    write_value(out, item);
+    before = ',';
+  }
+  out += before == '{' ? "{}" : "}";
+}
+
+void write_value(std::string& out, const bj::array& value) {
+  out += '[';
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (i > 0) out += ',';
+    write_value(out, value[i]);
+  }
+  out += ']';
+}
+
+std::string finished(std::string text) {
   // Bytes from outside are to be cleaned where they come in; what was forgotten there must not make
   // a whole answer unreadable.
-  std::string text = bj::serialize(value);
   if (!is_utf8(text)) text = as_utf8(text);
   return text;
 }

@@ -191,7 +191,14 @@ std::optional<std::int64_t> decode_integer(const bj::value& in, std::int64_t low
                                            const JsonAt& at, JsonIssues& issues);
 const bj::object* decode_object(const bj::value& in, const JsonAt& at, JsonIssues& issues);
 const bj::array* decode_array(const bj::value& in, const JsonAt& at, JsonIssues& issues);
-std::string serialize(const bj::value& value);
+// Append a value as JSON text.
+void write_string(std::string& out, std::string_view text);
+void write_integer(std::string& out, std::int64_t number);
+void write_integer(std::string& out, std::uint64_t number);
+void write_value(std::string& out, const bj::value& value);
+void write_value(std::string& out, const bj::object& value);
+void write_value(std::string& out, const bj::array& value);
+std::string finished(std::string text);
 
 template <class F>
 std::optional<F> decode_field(const bj::object& in, std::string_view key, const JsonAt& at,
@@ -370,9 +377,94 @@ bj::value encode(const T& value) {
   }
 }
 
+namespace json_detail {
+
+template <class T>
+void write(std::string& out, const T& value);
+
+template <class T, class... M>
+void write_members(std::string& out, const T& value, boost::mp11::mp_list<M...> /*members*/) {
+  char before = '{';
+  const auto one = [&](std::string_view name, const auto& field) {
+    out += before;
+    out += '"';
+    out += name;
+    out += "\":";
+    write(out, field);
+    before = ',';
+  };
+  (one(wire_name<M>(), value.*M::pointer), ...);
+  out += before == '{' ? "{}" : "}";
+}
+
+template <class T>
+void write_list(std::string& out, const T& list) {
+  out += '[';
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (i > 0) out += ',';
+    write(out, list[i]);
+  }
+  out += ']';
+}
+
+template <class T>
+void write_map(std::string& out, const T& map) {
+  char before = '{';
+  for (const auto& [key, item] : map) {
+    out += before;
+    write_string(out, key);
+    out += ':';
+    write(out, item);
+    before = ',';
+  }
+  out += before == '{' ? "{}" : "}";
+}
+
+// The same text as that of `encode`, without the tree in between: an answer with many rows is
+// mostly names of fields, and each would be allocated once more.
+template <class T>
+void write(std::string& out, const T& value) {
+  if constexpr (std::same_as<T, bool>) {
+    out += value ? "true" : "false";
+  } else if constexpr (std::integral<T>) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    write_integer(out, static_cast<Wide>(value));
+  } else if constexpr (std::same_as<T, bj::value> || std::same_as<T, bj::object> ||
+                       std::same_as<T, bj::array>) {
+    write_value(out, value);
+  } else if constexpr (std::floating_point<T>) {
+    write_value(out, bj::value(value));
+  } else if constexpr (std::convertible_to<const T&, std::string_view>) {
+    write_string(out, value);
+  } else if constexpr (std::same_as<T, Time>) {
+    write_string(out, to_iso8601(value));
+  } else if constexpr (is_id<T>) {
+    write_string(out, value.str());
+  } else if constexpr (DescribedEnum<T>) {
+    write_string(out, name_of(value));
+  } else if constexpr (is_a<T, std::optional>) {
+    if (value) {
+      write(out, *value);
+    } else {
+      out += "null";
+    }
+  } else if constexpr (is_a<T, std::vector>) {
+    write_list(out, value);
+  } else if constexpr (is_a<T, std::map>) {
+    write_map(out, value);
+  } else {
+    static_assert(DescribedStruct<T>, "describe the struct with BOOST_DESCRIBE_STRUCT");
+    write_members(out, value, MembersOf<T>{});
+  }
+}
+
+}  // namespace json_detail
+
 template <class T>
 std::string encode_text(const T& value) {
-  return json_detail::serialize(encode(value));
+  std::string text;
+  json_detail::write(text, value);
+  return json_detail::finished(std::move(text));
 }
 
 }  // namespace berth

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/json/serialize.hpp>
 
 #include <cstdint>
 
@@ -411,6 +412,20 @@ TEST(JsonDecode, KeepsTheOrderOfKeysInFreeObjects) {
 TEST(JsonEncode, WritesUtf8WhateverBytesAStringHas) {
   EXPECT_EQ(encode_text(std::string{"bad\xff\xfe, cut \xe2\x82"}), R"("bad??, cut ??")");
   EXPECT_EQ(encode_text(bj::object{{"\xff", "\u20ac"}}), "{\"?\":\"\u20ac\"}");
+}
+
+TEST(JsonEncode, WritesTheTextOfTheTree) {
+  std::string odd;
+  for (int c = 0; c < 0x80; ++c) odd += static_cast<char>(c);
+  const bj::value any = {{"a" + odd, {1, -2, 1.5, true, nullptr, odd}},
+                         {"big", 18446744073709551615ULL},
+                         {"empty", bj::object{}},
+                         {"none", bj::array{}}};
+  EXPECT_EQ(encode_text(any), bj::serialize(any));
+  const Mast mast{.height_m = 12.25, .sail = std::nullopt};
+  EXPECT_EQ(encode_text(mast), bj::serialize(encode(mast)));
+  const std::map<std::string, std::vector<std::uint8_t>> map{{odd, {0, 255}}, {"", {}}};
+  EXPECT_EQ(encode_text(map), bj::serialize(encode(map)));
 }
 
 TEST(JsonEncode, EscapesWhatWouldEndAString) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 
 namespace berth {
 namespace {
@@ -29,13 +28,20 @@ std::string to_iso8601(Time at) {
   const auto day = floor<std::chrono::days>(point);
   const std::chrono::year_month_day date{day};
   const auto rest = static_cast<int>((point - day).count());
-  std::array<char, 48> text{};
-  const int length =
-      std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
-                    static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                    static_cast<unsigned>(date.day()), rest / 3'600'000, rest / 60'000 % 60,
-                    rest / 1000 % 60, rest % 1000);
-  return {text.data(), static_cast<std::size_t>(length)};
+  std::string text = "0000-00-00T00:00:00.000Z";
+  const auto put = [&text](std::size_t at, std::size_t digits, int number) {
+    for (std::size_t i = digits; i-- > 0; number /= 10) {
+      text[at + i] = static_cast<char>('0' + number % 10);
+    }
+  };
+  put(0, 4, static_cast<int>(date.year()));
+  put(5, 2, static_cast<int>(static_cast<unsigned>(date.month())));
+  put(8, 2, static_cast<int>(static_cast<unsigned>(date.day())));
+  put(11, 2, rest / 3'600'000);
+  put(14, 2, rest / 60'000 % 60);
+  put(17, 2, rest / 1000 % 60);
+  put(20, 3, rest % 1000);
+  return text;
 }
 
 Result<Time> parse_iso8601(std::string_view text) {

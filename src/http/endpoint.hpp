@@ -126,15 +126,15 @@ Response to_response(const Request& request, unsigned status, T answer) {
   } else if constexpr (std::same_as<T, NoContent>) {
     return Response{.status = 204, .content_type = {}};
   } else if constexpr (json_detail::is_a<T, core::Stored>) {
-    Response response = json_response(status, encode(answer.value));
+    Response response = json_response(status, answer.value);
     response.headers.emplace_back("ETag", "\"" + std::to_string(answer.version) + "\"");
     return response;
   } else if constexpr (json_detail::is_a<T, core::Listing>) {
-    Response response = json_response(status, encode(answer.rows));
+    Response response = json_response(status, answer.rows);
     if (answer.next) response.headers.emplace_back("Link", next_link(request, *answer.next));
     return response;
   } else {
-    return json_response(status, encode(answer));
+    return json_response(status, answer);
   }
 }
 

@@ -67,8 +67,4 @@ std::optional<std::string> Response::header(std::string_view name) const {
   return std::nullopt;
 }
 
-Response json_response(unsigned status, const bj::value& body) {
-  return Response{.status = status, .body = encode_text(body)};
-}
-
 }  // namespace berth::http

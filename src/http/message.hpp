@@ -76,7 +76,10 @@ struct Response {
 // An answer without a body: 204.
 struct NoContent {};
 
-Response json_response(unsigned status, const bj::value& body);
+template <class T>
+Response json_response(unsigned status, const T& body) {
+  return Response{.status = status, .body = encode_text(body)};
+}
 
 // The one switch from a cause to a status.
 unsigned status_of(Errc code);

@@ -69,15 +69,24 @@ Result<F> from_value(const Value& value, std::string_view table, std::string_vie
     BERTH_TRY(const std::int64_t number, to_integer(value, table, column));
     return static_cast<F>(number);
   } else {
-    BERTH_TRY(std::string text, to_text(value, table, column));
+    const auto* held = std::get_if<std::string>(&value);
+    std::string made;
+    if (held == nullptr) {
+      BERTH_TRY(made, to_text(value, table, column));
+    }
+    const std::string_view text = held != nullptr ? *held : made;
     if constexpr (std::same_as<F, std::string>) {
-      return text;
+      return std::string{text};
     } else if constexpr (is_id<F>) {
       Result<F> id = F::parse(text);
       return id ? std::move(id) : misread(table, column);
     } else if constexpr (DescribedEnum<F>) {
       const std::optional<F> parsed = parse_name<F>(text);
       return parsed ? Result<F>{*parsed} : misread(table, column);
+    } else if constexpr (std::same_as<F, bj::object>) {
+      Result<bj::value> parsed = parse_json(text);
+      if (!parsed || !parsed->is_object()) return misread(table, column);
+      return std::move(parsed->get_object());
     } else {
       Result<F> decoded = decode_text<F>(text, UnknownKeys::ignore);
       return decoded ? std::move(decoded) : misread(table, column);

@@ -63,7 +63,7 @@ Task<Rendered<engine::FolderListing>> read(LeaseFiles& files, core::Call call, c
   BERTH_CO_TRY(engine::FileRead wanted, file_read_of(std::move(query)));
   BERTH_CO_TRY(auto found, co_await files.read(call, id, std::move(wanted)));
   if (const auto* folder = std::get_if<engine::FolderListing>(&found)) {
-    co_return Rendered<engine::FolderListing>{json_response(200, encode(*folder))};
+    co_return Rendered<engine::FolderListing>{json_response(200, *folder)};
   }
   auto& part = std::get<engine::FilePart>(found);
   Response bytes{.content_type = "application/octet-stream",

@@ -33,7 +33,7 @@ Task<Response> readiness(engine::Engine& work, std::function<bool()> keeps_outpu
                         .store = answered ? "ok" : std::string{name_of(answered.error().code)},
                         .disk = keeps_output() ? "ok" : "full",
                         .error = answered ? std::nullopt : std::optional{answered.error().message}};
-  co_return json_response(answered ? 200 : 503, encode(ready));
+  co_return json_response(answered ? 200 : 503, ready);
 }
 
 }  // namespace
@@ -41,8 +41,8 @@ Task<Response> readiness(engine::Engine& work, std::function<bool()> keeps_outpu
 std::vector<Route> system_routes(engine::Engine& work, const ServerFacts& facts,
                                  Examination examination) {
   using core::Permission;
-  const Response health = json_response(
-      200, encode(Health{"ok", facts.version, facts.mode, facts.database, facts.started_at}));
+  const Response health =
+      json_response(200, Health{"ok", facts.version, facts.mode, facts.database, facts.started_at});
   return {
       Endpoint<None, None, None, Response>{
           .verb = Verb::get,
