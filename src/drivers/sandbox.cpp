@@ -165,6 +165,11 @@ Task<> Sandbox::forget_output(const LeaseFacts& lease, const std::string& exec_i
   co_return co_await inside->forget_output(lease, exec_id);
 }
 
+Task<std::vector<std::uint16_t>> Sandbox::listening(const LeaseFacts& lease) {
+  BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
+  co_return co_await inside->listening(lease);
+}
+
 Task<execution::Usage> Sandbox::usage(const LeaseFacts& lease) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->usage(lease);

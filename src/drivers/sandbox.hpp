@@ -30,6 +30,7 @@ class Sandbox final : public Driver {
   Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
   Task<> forget_output(const LeaseFacts& lease, const std::string& exec_id) override;
   Task<execution::Usage> usage(const LeaseFacts& lease) override;
+  Task<std::vector<std::uint16_t>> listening(const LeaseFacts& lease) override;
   Task<execution::FileRoot> files(const LeaseFacts& lease) override;
   execution::RemoteFiles* remote_files(const LeaseFacts& lease) override;
   Task<Fd> dial(const LeaseFacts& lease, std::uint16_t port) override;

@@ -77,6 +77,12 @@ Task<execution::Usage> Leases::usage(core::Call call, core::LeaseId id) {
   co_return co_await place.driver->usage(place.facts);
 }
 
+Task<ListeningPorts> Leases::listening(core::Call call, core::LeaseId id) {
+  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+  BERTH_CO_TRY(const auto ports, co_await place.driver->listening(place.facts));
+  co_return ListeningPorts{{ports.begin(), ports.end()}};
+}
+
 Task<Fd> Leases::dial(core::Call call, core::LeaseId id, std::uint16_t port) {
   BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
   co_return co_await place.driver->dial(place.facts, port);

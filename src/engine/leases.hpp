@@ -123,6 +123,12 @@ using drivers::ProbeReport;
 
 LeaseView view_of(core::LeaseRecord lease);
 
+// On which ports of its own something in a place listens.
+struct ListeningPorts {
+  std::vector<std::int64_t> ports;
+};
+BOOST_DESCRIBE_STRUCT(ListeningPorts, (), (ports))
+
 // What operators ask of leases. Those that runs hold are made and ended by LeaseWork.
 class Leases {
  public:
@@ -145,6 +151,7 @@ class Leases {
   Task<SandboxView> remove_sandbox(core::Call call, core::SandboxId id);
   // What the place of a lease that is held uses.
   Task<execution::Usage> usage(core::Call call, core::LeaseId id);
+  Task<ListeningPorts> listening(core::Call call, core::LeaseId id);
   // Runs a command in the place of a lease that is active or retained, and waits for its end. A
   // command that takes longer than its timeout is ended.
   Task<ExecOutcome> exec(core::Call call, core::LeaseId id, ExecInLease wanted);

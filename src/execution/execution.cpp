@@ -24,6 +24,12 @@ Task<Usage> Execution::usage(const LeaseFacts& lease) {
                  "lease " + lease.lease_id.str() + ": nobody counts what is used there");
 }
 
+Task<std::vector<std::uint16_t>> Execution::listening(const LeaseFacts& lease) {
+  co_return fail(Errc::execution_unsupported,
+                 "lease " + lease.lease_id.str() + ": its ports cannot be seen from outside",
+                 "ask inside: berth exec LEASE -- ss -tln");
+}
+
 Task<FileRoot> Execution::files(const LeaseFacts& lease) {
   co_return fail(Errc::execution_unsupported,
                  "lease " + lease.lease_id.str() + ": its place gives no files in or out",

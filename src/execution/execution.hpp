@@ -212,6 +212,9 @@ class Execution {
   // there. Refused with execution_unsupported where that loopback is also somebody else's: a lease
   // must not be a way to whatever listens on the machine.
   virtual Task<Fd> dial(const LeaseFacts& lease, std::uint16_t port);
+  // The ports of that loopback on which something listens, found without a command there. Refused
+  // with execution_unsupported where only a command could tell.
+  virtual Task<std::vector<std::uint16_t>> listening(const LeaseFacts& lease);
   // What the place may reach from now on, and what was decided about it. Refused with
   // execution_unsupported where nobody stands at the way out.
   virtual Task<> set_egress(const LeaseFacts& lease, core::LinuxEgress policy);

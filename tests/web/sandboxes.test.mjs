@@ -100,6 +100,9 @@ test("sandboxes.a port of a live sandbox is opened in a tab of its own", visitin
   await listening.getByRole("link", { name: "8123" }).waitFor();
   // Berth's own doors, 3128 and 3129, are no ports of what runs there.
   assert.deepEqual(await listening.getByRole("link").allTextContents(), ["8123"]);
+  // Who only looks has done nothing: no command ran, and nothing was written down.
+  const done = await server.call("GET", `/api/companies/${await server.company()}/activity`);
+  assert.deepEqual(done.filter(({ action }) => action === "environment.lease_exec"), []);
   const { isolation } = await server.call("GET", `/api/environment-leases/${place.lease}`);
   await page.getByText(isolation.level, { exact: true }).waitFor();
   await page.getByText(`${isolation.features.length} measures`).waitFor();

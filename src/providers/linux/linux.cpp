@@ -8,6 +8,7 @@
 #include "keeper/sandbox/cgroup.hpp"
 #include "providers/linux/inside.hpp"
 #include "providers/linux/lease_metadata.hpp"
+#include "providers/linux/listening.hpp"
 #include "providers/metadata.hpp"
 
 #include <sys/stat.h>
@@ -537,6 +538,15 @@ Task<> Linux::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
 
 Task<execution::Usage> Linux::usage(const LeaseFacts& lease) {
   return keepers_.usage(id_of(lease));
+}
+
+Task<std::vector<std::uint16_t>> Linux::listening(const LeaseFacts& lease) {
+  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  // What listens there may be anybody's.
+  if (config.network == core::LinuxNetwork::host) co_return co_await Execution::listening(lease);
+  co_return co_await offload(keepers_.pool(), [folder = keepers_.folder_of(id_of(lease)).keeper()] {
+    return ports_inside(folder);
+  });
 }
 
 Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {

@@ -23,6 +23,10 @@ std::string url_of(std::uint16_t port) {
 
 }  // namespace
 
+bool is_own_door(std::uint16_t port) {
+  return port == proxy_port || port == callback_port;
+}
+
 Result<egress::Policy> policy_of(const core::LinuxConfig& config) {
   // Where nothing is allowed, it does not matter whose address something is.
   if (!config.egress) return egress::Policy::decode(nullptr);

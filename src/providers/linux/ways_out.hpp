@@ -16,6 +16,9 @@
 
 namespace berth::providers {
 
+// Whether it is one of the ports on which this server listens inside of a sandbox.
+bool is_own_door(std::uint16_t port);
+
 // The one way out of each sandbox that has no network: a proxy of this server that listens inside
 // it, and a door to this server's own API beside it.
 class WaysOut {

@@ -8,7 +8,7 @@ import { listeningQuery } from "./listening";
 const portMax = 65535;
 
 // What listens inside of a sandbox, opened from here: the server passes every request on.
-export function Ports({ lease, provider }: { lease: string; provider: string | null | undefined }) {
+export function Ports({ lease }: { lease: string }) {
   const [port, setPort] = useState("");
   const [opened, setOpened] = useState<number[]>([]);
   const number = Number(port);
@@ -21,7 +21,7 @@ export function Ports({ lease, provider }: { lease: string; provider: string | n
   };
   return (
     <div className="flex flex-col gap-3">
-      <Listening lease={lease} provider={provider} urlOf={urlOf} />
+      <Listening lease={lease} urlOf={urlOf} />
       <form onSubmit={submit} className="flex flex-wrap items-end gap-2">
         <Field label="Port" error={port !== "" && !isPort ? `Write a number from 1 to ${portMax}.` : undefined}>
           {(id, about) => <input id={id} aria-describedby={about} aria-invalid={port !== "" && !isPort} inputMode="numeric" className={`${input} !w-32`} value={port} onChange={(event) => setPort(event.target.value.trim())} />}
@@ -39,8 +39,8 @@ export function Ports({ lease, provider }: { lease: string; provider: string | n
   );
 }
 
-function Listening({ lease, provider, urlOf }: { lease: string; provider: string | null | undefined; urlOf: (port: number) => string }) {
-  const query = useQuery(listeningQuery(lease, provider));
+function Listening({ lease, urlOf }: { lease: string; urlOf: (port: number) => string }) {
+  const query = useQuery(listeningQuery(lease));
   return (
     <div className="flex flex-wrap items-center gap-2 text-sm">
       {query.data && query.data.length > 0 && (

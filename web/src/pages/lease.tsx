@@ -73,7 +73,7 @@ function Shown({ lease }: { lease: LeaseView }) {
             )}
           </Panel>
           <Panel title="One command"><Console lease={lease.id} /></Panel>
-          {lease.driver === "sandbox" && <Panel title="Ports"><Ports lease={lease.id} provider={lease.provider} /></Panel>}
+          {lease.driver === "sandbox" && <Panel title="Ports"><Ports lease={lease.id} /></Panel>}
           {lease.driver === "sandbox" && <Folded title="Network">{() => <Egress lease={lease.id} />}</Folded>}
           <Folded title="Files">{() => <Files lease={lease.id} />}</Folded>
           <Folded title="Usage">{() => <Usage lease={lease.id} />}</Folded>
