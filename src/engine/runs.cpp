@@ -350,14 +350,27 @@ Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {
   co_return run;
 }
 
-Task<core::Listing<core::Run>> Runs::list(core::Call call, core::CompanyId company,
-                                          store::RunFilter filter, core::PageRequest page) {
-  using Rows = core::Page<core::Run>;
+Task<core::Listing<core::RunSummary>> Runs::list(core::Call call, core::CompanyId company,
+                                                 store::RunFilter filter, core::PageRequest page) {
+  using Rows = core::Page<core::ListedRun>;
   BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
-    BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
-    return store::list_runs(s, company, filter, page);
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
+    return store::brief_runs(s, company, filter, page);
   }));
-  co_return to_listing(std::move(rows));
+  co_return to_listing(std::move(rows), core::summary_of);
+}
+
+Task<core::Listing<core::RunSummary>> Runs::changes(core::Call call, core::CompanyId company,
+                                                    store::RunFilter filter, Time since,
+                                                    std::int64_t limit) {
+  using Rows = std::vector<core::ListedRun>;
+  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
+    return store::runs_changed_since(s, company, filter, since, limit);
+  }));
+  core::Listing<core::RunSummary> out;
+  for (core::ListedRun& run : rows) out.rows.push_back(core::summary_of(std::move(run)));
+  co_return out;
 }
 
 Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::milliseconds wait,

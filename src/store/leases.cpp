@@ -84,6 +84,7 @@ Result<Page<LeaseRecord>> list_company_leases(Session& session, const core::Comp
       .equal_if("status", filter.status)
       .equal_if("environment_id", filter.environment_id);
   if (filter.parked_only) conditions.also("parked_at is not null");
+  if (filter.held_only) conditions.also(is_unfinished<LeaseState>());
   return select_page<Lease, LeaseRecord>(session, conditions, &Lease::last_used_at, page);
 }
 

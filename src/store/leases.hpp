@@ -19,6 +19,7 @@ struct LeaseFilter {
   std::optional<core::LeaseState> status = {};
   std::optional<core::EnvironmentId> environment_id = {};
   bool parked_only = false;
+  bool held_only = false;  // without those that are over
 };
 
 // The intention, before anything is acquired. environment_not_found when the company or the

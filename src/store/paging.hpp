@@ -27,6 +27,11 @@ class Filter {
   Filter& equal_if(std::string_view column, const std::string& text) {
     return text.empty() ? *this : equal(column, text);
   }
+  template <class F>
+  Filter& at_least(std::string_view column, const F& field) {
+    values_.push_back(to_value(field));
+    return also(std::string{column} + " >= $" + std::to_string(values_.size()));
+  }
   // One of the columns has the text in it, whatever its case.
   Filter& contains(std::initializer_list<std::string_view> columns, std::string_view text);
   // A condition without a parameter.

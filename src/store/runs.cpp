@@ -11,6 +11,18 @@ constexpr std::string_view noun = "Run";
 // As in the index that serves it.
 constexpr std::string_view working = "status in ('starting', 'running')";
 
+Filter conditions_of(const core::CompanyId& company, const RunFilter& filter) {
+  Filter conditions;
+  conditions.equal("company_id", company)
+      .equal_if("status", filter.status)
+      .equal_if("agent_id", filter.agent_id)
+      .equal_if("environment_id", filter.environment_id);
+  if (!filter.search.empty()) {
+    conditions.contains({"command", "error", "id"}, filter.search);
+  }
+  return conditions;
+}
+
 // Queued runs that are not passed over, oldest first.
 struct QueueQuery {
   std::string tail;
@@ -130,15 +142,39 @@ Result<Stored<core::Run>> find_run(Session& session, const core::Reach& reach,
 
 Result<Page<core::Run>> list_runs(Session& session, const core::CompanyId& company,
                                   const RunFilter& filter, const PageRequest& page) {
-  Filter conditions;
-  conditions.equal("company_id", company)
-      .equal_if("status", filter.status)
-      .equal_if("agent_id", filter.agent_id)
-      .equal_if("environment_id", filter.environment_id);
-  if (!filter.search.empty()) {
-    conditions.contains({"command", "error", "id"}, filter.search);
+  return select_page(session, conditions_of(company, filter), &core::Run::created_at, page);
+}
+
+Result<Page<core::ListedRun>> brief_runs(Session& session, const core::CompanyId& company,
+                                         const RunFilter& filter, const PageRequest& page) {
+  return select_page(session, conditions_of(company, filter), &core::ListedRun::created_at, page);
+}
+
+// Three looks, since each has an index of its own. An index by the time of the last change would
+// have to be written with every step of every run.
+Result<std::vector<core::ListedRun>> runs_changed_since(Session& session,
+                                                        const core::CompanyId& company,
+                                                        const RunFilter& filter, Time since,
+                                                        std::int64_t limit) {
+  Filter begun = conditions_of(company, filter);
+  begun.at_least("created_at", since);
+  Filter ended = conditions_of(company, filter);
+  ended.at_least("finished_at", since).also("finished_at is not null");
+  Filter at_work = conditions_of(company, filter);
+  at_work.at_least("updated_at", since).also(is_unfinished<core::RunState>());
+  std::map<std::string, core::ListedRun> found;
+  for (const Filter& look : {begun, ended, at_work}) {
+    BERTH_TRY(auto page,
+              select_page(session, look, &core::ListedRun::created_at, {.limit = limit}));
+    for (auto& row : page.rows) found.insert_or_assign(row.value.id.str(), std::move(row.value));
   }
-  return select_page(session, conditions, &core::Run::created_at, page);
+  std::vector<core::ListedRun> all;
+  for (auto& [id, run] : found) all.push_back(std::move(run));
+  std::ranges::sort(all, std::greater{}, [](const core::ListedRun& run) {
+    return std::pair{run.created_at.ms, run.id.str()};
+  });
+  if (std::ssize(all) > limit) all.erase(all.begin() + limit, all.end());
+  return all;
 }
 
 Result<Stored<core::Run>> move_run(Session& session, Stored<core::Run> run, core::RunEvent event,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/run.hpp"
+#include "core/run_summary.hpp"
 #include "store/mapping.hpp"
 
 // Runs and their sealed inputs. What a run tells on its way is in run_events.hpp.
@@ -13,6 +13,9 @@ inline constexpr std::string_view table_of<core::Run> = "heartbeat_runs";
 template <>
 inline constexpr std::string_view fixed_columns_of<core::Run> =
     "company_id agent_id invocation_source trigger_detail retry_of_run_id created_at";
+
+template <>
+inline constexpr std::string_view table_of<core::ListedRun> = "heartbeat_runs";
 
 // A run as it is inserted: the size of what its caller gave to it stands beside the row.
 struct RunRow : core::Run {
@@ -40,6 +43,15 @@ Result<Stored<core::Run>> find_run(Session& session, const core::Reach& reach,
 // Ordered by (created_at, id) descending.
 Result<Page<core::Run>> list_runs(Session& session, const core::CompanyId& company,
                                   const RunFilter& filter, const PageRequest& page);
+// The same rows, with what a list shows of them.
+Result<Page<core::ListedRun>> brief_runs(Session& session, const core::CompanyId& company,
+                                         const RunFilter& filter, const PageRequest& page);
+// The runs of the filter that began, ended or changed while they worked, since then: the newest
+// first. A run that is over changes no more.
+Result<std::vector<core::ListedRun>> runs_changed_since(Session& session,
+                                                        const core::CompanyId& company,
+                                                        const RunFilter& filter, Time since,
+                                                        std::int64_t limit);
 
 // The run in the state that follows on this event, with its other fields as they are given. A run
 // that becomes final has its finished_at, and loses its input. `conflict` when the event does not

@@ -276,10 +276,14 @@ TEST_P(WorkPlans, WhatWaitsOrWorksIsFoundPastAnyHistory) {
        {RunFilter{}, RunFilter{.status = core::RunState::succeeded}, RunFilter{.agent_id = ada.id},
         RunFilter{.environment_id = box.id}}) {
     expect_index("runs", [&](Session& s) { return list_runs(s, acme.id, filter, page); });
+    expect_index("runs", [&](Session& s) { return brief_runs(s, acme.id, filter, page); });
   }
+  expect_index("changed runs",
+               [&](Session& s) { return runs_changed_since(s, acme.id, {}, now() + -1000, 50); });
   for (const LeaseFilter& filter :
        {LeaseFilter{}, LeaseFilter{.status = core::LeaseState::released},
-        LeaseFilter{.environment_id = box.id}, LeaseFilter{.parked_only = true}}) {
+        LeaseFilter{.environment_id = box.id}, LeaseFilter{.parked_only = true},
+        LeaseFilter{.held_only = true}}) {
     expect_index("leases",
                  [&](Session& s) { return list_company_leases(s, acme.id, filter, page); });
   }

@@ -137,6 +137,35 @@ TEST_P(Runs, ListsFilterByStatusAgentAndEnvironment) {
   EXPECT_EQ(count({.status = RunState::cancelled, .agent_id = ada.id}), 0U);
 }
 
+TEST_P(Runs, WhatChangedIsWhatBeganEndedOrWorks) {
+  const core::Company acme = given_company();
+  const Time before = now();
+  core::Run old = run(acme.id);
+  old.created_at = old.updated_at = before + -60'000;
+  core::Run waiting = old;
+  waiting.id = fresh<core::RunId>();
+  core::Run ended = old;
+  ended.id = fresh<core::RunId>();
+  for (const core::Run& each : {old, waiting, ended}) {
+    EXPECT_WORKS(write([&](Session& s) { return insert_run(s, each); }));
+  }
+  EXPECT_WORKS(move(stored(ended.id), RunEvent::cancelled));
+  const core::Run begun = given_run(acme.id);
+  EXPECT_WORKS(write([&](Session& s) { return update_run(s, stored(waiting.id), now()); }));
+  given_run(given_company("Other").id);
+  const auto changed = [&](Time since, std::int64_t limit) {
+    std::vector<core::RunId> ids;
+    for (const auto& each :
+         *read([&](Session& s) { return runs_changed_since(s, acme.id, {}, since, limit); })) {
+      ids.push_back(each.id);
+    }
+    return ids;
+  };
+  EXPECT_THAT(changed(before, 10), testing::UnorderedElementsAre(begun.id, waiting.id, ended.id));
+  EXPECT_THAT(changed(before, 1), testing::ElementsAre(begun.id));
+  EXPECT_THAT(changed(now() + 60'000, 10), testing::IsEmpty());
+}
+
 TEST_P(Runs, ASearchLooksIntoCommandErrorAndIdAndTakesEveryCharacterAsItIs) {
   const core::Company acme = given_company();
   core::Run failed = run(acme.id);

@@ -4,7 +4,7 @@ import { serverWithRuns } from "./lib/many-runs.mjs";
 import { test } from "./lib/runner.mjs";
 
 const count = 100_000;
-const firstRows = 200;
+const firstRows = 60;
 const moreRows = 500;
 const farRows = 6000;
 const rowsMax = 100;
@@ -107,6 +107,35 @@ test("runs.a new filter begins at the top, and nothing of the old one is asked f
     const rows = await page.getByRole("list", { name: "Runs" }).getByRole("listitem").allTextContents();
     assert.ok(rows.every((row) => row.includes("cancelled")), rows.find((row) => !row.includes("cancelled")));
     assert.ok(lists(visit).slice(1).every((url) => url.includes("status=cancelled") && url.includes("after=")), lists(visit).join("\n"));
+  } finally {
+    await visit.close().finally(() => server.end());
+  }
+});
+
+test("runs.a list of 10,000 runs is small, and each change of a run costs next to nothing", async () => {
+  const server = await serverWithRuns(10_000);
+  const visit = await Visit.open(server);
+  const { page } = visit;
+  const answers = [];
+  page.on("response", async (response) => {
+    const path = new URL(response.url()).pathname;
+    if (!path.startsWith("/api/") || path.endsWith("/stream")) return;
+    answers.push({ url: response.url(), bytes: (await response.body()).length });
+  });
+  const sum = () => answers.reduce((all, each) => all + each.bytes, 0);
+  try {
+    await visit.goto("/runs");
+    await newest(page, "echo the-first").waitFor();
+    assert.ok(sum() < 60_000, `${sum()} bytes to open the list`);
+
+    answers.length = 0;
+    for (let at = 0; at < 5; at += 1) {
+      await server.run(`echo change-${at}; head -c 100000 /dev/zero | tr '\\0' x`);
+      await page.getByRole("link", { name: new RegExp(`echo change-${at};`) }).waitFor();
+    }
+    const largest = answers.reduce((most, each) => (each.bytes > most.bytes ? each : most), { bytes: 0 });
+    assert.ok(answers.length > 0 && largest.bytes < 2048, `${largest.bytes} bytes from ${largest.url}`);
+    assert.deepEqual(answers.filter(({ url }) => !url.includes("changedSince=")), [], "requests that a run does not concern");
   } finally {
     await visit.close().finally(() => server.end());
   }

@@ -32,7 +32,7 @@ async function firstView(): Promise<void> {
   const [session] = await Promise.all([queries.fetchQuery(sessionQuery()), router.load()]);
   if (!session.company) return;
   if (location.pathname === "/environments") await queries.prefetchQuery(environmentsQuery(session.company.id));
-  if (location.pathname === "/leases") await queries.prefetchQuery(leasesQuery(session.company.id, false));
+  if (location.pathname === "/leases") await queries.prefetchQuery(leasesQuery(session.company.id, "held"));
 }
 
 function draw(): void {

@@ -15,10 +15,11 @@ struct LeaseQuery {
   std::optional<core::LeaseState> status;
   std::optional<core::EnvironmentId> environment_id;
   std::optional<bool> parked;
+  std::optional<bool> held;
   std::optional<std::int64_t> limit;
   std::optional<std::string> after;
 };
-BOOST_DESCRIBE_STRUCT(LeaseQuery, (), (status, environment_id, parked, limit, after))
+BOOST_DESCRIBE_STRUCT(LeaseQuery, (), (status, environment_id, parked, held, limit, after))
 
 struct SandboxPath {
   core::SandboxId sandbox;
@@ -103,7 +104,8 @@ std::vector<Route> lease_lists(engine::Engine& work) {
               [&leases](core::Call call, auto in) {
                 const store::LeaseFilter filter{.status = in.query.status,
                                                 .environment_id = in.query.environment_id,
-                                                .parked_only = in.query.parked.value_or(false)};
+                                                .parked_only = in.query.parked.value_or(false),
+                                                .held_only = in.query.held.value_or(false)};
                 return with_page(in.query, [&leases, call, filter,
                                             company = in.path.company](core::PageRequest page) {
                   return leases.list(call, company, filter, std::move(page));
@@ -147,6 +149,15 @@ std::vector<Route> single_lease_routes(engine::Leases& leases) {
           .says = "What the place of a lease uses now, and has used",
           .call = [&leases](core::Call call,
                             auto in) { return leases.usage(call, in.path.lease); }},
+      Endpoint<LeasePath, None, None, engine::ListeningPorts>{
+          .verb = Verb::get,
+          .path = "/api/environment-leases/{lease}/listening",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "List the ports on which something in the sandbox of a lease listens; no command "
+                  "runs there for it",
+          .call = [&leases](core::Call call,
+                            auto in) { return leases.listening(call, in.path.lease); }},
       Endpoint<LeasePath, None, engine::ExecInLease, engine::ExecOutcome>{
           .verb = Verb::post,
           .path = "/api/environment-leases/{lease}/exec",

@@ -29,10 +29,12 @@ struct RunQuery {
   std::optional<core::AgentId> agent_id;
   std::optional<core::EnvironmentId> environment_id;
   std::optional<std::string> search;
+  std::optional<Time> changed_since;
   std::optional<std::int64_t> limit;
   std::optional<std::string> after;
 };
-BOOST_DESCRIBE_STRUCT(RunQuery, (), (status, agent_id, environment_id, search, limit, after))
+BOOST_DESCRIBE_STRUCT(RunQuery, (),
+                      (status, agent_id, environment_id, search, changed_since, limit, after))
 
 struct WaitQuery {
   std::optional<std::int64_t> wait;  // seconds
@@ -133,7 +135,7 @@ Task<Rendered<engine::LogText>> read_log(engine::Runs& runs, core::Call call, co
   BERTH_CO_TRY(const engine::LogRead read, log_read_of(query));
   BERTH_CO_TRY(engine::LogText text, co_await runs.log(call, id, read));
   if (read.format == engine::LogFormat::lines) {
-    co_return Rendered<engine::LogText>{json_response(200, encode(text))};
+    co_return Rendered<engine::LogText>{json_response(200, text)};
   }
   Response bytes{.content_type = "application/octet-stream",
                  .body = std::move(text.content),
@@ -184,27 +186,37 @@ std::vector<Route> starting_routes(engine::Engine& work) {
   };
 }
 
+Task<core::Listing<core::RunSummary>> list_runs(engine::Runs& runs, core::Call call,
+                                                core::CompanyId company, RunQuery query) {
+  BERTH_CO_TRY(core::PageRequest page, core::parse_page(query.limit, query.after));
+  const store::RunFilter filter{.status = query.status,
+                                .agent_id = query.agent_id,
+                                .environment_id = query.environment_id,
+                                .search = query.search.value_or("")};
+  if (!query.changed_since) co_return co_await runs.list(call, company, filter, std::move(page));
+  if (query.after || query.status) {
+    co_return fail(Errc::unprocessable,
+                   "changedSince does not go with " +
+                       std::string{query.after ? "after" : "status"} +
+                       ": a run that left the list could not be told",
+                   "leave it out, and read the list again when more than `limit` runs changed");
+  }
+  co_return co_await runs.changes(call, company, filter, *query.changed_since, page.limit);
+}
+
 std::vector<Route> single_run_routes(engine::Runs& runs) {
   using core::Permission;
   using core::Run;
   return {
-      Endpoint<CompanyPath, RunQuery, None, core::Listing<Run>>{
+      Endpoint<CompanyPath, RunQuery, None, core::Listing<core::RunSummary>>{
           .verb = Verb::get,
           .path = "/api/companies/{company}/heartbeat-runs",
           .needs = Permission::company_read,
           .tag = "runs",
-          .says = "List the runs of a company, newest first",
-          .call =
-              [&runs](core::Call call, auto in) {
-                const store::RunFilter filter{.status = in.query.status,
-                                              .agent_id = in.query.agent_id,
-                                              .environment_id = in.query.environment_id,
-                                              .search = in.query.search.value_or("")};
-                return with_page(in.query, [&runs, call, filter,
-                                            company = in.path.company](core::PageRequest page) {
-                  return runs.list(call, company, filter, std::move(page));
-                });
-              }},
+          .says = "List the runs of a company, newest first, without what they printed; with "
+                  "changedSince=TIME those that began, ended or changed since then",
+          .call = [&runs](core::Call call,
+                          auto in) { return list_runs(runs, call, in.path.company, in.query); }},
       Endpoint<RunPath, WaitQuery, None, engine::RunView>{
           .verb = Verb::get,
           .path = "/api/heartbeat-runs/{run}",

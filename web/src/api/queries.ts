@@ -12,6 +12,7 @@ export const sessionQuery = () =>
       api.get("/api/session", { query: { company: localStorage.getItem(companyKey) ?? undefined }, signal }),
     retry: true,
     retryDelay: 1000,
+    meta: { names: true },
   });
 
 export const environmentsQuery = (company: string) =>
@@ -46,13 +47,15 @@ export const runQuery = (run: string) =>
     queryFn: ({ signal }) => api.get("/api/heartbeat-runs/{run}", { path: { run }, signal }),
   });
 
-export const leasesQuery = (company: string, parked: boolean) =>
+export type WhichLeases = "held" | "parked" | "all";
+
+export const leasesQuery = (company: string, which: WhichLeases) =>
   queryOptions({
-    queryKey: ["leases", company, parked],
+    queryKey: ["leases", company, which],
     queryFn: ({ signal }) =>
       api.get("/api/companies/{company}/environment-leases", {
         path: { company },
-        query: parked ? { parked: true, limit: 500 } : { limit: 500 },
+        query: which === "all" ? { limit: 100 } : { [which]: true, limit: 500 },
         signal,
       }),
   });

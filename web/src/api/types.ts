@@ -15,6 +15,7 @@ export type BlastRadius = Schemas["BlastRadius"];
 export type ProbeReport = Schemas["ProbeReport"];
 export type ProbeStep = Schemas["ProbeStep"];
 export type Run = Schemas["Run"];
+export type RunSummary = Schemas["RunSummary"];
 export type RunView = Schemas["RunView"];
 export type RunState = Run["status"];
 export type PhaseTimes = Schemas["PhaseTimes"];

@@ -6,8 +6,8 @@ declare const __REST__: string;
 
 const views: Record<string, (company: string) => string> = {
   "/environments": (company) => `${company}/environments/overview`,
-  "/runs": (company) => `${company}/heartbeat-runs?limit=200`,
-  "/leases": (company) => `${company}/environment-leases?limit=500`,
+  "/runs": (company) => `${company}/heartbeat-runs?limit=60`,
+  "/leases": (company) => `${company}/environment-leases?held=true&limit=500`,
   "/agents": (company) => `${company}/agents?limit=1000`,
   "/secrets": (company) => `${company}/secrets?limit=1000`,
   "/plugins": () => "/api/plugins",

@@ -5,17 +5,23 @@ import { takeAsked } from "../first/asked";
 import { readEvents } from "./event-stream";
 
 export type Connection = "connecting" | "live" | "lost";
+// Something went its way, something was made, renamed or deleted, or the stream was lost for a while.
+export type News = "some" | "names" | "lost";
 
 interface Live {
   connection: Connection;
   // Called whenever something of the company may have changed; the returned function ends it.
-  onChange: (listener: () => void) => () => void;
+  onChange: (listener: (news: News) => void) => () => void;
   onActivity: (listener: (entry: Activity) => void) => () => void;
 }
 
 const LiveContext = createContext<Live | null>(null);
 const pauses = [250, 500, 1000, 2000, 4000];
 const gatherMs = 120;
+
+// The life of a run, its lease and its sandbox changes nothing that has a name.
+const inPassing = ["heartbeat_run", "environment_lease", "sandbox"];
+const changesNames = (entry: Activity) => !inPassing.includes(entry.entityType) || entry.action.endsWith("deleted");
 
 export function useLive(): Live {
   const live = useContext(LiveContext);
@@ -28,19 +34,26 @@ export function useLive(): Live {
 export function LiveProvider({ company, children }: { company: string; children: ReactNode }) {
   const queries = useQueryClient();
   const [connection, setConnection] = useState<Connection>("connecting");
-  const changes = useRef(new Set<() => void>());
+  const changes = useRef(new Set<(news: News) => void>());
   const entries = useRef(new Set<(entry: Activity) => void>());
 
   useEffect(() => {
     const end = new AbortController();
     let last = "";
     let timer: number | undefined;
+    let news: News = "some";
     const refresh = () => {
+      const told = news;
       timer = undefined;
-      void queries.invalidateQueries({ predicate: (query: Query) => query.meta?.still !== true });
-      for (const listener of changes.current) listener();
+      news = "some";
+      const isAsked = (query: Query) => query.meta?.still !== true && (told !== "some" || query.meta?.names !== true);
+      void queries.invalidateQueries({ predicate: isAsked });
+      for (const listener of changes.current) listener(told);
     };
-    const changed = () => (timer ??= window.setTimeout(refresh, gatherMs));
+    const changed = (more: News) => {
+      if (news === "some") news = more;
+      timer ??= window.setTimeout(refresh, gatherMs);
+    };
 
     const connect = async () => {
       const headers: Record<string, string> = { accept: "text/event-stream" };
@@ -53,14 +66,14 @@ export function LiveProvider({ company, children }: { company: string; children:
         if (event.id) last = event.id;
         if (event.name === "ready") {
           setConnection("live");
-          if (attempt > 0) changed();
+          if (attempt > 0) changed("lost");
           attempt = 0;
         } else if (event.name === "activity") {
           const entry = JSON.parse(event.data) as Activity;
           for (const listener of entries.current) listener(entry);
-          changed();
+          changed(changesNames(entry) ? "names" : "some");
         } else if (event.name === "changed") {
-          changed();
+          changed("some");
         }
       });
     };
@@ -88,7 +101,7 @@ export function LiveProvider({ company, children }: { company: string; children:
   }, [company, queries]);
 
   const [live] = useState(() => ({
-    onChange: (listener: () => void) => {
+    onChange: (listener: (news: News) => void) => {
       changes.current.add(listener);
       return () => void changes.current.delete(listener);
     },

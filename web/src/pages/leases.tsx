@@ -1,15 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { leasesQuery } from "../api/queries";
-import { LeaseTable, finalStates } from "../leases/lease-table";
+import { leasesQuery, type WhichLeases } from "../api/queries";
+import { LeaseTable } from "../leases/lease-table";
 import { useSession } from "../session/session";
 import { Answer } from "../ui/loading";
 import { Page } from "../ui/page";
 
 export function LeasesPage() {
   const { company } = useSession();
-  const [shown, setShown] = useState<"held" | "parked" | "all">("held");
-  const query = useQuery(leasesQuery(company.id, shown === "parked"));
+  const [shown, setShown] = useState<WhichLeases>("held");
+  const query = useQuery(leasesQuery(company.id, shown));
   return (
     <Page title="Leases" about="What is held, by whom, until when, and what Berth does about it next.">
       <fieldset className="flex flex-wrap gap-4 text-sm">
@@ -21,7 +21,7 @@ export function LeasesPage() {
         ))}
       </fieldset>
       <Answer query={query}>
-        {(leases) => <LeaseTable leases={shown === "held" ? leases.filter((lease) => !finalStates.includes(lease.status)) : leases} />}
+        {(leases) => <LeaseTable leases={leases} />}
       </Answer>
     </Page>
   );
