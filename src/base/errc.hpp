@@ -88,6 +88,18 @@ namespace berth {
   X(log_unavailable)                     \
   X(agent_not_runnable)                  \
   X(callback_unreachable)                \
+  /* why an agent's program failed */    \
+  X(agent_key_refused)                   \
+  X(agent_quota_exceeded)                \
+  X(agent_model_unknown)                 \
+  X(agent_model_overloaded)              \
+  X(agent_model_unreachable)             \
+  X(agent_model_unreadable)              \
+  X(agent_egress_denied)                 \
+  X(agent_turn_limit)                    \
+  X(agent_session_lost)                  \
+  X(agent_root_refused)                  \
+  X(agent_instructions_missing)          \
   /* a host behind ssh */                \
   X(ssh_failed)                          \
   X(ssh_unreachable)                     \

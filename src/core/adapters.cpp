@@ -37,6 +37,12 @@ class Config {
     return value != nullptr && value->is_number() ? value->to_number<double>() : absent;
   }
 
+  // Whether a flag was switched off, which an absent one was not.
+  bool is_unset(std::string_view key) const {
+    const bj::value* value = config_.if_contains(key);
+    return value != nullptr && value->is_bool() && !value->get_bool();
+  }
+
   bool is_set(std::string_view key) const {
     const bj::value* value = config_.if_contains(key);
     return value != nullptr && value->is_bool() && value->get_bool();
@@ -67,44 +73,120 @@ std::optional<std::string> session_of(const InvocationFacts& facts) {
   return facts.resume_session;
 }
 
-std::vector<std::string> claude_argv(const Config& config, const InvocationFacts& facts) {
-  std::vector<std::string> argv{config.text("command").value_or("claude"),
-                                "--print",
-                                "-",
-                                "--output-format",
-                                "stream-json",
-                                "--verbose"};
-  add(argv, "--resume", session_of(facts));
-  if (config.is_set("dangerouslySkipPermissions")) {
+bool mentions(const std::vector<std::string>& arguments,
+              std::initializer_list<std::string_view> flags) {
+  return std::ranges::any_of(arguments, [&](const std::string& argument) {
+    const std::string_view flag = std::string_view{argument}.substr(0, argument.find('='));
+    return std::ranges::find(flags, flag) != flags.end();
+  });
+}
+
+// A flag of older configs that allowed everything; switched off, it asks for less than the default.
+std::string mode_of(const Config& config, std::string_view old_flag, std::string_view without) {
+  if (const auto mode = config.text("permissionMode")) return *mode;
+  return config.is_unset(old_flag) ? std::string{without} : "bypass";
+}
+
+// Claude refuses to skip its permissions as root, unless it is told that it is in a sandbox. As
+// root outside of one, its tools are allowed one by one.
+constexpr std::string_view claude_tools =
+    "Bash,Edit,Glob,Grep,LS,MultiEdit,NotebookEdit,Read,Task,TodoWrite,WebFetch,WebSearch,Write";
+
+void add_claude_permissions(std::vector<std::string>& argv, const Config& config,
+                            const InvocationPlace& place) {
+  if (mentions(config.texts("extraArgs"),
+               {"--permission-mode", "--dangerously-skip-permissions", "--allowedTools",
+                "--allowed-tools", "--permission-prompt-tool"})) {
+    return;
+  }
+  const std::string mode = mode_of(config, "dangerouslySkipPermissions", "default");
+  if (mode == "default") return;
+  if (mode != "bypass") {
+    add(argv, "--permission-mode", mode);
+  } else if (place.is_root && !place.is_sandbox) {
+    add(argv, "--permission-mode", "acceptEdits");
+    add(argv, "--allowedTools", std::string{claude_tools});
+  } else {
     argv.emplace_back("--dangerously-skip-permissions");
   }
+}
+
+std::optional<std::string> instructions_of(const Config& config, const InvocationFacts& facts) {
+  auto text = config.text("instructions");
+  if (!facts.instructions_file || facts.instructions_file->empty()) return text;
+  return text ? *facts.instructions_file + "\n\n" + *text : *facts.instructions_file;
+}
+
+Invocation claude_invocation(const Config& config, const InvocationFacts& facts) {
+  // Nothing positional may stand here: Claude puts it in front of what it reads from stdin.
+  std::vector<std::string> argv{config.text("command").value_or("claude"), "--print",
+                                "--output-format", "stream-json", "--verbose"};
+  add(argv, "--resume", session_of(facts));
+  add_claude_permissions(argv, config, facts.place);
   add(argv, "--model", config.text("model"));
   add(argv, "--effort", config.text("effort"));
   if (const double turns = config.number("maxTurnsPerRun", 0); turns >= 1) {
     add(argv, "--max-turns", std::to_string(static_cast<std::int64_t>(turns)));
   }
-  add(argv, "--append-system-prompt-file", config.text("instructionsFilePath"));
+  std::vector<std::string> shown = argv;
+  // The text is not part of a session, so each turn brings it.
+  if (const auto instructions = instructions_of(config, facts)) {
+    add(argv, "--append-system-prompt", *instructions);
+    add(shown, "--append-system-prompt",
+        "[instructions, " + std::to_string(instructions->size()) + " bytes]");
+  }
   add_all(argv, config.texts("extraArgs"));
-  return argv;
+  add_all(shown, config.texts("extraArgs"));
+  Invocation out{.argv = std::move(argv), .shown_argv = std::move(shown)};
+  // Without it the program calls Anthropic beside the server that it was given.
+  out.environment["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1";
+  if (facts.place.is_sandbox) out.environment["IS_SANDBOX"] = "1";
+  return out;
 }
 
-std::vector<std::string> codex_argv(const Config& config, const InvocationFacts& facts) {
+void add_codex_permissions(std::vector<std::string>& argv, const Config& config,
+                           const InvocationPlace& place) {
+  if (mentions(config.texts("extraArgs"), {"-s", "--sandbox", "--full-auto", "--yolo",
+                                           "--dangerously-bypass-approvals-and-sandbox"})) {
+    return;
+  }
+  const std::string mode =
+      mode_of(config, "dangerouslyBypassApprovalsAndSandbox", "workspaceWrite");
+  // Its own sandbox cannot be made within another one, which is the wall already.
+  if (mode == "bypass" || (mode == "workspaceWrite" && place.is_sandbox)) {
+    argv.emplace_back("--dangerously-bypass-approvals-and-sandbox");
+  } else if (mode == "workspaceWrite") {
+    add(argv, "-s", "workspace-write");
+    if (!config.is_unset("networkAccess")) {
+      add(argv, "-c", "sandbox_workspace_write.network_access=true");
+    }
+  } else {
+    add(argv, "-s", "read-only");
+  }
+}
+
+Invocation codex_invocation(const Config& config, const InvocationFacts& facts) {
   std::vector<std::string> argv{config.text("command").value_or("codex")};
   if (config.is_set("search")) argv.emplace_back("--search");  // known before the subcommand only
   // A workspace need not be a repository; without this, codex refuses to work in one that is none.
-  add_all(argv, {"exec", "--json", "--skip-git-repo-check"});
-  if (config.is_set("dangerouslyBypassApprovalsAndSandbox")) {
-    argv.emplace_back("--dangerously-bypass-approvals-and-sandbox");
-  }
+  // The two settings end its calls of hosts that are not the model's.
+  add_all(argv, {"exec", "--json", "--skip-git-repo-check", "-c", "features.plugins=false", "-c",
+                 "analytics.enabled=false"});
+  add_codex_permissions(argv, config, facts.place);
   add(argv, "--model", config.text("model"));
   if (const auto effort = config.text("modelReasoningEffort")) {
     // The value is TOML, where a string stands in quotes.
     add(argv, "-c", "model_reasoning_effort=" + encode_text(*effort));
   }
-  add_all(argv, config.texts("extraArgs"));
+  add_all(argv, config.texts("extraArgs"));  // `resume` knows only some of the options
   if (const auto session = session_of(facts)) add_all(argv, {"resume", *session});
   argv.emplace_back("-");
-  return argv;
+  Invocation out{.argv = argv, .shown_argv = std::move(argv)};
+  // It has no option for instructions.
+  if (const auto instructions = instructions_of(config, facts)) {
+    out.stdin_text = *instructions + "\n\n";
+  }
+  return out;
 }
 
 std::vector<std::string> process_argv(const Config& config) {
@@ -119,6 +201,10 @@ std::string prompt_of(AdapterType adapter, const Config& config, const Invocatio
   const auto custom = config.text("promptTemplate");
   if (!custom && adapter == AdapterType::process) return {};
   return render_template(custom.value_or(std::string{prompt_default}), facts.prompt_facts);
+}
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
 }
 
 const bj::value* find_path(const bj::object& facts, std::string_view path) {
@@ -197,17 +283,28 @@ Result<> check_argv(const std::vector<std::string>& argv) {
               "pass large values on stdin or in a file");
 }
 
+Result<> check_prompt(AdapterType adapter, const bj::object& config, const InvocationFacts& facts) {
+  if (adapter == AdapterType::process || !is_blank(prompt_of(adapter, Config{config}, facts))) {
+    return {};
+  }
+  const std::string source = facts.prompt ? "The prompt" : "The prompt made of promptTemplate";
+  return fail(Errc::unprocessable, source + " is empty",
+              "say in the prompt what the agent is to do");
+}
+
 Result<Invocation> build_invocation(AdapterType adapter, const bj::object& config,
                                     const InvocationFacts& facts) {
   const Config read{config};
+  BERTH_DO(check_prompt(adapter, config, facts));
   Invocation out{.argv = {}};
   switch (adapter) {
-    case AdapterType::process: out.argv = process_argv(read); break;
-    case AdapterType::claude_local: out.argv = claude_argv(read, facts); break;
-    case AdapterType::codex_local: out.argv = codex_argv(read, facts); break;
+    case AdapterType::process: out.argv = out.shown_argv = process_argv(read); break;
+    case AdapterType::claude_local: out = claude_invocation(read, facts); break;
+    case AdapterType::codex_local: out = codex_invocation(read, facts); break;
   }
   BERTH_DO(check_argv(out.argv));
-  out.stdin_text = prompt_of(adapter, read, facts);
+  out.prompt = prompt_of(adapter, read, facts);
+  out.stdin_text += out.prompt;
   out.cwd = read.text("cwd");
   if (const std::int64_t timeout_ms = to_ms(read.number("timeoutSec", 0)); timeout_ms > 0) {
     out.timeout_ms = timeout_ms;

@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 InvocationFacts facts() {
   return {.prompt_facts = {{"agent", bj::object{{"id", "a-1"}, {"name", "Ada"}}},
@@ -28,6 +29,7 @@ TEST(ProcessAdapter, RunsTheCommandWithItsArgumentsAndNoInput) {
                                                       {"timeoutSec", 1.5},
                                                       {"graceSec", 3}});
   const Invocation expected{.argv = {"make", "-j2", "a b", "$HOME; rm"},
+                            .shown_argv = {"make", "-j2", "a b", "$HOME; rm"},
                             .cwd = "/src",
                             .timeout_ms = 1500,
                             .grace_ms = 3000};
@@ -47,18 +49,32 @@ TEST(ProcessAdapter, GivesItsTemplateOnStdinWhenItHasOne) {
             "r-1\n");
 }
 
+InvocationFacts within(InvocationPlace place) {
+  InvocationFacts with = facts();
+  with.place = place;
+  return with;
+}
+
+constexpr InvocationPlace host{};
+constexpr InvocationPlace host_as_root{.is_root = true};
+constexpr InvocationPlace sandbox{.is_sandbox = true};
+constexpr InvocationPlace sandbox_as_root{.is_sandbox = true, .is_root = true};
+
 TEST(ClaudeAdapter, BuildsItsCommandAndPutsThePromptOnStdin) {
   const Invocation out = built(AdapterType::claude_local, {});
-  EXPECT_THAT(out.argv,
-              ElementsAre("claude", "--print", "-", "--output-format", "stream-json", "--verbose"));
+  EXPECT_THAT(out.argv, ElementsAre("claude", "--print", "--output-format", "stream-json",
+                                    "--verbose", "--dangerously-skip-permissions"));
+  EXPECT_EQ(out.shown_argv, out.argv);
   EXPECT_THAT(out.stdin_text, HasSubstr("Ada"));
   EXPECT_THAT(out.stdin_text, HasSubstr("a-1"));
+  EXPECT_EQ(out.environment.at("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1");
 }
 
 TEST(ClaudeAdapter, PassesEachSetting) {
   InvocationFacts with = facts();
   with.resume_session = "s-9";
   with.prompt = "do it";
+  with.instructions_file = "Be brief.";
   const Invocation out = built(AdapterType::claude_local,
                                {{"command", "/opt/claude"},
                                 {"model", "opus"},
@@ -66,19 +82,67 @@ TEST(ClaudeAdapter, PassesEachSetting) {
                                 {"maxTurnsPerRun", 7},
                                 {"dangerouslySkipPermissions", true},
                                 {"instructionsFilePath", "/AGENTS.md"},
+                                {"instructions", "Be kind."},
                                 {"extraArgs", {"--add-dir", "/x"}}},
                                with);
-  EXPECT_THAT(out.argv,
-              ElementsAre("/opt/claude", "--print", "-", "--output-format", "stream-json",
-                          "--verbose", "--resume", "s-9", "--dangerously-skip-permissions",
-                          "--model", "opus", "--effort", "high", "--max-turns", "7",
-                          "--append-system-prompt-file", "/AGENTS.md", "--add-dir", "/x"));
+  const auto argv = [](const char* instructions) {
+    return std::vector<std::string>{"/opt/claude",
+                                    "--print",
+                                    "--output-format",
+                                    "stream-json",
+                                    "--verbose",
+                                    "--resume",
+                                    "s-9",
+                                    "--dangerously-skip-permissions",
+                                    "--model",
+                                    "opus",
+                                    "--effort",
+                                    "high",
+                                    "--max-turns",
+                                    "7",
+                                    "--append-system-prompt",
+                                    instructions,
+                                    "--add-dir",
+                                    "/x"};
+  };
+  EXPECT_EQ(out.argv, argv("Be brief.\n\nBe kind."));
+  EXPECT_EQ(out.shown_argv, argv("[instructions, 19 bytes]"));
   EXPECT_EQ(out.stdin_text, "do it");
+  EXPECT_EQ(out.prompt, "do it");
+}
+
+TEST(ClaudeAdapter, CanWorkInEveryPlaceUnlessToldOtherwise) {
+  const auto permissions = [](const bj::object& config, InvocationPlace place) {
+    const Invocation out = built(AdapterType::claude_local, config, within(place));
+    return std::vector<std::string>(out.argv.begin() + 5, out.argv.end());
+  };
+  for (const InvocationPlace place : {host, sandbox, sandbox_as_root}) {
+    EXPECT_THAT(permissions({}, place), ElementsAre("--dangerously-skip-permissions"));
+  }
+  EXPECT_THAT(permissions({}, host_as_root), ElementsAre("--permission-mode", "acceptEdits",
+                                                         "--allowedTools", HasSubstr("Bash,Edit")));
+  EXPECT_THAT(permissions({{"permissionMode", "plan"}}, sandbox),
+              ElementsAre("--permission-mode", "plan"));
+  EXPECT_THAT(permissions({{"permissionMode", "default"}}, host), IsEmpty());
+  EXPECT_THAT(permissions({{"dangerouslySkipPermissions", false}}, host), IsEmpty());
+  EXPECT_THAT(permissions({{"extraArgs", {"--allowedTools=Read"}}}, host),
+              ElementsAre("--allowedTools=Read"));
+}
+
+TEST(ClaudeAdapter, SaysThatItIsInASandboxOnlyThere) {
+  const auto is_told = [](InvocationPlace place) {
+    return built(AdapterType::claude_local, {}, within(place)).environment.contains("IS_SANDBOX");
+  };
+  EXPECT_TRUE(is_told(sandbox));
+  EXPECT_TRUE(is_told(sandbox_as_root));
+  EXPECT_FALSE(is_told(host_as_root));
 }
 
 TEST(CodexAdapter, BuildsItsCommandAndReadsThePromptFromStdin) {
   const Invocation out = built(AdapterType::codex_local, {{"promptTemplate", "hello"}});
-  EXPECT_THAT(out.argv, ElementsAre("codex", "exec", "--json", "--skip-git-repo-check", "-"));
+  EXPECT_THAT(out.argv, ElementsAre("codex", "exec", "--json", "--skip-git-repo-check", "-c",
+                                    "features.plugins=false", "-c", "analytics.enabled=false",
+                                    "--dangerously-bypass-approvals-and-sandbox", "-"));
   EXPECT_EQ(out.stdin_text, "hello");
 }
 
@@ -93,9 +157,54 @@ TEST(CodexAdapter, PassesEachSetting) {
                                 {"extraArgs", {"--color", "never"}}},
                                with);
   EXPECT_THAT(out.argv, ElementsAre("codex", "--search", "exec", "--json", "--skip-git-repo-check",
+                                    "-c", "features.plugins=false", "-c", "analytics.enabled=false",
                                     "--dangerously-bypass-approvals-and-sandbox", "--model",
                                     "gpt-5", "-c", "model_reasoning_effort=\"high\"", "--color",
                                     "never", "resume", "t-1", "-"));
+}
+
+TEST(CodexAdapter, UsesItsOwnSandboxOnlyWhereOneCanBeMade) {
+  const auto permissions = [](const bj::object& config, InvocationPlace place) {
+    const Invocation out = built(AdapterType::codex_local, config, within(place));
+    return std::vector<std::string>(out.argv.begin() + 8, out.argv.end() - 1);
+  };
+  const bj::object writes{{"permissionMode", "workspaceWrite"}};
+  EXPECT_THAT(
+      permissions(writes, host),
+      ElementsAre("-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true"));
+  EXPECT_THAT(permissions(writes, sandbox),
+              ElementsAre("--dangerously-bypass-approvals-and-sandbox"));
+  EXPECT_THAT(permissions({{"permissionMode", "workspaceWrite"}, {"networkAccess", false}}, host),
+              ElementsAre("-s", "workspace-write"));
+  EXPECT_THAT(permissions({{"permissionMode", "readOnly"}}, host), ElementsAre("-s", "read-only"));
+  EXPECT_THAT(permissions({{"dangerouslyBypassApprovalsAndSandbox", false}}, host),
+              testing::Contains("workspace-write"));
+  EXPECT_THAT(permissions({{"extraArgs", {"-s", "read-only"}}}, host),
+              ElementsAre("-s", "read-only"));
+}
+
+TEST(CodexAdapter, ReadsItsInstructionsInFrontOfThePrompt) {
+  InvocationFacts with = facts();
+  with.prompt = "do it";
+  const Invocation out = built(AdapterType::codex_local, {{"instructions", "Be kind."}}, with);
+  EXPECT_EQ(out.stdin_text, "Be kind.\n\ndo it");
+  EXPECT_EQ(out.prompt, "do it");
+}
+
+TEST(Adapters, RefuseAnEmptyPrompt) {
+  for (const AdapterType adapter : {AdapterType::claude_local, AdapterType::codex_local}) {
+    InvocationFacts with = facts();
+    with.prompt = " \n";
+    const auto given = build_invocation(adapter, {{"instructions", "Be kind."}}, with);
+    ASSERT_FALSE(given);
+    EXPECT_EQ(given.error().code, Errc::unprocessable);
+    EXPECT_EQ(given.error().message, "The prompt is empty");
+    const auto rendered =
+        build_invocation(adapter, {{"promptTemplate", "{{context.task}}"}}, facts());
+    ASSERT_FALSE(rendered);
+    EXPECT_EQ(rendered.error().message, "The prompt made of promptTemplate is empty");
+  }
+  EXPECT_TRUE(build_invocation(AdapterType::process, {{"command", "cat"}}, facts()));
 }
 
 TEST(Adapters, PassNoSessionThatCouldBeAnOption) {

@@ -7,7 +7,7 @@
 namespace berth::core {
 
 BOOST_DEFINE_ENUM_CLASS(AgentEventKind, session, assistant, thinking, tool_call, tool_result,
-                        result, error, raw)
+                        notice, result, error, raw)
 
 struct AgentEvent {
   AgentEventKind kind = AgentEventKind::raw;
@@ -18,27 +18,54 @@ struct AgentEvent {
   friend bool operator==(const AgentEvent&, const AgentEvent&) = default;
 };
 
+// Tokens as the program counts them. Codex counts the cached ones among its input, Claude does not.
 struct AgentUsage {
   std::int64_t input_tokens = 0;
   std::int64_t cached_input_tokens = 0;
   std::int64_t output_tokens = 0;
+  std::int64_t cache_write_input_tokens = 0;
 
   friend bool operator==(const AgentUsage&, const AgentUsage&) = default;
 };
-BOOST_DESCRIBE_STRUCT(AgentUsage, (), (input_tokens, cached_input_tokens, output_tokens))
+BOOST_DESCRIBE_STRUCT(AgentUsage, (),
+                      (input_tokens, cached_input_tokens, output_tokens, cache_write_input_tokens))
+
+// What a session had used before a run went on with it.
+struct SessionUsage {
+  std::string session_id;
+  AgentUsage usage = {};
+  std::optional<std::string> model = {};
+
+  friend bool operator==(const SessionUsage&, const SessionUsage&) = default;
+};
 
 // What is known of the work when the output ends. Its texts can be stored: see storable().
 struct AgentOutcome {
-  std::optional<std::string> session_id = {};  // with which a later run can go on
+  // With which a later run can go on. The program's first event has it, and no other: the result of
+  // a run that found no session names the missing one.
+  std::optional<std::string> session_id = {};
   std::optional<std::string> model = {};
   std::optional<std::string> result = {};  // the last words
   std::optional<std::string> error = {};
-  std::optional<AgentUsage> usage = {};
+  std::optional<AgentUsage> usage = {};          // of this run
+  std::optional<AgentUsage> session_usage = {};  // of all runs of a session that counts itself
   std::optional<double> cost_usd = {};
 };
-BOOST_DESCRIBE_STRUCT(AgentOutcome, (), (session_id, model, result, error, usage, cost_usd))
+BOOST_DESCRIBE_STRUCT(AgentOutcome, (),
+                      (session_id, model, result, error, usage, session_usage, cost_usd))
 
-inline constexpr std::size_t agent_line_bytes_max = 1024UL * 1024;  // a longer one is raw output
+// What helps to explain a failure, and is not a fact about the work.
+struct AgentSigns {
+  std::optional<std::string> warning = {};  // the last one: the program went on after it
+  std::string error_word = {};              // "authentication_failed", "error_max_turns"
+  std::int64_t status = 0;                  // of the model's last answer, when it was told
+
+  friend bool operator==(const AgentSigns&, const AgentSigns&) = default;
+};
+
+// A longer line is raw output. Codex cuts a command's output at 1 MiB, and escapes it then.
+inline constexpr std::size_t agent_line_bytes_max = 8UL * 1024 * 1024;
+inline constexpr std::size_t event_message_bytes_max = 2UL * 1024;  // of a tool's call or result
 inline constexpr std::size_t event_text_bytes_max = 16UL * 1024;
 inline constexpr std::size_t result_bytes_max = 64UL * 1024;
 inline constexpr std::size_t agent_name_bytes_max = 256;  // of a model, of a tool's call
@@ -51,16 +78,27 @@ std::string storable(std::string_view text);
 // dash at its start, where it would be an option.
 bool is_session_id(std::string_view text);
 
+// What reading a line adds to.
+struct AgentReading {
+  AgentOutcome outcome = {};
+  AgentSigns signs = {};
+  std::optional<SessionUsage> before = {};
+  std::optional<std::string> model = {};  // that the config names
+};
+
 // Reads the standard output of an agent as it comes. It never fails: what it does not know is raw
 // output. The lines of `process` are not looked at.
 class AgentOutput {
  public:
-  explicit AgentOutput(AdapterType adapter) : adapter_(adapter) {}
+  explicit AgentOutput(AdapterType adapter, std::optional<SessionUsage> before = {},
+                       std::optional<std::string> model = {})
+      : adapter_(adapter), reading_{.before = std::move(before), .model = std::move(model)} {}
 
   std::vector<AgentEvent> push(std::string_view chunk);
   // The line that had no end.
   std::vector<AgentEvent> finish();
-  const AgentOutcome& outcome() const { return outcome_; }
+  const AgentOutcome& outcome() const { return reading_.outcome; }
+  const AgentSigns& signs() const { return reading_.signs; }
 
  private:
   void read_line(std::string_view line, std::vector<AgentEvent>& out);
@@ -68,7 +106,7 @@ class AgentOutput {
   AdapterType adapter_;
   std::string line_;
   bool is_too_long_ = false;
-  AgentOutcome outcome_;
+  AgentReading reading_;
 };
 
 }  // namespace berth::core

@@ -24,16 +24,17 @@ struct RunCommand {
   std::optional<std::string> cwd = {};  // absent: the workspace of the lease
   std::vector<std::string> env_names = {};
   std::int64_t stdin_bytes = 0;
-  bool stdin_open = false;                      // more comes while it runs
-  std::optional<std::int64_t> timeout_ms = {};  // absent: none
-  std::int64_t grace_ms = 15'000;               // from SIGTERM to SIGKILL
-  std::optional<TerminalSize> terminal = {};    // absent: pipes
+  bool stdin_open = false;                         // more comes while it runs
+  std::optional<std::int64_t> timeout_ms = {};     // absent: none
+  std::int64_t grace_ms = 15'000;                  // from SIGTERM to SIGKILL
+  std::optional<TerminalSize> terminal = {};       // absent: pipes
+  std::optional<std::string> prompt_excerpt = {};  // the first line that an agent is asked
 
   friend bool operator==(const RunCommand&, const RunCommand&) = default;
 };
 BOOST_DESCRIBE_STRUCT(RunCommand, (),
                       (argv, cwd, env_names, stdin_bytes, stdin_open, timeout_ms, grace_ms,
-                       terminal))
+                       terminal, prompt_excerpt))
 
 // What a caller gave to a run and the API never shows. A row of its own, so that it goes when the
 // run is final.

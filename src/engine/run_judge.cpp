@@ -12,15 +12,23 @@ RunWork::End RunWork::judge(const drivers::Ended& ended) const {
   const auto failed = [&](Errc code, std::string message, std::string remedy = {}) {
     end.error = Error{code, std::move(message), std::move(remedy)};
   };
+  const std::optional<Error> said = agent_failure();
+  // A cause that has a code is the whole sentence; other words follow on how the process ended.
+  const auto fail_with_words = [&](const std::string& how) {
+    if (said && said->code != Errc::command_failed) {
+      end.error = *said;
+    } else {
+      failed(Errc::command_failed, said ? how + ": " + said->message : how);
+    }
+  };
   switch (ended.outcome) {
     case drivers::Outcome::exited:
       if (cancelled_ && ended.exit_code != 0) {
         end.event = RunEvent::cancelled;
       } else if (ended.exit_code != 0) {
-        failed(Errc::command_failed,
-               "Process exited with code " + std::to_string(ended.exit_code.value_or(0)));
+        fail_with_words("Process exited with code " + std::to_string(ended.exit_code.value_or(0)));
       } else if (output_ && output_->agent_outcome().error) {
-        failed(Errc::command_failed, *output_->agent_outcome().error);
+        end.error = agent_failure();
       } else {
         end.event = RunEvent::exited_zero;
       }
@@ -29,7 +37,7 @@ RunWork::End RunWork::judge(const drivers::Ended& ended) const {
       if (cancelled_) {
         end.event = RunEvent::cancelled;
       } else {
-        failed(Errc::command_failed, "Process was ended by " + ended.signal.value_or("a signal"));
+        fail_with_words("Process was ended by " + ended.signal.value_or("a signal"));
       }
       break;
     case drivers::Outcome::timed_out: {
@@ -43,6 +51,10 @@ RunWork::End RunWork::judge(const drivers::Ended& ended) const {
       failed(Errc::timed_out, "Timed out after " + std::to_string(limit) + " ms",
              is_environments ? "raise timeoutMs in the config of the environment"
                              : "give the run a longer timeout");
+      if (said) {
+        end.error->message += ". Last words of the agent: " + said->message;
+        if (!said->remedy.empty()) end.error->remedy = said->remedy;
+      }
       break;
     }
     case drivers::Outcome::stopped:

@@ -29,12 +29,12 @@ std::size_t index_of(core::OutputStream stream) {
 }  // namespace
 
 RunOutput::RunOutput(Means& means, const RunLogs& logs, core::Run run, core::NodeId node,
-                     core::AdapterType adapter, std::int64_t events_known)
+                     core::AgentOutput agent, std::int64_t events_known)
     : means_(means),
       logs_(logs),
       run_(std::move(run)),
       node_(std::move(node)),
-      agent_(adapter),
+      agent_(std::move(agent)),
       events_known_(events_known),
       told_at_(means.clock.steady()) {}
 

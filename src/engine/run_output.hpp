@@ -19,7 +19,7 @@ class RunOutput final : public drivers::OutputTaker {
  public:
   // The logs and the means outlive this.
   RunOutput(Means& means, const RunLogs& logs, core::Run run, core::NodeId node,
-            core::AdapterType adapter, std::int64_t events_known);
+            core::AgentOutput agent, std::int64_t events_known);
 
   // Values to hide from here on. They are given before the command starts, or while it runs.
   // A value that is hidden already changes nothing.
@@ -44,6 +44,7 @@ class RunOutput final : public drivers::OutputTaker {
   };
   const Facts& facts() const { return facts_; }
   const core::AgentOutcome& agent_outcome() const { return agent_.outcome(); }
+  const core::AgentSigns& agent_signs() const { return agent_.signs(); }
 
  private:
   struct Stream {

@@ -49,19 +49,24 @@ Task<RunWork::Plan> RunWork::plan(core::RunInput input) {
                          {"company", {{"id", company_.str()}}},
                          {"run", {{"id", id_.str()}}},
                          {"context", run_.value.context_snapshot}},
-        .resume_session = out.resumed_session};
+        .resume_session = out.resumed_session,
+        .place = invocation_place()};
+    BERTH_CO_TRY(facts.instructions_file, co_await instructions());
     if (!stdin_text.empty()) facts.prompt = std::move(stdin_text);
     BERTH_CO_TRY(core::Invocation built,
                  core::build_invocation(agent_->adapter_type, agent_->adapter_config, facts));
     stdin_text = std::move(built.stdin_text);
-    out.shown = {.argv = std::move(built.argv),
+    out.prompt = std::move(built.prompt);
+    out.defaults = std::move(built.environment);
+    out.command.argv = std::move(built.argv);
+    out.shown = {.argv = std::move(built.shown_argv),
                  .cwd = std::move(built.cwd),
                  .stdin_bytes = static_cast<std::int64_t>(stdin_text.size()),
                  .timeout_ms = built.timeout_ms,
                  .grace_ms = built.grace_ms};
   }
   out.shown.timeout_ms = shorter(out.shown.timeout_ms, timeout_in(place_->config));
-  out.command.argv = out.shown.argv;
+  if (out.command.argv.empty()) out.command.argv = out.shown.argv;
   out.command.terminal = out.shown.terminal;
   out.command.timeout_ms = out.shown.timeout_ms;
   out.command.grace_ms = out.shown.grace_ms;
@@ -86,6 +91,9 @@ Result<core::RunEnvironment> RunWork::environment_for(const Plan& plan, const co
                        .has_terminal = plan.shown.terminal.has_value()};
   if (environment_->driver == core::DriverKind::local) facts.api_url = tools_.options.api_url;
   std::vector<core::EnvLayer> layers;
+  bj::object defaults;
+  for (const auto& [name, value] : plan.defaults) defaults[name] = value;
+  layers.push_back({core::SecretTarget::environment, environment_->id.str(), std::move(defaults)});
   layers.push_back(
       {core::SecretTarget::environment, environment_->id.str(), environment_->env_vars});
   if (agent_) {

@@ -34,6 +34,13 @@ bool follows(RunState state, RunEvent event) {
          core::advance(RunState::running, event) == state;
 }
 
+// The model that the config of an agent names.
+std::optional<std::string> model_of(const core::Agent& agent) {
+  const bj::value* model = agent.adapter_config.if_contains("model");
+  if (model == nullptr || !model->is_string() || model->get_string().empty()) return std::nullopt;
+  return std::string{model->get_string()};
+}
+
 std::string sentence_of(const core::Environment& environment) {
   return "environment \"" + environment.name + "\" (" + std::string{name_of(environment.driver)} +
          ")";
@@ -219,6 +226,7 @@ Task<> RunWork::start() {
   bj::object shown{{"argv", encode(ready.shown.argv)},
                    {"cwd", ready.command.cwd},
                    {"env", core::shown_environment(ready.environment)}};
+  show_prompt(ready, shown);
   for (const Secret& value : hidden_.all()) ready.command.secrets.push_back(value.clone());
   fault_point("execute.intended");
   BERTH_CO_TRY(const drivers::Started started, co_await driver_->start(*place_, ready.command));
@@ -268,8 +276,10 @@ Task<drivers::Ended> RunWork::follow_once() {
   }
   // A run that was found again has values that this process has not seen.
   if (hidden_.empty() && run_.value.status == RunState::running) BERTH_CO_DO(co_await recall());
+  BERTH_CO_TRY(auto before, co_await session_before());
+  core::AgentOutput reader{adapter, std::move(before), agent_ ? model_of(*agent_) : std::nullopt};
   output_ = std::make_shared<RunOutput>(tools_.means, tools_.logs, run_.value, tools_.leases.node(),
-                                        adapter, known);
+                                        std::move(reader), known);
   for (const Secret& value : hidden_.all()) output_->hide(value);
   BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, id_.str(), 0, *output_));
   // What the place has used is asked for while the disk takes the log.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/task_group.hpp"
+#include "core/adapters.hpp"
 #include "core/agent.hpp"
 #include "core/environment.hpp"
 #include "core/node.hpp"
@@ -79,6 +80,8 @@ class RunWork {
     core::RunCommand shown;  // as the row has it
     core::RunEnvironment environment = {};
     std::optional<std::string> resumed_session = {};
+    std::string prompt = {};                           // of an agent's turn
+    std::map<std::string, std::string> defaults = {};  // variables, unless others are configured
   };
 
   Task<> look_around();
@@ -104,6 +107,15 @@ class RunWork {
   Task<> recall();
   void hide_telling(const core::RunEnvironment& environment);
   Task<std::optional<std::string>> earlier_session();
+  core::InvocationPlace invocation_place() const;
+  // The text of the agent's instructionsFilePath, which is a file of this server.
+  Task<std::optional<std::string>> instructions();
+  // What the session had used before this run, where the program counts whole sessions.
+  Task<std::optional<core::SessionUsage>> session_before();
+  // Notes what the agent is asked, without secrets, for the row and the first event.
+  void show_prompt(Plan& plan, bj::object& invocation) const;
+  // Why the agent's program failed, as far as it said; absent for other commands.
+  std::optional<Error> agent_failure() const;
   Task<std::int64_t> known_agent_events();
   Task<drivers::Ended> follow();
   Task<drivers::Ended> follow_once();

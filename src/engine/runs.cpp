@@ -235,6 +235,17 @@ Result<> has_room(store::Session& session, const core::Caller& who, const core::
               "wait until some of them have begun");
 }
 
+// Refused here, since the program would be started for nothing.
+Result<> expect_prompt(const core::Agent& agent, const InvokeAgent& wanted) {
+  const core::InvocationFacts facts{
+      .prompt_facts = {{"agent", {{"id", agent.id.str()}, {"name", agent.name}}},
+                       {"company", {{"id", agent.company_id.str()}}},
+                       {"run", {{"id", "run"}}},
+                       {"context", wanted.payload.value_or(bj::object{})}},
+      .prompt = wanted.prompt};
+  return core::check_prompt(agent.adapter_type, agent.adapter_config, facts);
+}
+
 }  // namespace
 
 Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
@@ -274,6 +285,7 @@ Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent w
     BERTH_DO(room);
     BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
     BERTH_DO(has_room(s, call.who, row.value));
+    BERTH_DO(expect_prompt(row.value, wanted));
     BERTH_TRY(const InstanceSettings settings, read_settings(s));
     BERTH_TRY(const Quota quota, quota_of(s, row.value.company_id, settings));
     BERTH_DO(check_size(call.who, wanted, quota));

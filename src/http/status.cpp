@@ -98,6 +98,14 @@ unsigned status_of(Errc code) {
     case Errc::variable_name_invalid:
     case Errc::execution_unsupported:
     case Errc::agent_not_runnable:
+    case Errc::agent_key_refused:
+    case Errc::agent_quota_exceeded:
+    case Errc::agent_model_unknown:
+    case Errc::agent_egress_denied:
+    case Errc::agent_turn_limit:
+    case Errc::agent_session_lost:
+    case Errc::agent_root_refused:
+    case Errc::agent_instructions_missing:
     case Errc::command_failed:
     case Errc::ssh_key_invalid:
     case Errc::sandbox_unavailable:
@@ -131,6 +139,9 @@ unsigned status_of(Errc code) {
     case Errc::workspace_realization_failed:
     case Errc::process_lost:
     case Errc::callback_unreachable:
+    case Errc::agent_model_overloaded:
+    case Errc::agent_model_unreachable:
+    case Errc::agent_model_unreadable:
     case Errc::ssh_failed:
     case Errc::ssh_unreachable:
     case Errc::ssh_host_key_unknown:

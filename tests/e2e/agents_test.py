@@ -4,6 +4,7 @@ The programs are stand-ins of the same names. Each writes down how it was called
 tells it to say, and ends as it is told."""
 
 import json
+import os
 import sys
 import tempfile
 import textwrap
@@ -61,6 +62,12 @@ CODEX = [
 ]
 
 
+# As root outside of a sandbox Claude refuses to skip its permissions.
+TOOLS = "Bash,Edit,Glob,Grep,LS,MultiEdit,NotebookEdit,Read,Task,TodoWrite,WebFetch,WebSearch,Write"
+MAY_WORK = (["--permission-mode", "acceptEdits", "--allowedTools", TOOLS] if os.geteuid() == 0
+            else ["--dangerously-skip-permissions"])
+
+
 class Agents(BerthTest):
     def setUp(self):
         super().setUp()
@@ -113,19 +120,25 @@ class Claude(Agents):
         self.stand_in("claude")
 
     def test_it_is_called_with_its_flags_and_has_its_prompt_on_stdin(self):
+        rules = self.stage / "rules.md"
+        rules.write_text("Be brief.")
         agent = self.agent("claude_local", model="opus", effort="high", maxTurnsPerRun=3,
-                           dangerouslySkipPermissions=True, instructionsFilePath="/srv/rules.md",
+                           dangerouslySkipPermissions=True, instructionsFilePath=str(rules),
                            extraArgs=["--add-dir", "/srv"],
                            promptTemplate="{{agent.name}}, do {{context.task}} in run {{run.id}}.")
         self.plays(CLAUDE)
         run, called = self.turn(agent, payload={"task": "the dishes"}, reason="it is late")
         self.assertEqual(run["status"], "succeeded", run)
-        self.assertEqual(called["argv"], [
-            "--print", "-", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions",
+        argv = lambda instructions: [
+            "--print", "--output-format", "stream-json", "--verbose", *MAY_WORK,
             "--model", "opus", "--effort", "high", "--max-turns", "3",
-            "--append-system-prompt-file", "/srv/rules.md", "--add-dir", "/srv"])
+            "--append-system-prompt", instructions, "--add-dir", "/srv"]
+        self.assertEqual(called["argv"], argv("Be brief."))
         self.assertEqual(called["stdin"], f"Ada, do the dishes in run {run['id']}.")
-        self.assertEqual(run["command"]["argv"], ["claude", *called["argv"]])
+        self.assertEqual(run["command"]["argv"], ["claude", *argv("[instructions, 9 bytes]")])
+        self.assertEqual(run["command"]["promptExcerpt"], called["stdin"])
+        self.assertEqual(called["environment"]["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"], "1")
+        self.assertNotIn("IS_SANDBOX", called["environment"])
         self.assertEqual(run["contextSnapshot"]["reason"], "it is late")
         _, called = self.turn(agent, prompt="Only this.")
         self.assertEqual(called["stdin"], "Only this.")
@@ -141,16 +154,18 @@ class Claude(Agents):
         run, _ = self.turn(agent)
         self.assertEqual(self.told(run), [
             ("agent.session", "session-1"), ("agent.raw", "no JSON at all"), ("agent.thinking", "hm"),
-            ("agent.assistant", "I look."), ("agent.tool_call", "Bash"), ("agent.tool_result", ""),
+            ("agent.assistant", "I look."), ("agent.tool_call", "Bash: ls"), ("agent.tool_result", "a b"),
             ("agent.result", "All done.")])
         by_type = {event["eventType"]: event for event in self.events(run)}
-        self.assertEqual(by_type["agent.tool_call"]["payload"], {"id": "t1", "input": {"command": "ls"}})
+        self.assertEqual(by_type["agent.tool_call"]["payload"], {
+            "id": "t1", "name": "Bash", "command": "ls", "input": {"command": "ls"}})
         self.assertEqual(by_type["agent.tool_result"]["payload"], {"id": "t1", "content": "a b"})
         self.assertEqual(by_type["agent.assistant"]["stream"], "stdout")
         self.assertEqual(run["sessionIdAfter"], "session-1")
         self.assertEqual(run["resultJson"], {
             "sessionId": "session-1", "model": "opus", "result": "All done.", "error": None,
-            "usage": {"inputTokens": 10, "cachedInputTokens": 4, "outputTokens": 7}, "costUsd": 0.25})
+            "usage": {"inputTokens": 10, "cachedInputTokens": 4, "outputTokens": 7,
+                      "cacheWriteInputTokens": 0}, "sessionUsage": None, "costUsd": 0.25})
         self.assertGreaterEqual(run["usageJson"]["userMs"], 0)
 
     def test_the_next_turn_goes_on_with_the_session_unless_a_fresh_one_is_asked_for(self):
@@ -160,7 +175,7 @@ class Claude(Agents):
         self.assertNotIn("--resume", called["argv"])
         self.assertIsNone(first["sessionIdBefore"])
         second, called = self.turn(agent)
-        self.assertEqual(called["argv"][5:7], ["--resume", "session-1"])
+        self.assertEqual(called["argv"][4:6], ["--resume", "session-1"])
         self.assertEqual(second["sessionIdBefore"], "session-1")
         fresh, called = self.turn(agent, forceFreshSession=True)
         self.assertNotIn("--resume", called["argv"])
@@ -180,8 +195,9 @@ class Claude(Agents):
         agent = self.agent("claude_local")
         self.plays([CLAUDE[0], {**CLAUDE[3], "is_error": True, "result": "Credit balance is too low"}])
         run, _ = self.turn(agent)
-        self.assertEqual((run["status"], run["errorCode"]), ("failed", "command_failed"))
+        self.assertEqual((run["status"], run["errorCode"]), ("failed", "agent_quota_exceeded"))
         self.assertIn("Credit balance is too low", run["error"])
+        self.assertIn("Remedy: ", run["error"])
         self.assertEqual(self.told(run)[-1], ("agent.error", "Credit balance is too low"))
         self.assertEqual(run["resultJson"]["error"], "Credit balance is too low")
         self.plays(CLAUDE, status=3)
@@ -222,6 +238,7 @@ class Codex(Agents):
         run, called = self.turn(agent, prompt="Tidy up.")
         self.assertEqual(run["status"], "succeeded", run)
         flags = ["--search", "exec", "--json", "--skip-git-repo-check",
+                 "-c", "features.plugins=false", "-c", "analytics.enabled=false",
                  "--dangerously-bypass-approvals-and-sandbox", "--model", "o4",
                  "-c", 'model_reasoning_effort="low"', "--color", "never"]
         self.assertEqual(called["argv"], [*flags, "-"])
@@ -234,16 +251,17 @@ class Codex(Agents):
         self.plays(CODEX)
         run, _ = self.turn(self.agent("codex_local"))
         self.assertEqual(self.told(run), [
-            ("agent.session", "thread-1"), ("agent.tool_call", "ls"), ("agent.tool_result", ""),
+            ("agent.session", "thread-1"), ("agent.tool_call", "shell: ls"), ("agent.tool_result", "a b"),
             ("agent.thinking", "hm"), ("agent.assistant", "All done."), ("agent.result", "All done.")])
         self.assertEqual(run["resultJson"]["usage"],
-                         {"inputTokens": 10, "cachedInputTokens": 4, "outputTokens": 7})
+                         {"inputTokens": 10, "cachedInputTokens": 4, "outputTokens": 7,
+                          "cacheWriteInputTokens": 0})
         self.assertEqual((run["sessionIdAfter"], run["resultJson"]["result"]), ("thread-1", "All done."))
 
     def test_a_turn_that_failed_fails_the_run(self):
         self.plays([CODEX[0], {"type": "turn.failed", "error": {"message": "stream disconnected"}}])
         run, _ = self.turn(self.agent("codex_local"))
-        self.assertEqual((run["status"], run["errorCode"]), ("failed", "command_failed"))
+        self.assertEqual((run["status"], run["errorCode"]), ("failed", "agent_model_unreachable"))
         self.assertIn("stream disconnected", run["error"])
 
     def test_a_missing_program_is_said_with_a_remedy(self):
