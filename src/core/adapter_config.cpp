@@ -1,29 +1,10 @@
 #include "core/adapter_config.hpp"
 
+#include "core/adapter_schema.hpp"
+#include "core/adapters.hpp"
+
 namespace berth::core {
 namespace {
-
-enum class Shape { text, text_list, number, flag, object };
-
-struct Field {
-  std::string_view key;
-  Shape shape;
-};
-
-// Fields that every adapter has, and those of the command-line agents.
-constexpr Field common_fields[] = {{"command", Shape::text},       {"args", Shape::text_list},
-                                   {"cwd", Shape::text},           {"timeoutSec", Shape::number},
-                                   {"graceSec", Shape::number},    {"env", Shape::object},
-                                   {"promptTemplate", Shape::text}};
-constexpr Field agent_fields[] = {{"model", Shape::text},
-                                  {"extraArgs", Shape::text_list},
-                                  {"instructionsFilePath", Shape::text},
-                                  {"maxTurnsPerRun", Shape::number},
-                                  {"effort", Shape::text},
-                                  {"modelReasoningEffort", Shape::text},
-                                  {"search", Shape::flag},
-                                  {"dangerouslySkipPermissions", Shape::flag},
-                                  {"dangerouslyBypassApprovalsAndSandbox", Shape::flag}};
 
 constexpr double number_max = 1e9;
 
@@ -42,29 +23,58 @@ bool is_amount(const bj::value& value) {
   return number >= 0 && number <= number_max;
 }
 
-void check(const bj::object& config, std::span<const Field> fields, const JsonAt& at,
+bool is_choice(const AdapterField& field, const bj::value& value) {
+  if (!value.is_string()) return false;
+  const std::string_view text = value.get_string();
+  const auto choices = choices_of(field);
+  return std::ranges::find(choices, text) != choices.end();
+}
+
+std::string choices_text(const AdapterField& field) {
+  std::string out;
+  for (const std::string_view name : choices_of(field)) {
+    out += (out.empty() ? "" : ", ") + std::string{name};
+  }
+  return out;
+}
+
+std::optional<std::string> wrong_with(const AdapterField& field, const bj::value& value) {
+  const auto unless = [](bool fits, std::string why) {
+    return fits ? std::nullopt : std::optional{std::move(why)};
+  };
+  switch (field.shape) {
+    case FieldShape::text:
+    case FieldShape::long_text: return unless(is_text(value), "is not a string without NUL");
+    case FieldShape::text_list:
+      return unless(is_text_list(value), "is not a list of strings without NUL");
+    case FieldShape::number:
+      return unless(is_amount(value), "is not a number from 0 to 1000000000");
+    case FieldShape::flag: return unless(value.is_bool(), "is not a boolean");
+    case FieldShape::object: return unless(value.is_object(), "is not an object");
+    case FieldShape::choice:
+      return unless(is_choice(field, value), "is not one of " + choices_text(field));
+  }
+  return std::nullopt;
+}
+
+void check(const bj::object& config, std::span<const AdapterField> fields, const JsonAt& at,
            JsonIssues& issues) {
-  for (const Field& field : fields) {
+  for (const AdapterField& field : fields) {
     const bj::value* value = config.if_contains(field.key);
     if (value == nullptr || value->is_null()) continue;
-    const JsonAt here{at, field.key};
-    switch (field.shape) {
-      case Shape::text:
-        if (!is_text(*value)) issues.add(here, "is no string without NUL");
-        break;
-      case Shape::text_list:
-        if (!is_text_list(*value)) issues.add(here, "is no list of strings without NUL");
-        break;
-      case Shape::number:
-        if (!is_amount(*value)) issues.add(here, "is no number from 0 to 1000000000");
-        break;
-      case Shape::flag:
-        if (!value->is_bool()) issues.add(here, "is no boolean");
-        break;
-      case Shape::object:
-        if (!value->is_object()) issues.add(here, "is no object");
-        break;
-    }
+    if (auto why = wrong_with(field, *value)) issues.add(JsonAt{at, field.key}, *std::move(why));
+  }
+}
+
+void check_keys(AdapterType adapter, const bj::object& config, const bj::object& stored,
+                std::span<const AdapterField> fields, const JsonAt& at, JsonIssues& issues) {
+  for (const auto& [key, value] : config) {
+    const std::string_view name = key;
+    const bool is_known = std::ranges::find(fields, name, &AdapterField::key) != fields.end();
+    if (is_known || stored.contains(name)) continue;
+    std::string why = "is not a setting of " + std::string{name_of(adapter)};
+    if (const auto near = nearest_key(fields, name)) why += "; did you mean " + *near + "?";
+    issues.add(JsonAt{at, name}, std::move(why));
   }
 }
 
@@ -74,22 +84,37 @@ bool blank(const bj::value* value) {
                              [](char c) { return std::string_view{" \t\r\n\v\f"}.contains(c); });
 }
 
+// They are one argument of the program, or stand in front of its prompt.
+Result<> check_instructions(const bj::object& config) {
+  const bj::value* text = config.if_contains("instructions");
+  if (text == nullptr || !text->is_string() ||
+      text->get_string().size() <= instructions_bytes_max) {
+    return {};
+  }
+  return fail(Errc::unprocessable,
+              "/adapterConfig/instructions: has " + std::to_string(text->get_string().size()) +
+                  " bytes; the limit is " + std::to_string(instructions_bytes_max),
+              "put the rest into a file of the workspace and name it in the instructions");
+}
+
 }  // namespace
 
 Result<AdapterConfigForStore> normalize_adapter_config(AdapterType adapter,
-                                                       const bj::object& config,
-                                                       PlainSecrets plain) {
+                                                       const bj::object& config, PlainSecrets plain,
+                                                       const bj::object& stored) {
   JsonIssues issues;
   const JsonAt root;
   const JsonAt at{root, "adapterConfig"};
-  check(config, common_fields, at, issues);
-  if (adapter != AdapterType::process) check(config, agent_fields, at, issues);
+  const std::vector<AdapterField> fields = adapter_fields(adapter);
+  check_keys(adapter, config, stored, fields, at, issues);
+  check(config, fields, at, issues);
   if (adapter == AdapterType::process && blank(config.if_contains("command"))) {
     issues.add(JsonAt{at, "command"}, "is required: the program that the agent runs");
   }
   if (!issues.list().empty()) {
     return std::unexpected(std::move(issues).to_error(Errc::unprocessable));
   }
+  BERTH_DO(check_instructions(config));
   AdapterConfigForStore out{.config = config, .refs = {}};
   if (const bj::value* env = config.if_contains("env"); env != nullptr && env->is_object()) {
     BERTH_TRY(EnvVars vars, normalize_env_vars(env->get_object(), plain, "/adapterConfig/env"));

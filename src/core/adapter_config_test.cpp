@@ -1,5 +1,9 @@
 #include "core/adapter_config.hpp"
 
+#include "core/adapter_schema.hpp"
+#include "core/adapters.hpp"
+#include "core/config_schema.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,10 +22,10 @@ Result<AdapterConfigForStore> normalize(AdapterType adapter, std::string_view te
 
 TEST(AdapterConfig, KeepsEveryKeyAndMakesEnvCanonical) {
   const auto stored = normalize(AdapterType::process, R"({"command": "make", "args": ["all"],
-      "timeoutSec": 1.5, "x": {"y": [1]}, "env": {"A": "b"}})");
+      "timeoutSec": 1.5, "env": {"A": "b"}})");
   ASSERT_TRUE(stored) << stored.error().message;
   EXPECT_EQ(stored->config, json(R"({"command": "make", "args": ["all"], "timeoutSec": 1.5,
-      "x": {"y": [1]}, "env": {"A": {"type": "plain", "value": "b"}}})"));
+      "env": {"A": {"type": "plain", "value": "b"}}})"));
   EXPECT_TRUE(stored->refs.empty());
 }
 
@@ -47,24 +51,86 @@ TEST(AdapterConfig, OfAProcessNeedsACommand) {
   EXPECT_TRUE(normalize(AdapterType::codex_local, "{}"));
 }
 
-TEST(AdapterConfig, ReportsEveryWrongField) {
-  const auto stored = normalize(AdapterType::claude_local, R"({
-      "command": 1, "args": ["a", 2], "cwd": [], "timeoutSec": -1, "graceSec": "5", "env": [],
-      "promptTemplate": {}, "model": true, "extraArgs": "x", "instructionsFilePath": 1,
-      "maxTurnsPerRun": 1e300, "effort": 1, "modelReasoningEffort": 1, "search": "yes",
-      "dangerouslySkipPermissions": 1, "dangerouslyBypassApprovalsAndSandbox": "true"})");
-  ASSERT_FALSE(stored);
+std::vector<std::string> wrong_paths(AdapterType adapter, std::string_view config) {
+  const auto stored = normalize(adapter, config);
   std::vector<std::string> paths;
+  if (stored) return paths;
   for (const Issue& issue : stored.error().issues) paths.push_back(issue.path.substr(15));
-  EXPECT_THAT(paths,
-              ElementsAre("command", "args", "cwd", "timeoutSec", "graceSec", "env",
-                          "promptTemplate", "model", "extraArgs", "instructionsFilePath",
-                          "maxTurnsPerRun", "effort", "modelReasoningEffort", "search",
-                          "dangerouslySkipPermissions", "dangerouslyBypassApprovalsAndSandbox"));
+  return paths;
 }
 
-TEST(AdapterConfig, OfAProcessLeavesTheFieldsOfOtherAdaptersAlone) {
-  EXPECT_TRUE(normalize(AdapterType::process, R"({"command": "x", "model": 1, "search": "no"})"));
+TEST(AdapterConfig, ReportsEveryWrongField) {
+  EXPECT_THAT(wrong_paths(AdapterType::claude_local, R"({
+      "command": 1, "cwd": [], "timeoutSec": -1, "graceSec": "5", "env": [],
+      "promptTemplate": {}, "model": true, "extraArgs": "x", "instructionsFilePath": 1,
+      "instructions": 2, "maxTurnsPerRun": 1e300, "effort": 1, "permissionMode": "all",
+      "dangerouslySkipPermissions": 1})"),
+              testing::UnorderedElementsAre(
+                  "command", "cwd", "timeoutSec", "graceSec", "env", "promptTemplate", "model",
+                  "extraArgs", "instructionsFilePath", "instructions", "maxTurnsPerRun", "effort",
+                  "permissionMode", "dangerouslySkipPermissions"));
+  EXPECT_THAT(
+      wrong_paths(AdapterType::codex_local, R"({
+      "modelReasoningEffort": 1, "search": "yes", "networkAccess": 1,
+      "dangerouslyBypassApprovalsAndSandbox": "true", "permissionMode": "acceptEdits"})"),
+      testing::UnorderedElementsAre("modelReasoningEffort", "search", "networkAccess",
+                                    "dangerouslyBypassApprovalsAndSandbox", "permissionMode"));
+  EXPECT_THAT(wrong_paths(AdapterType::process, R"({"command": "x", "args": ["a", 2]})"),
+              ElementsAre("args"));
+}
+
+TEST(AdapterConfig, RefusesAnUnknownKeyAndNamesTheNearestOne) {
+  const auto issue_of = [](AdapterType adapter, std::string_view config) {
+    const auto stored = normalize(adapter, config);
+    return stored ? Issue{} : stored.error().issues.at(0);
+  };
+  EXPECT_EQ(
+      issue_of(AdapterType::claude_local, R"({"modle": "opus"})"),
+      (Issue{"/adapterConfig/modle", "is not a setting of claude_local; did you mean model?"}));
+  EXPECT_EQ(issue_of(AdapterType::claude_local, R"({"max_turns": 3})"),
+            (Issue{"/adapterConfig/max_turns",
+                   "is not a setting of claude_local; did you mean maxTurnsPerRun?"}));
+  EXPECT_EQ(issue_of(AdapterType::codex_local, R"({"effort": "low"})"),
+            (Issue{"/adapterConfig/effort",
+                   "is not a setting of codex_local; did you mean modelReasoningEffort?"}));
+  EXPECT_EQ(issue_of(AdapterType::process, R"({"command": "x", "bogus": 1})"),
+            (Issue{"/adapterConfig/bogus", "is not a setting of process"}));
+  const std::string long_key(100'000, 'x');
+  EXPECT_THAT(
+      issue_of(AdapterType::process, R"({"command": "x", ")" + long_key + R"(": 1})").message,
+      "is not a setting of process");
+}
+
+TEST(AdapterConfig, KeepsUnknownKeysThatAnOlderServerStored) {
+  const bj::object stored = json(R"({"command": "x", "bogus": 1})");
+  const auto kept = normalize_adapter_config(
+      AdapterType::process, json(R"({"command": "y", "bogus": 2})"), PlainSecrets::allowed, stored);
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_EQ(kept->config.at("bogus"), 2);
+  EXPECT_FALSE(normalize_adapter_config(AdapterType::process,
+                                        json(R"({"command": "y", "other": 2})"),
+                                        PlainSecrets::allowed, stored));
+}
+
+TEST(AdapterConfig, BoundsItsInstructions) {
+  const std::string long_text(instructions_bytes_max + 1, 'x');
+  EXPECT_FALSE(normalize(AdapterType::claude_local, R"({"instructions": ")" + long_text + R"("})"));
+  EXPECT_TRUE(normalize(AdapterType::claude_local,
+                        R"({"instructions": ")" + long_text.substr(1) + R"("})"));
+}
+
+TEST(AdapterConfig, HasASchemaThatNamesEachField) {
+  for (const AdapterDescription& adapter : describe_adapters()) {
+    const bj::object& properties = adapter.config_schema.at("properties").as_object();
+    EXPECT_EQ(properties.size(), adapter_fields(adapter.adapter_type).size());
+    for (const auto& [key, value] : properties) {
+      EXPECT_FALSE(value.at("title").as_string().empty()) << key;
+      EXPECT_FALSE(value.at("description").as_string().empty()) << key;
+    }
+    EXPECT_TRUE(ConfigSchema::read(adapter.config_schema, "")) << adapter.title;
+  }
+  const bj::object claude = describe_adapters().at(1).config_schema;
+  EXPECT_EQ(claude.at("properties").at("permissionMode").at("default"), "bypass");
 }
 
 TEST(AdapterConfig, RefusesNulWhereTextBecomesAnArgument) {

@@ -52,10 +52,10 @@ Task<core::Stored<core::Agent>> Agents::self(core::Call call) {
   co_return co_await get(call, *call.who.agent_id);
 }
 
-Result<> Agents::settle(store::Session& session, core::Agent& agent) {
+Result<> Agents::settle(store::Session& session, core::Agent& agent, const bj::object& stored) {
   BERTH_TRY(const InstanceSettings settings, read_settings(session));
   BERTH_TRY(auto config, core::normalize_adapter_config(agent.adapter_type, agent.adapter_config,
-                                                        settings.plain_secrets()));
+                                                        settings.plain_secrets(), stored));
   agent.adapter_config = std::move(config.config);
   if (agent.default_environment_id) {
     BERTH_DO(check_default_environment(session, means_, agent.company_id,
@@ -86,7 +86,7 @@ Task<core::Stored<core::Agent>> Agents::create(core::Call call, core::CompanyId 
                       .last_heartbeat_at = std::nullopt,
                       .created_at = now,
                       .updated_at = now};
-    BERTH_DO(settle(s, agent));
+    BERTH_DO(settle(s, agent, {}));
     BERTH_DO(store::insert_agent(s, agent));
     BERTH_DO(record(s, means_, call,
                     {company,
@@ -116,6 +116,7 @@ Task<core::Stored<core::Agent>> Agents::update(core::Call call, core::AgentId id
     BERTH_TRY(auto row, store::find_agent(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_version(call, row.version));
     core::Agent& agent = row.value;
+    const bj::object stored = agent.adapter_config;
     agent.name = change.name.or_else(agent.name);
     agent.role = change.role.or_else(agent.role);
     agent.title = change.title.or_keep(agent.title);
@@ -131,7 +132,7 @@ Task<core::Stored<core::Agent>> Agents::update(core::Call call, core::AgentId id
     // checked.
     const bool moves = change.adapter_type.given || change.adapter_config.given ||
                        change.default_environment_id.given;
-    if (moves) BERTH_DO(settle(s, agent));
+    if (moves) BERTH_DO(settle(s, agent, stored));
     BERTH_DO(store::update_agent(s, row));
     BERTH_DO(
         record(s, means_, call,

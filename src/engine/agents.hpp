@@ -53,8 +53,8 @@ class Agents {
 
  private:
   // Adapter config in stored shape, its secrets bound, and an environment in which the adapter can
-  // work.
-  Result<> settle(store::Session& session, core::Agent& agent);
+  // work. `stored` is the config before: keys that it has are kept, known or not.
+  Result<> settle(store::Session& session, core::Agent& agent, const bj::object& stored);
 
   Means& means_;
   const Catalog& catalog_;

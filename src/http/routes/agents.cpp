@@ -1,3 +1,4 @@
+#include "core/adapter_schema.hpp"
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
 
@@ -8,6 +9,10 @@ struct AgentPath {
   core::AgentId agent;
 };
 BOOST_DESCRIBE_STRUCT(AgentPath, (), (agent))
+
+Task<std::vector<core::AdapterDescription>> describe() {
+  co_return core::describe_adapters();
+}
 
 }  // namespace
 
@@ -40,6 +45,13 @@ std::vector<Route> agent_routes(engine::Engine& work) {
               [&agents](core::Call call, auto in) {
                 return agents.create(call, in.path.company, std::move(in.body));
               }},
+      Endpoint<None, None, None, std::vector<core::AdapterDescription>>{
+          .verb = Verb::get,
+          .path = "/api/adapters",
+          .needs = Permission::signed_in,
+          .tag = "agents",
+          .says = "List the adapters of agents, each with a JSON Schema of its config",
+          .call = [](core::Call /*call*/, auto /*in*/) { return describe(); }},
       Endpoint<None, None, None, core::Stored<Agent>>{
           .verb = Verb::get,
           .path = "/api/agents/me",

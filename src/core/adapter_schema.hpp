@@ -1,0 +1,41 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "core/enums.hpp"
+
+#include <span>
+
+// The fields of each adapter's config: one table for the check, the schema and the form.
+namespace berth::core {
+
+enum class FieldShape { text, long_text, text_list, number, flag, object, choice };
+
+struct AdapterField {
+  std::string_view key;
+  FieldShape shape;
+  std::string_view title;
+  std::string_view about;
+  std::string_view usual = {};    // the default, as JSON text; empty: none
+  std::string_view choices = {};  // of a choice, separated by spaces
+  bool advanced = false;
+};
+
+// In the order of a form.
+std::vector<AdapterField> adapter_fields(AdapterType adapter);
+std::vector<std::string_view> choices_of(const AdapterField& field);
+
+// What an adapter is, and a JSON Schema of its config.
+struct AdapterDescription {
+  AdapterType adapter_type = AdapterType::process;
+  std::string title = {};
+  std::string about = {};
+  bj::object config_schema = {};
+};
+BOOST_DESCRIBE_STRUCT(AdapterDescription, (), (adapter_type, title, about, config_schema))
+
+std::vector<AdapterDescription> describe_adapters();
+
+// The known key that is spelled most like this one, when one is near.
+std::optional<std::string> nearest_key(std::span<const AdapterField> fields, std::string_view key);
+
+}  // namespace berth::core
