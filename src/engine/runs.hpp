@@ -4,6 +4,7 @@
 #include "core/node.hpp"
 #include "core/page.hpp"
 #include "core/run.hpp"
+#include "core/transcript.hpp"
 #include "drivers/driver.hpp"
 #include "engine/means.hpp"
 #include "engine/run_limits.hpp"
@@ -90,6 +91,13 @@ struct LogNews {
   bool complete = false;  // the run is final and these are the last bytes
 };
 
+// Which part of a transcript is wanted.
+struct TranscriptRead {
+  std::int64_t after_seq = 0;
+  std::int64_t limit = 200;           // of events
+  std::chrono::milliseconds wait{0};  // when there is nothing yet
+};
+
 using RunInputPiece = drivers::Input;
 
 // The use cases of runs. Who carries a run out is the Workshop; here runs are asked for and looked
@@ -132,6 +140,9 @@ class Runs {
     bool complete = false;
   };
   Task<EventNews> next_events(core::Call call, core::RunId id, std::int64_t after_seq);
+
+  // The agent's work for people. Pages are bounded by their bytes as well.
+  Task<core::Transcript> transcript(core::Call call, core::RunId id, TranscriptRead read);
 
   Task<LogText> log(core::Call call, core::RunId id, LogRead read);
   // For live readers: waits a while when nothing is past the offset yet.

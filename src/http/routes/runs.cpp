@@ -48,6 +48,13 @@ struct EventQuery {
 };
 BOOST_DESCRIBE_STRUCT(EventQuery, (), (after_seq, limit))
 
+struct TranscriptQuery {
+  std::optional<std::int64_t> after_seq;
+  std::optional<std::int64_t> limit;
+  std::optional<std::int64_t> wait;  // seconds
+};
+BOOST_DESCRIBE_STRUCT(TranscriptQuery, (), (after_seq, limit, wait))
+
 struct LogQuery {
   std::optional<std::int64_t> offset;
   std::optional<std::int64_t> limit_bytes;
@@ -80,6 +87,16 @@ Task<std::vector<core::RunEventRecord>> list_events(engine::Runs& runs, core::Ca
   BERTH_CO_TRY(const std::int64_t after, bounded("afterSeq", query.after_seq, any_offset));
   BERTH_CO_TRY(const std::int64_t limit, bounded("limit", query.limit, event_count));
   co_return co_await runs.events(call, id, after, limit);
+}
+
+Task<core::Transcript> read_transcript(engine::Runs& runs, core::Call call, core::RunId id,
+                                       TranscriptQuery query) {
+  engine::TranscriptRead read;
+  BERTH_CO_TRY(read.after_seq, bounded("afterSeq", query.after_seq, any_place));
+  BERTH_CO_TRY(read.limit, bounded("limit", query.limit, event_count));
+  BERTH_CO_TRY(const std::int64_t seconds, bounded("wait", query.wait, wait_seconds));
+  read.wait = std::chrono::seconds{seconds};
+  co_return co_await runs.transcript(std::move(call), std::move(id), read);
 }
 
 Result<std::int64_t> seq_of(const std::optional<std::string>& last_event_id) {
@@ -273,6 +290,15 @@ std::vector<Route> following_routes(engine::Runs& runs) {
                 return stream_events(runs, std::move(call), in.path.run, std::move(last_event_id),
                                      sink);
               }},
+      Endpoint<RunPath, TranscriptQuery, None, core::Transcript>{
+          .verb = Verb::get,
+          .path = "/api/heartbeat-runs/{run}/transcript",
+          .needs = Permission::company_read,
+          .tag = "runs",
+          .says = "Read the work of an agent in a run: prompt, messages, tool calls, tokens and "
+                  "cost; afterSeq pages, wait=SECONDS waits for more",
+          .call = [&runs](core::Call call,
+                          auto in) { return read_transcript(runs, call, in.path.run, in.query); }},
       Endpoint<RunPath, LogQuery, None, Rendered<engine::LogText>>{
           .verb = Verb::get,
           .path = "/api/heartbeat-runs/{run}/log",
