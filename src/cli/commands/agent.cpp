@@ -50,12 +50,34 @@ Result<> create(Session& session, const AgentOptions& options) {
   return {};
 }
 
+// Fields that were named one by one are laid over the config that is stored.
+Result<> merge_set(Session& session, const std::string& id, const AgentOptions& options,
+                   Request& request) {
+  if (!options.config.empty() || options.set.empty()) return {};
+  BERTH_TRY(const Client* server, session.client());
+  BERTH_TRY(const Answer stored, server->send({.path = "/api/agents/" + id}));
+  request.if_match = stored.etag;  // somebody else's change in between is not undone
+  const bj::object* agent = stored.body.if_object();
+  const bj::value* config = agent != nullptr ? agent->if_contains("adapterConfig") : nullptr;
+  bj::object merged =
+      config != nullptr && config->is_object() ? config->get_object() : bj::object{};
+  BERTH_DO(lay_over(merged, options.set, "--set"));
+  // null takes a field away.
+  bj::object kept;
+  for (const auto& [key, value] : merged) {
+    if (!value.is_null()) kept[key] = value;
+  }
+  request.body->as_object()["adapterConfig"] = std::move(kept);
+  return {};
+}
+
 Result<> update(Session& session, const AgentOptions& options) {
   BERTH_TRY(const std::string id, session.find_id(agent_kind(), options.named));
   BERTH_TRY(const bj::object body, body_of(session, options));
   if (body.empty()) return fail(Errc::bad_request, "nothing to change was given");
-  BERTH_TRY(const bj::value changed,
-            session.send({.method = "PATCH", .path = "/api/agents/" + id, .body = body}));
+  Request request{.method = "PATCH", .path = "/api/agents/" + id, .body = body};
+  BERTH_DO(merge_set(session, id, options, request));
+  BERTH_TRY(const bj::value changed, session.send(request));
   session.printer().object(changed);
   return {};
 }
@@ -66,10 +88,12 @@ struct InvokeOptions {
   std::string environment;
   std::string reason;
   bool follow = false;
+  bool raw = false;
 };
 
 Result<> invoke(Session& session, const InvokeOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(agent_kind(), options.named));
+  BERTH_TRY(const bj::value agent, session.find(agent_kind(), options.named));
+  const std::string id = text_of(agent, "id");
   bj::object body;
   set_text(body, "prompt", options.prompt);
   set_text(body, "reason", options.reason);
@@ -88,7 +112,10 @@ Result<> invoke(Session& session, const InvokeOptions& options) {
   BERTH_TRY(const bj::value run, session.send(request));
   AttachWish wish{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
   if (session.flags().json) wish.output_to = OutputTo::all_to_err;
-  return follow_run(session, attachment, std::move(wish));
+  TranscriptView view;
+  const auto adapter = parse_name<core::AdapterType>(text_of(agent, "adapterType"));
+  if (adapter && !options.raw && !session.flags().json) view = TranscriptView{session, *adapter};
+  return follow_run(session, attachment, std::move(wish), view);
 }
 
 void add_invoke(CommandTree& tree, CLI::App& group) {
@@ -103,13 +130,44 @@ void add_invoke(CommandTree& tree, CLI::App& group) {
       ->type_name("ENVIRONMENT");
   app.add_option("--reason", options->reason, "why; it is kept with the run")->type_name("TEXT");
   app.add_flag("-f,--follow", options->follow, "stay at it, as 'berth run' does");
+  app.add_flag("--raw", options->raw, "with -f: what its program prints, as it is");
+}
+
+// A field a line, for people; programs get the schemas.
+Result<> adapters(Session& session) {
+  BERTH_TRY(const bj::value list, session.get("/api/adapters"));
+  if (session.printer().look() == Look::json || !list.is_array()) {
+    session.printer().object(list);
+    return {};
+  }
+  std::string out;
+  for (const bj::value& adapter : list.get_array()) {
+    out += (out.empty() ? "" : "\n") + text_of(adapter, "adapterType") + ": " +
+           text_of(adapter, "about") + "\n";
+    const bj::value* schema = adapter.get_object().if_contains("configSchema");
+    const bj::value* fields = schema != nullptr && schema->is_object()
+                                  ? schema->get_object().if_contains("properties")
+                                  : nullptr;
+    if (fields == nullptr || !fields->is_object()) continue;
+    for (const auto& [key, field] : fields->get_object()) {
+      const bj::value* usual =
+          field.is_object() ? field.get_object().if_contains("default") : nullptr;
+      out += "  " + std::string{key} + (usual != nullptr ? "=" + encode_text(*usual) : "") +
+             "\n      " + printable(text_of(field, "description")) + "\n";
+    }
+  }
+  session.printer().text(out);
+  return {};
 }
 
 void add_fields(CLI::App& app, AgentOptions& options) {
   app.add_option("--role", options.role, "what it does")->type_name("TEXT");
   app.add_option("--title", options.title, "its title; '' clears it")->type_name("TEXT");
-  app.add_option("--config", options.config, "config of its adapter")->type_name("JSON|@FILE");
-  app.add_option("--set", options.set, "one field of that config")
+  app.add_option("--config", options.config,
+                 "config of its adapter; fields: docs/agents.md, 'berth agent adapters'")
+      ->type_name("JSON|@FILE");
+  app.add_option("--set", options.set,
+                 "one field of that config; the others remain, and null removes it")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_option("--env", options.environment, "where it works; '' clears it")
@@ -144,6 +202,8 @@ void add_agent_commands(CommandTree& tree) {
   add_choice<core::AgentStatus>(updates, "--status", changed->status, "what it may do");
   add_fields(updates, *changed);
   add_delete(tree, group, agent_kind(), "berth agent delete builder --yes");
+  tree.leaf(group, "adapters", "list the adapters and the fields of their configs",
+            "berth agent adapters", [](Session& session) { return adapters(session); });
   add_invoke(tree, group);
 }
 

@@ -43,15 +43,70 @@ Result<AttachEnd> attach(Session& session, AttachWish wish) {
   return end;
 }
 
+TranscriptLook look_of(Session& session) {
+  return {.colour = session.printer().colour() && session.console().out_is_terminal};
+}
+
 }  // namespace
 
-Result<> look_on(Session& session, AttachWish wish) {
-  BERTH_TRY(const AttachEnd end, attach(session, std::move(wish)));
-  if (const auto* ended = std::get_if<RunEnded>(&end)) tell_losses(session, ended->run);
+TranscriptView::TranscriptView(Session& session, core::AdapterType adapter) {
+  if (adapter == core::AdapterType::process) return;
+  text_ = std::make_shared<TranscriptText>(adapter, look_of(session));
+}
+
+Result<TranscriptView> TranscriptView::of_run(Session& session, const bj::value& run) {
+  const std::string agent = text_of(run, "agentId");
+  if (agent.empty()) return TranscriptView{};
+  const Result<bj::value> found = session.get("/api/agents/" + agent);
+  if (!found && found.error().code == Errc::agent_not_found) return TranscriptView{};
+  if (!found) return std::unexpected(found.error());
+  const auto adapter = parse_name<core::AdapterType>(text_of(*found, "adapterType"));
+  return adapter ? TranscriptView{session, *adapter} : TranscriptView{};
+}
+
+void TranscriptView::render(AttachWish& wish) const {
+  if (!text_) return;
+  wish.render = [text = text_](std::string_view bytes) { return text->push(bytes); };
+}
+
+Result<> TranscriptView::show_prompt(Session& session, const std::string& run_id) const {
+  if (!text_) return {};
+  BERTH_TRY(const bj::value page,
+            session.get("/api/heartbeat-runs/" + run_id + "/transcript?limit=20"));
+  const bj::value* entries = page.is_object() ? page.get_object().if_contains("entries") : nullptr;
+  if (entries == nullptr || !entries->is_array()) return {};
+  for (const bj::value& entry : entries->get_array()) {
+    if (text_of(entry, "kind") != "prompt") continue;
+    session.console().out << prompt_text(text_of(entry, "text"), look_of(session)) << std::flush;
+    break;
+  }
   return {};
 }
 
-Result<> show_log_so_far(Session& session, AttachWish wish) {
+void TranscriptView::finish(Session& session, const bj::value& run) const {
+  if (!text_) return;
+  std::ostream& out = session.console().out;
+  out << text_->finish();
+  const std::string numbers = numbers_line(run);
+  if (!numbers.empty() && !session.flags().quiet) {
+    const std::string line = "-- " + printable(numbers);
+    out << (look_of(session).colour ? painted(line, Paint::dim) : line) << "\n";
+  }
+  out << std::flush;
+}
+
+Result<> look_on(Session& session, AttachWish wish, const TranscriptView& view) {
+  view.render(wish);
+  BERTH_TRY(const AttachEnd end, attach(session, std::move(wish)));
+  const auto* ended = std::get_if<RunEnded>(&end);
+  if (ended == nullptr) return {};
+  view.finish(session, ended->run);
+  tell_losses(session, ended->run);
+  return {};
+}
+
+Result<> show_log_so_far(Session& session, AttachWish wish, const TranscriptView& view) {
+  view.render(wish);
   const std::string path = "/api/heartbeat-runs/" + wish.run_id;
   BERTH_TRY(const bj::value run, session.get(path));
   BERTH_TRY(wish.until, log_end(session, path, run));
@@ -59,11 +114,14 @@ Result<> show_log_so_far(Session& session, AttachWish wish) {
     BERTH_TRY(const AttachEnd end, attach(session, std::move(wish)));
     if (!std::holds_alternative<AllShown>(end)) return {};
   }
+  view.finish(session, run);
   tell_losses(session, run);
   return {};
 }
 
-Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish) {
+Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish,
+                    const TranscriptView& view) {
+  view.render(wish);
   session.end_with(exit_not_run);
   if (session.flags().quiet) wish.remarks = Remarks::silent;
   const std::string id = wish.run_id;
@@ -86,6 +144,7 @@ Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish) {
     return {};
   }
   const bj::value& run = std::get<RunEnded>(end).run;
+  view.finish(session, run);
   if (session.flags().json) session.console().out << pretty(run);
   session.end_with(exit_code_of_run(run));
   tell_losses(session, run);

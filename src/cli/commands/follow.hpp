@@ -1,16 +1,38 @@
 #pragma once
 
 #include "cli/run/attachment.hpp"
+#include "cli/run/transcript_text.hpp"
 #include "cli/session.hpp"
 
 namespace berth::cli {
 
+// Shows the output of an agent's run as a transcript. Made empty, it shows nothing: the run is not
+// an agent's, or its program prints plain text.
+class TranscriptView {
+ public:
+  TranscriptView() = default;
+  TranscriptView(Session& session, core::AdapterType adapter);
+  // Asks which agent the run is of.
+  static Result<TranscriptView> of_run(Session& session, const bj::value& run);
+
+  bool shows() const { return text_ != nullptr; }
+  void render(AttachWish& wish) const;
+  // What the agent was asked.
+  Result<> show_prompt(Session& session, const std::string& run_id) const;
+  // The rest of the output, and the numbers of a run that is over.
+  void finish(Session& session, const bj::value& run) const;
+
+ private:
+  std::shared_ptr<TranscriptText> text_;
+};
+
 // Stays at a run to its end, and sets what the process tells the shell: the exit code of the
 // command, and an error where it was not carried out.
-Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish);
+Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish,
+                    const TranscriptView& view = {});
 // Shows what a run has said up to now, and leaves.
-Result<> show_log_so_far(Session& session, AttachWish wish);
+Result<> show_log_so_far(Session& session, AttachWish wish, const TranscriptView& view = {});
 // Looking on is no reason to end as the run does: only a signal that said to leave is told.
-Result<> look_on(Session& session, AttachWish wish);
+Result<> look_on(Session& session, AttachWish wish, const TranscriptView& view = {});
 
 }  // namespace berth::cli

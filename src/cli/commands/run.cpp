@@ -177,8 +177,14 @@ Result<> logs(Session& session, const RunOptions& options) {
     wish.output_to = OutputTo::all_to_out;
   }
   if (session.flags().quiet) wish.remarks = Remarks::silent;
-  return options.follow ? look_on(session, std::move(wish))
-                        : show_log_so_far(session, std::move(wish));
+  TranscriptView view;
+  if (!options.raw && options.stream.empty() && !session.flags().json) {
+    BERTH_TRY(const bj::value run, session.get("/api/heartbeat-runs/" + id));
+    BERTH_TRY(view, TranscriptView::of_run(session, run));
+    BERTH_DO(view.show_prompt(session, id));
+  }
+  return options.follow ? look_on(session, std::move(wish), view)
+                        : show_log_so_far(session, std::move(wish), view);
 }
 
 Result<> post(Session& session, const RunOptions& options, const std::string& verb,
@@ -312,7 +318,9 @@ void add_run_commands(CommandTree& tree) {
                                   "berth run logs -f 0190b5d2", read, logs);
   reads.add_flag("-f,--follow", read->follow, "go on until it is over");
   add_choice<core::OutputStream>(reads, "--stream", read->stream, "only this stream, on stdout");
-  reads.add_flag("--raw", read->raw, "both streams on stdout, in order of arrival");
+  reads.add_flag("--raw", read->raw,
+                 "both streams on stdout, in order of arrival, and of an agent what its program "
+                 "printed");
   add_about_run(tree, group, "cancel", "end it and everything it started",
                 "berth run cancel 0190b5d2", std::make_shared<RunOptions>(),
                 [](Session& session, const RunOptions& options) {

@@ -197,8 +197,12 @@ Task<> Attachment::show(core::OutputFrame frame) {
   const bool own_out = frame.stream == core::OutputStream::stdout_;
   const bool to_out = wish_.output_to == OutputTo::all_to_out ||
                       (wish_.output_to == OutputTo::each_its_own && own_out);
+  std::string rendered;
+  const bool is_rendered = own_out && wish_.render;
+  if (is_rendered) rendered = wish_.render(frame.bytes);
+  const std::string_view bytes = is_rendered ? rendered : frame.bytes;
   const auto began = steady_clock::now();
-  Result<> written = co_await (to_out ? out_ : err_)->write(frame.bytes);
+  Result<> written = co_await (to_out ? out_ : err_)->write(bytes);
   was_slow_ = steady_clock::now() - began >= slow_reader;
   if (written || written.error().code != Errc::cancelled) co_return written;
   end_ = NobodyReads{};

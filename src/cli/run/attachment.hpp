@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,6 +41,8 @@ struct AttachWish {
   std::optional<std::int64_t> until = {};       // leaves once this much of the log was shown
   std::optional<int> stdin_fd = {};             // what is read here is the command's stdin
   std::optional<int> terminal_fd = {};          // in raw mode; its new sizes are told
+  // Turns the command's stdout into what is shown in its place; it keeps what is not a whole line.
+  std::function<std::string(std::string_view)> render = {};
   Remarks remarks = Remarks::spoken;
   OnBreak on_break = OnBreak::attach_again;
   std::chrono::seconds answer_limit = usual_answer_limit;  // until the server takes the socket

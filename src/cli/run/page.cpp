@@ -2,6 +2,7 @@
 
 #include "cli/objects.hpp"
 #include "cli/run/span.hpp"
+#include "cli/run/transcript_text.hpp"
 #include "cli/run/verdict.hpp"
 #include "cli/table.hpp"
 #include "core/lifecycle.hpp"
@@ -120,6 +121,21 @@ std::string server_line(const bj::value& run) {
   return text_of(*server, "name") + (url.empty() ? "" : " (" + url + ")");
 }
 
+// What an agent was asked, what it answered, and what that took.
+void agent_lines(Page& page, const bj::value& run) {
+  const bj::value* command = field(run, "command");
+  if (command != nullptr) page.line("prompt", text_of(*command, "promptExcerpt"));
+  const std::string session = text_of(run, "sessionIdAfter");
+  const bool goes_on = !session.empty() && session == text_of(run, "sessionIdBefore");
+  page.line("session", session.empty() ? "" : session + (goes_on ? " (went on)" : " (new)"));
+  page.line("used", numbers_line(run));
+  const bj::value* result = field(run, "resultJson");
+  if (result == nullptr) return;
+  constexpr std::size_t answer_columns = 400;
+  const std::string answer = text_of(*result, "result");
+  if (text_of(*result, "error").empty()) page.line("answer", clipped(answer, answer_columns));
+}
+
 std::string moment_line(const bj::value& run, const char* key, const PageLook& look) {
   const auto at = time_at(run, key);
   return at ? relative_time(*at, look.now) + " (" + text_of(run, key) + ")" : "";
@@ -190,6 +206,7 @@ std::string run_page(const bj::value& run, const PageLook& look) {
   if (command != nullptr) page.line("folder", text_of(*command, "cwd"));
   page.line("environment", environment_line(run));
   page.line("agent", text_of(run, "agentId"));
+  agent_lines(page, run);
   page.line("waits", waiting_line(run), Paint::yellow);
   page.line("asked for", moment_line(run, "createdAt", look));
   page.line("finished", moment_line(run, "finishedAt", look));
