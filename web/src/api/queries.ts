@@ -117,6 +117,15 @@ export const secretAccessQuery = (secret: string) =>
     queryFn: ({ signal }) => api.get("/api/secrets/{secret}/access-events", { path: { secret }, signal }),
   });
 
+// What each adapter takes: it changes with the server only.
+export const adaptersQuery = () =>
+  queryOptions({
+    queryKey: ["adapters"],
+    queryFn: ({ signal }) => api.get("/api/adapters", { signal }),
+    staleTime: Infinity,
+    meta: { still: true },
+  });
+
 export const agentsQuery = (company: string) =>
   queryOptions({
     queryKey: ["agents", company],

@@ -1,3 +1,4 @@
+import * as Tabs from "@radix-ui/react-tabs";
 import { useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { api } from "../api/client";
@@ -9,6 +10,7 @@ import { useLog } from "../log/use-log";
 import { Failure } from "../runs/failure";
 import { runTitle } from "../runs/run-row";
 import { Timeline } from "../runs/timeline";
+import { TranscriptView } from "../runs/transcript";
 import { useSession } from "../session/session";
 import { StateBadge } from "../ui/badge";
 import { Button, buttonClass } from "../ui/button";
@@ -38,6 +40,7 @@ function Shown({ run }: { run: RunView }) {
     await navigate({ to: "/runs/$run", params: { run: next.id } });
   });
   const problem = cancel.error ?? retry.error;
+  const output = <LogView log={log} name={`run-${shortId(run.id)}`} />;
   const mayOperate = may("company_operate");
   return (
     <Page title={runTitle(run, agentName)}
@@ -55,8 +58,23 @@ function Shown({ run }: { run: RunView }) {
         <Panel title="Phases"><Timeline phases={run.phases} /></Panel>
         <Panel title="Where and why"><Place run={run} /></Panel>
       </div>
-      <Panel title="Output"><LogView log={log} name={`run-${shortId(run.id)}`} /></Panel>
+      {run.command?.promptExcerpt ? <Work run={run} output={output} /> : <Panel title="Output">{output}</Panel>}
     </Page>
+  );
+}
+
+// The turn of an agent: for people, or as its program printed it.
+function Work({ run, output }: { run: RunView; output: React.ReactNode }) {
+  const tab = "border-b-2 border-transparent px-3 py-1.5 text-sm data-[state=active]:border-accent data-[state=active]:font-medium";
+  return (
+    <Tabs.Root defaultValue="transcript" className="flex flex-col gap-3">
+      <Tabs.List aria-label="Views of the output" className="flex border-b border-line">
+        <Tabs.Trigger className={tab} value="transcript">Transcript</Tabs.Trigger>
+        <Tabs.Trigger className={tab} value="output">Raw output</Tabs.Trigger>
+      </Tabs.List>
+      <Tabs.Content value="transcript"><Panel><TranscriptView run={run.id} /></Panel></Tabs.Content>
+      <Tabs.Content value="output"><Panel>{output}</Panel></Tabs.Content>
+    </Tabs.Root>
   );
 }
 

@@ -6,6 +6,8 @@ import { StateBadge } from "../ui/badge";
 import { Ago, Took } from "../ui/time";
 
 export function runTitle(run: Run, agentName: (id: string) => string): string {
+  const asked = run.command?.promptExcerpt;
+  if (run.agentId && asked) return `${agentName(run.agentId)}: ${asked}`;
   if (run.command) return commandText(run.command.argv);
   return run.agentId ? `Turn of ${agentName(run.agentId)}` : `Run ${shortId(run.id)}`;
 }
