@@ -187,6 +187,18 @@ class Configs(Agents):
         done = self.run_berth("agent", "update", agent, "--config", '{"model": "opus"}', *self.home)
         self.assertEqual(self.config(agent), {"model": "opus"})
 
+    def test_secrets_and_instructions_are_given_by_name(self):
+        secret = self.server.post(f"/api/companies/{self.server.company()}/secrets",
+                                  {"name": "model key", "value": "sk-0123456789"}).json["id"]
+        rules = self.stage / "rules.md"
+        rules.write_text("Be kind.\n")
+        done = self.run_berth("agent", "create", "coder", "--adapter", "claude_local", "--env-secret",
+                              "ANTHROPIC_API_KEY=model key", "--instructions", rules, *self.home)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        config = json.loads(done.stdout)["adapterConfig"]
+        self.assertEqual(config["instructions"], "Be kind.\n")
+        self.assertEqual(config["env"]["ANTHROPIC_API_KEY"]["secretId"], secret)
+
     def test_an_unknown_key_is_refused_with_the_nearest_one(self):
         agent = self.agent("claude_local", model="opus")
         before = self.config(agent)

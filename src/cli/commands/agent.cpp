@@ -1,5 +1,7 @@
+#include "base/files.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/follow.hpp"
+#include "core/adapters.hpp"
 #include "core/enums.hpp"
 
 namespace berth::cli {
@@ -14,8 +16,31 @@ struct AgentOptions {
   std::string status;
   std::string config;
   std::vector<std::string> set;
+  std::vector<std::string> secrets;
+  std::string instructions;
   std::optional<std::string> environment;
 };
+
+// Fields of the config that were named one by one, as `key=value`.
+Result<std::vector<std::string>> fields_of(Session& session, const AgentOptions& options) {
+  std::vector<std::string> out = options.set;
+  for (const std::string& pair : options.secrets) {
+    const std::size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return fail(Errc::bad_request, "--env-secret '" + pair + "': has no '='",
+                  "write it as --env-secret NAME=SECRET");
+    }
+    BERTH_TRY(const std::string id, session.find_id(secret_kind(), pair.substr(equals + 1)));
+    out.push_back("env." + pair.substr(0, equals) + "=" +
+                  encode_text(bj::value{{"type", "secret_ref"}, {"secretId", id}}));
+  }
+  if (!options.instructions.empty()) {
+    BERTH_TRY(const std::string text,
+              read_file(options.instructions, core::instructions_bytes_max));
+    out.push_back("instructions=" + encode_text(bj::value(bj::string(text))));
+  }
+  return out;
+}
 
 Result<bj::object> body_of(Session& session, const AgentOptions& options) {
   bj::object body;
@@ -24,12 +49,13 @@ Result<bj::object> body_of(Session& session, const AgentOptions& options) {
   set_nullable(body, "title", options.title);
   set_text(body, "adapterType", options.adapter);
   set_text(body, "status", options.status);
-  if (!options.config.empty() || !options.set.empty()) {
+  BERTH_TRY(const std::vector<std::string> fields, fields_of(session, options));
+  if (!options.config.empty() || !fields.empty()) {
     bj::object config;
     if (!options.config.empty()) {
       BERTH_TRY(config, read_object(options.config, "--config"));
     }
-    BERTH_DO(lay_over(config, options.set, "--set"));
+    BERTH_DO(lay_over(config, fields, "--set"));
     body["adapterConfig"] = std::move(config);
   }
   if (options.environment) {
@@ -53,7 +79,8 @@ Result<> create(Session& session, const AgentOptions& options) {
 // Fields that were named one by one are laid over the config that is stored.
 Result<> merge_set(Session& session, const std::string& id, const AgentOptions& options,
                    Request& request) {
-  if (!options.config.empty() || options.set.empty()) return {};
+  BERTH_TRY(const std::vector<std::string> fields, fields_of(session, options));
+  if (!options.config.empty() || fields.empty()) return {};
   BERTH_TRY(const Client* server, session.client());
   BERTH_TRY(const Answer stored, server->send({.path = "/api/agents/" + id}));
   request.if_match = stored.etag;  // somebody else's change in between is not undone
@@ -61,7 +88,7 @@ Result<> merge_set(Session& session, const std::string& id, const AgentOptions& 
   const bj::value* config = agent != nullptr ? agent->if_contains("adapterConfig") : nullptr;
   bj::object merged =
       config != nullptr && config->is_object() ? config->get_object() : bj::object{};
-  BERTH_DO(lay_over(merged, options.set, "--set"));
+  BERTH_DO(lay_over(merged, fields, "--set"));
   // null takes a field away.
   bj::object kept;
   for (const auto& [key, value] : merged) {
@@ -170,6 +197,12 @@ void add_fields(CLI::App& app, AgentOptions& options) {
                  "one field of that config; the others remain, and null removes it")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  app.add_option("--env-secret", options.secrets, "a variable of it whose value is a secret")
+      ->type_name("NAME=SECRET")
+      ->allow_extra_args(false);
+  app.add_option("--instructions", options.instructions,
+                 "a file with text that it is given with every turn")
+      ->type_name("FILE");
   app.add_option("--env", options.environment, "where it works; '' clears it")
       ->type_name("ENVIRONMENT");
 }
