@@ -38,6 +38,14 @@ std::string choices_text(const AdapterField& field) {
   return out;
 }
 
+// Folders that can stand in a PATH, where a colon is the end of one.
+bool is_folder_list(const bj::value& value) {
+  return is_text_list(value) && std::ranges::all_of(value.get_array(), [](const bj::value& one) {
+           const bj::string& path = one.get_string();
+           return path.starts_with("/") && path.find(':') == bj::string::npos;
+         });
+}
+
 std::optional<std::string> wrong_with(const AdapterField& field, const bj::value& value) {
   const auto unless = [](bool fits, std::string why) {
     return fits ? std::nullopt : std::optional{std::move(why)};
@@ -47,6 +55,8 @@ std::optional<std::string> wrong_with(const AdapterField& field, const bj::value
     case FieldShape::long_text: return unless(is_text(value), "is not a string without NUL");
     case FieldShape::text_list:
       return unless(is_text_list(value), "is not a list of strings without NUL");
+    case FieldShape::folder_list:
+      return unless(is_folder_list(value), "is not a list of absolute paths without ':'");
     case FieldShape::number:
       return unless(is_amount(value), "is not a number from 0 to 1000000000");
     case FieldShape::flag: return unless(value.is_bool(), "is not a boolean");

@@ -29,6 +29,13 @@ constexpr AdapterField assistant_tail[] = {
      {},
      {},
      true},
+    {"unreachableSec",
+     number,
+     "Unreachable limit (seconds)",
+     "A run whose model server cannot be reached for this long fails; 0 waits for ever",
+     "120",
+     {},
+     true},
     {"extraArgs",
      text_list,
      "More arguments",
@@ -81,6 +88,13 @@ constexpr AdapterField common_fields[] = {
     {"promptTemplate", long_text, "Prompt template",
      "The prompt of a turn that brings none; {{agent.name}}, {{run.id}} and {{context.KEY}} are "
      "filled in"},
+    {"path",
+     folder_list,
+     "PATH",
+     "Folders of the place in which programs are looked for first",
+     {},
+     {},
+     true},
     {"cwd", text, "Working folder", "In the place of the run. Absent: its workspace"},
     {"timeoutSec", number, "Time limit (seconds)", "0 is no limit", "0"},
     {"graceSec", number, "Grace time (seconds)", "From SIGTERM to SIGKILL", "15", {}, true},
@@ -119,6 +133,7 @@ bj::object schema_of(const AdapterField& field) {
       out["format"] = "textarea";
       break;
     case text_list:
+    case folder_list:
       out["type"] = "array";
       out["items"] = bj::object{{"type", "string"}};
       break;

@@ -8,7 +8,7 @@
 // The fields of each adapter's config: one table for the check, the schema and the form.
 namespace berth::core {
 
-enum class FieldShape { text, long_text, text_list, number, flag, object, choice };
+enum class FieldShape { text, long_text, text_list, folder_list, number, flag, object, choice };
 
 struct AdapterField {
   std::string_view key;
