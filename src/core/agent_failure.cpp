@@ -43,7 +43,7 @@ constexpr Cause causes[] = {
      "The model server refuses more requests for now",
      "wait, or raise the quota of the account that the key belongs to",
      {"credit balance is too low", "insufficient_quota", "rate_limit", "rate limit", "usage limit",
-      "quota", "too many requests", "status 429", "(429)", "billing_error"}},
+      "current quota", "too many requests", "status 429", "(429)", "billing_error"}},
     {Errc::agent_key_refused,
      "The model server refuses the key",
      "give the agent a valid key as a secret in `env`: ANTHROPIC_API_KEY or CODEX_API_KEY",
@@ -56,7 +56,8 @@ constexpr Cause causes[] = {
      {"overloaded", "at capacity", "status 529", "status 503", "service unavailable"}},
     {Errc::agent_model_unknown,
      "The model server does not know the model",
-     "set `model` in the config of the agent to one that the key may use",
+     "set `model` in the config of the agent to one that the key may use, and check the address of "
+     "the model server",
      {"issue with the selected model", "model_not_found", "unrecognized_model", "unknown model",
       "model is not supported", "model not found", "unexpected status 404"}},
     {Errc::agent_model_unreadable,

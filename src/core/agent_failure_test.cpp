@@ -126,6 +126,13 @@ TEST(AgentFailure, ReadsTheMessageOutOfABody) {
   EXPECT_EQ(error.code, Errc::command_failed);
 }
 
+TEST(AgentFailure, DoesNotTakeAFullDiskForTheModelsQuota) {
+  const Error error =
+      explained(AdapterType::codex_local, "", "Error: Disk quota exceeded (os error 122)\n");
+  EXPECT_EQ(error.code, Errc::command_failed);
+  EXPECT_EQ(error.message, "Error: Disk quota exceeded (os error 122)");
+}
+
 TEST(AgentFailure, CutsWhatAServerSaysWithoutEnd) {
   const Error error = codex_failed(std::string(100'000, 'x'));
   EXPECT_LE(error.message.size(), 1100U);

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "./lib/runner.mjs";
 import { until, visiting } from "./lib/shared.mjs";
 
@@ -74,6 +77,40 @@ test("agents.one is made, invoked and deleted", visiting(async (page, visit) => 
   await page.getByLabel(/Type the name/).fill("Echo");
   await page.getByRole("button", { name: "Delete it" }).click();
   await page.getByText("No agent yet").waitFor();
+}));
+
+// A program that speaks as Claude Code does.
+const standIn = (folder) => {
+  const lines = [
+    { type: "system", subtype: "init", session_id: "s-1", model: "opus" },
+    { type: "assistant", message: { content: [{ type: "text", text: "I look around." }, { type: "tool_use", id: "t1", name: "Bash", input: { command: "ls -l" } }] } },
+    { type: "user", message: { content: [{ type: "tool_result", tool_use_id: "t1", content: "a-file-there" }] } },
+    { type: "result", subtype: "success", is_error: false, result: "Done.", total_cost_usd: 0.25, modelUsage: { opus: { inputTokens: 10, outputTokens: 3 } } },
+  ];
+  const program = join(folder, "claude");
+  writeFileSync(program, `#!/bin/sh\n${lines.map((line) => `echo '${JSON.stringify(line)}'`).join("\n")}\n`, { mode: 0o755 });
+  return program;
+};
+
+test("agents.a turn is read as a transcript, and as raw output on a second tab", visiting(async (page, visit, server) => {
+  const folder = mkdtempSync(join(tmpdir(), "berth-agent-"));
+  const company = await server.company();
+  const local = (await server.call("GET", `/api/companies/${company}/environments`)).find((each) => each.driver === "local");
+  const agent = await server.call("POST", `/api/companies/${company}/agents`, { name: "Coder", adapterType: "claude_local", adapterConfig: { command: standIn(folder) } });
+  const run = await server.call("POST", `/api/agents/${agent.id}/heartbeat/invoke`, { prompt: "Look around\nand stop", environmentId: local.id });
+  await visit.goto(`/runs/${run.id}`);
+  await page.getByRole("heading", { name: "Coder: Look around" }).waitFor();
+  await page.getByText("I look around.").waitFor();
+  await page.getByText("opus · 10 tokens in · 3 out · $0.25").waitFor();
+  await page.getByText("ls -l").first().click();
+  await page.getByText("a-file-there").waitFor();
+  await visit.seen("transcript");
+  await page.getByRole("tab", { name: "Raw output" }).click();
+  await page.getByRole("log").getByText('"subtype":"init"').waitFor();
+  await visit.goto("/runs");
+  await page.getByRole("link", { name: "Coder: Look around" }).waitFor();
+  await server.call("DELETE", `/api/agents/${agent.id}`);
+  rmSync(folder, { recursive: true });
 }));
 
 test("activity.what happens appears by itself", visiting(async (page, visit, server) => {
