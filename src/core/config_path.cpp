@@ -1,5 +1,7 @@
 #include "core/config_path.hpp"
 
+#include "base/json_keys.hpp"
+
 #include <charconv>
 
 namespace berth::core {
@@ -64,18 +66,7 @@ std::string ConfigPath::text() const {
 
 std::string ConfigPath::pointer() const {
   std::string out;
-  for (const std::string& step : steps_) {
-    out += '/';
-    for (const char c : step) {
-      if (c == '~') {
-        out += "~0";
-      } else if (c == '/') {
-        out += "~1";
-      } else {
-        out += c;
-      }
-    }
-  }
+  for (const std::string& step : steps_) out += "/" + escaped_in_pointer(step);
   return out;
 }
 
