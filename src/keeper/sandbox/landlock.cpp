@@ -51,6 +51,8 @@ constexpr std::uint64_t truncate = 1 << 14;
 constexpr std::uint64_t use_device = 1 << 15;
 constexpr std::uint64_t all_of_first_abi = (1 << 13) - 1;
 constexpr std::uint64_t about_files = execute | write_file | read_file | truncate | use_device;
+constexpr std::uint64_t reading = read_file | read_folder;
+constexpr std::uint64_t nodes = make_char | make_block | make_socket | use_device;
 constexpr std::uint64_t connect_tcp = 2;
 constexpr std::uint64_t bind_and_connect = 3;
 constexpr std::uint64_t abstract_sockets = 1;
@@ -87,6 +89,8 @@ class Rules {
     const PathRule rule{.allowed = wanted & denied_, .parent = object};
     if (::syscall(SYS_landlock_add_rule, rules_.get(), path_beneath, &rule, 0) != 0) fail(errno);
   }
+  // A folder, by its path or opened: all of it but devices and sockets.
+  void allow_writing(auto folder) { allow(folder, denied_ & ~nodes); }
   void allow_port(std::uint16_t port) {
     const PortRule rule{.allowed = connect_tcp, .port = port};
     if (::syscall(SYS_landlock_add_rule, rules_.get(), net_port, &rule, 0) != 0) fail(errno);
@@ -106,6 +110,31 @@ class Rules {
   int error_number_ = 0;
 };
 
+// Everything that this kernel can deny is denied, but for running the programs of the machine and
+// reading what they need. `network` is what is denied of it where the kernel can.
+Rules deny_all_but_programs(int abi, std::uint64_t network, Features& features) {
+  Ruleset denied{.files = all_of_first_abi | refer};
+  std::size_t size = offsetof(Ruleset, network);
+  if (abi >= first_abi_with_truncate) denied.files |= truncate;
+  if (abi >= first_abi_with_devices) denied.files |= use_device;
+  if (abi >= first_abi_with_network) {
+    denied.network = network;
+    size = offsetof(Ruleset, scopes);
+  }
+  if (abi >= first_abi_with_scopes) {
+    denied.scopes = abstract_sockets | signals;
+    size = sizeof denied;
+    features.add(Feature::signal_scope);
+  }
+  Rules rules{denied, size};
+  rules.allow("/usr", reading | execute);
+  for (const char* path : usr_links) rules.allow(path, reading | execute);
+  for (const char* path : open_to_read) rules.allow(path, reading);
+  rules.allow("/proc", reading);
+  for (const char* path : open_devices) rules.allow(path, read_file | write_file | use_device);
+  return rules;
+}
+
 }  // namespace
 
 int landlock_version() {
@@ -116,58 +145,18 @@ int landlock_version() {
 int leave_only_folder(int folder, Features& features) {
   const int abi = landlock_version();
   if (abi == 0) return EOPNOTSUPP;
-  Ruleset denied{.files = all_of_first_abi | refer};
-  std::size_t size = offsetof(Ruleset, network);
-  if (abi >= first_abi_with_truncate) denied.files |= truncate;
-  if (abi >= first_abi_with_devices) denied.files |= use_device;
-  if (abi >= first_abi_with_network) {
-    denied.network = bind_and_connect;
-    size = offsetof(Ruleset, scopes);
-  }
-  if (abi >= first_abi_with_scopes) {
-    denied.scopes = abstract_sockets | signals;
-    size = sizeof denied;
-    features.add(Feature::signal_scope);
-  }
-  Rules rules{denied, size};
-  constexpr std::uint64_t read = read_file | read_folder;
-  rules.allow("/usr", read | execute);
-  for (const char* path : usr_links) rules.allow(path, read | execute);
-  for (const char* path : open_to_read) rules.allow(path, read);
-  rules.allow("/proc", read);
-  for (const char* path : open_devices) rules.allow(path, read_file | write_file | use_device);
-  constexpr std::uint64_t nodes = make_char | make_block | make_socket | use_device;
-  rules.allow(folder, denied.files & ~nodes);
+  Rules rules = deny_all_but_programs(abi, bind_and_connect, features);
+  rules.allow_writing(folder);
   return rules.enforce();
 }
 
 int leave_only(const LandlockExtent& extent, Features& features) {
   const int abi = landlock_version();
   if (abi == 0) return EOPNOTSUPP;
-  Ruleset denied{.files = all_of_first_abi | refer};
-  std::size_t size = offsetof(Ruleset, network);
-  if (abi >= first_abi_with_truncate) denied.files |= truncate;
-  if (abi >= first_abi_with_devices) denied.files |= use_device;
-  if (abi >= first_abi_with_network) {
-    denied.network = connect_tcp;
-    size = offsetof(Ruleset, scopes);
-  }
-  if (abi >= first_abi_with_scopes) {
-    denied.scopes = abstract_sockets | signals;
-    size = sizeof denied;
-    features.add(Feature::signal_scope);
-  }
-  Rules rules{denied, size};
-  constexpr std::uint64_t read = read_file | read_folder;
-  rules.allow("/usr", read | execute);
-  for (const char* path : usr_links) rules.allow(path, read | execute);
-  for (const char* path : open_to_read) rules.allow(path, read);
-  rules.allow("/etc/resolv.conf", read);
-  rules.allow("/proc", read);
-  for (const char* path : open_devices) rules.allow(path, read_file | write_file | use_device);
-  constexpr std::uint64_t nodes = make_char | make_block | make_socket | use_device;
-  for (const std::string& path : extent.readable) rules.allow(path.c_str(), read | execute);
-  for (const std::string& path : extent.writable) rules.allow(path.c_str(), denied.files & ~nodes);
+  Rules rules = deny_all_but_programs(abi, connect_tcp, features);
+  rules.allow("/etc/resolv.conf", reading);
+  for (const std::string& path : extent.readable) rules.allow(path.c_str(), reading | execute);
+  for (const std::string& path : extent.writable) rules.allow_writing(path.c_str());
   if (abi >= first_abi_with_network) {
     for (const std::uint16_t port : extent.ports) rules.allow_port(port);
   }
