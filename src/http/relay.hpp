@@ -265,6 +265,7 @@ class Relay {
     const AnswerFacts facts{.delivery = what_.delivery,
                             .framing = framing,
                             .prefix = path.substr(0, what_.prefix_bytes),
+                            .path = path.substr(what_.prefix_bytes),
                             .port = port_,
                             .length = parser.content_length().value_or(0)};
     const std::string head = answer_head(parser.get(), facts);

@@ -1,5 +1,7 @@
 #include "http/relay_head.hpp"
 
+#include "http/inside_links.hpp"
+
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/status.hpp>
 
@@ -78,9 +80,11 @@ constexpr std::array<std::string_view, 8> passing_families{
 
 // Of the fields that applications make up, those that nginx, lighttpd, LiteSpeed, Envoy and others
 // obey, that say who somebody is, that hold for an origin, or that this server says itself.
-constexpr std::array<std::string_view, 6> steering_families{
-    "x-accel-", "x-envoy-", "x-forwarded-", "x-lighttpd-", "x-litespeed-", "x-sendfile"};
-constexpr std::array<std::string_view, 13> steering{"x-berth-run-id",
+constexpr std::array<std::string_view, 7> steering_families{
+    "x-accel-",    "x-berth-",     "x-envoy-",  "x-forwarded-",
+    "x-lighttpd-", "x-litespeed-", "x-sendfile"};
+constexpr std::array<std::string_view, 14> steering{"hx-location",
+                                                    "hx-redirect",
                                                     "x-content-security-policy",
                                                     "x-content-type-options",
                                                     "x-original-url",
@@ -93,6 +97,11 @@ constexpr std::array<std::string_view, 13> steering{"x-berth-run-id",
                                                     "x-rewrite-url",
                                                     "x-sourcemap",
                                                     "x-webkit-csp"};
+
+// Fields that are a reference: to the server inside, or they do not pass.
+constexpr std::array<std::string_view, 2> references{"content-location", "location"};
+// Names a field that did not pass because of where it leads.
+constexpr std::string_view withheld = "X-Berth-Withheld";
 
 // A page from inside gets an origin of its own and runs no script: with the origin of this server,
 // a script could call the API as whoever looks at the page. Who wants to use the page has
@@ -142,27 +151,13 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
   out.append("\r\n");
 }
 
-// What follows the authority of a URL, where that is the name under which the server inside is
-// called: for the client it would be a machine of its own.
-std::optional<std::string_view> behind_own_name(std::string_view url, unsigned short port) {
-  constexpr std::string_view scheme = "http:";
-  if (equal_ignoring_case(url.substr(0, scheme.size()), scheme)) url.remove_prefix(scheme.size());
-  if (!url.starts_with("//")) return std::nullopt;
-  url.remove_prefix(2);
-  const std::size_t end = std::min(url.find_first_of("/?#"), url.size());
-  const std::string_view authority = url.substr(0, end);
-  const bool is_usual = port == 80 && equal_ignoring_case(authority, "localhost");
-  if (!is_usual && !equal_ignoring_case(authority, host_of(port))) return std::nullopt;
-  return url.substr(end);
-}
-
-// A redirect to a path means one of the server inside, and so does one to its own name.
-std::string location_of(std::string_view value, const AnswerFacts& facts) {
-  std::string inside{facts.prefix};
-  if (value.starts_with('/') && !value.starts_with("//")) return inside.append(value);
-  const auto rest = behind_own_name(value, facts.port);
-  if (!rest) return std::string{value};
-  return inside.append(rest->starts_with('/') ? "" : "/").append(*rest);
+// A field of an answer as the client gets it; nothing where it leads away from the server inside.
+std::optional<std::string> for_client(std::string_view name, std::string_view value,
+                                      const AnswerFacts& facts) {
+  const InsidePlace place{.prefix = facts.prefix, .path = facts.path, .port = facts.port};
+  if (equal_ignoring_case(name, "link")) return links_inside(value, place);
+  if (is_among(name, references)) return reference_inside(value, place);
+  return std::string{value};
 }
 
 }  // namespace
@@ -239,10 +234,8 @@ std::string answer_head(const AnswerHeader& header, const AnswerFacts& facts) {
   for (const auto& field : header) {
     const std::string_view name = view(field.name_string());
     if (!is_for_client(name) || lists(named, name)) continue;
-    const bool is_redirect = equal_ignoring_case(name, "location");
-    append_field(
-        out, name,
-        is_redirect ? location_of(view(field.value()), facts) : std::string{view(field.value())});
+    const auto value = for_client(name, view(field.value()), facts);
+    append_field(out, value ? name : withheld, value ? *value : std::string{name});
   }
   append_field(out, "Date", facts.delivery.date);
   append_field(out, "X-Request-Id", facts.delivery.request_id);

@@ -33,7 +33,8 @@ enum class Framing { none, length, chunks, until_close, tunnel };
 struct AnswerFacts {
   Delivery delivery;
   Framing framing = Framing::until_close;
-  std::string_view prefix;   // of the path, for redirects
+  std::string_view prefix;   // of the path, for references
+  std::string_view path;     // that the server inside was asked for, for the same
   unsigned short port = 0;   // of the server inside, for the same
   std::uint64_t length = 0;  // of the body, where the framing is that
 };

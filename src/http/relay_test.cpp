@@ -269,7 +269,7 @@ TEST_F(RelayTest, WhatSteersAProxyOrWasNeverHeardOfDoesNotPass) {
   }
   EXPECT_EQ(answer.header("x-total-count"), "3");
   EXPECT_EQ(answer.header("etag"), "\"a\"");
-  EXPECT_EQ(answer.header("link"), "</2>; rel=\"next\"");
+  EXPECT_EQ(answer.header("link"), "</in/x/2>; rel=\"next\"");
   EXPECT_EQ(answer.header("mcp-session-id"), "s");
   EXPECT_EQ(answer.header("content-disposition"), "attachment");
 }
@@ -284,12 +284,32 @@ TEST_F(RelayTest, ARedirectToTheNameThatTheServerInsideWasCalledByStaysThere) {
   EXPECT_EQ(location("http://" + own + "/login?next=/a"), "/in/x/login?next=/a");
   EXPECT_EQ(location("HTTP://LOCALHOST:" + std::to_string(port_.number())), "/in/x/");
   EXPECT_EQ(location("//" + own + "?q"), "/in/x/?q");
+  EXPECT_EQ(location("next"), "/in/x/next");
+  EXPECT_EQ(location("../../api/secrets"), "/in/x/api/secrets");
+}
+
+TEST_F(RelayTest, ReferencesThatLeadAwayFromTheServerInsideAreWithheld) {
+  const std::string own = "localhost:" + std::to_string(port_.number());
   // Over TLS it would be another server, and these are others in any case.
   for (const std::string& other :
        {"https://" + own + "/", "http://" + own + "@example.org/", "http://" + own + "1/",
-        std::string{"http://localhost/"}, std::string{"//example.org/"}, std::string{"next"}}) {
-    EXPECT_EQ(location(other), other);
+        std::string{"http://localhost/"}, std::string{"//example.org/"},
+        std::string{"\\\\example.org/"}}) {
+    const Answer answer =
+        ask("GET /in/x/", "HTTP/1.1 307 Temporary Redirect\r\nLocation: " + other +
+                              "\r\nHX-Redirect: " + other +
+                              "\r\nX-Berth-Withheld: nothing"
+                              "\r\nContent-Length: 0\r\n\r\n");
+    EXPECT_EQ(answer.status, 307);
+    EXPECT_FALSE(answer.headers.contains("location")) << other;
+    EXPECT_FALSE(answer.headers.contains("hx-redirect")) << other;
+    EXPECT_EQ(answer.header("x-berth-withheld"), "Location") << other;
   }
+  const Answer links = ask("GET /in/x/",
+                           "HTTP/1.1 200 OK\r\nLink: <https://example.org/x>; rel=preload\r\n"
+                           "Content-Location: //example.org/\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_FALSE(links.headers.contains("link"));
+  EXPECT_FALSE(links.headers.contains("content-location"));
 }
 
 TEST_F(RelayTest, TheNameOfARequestIsGivenByThisServerAlone) {
