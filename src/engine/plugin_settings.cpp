@@ -184,7 +184,7 @@ Task<PluginHealth> Plugins::health(core::Call call, std::string name) {
   const auto status = place_ != nullptr ? place_->host.status(plugin.id) : std::nullopt;
   if (status) {
     out.worker = WorkerView{.status = status->state,
-                            .pid = status->pid,
+                            .pid = call.who.is_instance_admin() ? status->pid : std::nullopt,
                             .consecutive_crashes = status->crashes,
                             .running_since = status->running_since,
                             .methods = {status->methods.begin(), status->methods.end()}};

@@ -177,6 +177,9 @@ class Leaks(BerthTest):
                 for path in ("/api/plugins", "/api/plugins/test.leaky", "/api/plugins/test.leaky/health"):
                     self.assertNotIn("executing", seen[path], who)
                     self.assertNotIn("stderr", seen[path], who)
+                    self.assertNotIn(str(self.folder), seen[path], f"{who} reads where the package is at {path}")
+                worker = json.loads(seen["/api/plugins/test.leaky/health"])["worker"]
+                self.assertIsNone(worker and worker.get("pid"), f"{who} reads a process id of the machine")
 
     def check_nothing_is_written(self, server, database):
         self.assertFalse(PART in server.said(), "the log of the server has it")

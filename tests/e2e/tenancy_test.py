@@ -182,7 +182,7 @@ class Tenancy(BerthTest):
                                f"/api/companies/{ids['company']}/environments").json
             self.assertTrue(all(row["config"] == {} for row in listed))
         seen = self.call(server, "operator of red", "GET", path).json
-        self.assertEqual((seen["config"]["host"], seen["configRedacted"]), ("10.0.0.1", False))
+        self.assertEqual((seen["config"]["host"], seen["configRedacted"]), ("build-host.invalid", False))
 
     def test_a_revoked_or_expired_key_opens_nothing(self):
         server = self.start()
@@ -233,3 +233,13 @@ class Tenancy(BerthTest):
         answer = again.request("GET", "/api/companies", None,
                                {"Authorization": f"Bearer {kept.strip()}"})
         self.assertEqual(answer.status, 200)
+
+    def test_the_settings_of_the_instance_are_for_its_administrators(self):
+        server = self.start()
+        self.furnish(server, "A")
+        for who in ("viewer of A", "operator of A", "admin of A", "agent of A"):
+            refused = self.call(server, who, "GET", "/api/instance/settings")
+            self.assertEqual((refused.status, refused.json["code"]), (403, "forbidden"), who)
+            page = self.call(server, who, "GET", "/api/session").json
+            self.assertEqual(set(page["settings"] or {}), {"strictSecrets", "answerRetentionHours"}, who)
+        self.assertEqual(self.call(server, "instance", "GET", "/api/instance/settings").status, 200)

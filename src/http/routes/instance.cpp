@@ -10,7 +10,7 @@ std::vector<Route> instance_routes(engine::Engine& work) {
       Endpoint<None, None, None, core::Stored<InstanceSettings>>{
           .verb = Verb::get,
           .path = "/api/instance/settings",
-          .needs = Permission::signed_in,
+          .needs = Permission::instance_admin,
           .tag = "instance",
           .says = "Read the settings of the instance",
           .call = [&work](core::Call call, auto /*in*/) { return work.settings.get(call); }},

@@ -27,6 +27,13 @@ struct AgentBrief {
 };
 BOOST_DESCRIBE_STRUCT(AgentBrief, (), (id, name, adapter_type))
 
+// Of the settings what the forms and pages of every caller go by.
+struct PageSettings {
+  bool strict_secrets = false;
+  std::int64_t answer_retention_hours = 0;
+};
+BOOST_DESCRIBE_STRUCT(PageSettings, (), (strict_secrets, answer_retention_hours))
+
 // All that a page must know before it shows anything, in one answer.
 struct SessionView {
   std::string version;
@@ -38,7 +45,7 @@ struct SessionView {
   std::optional<engine::CompanyView> company;  // the one that was asked for, else the first
   std::vector<engine::EnvironmentBrief> environments;
   std::vector<AgentBrief> agents;
-  std::optional<engine::InstanceSettings> settings;
+  std::optional<PageSettings> settings;
 };
 BOOST_DESCRIBE_STRUCT(SessionView, (),
                       (version, deployment_mode, kind, role, permissions, companies, company,
@@ -66,7 +73,8 @@ Task<SessionView> look(engine::Engine& work, const ServerFacts& facts, core::Cal
                    .settings = {}};
   if (call.who.kind == core::CallerKind::nobody) co_return seen;
   BERTH_CO_TRY(const auto settings, co_await work.settings.get(call));
-  seen.settings = settings.value;
+  seen.settings =
+      PageSettings{settings.value.strict_secrets, settings.value.answer_retention_hours};
   BERTH_CO_TRY(auto companies, co_await work.companies.list(call, all_that_fit));
   seen.companies = std::move(companies.rows);
   if (seen.companies.empty()) co_return seen;
