@@ -288,6 +288,13 @@ Result<ConfigForStore> normalize_for_store(DriverKind driver, const bj::object& 
   return ConfigForStore{.config = std::move(sandbox), .refs = {}, .values = {}};
 }
 
+Result<ConfigForStore> normalize_for_probe(DriverKind driver, const bj::object& config) {
+  const bool is_fake = driver == DriverKind::sandbox && provider_of(config) == "fake";
+  if (!is_fake) return normalize_for_store(driver, config);
+  BERTH_TRY(bj::object sandbox, parse_sandbox_config(config));
+  return ConfigForStore{.config = std::move(sandbox), .refs = {}, .values = {}};
+}
+
 void set_secret_ref(ConfigForStore& config, const std::string& path, const SecretRef& ref) {
   const bool bare = config.shape == RefShape::bare_id;
   set_at(config.config, ConfigPath::parse(path),

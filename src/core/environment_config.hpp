@@ -49,6 +49,8 @@ BOOST_DESCRIBE_STRUCT(PluginConfig, (), (plugin_key, driver_key, driver_config))
 // The config that a caller sends, brought into the stored shape. Errors are `unprocessable` with
 // one issue per wrong field.
 Result<ConfigForStore> normalize_for_store(DriverKind driver, const bj::object& config);
+// The same for a draft that is only probed: the built-in `fake`, which is never saved, is fine.
+Result<ConfigForStore> normalize_for_probe(DriverKind driver, const bj::object& config);
 // Puts the id of a secret that was made for `path` into a config from normalize_for_store.
 void set_secret_ref(ConfigForStore& config, const std::string& path, const SecretRef& ref);
 

@@ -7,6 +7,7 @@
 #include "execution/keeper_process.hpp"
 
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -47,6 +48,11 @@ Result<std::string> make_probe_folder(const std::string& root) {
   if (::mkdtemp(path.data()) == nullptr) return io_failure("make a folder in", root, errno);
   BERTH_DO(create_file(path + "/file", "berth\n", 0600));
   return path;
+}
+
+std::string host_name() {
+  utsname here{};
+  return ::uname(&here) == 0 ? std::string{here.nodename} : std::string{};
 }
 
 class Steps {
@@ -94,7 +100,9 @@ Task<ProbeReport> Local::probe(const AcquireRequest& /*request*/) {
   const Result<> removed = co_await offload(pool_, [path = *folder] { return remove_tree(path); });
   if (version && removed) {
     report.summary = "This machine can run commands.";
-    report.details = bj::object{{"keeperVersion", *version}};
+    report.details = bj::object{{"hostname", host_name()},
+                                {"cwd", keepers_.options().state_root},
+                                {"keeperVersion", *version}};
   } else if (version) {
     steps.add("cleanup", removed.error(), {});
   }
