@@ -24,7 +24,7 @@ LAYERS = {
     "src/images": DOMAIN,
     "src/providers": (*DOMAIN, "keeper", "execution", "images", "egress"),
     "src/plugins": (*DOMAIN, "keeper", "execution", "providers"),
-    "src/drivers": (*DOMAIN, "keeper", "execution", "providers", "plugins"),
+    "src/drivers": (*DOMAIN, "keeper", "execution", "providers", "plugins", "egress"),
     "src/workspaces": DOMAIN,
     "src/egress": DOMAIN,
     "src/engine": (*DOMAIN, "store", "vault", "providers", "plugins", "drivers", "workspaces",

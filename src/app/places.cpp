@@ -37,7 +37,7 @@ Result<std::unique_ptr<Places>> Places::open(asio::io_context& loop, const Clock
                                      executor, out->pool_,
                                      drivers::LocalOptions{.state_root = home.leases_folder(),
                                                            .keeper_program = keeper}));
-  BERTH_TRY(auto ssh, drivers::Ssh::open(executor, clock,
+  BERTH_TRY(auto ssh, drivers::Ssh::open(executor, clock, out->ways_out_.resolver(),
                                          drivers::ssh::Options{.keeper_program = keeper,
                                                                .control_root = home.ssh_folder()}));
   drivers.add(DriverKind::ssh, std::move(ssh));

@@ -45,7 +45,8 @@ bj::object without_reuse(bj::object config) {
 
 Allowances Allowances::with(const AllowanceDecisions& decided) const {
   return {decided.local.value_or(local), decided.host_network.value_or(host_network),
-          decided.private_egress.value_or(private_egress)};
+          decided.private_egress.value_or(private_egress),
+          decided.private_ssh.value_or(private_ssh), decided.weak_sandbox.value_or(weak_sandbox)};
 }
 
 std::vector<Allowance> Allowances::names() const {
@@ -53,6 +54,8 @@ std::vector<Allowance> Allowances::names() const {
   if (local) out.push_back(Allowance::local);
   if (host_network) out.push_back(Allowance::host_network);
   if (private_egress) out.push_back(Allowance::private_egress);
+  if (private_ssh) out.push_back(Allowance::private_ssh);
+  if (weak_sandbox) out.push_back(Allowance::weak_sandbox);
   return out;
 }
 
@@ -71,6 +74,16 @@ Result<> check_allowed(const Openings& place, const std::string& company,
         place, company,
         "its egress reaches addresses that are not public (" + listed(place.private_rules) + ")",
         "private-egress");
+  }
+  if (!place.private_host.empty() && !allowed.private_ssh) {
+    return missing(
+        place, company,
+        "its host " + in_quotes(place.private_host) + " has an address that is not public",
+        "private-ssh");
+  }
+  if (!place.weakening.empty() && !allowed.weak_sandbox) {
+    return missing(place, company, "its sandboxes are weakened by " + place.weakening,
+                   "weak-sandbox");
   }
   return {};
 }

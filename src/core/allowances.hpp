@@ -12,26 +12,33 @@ namespace berth::core {
 BOOST_DEFINE_ENUM_CLASS(Allowance,
                         local,           // environments of the driver `local`
                         host_network,    // `network: host` of the sandbox provider `linux`
-                        private_egress)  // `egress.allow` of addresses that are not public
+                        private_egress,  // `egress.allow` of addresses that are not public
+                        private_ssh,     // hosts behind SSH whose addresses are not public
+                        weak_sandbox)    // nested user namespaces, and isolation `minimal`
 
 // What an instance administrator has decided for one company. Absent: as Allowances by default are.
 struct AllowanceDecisions {
   std::optional<bool> local = {};
   std::optional<bool> host_network = {};
   std::optional<bool> private_egress = {};
+  std::optional<bool> private_ssh = {};
+  std::optional<bool> weak_sandbox = {};
 
   friend bool operator==(const AllowanceDecisions&, const AllowanceDecisions&) = default;
 };
-BOOST_DESCRIBE_STRUCT(AllowanceDecisions, (), (local, host_network, private_egress))
+BOOST_DESCRIBE_STRUCT(AllowanceDecisions, (),
+                      (local, host_network, private_egress, private_ssh, weak_sandbox))
 
 // What is in force.
 struct Allowances {
   bool local = false;
   bool host_network = false;
   bool private_egress = false;
+  bool private_ssh = false;
+  bool weak_sandbox = false;
 
   // Where one operator owns the machine.
-  static constexpr Allowances all() { return {true, true, true}; }
+  static constexpr Allowances all() { return {true, true, true, true, true}; }
   Allowances with(const AllowanceDecisions& decided) const;
   std::vector<Allowance> names() const;
 
@@ -44,6 +51,8 @@ struct Openings {
   bool local = false;
   bool host_network = false;
   std::vector<std::string> private_rules = {};  // those of `egress.allow`, as they are written
+  std::string private_host = {};  // of an SSH environment, where its address is not public
+  std::string weakening = {};     // of a sandbox, as its config asks for it
 };
 
 // Whether a company may use an environment. not_allowed_here names the environment, the company and

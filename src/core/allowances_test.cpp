@@ -16,13 +16,16 @@ Openings opening(Allowance which) {
     case Allowance::local: place.local = true; break;
     case Allowance::host_network: place.host_network = true; break;
     case Allowance::private_egress: place.private_rules = {"egress.allow[0] '10.0.0.1'"}; break;
+    case Allowance::private_ssh: place.private_host = "10.0.0.2"; break;
+    case Allowance::weak_sandbox: place.weakening = "minIsolation: minimal"; break;
   }
   return place;
 }
 
 Allowances only(Allowance which) {
   return {which == Allowance::local, which == Allowance::host_network,
-          which == Allowance::private_egress};
+          which == Allowance::private_egress, which == Allowance::private_ssh,
+          which == Allowance::weak_sandbox};
 }
 
 TEST(AllowancesTest, EachOpeningNeedsItsOwnAllowance) {
@@ -40,7 +43,9 @@ TEST(AllowancesTest, EachOpeningNeedsItsOwnAllowance) {
 TEST(AllowancesTest, RefusalNamesEnvironmentCompanyAndRemedy) {
   const std::map<Allowance, std::string> words{{Allowance::local, "local"},
                                                {Allowance::host_network, "host-network"},
-                                               {Allowance::private_egress, "private-egress"}};
+                                               {Allowance::private_egress, "private-egress"},
+                                               {Allowance::private_ssh, "private-ssh"},
+                                               {Allowance::weak_sandbox, "weak-sandbox"}};
   for (const auto& [which, word] : words) {
     const Result<> refused = check_allowed(opening(which), "Acme", none);
     ASSERT_FALSE(refused);
@@ -55,7 +60,8 @@ TEST(AllowancesTest, RefusalNamesEnvironmentCompanyAndRemedy) {
 TEST(AllowancesTest, DecisionWinsOverDefaultEitherWay) {
   EXPECT_EQ(none.with({}), none);
   EXPECT_EQ(none.with({.local = true}), only(Allowance::local));
-  EXPECT_EQ(Allowances::all().with({.host_network = false}), (Allowances{true, false, true}));
+  EXPECT_EQ(Allowances::all().with({.host_network = false}),
+            (Allowances{true, false, true, true, true}));
   EXPECT_THAT(Allowances::all().names(), testing::ElementsAreArray(all<Allowance>()));
   EXPECT_TRUE(none.names().empty());
 }

@@ -22,6 +22,7 @@ using execution::Outcome;
 using execution::OutputKind;
 using execution::OutputPiece;
 using execution::OutputTaker;
+using execution::PrivateAddresses;
 using execution::ProbeStep;
 using execution::SignalNumber;
 using execution::Started;

@@ -167,4 +167,11 @@ std::vector<SpecialRange> special_ranges() {
   return ranges;
 }
 
+bool is_among(const Address& address, const std::vector<SpecialRange>& ranges) {
+  const Address plain = address.plain();
+  return std::ranges::any_of(ranges, [&](const SpecialRange& one) {
+    return one.range.contains(address) || one.range.contains(plain);
+  });
+}
+
 }  // namespace berth::egress

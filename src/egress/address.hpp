@@ -57,4 +57,7 @@ struct SpecialRange {
 // unspecified, documentation, reserved, IPv4 inside IPv6, and the metadata services of clouds.
 std::vector<SpecialRange> special_ranges();
 
+// Whether one of the ranges holds the address, or the IPv4 address that it carries.
+bool is_among(const Address& address, const std::vector<SpecialRange>& ranges);
+
 }  // namespace berth::egress

@@ -121,6 +121,12 @@ std::vector<SpecialRange> addresses_of_this_machine() {
   return ranges;
 }
 
+std::vector<SpecialRange> addresses_that_are_not_public() {
+  std::vector<SpecialRange> ranges = special_ranges();
+  for (SpecialRange& own : addresses_of_this_machine()) ranges.push_back(std::move(own));
+  return ranges;
+}
+
 bool is_this_machine(const Address& address) {
   const Address plain = address.plain();
   // Linux takes the unspecified address for its loopback.

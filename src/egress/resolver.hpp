@@ -65,6 +65,10 @@ class SystemResolver final : public Resolver {
 // may trust whoever reaches it from here.
 std::vector<SpecialRange> addresses_of_this_machine();
 
+// Both kinds of ranges that need a rule or an allowance: special_ranges(), and the addresses of
+// this machine.
+std::vector<SpecialRange> addresses_that_are_not_public();
+
 // Whether a connection to this address stays on this machine: a loopback or unspecified address, or
 // one that an interface has now. True as well when the interfaces cannot be listed.
 bool is_this_machine(const Address& address);

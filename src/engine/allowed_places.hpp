@@ -4,6 +4,7 @@
 #include "core/company.hpp"
 #include "core/environment.hpp"
 #include "core/lease.hpp"
+#include "drivers/driver.hpp"
 #include "engine/means.hpp"
 
 // Whether a company may use a place, asked wherever one is described, selected or taken. The rule
@@ -15,6 +16,10 @@ core::Openings openings_of(std::string environment, core::DriverKind driver,
 
 // What is in force for a company on this server.
 core::Allowances allowed_to(const Means& means, const core::Company& company);
+
+// Whether the server may connect to an address that is not public for a lease of the driver `ssh`.
+Result<drivers::PrivateAddresses> private_addresses(store::Session& session, const Means& means,
+                                                    const core::LeaseRecord& lease);
 
 // In the caller's transaction. not_allowed_here names what is missing.
 Result<> expect_allowed(store::Session& session, const Means& means, const core::CompanyId& company,

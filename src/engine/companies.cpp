@@ -153,6 +153,8 @@ Task<core::Stored<CompanyView>> Companies::allow(core::Call call, core::CompanyI
     decide(change.host_network, core::Allowance::host_network, company.allowances.host_network);
     decide(change.private_egress, core::Allowance::private_egress,
            company.allowances.private_egress);
+    decide(change.private_ssh, core::Allowance::private_ssh, company.allowances.private_ssh);
+    decide(change.weak_sandbox, core::Allowance::weak_sandbox, company.allowances.weak_sandbox);
     company.updated_at = means_.clock.now();
     BERTH_DO(store::update_company(s, row));
     BERTH_DO(record(s, means_, call,

@@ -27,8 +27,11 @@ struct UpdateAllowances {
   Patch<bool> local;
   Patch<bool> host_network;
   Patch<bool> private_egress;
+  Patch<bool> private_ssh;
+  Patch<bool> weak_sandbox;
 };
-BOOST_DESCRIBE_STRUCT(UpdateAllowances, (), (local, host_network, private_egress))
+BOOST_DESCRIBE_STRUCT(UpdateAllowances, (),
+                      (local, host_network, private_egress, private_ssh, weak_sandbox))
 
 // A company as the API shows it, with what it may use of this machine.
 struct CompanyView : core::Company {

@@ -186,6 +186,7 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
     if (!run && environment.config.contains("reuseLease")) {
       lease.teardown.config["reuseLease"] = false;
     }
+    if (terms.purpose == Terms::Purpose::test) lease.teardown.config["archiveOnRelease"] = true;
     lease.provider = core::provider_of(environment.config);
     const std::optional<core::AgentId> agent = run ? run->agent_id : std::nullopt;
     BERTH_DO(intend_sandbox(session, environment, agent, lease));
@@ -203,6 +204,11 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
                           .provider_lease_id = lease.provider_lease_id,
                           .metadata = lease.metadata.value_or(bj::object{})};
   pin(lease.teardown, out.metadata);
+  if (lease.driver == core::DriverKind::ssh) {
+    BERTH_CO_TRY(out.private_addresses, co_await means_.store.read([&](store::Session& s) {
+      return private_addresses(s, means_, lease);
+    }));
+  }
   for (const core::BoundRef& bound : core::refs_in(out.config)) {
     // The row is the permission: the binding went when the environment was changed or deleted.
     SecretRead read{

@@ -92,13 +92,9 @@ OutboundFetch::OutboundFetch(asio::any_io_executor executor, egress::Resolver& r
                              std::vector<egress::Range> allowed, FetchLimits limits)
     : executor_(std::move(executor)),
       resolver_(resolver),
-      special_(egress::special_ranges()),
+      special_(egress::addresses_that_are_not_public()),
       allowed_(std::move(allowed)),
-      limits_(limits) {
-  for (egress::SpecialRange& own : egress::addresses_of_this_machine()) {
-    special_.push_back(std::move(own));
-  }
-}
+      limits_(limits) {}
 
 Result<OutboundFetch::Target> OutboundFetch::parse(const FetchRequest& request) {
   const auto wrong = [](const std::string& why) {

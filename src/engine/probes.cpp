@@ -83,6 +83,24 @@ void hide(ProbeReport& report, const std::map<std::string, Secret>& secrets) {
   report.details = details && details->is_object() ? details->get_object() : bj::object{};
 }
 
+void note_lease(bj::object& details, const core::LeaseRecord& lease) {
+  details["leaseId"] = lease.id.str();
+  if (lease.provider_lease_id) details["providerLeaseId"] = *lease.provider_lease_id;
+  if (lease.driver != core::DriverKind::sandbox) return;
+  details["leasePolicy"] = name_of(lease.lease_policy);
+  details["metadata"] = lease.metadata.value_or(bj::object{});
+}
+
+// Clients of other makes look for the reason among the details.
+void note_failure(ProbeReport& report, const bj::object& config) {
+  if (report.ok) return;
+  if (!report.details) report.details.emplace();
+  report.details->emplace("error", report.summary);
+  if (report.driver == core::DriverKind::sandbox) {
+    report.details->emplace("provider", core::provider_of(config));
+  }
+}
+
 Entry entry_of(const core::CompanyId& company, std::string_view action, std::string id,
                const ProbeReport& report) {
   bj::object details{
@@ -102,7 +120,7 @@ Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& repo
   const Time until = means_.clock.now() + test_lease_ms;
   BERTH_CO_TRY(auto row, co_await means_.store.write([&](store::Session& s) {
     return work_.intend(s, core::LeaseId::make(means_.random, means_.clock.now()), environment,
-                        nullptr, {.expires_at = until});
+                        nullptr, {.expires_at = until, .purpose = LeaseWork::Terms::Purpose::test});
   }));
   Result<LeaseWork::Held> held = co_await work_.acquire(row, {}, {});
   steps.end("lease", outcome_of(held), "Took lease " + row.value.id.str());
@@ -115,10 +133,7 @@ Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& repo
     if (!cannot) steps.end("command", ran, "Ran a command");
     row.value.release_event =
         ran || cannot ? core::LeaseEvent::release_succeeded : core::LeaseEvent::release_failed;
-    if (report.details) (*report.details)["leaseId"] = row.value.id.str();
-    if (report.details && row.value.provider_lease_id) {
-      (*report.details)["providerLeaseId"] = *row.value.provider_lease_id;
-    }
+    if (report.details) note_lease(*report.details, row.value);
   }
   steps.begin();
   BERTH_CO_TRY(const auto settled, co_await work_.settle(std::move(row)));
@@ -164,6 +179,7 @@ Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
       if (!step.ok) report.summary = step.message;
     }
   }
+  note_failure(report, environment.config);
   BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
     return record(s, means_, call,
                   entry_of(environment.company_id, "environment.probed", id.str(), report));
@@ -173,7 +189,7 @@ Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
 }
 
 Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, ProbeDraft draft) {
-  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
     return store::find_company(s, core::Reach::of(call.who), company);
   }));
   const bj::object given = draft.config.value_or(bj::object{});
@@ -181,7 +197,7 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   if (PluginConfigs::concerns(draft.driver, given)) {
     BERTH_CO_TRY(config, co_await plugins_.prepare(draft.driver, given));
   } else {
-    BERTH_CO_TRY(config, core::normalize_for_store(draft.driver, given));
+    BERTH_CO_TRY(config, core::normalize_for_probe(draft.driver, given));
   }
   BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
     return expect_allowed(s, means_, company,
@@ -190,6 +206,9 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   const Time now = means_.clock.now();
   drivers::AcquireRequest request{
       .lease = {.lease_id = core::LeaseId::make(means_.random, now), .company_id = company}};
+  if (allowed_to(means_, row.value).private_ssh) {
+    request.lease.private_addresses = drivers::PrivateAddresses::reachable;
+  }
   // A value of the draft is used from here and never stored; a reference is read without a binding,
   // on the word of the operator who asks.
   for (core::BoundValue& bound : config.values) {
@@ -207,6 +226,7 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(lookup));
   BERTH_CO_TRY(ProbeReport report, co_await driver->probe(request));
   hide(report, request.lease.secrets);
+  note_failure(report, request.lease.config);
   BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
     return record(s, means_, call,
                   entry_of(company, "environment.probed_unsaved", "unsaved", report));

@@ -109,11 +109,13 @@ Result<Wall> company_machine(store::Session& session, const Means& means) {
   }
   if (names.empty()) {
     return stands(std::move(wall),
-                  "No company may use Local, the network of this machine or private addresses.");
+                  "No company may use Local, the network of this machine, private addresses or "
+                  "weak sandboxes.");
   }
-  return falls(std::move(wall), WallState::weak,
-               "These companies may use this machine without a sandbox: " + listed(names) + ".",
-               "take it back with 'berth company forbid COMPANY local' where it is not needed");
+  return falls(
+      std::move(wall), WallState::weak,
+      "These companies may use this machine without a sandbox: " + listed(names) + ".",
+      "take back what is not needed, for example with 'berth company forbid COMPANY local'");
 }
 
 // One line per wall.

@@ -10,7 +10,8 @@ LeaseFacts LeaseFacts::clone() const {
                   .sandbox_id = sandbox_id,
                   .config = config,
                   .provider_lease_id = provider_lease_id,
-                  .metadata = metadata};
+                  .metadata = metadata,
+                  .private_addresses = private_addresses};
   for (const auto& [path, value] : secrets) copy.secrets.emplace(path, value.clone());
   return copy;
 }

@@ -21,6 +21,9 @@
 // well after a restart of the server as before it.
 namespace berth::execution {
 
+// Whether the server itself may connect to an address that is not public, for an SSH environment.
+enum class PrivateAddresses { refused, reachable };
+
 // The lease for which something is done, as it was recorded before the place was first asked.
 struct LeaseFacts {
   core::LeaseId lease_id;
@@ -32,6 +35,7 @@ struct LeaseFacts {
   std::map<std::string, Secret> secrets = {};  // values by their path in the config
   std::optional<std::string> provider_lease_id = {};
   bj::object metadata = {};  // what acquire returned
+  PrivateAddresses private_addresses = PrivateAddresses::refused;
 
   LeaseFacts clone() const;
 };

@@ -51,6 +51,10 @@ constexpr char retention[] = {
 #embed "migrations/0010_retention.sql"
 };
 
+constexpr char private_ssh[] = {
+#embed "migrations/0011_private_ssh.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -67,6 +71,7 @@ constexpr std::array known_migrations{
     Migration{8, "allowances", text_of(allowances)},
     Migration{9, "plugin_box", text_of(plugin_box)},
     Migration{10, "retention", text_of(retention)},
+    Migration{11, "private_ssh", text_of(private_ssh)},
 };
 
 constexpr std::string_view record_table = R"sql(

@@ -550,6 +550,9 @@ TEST_P(Reuse, ATestTakesNoSandboxFromRunsAndLeavesNoneToThem) {
   EXPECT_EQ(over.status, LeaseState::released);
   EXPECT_EQ(over.lease_policy, LeasePolicy::ephemeral);
   EXPECT_EQ(over.heartbeat_run_id, std::nullopt);
+  EXPECT_EQ(over.teardown.config.at("reuseLease"), bj::value(false));
+  EXPECT_EQ(over.teardown.config.at("archiveOnRelease"), bj::value(true));
+  EXPECT_EQ(report->details->at("metadata"), bj::value(*over.metadata));
   EXPECT_EQ(sandbox(*over.sandbox_id).status, SandboxState::destroyed);
   EXPECT_EQ(boxes_->there, std::set<std::string>{box_of(before)});
   EXPECT_EQ(box_of(ran_in_box({"true"})), box_of(before));

@@ -195,6 +195,8 @@ class CompanyWalls : public WorkContract {
       case Allowance::local: change.local = {true, verdict}; break;
       case Allowance::host_network: change.host_network = {true, verdict}; break;
       case Allowance::private_egress: change.private_egress = {true, verdict}; break;
+      case Allowance::private_ssh: change.private_ssh = {true, verdict}; break;
+      case Allowance::weak_sandbox: change.weak_sandbox = {true, verdict}; break;
     }
     auto done = await(server()->companies.allow(admin(), *company_, change));
     EXPECT_WORKS(done);
@@ -294,6 +296,45 @@ TEST_P(CompanyWalls, HostNetworkAndPrivateAddressesNeedTheirOwnAllowance) {
   EXPECT_FAILS(try_sandbox(egress("127.0.0.1")), Errc::not_allowed_here);
   decide(Allowance::private_egress, true);
   EXPECT_WORKS(try_sandbox(egress("127.0.0.1")));
+}
+
+TEST_P(CompanyWalls, WeakSandboxesNeedTheirOwnAllowance) {
+  const bj::object nested{{"allow", bj::array{"nested_user_namespaces"}}};
+  const bj::object minimal{{"minIsolation", "minimal"}};
+  EXPECT_FAILS(try_sandbox(nested), Errc::not_allowed_here);
+  EXPECT_FAILS(try_sandbox(minimal), Errc::not_allowed_here);
+  EXPECT_WORKS(try_sandbox({{"allow", bj::array{"ptrace"}}}));
+  EXPECT_WORKS(try_sandbox({{"minIsolation", "weak"}}));
+  decide(Allowance::host_network, true);
+  EXPECT_FAILS(try_sandbox(nested), Errc::not_allowed_here);
+  decide(Allowance::weak_sandbox, true);
+  EXPECT_WORKS(try_sandbox(nested));
+  EXPECT_WORKS(try_sandbox(minimal));
+}
+
+TEST_P(CompanyWalls, SshHostsAtPrivateAddressesNeedTheirOwnAllowance) {
+  const auto try_ssh = [&](const std::string& host) {
+    hand_.turn(1ms);
+    return await(server()->environments.create(
+        key(core::Role::operator_), *company_,
+        {.name = "host" + std::to_string(++made_),
+         .description = std::nullopt,
+         .driver = DriverKind::ssh,
+         .status = std::nullopt,
+         .config = bj::object{{"host", host}, {"username", "me"}, {"remoteWorkspacePath", "/w"}},
+         .env_vars = std::nullopt,
+         .metadata = std::nullopt}));
+  };
+  for (const std::string host : {"127.0.0.1", "169.254.169.254", "10.1.2.3", "::1", "0.0.0.0",
+                                 "::ffff:192.168.0.1", "fd00::1"}) {
+    EXPECT_FAILS(try_ssh(host), Errc::not_allowed_here) << host;
+  }
+  EXPECT_WORKS(try_ssh("8.8.8.8"));
+  EXPECT_WORKS(try_ssh("build-7.example"));
+  decide(Allowance::private_egress, true);
+  EXPECT_FAILS(try_ssh("127.0.0.1"), Errc::not_allowed_here) << "each is its own";
+  decide(Allowance::private_ssh, true);
+  EXPECT_WORKS(try_ssh("127.0.0.1"));
 }
 
 TEST_P(CompanyWalls, EnvironmentFromBeforeIsRefusedAgainOnceItIsForbidden) {

@@ -29,6 +29,12 @@ class AllowancesUpgrade : public StoreContract {
     for (const auto& [key, value] : config) box.config[key] = value;
     put(std::move(box));
   }
+  void put_ssh(const core::Company& company) {
+    core::Environment host = environment(company.id, "remote");
+    host.driver = core::DriverKind::ssh;
+    host.config = {{"host", "builder"}, {"username", "me"}, {"remoteWorkspacePath", "/w"}};
+    put(std::move(host));
+  }
   static bj::object egress(bj::array allow) {
     return {{"egress", bj::object{{"allow", std::move(allow)}}}};
   }
@@ -49,6 +55,9 @@ class AllowancesUpgrade : public StoreContract {
       }
       return {};
     }));
+    open_again();
+  }
+  void open_again() {
     database_.reset();
     auto again = open_database({.url = place_->url()});
     ASSERT_TRUE(again) << again.error().message;
@@ -111,6 +120,50 @@ TEST_P(AllowancesUpgrade, CompanyKeepsNetworkAndPrivateAddressesOfItsEnvironment
   expect_kept(both, {Allowance::host_network, Allowance::local});
 }
 
+TEST_P(AllowancesUpgrade, CompanyKeepsSshHostsAndWeakSandboxesOfItsEnvironments) {
+  const core::Company remote = given_company("remote");
+  put_ssh(remote);
+  const core::Company nested = given_company("nested");
+  put_sandbox(nested, {{"allow", bj::array{"ptrace", "nested_user_namespaces"}}});
+  const core::Company minimal = given_company("minimal");
+  put_sandbox(minimal, {{"minIsolation", "minimal"}});
+  const core::Company strict = given_company("strict");
+  put_sandbox(strict, {{"minIsolation", "standard"}, {"allow", bj::array{"ptrace"}}});
+  upgrade();
+  expect_kept(remote, {Allowance::private_ssh});
+  expect_kept(nested, {Allowance::weak_sandbox});
+  expect_kept(minimal, {Allowance::weak_sandbox});
+  expect_kept(strict, {});
+}
+
+TEST_P(AllowancesUpgrade, CompanyOfTheLastVersionKeepsItsDecisions) {
+  Stored<core::Company> decided{given_company("decided"), 1};
+  decided.value.allowances = {.local = false, .host_network = true};
+  decided.value.kept_allowances = {Allowance::local};
+  EXPECT_WORKS(write([&](Session& s) { return update_company(s, decided); }));
+  put_ssh(decided.value);
+  put_sandbox(decided.value, {{"minIsolation", "minimal"}});
+  EXPECT_WORKS(write([](Session& s) -> Result<> {
+    BERTH_DO(
+        s.run("update companies set allowances = "
+              "'{\"local\":false,\"hostNetwork\":true,\"privateEgress\":null}'",
+              {}));
+    BERTH_DO(s.run("delete from schema_migrations where number >= 11", {}));
+    return {};
+  }));
+  open_again();
+  const auto row = read(
+      [&](Session& s) { return find_company(s, core::Reach::everything(), decided.value.id); });
+  ASSERT_TRUE(row) << row.error().message;
+  EXPECT_EQ(row->value.kept_allowances,
+            (std::vector{Allowance::local, Allowance::private_ssh, Allowance::weak_sandbox}));
+  EXPECT_EQ(row->value.allowances, (core::AllowanceDecisions{.local = false,
+                                                             .host_network = true,
+                                                             .private_egress = std::nullopt,
+                                                             .private_ssh = true,
+                                                             .weak_sandbox = true}));
+}
+
 TEST_P(AllowancesUpgrade, CompanyThatUsedEverythingKeepsEverything) {
   const core::Company all_of_it = given_company("all");
   put_sandbox(all_of_it, egress({"127.0.0.1"}));
@@ -118,11 +171,17 @@ TEST_P(AllowancesUpgrade, CompanyThatUsedEverythingKeepsEverything) {
   host.driver = core::DriverKind::sandbox;
   host.config = {{"provider", "linux"}, {"network", "host"}};
   put(host);
+  put_ssh(all_of_it);
+  core::Environment weak = environment(all_of_it.id, "weak");
+  weak.driver = core::DriverKind::sandbox;
+  weak.config = {{"provider", "linux"}, {"minIsolation", "minimal"}};
+  put(weak);
   core::Run run = StoreContract::run(all_of_it.id);
   run.environment_id = put_local(all_of_it).id;
   EXPECT_WORKS(write([&](Session& s) { return insert_run(s, run); }));
   upgrade();
-  expect_kept(all_of_it, {Allowance::host_network, Allowance::local, Allowance::private_egress});
+  expect_kept(all_of_it, {Allowance::host_network, Allowance::local, Allowance::private_egress,
+                          Allowance::private_ssh, Allowance::weak_sandbox});
 }
 
 }  // namespace

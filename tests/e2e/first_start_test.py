@@ -23,7 +23,8 @@ class FirstStart(BerthTest):
                 # The sandbox is there where this machine makes one: sandbox_test.py.
                 self.assertEqual(set(rows) - {"Sandbox"}, {"Local"})
                 self.assertEqual(companies[0]["defaultEnvironmentId"], rows.get("Sandbox", {}).get("id"))
-                self.assertEqual(companies[0]["allowed"], ["local", "host_network", "private_egress"])
+                self.assertEqual(companies[0]["allowed"], ["local", "host_network", "private_egress",
+                                                           "private_ssh", "weak_sandbox"])
                 # Wherever it goes, a newcomer's command works.
                 url = {"BERTH_URL": f"http://127.0.0.1:{server.port}"}
                 done = self.run_berth("run", "--", "uname", "-s", **url)

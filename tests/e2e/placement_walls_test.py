@@ -114,6 +114,10 @@ class PlacementWalls(BerthTest):
         yield "network", sandbox("host", network="host")
         yield "egress", sandbox("near", egress={"allow": [f"127.0.0.1/32:{server.port}"]})
         yield "unspecified", sandbox("zero", egress={"allow": [f"0.0.0.0/32:{server.port}"]})
+        yield "nested", sandbox("nested", allow=["nested_user_namespaces"])
+        yield "minimal", sandbox("minimal", minIsolation="minimal")
+        yield "ssh", server.post(f"{home}/environments", {"name": "near", "driver": "ssh", "config": {
+            "host": "127.0.0.1", "username": "root", "remoteWorkspacePath": "/root"}}, operator)
 
     def test_an_operator_of_a_company_does_not_get_the_machine(self):
         for engine, variables in self.engines():
@@ -123,23 +127,26 @@ class PlacementWalls(BerthTest):
                 for name, answer in self.attempts(server, home, operator):
                     self.assertEqual((answer.status, answer.json["code"]), (403, "not_allowed_here"), name)
                     self.assertIn("berth company allow 'B'", answer.text)
-                everything = {"local": True, "hostNetwork": True, "privateEgress": True}
+                everything = {"local": True, "hostNetwork": True, "privateEgress": True, "privateSsh": True,
+                              "weakSandbox": True}
                 for who in (operator, admin):
                     refused = server.request("PATCH", f"{home}/allowances", everything, who)
                     self.assertEqual((refused.status, refused.json["code"]), (403, "forbidden"))
                 self.assertEqual(server.get(home, **operator).json["allowed"], [])
 
                 allowed = self.run_berth("--home", server.home, "company", "allow", "B", "local", "host-network",
-                                         "private-egress", "--json", BERTH_URL=f"http://127.0.0.1:{server.port}")
+                                         "private-egress", "private-ssh", "weak-sandbox", "--json", BERTH_URL=f"http://127.0.0.1:{server.port}")
                 self.assertEqual(allowed.returncode, 0, allowed.stderr)
-                self.assertEqual(json.loads(allowed.stdout)["allowed"], ["local", "host_network", "private_egress"])
+                self.assertEqual(json.loads(allowed.stdout)["allowed"], ["local", "host_network", "private_egress",
+                                                                        "private_ssh", "weak_sandbox"])
                 for name, answer in self.attempts(server, home, operator):
                     self.assertIn(answer.status, (200, 201, 202), f"{name}: {answer.text}")
                     if name == "local":
                         seen = server.get(f"/api/heartbeat-runs/{answer.json['id']}?wait=30&until=end", **operator)
                         self.assertEqual(seen.json["status"], "succeeded", seen.text)
                 forbidden = server.request("PATCH", f"{home}/allowances", {"local": False}, instance)
-                self.assertEqual(forbidden.json["allowed"], ["host_network", "private_egress"])
+                self.assertEqual(forbidden.json["allowed"], ["host_network", "private_egress", "private_ssh",
+                                                              "weak_sandbox"])
                 _, answer = next(self.attempts(server, home, operator))
                 self.assertEqual(answer.status, 403)
 
@@ -168,6 +175,10 @@ class PlacementWalls(BerthTest):
     def test_an_upgraded_home_keeps_what_its_companies_used_and_doctor_lists_it(self):
         server = self.serve()
         runs.wait_for_end(server, runs.start(server, "true"))
+        made = server.post(f"/api/companies/{server.company()}/environments", {
+            "name": "near", "driver": "ssh", "config": {
+                "host": "localhost", "username": "me", "remoteWorkspacePath": "/srv/work"}})
+        self.assertEqual(made.status, 201, made.text)
         server.post("/api/companies", {"name": "Idle"})
         server.stop()
         self.downgrade()
@@ -175,18 +186,19 @@ class PlacementWalls(BerthTest):
         server = self.serve(*flags, place=None)
         instance = {"Authorization": "Bearer " + (self.home / "admin.token").read_text().strip()}
         companies = {row["name"]: row for row in server.get("/api/companies", **instance).json}
-        self.assertEqual(companies["Default"]["allowed"], ["local"])
-        self.assertEqual(companies["Default"]["keptAllowances"], ["local"])
+        self.assertEqual(companies["Default"]["allowed"], ["local", "private_ssh"])
+        self.assertEqual(companies["Default"]["keptAllowances"], ["local", "private_ssh"])
         self.assertEqual((companies["Idle"]["allowed"], companies["Idle"]["keptAllowances"]), ([], []))
         run = server.post(f"/api/companies/{companies['Default']['id']}/runs", {"command": "true"}, instance)
         self.assertEqual(run.status, 202, run.text)
 
         url = {"BERTH_URL": f"http://127.0.0.1:{server.port}"}
         said = self.run_berth("--home", self.home, "doctor", **url).stdout
-        self.assertIn("'Default' kept from before the upgrade: local", said)
-        self.assertIn("berth company forbid 'Default' local", said)
+        self.assertIn("'Default' kept from before the upgrade: local, private-ssh", said)
+        self.assertIn("berth company forbid 'Default' local private-ssh", said)
         self.assertNotIn("'Idle'", said)
-        done = self.run_berth("--home", self.home, "company", "forbid", "Default", "local", **url)
+        done = self.run_berth("--home", self.home, "company", "forbid", "Default", "local", "private-ssh",
+                              **url)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("kept from before", self.run_berth("--home", self.home, "doctor", **url).stdout)
         refused = server.post(f"/api/companies/{companies['Default']['id']}/runs", {"command": "true"}, instance)

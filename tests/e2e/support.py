@@ -177,4 +177,4 @@ def fresh_postgres():
 
 def ssh_environment(name):
     return {"name": name, "driver": "ssh",
-            "config": {"host": "10.0.0.1", "username": "work", "remoteWorkspacePath": "/srv/work"}}
+            "config": {"host": "build-host.invalid", "username": "work", "remoteWorkspacePath": "/srv/work"}}

@@ -16,7 +16,7 @@ SshPlace::SshPlace(std::vector<std::string> sshd_settings) : sshd_(std::move(ssh
 
 std::unique_ptr<Driver> SshPlace::make_driver(asio::any_io_executor executor,
                                               asio::thread_pool& /*pool*/) {
-  auto made = Ssh::open(executor, clock_, options);
+  auto made = Ssh::open(executor, clock_, names, options);
   EXPECT_TRUE(made) << made.error().message;
   return made ? *std::move(made) : nullptr;
 }
@@ -36,6 +36,7 @@ bj::object SshPlace::config() const {
 
 void SshPlace::add_secrets(LeaseFacts& lease) const {
   lease.secrets.insert_or_assign("privateKeySecretRef", Secret{sshd_.private_key()});
+  lease.private_addresses = PrivateAddresses::reachable;
 }
 
 pid_t SshPlace::keeper_of(const LeaseFacts& lease) const {

@@ -5,11 +5,31 @@
 #include "support/sshd.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace berth::driver_test {
+
+// Names that lead where a test says; every other name is unknown.
+class KnownNames final : public egress::Resolver {
+ public:
+  Task<std::vector<egress::Address>> resolve(std::string name) override {
+    asked.push_back(name);
+    const auto found = addresses.find(name);
+    if (found == addresses.end()) co_return fail(Errc::server_unreachable, name + " is unknown");
+    // The last answer is given again and again.
+    const std::vector<std::string> answer = found->second.front();
+    if (found->second.size() > 1) found->second.erase(found->second.begin());
+    std::vector<egress::Address> out;
+    for (const std::string& text : answer) out.push_back(*egress::Address::parse(text));
+    co_return out;
+  }
+
+  std::map<std::string, std::vector<std::vector<std::string>>> addresses;  // one answer each time
+  std::vector<std::string> asked;
+};
 
 // A private sshd on the loopback, and a driver that knows its key.
 class SshPlace final : public DriverPlace {
@@ -32,6 +52,7 @@ class SshPlace final : public DriverPlace {
   std::vector<std::string> keepers() const;
 
   drivers::ssh::Options options;  // for the next driver
+  KnownNames names;
 
  private:
   tests::TemporaryFolder control_;

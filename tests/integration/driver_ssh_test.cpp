@@ -127,6 +127,7 @@ TEST_P(SshTest, AKeyWithTheLineEndsOfAnotherSystemIsUnderstood) {
 TEST_P(SshTest, WithoutAKeyThoseOfTheServersUserAreNotTried) {
   AcquireRequest request = this->request();
   request.lease.config["privateKeySecretRef"] = nullptr;
+  request.lease.secrets.clear();
   EXPECT_EQ(refusal(request).code, Errc::ssh_auth_failed);
   EXPECT_TRUE(ssh().master_pids().empty());
 }
@@ -156,6 +157,10 @@ TEST_P(SshTest, AProbeSaysWhichStepFailedAndWhatToDo) {
   EXPECT_EQ(login->steps[1].name, "authenticate");
   EXPECT_EQ(login->steps[1].code, "ssh_auth_failed");
   EXPECT_TRUE(login->steps[1].remedy.has_value());
+  ASSERT_TRUE(login->details);
+  EXPECT_EQ(login->details->at("error").as_string(), login->summary);
+  EXPECT_EQ(login->details->at("code").as_string(), "ssh_auth_failed");
+  EXPECT_EQ(login->details->at("username").as_string(), sshd().user());
 
   AcquireRequest nowhere = request();
   nowhere.lease.config["remoteWorkspacePath"] = "/proc/no-folder";

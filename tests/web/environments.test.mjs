@@ -88,6 +88,8 @@ test("environments.a host over ssh is made with a pasted key, tested, and runs a
     await page.getByLabel("Private key", { exact: true }).selectOption("paste");
     await page.getByLabel("Value of Private key").fill(host.config.privateKey);
     await page.getByLabel("Known hosts").fill(host.config.knownHosts);
+    await page.getByRole("button", { name: "Test this draft" }).click();
+    await page.getByText("works", { exact: true }).waitFor({ timeout: 60_000 });
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "Far away" }).waitFor();
     await page.getByRole("button", { name: "Test" }).click();

@@ -51,14 +51,19 @@ struct AllowanceWord {
   std::string_view word;
   std::string_view field;
 };
-constexpr AllowanceWord allowance_words[] = {
-    {"local", "local"}, {"host-network", "hostNetwork"}, {"private-egress", "privateEgress"}};
+constexpr AllowanceWord allowance_words[] = {{"local", "local"},
+                                             {"host-network", "hostNetwork"},
+                                             {"private-egress", "privateEgress"},
+                                             {"private-ssh", "privateSsh"},
+                                             {"weak-sandbox", "weakSandbox"}};
 
 std::string check_allowance(const std::string& given) {
   const bool is_known =
       std::ranges::any_of(allowance_words, [&](const auto& each) { return each.word == given; });
   return is_known ? std::string{}
-                  : "'" + given + "' is not one of local, host-network, private-egress";
+                  : "'" + given +
+                        "' is not one of local, host-network, private-egress, private-ssh, "
+                        "weak-sandbox";
 }
 
 enum class Verdict { allow, forbid };
@@ -91,9 +96,11 @@ void add_decision(CommandTree& tree, CLI::App& group, Verdict verdict) {
   app.add_option("company", options->named, "its id, name or the start of its id")->required();
   app.add_option("what", options->what,
                  "local: environments without a sandbox; host-network: sandboxes in the network of "
-                 "the machine; private-egress: ways out to addresses that are not public")
+                 "the machine; private-egress: ways out to addresses that are not public; "
+                 "private-ssh: SSH hosts at such addresses; weak-sandbox: sandboxes with nested "
+                 "user namespaces or of isolation minimal")
       ->required()
-      ->type_name("local|host-network|private-egress")
+      ->type_name("local|host-network|private-egress|private-ssh|weak-sandbox")
       ->check(check_allowance);
 }
 

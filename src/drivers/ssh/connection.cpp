@@ -19,6 +19,7 @@ constexpr std::size_t program_bytes_max = std::size_t{256} << 20;
 constexpr std::size_t hash_prefix = 16;
 constexpr std::size_t masters_max = 32;  // for one target: 256 leases
 constexpr int tries = 3;
+constexpr std::size_t addresses_max = 4;  // of one host that are tried
 constexpr std::size_t origin_lists_max = 64;
 
 Whom whom(const Target& target) {
@@ -101,6 +102,21 @@ Task<> Connection::connect() {
   co_return Result<>{};
 }
 
+// The addresses of a host are tried as they were answered, until one is reached.
+Task<std::shared_ptr<Master>> Connection::log_in() {
+  BERTH_CO_TRY(std::vector<HostAddress> addresses, co_await find_host(target_, shared_.resolver));
+  if (addresses.size() > addresses_max) addresses.resize(addresses_max);
+  for (std::size_t i = 0;; ++i) {
+    BERTH_CO_DO(check_open());
+    Result<std::shared_ptr<Master>> fresh =
+        co_await Master::connect(target_, addresses[i], shared_.folder, shared_.options);
+    const bool is_away = !fresh && fresh.error().code == Errc::ssh_unreachable;
+    if (is_away && i + 1 < addresses.size()) continue;
+    BERTH_CO_DO(check_open());
+    co_return fresh;
+  }
+}
+
 // A connection with room for one more session, made where there is none.
 Task<std::shared_ptr<Master>> Connection::master() {
   BERTH_CO_TRY(const Turn::Pass pass, co_await connecting_.take());
@@ -113,9 +129,8 @@ Task<std::shared_ptr<Master>> Connection::master() {
     co_return fail(Errc::overloaded, target_.name() + ": has " + std::to_string(masters_.size()) +
                                          " connections already");
   }
-  BERTH_CO_TRY(std::shared_ptr<Master> fresh,
-               co_await Master::connect(target_, shared_.folder, shared_.options));
-  BERTH_CO_DO(check_open());
+  BERTH_CO_TRY(std::shared_ptr<Master> fresh, co_await log_in());
+  was_private_ = was_private_ || fresh->is_at_private_address();
   log::debug("ssh.connected", {{"target", target_.name()}});
   masters_.push_back(fresh);
   co_return fresh;

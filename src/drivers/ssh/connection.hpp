@@ -53,6 +53,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const Options& options;
     ControlFolder& folder;
     KeeperProgram& keeper;
+    egress::Resolver& resolver;
     // Called when nobody has used a connection for a while.
     std::function<void(Connection&)> on_idle;
   };
@@ -96,9 +97,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<> close();
   bool is_closed() const { return closed_; }
   std::vector<pid_t> master_pids() const;
+  // Whether the host was reached at an address that is not public.
+  bool is_at_private_address() const { return was_private_; }
 
  private:
   Task<std::shared_ptr<Master>> master();
+  Task<std::shared_ptr<Master>> log_in();
   Task<Place> look_around(const std::string& workspace);
   Task<> bring_keeper(Place& place, const KeeperProgram::Loaded& program);
   Task<std::string> upload(const std::string& folder, const KeeperProgram::Loaded& program);
@@ -120,6 +124,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t uses_ = 0;
   asio::steady_timer idle_;
   bool closed_ = false;
+  bool was_private_ = false;
 };
 
 }  // namespace berth::drivers::ssh

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <utility>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr auto nothrow = asio::as_tuple(asio::use_awaitable);
 constexpr std::string_view ready_line = "connected";
+constexpr std::int64_t usual_port = 22;
 constexpr std::size_t noise_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t said_bytes_max = std::size_t{16} << 10;
 constexpr std::chrono::milliseconds login_limit{20'000};  // after the connection stands
@@ -89,9 +91,21 @@ void add_identity(Arguments& arguments, const Target& target, const ShortLivedFi
   }
 }
 
+// What a connection needs of the file system for the moment of its login.
+struct LoginFiles {
+  ShortLivedFile key = {};
+  ShortLivedFile known_hosts = {};
+};
+
+// The address that was checked, and the name that its host key is known by.
+struct Destination {
+  std::string address;
+  std::string key_name;
+};
+
 std::vector<std::string> login_arguments(const Target& target, const Options& options,
-                                         const std::string& socket, const ShortLivedFile& key,
-                                         const ShortLivedFile& known_hosts) {
+                                         const std::string& socket, const LoginFiles& files,
+                                         const Destination& destination) {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(options.connect_limit).count();
   Arguments arguments = common_arguments(socket);
   arguments.set("ControlMaster", "yes")
@@ -103,8 +117,12 @@ std::vector<std::string> login_arguments(const Target& target, const Options& op
       // Runs when the socket listens: the only notice that ssh gives of it.
       .set("PermitLocalCommand", "yes")
       .set("LocalCommand", "echo " + std::string{ready_line});
-  add_host_key(arguments, target, known_hosts);
-  add_identity(arguments, target, key, options);
+  add_host_key(arguments, target, files.known_hosts);
+  add_identity(arguments, target, files.key, options);
+  // A host that is its own address needs neither, and ssh knows best how to write its key's name.
+  if (destination.address != target.host) {
+    arguments.set("HostName", destination.address).set("HostKeyAlias", destination.key_name);
+  }
   arguments.set("Port", std::to_string(target.port)).set("User", target.username);
   arguments.add("-N").add("-T").add("--").add(target.host);
   return arguments.take();
@@ -135,6 +153,31 @@ Task<> check_key(const Whom& whom, const ShortLivedFile& key, const Options& opt
                                              : ": the private key cannot be read"),
                  has_passphrase ? "store the key without its passphrase: 'ssh-keygen -p -f FILE'"
                                 : "store the whole file as ssh-keygen wrote it");
+}
+
+// The name that ssh itself would look for: with the port where that is not the usual one, and
+// without it where the file knows the host only so. A certificate names no port.
+Task<std::string> host_key_name(const Target& target, const ShortLivedFile& known_hosts,
+                                const Options& options) {
+  std::string host = target.host;
+  std::ranges::transform(host, host.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (target.port == usual_port || !target.strict_host_key) co_return host;
+  const std::string with_port = "[" + host + "]:" + std::to_string(target.port);
+  ProgramCall call{.program = options.keygen_program,
+                   .arguments = {"-F", with_port},
+                   .environment = {"LC_ALL=C"}};
+  if (known_hosts) call.arguments.insert(call.arguments.end(), {"-f", known_hosts.get()});
+  BERTH_CO_TRY(const Finished end, co_await run_program(std::move(call), {.time = login_limit}));
+  std::string_view lines = end.out;
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+    const bool is_key = !line.empty() && line.front() != '#' && !line.starts_with("@cert-");
+    if (is_key) co_return with_port;
+  }
+  co_return host;
 }
 
 struct Line {
@@ -170,30 +213,34 @@ asio::awaitable<std::string> read_rest(asio::posix::stream_descriptor& pipe) {
 }  // namespace
 
 Master::Master(ChildProcess child, ShortLivedFile socket, const Target& target,
-               const Options& options)
+               const HostAddress& address, const Options& options)
     : child_(std::move(child)),
       socket_(std::move(socket)),
       options_(options),
       whom_{.name = target.name(), .host = target.host, .port = target.port},
       username_(target.username),
+      is_private_(address.is_private),
       sessions_max_(options.sessions_per_connection) {}
 
-Task<std::shared_ptr<Master>> Master::connect(const Target& target, ControlFolder& folder,
-                                              const Options& options) {
+Task<std::shared_ptr<Master>> Master::connect(const Target& target, HostAddress address,
+                                              ControlFolder& folder, const Options& options) {
   const auto executor = co_await asio::this_coro::executor;
   const Whom whom{.name = target.name(), .host = target.host, .port = target.port};
-  ShortLivedFile key;
+  LoginFiles files;
   if (target.identity == IdentityKind::key) {
-    BERTH_CO_TRY(key, folder.write(target.key.reveal()));
-    BERTH_CO_DO(co_await check_key(whom, key, options));
+    BERTH_CO_TRY(files.key, folder.write(target.key.reveal()));
+    BERTH_CO_DO(co_await check_key(whom, files.key, options));
   }
-  ShortLivedFile known_hosts;
   if (!target.known_hosts.empty()) {
-    BERTH_CO_TRY(known_hosts, folder.write(target.known_hosts + "\n"));
+    BERTH_CO_TRY(files.known_hosts, folder.write(target.known_hosts + "\n"));
+  }
+  Destination destination{.address = address.text, .key_name = {}};
+  if (destination.address != target.host) {
+    BERTH_CO_TRY(destination.key_name, co_await host_key_name(target, files.known_hosts, options));
   }
   ShortLivedFile socket{folder.next_socket()};
   std::vector<std::string> arguments =
-      login_arguments(target, options, socket.get(), key, known_hosts);
+      login_arguments(target, options, socket.get(), files, destination);
   const ProgramCall call = login_call(std::move(arguments), options, target.identity);
   BERTH_CO_TRY(ChildProcess child, ChildProcess::start(executor, call));
   child.close_input();
@@ -206,10 +253,13 @@ Task<std::shared_ptr<Master>> Master::connect(const Target& target, ControlFolde
   }
   if (!line.found) {
     const std::string said = timed_out ? "timed out" : co_await read_rest(child.errors());
-    co_return std::unexpected(why_not_connected(whom, said));
+    Error why = why_not_connected(whom, said);
+    const bool is_told = target.private_addresses == PrivateAddresses::reachable;
+    if (!is_told && why.code == Errc::ssh_unreachable) why = not_reached(target);
+    co_return std::unexpected(std::move(why));
   }
   co_return std::shared_ptr<Master>{
-      new Master{std::move(child), std::move(socket), target, options}};
+      new Master{std::move(child), std::move(socket), target, address, options}};
 }
 
 Result<Session> Master::begin(const std::string& command) {

@@ -3,6 +3,7 @@
 #include "drivers/ssh/child_process.hpp"
 #include "drivers/ssh/control_folder.hpp"
 #include "drivers/ssh/diagnosis.hpp"
+#include "drivers/ssh/host_address.hpp"
 #include "drivers/ssh/options.hpp"
 #include "drivers/ssh/target.hpp"
 
@@ -17,14 +18,16 @@ class Session;
 // another login. When that process ends, so do its sessions.
 class Master : public std::enable_shared_from_this<Master> {
  public:
-  // Connects and logs in. What is wrong with key, host key or host is told apart.
-  static Task<std::shared_ptr<Master>> connect(const Target& target, ControlFolder& folder,
-                                               const Options& options);
+  // Connects to this address of the target and logs in. What is wrong with key, host key or host is
+  // told apart. The host key is looked up under the target's name.
+  static Task<std::shared_ptr<Master>> connect(const Target& target, HostAddress address,
+                                               ControlFolder& folder, const Options& options);
 
   bool is_alive() const { return child_.is_running(); }
   bool has_room() const { return is_alive() && sessions_ < sessions_max_; }
   pid_t pid() const { return child_.pid(); }
   const std::string& name() const { return whom_.name; }
+  bool is_at_private_address() const { return is_private_; }
   // Runs a command of the other side's shell. `is_out_of_sessions` says whether another connection
   // could do what this one refused; it then has no room any more.
   Result<Session> begin(const std::string& command);
@@ -36,13 +39,15 @@ class Master : public std::enable_shared_from_this<Master> {
 
  private:
   friend class Session;
-  Master(ChildProcess child, ShortLivedFile socket, const Target& target, const Options& options);
+  Master(ChildProcess child, ShortLivedFile socket, const Target& target,
+         const HostAddress& address, const Options& options);
 
   ChildProcess child_;
   ShortLivedFile socket_;
   Options options_;
   Whom whom_;
   std::string username_;
+  bool is_private_ = false;
   std::size_t sessions_ = 0;
   std::size_t sessions_max_;
 };

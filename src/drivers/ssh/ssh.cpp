@@ -29,13 +29,14 @@ Result<ssh::LeasePaths> paths_of(const LeaseFacts& lease) {
 }  // namespace
 
 Result<std::unique_ptr<Ssh>> Ssh::open(const asio::any_io_executor& executor, const Clock& clock,
-                                       ssh::Options options) {
+                                       egress::Resolver& resolver, ssh::Options options) {
   BERTH_TRY(ssh::ControlFolder folder, ssh::ControlFolder::open(options.control_root));
-  return std::unique_ptr<Ssh>{new Ssh{executor, clock, std::move(options), std::move(folder)}};
+  return std::unique_ptr<Ssh>{
+      new Ssh{executor, clock, resolver, std::move(options), std::move(folder)}};
 }
 
-Ssh::Ssh(const asio::any_io_executor& executor, const Clock& clock, ssh::Options options,
-         ssh::ControlFolder folder)
+Ssh::Ssh(const asio::any_io_executor& executor, const Clock& clock, egress::Resolver& resolver,
+         ssh::Options options, ssh::ControlFolder folder)
     : options_(std::move(options)),
       folder_(std::move(folder)),
       keeper_(options_.keeper_program),
@@ -45,6 +46,7 @@ Ssh::Ssh(const asio::any_io_executor& executor, const Clock& clock, ssh::Options
               .options = options_,
               .folder = folder_,
               .keeper = keeper_,
+              .resolver = resolver,
               .on_idle = [this](ssh::Connection& connection) { end_idle(connection); }} {}
 
 Result<ssh::Connection::Use> Ssh::connection_of(const LeaseFacts& lease) {
@@ -111,6 +113,7 @@ Task<bj::object> Ssh::facts_of(const AcquireRequest& request, ssh::Connection& c
       {"username", config.username}, {"remoteWorkspacePath", config.remote_workspace_path},
       {"remoteCwd", place.cwd},      {"home", place.home},
       {"path", place.path},          {"supervision", place.keeper ? by_keeper : by_shell}};
+  if (connection.is_at_private_address()) facts["privateAddress"] = true;
   if (!place.keeper) facts["supervisionReason"] = place.no_keeper;
   if (origin) facts["paperclipApiUrl"] = *origin;
   co_return facts;

@@ -21,9 +21,10 @@ namespace berth::drivers {
 // The program that uses it ignores SIGPIPE: a connection may break while it is written to.
 class Ssh final : public Driver {
  public:
-  // Ends what a killed server left of its connections. The clock outlives the driver.
+  // Ends what a killed server left of its connections. Clock and resolver outlive the driver.
   static Result<std::unique_ptr<Ssh>> open(const asio::any_io_executor& executor,
-                                           const Clock& clock, ssh::Options options);
+                                           const Clock& clock, egress::Resolver& resolver,
+                                           ssh::Options options);
 
   // Steps: connect, authenticate, workspace, keeper, callback.
   Task<ProbeReport> probe(const AcquireRequest& request) override;
@@ -45,8 +46,8 @@ class Ssh final : public Driver {
   std::vector<pid_t> master_pids() const;
 
  private:
-  Ssh(const asio::any_io_executor& executor, const Clock& clock, ssh::Options options,
-      ssh::ControlFolder folder);
+  Ssh(const asio::any_io_executor& executor, const Clock& clock, egress::Resolver& resolver,
+      ssh::Options options, ssh::ControlFolder folder);
 
   Result<ssh::Connection::Use> connection_of(const LeaseFacts& lease);
   // The lease as it was acquired, taken up again where this server did not do it.

@@ -18,7 +18,11 @@ class Steps {
     step.ok = false;
     step.code = name_of(error.code);
     if (!error.remedy.empty()) step.remedy = error.remedy;
-    if (report_.ok) report_.summary = error.message;
+    if (report_.ok) {
+      report_.summary = error.message;
+      report_.details->insert_or_assign("error", error.message);
+      report_.details->insert_or_assign("code", name_of(error.code));
+    }
     report_.ok = false;
   }
 
@@ -56,6 +60,10 @@ Task<ProbeReport> Ssh::probe(const AcquireRequest& request) {
   ProbeReport report{.ok = true, .driver = core::DriverKind::ssh};
   Steps steps{report};
   BERTH_CO_TRY(const core::SshConfig config, core::parse_ssh_config(request.lease.config));
+  report.details = bj::object{{"host", config.host},
+                              {"port", config.port},
+                              {"username", config.username},
+                              {"remoteWorkspacePath", config.remote_workspace_path}};
   const Result<ssh::Connection::Use> connection = connection_of(request.lease);
   if (!connection) {
     steps.bad("authenticate", connection.error());
@@ -78,10 +86,10 @@ Task<ProbeReport> Ssh::probe(const AcquireRequest& request) {
   }
   steps.good("workspace", place->cwd + " can be written");
   add_keeper(steps, *place);
-  report.details = bj::object{{"remoteCwd", place->cwd},
-                              {"system", place->system},
-                              {"machine", place->machine},
-                              {"supervision", place->keeper ? "keeper" : "sh"}};
+  report.details->insert_or_assign("remoteCwd", place->cwd);
+  report.details->insert_or_assign("system", place->system);
+  report.details->insert_or_assign("machine", place->machine);
+  report.details->insert_or_assign("supervision", place->keeper ? "keeper" : "sh");
   if (!request.callback.candidates.empty()) {
     const Result<std::string> origin = co_await callback_from(**connection, request.callback);
     if (origin) steps.good("callback", "the host reaches this server as " + *origin);

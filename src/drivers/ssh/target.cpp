@@ -35,7 +35,10 @@ Secret with_plain_lines(std::string_view text) {
 
 Result<> take_identity(Target& target, const LeaseFacts& lease, const core::SshConfig& config,
                        const Options& options) {
-  if (!config.private_key_secret_ref) {
+  // A draft brings the value itself, and names no secret.
+  const auto key = lease.secrets.find(key_path);
+  const bool has_value = key != lease.secrets.end();
+  if (!config.private_key_secret_ref && !has_value) {
     if (options.agent_socket) {
       target.identity = IdentityKind::agent;
       return {};
@@ -48,8 +51,7 @@ Result<> take_identity(Target& target, const LeaseFacts& lease, const core::SshC
                 "give the environment a private key; the keys of the server's own user are not "
                 "used unless the server is told to");
   }
-  const auto key = lease.secrets.find(key_path);
-  if (key == lease.secrets.end()) {
+  if (!has_value) {
     return fail(Errc::secret_missing, target.name() + ": the value of the private key is missing",
                 "check the secret that privateKeySecretRef names");
   }
@@ -68,6 +70,7 @@ std::string Target::fingerprint() const {
   for (const std::string_view part :
        {key.reveal(), std::string_view{known_hosts},
         std::string_view{strict_host_key ? "strict" : "lenient"},
+        std::string_view{private_addresses == PrivateAddresses::reachable ? "any" : "public"},
         std::string_view{identity == IdentityKind::key ? "key" : "other"}}) {
     all.append(1, '\0').append(sha256_hex(part));
   }
@@ -80,7 +83,8 @@ Result<Target> target_of(const LeaseFacts& lease, const Options& options) {
                 .port = config.port,
                 .username = config.username,
                 .known_hosts = config.known_hosts.value_or(""),
-                .strict_host_key = config.strict_host_key_checking};
+                .strict_host_key = config.strict_host_key_checking,
+                .private_addresses = lease.private_addresses};
   BERTH_DO(take_identity(target, lease, config, options));
   const bool nothing_known = std::ranges::all_of(
       target.known_hosts, [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; });

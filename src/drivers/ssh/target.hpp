@@ -19,6 +19,7 @@ struct Target {
   Secret key = {};          // for IdentityKind::key
   std::string known_hosts;  // empty with `ambient`: what the user of this server knows
   bool strict_host_key = true;
+  PrivateAddresses private_addresses = PrivateAddresses::refused;
 
   // "deploy@build-7:22", for sentences.
   std::string name() const { return username + "@" + host + ":" + std::to_string(port); }

@@ -36,6 +36,15 @@ TEST(Target, AConfigWithItsKeyIsWhomToConnectTo) {
   EXPECT_TRUE(target->strict_host_key);
 }
 
+TEST(Target, AKeyThatADraftBringsNeedsNoReference) {
+  LeaseFacts draft = lease();
+  draft.config["privateKeySecretRef"] = nullptr;
+  const auto target = target_of(draft, {});
+  ASSERT_TRUE(target) << target.error().message;
+  EXPECT_EQ(target->identity, IdentityKind::key);
+  EXPECT_EQ(target->key.reveal(), key);
+}
+
 TEST(Target, OnlyEqualTargetsHaveTheSameFingerprint) {
   const std::string usual = target_of(lease(), {})->fingerprint();
   EXPECT_EQ(usual, target_of(lease(), {})->fingerprint());
@@ -52,6 +61,9 @@ TEST(Target, OnlyEqualTargetsHaveTheSameFingerprint) {
   other.config["strictHostKeyChecking"] = false;
   EXPECT_NE(usual, target_of(other, {})->fingerprint());
   other = lease();
+  other.private_addresses = PrivateAddresses::reachable;
+  EXPECT_NE(usual, target_of(other, {})->fingerprint()) << "what is checked is not shared";
+  other = lease();
   other.config["remoteWorkspacePath"] = "/elsewhere";
   EXPECT_EQ(usual, target_of(other, {})->fingerprint()) << "workspaces share a connection";
 }
@@ -59,6 +71,7 @@ TEST(Target, OnlyEqualTargetsHaveTheSameFingerprint) {
 TEST(Target, WhatTheServersUserHasIsUsedOnlyWhereThatIsAllowed) {
   LeaseFacts bare = lease();
   bare.config["privateKeySecretRef"] = nullptr;
+  bare.secrets.clear();
   bare.config["knownHosts"] = nullptr;
   EXPECT_EQ(target_of(bare, {}).error().code, Errc::ssh_auth_failed);
   const auto ambient = target_of(bare, {.ambient_identity = AmbientIdentity::allowed});

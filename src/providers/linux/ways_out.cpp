@@ -30,11 +30,7 @@ bool is_own_door(std::uint16_t port) {
 Result<egress::Policy> policy_of(const core::LinuxConfig& config) {
   // Where nothing is allowed, it does not matter whose address something is.
   if (!config.egress) return egress::Policy::decode(nullptr);
-  std::vector<egress::SpecialRange> special = egress::special_ranges();
-  for (egress::SpecialRange& own : egress::addresses_of_this_machine()) {
-    special.push_back(std::move(own));
-  }
-  return egress::Policy::decode(encode(config.egress), std::move(special));
+  return egress::Policy::decode(encode(config.egress), egress::addresses_that_are_not_public());
 }
 
 Result<execution::EgressPage> read_log(const std::string& file, std::uint64_t offset) {

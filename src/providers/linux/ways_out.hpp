@@ -31,6 +31,9 @@ class WaysOut {
   // The port of this server's API, from now on. No rule of a sandbox opens it on this machine.
   void listens_on(std::uint16_t port) { own_ports_ = {port}; }
 
+  // The one resolver of this server; other parts that connect for a company use it too.
+  egress::Resolver& resolver() { return resolver_; }
+
   struct Wish {
     std::string id;
     std::string keeper_folder;

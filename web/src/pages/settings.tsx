@@ -56,6 +56,8 @@ const allowances = [
   ["local", "local", "Run commands without a sandbox, as the server's user", "Environments with the driver local."],
   ["host_network", "hostNetwork", "Give sandboxes the network of the machine", "network: host in the config of a sandbox."],
   ["private_egress", "privateEgress", "Let sandboxes reach addresses that are not public", "Loopback and private ranges in egress.allow."],
+  ["private_ssh", "privateSsh", "Connect to SSH hosts whose addresses are not public", "The server connects to loopback and private addresses for SSH environments."],
+  ["weak_sandbox", "weakSandbox", "Weaken sandboxes", "allow: nested_user_namespaces and minIsolation: minimal in the config of a sandbox."],
 ] as const;
 
 // What the company may use of the server's machine without a wall.
