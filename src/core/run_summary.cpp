@@ -38,6 +38,7 @@ std::string shortened(std::string_view text, std::size_t bytes_max) {
 }
 
 std::string title_of_command(const RunCommand& command) {
+  if (command.prompt_excerpt) return shortened(*command.prompt_excerpt, title_bytes_max);
   return title_of(command.argv);
 }
 

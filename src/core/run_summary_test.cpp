@@ -1,5 +1,7 @@
 #include "core/run_summary.hpp"
 
+#include "base/random.hpp"
+
 #include <gtest/gtest.h>
 
 namespace berth::core {
@@ -19,13 +21,21 @@ TEST(RunTitle, IsShortWhateverTheCommandIs) {
 }
 
 TEST(RunSummary, ShortensWhatWentWrong) {
-  Random random;
+  SeededRandom random{1};
   const Time now{1};
   ListedRun run{.id = RunId::make(random, now), .company_id = CompanyId::make(random, now)};
   run.error = std::string(10'000, 'e');
   const RunSummary summary = summary_of(std::move(run));
   EXPECT_LT(summary.error->size(), 250U);
   EXPECT_EQ(summary.title, "");
+}
+
+TEST(RunSummary, NamesWhatAnAgentWasAsked) {
+  SeededRandom random{1};
+  const Time now{1};
+  ListedRun run{.id = RunId::make(random, now), .company_id = CompanyId::make(random, now)};
+  run.command = RunCommand{.argv = {"claude", "--print"}, .prompt_excerpt = "Mend the roof"};
+  EXPECT_EQ(summary_of(std::move(run)).title, "Mend the roof");
 }
 
 }  // namespace
