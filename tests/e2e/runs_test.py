@@ -251,6 +251,26 @@ class Api(Runs):
         self.assertEqual([row["id"] for row in self.server.get(following).json], [good[0]])
         self.refused(self.server.get(path + "?status=gone"), 400, "validation_failed")
 
+    def test_a_list_tells_what_changed_and_carries_no_output(self):
+        self.start()
+        path = f"/api/companies/{self.company}/heartbeat-runs"
+        script = "printf %0100000d 7; printf %0100000d 8 >&2; exit 3"
+        old = self.started("sh", args=["-c", script])
+        self.ended(old)
+        row, = self.server.get(path).json
+        self.assertEqual((row["title"], row["exitCode"], row["status"]), (script, 3, "failed"))
+        self.assertLess(len(json.dumps(row)), 1500)
+        since = row["updatedAt"]
+        later = self.started("true")
+        self.ended(later)
+        changed = [each["id"] for each in self.server.get(f"{path}?changedSince={since}&limit=50").json]
+        self.assertEqual(changed[0], later)
+        now = self.server.get(path).json[0]["updatedAt"]
+        changed = [each["id"] for each in self.server.get(f"{path}?changedSince={now}").json]
+        self.assertEqual(changed, [later])
+        self.refused(self.server.get(f"{path}?changedSince={now}&status=failed"), 422, "unprocessable")
+        self.refused(self.server.get(f"{path}?changedSince=yesterday"), 400, "validation_failed")
+
     def test_an_agent_is_invoked_and_its_run_is_its_own(self):
         self.start()
         agent = self.server.post(f"/api/companies/{self.company}/agents",
