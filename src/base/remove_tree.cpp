@@ -65,13 +65,14 @@ std::vector<std::string> names_of(const Directory& directory) {
 // than two folders are open at a time and no path is longer than one name, however deep the tree.
 class Removal {
  public:
-  explicit Removal(Directory top) : top_(std::move(top)) {
+  Removal(Directory top, std::string spared) : top_(std::move(top)), spared_(std::move(spared)) {
     SystemRandom random;
     prefix_ = "removed-" + random_base64url(random, 9) + "-";
   }
 
   Result<> run() {
     for (const std::string& name : names_of(top_)) {
+      if (name == spared_) continue;
       BERTH_TRY(const bool is_directory, unlink(fd(), name));
       if (is_directory) waiting_.push_back(name);
     }
@@ -125,22 +126,23 @@ class Removal {
   }
 
   Directory top_;
+  std::string spared_;
   std::string prefix_;
   std::vector<std::string> waiting_;  // folders in the top that are still to be emptied
   std::size_t last_ = 0;
 };
 
-Result<> empty(Directory top, const std::string& shown) {
-  Result<> emptied = Removal{std::move(top)}.run();
+Result<> empty(Directory top, const std::string& shown, const std::string& spared) {
+  Result<> emptied = Removal{std::move(top), spared}.run();
   if (!emptied) emptied.error().message = shown + ": " + emptied.error().message;
   return emptied;
 }
 
 }  // namespace
 
-Result<> empty_folder(Fd folder, const std::string& shown) {
+Result<> empty_folder(Fd folder, const std::string& shown, const std::string& spared) {
   BERTH_TRY(Directory top, as_directory(std::move(folder), shown));
-  return empty(std::move(top), shown);
+  return empty(std::move(top), shown, spared);
 }
 
 Result<> remove_tree(const std::string& path) {
@@ -154,7 +156,7 @@ Result<> remove_tree(const std::string& path) {
     return {};
   }
   BERTH_TRY(Directory top, open_directory(AT_FDCWD, path));
-  BERTH_DO(empty(std::move(top), path));
+  BERTH_DO(empty(std::move(top), path, {}));
   if (::rmdir(path.c_str()) != 0 && errno != ENOENT) return io_failure("remove", path, errno);
   return {};
 }

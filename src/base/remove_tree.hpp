@@ -13,7 +13,8 @@ namespace berth {
 Result<> remove_tree(const std::string& path);
 
 // The same of all that is in a folder, which is open to be read and stays. Where somebody writes
-// there meanwhile it may fail, and reaches nothing outside of the folder all the same.
-Result<> empty_folder(Fd folder, const std::string& shown);
+// there meanwhile it may fail, and reaches nothing outside of the folder all the same. The entry
+// that is spared remains with all that is in it.
+Result<> empty_folder(Fd folder, const std::string& shown, const std::string& spared = {});
 
 }  // namespace berth

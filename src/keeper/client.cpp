@@ -222,6 +222,10 @@ Result<> KeeperClient::empty() {
   return ask(Empty{});
 }
 
+Result<Confined> KeeperClient::remake() {
+  return answer_to<Confined>(send(Remake{}));
+}
+
 Result<Started> KeeperClient::exec(const Exec& exec) {
   return answer_to<Started>(send(exec));
 }

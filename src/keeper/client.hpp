@@ -93,6 +93,7 @@ class KeeperClient {
   Result<> freeze();
   Result<> thaw();
   Result<> empty();
+  Result<Confined> remake();
   // Gives every piece of output to the visitor, until it says no or the exec has ended.
   using Visit = std::function<bool(std::uint64_t offset, std::string_view bytes)>;
   Result<std::optional<Ended>> attach(const std::string& exec_id, std::uint64_t offset,

@@ -92,7 +92,11 @@ class Keeper final : public Mail, public Session::Host {
   void on(Address from, const Freeze& freeze);
   void on(Address from, const Thaw& thaw);
   void on(Address from, const Empty& empty);
+  void on(Address from, const Remake& remake);
+  enum class Wanted : std::uint8_t { empty, remade };
+  void begin_emptying(Address from, Wanted wanted);
   void empty_cell();
+  Result<> remake_cell();
   Result<std::unique_ptr<sandbox::Cell>> make_cell(const sandbox::Plan& plan);
   Result<> note_groups(const sandbox::CgroupLayout& layout);
   // The sandbox, or nothing after a refusal.
@@ -109,9 +113,14 @@ class Keeper final : public Mail, public Session::Host {
   std::span<char> command_line_;
   std::unique_ptr<sandbox::Cell> unborn_;
   std::unique_ptr<sandbox::Cell> cell_;
+  sandbox::Plan plan_;  // of the sandbox
   bool cell_lost_ = false;
   bool may_have_stranger_ = false;  // a command of the sandbox was lost
-  std::vector<Address> want_empty_;
+  struct WantsEmpty {
+    Address to;
+    Wanted wanted;
+  };
+  std::vector<WantsEmpty> want_empty_;
   std::unordered_set<std::string> ending_frozen_;  // execs for whose end the sandbox was thawed
   bool must_confine_ = false;                      // a sandbox was asked for
   Wardens wardens_;

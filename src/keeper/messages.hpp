@@ -74,6 +74,7 @@ enum class Verb : std::uint8_t {
   // more requests about the sandbox: what is on the wire keeps its number
   dial,
   empty,
+  remake,
   count_,
 };
 
@@ -406,6 +407,14 @@ struct Thaw {
 // nobody knows any more what that one has started.
 struct Empty {
   static constexpr Verb verb = Verb::empty;
+  static constexpr auto fields() { return std::tuple{}; }
+};
+
+// The same, and then another sandbox of the same plan takes the place of this one: of the files
+// only the plan's kept folder is in it. Answered with Confined. After a refusal the sandbox must
+// not be used any more.
+struct Remake {
+  static constexpr Verb verb = Verb::remake;
   static constexpr auto fields() { return std::tuple{}; }
 };
 

@@ -19,6 +19,12 @@ Error lost_sandbox() {
           "make another one"};
 }
 
+// The inode of the state folder is a name that no other keeper has.
+std::string group_id() {
+  struct stat folder{};
+  return "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
+}
+
 // What the kernel counts for all of it, also for those that are gone.
 void count_sandbox(const sandbox::Cell& cell, Usage& usage) {
   const sandbox::CgroupUsage counted = cell.cgroup().usage();
@@ -72,6 +78,7 @@ void Keeper::handle(Session& from, const Frame& frame) {
     case Verb::freeze: return act<Freeze>(from, frame);
     case Verb::thaw: return act<Thaw>(from, frame);
     case Verb::empty: return act<Empty>(from, frame);
+    case Verb::remake: return act<Remake>(from, frame);
     default: break;
   }
   refuse({.client = from.id(), .request = frame.request},
@@ -258,9 +265,7 @@ Result<std::unique_ptr<sandbox::Cell>> Keeper::make_cell(const sandbox::Plan& pl
     if (became) return unborn;
     if (!is_last_resort(became.error())) return std::unexpected(became.error());
   }
-  struct stat folder{};
-  // The inode of the state folder is a name that no other keeper has.
-  const std::string id = "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
+  const std::string id = group_id();
   const sandbox::CgroupLayout layout = sandbox::detect_layout();
   BERTH_DO(note_groups(layout));
   const sandbox::Surroundings surroundings{
@@ -282,6 +287,7 @@ void Keeper::on(Address from, const Confine& confine) {
   auto made = make_cell(confine.plan);
   if (!made) return refuse(from, made.error());
   cell_ = *std::move(made);
+  plan_ = confine.plan;
   wardens_.confine(*cell_);
   answer(*this, from, cell_->confined());
 }
@@ -350,8 +356,16 @@ void Keeper::on(Address from, const Thaw& /*thaw*/) {
   answer(*this, from, Done{});
 }
 
-// Its commands end as they always do, so that it is known how; then all who are left at once.
 void Keeper::on(Address from, const Empty& /*empty*/) {
+  begin_emptying(from, Wanted::empty);
+}
+
+void Keeper::on(Address from, const Remake& /*remake*/) {
+  begin_emptying(from, Wanted::remade);
+}
+
+// Its commands end as they always do, so that it is known how; then all who are left at once.
+void Keeper::begin_emptying(Address from, Wanted wanted) {
   sandbox::Cell* made = cell(from);
   if (made == nullptr) return;
   if (want_empty_.size() >= limits::waiting) {
@@ -361,7 +375,7 @@ void Keeper::on(Address from, const Empty& /*empty*/) {
   if (!thawed) return refuse(from, thawed.error());
   ending_frozen_.clear();
   thaw();
-  want_empty_.push_back(from);
+  want_empty_.push_back({from, wanted});
   for (const auto& [id, exec] : execs_) exec->end(Outcome::stopped, 0);
   if (execs_.empty()) empty_cell();
 }
@@ -376,10 +390,38 @@ void Keeper::empty_cell() {
   } else if (!cell_lost_) {
     emptied = cell_->empty();
   }
-  for (const Address& to : std::exchange(want_empty_, {})) {
-    if (emptied) answer(*this, to, Done{});
-    if (!emptied) refuse(to, emptied.error());
+  const bool must_remake = std::ranges::any_of(
+      want_empty_, [](const WantsEmpty& each) { return each.wanted == Wanted::remade; });
+  if (emptied && must_remake) emptied = remake_cell();
+  for (const auto& [to, wanted] : std::exchange(want_empty_, {})) {
+    if (!emptied) {
+      refuse(to, emptied.error());
+    } else if (wanted == Wanted::remade) {
+      answer(*this, to, cell_->confined());
+    } else {
+      answer(*this, to, Done{});
+    }
   }
+}
+
+// Without the former one there is none to fall back to: then the sandbox is lost.
+Result<> Keeper::remake_cell() {
+  const std::string id = group_id();
+  const sandbox::CgroupLayout layout = sandbox::detect_layout();
+  const sandbox::Surroundings surroundings{
+      .id = id, .open_files = open_files_, .command_line = command_line_, .layout = &layout};
+  Result<> noted = note_groups(layout);
+  auto made = noted ? sandbox::Cell::remake(std::move(cell_), plan_, surroundings)
+                    : std::unexpected(noted.error());
+  if (!made) {
+    cell_.reset();
+    cell_lost_ = true;
+    wardens_.retire();
+    return std::unexpected(made.error());
+  }
+  cell_ = *std::move(made);
+  wardens_.confine(*cell_);
+  return {};
 }
 
 // Its execs find out by themselves: their wardens are gone with it.

@@ -277,6 +277,54 @@ TEST_P(LinuxSandbox, AReusableSandboxWaitsEmptyOfProcessesAndTemporaryFiles) {
   EXPECT_TRUE(await(driver().destroy(first)));
 }
 
+// What a shell, git, npm or the loader of the next run would read by itself.
+constexpr auto leave_traps =
+    "echo mine > file; mkdir -p .git/hooks deep/er; echo hook > .git/hooks/pre-commit; "
+    "chmod 500 deep/er deep; "
+    "for f in ~/.bashrc ~/.profile ~/.gitconfig ~/.npmrc ~/.local/bin/git /etc/profile.d/x.sh "
+    "/etc/ld.so.preload /usr/local/bin/git /var/tmp/x /opt/x /tmp/x /x; do "
+    "mkdir -p ${f%/*} 2>/dev/null; echo trap > $f 2>/dev/null; done; "
+    "echo trap::0:0::/:/bin/sh >> /etc/passwd 2>/dev/null; chmod 777 / 2>/dev/null; chmod 000 ~; "
+    "chmod 555 .; true";
+constexpr auto look_for_traps =
+    "cat file .git/hooks/pre-commit; stat -c %a . deep; ls -A ~; "
+    "cat /etc/profile.d/x.sh /etc/ld.so.preload /usr/local/bin/git /var/tmp/x /opt/x /tmp/x /x "
+    "2>/dev/null; grep trap /etc/passwd; stat -c %a /; echo looked";
+
+TEST_P(LinuxSandbox, OnlyTheWorkspaceOutlivesALeaseInASandboxThatIsReused) {
+  for (const char* user : {"user", "root"}) {
+    AcquireRequest wanted = request_with({{"reuseLease", true}, {"user", user}});
+    LeaseFacts lease = acquired(wanted);
+    EXPECT_EQ(said_by(lease, leave_traps), "");
+    // More than once: what is kept stays the work, and what is made anew is new each time.
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_TRUE(await(driver().release(lease, core::LeaseEvent::release_succeeded)));
+      wanted.reusable_id = lease.provider_lease_id;
+      const Result<Acquired> next = await(driver().acquire(wanted));
+      ASSERT_TRUE(next) << next.error().message;
+      EXPECT_TRUE(next->resumed);
+      EXPECT_EQ(said_by(lease, look_for_traps), "mine\nhook\n555\n500\n755\nlooked\n") << user;
+      EXPECT_EQ(said_by(lease, "echo trap > ~/.bashrc; echo trap > /tmp/x"), "");
+    }
+    EXPECT_TRUE(await(driver().destroy(lease)));
+  }
+}
+
+TEST_P(LinuxSandbox, AWorkspaceThatIsALinkIsNotKept) {
+  AcquireRequest wanted = request_with({{"reuseLease", true}, {"user", "root"}});
+  LeaseFacts lease = acquired(wanted);
+  EXPECT_EQ(said_by(lease,
+                    "cd /; mkdir /evil; echo trap > /evil/x; rmdir /workspace; "
+                    "ln -s /evil /workspace"),
+            "");
+  ASSERT_TRUE(await(driver().release(lease, core::LeaseEvent::release_succeeded)));
+  wanted.reusable_id = lease.provider_lease_id;
+  ASSERT_TRUE(await(driver().acquire(wanted)));
+  EXPECT_EQ(said_by(lease, "ls -A /evil /workspace 2>/dev/null; stat -c %F /workspace"),
+            "/workspace:\ndirectory\n");
+  EXPECT_TRUE(await(driver().destroy(lease)));
+}
+
 // It outlives its command by ending the process that watches it.
 constexpr auto lie_in_wait =
     "(setsid sh -c 'while :; do for p in /proc/[0-9]*; do "

@@ -6,6 +6,7 @@
 #include "keeper/sandbox/enter.hpp"
 #include "keeper/sandbox/init.hpp"
 #include "keeper/sandbox/isolation.hpp"
+#include "keeper/sandbox/kept_folder.hpp"
 #include "keeper/sandbox/orders.hpp"
 #include "keeper/sandbox/user_namespaces.hpp"
 
@@ -115,12 +116,12 @@ bool is_what_was_asked_for(int socket, InitRequest::Kind kind) {
 [[noreturn]] void become_init(const Setup& setup, const Surroundings& surroundings) {
   const SetupReport report = enter(setup);
   const bool good = report.failed == Phase::none;
-  const std::array passed{root_descriptor, upper_descriptor};
+  const std::array passed{root_descriptor, upper_descriptor, tray_descriptor};
+  const bool has_tray = good && ::fcntl(tray_descriptor, F_GETFD) >= 0;
   send_with(good ? control_descriptor : setup.control, bytes_of(report),
-            std::span{passed}.first(good ? passed.size() : 0), MSG_NOSIGNAL);
+            std::span{passed}.first(good ? (has_tray ? 3 : 2) : 0), MSG_NOSIGNAL);
   if (!good) ::_exit(1);
-  ::close(root_descriptor);
-  ::close(upper_descriptor);
+  for (const int descriptor : passed) ::close(descriptor);
   // Everybody inside can read it, and it has paths of the host.
   std::ranges::fill(surroundings.command_line, '\0');
   init_name.copy(surroundings.command_line.data(), surroundings.command_line.size());
@@ -148,6 +149,21 @@ Result<std::unique_ptr<Cell>> Cell::conceive(const Kind& kind, const Surrounding
   BERTH_TRY(Cgroup cgroup, Cgroup::make(layout, surroundings.id, Limits{}));
   std::unique_ptr<Cell> cell{new Cell{kind, std::move(cgroup)}};
   BERTH_DO(cell->start(surroundings));
+  return cell;
+}
+
+Result<std::unique_ptr<Cell>> Cell::remake(std::unique_ptr<Cell> former, const Plan& plan,
+                                           const Surroundings& surroundings) {
+  Fd tray = std::move(former->tray_);
+  former->kill();
+  if (!former->is_empty()) {
+    return fail(Errc::timed_out, "the sandbox: some of its processes cannot be killed",
+                "make another one");
+  }
+  former.reset();
+  if (tray) BERTH_DO(keep_only_folder(tray.get(), plan));
+  BERTH_TRY(std::unique_ptr<Cell> cell, conceive(kind_of(plan), surroundings));
+  BERTH_DO(cell->become(plan, std::move(tray)));
   return cell;
 }
 
@@ -203,7 +219,7 @@ Result<> Cell::start(const Surroundings& surroundings) {
   return {};
 }
 
-Result<> Cell::become(const Plan& plan) {
+Result<> Cell::become(const Plan& plan, Fd tray) {
   BERTH_DO(check(plan));
   std::vector<UserNamespace> bind_maps;
   if (ids_.get() >= 0) {
@@ -214,7 +230,7 @@ Result<> Cell::become(const Plan& plan) {
   std::vector<int> passed_maps;
   for (const UserNamespace& map : bind_maps) passed_maps.push_back(map.get());
   // Whoever does not take the plan has said why.
-  send_orders(control_.get(), plan, passed_maps);
+  send_orders(control_.get(), plan, {.bind_maps = passed_maps, .tray = tray.get()});
   // While the root is being built, by code of ours; nobody else runs inside yet.
   BERTH_DO(cgroup_.limit(plan.limits));
   counts_oom_ = plan.limits.memory_bytes != 0;
@@ -225,11 +241,13 @@ Result<> Cell::become(const Plan& plan) {
                         receive_with(control_.get(), room_of(report), passed, MSG_DONTWAIT) ==
                             static_cast<ssize_t>(sizeof report);
   if (!answered) report = {.failed = Phase::init, .error_number = ETIMEDOUT};
-  if (report.failed != Phase::none || passed.size() != 2) {
+  const std::size_t wanted = plan.kept_folder.empty() ? 2 : 3;
+  if (report.failed != Phase::none || passed.size() != wanted) {
     return std::unexpected(explain(plan, report));
   }
   root_ = std::move(passed[0]);
   upper_ = std::move(passed[1]);
+  if (wanted == 3) tray_ = std::move(passed[2]);
   ids_ = {};
   const pid_t pid = confined_.init_pid;
   confined_ = describe(plan, report.features, cgroup_.unenforced());
@@ -246,6 +264,7 @@ void Cell::kill() {
   listeners_.clear();
   root_ = Fd{};
   upper_ = Fd{};
+  tray_ = Fd{};
   // Whoever is left has not ended with its warden.
   const bool all_ended =
       has_namespaces_ || kill_descendants_of(confined_.init_pid, death_limit_ms) == 0;

@@ -49,6 +49,10 @@ class Cell {
   // The same in two steps. First what takes longest and needs no plan: control groups, namespaces,
   // and the process that will be pid 1 and waits for the plan.
   static Result<std::unique_ptr<Cell>> conceive(const Kind& kind, const Surroundings& surroundings);
+  // Another one of the same plan in the place of one that is empty. Of the files of that one only
+  // the plan's kept folder is in it; that one has ended, also after a failure.
+  static Result<std::unique_ptr<Cell>> remake(std::unique_ptr<Cell> former, const Plan& plan,
+                                              const Surroundings& surroundings);
   // The weakest that is still one, for where an ordinary user can have no namespaces: commands are
   // the keeper's own user and see the host's paths, behind Landlock and filters of system calls.
   // What they write lies in `box_folder` of the current directory. Only for a plan that accepts
@@ -58,7 +62,7 @@ class Cell {
   // Whether it can become what the plan says.
   bool suits(const Plan& plan) const;
   // Once. After a failure it is to be destroyed.
-  Result<> become(const Plan& plan);
+  Result<> become(const Plan& plan, Fd tray = {});
   ~Cell();
   Cell(const Cell&) = delete;
   Cell& operator=(const Cell&) = delete;
@@ -117,6 +121,7 @@ class Cell {
   Fd control_;
   Fd root_;
   Fd upper_;
+  Fd tray_;  // where the plan keeps a folder
   bool has_namespaces_ = true;
   std::map<std::uint16_t, Fd> listeners_;
   bool frozen_ = false;

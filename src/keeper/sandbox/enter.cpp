@@ -103,11 +103,12 @@ int take_identity(const User& user) {
 }
 
 // Nothing of the keeper's is left open but the way to talk to it.
-int keep_only(int control, Fd upper, Fd preference) {
+int keep_only(int control, Fd upper, Fd tray, Fd preference) {
   // Plain numbers: at the end all of these are closed at once.
   constexpr int above = 16;
   const int high_control = ::fcntl(control, F_DUPFD_CLOEXEC, above);
   const int high_upper = ::fcntl(upper.release(), F_DUPFD_CLOEXEC, above);
+  const int high_tray = tray ? ::fcntl(tray.release(), F_DUPFD_CLOEXEC, above) : -1;
   const int high_preference = ::fcntl(preference.release(), F_DUPFD_CLOEXEC, above);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return errno;
@@ -121,6 +122,8 @@ int keep_only(int control, Fd upper, Fd preference) {
       ::dup3(high_upper, upper_descriptor, O_CLOEXEC) < 0) {
     return errno;
   }
+  ::close(tray_descriptor);
+  if (high_tray >= 0 && ::dup3(high_tray, tray_descriptor, O_CLOEXEC) < 0) return errno;
   ::close(preference_descriptor);
   if (high_preference >= 0 && ::dup3(high_preference, preference_descriptor, O_CLOEXEC) < 0) {
     return errno;
@@ -192,6 +195,7 @@ SetupReport enter(const Setup& setup) {
   Orders orders;
   BERTH_STEP(orders, receive_orders(setup.control, orders));
   const Plan& plan = orders.plan;
+  prepared.kept = std::move(orders.tray);
   const Owners owners = owners_of(setup, plan);
   const MountMaps maps = maps_of(setup, orders);
   std::optional<RootBuilder> root{std::in_place, plan, owners, std::move(prepared)};
@@ -231,9 +235,11 @@ SetupReport enter(const Setup& setup) {
   BERTH_STEP(enter_ids, join_ids(setup));
   note_features(*root, plan, setup, report.features);
   Fd upper = root->take_upper();
+  Fd tray = root->take_tray();
   root.reset();
   orders.bind_maps.clear();  // before their numbers are somebody else's
-  BERTH_STEP(init, keep_only(setup.control, std::move(upper), std::move(preference)));
+  BERTH_STEP(init,
+             keep_only(setup.control, std::move(upper), std::move(tray), std::move(preference)));
   BERTH_STEP(identity, take_identity(user_of(setup, plan)));
 
   // The walls that need no rights, last: the steps above need calls that they deny.

@@ -34,7 +34,8 @@ struct Setup {
 inline constexpr int control_descriptor = 3;
 inline constexpr int root_descriptor = 4;
 inline constexpr int upper_descriptor = 5;
-inline constexpr int preference_descriptor = 6;  // of the kernel, for whom memory is taken from
+inline constexpr int tray_descriptor = 6;        // what the root is written to, where it is kept
+inline constexpr int preference_descriptor = 7;  // of the kernel, for whom memory is taken from
 
 // Turns the calling process, the first of its namespaces, with one thread and with no untrusted
 // byte read, into one that has only what the plan grants. What needs no plan is done first; then it

@@ -57,7 +57,8 @@ int RootBuilder::open_host() {
 int make_skeleton(int directory) {
   const mode_t before = ::umask(0);
   for (const SkeletonFolder& folder : skeleton_folders) {
-    if (::mkdirat(directory, folder.path, folder.mode) != 0) return errno;
+    // One on the way to a kept folder is there.
+    if (::mkdirat(directory, folder.path, folder.mode) != 0 && errno != EEXIST) return errno;
   }
   ::umask(before);
   for (const SkeletonFile& file : skeleton_files) {

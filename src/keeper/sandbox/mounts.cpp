@@ -210,6 +210,12 @@ int RootBuilder::open_binds(const std::vector<int>& maps, std::uint32_t& item) {
 // A filesystem in memory that holds what is written to the root. Seen by the host its files belong
 // to the ids that the sandbox knows, as in a folder; so it is shown to the sandbox through the map.
 int RootBuilder::mount_tray() {
+  if (prepared_.kept) {
+    if (const int error_number = attach(prepared_.kept, staging); error_number != 0) {
+      return error_number;
+    }
+    return ::chdir(staging) != 0 ? errno : hold_tray();
+  }
   const bool in_memory = plan_.upper_folder.empty();
   constexpr std::uint64_t skeleton_bytes = 1 << 20;
   constexpr std::uint64_t skeleton_inodes = 256;
@@ -217,17 +223,29 @@ int RootBuilder::mount_tray() {
       tmpfs_options(in_memory ? plan_.upper_bytes : skeleton_bytes,
                     in_memory ? plan_.upper_inodes : skeleton_inodes, "0755");
   if (::mount("tmpfs", staging, "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) return errno;
-  return failed(::chdir(staging));
+  return ::chdir(staging) != 0 ? errno : hold_tray();
+}
+
+// While nothing is mounted in it.
+int RootBuilder::hold_tray() {
+  if (plan_.kept_folder.empty()) return 0;
+  tray_ = clone_tree(".");
+  return tray_ ? 0 : errno;
 }
 
 int RootBuilder::mount_root(int map) {
   if (is_plain() && prepared_.tray) {
-    if (const int error_number = attach(prepared_.tray, staging); error_number != 0) {
-      return error_number;
-    }
+    const bool is_kept = static_cast<bool>(prepared_.kept);
+    const Fd& tray = is_kept ? prepared_.kept : prepared_.tray;
+    if (const int error_number = attach(tray, staging); error_number != 0) return error_number;
     if (::chdir(staging) != 0) return errno;
-    if (Fd view = view_of_tray(map)) return use_prepared_tray(std::move(view));
+    if (const int error_number = hold_tray(); error_number != 0) return error_number;
+    if (Fd view = view_of_tray(map)) {
+      const int error_number = is_kept ? make_skeleton(AT_FDCWD) : 0;
+      return error_number != 0 ? error_number : use_prepared_tray(std::move(view));
+    }
     // Without a map it has to be made by whom it shall belong to; it is gone with the old root.
+    if (is_kept) return use_tray_as_root();
   }
   if (const int error_number = mount_tray(); error_number != 0) return error_number;
   return is_plain() ? use_tray_as_root() : mount_overlay(map);
@@ -272,7 +290,8 @@ int RootBuilder::use_tray_as_root() {
 // mounted somewhere. Both are gone with the old root.
 int RootBuilder::mount_overlay(int map) {
   for (const char* folder : {"root", "upper", "work", "view", "skeleton"}) {
-    if (::mkdir(folder, 0755) != 0) return errno;
+    // What was kept is in the upper one.
+    if (::mkdir(folder, 0755) != 0 && !(prepared_.kept && errno == EEXIST)) return errno;
   }
   // Before anything is mounted in the tray: the view is of all that is in it.
   Fd view;
@@ -413,6 +432,13 @@ int RootBuilder::attach_binds(std::uint32_t& item) {
   return 0;
 }
 
+// A template that root has prepared has the folders of the user in it, and they are root's.
+bool RootBuilder::is_left_by_root(const std::string& path, const std::string& real) const {
+  if (path != "/home/sandbox" && path != "/workspace") return false;
+  struct stat seen{};
+  return ::lstat(real.c_str(), &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == owners_.root;
+}
+
 int RootBuilder::make_owned(const std::string& path) const {
   RealFolder made{.path = path};
   if (may_have_foreign_links()) {
@@ -427,8 +453,8 @@ int RootBuilder::make_owned(const std::string& path) const {
     made.is_new = ::mkdir(path.c_str(), 0755) == 0;
     if (!made.is_new && errno != EEXIST) return errno;
   }
-  if (!made.is_new) return 0;
   if (owners_.user == owners_.root && owners_.group == owners_.root_group) return 0;
+  if (!made.is_new && !is_left_by_root(path, made.path)) return 0;
   return failed(
       ::fchownat(AT_FDCWD, made.path.c_str(), owners_.user, owners_.group, AT_SYMLINK_NOFOLLOW));
 }

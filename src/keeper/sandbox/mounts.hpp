@@ -45,6 +45,7 @@ std::string tmpfs_size(std::uint64_t bytes, std::uint64_t inodes);
 struct Prepared {
   Fd tray = {};     // a filesystem in memory with the skeleton of a root on the host's programs
   Fd devices = {};  // the folder /dev
+  Fd kept = {};     // the tray of a former sandbox with what was kept of it, instead of a new one
 };
 int prepare(uid_t root, Prepared& made);
 
@@ -100,6 +101,9 @@ class RootBuilder {
   bool are_binds_idmapped() const { return binds_idmapped_; }
   // The directory with what was written to the root.
   Fd take_upper() { return std::move(upper_); }
+  // A second hold on the tray, mounted nowhere, for who remakes the sandbox; none where the plan
+  // keeps nothing.
+  Fd take_tray() { return std::move(tray_); }
 
  private:
   struct HostPart {
@@ -111,6 +115,7 @@ class RootBuilder {
   bool is_plain() const { return plan_.layers.empty() && plan_.upper_folder.empty(); }
   // In layers, in what was written before, and, once they are there, in folders of the host.
   bool may_have_foreign_links() const { return !is_plain() || !plan_.binds.empty(); }
+  int hold_tray();
   int open_upper(int map);
   int open_name_servers();
   int add_host(const char* path, std::uint64_t attributes);
@@ -127,6 +132,7 @@ class RootBuilder {
   int add_host_parts(int directory) const;
   int make_name_servers_place(int directory) const;
   int make_target(const std::string& target, mode_t kind, std::string& real) const;
+  bool is_left_by_root(const std::string& path, const std::string& real) const;
   int make_owned(const std::string& path) const;
   int fix_devices() const;
 
@@ -142,6 +148,7 @@ class RootBuilder {
   std::vector<Fd> devices_;
   Fd upper_mount_;  // the plan's folder, with the map of the layers
   Fd upper_;
+  Fd tray_;
 };
 
 }  // namespace berth::keeper::sandbox

@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t packet_bytes_max = std::size_t{8} << 10;
 constexpr std::size_t plan_bytes_max = std::size_t{2} << 20;
 constexpr std::string_view in_a_file = "f";
+constexpr std::string_view kept_tray = "t";
 constexpr std::string_view more_maps = "m";
 constexpr std::string_view end_of_maps = "e";
 
@@ -62,7 +63,8 @@ int decode_plan(const std::string& bytes, Plan& plan) {
 
 }  // namespace
 
-int send_orders(int control, const Plan& plan, std::span<const int> bind_maps) {
+int send_orders(int control, const Plan& plan, Enclosed enclosed) {
+  std::span<const int> bind_maps = enclosed.bind_maps;
   std::string frame;
   append_frame(frame, 0, Confine{.plan = plan});
   if (frame.size() <= packet_bytes_max) {
@@ -72,6 +74,11 @@ int send_orders(int control, const Plan& plan, std::span<const int> bind_maps) {
     if (!file) return errno;
     const int passed = file.get();
     if (const int error_number = send_packet(control, in_a_file, {&passed, 1})) {
+      return error_number;
+    }
+  }
+  if (enclosed.tray >= 0) {
+    if (const int error_number = send_packet(control, kept_tray, {&enclosed.tray, 1})) {
       return error_number;
     }
   }
@@ -95,12 +102,17 @@ int receive_orders(int control, Orders& orders) {
     packet = *std::move(file);
   }
   if (const int error_number = decode_plan(packet, orders.plan)) return error_number;
-  do {
-    if (const int error_number = receive_packet(control, packet, orders.bind_maps)) {
-      return error_number;
+  while (true) {
+    passed.clear();
+    if (const int error_number = receive_packet(control, packet, passed)) return error_number;
+    if (packet == end_of_maps) return 0;
+    if (packet == kept_tray && passed.size() == 1) {
+      orders.tray = std::move(passed[0]);
+      continue;
     }
-  } while (packet == more_maps);
-  return packet == end_of_maps ? 0 : EBADMSG;
+    if (packet != more_maps) return EBADMSG;
+    for (Fd& map : passed) orders.bind_maps.push_back(std::move(map));
+  }
 }
 
 }  // namespace berth::keeper::sandbox

@@ -80,6 +80,12 @@ Result<> check_root(const Plan& plan) {
   for (const std::string& directory : plan.directories) {
     BERTH_DO(check_target("the directory", directory));
   }
+  if (!plan.kept_folder.empty()) {
+    BERTH_DO(check_target("the kept folder", plan.kept_folder));
+    if (!plan.upper_folder.empty()) {
+      return wrong("a folder is kept only of a root that is in memory");
+    }
+  }
   return {};
 }
 

@@ -112,6 +112,8 @@ struct Plan {
   std::vector<Bind> binds = {};
   // Made where they are missing, and given to the sandbox's user.
   std::vector<std::string> directories = {};
+  // The folder of the root that outlives a remake; empty: none does. Only of a root in memory.
+  std::string kept_folder = {};
   // Of these two each may use what the other leaves, of bytes and of files.
   std::uint64_t tmp_bytes = std::uint64_t{256} << 20;  // 0: /tmp is a part of the root
   std::uint64_t shm_bytes = std::uint64_t{64} << 20;
@@ -144,6 +146,7 @@ struct Plan {
                       field("upper_inodes", &Plan::upper_inodes),
                       field("binds", &Plan::binds),
                       field("directories", &Plan::directories),
+                      field("kept_folder", &Plan::kept_folder),
                       field("tmp_bytes", &Plan::tmp_bytes),
                       field("shm_bytes", &Plan::shm_bytes),
                       field("scratch_inodes", &Plan::scratch_inodes),

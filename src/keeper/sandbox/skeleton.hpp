@@ -39,7 +39,7 @@ inline constexpr std::array skeleton_files{
     SkeletonFile{"etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"}, hosts_file,
     SkeletonFile{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"}};
 
-// In an empty folder, as whoever calls. Returns 0 or errno.
+// In a folder that has none of its files, as whoever calls. Returns 0 or errno.
 int make_skeleton(int directory);
 // The same with what an image may lack.
 int make_hosts_file(int directory);

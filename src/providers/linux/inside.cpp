@@ -2,7 +2,6 @@
 
 #include "base/files.hpp"
 #include "base/offload.hpp"
-#include "base/remove_tree.hpp"
 #include "keeper/client.hpp"
 #include "keeper/sandbox/user_namespaces.hpp"
 
@@ -68,18 +67,6 @@ Fd open_folder_inside(int root, const std::string& path, std::uint64_t access) {
   return Fd{static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how)))};
 }
 
-// Below its root, or in the memory that it has beside it. Whoever is root inside may lay a link to
-// a folder of the host that is bound there, or to the root itself.
-bool is_its_own(int root, int folder) {
-  struct stat top{};
-  struct stat memory{};
-  struct stat seen{};
-  if (::fstat(root, &top) != 0 || ::fstat(folder, &seen) != 0) return false;
-  if (::fstatat(root, "dev", &memory, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  const bool is_root = seen.st_dev == top.st_dev && seen.st_ino == top.st_ino;
-  return !is_root && (seen.st_dev == top.st_dev || seen.st_dev == memory.st_dev);
-}
-
 }  // namespace
 
 Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path) {
@@ -90,23 +77,6 @@ Result<> expect_folder_inside(const std::string& keeper_folder, const std::strin
   return fail(Errc::working_directory_missing,
               "working directory " + path + ": is no directory of the sandbox",
               "name one that its image has, or leave it out");
-}
-
-Result<> empty_folders_inside(const std::string& keeper_folder,
-                              const std::vector<std::string>& paths) {
-  BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
-  BERTH_TRY(const Fd root, keeper::KeeperClient{std::move(socket)}.root());
-  for (const std::string& path : paths) {
-    const std::string shown = path + " of the sandbox";
-    Fd folder = open_folder_inside(root.get(), path, O_RDONLY);
-    if (!folder && errno == ENOENT) continue;
-    if (!folder) return io_failure("open", shown, errno);
-    if (!is_its_own(root.get(), folder.get())) {
-      return fail(Errc::path_refused, shown + ": leads to what is not the sandbox's own");
-    }
-    BERTH_DO(empty_folder(std::move(folder), shown));
-  }
-  return {};
 }
 
 Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user) {

@@ -16,11 +16,6 @@ namespace berth::providers {
 // Looks from the root of the sandbox, so that no link of its leads out of it. Blocks.
 Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path);
 
-// Removes all that is in these folders, however much it is; one that is not there is fine. Nothing
-// runs inside for it. Blocks.
-Result<> empty_folders_inside(const std::string& keeper_folder,
-                              const std::vector<std::string>& paths);
-
 // Its root, and who this user of the sandbox is outside. Blocks.
 Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user);
 

@@ -13,6 +13,10 @@
 // What a lease of a sandbox of this machine remembers of it.
 namespace berth::providers {
 
+// Beside the keeper's folder of a sandbox that may be reused: the metadata of its leases.
+inline constexpr const char* facts_file = "/sandbox.json";
+inline constexpr std::size_t facts_bytes_max = std::size_t{1} << 20;
+
 bool is_minimal(const keeper::Confined& confined);
 // Where the files lie of a sandbox that has no root of its own: commands know them by these paths.
 std::string box_of(const execution::KeptFolder& folder);

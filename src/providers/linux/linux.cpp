@@ -22,9 +22,7 @@ using core::LinuxConfig;
 using execution::KeeperLink;
 using execution::Keepers;
 
-constexpr std::size_t facts_bytes_max = std::size_t{1} << 20;
 constexpr std::int64_t usual_pool_minutes = 60;
-constexpr const char* facts_file = "/sandbox.json";
 constexpr const char* egress_file = "/egress.jsonl";
 
 Result<LinuxConfig> read(const bj::object& config) {

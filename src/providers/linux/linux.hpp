@@ -41,7 +41,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<ProviderLease> acquire(AcquireLease request) override;
   Task<std::optional<ProviderLease>> resume(bj::object config,
                                             std::string provider_lease_id) override;
-  // One that may be reused is emptied of processes and of what lies in /tmp, and then waits.
+  // One that may be reused is made anew around its working directory, and then waits.
   Task<> release(bj::object config, SandboxName name, LeaseEnd how) override;
   Task<> destroy(bj::object config, SandboxName name) override;
   bool matches(const bj::object& config, const ReusableLease& lease) const override;

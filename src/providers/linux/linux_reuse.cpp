@@ -1,3 +1,5 @@
+#include "base/fault_point.hpp"
+#include "base/files.hpp"
 #include "base/offload.hpp"
 #include "providers/linux/inside.hpp"
 #include "providers/linux/lease_metadata.hpp"
@@ -13,6 +15,15 @@ namespace {
 // itself only when there is no server.
 constexpr std::int64_t idle_ms = 45LL * 60 * 1000;
 
+// What the next lease is told of the sandbox is true of the new one.
+Result<> note_remade(const std::string& file, const keeper::Confined& confined) {
+  BERTH_TRY(const std::string text, read_file(file, facts_bytes_max));
+  BERTH_TRY(bj::object facts, decode_text<bj::object>(text));
+  facts["isolation"] = isolation_of(confined);
+  facts["initPid"] = confined.init_pid;
+  return keeper::Draft{file}.publish(encode_text(facts));
+}
+
 }  // namespace
 
 Task<> Linux::empty(std::string id) {
@@ -25,13 +36,16 @@ Task<> Linux::empty(std::string id) {
   for (const keeper::Listed& live : listing->live) {
     BERTH_CO_DO(co_await keepers_.cancel(id, live.exec_id, 0));
   }
-  // First, so that nobody is left who would fill the folders again.
-  BERTH_CO_DO(co_await end_all_inside(id));
-  // From outside: neither an image without a shell nor a great many names are in the way.
+  // It listens inside of what is about to end.
+  if (ways_out_ != nullptr) BERTH_CO_DO(co_await ways_out_->close(id));
+  BERTH_CO_TRY(const std::optional<keeper::Confined> remade,
+               co_await keepers_.ask<keeper::Confined>(id, keeper::Remake{}));
+  if (!remade) co_return fail(Errc::process_lost, keepers_.name_of(id) + ": its keeper has ended");
+  fault_point("linux.remade");
   const execution::KeptFolder folder = keepers_.folder_of(id);
-  BERTH_CO_DO(co_await offload(keepers_.pool(), [folder]() -> Result<> {
+  BERTH_CO_DO(co_await offload(keepers_.pool(), [folder, confined = *remade]() -> Result<> {
     BERTH_DO(execution::remove_all_output(folder));
-    return empty_folders_inside(folder.keeper(), {"/tmp", "/dev/shm"});
+    return note_remade(folder.path + facts_file, confined);
   }));
   co_return co_await keepers_.renew(id, idle_ms);
 }

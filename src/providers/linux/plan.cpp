@@ -1,5 +1,6 @@
 #include "providers/linux/plan.hpp"
 
+#include "core/sandbox_share.hpp"
 #include "keeper/sandbox/cgroup_settings.hpp"
 
 #include <sys/resource.h>
@@ -14,10 +15,9 @@ using core::LinuxConfig;
 using keeper::sandbox::Plan;
 
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
-// What is usual for a coding agent, and no danger to the machine.
-constexpr std::int64_t usual_memory_mb = 4096;
-constexpr std::int64_t usual_pids = 2048;
-constexpr std::int64_t usual_disk_mb = 3072;
+using core::usual_disk_mb;
+using core::usual_memory_mb;
+using core::usual_pids;
 // As many files as fill what may be written with a page each, and never so many that their names
 // alone are a burden.
 constexpr std::int64_t inodes_per_mb = 256;
@@ -91,6 +91,15 @@ keeper::sandbox::Level level_of(core::Isolation isolation) {
   return keeper::sandbox::Level::strong;
 }
 
+// What the next lease of a reused sandbox finds: the work, and nothing that acts by itself. A home
+// is full of what does, so a workdir that holds the home is not kept.
+std::string kept_folder_of(const LinuxConfig& config, const std::string& workdir,
+                           const std::string& home) {
+  const bool holds_home = (home + "/").starts_with(workdir + "/");
+  const bool is_kept = config.reuse_lease.value_or(false) && workdir != "/" && !holds_home;
+  return is_kept ? workdir : "";
+}
+
 }  // namespace
 
 std::string workdir_of(const LinuxConfig& config, const RootLayers& root) {
@@ -132,6 +141,7 @@ Plan plan_of(const LinuxConfig& config, const RootLayers& root) {
   plan.directories = {user.home};
   const std::string workdir = workdir_of(config, root);
   if (workdir != "/") plan.directories.push_back(workdir);
+  plan.kept_folder = kept_folder_of(config, workdir, user.home);
   if (config.open_files) {
     const auto files = static_cast<std::uint64_t>(*config.open_files);
     plan.rlimits.push_back({.resource = RLIMIT_NOFILE, .soft = files, .hard = files});
