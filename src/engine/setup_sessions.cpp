@@ -7,6 +7,7 @@
 #include "engine/lease_trace.hpp"
 #include "engine/node_life.hpp"
 #include "engine/once.hpp"
+#include "engine/start_from.hpp"
 #include "engine/templates.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
@@ -255,9 +256,15 @@ Task<SetupSession> SetupSessions::cancel(core::Call call, core::SetupSessionId i
 
 Result<SetupSessions::Row> SetupSessions::promote(store::Session& session, const core::Call& call,
                                                   Row row, core::Template& made) {
-  BERTH_DO(supersede(session, row.value.environment_id, means_.clock.now()));
+  const Time now = means_.clock.now();
+  BERTH_DO(supersede(session, row.value.environment_id, now));
   made.role = core::TemplateRole::active;
   made.environment_id = row.value.environment_id;
+  BERTH_TRY(auto environment,
+            store::find_environment(session, core::Reach::everything(), row.value.environment_id));
+  BERTH_TRY(const bj::object config,
+            name_in_config(session, std::move(environment), {.to = made.id}, now));
+  if (names_template(core::DriverKind::sandbox, config)) link(made, config);
   BERTH_TRY(Begun ended, end(session, call, std::move(row), SetupEvent::promoted, {}));
   return std::move(ended.session);
 }

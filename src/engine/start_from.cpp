@@ -4,6 +4,7 @@
 #include "core/environment_config.hpp"
 #include "core/linux_config.hpp"
 #include "engine/template_work.hpp"
+#include "store/environments.hpp"
 #include "store/secrets.hpp"
 #include "store/templates.hpp"
 
@@ -108,6 +109,26 @@ Result<bj::object> resolve_template(store::Session& session, const core::Company
   BERTH_TRY(const TemplateRow from, store::find_named_template(session, company, *named));
   BERTH_DO(expect_fit(from.value, config));
   return core::bound_config(std::move(config), from.value);
+}
+
+Result<bj::object> name_in_config(store::Session& session, core::Stored<core::Environment> row,
+                                  const NameChange& change, Time now) {
+  core::Environment& environment = row.value;
+  const auto named =
+      environment.driver == core::DriverKind::sandbox ? named_in(environment.config) : std::nullopt;
+  if (!named) return std::move(environment.config);
+  if (change.from) {
+    const auto found = store::find_named_template(session, environment.company_id, *named);
+    if (!found || found->value.id != *change.from) return std::move(environment.config);
+  }
+  if (change.to) {
+    environment.config["template"] = change.to->str();
+  } else {
+    environment.config.erase("template");
+  }
+  environment.updated_at = now;
+  BERTH_DO(store::update_environment(session, row));
+  return std::move(environment.config);
 }
 
 bool names_template(core::DriverKind driver, const bj::object& config) {

@@ -45,6 +45,16 @@ Result<StartFrom> start_from(store::Session& session, const core::Environment& e
 Result<bj::object> resolve_template(store::Session& session, const core::CompanyId& company,
                                     core::DriverKind driver, bj::object config);
 
+// A template that the config names is what sandboxes start from, whichever is the active one. So
+// where it names one, it follows: to the template that becomes active, or to none. Returns the
+// config of now.
+struct NameChange {
+  std::optional<core::TemplateId> from = {};  // a config that names another one stays; none: any
+  std::optional<core::TemplateId> to = {};
+};
+Result<bj::object> name_in_config(store::Session& session, core::Stored<core::Environment> row,
+                                  const NameChange& change, Time now);
+
 // `conflict` where sandboxes of the config cannot start from the template, whatever anybody wants.
 Result<> expect_fit(const core::Template& from, const bj::object& config);
 // Whether a config names a template to start from.

@@ -195,6 +195,9 @@ Task<ImageRolledBack> Templates::roll_back(core::Call call, core::EnvironmentId 
     active->value.role = TemplateRole::revoked;
     BERTH_TRY(active, store::update_template(s, *std::move(active), now));
     before->value.role = TemplateRole::active;
+    BERTH_TRY(const bj::object config,
+              name_in_config(s, row, {.from = active->value.id, .to = before->value.id}, now));
+    if (config != row.value.config) link(before->value, config);
     BERTH_TRY(before, store::update_template(s, *std::move(before), now));
     BERTH_DO(record(s, means_, call,
                     named_entry(before->value, "environment.custom_image_template.rolled_back")));
@@ -241,6 +244,7 @@ Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environmen
     BERTH_TRY(auto active, store::active_template(s, environment));
     if (!active) return no_active(row.value);
     active->value.role = TemplateRole::revoked;
+    BERTH_DO(name_in_config(s, row, {.from = active->value.id}, now));
     if (afterwards == RevokedTemplate::goes) {
       active->value.expendable = true;
       active->value.next_attempt_at = now + disabled_again_ms;  // should this server not get to it
