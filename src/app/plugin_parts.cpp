@@ -77,6 +77,7 @@ Result<std::unique_ptr<PluginParts>> PluginParts::open(asio::io_context& loop, C
                            .shared_folders = settings.plugin_folders,
                            .home = home.path(),
                            .least_isolation = level_of(settings.plugin_min_isolation)};
+  host.files_max.bytes = settings.plugin_files_mb << 20;
   host.environment = own_environment();
   host.instance.host_version = compatible_host;
   host.instance.deployment_mode = name_of(settings.mode);
@@ -88,8 +89,10 @@ Result<std::unique_ptr<PluginParts>> PluginParts::open(asio::io_context& loop, C
     const uid_t fetcher = host.first_user + host.users_max;
     packages.fetcher = plugins::WorkerUser{.uid = fetcher, .gid = fetcher};
   }
-  return std::unique_ptr<PluginParts>{
+  std::unique_ptr<PluginParts> parts{
       new PluginParts{loop, clock, means, std::move(host), std::move(packages)}};
+  parts->services_.spare(engine::DiskReserve{home.path()});
+  return parts;
 }
 
 Task<> PluginParts::close() {

@@ -40,6 +40,7 @@ constexpr std::array bounds = {
     Bounds{"hold_seconds", 5, 7 * 24 * 3600},
     Bounds{"silence_seconds", 5, 3600},
     Bounds{"image_age_hours", 0, 24 * 365},
+    Bounds{"plugin_files_mb", 0, 1 << 24},
 };
 
 template <class F>
@@ -403,6 +404,7 @@ std::string_view explain(std::string_view setting) {
       {"image_age_hours", "how long an image that nobody uses is kept; 0 keeps it for ever"},
       {"plugin_folders", "folders that plugins may read and write, separated by commas"},
       {"plugin_min_isolation", "none, weak or strong: a plugin whose box is weaker is not started"},
+      {"plugin_files_mb", "MiB that a plugin may keep in its own folder; 0 is without a limit"},
       {"keeper_program", "path of berth-keeper, when it is not beside berth"},
       {"master_key_file", "file of the keys that seal secrets"},
   };

@@ -50,6 +50,7 @@ struct Settings {
   // Folders of this machine that plugins may read and write besides their own.
   std::vector<std::string> plugin_folders;
   PluginIsolation plugin_min_isolation = PluginIsolation::weak;
+  std::int64_t plugin_files_mb = 1024;        // that a plugin may keep in its own folder; 0: any
   std::optional<std::string> keeper_program;  // absent: berth-keeper beside this program
 };
 BOOST_DESCRIBE_STRUCT(Settings, (),
@@ -58,7 +59,7 @@ BOOST_DESCRIBE_STRUCT(Settings, (),
                        connections_reserved, streams_per_key, streams_per_company, relays_per_key,
                        relays_per_company, body_bytes_max, database_connections, master_key_file,
                        runs_max, hold_seconds, silence_seconds, image_age_hours, plugin_folders,
-                       plugin_min_isolation, keeper_program))
+                       plugin_min_isolation, plugin_files_mb, keeper_program))
 
 // The settings, where each came from, and the keys that are taken from the environment alone, so
 // that no file and no process list holds them.

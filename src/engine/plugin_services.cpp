@@ -127,6 +127,10 @@ core::Call call_of(const plugins::RequestScope& scope) {
   return {.who = {.kind = core::CallerKind::system, .company_id = scope.company_id}};
 }
 
+bool is_down(WorkerState state) {
+  return state == WorkerState::error || state == WorkerState::backing_off;
+}
+
 // The event by which a row follows its process; nothing when it agrees already, or when what the
 // operator wants decides.
 std::optional<PluginEvent> event_for(WorkerState state, PluginState row) {
@@ -134,9 +138,8 @@ std::optional<PluginEvent> event_for(WorkerState state, PluginState row) {
   if (state == WorkerState::running) {
     return may_run ? std::optional{PluginEvent::activated} : std::nullopt;
   }
-  const bool is_down = state == WorkerState::error || state == WorkerState::backing_off;
   const bool may_fail = row == PluginState::installed || row == PluginState::ready;
-  return is_down && may_fail ? std::optional{PluginEvent::failed} : std::nullopt;
+  return is_down(state) && may_fail ? std::optional{PluginEvent::failed} : std::nullopt;
 }
 
 }  // namespace
@@ -184,7 +187,58 @@ Task<bj::value> PluginServices::answer(plugins::RequestScope scope, std::string 
   if (found == methods().end()) {
     co_return fail(Errc::route_not_found, "there is no method " + in_quotes(method));
   }
+  BERTH_CO_DO(expect_calm(scope, method));
   co_return co_await (this->*found->second)(std::move(scope), std::move(params));
+}
+
+Result<> PluginServices::take(const Scope& scope, std::string_view what, const core::Rate& rate) {
+  const std::string company = scope.company_id ? scope.company_id->str() : std::string{};
+  const std::string key = scope.plugin_id.str() + ":" + company + ":" + std::string{what};
+  const auto verdict = writes_.take(key, rate, means_.clock.steady());
+  if (verdict == core::RateVerdict::granted) return {};
+  if (verdict == core::RateVerdict::first_refusal) {
+    log::warn("plugin.limited", {{"plugin", scope.plugin_id}, {"what", std::string{what}}});
+    log(scope.plugin_id,
+        {.level = plugins::LogLevel::warn,
+         .source = "host",
+         .message = "the plugin writes " + std::string{what} + " too often; some are refused",
+         .company_id = scope.company_id});
+  }
+  return fail(Errc::rate_limited,
+              "plugin " + scope.plugin_key + " writes " + std::string{what} + " too often",
+              "wait before the next one, and write less");
+}
+
+Result<> PluginServices::expect_calm(const Scope& scope, std::string_view method) {
+  struct Written {
+    std::string_view method;
+    std::string_view what;
+    const core::Rate& rate;
+  };
+  const Written all[] = {{"activity.log", "activities and events", allowance_.kept},
+                         {"events.emit", "activities and events", allowance_.kept},
+                         {"state.set", "state and entities", allowance_.replaced},
+                         {"state.delete", "state and entities", allowance_.replaced},
+                         {"entities.upsert", "state and entities", allowance_.replaced},
+                         {"metrics.write", "log lines and metrics", allowance_.lines},
+                         {"log", "log lines and metrics", allowance_.lines}};
+  const auto* const found = std::ranges::find(all, method, &Written::method);
+  if (found == std::end(all)) return {};
+  BERTH_DO(take(scope, found->what, found->rate));
+  if (reserve_.has_room()) return {};
+  return fail(Errc::store_full,
+              "The disk of the server is down to its reserve, which plugins do not write to",
+              "let an operator make room on the disk of the home folder");
+}
+
+// A piece at a time, so that few large ones cost as much as many small ones.
+Result<> PluginServices::expect_small(const Scope& scope, const bj::value& details) {
+  const std::size_t bytes = encode_text(details).size();
+  if (bytes > allowance_.kept_bytes_max) return check_size(details, allowance_.kept_bytes_max);
+  for (std::size_t paid = 0; paid < bytes; paid += allowance_.piece_bytes) {
+    BERTH_DO(take(scope, "bytes of activities and events", allowance_.pieces));
+  }
+  return {};
 }
 
 Task<std::vector<plugins::CompanyConfig>> PluginServices::configs(core::PluginId plugin) {
@@ -335,7 +389,7 @@ Task<bj::value> PluginServices::log_activity(Scope scope, bj::object params) {
   bj::object details{{"message", clipped(wanted.message, allowance_.message_bytes_max)},
                      {"pluginKey", scope.plugin_key}};
   if (wanted.metadata) details["metadata"] = *wanted.metadata;
-  BERTH_CO_DO(check_size(details, allowance_.value_bytes_max));
+  BERTH_CO_DO(expect_small(scope, details));
   const std::string type = wanted.entity_type.value_or("plugin");
   const std::string id = wanted.entity_id.value_or(scope.plugin_id.str());
   BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
@@ -357,7 +411,7 @@ Task<bj::value> PluginServices::emit_event(Scope scope, bj::object params) {
   }
   bj::object details{{"pluginKey", scope.plugin_key}};
   if (const bj::value* payload = params.if_contains("payload")) details["payload"] = *payload;
-  BERTH_CO_DO(check_size(details, allowance_.value_bytes_max));
+  BERTH_CO_DO(expect_small(scope, details));
   const std::string action = "plugin." + scope.plugin_key + "." + name;
   BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
     return engine::record(s, means_, call_of(scope),
@@ -487,7 +541,8 @@ Task<> PluginServices::follow(Change change) {
       const bool failed = *event == PluginEvent::failed;
       BERTH_TRY(row, store::move_plugin(s, std::move(row), *event,
                                         failed ? std::optional{change.reason} : std::nullopt, now));
-    } else if (change.state == WorkerState::error && row.value.status == PluginState::error) {
+    } else if (is_down(change.state) && row.value.status == PluginState::error) {
+      // The newest failure: the first one may be mended since.
       row.value.last_error = change.reason;
       BERTH_TRY(row, store::update_plugin(s, std::move(row), now));
     }

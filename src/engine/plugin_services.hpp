@@ -2,6 +2,8 @@
 
 #include "base/task_group.hpp"
 #include "core/plugin.hpp"
+#include "core/rate_limit.hpp"
+#include "engine/disk_reserve.hpp"
 #include "engine/means.hpp"
 #include "engine/outbound_fetch.hpp"
 #include "engine/plugin_events.hpp"
@@ -22,6 +24,14 @@ struct PluginAllowance {
   std::size_t lines_waiting_max = 2'000;
   std::size_t secret_reads_max = 30;  // per company and plugin, in secret_window_ms
   std::int64_t secret_window_ms = 60'000;
+  // Of each plugin for each company. What stays (activities, events) is rarer than what replaces
+  // something (state, entities), and each of its pieces has a price.
+  core::Rate kept = {.burst = 120, .every = std::chrono::milliseconds{500}};
+  core::Rate replaced = {.burst = 1'000, .every = std::chrono::milliseconds{50}};
+  core::Rate lines = {.burst = 1'000, .every = std::chrono::milliseconds{100}};
+  core::Rate pieces = {.burst = 1'024, .every = std::chrono::milliseconds{1'000}};
+  std::size_t piece_bytes = 4'096;
+  std::size_t kept_bytes_max = std::size_t{64} << 10;
 };
 
 // To whom the bindings of a company's config of a plugin belong.
@@ -42,6 +52,8 @@ class PluginServices final : public plugins::HostServices {
   void state_changed(const core::PluginId& plugin, plugins::WorkerState state,
                      plugins::StateReason reason) override;
 
+  // What workers write leaves the reserve of this disk alone.
+  void spare(DiskReserve reserve) { reserve_ = std::move(reserve); }
   // Called on the loop after the row has followed. One listener.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
   // Waits until every line and state that was told is in the store, as long as the store answers.
@@ -77,6 +89,10 @@ class PluginServices final : public plugins::HostServices {
 
   void keep_line(core::PluginLogLine line);
   Result<> count_secret_read(const Scope& scope);
+  // rate_limited, or store_full: before anything of a worker is written.
+  Result<> expect_calm(const Scope& scope, std::string_view method);
+  Result<> expect_small(const Scope& scope, const bj::value& details);
+  Result<> take(const Scope& scope, std::string_view what, const core::Rate& rate);
   Task<> record();
   Task<> follow(Change change);
   Task<> write_lines();
@@ -92,6 +108,8 @@ class PluginServices final : public plugins::HostServices {
   std::deque<Change> changes_;
   bool recording_ = false;
   std::map<std::string, std::deque<std::int64_t>> secret_reads_;  // by plugin and company
+  core::RateLimit writes_;
+  DiskReserve reserve_;
   std::function<void()> listener_;
   TaskGroup tasks_;
 };

@@ -90,6 +90,47 @@ void GivenSecrets::forget() {
   }
 }
 
+struct GivenSecrets::Stream::Link {
+  explicit Link(std::shared_ptr<Hold::Value> its_value)
+      : value(std::move(its_value)), redactor(value->patterns()) {}
+
+  std::shared_ptr<Hold::Value> value;
+  core::Redactor redactor;
+};
+
+GivenSecrets::Stream::Stream(GivenSecrets& given) : given_(&given) {}
+GivenSecrets::Stream::Stream(Stream&& other) noexcept = default;
+GivenSecrets::Stream::~Stream() = default;
+
+void GivenSecrets::Stream::follow() {
+  for (const std::shared_ptr<Hold::Value>& value : given_->values_) {
+    const auto is_it = [&](const auto& link) { return link->value == value; };
+    if (std::ranges::any_of(links_, is_it)) continue;
+    const auto size_of = [](const auto& link) { return link->value->secret.reveal().size(); };
+    const auto place = std::ranges::lower_bound(links_, value->secret.reveal().size(),
+                                                std::ranges::greater{}, size_of);
+    links_.insert(place, std::make_unique<Link>(value));
+  }
+}
+
+std::string GivenSecrets::Stream::push(std::string_view chunk) {
+  follow();
+  std::string out{chunk};
+  for (const std::unique_ptr<Link>& link : links_) out = link->redactor.push(out);
+  return out;
+}
+
+// What one has withheld goes through those behind it.
+std::string GivenSecrets::Stream::flush() {
+  std::string out;
+  for (const std::unique_ptr<Link>& link : links_) {
+    std::string passed = link->redactor.push(out);
+    passed += link->redactor.flush();
+    out = std::move(passed);
+  }
+  return out;
+}
+
 std::string GivenSecrets::clean(std::string_view text) {
   std::string out{text};
   for (const std::shared_ptr<Hold::Value>& value : values_) {

@@ -51,6 +51,27 @@ class GivenSecrets {
 
   Hold hold(std::span<const Secret> values);
 
+  // One stream of what a command prints, which comes in chunks: however a value is cut, it is
+  // hidden. A value that the worker is given while the stream runs is hidden from then on, and one
+  // that is forgotten meanwhile stays hidden.
+  class Stream {
+   public:
+    explicit Stream(GivenSecrets& given);
+    Stream(Stream&& other) noexcept;
+    ~Stream();
+
+    // What may leave now.
+    std::string push(std::string_view chunk);
+    std::string flush();
+
+   private:
+    struct Link;
+    void follow();
+
+    GivenSecrets* given_;
+    std::vector<std::unique_ptr<Link>> links_;  // as the values: the longest first
+  };
+
   // A whole text.
   std::string clean(std::string_view text);
   // The beginning of a longer text: an end that may be the first half of a value is left out.

@@ -50,6 +50,34 @@ TEST_F(GivenSecretsTest, HidesAValueThatHoldsAnotherOneAsAWhole) {
   EXPECT_EQ(given_.clean("outer-inner-outer inner"), "***REDACTED*** ***REDACTED***");
 }
 
+TEST_F(GivenSecretsTest, AStreamHidesAValueHoweverItIsCut) {
+  const auto held = given_.hold(secrets({"PLANTED-secret", "secret-of-another"}));
+  GivenSecrets::Stream stream{given_};
+  std::string out;
+  for (const char c : std::string_view{"a PLANTED-secret secret-of-another b"}) {
+    out += stream.push(std::string_view{&c, 1});
+  }
+  out += stream.push(" PLAN");
+  out += stream.flush();
+  EXPECT_EQ(out.find("of-another"), std::string::npos) << out;
+  EXPECT_EQ(out.find("PLANTED"), std::string::npos) << out;
+  EXPECT_TRUE(out.starts_with("a ***REDACTED***")) << out;
+  EXPECT_TRUE(out.ends_with(" b PLAN")) << out;
+}
+
+TEST_F(GivenSecretsTest, AStreamHidesWhatTheWorkerIsGivenWhileItRunsAndForgetsNothing) {
+  GivenSecrets::Stream stream{given_};
+  EXPECT_EQ(stream.push("before "), "before ");
+  {
+    const auto held = given_.hold(secrets({"PLANTED-secret"}));
+    EXPECT_EQ(stream.push("PLANTED-secret "), "***REDACTED*** ");
+  }
+  clock_.advance(std::chrono::hours{1});
+  const auto other = given_.hold(secrets({"another-secret"}));
+  EXPECT_EQ(stream.push("PLANTED-secret another-secret.") + stream.flush(),
+            "***REDACTED*** ***REDACTED***.");
+}
+
 TEST_F(GivenSecretsTest, CleansKeysAndTextsOfMeta) {
   const auto held = given_.hold(secrets({"tok\"en-value"}));
   const bj::value meta = bj::object{{"env", bj::array{"A=tok\"en-value", 3}},

@@ -1,9 +1,15 @@
 #include "plugins/host.hpp"
 
+#include "base/disk_room.hpp"
+#include "base/offload.hpp"
 #include "base/remove_tree.hpp"
 #include "plugins/box.hpp"
 #include "plugins/supervisor.hpp"
 #include "providers/metadata.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <unistd.h>
 
@@ -11,6 +17,12 @@
 
 namespace berth::plugins {
 namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto look_every = 2s;
+// What any plugin may hold of a disk that is full.
+constexpr std::int64_t spared_bytes = std::int64_t{16} << 20;
 
 std::unexpected<Error> not_found(const std::string& what) {
   return fail(Errc::plugin_not_found, "plugin " + what + " is not there, or not enabled",
@@ -25,7 +37,8 @@ Host::Host(asio::any_io_executor executor, HostConfig config, HostServices& serv
       config_(std::move(config)),
       services_(services),
       clock_(clock),
-      random_(random) {}
+      random_(random),
+      tasks_(executor_) {}
 
 Host::~Host() = default;
 
@@ -72,6 +85,10 @@ Task<> Host::start(InstalledPlugin plugin) {
   const auto made = std::make_shared<Supervisor>(executor_, config_, services_, clock_, random_,
                                                  std::move(plugin), user);
   plugins_.push_back(made);
+  const bool has_folders = !config_.files_folder.empty();
+  if (has_folders && !std::exchange(watching_, true)) {
+    tasks_.start("plugin.folders", watch_folders());
+  }
   co_return co_await made->start();
 }
 
@@ -90,7 +107,48 @@ Task<> Host::close() {
     Result<> stopped = co_await stop(id);
     if (outcome) outcome = std::move(stopped);
   }
+  BERTH_CO_DO(co_await tasks_.stop());
   co_return outcome;
+}
+
+// A folder is on the disk of the home. A limit of the disk itself would be better, but no file
+// system of Debian has one for a folder without being told at its making.
+Task<> Host::watch_folders() {
+  const struct Over {
+    bool& flag;
+    ~Over() { flag = false; }
+  } over{watching_};
+  asio::steady_timer timer{executor_};
+  while (!plugins_.empty()) {
+    const auto began = std::chrono::steady_clock::now();
+    BERTH_CO_DO(co_await look_at_folders());
+    const auto took = std::chrono::steady_clock::now() - began;
+    timer.expires_after(std::max<std::chrono::steady_clock::duration>(look_every, 20 * took));
+    const auto [error] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (error) co_return fail(Errc::cancelled, "the host is closed");
+  }
+  co_return Result<>{};
+}
+
+Task<> Host::look_at_folders() {
+  const bool is_full = !room_on_disk(config_.files_folder).value_or(DiskRoom{}).keeps_output();
+  const std::vector<std::shared_ptr<Supervisor>> now = plugins_;
+  for (const std::shared_ptr<Supervisor>& plugin : now) {
+    if (!plugin->is_running()) continue;
+    const std::string folder = files_folder_of(config_, plugin->plugin().id);
+    // On a disk that is down to its reserve, who holds much of it goes.
+    FolderUse most = config_.files_max;
+    if (is_full) most.bytes = std::min(most.bytes > 0 ? most.bytes : spared_bytes, spared_bytes);
+    const Result<FolderUse> use =
+        co_await offload(lookers_, [folder, most] { return measure_folder(folder, most); });
+    const std::optional<std::string> why = why_too_much(use, most);
+    if (!why) continue;
+    plugin->expel("the worker was stopped, because " + *why +
+                  (is_full ? " and the disk of the server is down to its reserve" : "") +
+                  "; remedy: remove files from " + folder +
+                  " or raise plugin_files_mb, and enable the plugin again");
+  }
+  co_return Result<>{};
 }
 
 std::vector<PluginStatus> Host::list() const {

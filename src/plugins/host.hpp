@@ -5,10 +5,13 @@
 #include "base/task_group.hpp"
 #include "core/ids.hpp"
 #include "plugins/command.hpp"
+#include "plugins/folder_use.hpp"
 #include "plugins/given_secrets.hpp"
 #include "plugins/services.hpp"
 #include "plugins/way_out.hpp"
 #include "plugins/worker.hpp"
+
+#include <boost/asio/thread_pool.hpp>
 
 #include <map>
 #include <memory>
@@ -47,6 +50,8 @@ struct HostConfig {
   uid_t first_user = 61'400;
   uid_t users_max = 200;
   std::int64_t memory_bytes_max = std::int64_t{2} << 30;
+  // What a plugin may keep in its own folder. One that keeps more is stopped.
+  FolderUse files_max = {.bytes = std::int64_t{1} << 30, .files = 100'000};
   HostEnvironment environment = {};
   InstanceFacts instance = {};
   BackOff back_off = {};
@@ -150,6 +155,9 @@ class Host {
   Random& random() const { return random_; }
 
  private:
+  // Looks at the folders of all workers from time to time, as long as there are workers.
+  Task<> watch_folders();
+  Task<> look_at_folders();
   Result<std::optional<WorkerUser>> choose_user(const core::PluginId& id) const;
   Result<DriverPlace> place_of(const std::shared_ptr<Supervisor>& plugin,
                                std::string_view driver_key) const;
@@ -160,6 +168,9 @@ class Host {
   Clock& clock_;
   Random& random_;
   std::vector<std::shared_ptr<Supervisor>> plugins_;  // in order of start
+  asio::thread_pool lookers_{1};
+  bool watching_ = false;
+  TaskGroup tasks_;
 };
 
 }  // namespace berth::plugins

@@ -89,27 +89,36 @@ Result<bj::object> parameters_of(const Command& command, const std::string& mark
 // One command that runs now: what streams in goes to its spool.
 class RemoteProvider::Running final : public LiveOutput {
  public:
-  Running(asio::any_io_executor executor, const Clock& clock, ExecSpool made, std::string its_mark)
-      : mark(std::move(its_mark)), spool_(std::move(made)), clock_(clock), waiters_(executor) {}
+  Running(asio::any_io_executor executor, const Clock& clock, ExecSpool made, std::string its_mark,
+          std::shared_ptr<Supervisor> plugin)
+      : mark(std::move(its_mark)),
+        plugin_(std::move(plugin)),
+        spool_(std::move(made)),
+        clock_(clock),
+        out_{.cleaner = GivenSecrets::Stream{plugin_->given()}},
+        err_{.cleaner = GivenSecrets::Stream{plugin_->given()}},
+        waiters_(executor) {}
 
   void take(OutputKind kind, std::string_view text) override {
     Streamed& streamed = kind == OutputKind::out ? out_ : err_;
     streamed.size += text.size();
     streamed.hash = hash_on(streamed.hash, text);
-    append(kind, text);
+    append(kind, streamed.cleaner.push(text));
   }
   // What of the final text was not streamed before.
   void take_rest(OutputKind kind, std::string_view text) {
-    const Streamed& streamed = kind == OutputKind::out ? out_ : err_;
+    Streamed& streamed = kind == OutputKind::out ? out_ : err_;
     const bool begins_so = text.size() >= streamed.size &&
-                           hash_on(Streamed{}.hash, text.substr(0, streamed.size)) == streamed.hash;
-    append(kind, begins_so ? text.substr(streamed.size) : text);
+                           hash_on(no_bytes, text.substr(0, streamed.size)) == streamed.hash;
+    append(kind, streamed.cleaner.push(begins_so ? text.substr(streamed.size) : text));
   }
-  void note(std::string_view text) { append(OutputKind::note, text); }
+  void note(std::string_view text) { append(OutputKind::note, plugin_->given().clean(text)); }
 
   // The first end counts; what a worker says after it is not heard.
   void finish(SpoolEnd end) {
     if (finished_) return;
+    append(OutputKind::out, out_.cleaner.flush());
+    append(OutputKind::err, err_.cleaner.flush());
     finished_ = true;
     end.ended.ended_at = clock_.now();
     if (const Result<> written = spool_.finish(std::move(end)); !written)
@@ -145,9 +154,12 @@ class RemoteProvider::Running final : public LiveOutput {
   const std::optional<std::string>& input() const { return input_; }
 
  private:
+  static constexpr std::uint64_t no_bytes = 0xcbf29ce484222325U;
+  // One worker serves all companies: what it was given by others is not for this one.
   struct Streamed {
     std::size_t size = 0;
-    std::uint64_t hash = 0xcbf29ce484222325U;
+    std::uint64_t hash = no_bytes;
+    GivenSecrets::Stream cleaner;
   };
   void append(OutputKind kind, std::string_view text) {
     if (finished_ || text.empty()) return;
@@ -156,6 +168,7 @@ class RemoteProvider::Running final : public LiveOutput {
     waiters_.ring();
   }
 
+  std::shared_ptr<Supervisor> plugin_;
   ExecSpool spool_;
   const Clock& clock_;
   Streamed out_;
@@ -242,8 +255,8 @@ Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& comm
   BERTH_CO_TRY(std::optional<ExecSpool> spool,
                ExecSpool::create(folder, now, command.output_bytes_max));
   if (!spool) co_return Started{.started_at = now};  // somebody else has just started it
-  const auto running =
-      std::make_shared<Running>(host_.executor(), host_.clock(), *std::move(spool), mark);
+  const auto running = std::make_shared<Running>(host_.executor(), host_.clock(), *std::move(spool),
+                                                 mark, place.plugin);
   if (std::holds_alternative<execution::StdinPipe>(command.input)) running->await_input();
   running_[folder] = running;
   call.output = running.get();

@@ -245,14 +245,19 @@ Task<> Supervisor::watch() {
       crashes_ = 0;
     }
     // At once, and with the count: nobody may see a worker as running that is gone.
-    const bool hopeless = ++crashes_ > config_.back_off.crashes_max;
-    enter(hopeless ? WorkerState::error : WorkerState::backing_off,
-          hopeless ? "the worker crashed " + std::to_string(crashes_) + " times in a row: " + why
-                   : why);
+    const bool crashes_on = ++crashes_ > config_.back_off.crashes_max;
+    const bool hopeless = crashes_on || expelled_;
+    std::string told = why;
+    if (crashes_on) {
+      told = "the worker crashed " + std::to_string(crashes_) + " times in a row: " + why;
+    }
+    enter(hopeless ? WorkerState::error : WorkerState::backing_off, expelled_.value_or(told));
     BERTH_CO_DO(co_await bury());
     if (hopeless || stopping_) break;
-    BERTH_CO_DO(co_await waiters_.wait_for([this] { return stopping_; }, in(next_delay())));
+    BERTH_CO_DO(
+        co_await waiters_.wait_for([this] { return stopping_ || expelled_; }, in(next_delay())));
     if (stopping_) break;
+    if (expelled_) continue;
     const Result<> launched = co_await launch();
     if (!launched) reason_ = launched.error().message;
   }
@@ -359,6 +364,13 @@ bool Supervisor::tell(std::string_view method, const bj::object& params,
 void Supervisor::punish(std::string why) {
   log({.level = LogLevel::error, .source = "host", .message = why});
   if (worker_) worker_->kill(std::move(why));
+}
+
+void Supervisor::expel(std::string why) {
+  if (stopping_ || expelled_) return;
+  expelled_ = why;
+  punish(std::move(why));
+  waiters_.ring();
 }
 
 asio::awaitable<Reply> Supervisor::answer(Request request) {

@@ -41,6 +41,8 @@ class Supervisor final : public Peer, public StderrReader {
   GivenSecrets& given() { return given_; }
   // Ends the worker for what it did; it is started again as after a crash.
   void punish(std::string why);
+  // Ends the worker and does not start it again: its state is `error` until somebody does.
+  void expel(std::string why);
 
   asio::awaitable<Reply> answer(Request request) override;
   bool hear(Notification notification) override;
@@ -83,8 +85,9 @@ class Supervisor final : public Peer, public StderrReader {
   std::optional<Clock::Steady> running_since_;
   std::optional<Time> running_since_time_;
   bool stopping_ = false;
-  int starting_ = 0;       // start() calls that are under way
-  bool watching_ = false;  // watch() is
+  std::optional<std::string> expelled_;  // why it is not started again
+  int starting_ = 0;                     // start() calls that are under way
+  bool watching_ = false;                // watch() is
 
   GivenSecrets given_{clock_};
   GivenSecrets::Hold own_keys_;  // in the variables of the worker itself

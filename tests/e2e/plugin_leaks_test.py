@@ -58,6 +58,12 @@ def execute(p, call):
         os._exit(5)
     if "refuse" in args:
         raise RuntimeError("refused " + words)
+    if "gossip" in args:
+        half = len(heard[0]) // 2
+        for piece in (heard[0][:half], heard[0][half:]):
+            send({"method": "execute.log", "params": {"stream": "stdout", "chunk": piece}, **under})
+        return {"exitCode": 0, "signal": None, "timedOut": False, "stdout": heard[0],
+                "stderr": "and " + heard[0]}
     done = subprocess.run([p["command"], *p.get("args", [])], env=p.get("env"), cwd="/tmp",
                           capture_output=True, text=True)
     return {"exitCode": done.returncode, "signal": None, "timedOut": False, "stdout": done.stdout,
@@ -206,6 +212,7 @@ class Leaks(BerthTest):
         runs = {"A": [], "B": []}
         for name, script, env in (("A", "echo fine", {"SECRET_A": self.reference}),
                                   ("B", "echo fine", {}),
+                                  ("B", "echo gossip", {}),
                                   ("A", "echo refuse", {"SECRET_A": self.reference})):
             runs[name].append(self.start(server, name, script, **env))
             self.end_of(server, name, runs[name][-1])
