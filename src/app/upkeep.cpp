@@ -2,6 +2,8 @@
 
 #include "base/log.hpp"
 #include "core/linux_config.hpp"
+#include "engine/sandbox_room.hpp"
+#include "engine/settings.hpp"
 #include "engine/start_from.hpp"
 #include "store/environments.hpp"
 
@@ -31,6 +33,7 @@ using Environments = std::vector<core::Stored<core::Environment>>;
 struct Pooled {
   core::EnvironmentId environment;
   Result<engine::StartFrom> start;
+  std::string trimmed = {};  // why it has fewer than it asks for
 };
 
 struct Seen {
@@ -42,17 +45,48 @@ bool is_about_template(const Error& error) {
   return error.code == Errc::template_not_found || error.code == Errc::conflict;
 }
 
+// Of each company by its quota, and of all by the limit of the instance.
+Result<engine::PoolSizes> fitting_pools(store::Session& session, const Environments& all) {
+  std::map<core::CompanyId, Environments> companies;
+  for (const auto& row : all) {
+    const bool is_active = row.value.status == core::EnvironmentStatus::active;
+    if (!is_active || !row.value.config.contains("poolSize")) continue;
+    companies[row.value.company_id].push_back(row);
+  }
+  BERTH_TRY(const engine::InstanceSettings settings, engine::read_settings(session));
+  std::int64_t left = settings.warm_sandboxes_max;
+  engine::PoolSizes sizes;
+  for (const auto& [company, environments] : companies) {
+    BERTH_TRY(const engine::Quota quota, engine::quota_of(session, company, settings));
+    for (auto [id, size] : engine::fit_pools(environments, quota)) {
+      if (settings.warm_sandboxes_max > 0) size = std::min(size, left);
+      left -= size;
+      sizes.emplace(id, size);
+    }
+  }
+  return sizes;
+}
+
 Result<Seen> look(store::Session& session) {
   Seen seen;
   BERTH_TRY(seen.environments,
             store::environments_of_provider(session, core::linux_provider, environments_max));
+  BERTH_TRY(const engine::PoolSizes sizes, fitting_pools(session, seen.environments));
   for (const auto& [environment, version] : seen.environments) {
-    const bool is_active = environment.status == core::EnvironmentStatus::active;
-    if (!is_active || !environment.config.contains("poolSize")) continue;
+    const auto size = sizes.find(environment.id);
+    if (size == sizes.end()) continue;
     Result<engine::StartFrom> start = engine::start_from(session, environment, std::nullopt);
     // Nobody loses a pool because the store has failed.
     if (!start && !is_about_template(start.error())) return std::unexpected(start.error());
-    seen.pooled.push_back({environment.id, std::move(start)});
+    const bj::value& wanted = environment.config.at("poolSize");
+    Pooled pooled{environment.id, std::move(start)};
+    if (wanted.is_int64() && wanted.get_int64() > size->second) {
+      pooled.trimmed = "the pool has " + std::to_string(size->second) + " of the " +
+                       std::to_string(wanted.get_int64()) +
+                       " sandboxes that it asks for: the quota has no room for more";
+    }
+    if (pooled.start) pooled.start->config["poolSize"] = size->second;
+    seen.pooled.push_back(std::move(pooled));
   }
   return seen;
 }
@@ -90,6 +124,12 @@ Task<> Upkeep::serve_pools(std::vector<Pooled> pooled) {
   std::map<core::EnvironmentId, std::string> without;
   for (Pooled& one : pooled) {
     const core::EnvironmentId id = one.environment;
+    if (!one.trimmed.empty()) {
+      const std::string& why = without[id] = one.trimmed;
+      const auto before = told_.find(id);
+      const bool is_told = before != told_.end() && before->second == why;
+      if (!is_told) log::warn("pool.trimmed", {{"environment", id}, {"reason", why}});
+    }
     Result<std::optional<providers::PoolCustomer>> customer = co_await customer_of(std::move(one));
     if (customer) {
       if (*customer) customers.push_back(**std::move(customer));

@@ -56,6 +56,17 @@ std::optional<Wait> wait_of(const QueuedRun& run, const RunCapacity& capacity) {
           "The environment already has " + in_use(environment->second) + " runs that it may have."};
     }
   }
+  const auto room = capacity.rooms.find(run.company_id);
+  if (room != capacity.rooms.end()) {
+    if (const auto why = why_no_room(room->second.in_use, run.share, room->second.limit)) {
+      const bool can_ever = !why_no_room({}, run.share, room->second.limit);
+      return Wait{run.company_id.str(), WaitReason::company_quota,
+                  "The company's sandboxes have no room for another one: " + *why +
+                      (can_ever ? ". It starts when others have ended"
+                                : ". It starts when the quota is raised") +
+                      "; 'berth company quota' changes the quota."};
+    }
+  }
   if (capacity.server.is_full()) {
     return Wait{"", WaitReason::server_limit,
                 "The server already has " + in_use(capacity.server) + " runs that it may have."};
@@ -66,6 +77,7 @@ std::optional<Wait> wait_of(const QueuedRun& run, const RunCapacity& capacity) {
 void take_place(const QueuedRun& run, RunCapacity& capacity) {
   ++capacity.server.running;
   ++capacity.companies[run.company_id];
+  capacity.rooms[run.company_id].in_use += run.share;
   if (run.agent_id) ++capacity.agents[*run.agent_id].running;
   if (run.environment_id) ++capacity.environments[*run.environment_id].running;
 }

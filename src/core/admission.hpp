@@ -3,6 +3,7 @@
 #include "core/agent.hpp"
 #include "core/environment.hpp"
 #include "core/run.hpp"
+#include "core/sandbox_share.hpp"
 
 #include <map>
 #include <span>
@@ -25,6 +26,7 @@ struct QueuedRun {
   CompanyId company_id;
   std::optional<AgentId> agent_id = {};
   std::optional<EnvironmentId> environment_id = {};
+  SandboxShare share = {};  // what its sandbox adds to those of its company
 };
 
 // How many run now and how many may. An agent or environment without an entry has no limit.
@@ -37,8 +39,15 @@ struct RunCapacity {
     bool is_full() const { return limit && running >= *limit; }
   };
 
+  // What the sandboxes of a company may take, and how much of it is taken.
+  struct Room {
+    SandboxShare in_use = {};
+    SandboxShare limit = {};
+  };
+
   Use server = {};
   std::map<CompanyId, std::int64_t> companies = {};  // how many run for each; absent: none
+  std::map<CompanyId, Room> rooms = {};              // absent: without a limit
   std::map<AgentId, Use> agents = {};
   std::map<EnvironmentId, Use> environments = {};
 };

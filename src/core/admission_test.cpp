@@ -193,5 +193,23 @@ TEST(Admission, NeverPassesALimitAndLeavesNoFreePlaceUnused) {
   }
 }
 
+TEST(Admission, ASandboxWithoutRoomInItsCompanyWaitsAndOthersDoNot) {
+  const auto company = [](int n) { return id_of<CompanyId>(n); };
+  const SandboxShare big{.memory_mb = 600, .sandboxes = 1};
+  const std::vector<QueuedRun> queue{
+      {.id = id_of<RunId>(1), .company_id = company(1), .share = big},
+      {.id = id_of<RunId>(2), .company_id = company(1), .share = big},
+      {.id = id_of<RunId>(3), .company_id = company(2), .share = big},
+      {.id = id_of<RunId>(4), .company_id = company(1), .share = {.memory_mb = 100}}};
+  RunCapacity capacity;
+  capacity.rooms[company(1)].limit = {.memory_mb = 1000};
+  const Admission out = admit(queue, capacity);
+  EXPECT_THAT(out.start, testing::UnorderedElementsAre(queue[0].id, queue[2].id, queue[3].id));
+  ASSERT_EQ(out.wait.size(), 1U);
+  EXPECT_EQ(out.wait[0].id, queue[1].id);
+  EXPECT_EQ(out.wait[0].place.reason, WaitReason::company_quota);
+  EXPECT_THAT(out.wait[0].place.explanation, HasSubstr("of 1000 MB of memory"));
+}
+
 }  // namespace
 }  // namespace berth::core

@@ -126,7 +126,8 @@ BOOST_DESCRIBE_STRUCT(Run, (),
                        context_snapshot, cancel_requested_at, started_at, finished_at, created_at,
                        updated_at))
 
-BOOST_DEFINE_ENUM_CLASS(WaitReason, agent_paused, agent_limit, environment_limit, server_limit)
+BOOST_DEFINE_ENUM_CLASS(WaitReason, agent_paused, agent_limit, environment_limit, company_quota,
+                        server_limit)
 
 // Where a queued run stands and what it waits for.
 struct QueuePlace {

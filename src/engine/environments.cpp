@@ -7,6 +7,7 @@
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
 #include "engine/once.hpp"
+#include "engine/sandbox_room.hpp"
 #include "engine/settings.hpp"
 #include "engine/start_from.hpp"
 #include "store/companies.hpp"
@@ -205,6 +206,7 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
   BERTH_DO(expect_allowed(session, means_, company,
                           openings_of(wanted.name, wanted.driver, config.config)));
   BERTH_DO(expect_template(session, company, wanted.driver, config.config));
+  BERTH_DO(expect_in_bounds(session, company, wanted.driver, config.config));
   core::EnvVars vars;
   if (wanted.env_vars && !wanted.env_vars->empty()) {
     BERTH_TRY(const InstanceSettings settings, read_settings(session));
@@ -276,6 +278,7 @@ Result<core::ConfigForStore> Environments::move_to(store::Session& session, cons
   BERTH_DO(expect_allowed(session, means_, environment.company_id,
                           openings_of(environment.name, environment.driver, config.config)));
   BERTH_DO(expect_template(session, environment.company_id, environment.driver, config.config));
+  BERTH_DO(expect_in_bounds(session, environment.company_id, environment.driver, config.config));
   BERTH_DO(store_config_values(session, means_, call, environment, config));
   environment.config = config.config;
   return config;

@@ -11,6 +11,7 @@
 #include "engine/journal.hpp"
 #include "engine/lease_notes.hpp"
 #include "engine/node_life.hpp"
+#include "engine/sandbox_room.hpp"
 #include "engine/start_from.hpp"
 #include "store/leases.hpp"
 #include "store/sandboxes.hpp"
@@ -151,7 +152,8 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
                               .created_at = now,
                               .updated_at = now};
   lease.sandbox_id = sandbox.id;
-  return store::insert_sandbox(session, sandbox);
+  BERTH_DO(store::insert_sandbox(session, sandbox));
+  return store::record_share(session, sandbox.id, core::share_of(sandbox.config));
 }
 
 Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId id,
@@ -188,6 +190,7 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
     }
     if (terms.purpose == Terms::Purpose::test) lease.teardown.config["archiveOnRelease"] = true;
     lease.provider = core::provider_of(environment.config);
+    if (!run) BERTH_DO(expect_sandbox_room(session, lease.company_id, lease.teardown.config));
     const std::optional<core::AgentId> agent = run ? run->agent_id : std::nullopt;
     BERTH_DO(intend_sandbox(session, environment, agent, lease));
   }

@@ -3,6 +3,7 @@
 #include "engine/checks.hpp"
 #include "engine/journal.hpp"
 #include "engine/run_limits.hpp"
+#include "engine/sandbox_room.hpp"
 #include "store/companies.hpp"
 #include "store/retention.hpp"
 
@@ -28,6 +29,21 @@ Result<> check_limit(const Patch<std::int64_t>& limit, std::string_view at) {
                                {{std::string{at}, "is out of range"}}});
 }
 
+struct QuotaField {
+  const char* name;
+  Patch<std::int64_t> UpdateQuota::* change;
+};
+constexpr QuotaField quota_fields[] = {
+    {"bytesMax", &UpdateQuota::bytes_max},
+    {"runsMax", &UpdateQuota::runs_max},
+    {"payloadBytesMax", &UpdateQuota::payload_bytes_max},
+    {"memoryMbMax", &UpdateQuota::memory_mb_max},
+    {"diskMbMax", &UpdateQuota::disk_mb_max},
+    {"pidsMax", &UpdateQuota::pids_max},
+    {"sandboxesMax", &UpdateQuota::sandboxes_max},
+    {"warmSandboxesMax", &UpdateQuota::warm_sandboxes_max},
+};
+
 // Absent fields follow the instance.
 void lay(bj::object& quota, const char* name, const Patch<std::int64_t>& change) {
   if (!change.given) return;
@@ -44,9 +60,15 @@ Result<Quota> quota_of(store::Session& session, const core::CompanyId& company,
                        const InstanceSettings& settings) {
   BERTH_TRY(const bj::object stored, store::find_quota(session, company));
   BERTH_TRY(const auto own, decode<UpdateQuota>(stored, UnknownKeys::ignore));
-  return Quota{.bytes_max = own.bytes_max.or_else(settings.company_bytes_max),
-               .runs_max = own.runs_max.or_else(settings.company_runs_max),
-               .payload_bytes_max = own.payload_bytes_max.or_else(settings.payload_bytes_max)};
+  return Quota{
+      .bytes_max = own.bytes_max.or_else(settings.company_bytes_max),
+      .runs_max = own.runs_max.or_else(settings.company_runs_max),
+      .payload_bytes_max = own.payload_bytes_max.or_else(settings.payload_bytes_max),
+      .sandboxes = {.memory_mb = own.memory_mb_max.or_else(settings.company_memory_mb_max),
+                    .disk_mb = own.disk_mb_max.or_else(settings.company_disk_mb_max),
+                    .pids = own.pids_max.or_else(settings.company_pids_max),
+                    .sandboxes = own.sandboxes_max.or_else(settings.company_sandboxes_max)},
+      .warm_sandboxes_max = own.warm_sandboxes_max.or_else(settings.company_warm_sandboxes_max)};
 }
 
 Task<> Quotas::expect_room(core::Call call, FindCompany find) {
@@ -107,13 +129,23 @@ Result<CompanyUsage> Quotas::look(store::Session& session, const core::CompanyId
   BERTH_TRY(const Quota quota, quota_of(session, company, settings));
   BERTH_TRY(const std::int64_t runs,
             store::count_unfinished_runs(session, company, counted_runs_max));
+  BERTH_TRY(const core::SandboxShare taken, sandboxes_in_use(session, company, quota));
   return CompanyUsage{.company_id = company,
                       .bytes = bytes(company),
                       .bytes_max = shown(quota.bytes_max),
                       .runs = runs,
                       .runs_max = shown(quota.runs_max),
                       .payload_bytes_max = shown(quota.payload_bytes_max),
-                      .agent_payload_bytes_max = agent_payload_bytes_max(quota)};
+                      .agent_payload_bytes_max = agent_payload_bytes_max(quota),
+                      .memory_mb = taken.memory_mb,
+                      .memory_mb_max = shown(quota.sandboxes.memory_mb),
+                      .disk_mb = taken.disk_mb,
+                      .disk_mb_max = shown(quota.sandboxes.disk_mb),
+                      .pids = taken.pids,
+                      .pids_max = shown(quota.sandboxes.pids),
+                      .sandboxes = taken.sandboxes,
+                      .sandboxes_max = shown(quota.sandboxes.sandboxes),
+                      .warm_sandboxes_max = shown(quota.warm_sandboxes_max)};
 }
 
 Task<CompanyUsage> Quotas::usage(core::Call call, core::CompanyId company) {
@@ -124,15 +156,13 @@ Task<CompanyUsage> Quotas::usage(core::Call call, core::CompanyId company) {
 }
 
 Task<CompanyUsage> Quotas::update(core::Call call, core::CompanyId company, UpdateQuota change) {
-  BERTH_CO_DO(check_limit(change.bytes_max, "/bytesMax"));
-  BERTH_CO_DO(check_limit(change.runs_max, "/runsMax"));
-  BERTH_CO_DO(check_limit(change.payload_bytes_max, "/payloadBytesMax"));
+  for (const QuotaField& field : quota_fields) {
+    BERTH_CO_DO(check_limit(change.*field.change, "/" + std::string{field.name}));
+  }
   const auto work = [&](store::Session& s) -> Result<CompanyUsage> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     BERTH_TRY(bj::object quota, store::find_quota(s, company));
-    lay(quota, "bytesMax", change.bytes_max);
-    lay(quota, "runsMax", change.runs_max);
-    lay(quota, "payloadBytesMax", change.payload_bytes_max);
+    for (const QuotaField& field : quota_fields) lay(quota, field.name, change.*field.change);
     BERTH_DO(store::save_quota(s, company, quota));
     BERTH_DO(record(
         s, means_, call,
@@ -141,6 +171,7 @@ Task<CompanyUsage> Quotas::update(core::Call call, core::CompanyId company, Upda
   };
   BERTH_CO_TRY(const CompanyUsage usage, co_await means_.store.write(work));
   means_.feed.changed(company);
+  means_.feed.environments_changed();  // pools follow the quota
   co_return usage;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/call.hpp"
 #include "core/company.hpp"
+#include "core/sandbox_share.hpp"
 #include "engine/means.hpp"
 #include "engine/settings.hpp"
 
@@ -16,6 +17,8 @@ struct Quota {
   std::int64_t bytes_max = 0;
   std::int64_t runs_max = 0;
   std::int64_t payload_bytes_max = 0;
+  core::SandboxShare sandboxes = {};  // what they may take together
+  std::int64_t warm_sandboxes_max = 0;
 };
 
 // What a company uses, beside what it may use.
@@ -27,10 +30,21 @@ struct CompanyUsage {
   std::optional<std::int64_t> runs_max = {};
   std::optional<std::int64_t> payload_bytes_max = {};  // of one wakeup, from an operator
   std::int64_t agent_payload_bytes_max = 0;            // the same, from the agent itself
+  // What the sandboxes on this machine may take together: those that live, and those kept warm.
+  std::int64_t memory_mb = 0;
+  std::optional<std::int64_t> memory_mb_max = {};
+  std::int64_t disk_mb = 0;
+  std::optional<std::int64_t> disk_mb_max = {};
+  std::int64_t pids = 0;
+  std::optional<std::int64_t> pids_max = {};
+  std::int64_t sandboxes = 0;
+  std::optional<std::int64_t> sandboxes_max = {};
+  std::optional<std::int64_t> warm_sandboxes_max = {};
 };
 BOOST_DESCRIBE_STRUCT(CompanyUsage, (),
                       (company_id, bytes, bytes_max, runs, runs_max, payload_bytes_max,
-                       agent_payload_bytes_max))
+                       agent_payload_bytes_max, memory_mb, memory_mb_max, disk_mb, disk_mb_max,
+                       pids, pids_max, sandboxes, sandboxes_max, warm_sandboxes_max))
 
 // Limits of one company in place of those of the instance; null goes back to them, 0 is without a
 // limit.
@@ -38,8 +52,15 @@ struct UpdateQuota {
   Patch<std::int64_t> bytes_max;
   Patch<std::int64_t> runs_max;
   Patch<std::int64_t> payload_bytes_max;
+  Patch<std::int64_t> memory_mb_max;
+  Patch<std::int64_t> disk_mb_max;
+  Patch<std::int64_t> pids_max;
+  Patch<std::int64_t> sandboxes_max;
+  Patch<std::int64_t> warm_sandboxes_max;
 };
-BOOST_DESCRIBE_STRUCT(UpdateQuota, (), (bytes_max, runs_max, payload_bytes_max))
+BOOST_DESCRIBE_STRUCT(UpdateQuota, (),
+                      (bytes_max, runs_max, payload_bytes_max, memory_mb_max, disk_mb_max, pids_max,
+                       sandboxes_max, warm_sandboxes_max))
 
 // What companies store and how much they may. The bytes are counted in memory, so that a request
 // costs the same however long the history is: from the store from time to time, and in between by

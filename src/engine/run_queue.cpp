@@ -5,12 +5,16 @@
 #include "engine/node_life.hpp"
 #include "engine/run_notes.hpp"
 #include "engine/run_place.hpp"
+#include "engine/sandbox_room.hpp"
 #include "engine/start_from.hpp"
 #include "store/agents.hpp"
 #include "store/environments.hpp"
 #include "store/nodes.hpp"
 #include "store/runs.hpp"
+#include "store/sandboxes.hpp"
 #include "store/templates.hpp"
+
+#include <set>
 
 namespace berth::engine {
 namespace {
@@ -31,10 +35,14 @@ Result<core::RunCapacity> count(store::Session& session, QueueLimits limits) {
 // The limits of a run's agent and environment, looked up when they are first asked for.
 Result<> add_limits(store::Session& session, const core::Run& run, core::RunCapacity& capacity) {
   if (run.agent_id && !capacity.agents[*run.agent_id].limit) {
-    BERTH_TRY(const auto agent,
-              store::find_agent(session, core::Reach::everything(), *run.agent_id));
-    capacity.agents[*run.agent_id].limit = core::run_limit_of(agent.value);
-    capacity.agents[*run.agent_id].is_paused = agent.value.status == core::AgentStatus::paused;
+    const auto agent = store::find_agent(session, core::Reach::everything(), *run.agent_id);
+    // Without its agent the run fails when it is claimed; that is not a matter of the others.
+    if (!agent && agent.error().code != Errc::agent_not_found) {
+      return std::unexpected(agent.error());
+    }
+    core::RunCapacity::Use& use = capacity.agents[*run.agent_id];
+    use.limit = agent ? core::run_limit_of(agent->value) : core::agent_runs_default;
+    use.is_paused = agent && agent->value.status == core::AgentStatus::paused;
   }
   if (run.environment_id && !capacity.environments[*run.environment_id].limit) {
     auto environment =
@@ -64,24 +72,20 @@ Result<bool> starts_elsewhere(store::Session& session, const core::EnvironmentId
   return holder && !holder->fenced_at;
 }
 
-core::QueuedRun queued(const core::Run& run) {
-  return {.id = run.id,
-          .company_id = run.company_id,
-          .agent_id = run.agent_id,
-          .environment_id = run.environment_id};
-}
-
-void take_place(const core::Run& run, core::RunCapacity& capacity) {
+void take_place(const core::QueuedRun& run, core::RunCapacity& capacity) {
   ++capacity.server.running;
   ++capacity.companies[run.company_id];
+  capacity.rooms[run.company_id].in_use += run.share;
   if (run.agent_id) ++capacity.agents[*run.agent_id].running;
   if (run.environment_id) ++capacity.environments[*run.environment_id].running;
 }
 
 using Elsewhere = std::map<core::EnvironmentId, bool>;
 
-store::QueueSkip without_room(const core::RunCapacity& capacity, const Elsewhere& elsewhere) {
+store::QueueSkip without_room(const core::RunCapacity& capacity, const Elsewhere& elsewhere,
+                              const SandboxRooms& rooms) {
   store::QueueSkip skip;
+  skip.environments = rooms.without_room(capacity);
   for (const auto& [id, use] : capacity.agents) {
     if (use.is_paused || use.is_full()) skip.agents.push_back(id);
   }
@@ -90,7 +94,24 @@ store::QueueSkip without_room(const core::RunCapacity& capacity, const Elsewhere
     const bool is_elsewhere = known != elsewhere.end() && known->second;
     if (use.is_full() || is_elsewhere) skip.environments.push_back(id);
   }
+  std::ranges::sort(skip.environments);
+  const auto repeated = std::ranges::unique(skip.environments);
+  skip.environments.erase(repeated.begin(), repeated.end());
   return skip;
+}
+
+// Sandboxes that wait to be reused give way to runs that find no room.
+Result<> make_room(store::Session& session, const std::vector<core::Stored<core::Run>>& queue,
+                   const SandboxRooms& rooms, const core::RunCapacity& capacity, Time now) {
+  const std::vector<core::EnvironmentId> full = rooms.without_room(capacity);
+  std::set<core::CompanyId> made;
+  for (const auto& run : queue) {
+    const auto& environment = run.value.environment_id;
+    if (!environment || std::ranges::find(full, *environment) == full.end()) continue;
+    if (!made.insert(run.value.company_id).second) continue;
+    BERTH_DO(store::expire_idle_sandboxes(session, run.value.company_id, *environment, now));
+  }
+  return {};
 }
 
 Result<RunScene> fitting_scene(store::Session& session, const Means& means, const Catalog& catalog,
@@ -116,18 +137,41 @@ Result<RunScene> fitting_scene(store::Session& session, const Means& means, cons
   return scene;
 }
 
+// The run cannot be set up, for a reason that is its own.
+Result<> fail_setup(store::Session& session, core::Stored<core::Run> run, const Error& why,
+                    Time now) {
+  run.value.error = why.message;
+  run.value.error_code = name_of(why.code);
+  core::end_phases(run.value.phases, now);
+  BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::setup_failed, now));
+  return note(session, run.value, {.message = *run.value.error, .level = core::EventLevel::error},
+              now);
+}
+
+// What is wrong with the whole transaction, and not with one run in it.
+bool is_of_the_store(Errc code) {
+  switch (code) {
+    case Errc::cancelled:
+    case Errc::node_fenced:
+    case Errc::store_unreachable:
+    case Errc::store_locked:
+    case Errc::store_read_only:
+    case Errc::store_full:
+    case Errc::store_corrupt:
+    case Errc::store_newer:
+    case Errc::store_constraint:
+    case Errc::store_failed: return true;
+    default: return false;
+  }
+}
+
 Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
                                         const Catalog& catalog, LeaseWork& leases,
                                         core::Stored<core::Run> run) {
   const Time now = means.clock.now();
   Result<RunScene> scene = fitting_scene(session, means, catalog, run.value);
   if (!scene) {
-    run.value.error = scene.error().message;
-    run.value.error_code = name_of(scene.error().code);
-    core::end_phases(run.value.phases, now);
-    BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::setup_failed, now));
-    BERTH_DO(note(session, run.value,
-                  {.message = *run.value.error, .level = core::EventLevel::error}, now));
+    BERTH_DO(fail_setup(session, std::move(run), scene.error(), now));
     return std::nullopt;
   }
   const core::LeaseId lease_id = core::LeaseId::make(means.random, now);
@@ -137,10 +181,17 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
   // Before its lease: of two servers that take the same run, the later one is told here by the
   // store, and does its work again with what the other has left.
   BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
-  BERTH_TRY(LeaseWork::Row lease,
-            leases.intend(session, lease_id, *scene->environment, &run.value, {}));
+  Result<LeaseWork::Row> lease =
+      leases.intend(session, lease_id, *scene->environment, &run.value, {});
+  // A refusal has written nothing yet: the others in this transaction go on.
+  if (!lease && !is_of_the_store(lease.error().code)) {
+    run.value.lease_id.reset();
+    BERTH_DO(fail_setup(session, std::move(run), lease.error(), now));
+    return std::nullopt;
+  }
+  if (!lease) return std::unexpected(lease.error());
   BERTH_DO(note(session, run.value, {.message = "The run leaves the queue"}, now));
-  return ClaimedRun{std::move(run), std::move(lease), *std::move(scene)};
+  return ClaimedRun{std::move(run), *std::move(lease), *std::move(scene)};
 }
 
 }  // namespace
@@ -153,34 +204,37 @@ Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& mea
   BERTH_TRY(core::RunCapacity capacity, count(session, limits));
   store::QueueSkip skip;
   Elsewhere elsewhere;
+  SandboxRooms rooms;
   while (!capacity.server.is_full()) {
     BERTH_TRY(auto queue, store::queued_runs(session, skip, claim_batch));
     for (const auto& run : queue) {
       BERTH_DO(add_limits(session, run.value, capacity));
+      BERTH_DO(rooms.look(session, run.value, capacity));
       const auto& environment = run.value.environment_id;
       if (!limits.has_peers || !environment || elsewhere.contains(*environment)) continue;
       BERTH_TRY(elsewhere[*environment], starts_elsewhere(session, *environment, leases.node()));
     }
     // Those behind a full agent or environment must not hide others that have room, nor use up the
     // turns of their company.
-    store::QueueSkip full = without_room(capacity, elsewhere);
+    store::QueueSkip full = without_room(capacity, elsewhere, rooms);
     if (full != skip) {
+      BERTH_DO(make_room(session, queue, rooms, capacity, means.clock.now()));
       skip = std::move(full);
       continue;
     }
     std::ranges::sort(
         queue, {}, [](const auto& run) { return std::pair{run.value.created_at, run.value.id}; });
     std::vector<core::QueuedRun> waiting;
-    for (const auto& run : queue) waiting.push_back(queued(run.value));
+    for (const auto& run : queue) waiting.push_back(rooms.queued(run.value));
     const core::Admission admission = core::admit(waiting, capacity);
-    for (auto& run : queue) {
-      if (std::ranges::find(admission.start, run.value.id) == admission.start.end()) continue;
-      take_place(run.value, capacity);
-      BERTH_TRY(auto claimed, claim(session, means, catalog, leases, std::move(run)));
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      if (std::ranges::find(admission.start, waiting[i].id) == admission.start.end()) continue;
+      take_place(waiting[i], capacity);
+      BERTH_TRY(auto claimed, claim(session, means, catalog, leases, std::move(queue[i])));
       if (claimed) out.push_back(*std::move(claimed));
     }
     if (queue.size() < static_cast<std::size_t>(claim_batch)) break;
-    skip = without_room(capacity, elsewhere);
+    skip = without_room(capacity, elsewhere, rooms);
   }
   return out;
 }
@@ -189,7 +243,9 @@ Result<std::optional<core::QueuePlace>> place_in_queue(store::Session& session,
                                                        const core::Run& run, QueueLimits limits) {
   BERTH_TRY(core::RunCapacity capacity, count(session, limits));
   BERTH_DO(add_limits(session, run, capacity));
-  const core::QueuedRun alone[] = {queued(run)};
+  SandboxRooms rooms;
+  BERTH_DO(rooms.look(session, run, capacity));
+  const core::QueuedRun alone[] = {rooms.queued(run)};
   core::Admission admission = core::admit(alone, capacity);
   if (admission.wait.empty()) return std::nullopt;
   core::QueuePlace place = std::move(admission.wait.front().place);

@@ -1,8 +1,11 @@
 #include "engine/settings.hpp"
 
 #include "base/log.hpp"
+#include "core/sandbox_share.hpp"
 #include "engine/checks.hpp"
 #include "store/settings.hpp"
+
+#include <unistd.h>
 
 namespace berth::engine {
 namespace {
@@ -20,6 +23,7 @@ struct NumberRule {
 constexpr std::int64_t days_max = 36'500;
 constexpr std::int64_t bytes_max = std::int64_t{1} << 50;
 constexpr std::int64_t payload_bytes_most = std::int64_t{1} << 20;
+constexpr std::int64_t share_max = std::int64_t{1} << 40;
 constexpr NumberRule number_rules[] = {
     {&InstanceSettings::run_retention_days, &UpdateSettings::run_retention_days,
      "/runRetentionDays", days_max},
@@ -35,10 +39,52 @@ constexpr NumberRule number_rules[] = {
      payload_bytes_most},
     {&InstanceSettings::agent_wakeups_per_minute, &UpdateSettings::agent_wakeups_per_minute,
      "/agentWakeupsPerMinute", 100'000},
+    {&InstanceSettings::sandbox_memory_mb_max, &UpdateSettings::sandbox_memory_mb_max,
+     "/sandboxMemoryMbMax", share_max},
+    {&InstanceSettings::sandbox_disk_mb_max, &UpdateSettings::sandbox_disk_mb_max,
+     "/sandboxDiskMbMax", share_max},
+    {&InstanceSettings::sandbox_pids_max, &UpdateSettings::sandbox_pids_max, "/sandboxPidsMax",
+     share_max},
+    {&InstanceSettings::sandbox_cpus_max, &UpdateSettings::sandbox_cpus_max, "/sandboxCpusMax",
+     share_max},
+    {&InstanceSettings::company_memory_mb_max, &UpdateSettings::company_memory_mb_max,
+     "/companyMemoryMbMax", share_max},
+    {&InstanceSettings::company_disk_mb_max, &UpdateSettings::company_disk_mb_max,
+     "/companyDiskMbMax", share_max},
+    {&InstanceSettings::company_pids_max, &UpdateSettings::company_pids_max, "/companyPidsMax",
+     share_max},
+    {&InstanceSettings::company_sandboxes_max, &UpdateSettings::company_sandboxes_max,
+     "/companySandboxesMax", share_max},
+    {&InstanceSettings::company_warm_sandboxes_max, &UpdateSettings::company_warm_sandboxes_max,
+     "/companyWarmSandboxesMax", share_max},
+    {&InstanceSettings::warm_sandboxes_max, &UpdateSettings::warm_sandboxes_max,
+     "/warmSandboxesMax", share_max},
 };
+
+std::int64_t memory_of_machine_mb() {
+  return ::sysconf(_SC_PHYS_PAGES) / 1024 * ::sysconf(_SC_PAGESIZE) / 1024;
+}
+
+// One sandbox has the machine at most. All of a company may ask for more than that together,
+// because hardly any takes what it may; the floor lets a small machine run sixteen usual ones.
+void bound_by_machine(InstanceSettings& settings) {
+  constexpr std::int64_t overcommitment = 8;
+  constexpr std::int64_t floor_mb = 64 * 1024;
+  const std::int64_t memory_mb = memory_of_machine_mb();
+  settings.sandbox_memory_mb_max = std::max(memory_mb, core::usual_memory_mb);
+  settings.sandbox_disk_mb_max = std::max(memory_mb, core::usual_disk_mb);
+  settings.sandbox_pids_max = 65'536;
+  settings.company_memory_mb_max = std::max(memory_mb * overcommitment, floor_mb);
+  settings.company_disk_mb_max = settings.company_memory_mb_max;
+  settings.company_pids_max = 1'000'000;
+  settings.company_sandboxes_max = 500;
+  settings.company_warm_sandboxes_max = 32;
+  settings.warm_sandboxes_max = 64;
+}
 
 InstanceSettings first_settings() {
   InstanceSettings settings;
+  bound_by_machine(settings);
   settings.run_retention_days = 90;
   settings.log_retention_days = 30;
   settings.event_retention_days = 30;

@@ -27,6 +27,19 @@ struct InstanceSettings {
   std::int64_t payload_bytes_max = std::int64_t{256} << 10;  // of one wakeup, from an operator
   std::int64_t agent_wakeups_per_minute = 30;                // of an agent that wakes itself
 
+  // What one sandbox of this machine may ask for, what those of one company may take together, and
+  // how many are kept warm. 0 is without a limit, as above.
+  std::int64_t sandbox_memory_mb_max = 0;
+  std::int64_t sandbox_disk_mb_max = 0;
+  std::int64_t sandbox_pids_max = 0;
+  std::int64_t sandbox_cpus_max = 0;
+  std::int64_t company_memory_mb_max = 0;
+  std::int64_t company_disk_mb_max = 0;
+  std::int64_t company_pids_max = 0;
+  std::int64_t company_sandboxes_max = 0;
+  std::int64_t company_warm_sandboxes_max = 0;
+  std::int64_t warm_sandboxes_max = 0;  // of all companies together
+
   core::PlainSecrets plain_secrets() const {
     return strict_secrets ? core::PlainSecrets::refused : core::PlainSecrets::allowed;
   }
@@ -35,7 +48,10 @@ BOOST_DESCRIBE_STRUCT(InstanceSettings, (),
                       (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge,
                        run_retention_days, log_retention_days, event_retention_days,
                        company_bytes_max, company_runs_max, payload_bytes_max,
-                       agent_wakeups_per_minute))
+                       agent_wakeups_per_minute, sandbox_memory_mb_max, sandbox_disk_mb_max,
+                       sandbox_pids_max, sandbox_cpus_max, company_memory_mb_max,
+                       company_disk_mb_max, company_pids_max, company_sandboxes_max,
+                       company_warm_sandboxes_max, warm_sandboxes_max))
 
 struct UpdateSettings {
   Patch<bool> strict_secrets;
@@ -49,12 +65,26 @@ struct UpdateSettings {
   Patch<std::int64_t> company_runs_max;
   Patch<std::int64_t> payload_bytes_max;
   Patch<std::int64_t> agent_wakeups_per_minute;
+
+  Patch<std::int64_t> sandbox_memory_mb_max;
+  Patch<std::int64_t> sandbox_disk_mb_max;
+  Patch<std::int64_t> sandbox_pids_max;
+  Patch<std::int64_t> sandbox_cpus_max;
+  Patch<std::int64_t> company_memory_mb_max;
+  Patch<std::int64_t> company_disk_mb_max;
+  Patch<std::int64_t> company_pids_max;
+  Patch<std::int64_t> company_sandboxes_max;
+  Patch<std::int64_t> company_warm_sandboxes_max;
+  Patch<std::int64_t> warm_sandboxes_max;
 };
 BOOST_DESCRIBE_STRUCT(UpdateSettings, (),
                       (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge,
                        run_retention_days, log_retention_days, event_retention_days,
                        company_bytes_max, company_runs_max, payload_bytes_max,
-                       agent_wakeups_per_minute))
+                       agent_wakeups_per_minute, sandbox_memory_mb_max, sandbox_disk_mb_max,
+                       sandbox_pids_max, sandbox_cpus_max, company_memory_mb_max,
+                       company_disk_mb_max, company_pids_max, company_sandboxes_max,
+                       company_warm_sandboxes_max, warm_sandboxes_max))
 
 Result<InstanceSettings> read_settings(store::Session& session);
 // Gives a home that never had settings those of a new one: with retention and quotas.

@@ -83,6 +83,15 @@ Result<std::vector<Stored<core::Environment>>> environments_of_provider(Session&
   return rows;
 }
 
+Result<std::vector<Stored<core::Environment>>> pooled_environments(Session& session,
+                                                                   const core::CompanyId& company) {
+  return select<core::Environment>(session,
+                                   "where company_id = $1 and driver = 'sandbox'"
+                                   " and status = 'active' and config like '%\"poolSize\"%'"
+                                   " order by id",
+                                   company);
+}
+
 Result<std::optional<Stored<core::Environment>>> find_local_environment(
     Session& session, const core::CompanyId& company) {
   return select_one<core::Environment>(session, "where company_id = $1 and driver = 'local'",

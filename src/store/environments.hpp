@@ -39,6 +39,9 @@ Result<std::optional<Stored<core::Environment>>> find_local_environment(
 Result<std::vector<Stored<core::Environment>>> environments_of_provider(Session& session,
                                                                         std::string_view provider,
                                                                         std::int64_t limit);
+// Active sandboxes of a company whose config asks for warm ones, the oldest first.
+Result<std::vector<Stored<core::Environment>>> pooled_environments(Session& session,
+                                                                   const core::CompanyId& company);
 // `conflict` when the row changed since it was read; environment_name_taken when the new name is
 // another's.
 Result<> update_environment(Session& session, const Stored<core::Environment>& environment);

@@ -55,6 +55,10 @@ constexpr char private_ssh[] = {
 #embed "migrations/0011_private_ssh.sql"
 };
 
+constexpr char sandbox_shares[] = {
+#embed "migrations/0012_sandbox_shares.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -72,6 +76,7 @@ constexpr std::array known_migrations{
     Migration{9, "plugin_box", text_of(plugin_box)},
     Migration{10, "retention", text_of(retention)},
     Migration{11, "private_ssh", text_of(private_ssh)},
+    Migration{12, "sandbox_shares", text_of(sandbox_shares)},
 };
 
 constexpr std::string_view record_table = R"sql(

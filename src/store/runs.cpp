@@ -261,6 +261,7 @@ Result<std::int64_t> queue_position(Session& session, const core::Run& run,
     case core::WaitReason::environment_limit:
       waiting.equal_if("environment_id", run.environment_id);
       break;
+    case core::WaitReason::company_quota: waiting.equal("company_id", run.company_id); break;
     case core::WaitReason::server_limit: break;
   }
   std::vector<Value> values = waiting.values();

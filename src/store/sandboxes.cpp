@@ -92,6 +92,52 @@ Result<Stored<Sandbox>> update_sandbox(Session& session, Stored<Sandbox> sandbox
   return rewrite(session, std::move(sandbox), noun);
 }
 
+Result<> record_share(Session& session, const core::SandboxId& id,
+                      const core::SandboxShare& share) {
+  BERTH_DO(query(session,
+                 "update sandboxes set memory_mb = $2, disk_mb = $3, pids = $4, counted = $5"
+                 " where id = $1",
+                 id, share.memory_mb, share.disk_mb, share.pids, share.sandboxes));
+  return {};
+}
+
+Result<CompanyShare> share_of_company(Session& session, const core::CompanyId& company) {
+  static const std::string sql =
+      "select environment_id, status, sum(memory_mb), sum(disk_mb), sum(pids), sum(counted)"
+      " from sandboxes where company_id = $1 and counted > 0 and " +
+      is_unfinished<SandboxState>() + " group by environment_id, status";
+  BERTH_TRY(const Rows found, query(session, sql, company));
+  constexpr auto table = table_of<Sandbox>;
+  const auto number = [&](const Value& value) {
+    return mapping_detail::to_integer(value, table, "share");
+  };
+  CompanyShare out;
+  for (const std::vector<Value>& row : found.rows) {
+    core::SandboxShare share;
+    BERTH_TRY(share.memory_mb, number(row.at(2)));
+    BERTH_TRY(share.disk_mb, number(row.at(3)));
+    BERTH_TRY(share.pids, number(row.at(4)));
+    BERTH_TRY(share.sandboxes, number(row.at(5)));
+    out.all += share;
+    BERTH_TRY(const auto environment,
+              from_value<std::optional<core::EnvironmentId>>(row.at(0), table, "environment_id"));
+    BERTH_TRY(const auto state, from_value<SandboxState>(row.at(1), table, "status"));
+    if (environment && state == SandboxState::idle) out.idle[*environment] += share.sandboxes;
+  }
+  return out;
+}
+
+Result<> expire_idle_sandboxes(Session& session, const core::CompanyId& company,
+                               const core::EnvironmentId& spared, Time now) {
+  BERTH_DO(query(session,
+                 "update sandboxes set expires_at = $3, next_attempt_at = $3, updated_at = $3,"
+                 " version = version + 1 where company_id = $1 and status = 'idle'"
+                 " and counted > 0 and parked_at is null and environment_id <> $2"
+                 " and (expires_at is null or expires_at > $3)",
+                 company, spared, now));
+  return {};
+}
+
 Result<std::optional<Stored<Sandbox>>> claim_idle_sandbox(Session& session,
                                                           const SandboxClaim& claim, Time now) {
   static constexpr std::string_view tail =

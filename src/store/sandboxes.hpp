@@ -3,6 +3,7 @@
 #include "core/access.hpp"
 #include "core/lease.hpp"
 #include "core/sandbox.hpp"
+#include "core/sandbox_share.hpp"
 #include "store/mapping.hpp"
 
 // Resources of providers, apart from the leases that use them one after the other.
@@ -46,6 +47,19 @@ Result<Stored<core::Sandbox>> bury_sandbox(Session& session, Stored<core::Sandbo
 // The same without a change of state.
 Result<Stored<core::Sandbox>> update_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                              Time now);
+
+// What it may take of this machine counts from now on until it is gone.
+Result<> record_share(Session& session, const core::SandboxId& id, const core::SandboxShare& share);
+// What the live sandboxes of one company may take together, and those of them that wait to be
+// reused, by their environment.
+struct CompanyShare {
+  core::SandboxShare all = {};
+  std::map<core::EnvironmentId, std::int64_t> idle = {};
+};
+Result<CompanyShare> share_of_company(Session& session, const core::CompanyId& company);
+// Those that wait to be reused end now, but for those of one environment: somebody waits for room.
+Result<> expire_idle_sandboxes(Session& session, const core::CompanyId& company,
+                               const core::EnvironmentId& spared, Time now);
 
 // Who takes an idle sandbox, and which one will do.
 struct SandboxClaim {

@@ -50,6 +50,9 @@ class AllowancesUpgrade : public StoreContract {
             "alter table plugins drop column egress", "alter table companies drop column quota",
             "alter table companies drop column allowances",
             "alter table companies drop column kept_allowances",
+            "alter table sandboxes drop column memory_mb",
+            "alter table sandboxes drop column disk_mb", "alter table sandboxes drop column pids",
+            "alter table sandboxes drop column counted",
             "delete from schema_migrations where number >= 8"}) {
         BERTH_DO(s.run(step, {}));
       }

@@ -167,6 +167,7 @@ class PlacementWalls(BerthTest):
                 database.execute(f"drop index heartbeat_runs_{index}")
             for table, columns in {"companies": ("allowances", "kept_allowances", "quota"),
                                    "plugins": ("egress",),
+                                   "sandboxes": ("memory_mb", "disk_mb", "pids", "counted"),
                                    "heartbeat_runs": ("payload_bytes", "log_removed_at")}.items():
                 for column in columns:
                     database.execute(f"alter table {table} drop column {column}")

@@ -283,6 +283,35 @@ class SandboxTest(BerthTest):
             server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
         self.check_leases_left(server)
 
+    def test_a_reused_sandbox_on_an_image_keeps_only_its_workspace(self):
+        tree = self.folder / "tree"
+        for file in [*files_of_a_shell(), "/usr/bin/cat", "/usr/bin/mkdir"]:
+            place = tree / file.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place)
+        (tree / "etc").mkdir(exist_ok=True)
+        (tree / "etc" / "setting").write_text("of the image\n")
+        (tree / "workspace").mkdir()
+        (tree / "workspace" / "given").write_text("given\n")
+        server = self.serve()
+        made = self.run_berth("--home", self.home, "image", "import", tree, "small")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        kept = self.environment(server, "kept", image="small", reuseLease=True, user="root")
+        leave = ("echo mine > file; mkdir -p /root; echo trap > /root/.profile; echo trap > /etc/setting; "
+                 "echo trap > /etc/more; echo trap > /trap")
+        look = "cat file given /etc/setting; cat /root/.profile /etc/more /trap 2>/dev/null; echo looked"
+        for script, says in [(leave, ""), (look, "mine\ngiven\nof the image\nlooked\n"),
+                             (leave, ""), (look, "mine\ngiven\nof the image\nlooked\n")]:
+            run = runs.start(server, "/bin/sh", "-c", script, environmentId=kept)
+            ended = runs.wait_for_end(server, run)
+            self.assertEqual((ended["status"], runs.output(server, run)), ("succeeded", says), ended)
+            self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        used = {lease["providerLeaseId"] for lease in runs.leases(server)}
+        self.assertEqual(len(used), 1, "each run had the same sandbox")
+        for lease in runs.leases(server):
+            server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
+        self.check_leases_left(server)
+
     def test_a_process_of_one_run_is_not_there_when_its_sandbox_is_reused(self):
         server = self.serve()
         kept = self.environment(server, "kept", reuseLease=True)
@@ -330,6 +359,82 @@ class SandboxTest(BerthTest):
         for lease in runs.leases(server):
             server.post(f"/api/environment-leases/{lease['id']}/destroy", {})
         self.check_leases_left(server)
+
+    def quota(self, server, **limits):
+        changed = server.request("PATCH", f"/api/companies/{server.company()}/quota", limits)
+        self.assertEqual(changed.status, 200, changed.text)
+        return changed.json
+
+    def test_a_run_over_the_sum_of_its_company_waits_with_the_reason_and_starts_later(self):
+        server = self.serve()
+        small = self.environment(server, "small", memoryMb=100, diskMb=50)
+        self.quota(server, memoryMbMax=150)
+        first = runs.start(server, "sleep", "1000", environmentId=small)
+        runs.wait_until(server, first, {"running"})
+        second = runs.start(server, "true", environmentId=small)
+        self.assertTrue(runs.eventually(lambda: runs.look(server, second).get("queue")), runs.look(server, second))
+        waiting = runs.look(server, second)
+        self.assertEqual((waiting["status"], waiting["queue"]["reason"]), ("queued", "company_quota"), waiting)
+        self.assertIn("100 of 150 MB of memory", waiting["queue"]["explanation"])
+        usage = server.get(f"/api/companies/{server.company()}/usage").json
+        self.assertEqual((usage["memoryMb"], usage["memoryMbMax"], usage["sandboxes"]), (100, 150, 1), usage)
+        other = server.post("/api/companies", {"name": "Other"}).json["id"]
+        theirs = server.post(f"/api/companies/{other}/runs", {"command": "true"}).json["id"]
+        self.assertEqual(runs.wait_for_end(server, theirs)["status"], "succeeded")
+        server.post(f"/api/heartbeat-runs/{first}/cancel", {})
+        self.assertEqual(runs.wait_for_end(server, second)["status"], "succeeded")
+        self.check_leases_left(server)
+
+    def test_sandboxes_that_wait_for_reuse_give_way_to_a_run_without_room(self):
+        server = self.serve()
+        kept = self.environment(server, "kept", reuseLease=True)
+        fresh = self.environment(server, "fresh")
+        self.quota(server, sandboxesMax=1)
+        for _ in range(2):
+            run = runs.start(server, "sh", "-c", "echo x >> file; cat file", environmentId=kept)
+            self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+            self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        self.assertEqual(runs.output(server, run), "x\nx\n", "reuse asks for no more room")
+        run = runs.start(server, "true", environmentId=fresh)
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+        self.check_leases_left(server)
+
+    def test_a_config_over_a_bound_is_refused_by_field_and_an_old_one_goes_on_until_it_is_edited(self):
+        server = self.serve()
+        before = self.environment(server, "before", memoryMb=900)
+        settings = server.request("PATCH", "/api/instance/settings",
+                                  {"sandboxMemoryMbMax": 500, "warmSandboxesMax": 3})
+        self.assertEqual(settings.status, 200, settings.text)
+        self.quota(server, diskMbMax=200, pidsMax=50)
+        place = f"/api/companies/{server.company()}/environments"
+        for field, value, bound in [("memoryMb", 501, "500"), ("diskMb", 201, "200"), ("pids", 51, "50"),
+                                    ("poolSize", 4, "3")]:
+            refused = server.post(place, {"name": field, "driver": "sandbox",
+                                          "config": {"provider": "linux", field: value}})
+            self.assertEqual((refused.status, refused.json["code"]), (422, "unprocessable"), refused.text)
+            self.assertIn(f"/config/{field}", refused.json["error"])
+            self.assertIn(f"at most {bound}", refused.json["error"])
+            self.assertTrue(refused.json["remedy"])
+        self.quota(server, diskMbMax=0, pidsMax=0)
+        run = runs.start(server, "true", environmentId=before)
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+        renamed = server.request("PATCH", f"/api/environments/{before}", {"name": "renamed"})
+        self.assertEqual(renamed.status, 200, renamed.text)
+        edited = server.request("PATCH", f"/api/environments/{before}",
+                                {"config": {"provider": "linux", "memoryMb": 901}})
+        self.assertEqual(edited.status, 422, edited.text)
+
+    def test_warm_pools_stay_within_the_quota_of_their_company(self):
+        server = self.serve()
+        self.quota(server, sandboxesMax=4)
+        self.environment(server, "warm", poolSize=8, memoryMb=64, diskMb=64)
+        usage = lambda: server.get(f"/api/companies/{server.company()}/usage").json
+        self.assertEqual(usage()["sandboxes"], 2, "half of the quota is for runs")
+        folder = self.home / "sandboxes"
+        self.assertTrue(runs.eventually(lambda: len(list(folder.iterdir())) == 2))
+        run = runs.start(server, "true", environmentId=self.default_sandbox(server))
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+        self.assertIn("pool.trimmed", server.said())
 
     def test_a_sandbox_that_waits_for_reuse_is_seen_and_removed(self):
         server = self.serve()

@@ -195,6 +195,61 @@ class Whole(sandbox_test.SandboxTest):
         self.assertEqual(runs.output(server, run), "prepared\n")
         self.check_leases_left(server)
 
+    def test_a_run_whose_template_is_missing_fails_alone_and_the_queue_goes_on(self):
+        server = self.serve()
+        broken = self.environment(server, "broken")
+        server.stop()
+        with contextlib.closing(sqlite3.connect(self.home / "berth.db")) as database:
+            database.execute("update environments set config = json_set(config, '$.template', 'gone') where id = ?",
+                             [broken])
+            database.commit()
+        server = self.serve()
+        lost = [runs.start(server, "true", environmentId=broken) for _ in range(3)]
+        other = server.post("/api/companies", {"name": "Other"}).json["id"]
+        theirs = server.post(f"/api/companies/{other}/runs", {"command": "true"}).json["id"]
+        self.assertEqual(runs.wait_for_end(server, theirs, 20)["status"], "succeeded")
+        for run in lost:
+            ended = runs.wait_for_end(server, run, 20)
+            self.assertEqual((ended["status"], ended["errorCode"]), ("failed", "template_not_found"), ended)
+            self.assertIn("gone", ended["error"])
+        self.check_leases_left(server)
+
+    def test_a_setup_of_an_environment_that_names_a_template_is_what_its_runs_start_from(self):
+        server = self.serve()
+        lease = self.held(server)
+        self.said(server, lease, "echo one > one")
+        first = self.good(server.post(f"{LEASES}/{lease}/capture", {"name": "first"}), 201)
+        environment = self.environment(server, "named", template="first")
+        path = f"/api/environments/{environment}"
+        second = self.prepared(server, environment)
+        config = lambda: self.good(server.get(path))["config"]
+        self.assertEqual(config()["template"], second["id"])
+
+        def listed():
+            run = runs.start(server, "ls", environmentId=environment)
+            self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+            return runs.output(server, run).split()
+        self.assertEqual(listed(), ["one", "tool"])
+        image = self.good(server.get(f"{path}/custom-image-template"))
+        self.assertEqual((image["activeTemplate"]["id"], image["activeTemplateMatchesConfig"]), (second["id"], True))
+        self.prepared(server, environment)
+        self.good(server.post(f"{path}/custom-image-template/rollback", {}))
+        self.assertEqual(config()["template"], second["id"])
+        self.assertEqual(listed(), ["one", "tool"])
+        self.assertTrue(first["id"])
+
+    def test_a_template_that_root_made_serves_the_ordinary_user(self):
+        server = self.serve()
+        lease = self.held(server, user="root")
+        self.said(server, lease, "mkdir -p /home/sandbox && echo tool > /home/sandbox/tool; echo x > made")
+        self.good(server.post(f"{LEASES}/{lease}/capture", {"name": "by root"}), 201)
+        user = self.environment(server, "of the user", template="by root", user="user")
+        run = runs.start(server, "sh", "-c", "cat ~/tool made && touch ~/mine mine && stat -c %U ~ .",
+                         environmentId=user)
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual((ended["status"], runs.output(server, run)), ("succeeded", "tool\nx\nsandbox\nsandbox\n"),
+                         runs.output(server, run, "stderr"))
+
     def prepared(self, server, environment):
         """The template that a session has made of an environment whose workspace has a `tool`."""
         begun = self.good(server.post(f"/api/environments/{environment}/custom-image-setup-sessions", {}), 201)

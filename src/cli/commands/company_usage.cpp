@@ -8,6 +8,29 @@ struct QuotaOptions {
   std::optional<std::string> bytes;
   std::optional<std::string> runs;
   std::optional<std::string> payload_bytes;
+  std::optional<std::string> memory_mb;
+  std::optional<std::string> disk_mb;
+  std::optional<std::string> pids;
+  std::optional<std::string> sandboxes;
+  std::optional<std::string> warm_sandboxes;
+};
+
+struct Limit {
+  const char* flag;
+  const char* key;
+  std::optional<std::string> QuotaOptions::* given;
+  const char* help;
+};
+constexpr Limit limits[] = {
+    {"--bytes", "bytesMax", &QuotaOptions::bytes, "logs and payloads of its runs"},
+    {"--runs", "runsMax", &QuotaOptions::runs, "runs that wait or work"},
+    {"--payload-bytes", "payloadBytesMax", &QuotaOptions::payload_bytes, "payload of one wakeup"},
+    {"--memory-mb", "memoryMbMax", &QuotaOptions::memory_mb, "memory of its sandboxes together"},
+    {"--disk-mb", "diskMbMax", &QuotaOptions::disk_mb, "disk of its sandboxes together"},
+    {"--pids", "pidsMax", &QuotaOptions::pids, "processes of its sandboxes together"},
+    {"--sandboxes", "sandboxesMax", &QuotaOptions::sandboxes, "sandboxes at a time"},
+    {"--warm-sandboxes", "warmSandboxesMax", &QuotaOptions::warm_sandboxes,
+     "sandboxes that its environments keep ready"},
 };
 
 Result<> usage(Session& session, const std::string& named) {
@@ -35,9 +58,9 @@ Result<> set_limit(bj::object& body, const char* key, const std::optional<std::s
 
 Result<> change(Session& session, const QuotaOptions& options) {
   bj::object body;
-  BERTH_DO(set_limit(body, "bytesMax", options.bytes, "--bytes"));
-  BERTH_DO(set_limit(body, "runsMax", options.runs, "--runs"));
-  BERTH_DO(set_limit(body, "payloadBytesMax", options.payload_bytes, "--payload-bytes"));
+  for (const Limit& limit : limits) {
+    BERTH_DO(set_limit(body, limit.key, options.*limit.given, limit.flag));
+  }
   if (body.empty()) return fail(Errc::bad_request, "nothing to change was given");
   BERTH_TRY(const std::string id, session.find_id(company_kind(), options.named));
   BERTH_TRY(
@@ -61,14 +84,11 @@ void add_company_usage_commands(CommandTree& tree, CLI::App& group) {
                              "berth company quota Acme --bytes 21474836480 --runs 500",
                              [wanted](Session& session) { return change(session, *wanted); });
   sets.add_option("company", wanted->named, "its id, name or the start of its id")->required();
-  sets.add_option("--bytes", wanted->bytes,
-                  "logs and payloads of its runs; '' follows the instance")
-      ->type_name("NUMBER");
-  sets.add_option("--runs", wanted->runs, "runs that wait or work; '' follows the instance")
-      ->type_name("NUMBER");
-  sets.add_option("--payload-bytes", wanted->payload_bytes,
-                  "payload of one wakeup; '' follows the instance")
-      ->type_name("NUMBER");
+  for (const Limit& limit : limits) {
+    sets.add_option(limit.flag, (*wanted).*limit.given,
+                    std::string{limit.help} + "; '' follows the instance")
+        ->type_name("NUMBER");
+  }
 }
 
 }  // namespace berth::cli
