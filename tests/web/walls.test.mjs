@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Visit } from "./lib/browser.mjs";
 import { test } from "./lib/runner.mjs";
 import { Server } from "./lib/server.mjs";
-import { visiting } from "./lib/shared.mjs";
+import { until, visiting } from "./lib/shared.mjs";
 
 test("walls.an administrator sees each wall with its state, reason and remedy", visiting(async (page, visit, server) => {
   const walls = await server.call("GET", "/api/instance/walls");
@@ -25,6 +25,18 @@ test("walls.an administrator sees each wall with its state, reason and remedy", 
   const callers = cards.filter({ has: page.getByRole("heading", { name: "API callers" }) });
   assert.match(await callers.textContent(), /kernel/);
   await visit.seen("walls");
+}));
+
+test("walls.an administrator sees and changes the quota of the company", visiting(async (page, visit, server) => {
+  const company = await server.company();
+  await visit.goto("/settings");
+  const most = page.getByLabel("At most: Sandboxes", { exact: true });
+  await most.fill("7");
+  await most.blur();
+  const usage = () => server.call("GET", `/api/companies/${company}/usage`);
+  await until("the quota is saved", async () => (await usage()).sandboxesMax === 7);
+  await server.call("PATCH", `/api/companies/${company}/quota`, { sandboxesMax: null });
+  await visit.seen("quota");
 }));
 
 test("walls.an operator of a company does not see them", async () => {

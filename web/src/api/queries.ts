@@ -165,6 +165,12 @@ export const pluginLogsQuery = (plugin: string) =>
   });
 
 // What keeps attackers out on the machine of the server; only instance administrators may ask.
+export const usageQuery = (company: string) =>
+  queryOptions({
+    queryKey: ["usage", company],
+    queryFn: ({ signal }) => api.get("/api/companies/{company}/usage", { path: { company }, signal }),
+  });
+
 export const wallsQuery = () =>
   queryOptions({
     queryKey: ["walls"],

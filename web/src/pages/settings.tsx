@@ -2,6 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api } from "../api/client";
 import { useSession } from "../session/session";
+import { Quota } from "../settings/quota";
 import { Tokens } from "../settings/tokens";
 import { ErrorBox } from "../ui/error-box";
 import { Field, input } from "../ui/field";
@@ -14,6 +15,7 @@ export function SettingsPage() {
     <Page title="Settings" about={session.company.name}>
       <Panel title="Default environment"><DefaultEnvironment /></Panel>
       <Panel title="This machine"><Allowances /></Panel>
+      <Panel title="Quota"><Quota /></Panel>
       {session.may("company_admin") && <Panel title="Keys"><Tokens /></Panel>}
       <Panel title="Instance"><Instance /></Panel>
       {session.may("instance_admin") && (
