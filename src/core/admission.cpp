@@ -35,6 +35,14 @@ std::string in_use(const RunCapacity::Use& use) {
   return std::to_string(use.running) + " of " + std::to_string(*use.limit);
 }
 
+// The session that a run goes on with, or begins for those after it; nothing where it needs none.
+std::optional<SessionKey> session_of(const QueuedRun& run, const RunCapacity& capacity) {
+  if (!run.agent_id || !run.environment_id || run.begins_fresh) return std::nullopt;
+  const auto agent = capacity.agents.find(*run.agent_id);
+  if (agent == capacity.agents.end() || !agent->second.keeps_sessions) return std::nullopt;
+  return SessionKey{*run.agent_id, *run.environment_id};
+}
+
 // What this run waits for, if anything. A paused agent is told first: no end of another run helps.
 std::optional<Wait> wait_of(const QueuedRun& run, const RunCapacity& capacity) {
   if (run.agent_id) {
@@ -46,6 +54,12 @@ std::optional<Wait> wait_of(const QueuedRun& run, const RunCapacity& capacity) {
     if (agent != capacity.agents.end() && agent->second.is_full()) {
       return Wait{run.agent_id->str(), WaitReason::agent_limit,
                   "The agent already has " + in_use(agent->second) + " runs that it may have."};
+    }
+    const std::optional<SessionKey> session = session_of(run, capacity);
+    if (session && capacity.sessions.contains(*session)) {
+      return Wait{session->agent_id.str() + session->environment_id.str(), WaitReason::agent_limit,
+                  "Another turn of the agent works with its session in this environment; this "
+                  "one starts when that has ended. A run with forceFreshSession does not wait."};
     }
   }
   if (run.environment_id) {
@@ -80,6 +94,7 @@ void take_place(const QueuedRun& run, RunCapacity& capacity) {
   capacity.rooms[run.company_id].in_use += run.share;
   if (run.agent_id) ++capacity.agents[*run.agent_id].running;
   if (run.environment_id) ++capacity.environments[*run.environment_id].running;
+  if (const auto session = session_of(run, capacity)) capacity.sessions.insert(*session);
 }
 
 // The queue of every company, and which company is next. A run that waits only for the server has
@@ -148,6 +163,11 @@ std::optional<std::int64_t> run_limit_of(const Environment& environment) {
   if (!limit && environment.metadata) limit = whole_number(environment.metadata->if_contains(key));
   // Zero would park work for ever without a word; it means the same as no limit at all.
   return limit && *limit > 0 ? limit : std::nullopt;
+}
+
+bool begins_fresh(const Run& run) {
+  const bj::value* fresh = run.context_snapshot.if_contains("forceFreshSession");
+  return fresh != nullptr && fresh->is_bool() && fresh->get_bool();
 }
 
 Admission admit(std::span<const QueuedRun> queue, RunCapacity capacity) {

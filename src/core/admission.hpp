@@ -1,11 +1,13 @@
 #pragma once
 
 #include "core/agent.hpp"
+#include "core/agent_home.hpp"
 #include "core/environment.hpp"
 #include "core/run.hpp"
 #include "core/sandbox_share.hpp"
 
 #include <map>
+#include <set>
 #include <span>
 
 // Which queued runs may start now. Asked whenever a run is queued or ends.
@@ -20,6 +22,10 @@ std::int64_t run_limit_of(const Agent& agent);
 // Nothing: no limit.
 std::optional<std::int64_t> run_limit_of(const Environment& environment);
 
+// Whether a run begins a session of its own, beside that which its agent has:
+// `forceFreshSession` of its context.
+bool begins_fresh(const Run& run);
+
 // A queued run, and what it needs a place in.
 struct QueuedRun {
   RunId id;
@@ -27,6 +33,7 @@ struct QueuedRun {
   std::optional<AgentId> agent_id = {};
   std::optional<EnvironmentId> environment_id = {};
   SandboxShare share = {};  // what its sandbox adds to those of its company
+  bool begins_fresh = false;
 };
 
 // How many run now and how many may. An agent or environment without an entry has no limit.
@@ -35,6 +42,7 @@ struct RunCapacity {
     std::int64_t running = 0;
     std::optional<std::int64_t> limit = {};
     bool is_paused = false;
+    bool keeps_sessions = false;
 
     bool is_full() const { return limit && running >= *limit; }
   };
@@ -50,6 +58,7 @@ struct RunCapacity {
   std::map<CompanyId, Room> rooms = {};              // absent: without a limit
   std::map<AgentId, Use> agents = {};
   std::map<EnvironmentId, Use> environments = {};
+  std::set<SessionKey> sessions = {};  // that runs work with now
 };
 
 struct WaitingRun {

@@ -211,5 +211,19 @@ TEST(Admission, ASandboxWithoutRoomInItsCompanyWaitsAndOthersDoNot) {
   EXPECT_THAT(out.wait[0].place.explanation, HasSubstr("of 1000 MB of memory"));
 }
 
+TEST(Admission, LetsOneRunAtATimeWorkWithASession) {
+  RunCapacity capacity{.server = {.running = 0, .limit = 100}};
+  capacity.agents[id_of<AgentId>(1)] = {.limit = 20, .keeps_sessions = true};
+  capacity.agents[id_of<AgentId>(2)] = {.limit = 20};
+  QueuedRun fresh = run(3, 1, 1);
+  fresh.begins_fresh = true;
+  const std::vector<QueuedRun> queue{run(1, 1, 1), run(2, 1, 1), fresh,
+                                     run(4, 1, 2), run(5, 2, 1), run(6, 2, 1)};
+  const Admission admission = admit(queue, capacity);
+  EXPECT_THAT(numbers(admission.start), ElementsAre(1, 3, 4, 5, 6));
+  ASSERT_EQ(admission.wait.size(), 1U);
+  EXPECT_THAT(admission.wait[0].place.explanation, HasSubstr("works with its session"));
+}
+
 }  // namespace
 }  // namespace berth::core

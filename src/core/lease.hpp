@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
+#include "core/agent_home.hpp"
 #include "core/enums.hpp"
 #include "core/ids.hpp"
 #include "core/lifecycle.hpp"
@@ -74,12 +75,13 @@ struct Teardown {
   // Only of a lease that was never acquired, of a provider that cannot be asked by our key.
   std::optional<AcquireTrace> acquire_trace = {};
   std::optional<std::vector<Stray>> strays = {};  // to be destroyed with the lease
+  std::optional<AgentHomeId> home_id = {};        // of the agent that works in it
 
   friend bool operator==(const Teardown&, const Teardown&) = default;
 };
 BOOST_DESCRIBE_STRUCT(Teardown, (),
                       (plugin_id, plugin_version, config, state_folder, template_id, kept,
-                       setup_session_id, acquire_trace, strays))
+                       setup_session_id, acquire_trace, strays, home_id))
 
 // A lease as the store keeps it: what the API shows, and what only the engine needs to end it.
 struct LeaseRecord : Lease {

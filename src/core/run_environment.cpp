@@ -148,6 +148,13 @@ Result<RunEnvironment> build_run_environment(const RunFacts& facts,
   return out;
 }
 
+std::string path_with(const std::vector<std::string>& first,
+                      const std::optional<std::string>& rest) {
+  std::string path;
+  for (const std::string& folder : first) path += folder + ":";
+  return path + rest.value_or(std::string{path_default});
+}
+
 bj::object shown_environment(const RunEnvironment& environment) {
   std::map<std::string, std::string_view> shown;
   for (const auto& [name, value] : environment.plain) {

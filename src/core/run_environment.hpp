@@ -75,6 +75,10 @@ inline constexpr std::size_t environment_bytes_max = 1024UL * 1024;
 Result<RunEnvironment> build_run_environment(const RunFacts& facts,
                                              const std::vector<EnvLayer>& layers);
 
+// A PATH that begins with these folders; what a place has by itself follows.
+std::string path_with(const std::vector<std::string>& first,
+                      const std::optional<std::string>& rest);
+
 // As an event of the run shows it: every name, and the values that Berth assigned itself. What
 // somebody configured may be a password under any name, and more people read events than config.
 bj::object shown_environment(const RunEnvironment& environment);

@@ -48,6 +48,11 @@ Result<> update_agent(Session& session, const Stored<core::Agent>& agent) {
               "read it again and repeat the change");
 }
 
+Result<> note_turn(Session& session, const core::AgentId& id, Time now) {
+  BERTH_DO(query(session, "update agents set last_heartbeat_at = $2 where id = $1", id, now));
+  return {};
+}
+
 Result<> delete_agent(Session& session, const core::AgentId& id) {
   BERTH_DO(query(session,
                  "delete from company_secret_bindings where target_type = $1 and target_id = $2",

@@ -59,6 +59,10 @@ constexpr char sandbox_shares[] = {
 #embed "migrations/0012_sandbox_shares.sql"
 };
 
+constexpr char agent_homes[] = {
+#embed "migrations/0014_agent_homes.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -77,6 +81,7 @@ constexpr std::array known_migrations{
     Migration{10, "retention", text_of(retention)},
     Migration{11, "private_ssh", text_of(private_ssh)},
     Migration{12, "sandbox_shares", text_of(sandbox_shares)},
+    Migration{14, "agent_homes", text_of(agent_homes)},
 };
 
 constexpr std::string_view record_table = R"sql(

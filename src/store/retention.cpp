@@ -2,6 +2,8 @@
 
 #include "store/moving.hpp"
 
+#include <algorithm>
+
 namespace berth::store {
 namespace {
 
@@ -25,6 +27,23 @@ Result<std::vector<ExpiredRun>> runs_from(const Rows& found) {
   return list;
 }
 
+// What agents keep in their homes counts like what their runs have left.
+Result<std::vector<CompanyBytes>> with_homes(Session& session, std::vector<CompanyBytes> list) {
+  BERTH_TRY(const Rows found,
+            session.run("select company_id, sum(bytes) from agent_homes group by company_id", {}));
+  for (const std::vector<Value>& row : found.rows) {
+    BERTH_TRY(auto company, from_value<core::CompanyId>(row.at(0), "agent_homes", "company_id"));
+    BERTH_TRY(const std::int64_t bytes, to_integer(row.at(1), "agent_homes", "bytes"));
+    const auto known = std::ranges::find(list, company, &CompanyBytes::company_id);
+    if (known != list.end()) {
+      known->bytes += bytes;
+    } else {
+      list.push_back({std::move(company), bytes});
+    }
+  }
+  return list;
+}
+
 }  // namespace
 
 Result<std::vector<CompanyBytes>> stored_bytes(Session& session) {
@@ -38,7 +57,7 @@ Result<std::vector<CompanyBytes>> stored_bytes(Session& session) {
     BERTH_TRY(const std::int64_t bytes, to_integer(row.at(1), table, "bytes"));
     list.push_back({std::move(company), bytes});
   }
-  return list;
+  return with_homes(session, std::move(list));
 }
 
 Result<std::int64_t> count_unfinished_runs(Session& session, const core::CompanyId& company,

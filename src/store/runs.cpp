@@ -41,10 +41,25 @@ void pass_over(QueueQuery& query, std::string_view column, const std::vector<Id>
   query.tail += "))";
 }
 
+// As core::begins_fresh reads it from the run's context, whose JSON is stored without blanks.
+constexpr std::string_view is_fresh = R"(context_snapshot like '%"forceFreshSession":true%')";
+
+void pass_over(QueueQuery& query, const std::vector<core::SessionKey>& sessions) {
+  for (const core::SessionKey& key : sessions) {
+    query.values.push_back(to_value(key.agent_id));
+    const std::string agent = std::to_string(query.values.size());
+    query.values.push_back(to_value(key.environment_id));
+    const std::string environment = std::to_string(query.values.size());
+    query.tail += " and (agent_id is null or environment_id is null or agent_id <> $" + agent +
+                  " or environment_id <> $" + environment + " or " + std::string{is_fresh} + ")";
+  }
+}
+
 QueueQuery waiting_runs(const QueueSkip& skip) {
   QueueQuery query{.tail = "status = 'queued'", .values = {}};
   pass_over(query, "agent_id", skip.agents);
   pass_over(query, "environment_id", skip.environments);
+  pass_over(query, skip.sessions);
   return query;
 }
 
@@ -274,6 +289,22 @@ Result<std::int64_t> queue_position(Session& session, const core::Run& run,
   BERTH_TRY(const std::int64_t before,
             mapping_detail::to_integer(found.rows.at(0).at(0), "heartbeat_runs", "count"));
   return before + 1;
+}
+
+Result<std::vector<core::SessionKey>> working_sessions(Session& session) {
+  static const std::string sql =
+      "select distinct agent_id, environment_id from heartbeat_runs where " + std::string{working} +
+      " and agent_id is not null and environment_id is not null and not " + std::string{is_fresh};
+  BERTH_TRY(const Rows found, session.run(sql, {}));
+  std::vector<core::SessionKey> list;
+  const auto table = table_of<core::Run>;
+  for (const std::vector<Value>& row : found.rows) {
+    BERTH_TRY(auto agent, from_value<core::AgentId>(row.at(0), table, "agent_id"));
+    BERTH_TRY(auto environment,
+              from_value<core::EnvironmentId>(row.at(1), table, "environment_id"));
+    list.push_back({std::move(agent), std::move(environment)});
+  }
+  return list;
 }
 
 Result<std::vector<WorkingRuns>> count_working_runs(Session& session) {

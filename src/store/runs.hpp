@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
+#include "core/agent_home.hpp"
 #include "core/run_summary.hpp"
 #include "store/mapping.hpp"
 
@@ -78,6 +79,8 @@ Result<> record_output(Session& session, const core::RunId& id, const core::Node
 struct QueueSkip {
   std::vector<core::AgentId> agents = {};
   std::vector<core::EnvironmentId> environments = {};
+  // Turns that go on with a session which another run works with now.
+  std::vector<core::SessionKey> sessions = {};
 
   friend bool operator==(const QueueSkip&, const QueueSkip&) = default;
 };
@@ -94,6 +97,9 @@ Result<std::vector<Stored<core::Run>>> claim_runs(Session& session, const core::
 // 1 for the run that starts next among those that wait for the same agent, environment or server.
 Result<std::int64_t> queue_position(Session& session, const core::Run& run,
                                     core::WaitReason reason);
+
+// The sessions that runs work with now: all but those that begin one of their own.
+Result<std::vector<core::SessionKey>> working_sessions(Session& session);
 
 // How many runs of a company work (starting or running) for an agent in an environment.
 struct WorkingRuns {
