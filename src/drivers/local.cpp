@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 #include "base/offload.hpp"
+#include "execution/agent_home_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,10 +22,12 @@ bool is_directory(const std::string& path) {
 
 }  // namespace
 
-Local::Local(asio::any_io_executor executor, asio::thread_pool& pool, LocalOptions options)
+Local::Local(asio::any_io_executor executor, asio::thread_pool& pool, LocalOptions options,
+             std::string homes_root)
     : executor_(executor),
       pool_(pool),
       keepers_(executor, pool, std::move(options)),
+      homes_root_(std::move(homes_root)),
       probes_(std::move(executor)) {}
 
 Task<Acquired> Local::acquire(const AcquireRequest& request) {
@@ -38,6 +41,11 @@ Task<Workspace> Local::realize(const LeaseFacts& lease, const std::optional<std:
   Workspace workspace{.cwd = wanted.value_or(folder.workspace()),
                       .home = folder.home(),
                       .scratch = folder.scratch()};
+  if (lease.home_id && !homes_root_.empty()) {
+    BERTH_CO_TRY(workspace.home, co_await offload(pool_, [root = homes_root_, id = *lease.home_id] {
+                   return execution::make_home_folder(root, id, execution::HomeOwner::server);
+                 }));
+  }
   BERTH_CO_DO(co_await offload(pool_, [folder, wanted]() -> Result<> {
     if (wanted && !is_directory(*wanted)) {
       return fail(Errc::working_directory_missing,

@@ -11,7 +11,9 @@ using LocalOptions = execution::KeeperOptions;
 // with the first command; after a restart of the server it is found again by its folder.
 class Local final : public Driver {
  public:
-  Local(asio::any_io_executor executor, asio::thread_pool& pool, LocalOptions options);
+  // `homes_root` has the homes of agents; without it each lease has a home of its own.
+  Local(asio::any_io_executor executor, asio::thread_pool& pool, LocalOptions options,
+        std::string homes_root = {});
 
   Task<ProbeReport> probe(const AcquireRequest& request) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
@@ -41,6 +43,7 @@ class Local final : public Driver {
   asio::any_io_executor executor_;
   asio::thread_pool& pool_;
   execution::Keepers keepers_;
+  std::string homes_root_;
   TaskGroup probes_;
 };
 

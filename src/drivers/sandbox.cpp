@@ -108,7 +108,8 @@ Task<Acquired> Sandbox::acquire(const AcquireRequest& request) {
   providers::AcquireLease wanted{.config = request.lease.config,
                                  .key = key_of(request.lease),
                                  .environment_id = request.lease.environment_id,
-                                 .run_id = request.lease.run_id};
+                                 .run_id = request.lease.run_id,
+                                 .home_id = request.lease.home_id};
   BERTH_CO_TRY(providers::AcquiredLease lease,
                co_await providers_.acquire(std::move(wanted), request.reusable_id));
   co_return Acquired{.provider = core::provider_of(request.lease.config),

@@ -8,6 +8,7 @@ LeaseFacts LeaseFacts::clone() const {
                   .environment_id = environment_id,
                   .run_id = run_id,
                   .sandbox_id = sandbox_id,
+                  .home_id = home_id,
                   .config = config,
                   .provider_lease_id = provider_lease_id,
                   .metadata = metadata,

@@ -5,6 +5,7 @@
 #include "base/secret.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
+#include "core/agent_home.hpp"
 #include "core/ids.hpp"
 #include "core/linux_config.hpp"
 #include "core/run.hpp"
@@ -31,6 +32,8 @@ struct LeaseFacts {
   std::optional<core::EnvironmentId> environment_id = {};
   std::optional<core::RunId> run_id = {};  // absent: an ad-hoc lease of a test
   std::optional<core::SandboxId> sandbox_id = {};
+  // The folder that its agent is at home in, where that lies on the disk of this server.
+  std::optional<core::AgentHomeId> home_id = {};
   bj::object config = {};                      // stored shape: secret ids, never values
   std::map<std::string, Secret> secrets = {};  // values by their path in the config
   std::optional<std::string> provider_lease_id = {};

@@ -2,6 +2,7 @@
 
 #include "base/json.hpp"
 #include "base/task.hpp"
+#include "core/agent_home.hpp"
 #include "core/ids.hpp"
 #include "execution/execution.hpp"
 #include "execution/templates.hpp"
@@ -30,6 +31,7 @@ struct AcquireLease {
   std::optional<core::EnvironmentId> environment_id = {};  // absent: a config that is not saved
   std::optional<core::RunId> run_id = {};                  // absent: an ad-hoc lease of a test
   std::optional<core::IssueId> issue_id = {};
+  std::optional<core::AgentHomeId> home_id = {};  // a folder of this server
 };
 
 struct ProviderLease {

@@ -9,6 +9,7 @@
 #include "providers/linux/inside.hpp"
 #include "providers/linux/lease_metadata.hpp"
 #include "providers/linux/listening.hpp"
+#include "providers/linux/probe_steps.hpp"
 #include "providers/metadata.hpp"
 
 #include <sys/stat.h>
@@ -102,42 +103,6 @@ PoolWish wish_of(const LinuxConfig& config) {
           .age_max = std::chrono::minutes{config.pool_age_minutes.value_or(usual_pool_minutes)}};
 }
 
-// The steps of a probe, each with its time.
-class Steps {
- public:
-  template <class T>
-  bool add(std::string name, const Result<T>& outcome, std::string message) {
-    const auto now = std::chrono::steady_clock::now();
-    execution::ProbeStep step{
-        .name = std::move(name),
-        .ok = outcome.has_value(),
-        .duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - since_).count(),
-        .message = outcome ? std::move(message) : outcome.error().message};
-    since_ = now;
-    if (!outcome) {
-      step.code = name_of(outcome.error().code);
-      if (!outcome.error().remedy.empty()) step.remedy = outcome.error().remedy;
-    }
-    steps_.push_back(std::move(step));
-    return outcome.has_value();
-  }
-
-  Verdict verdict(std::string good, bj::object details) && {
-    const auto bad = std::ranges::find(steps_, false, &execution::ProbeStep::ok);
-    const bool ok = bad == steps_.end();
-    std::string summary =
-        ok ? std::move(good) : "This machine cannot make the sandbox: " + bad->message;
-    return {.ok = ok,
-            .summary = std::move(summary),
-            .details = std::move(details),
-            .steps = std::move(steps_)};
-  }
-
- private:
-  std::vector<execution::ProbeStep> steps_;
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-};
-
 }  // namespace
 
 Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& random,
@@ -149,6 +114,7 @@ Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& ra
               options.hold_life),
       ways_out_(options.ways_out),
       binds_(std::move(options.binds)),
+      homes_root_(std::move(options.homes_root)),
       spares_(keepers_.executor(), *this, random, clock) {}
 
 Task<Verdict> Linux::validate(bj::object config) {
@@ -175,7 +141,7 @@ Task<Verdict> Linux::probe(bj::object config) {
 Task<Verdict> Linux::try_sandbox(std::string id, LinuxConfig wanted) {
   Steps steps;
   bj::object details{{"provider", core::linux_provider}, {"image", wanted.image.value_or("host")}};
-  const Result<Made> made = co_await make(id, wanted);
+  const Result<Made> made = co_await make(id, Wanted{.config = wanted});
   std::string level;
   if (made) level = name_of(made->confined.level);
   if (steps.add("sandbox", made, "A sandbox was made; its isolation is " + level + ".")) {
@@ -207,27 +173,36 @@ Task<keeper::Confined> Linux::confine_keeper(std::string id, keeper::sandbox::Pl
   co_return *confined;
 }
 
-keeper::sandbox::Plan Linux::plan_for(const LinuxConfig& config, const RootLayers& root) const {
-  keeper::sandbox::Plan plan = plan_of(config, root);
+keeper::sandbox::Plan Linux::plan_for(const Wanted& wanted, const RootLayers& root) const {
+  keeper::sandbox::Plan plan = plan_of(wanted.config, root);
   plan.binds = binds_;
+  if (wanted.home) {
+    plan.binds.push_back({.source = *wanted.home,
+                          .target = std::string{agent_home_inside},
+                          .access = keeper::sandbox::Access::writable});
+  }
   return plan;
 }
 
-Task<Linux::Made> Linux::confine(std::string id, LinuxConfig config) {
+Task<Linux::Made> Linux::confine(std::string id, Wanted wanted) {
+  const LinuxConfig& config = wanted.config;
   BERTH_CO_TRY(RootLayers root, co_await hold_image(id, config));
-  BERTH_CO_TRY(keeper::Confined confined, co_await confine_keeper(id, plan_for(config, root)));
+  BERTH_CO_TRY(keeper::Confined confined, co_await confine_keeper(id, plan_for(wanted, root)));
   fault_point("linux.confined");
   BERTH_CO_DO(check_ways_out(config, confined));
   BERTH_CO_DO(expect_limits_in_force(config, confined));
   if (!is_minimal(confined)) BERTH_CO_DO(begin_way_out(id, config));
-  co_return Made{.confined = std::move(confined), .root = std::move(root)};
+  co_return Made{.confined = std::move(confined),
+                 .root = std::move(root),
+                 .has_home = wanted.home.has_value()};
 }
 
-Task<Linux::Made> Linux::take(std::string id, LinuxConfig config) {
+Task<Linux::Made> Linux::take(std::string id, Wanted wanted) {
+  const LinuxConfig config = wanted.config;
   BERTH_CO_TRY(RootLayers root, co_await hold_image(id, config));
   BERTH_CO_TRY(std::optional<keeper::Confined> spare,
-               co_await take_spare(id, plan_for(config, root)));
-  if (!spare) co_return co_await make(std::move(id), std::move(config));
+               co_await take_spare(id, plan_for(wanted, root)));
+  if (!spare) co_return co_await make(std::move(id), std::move(wanted));
   Result<> opened = expect_limits_in_force(config, *spare);
   if (opened && !is_minimal(*spare)) opened = begin_way_out(id, config);
   if (opened) co_return Made{.confined = *std::move(spare), .root = std::move(root)};
@@ -242,7 +217,7 @@ Task<std::optional<PoolCustomer>> Linux::pool_customer(bj::object config) {
   BERTH_CO_TRY(const RootLayers root, co_await offload(keepers_.pool(), [images = images_, wanted] {
                  return images.layers_for(wanted);
                }));
-  keeper::sandbox::Plan plan = plan_for(wanted, root);
+  keeper::sandbox::Plan plan = plan_for(Wanted{.config = wanted}, root);
   SpareOrder order{.config = std::move(wanted), .plan = std::move(plan)};
   co_return PoolCustomer{.order = std::move(order), .wish = wish};
 }
@@ -291,7 +266,7 @@ Task<keeper::Confined> Linux::make_spare(std::string id, SpareOrder order,
   BERTH_CO_TRY(const RootLayers root, co_await hold_image(id, order.config));
   Result<keeper::Confined> confined =
       fail(Errc::conflict, "image " + *order.config.image + " is another one by now");
-  if (plan_for(order.config, root) == order.plan) {
+  if (plan_for(Wanted{.config = order.config}, root) == order.plan) {
     confined = co_await confine_keeper(id, order.plan);
   }
   if (confined) {
@@ -303,9 +278,9 @@ Task<keeper::Confined> Linux::make_spare(std::string id, SpareOrder order,
 }
 
 // What could not be made whole is removed, so that a refusal leaves nothing.
-Task<Linux::Made> Linux::make(std::string id, LinuxConfig config) {
-  const std::string image = only_host_of(config);
-  Result<Made> made = co_await confine(id, std::move(config));
+Task<Linux::Made> Linux::make(std::string id, Wanted wanted) {
+  const std::string image = only_host_of(wanted.config);
+  Result<Made> made = co_await confine(id, std::move(wanted));
   if (made || made.error().code == Errc::cancelled) co_return made;
   const Result<> removed = co_await remove(id, image);
   if (!removed) {
@@ -363,10 +338,17 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
   if (is_there(keepers_.folder_of(id).path)) {
     BERTH_CO_DO(co_await remove(id, only_host_of(config)));
   }
-  BERTH_CO_TRY(const Made made, co_await take(id, config));
+  BERTH_CO_TRY(const auto home, co_await home_folder(request.home_id));
+  BERTH_CO_TRY(const Made made,
+               co_await take_with_home(id, Wanted{.config = config, .home = home}));
   const std::string box = is_minimal(made.confined) ? box_of(keepers_.folder_of(id)) : "";
   ProviderLease lease{.provider_lease_id = id,
                       .metadata = metadata_of(config, made.root, made.confined, box)};
+  if (made.has_home) {
+    lease.metadata["agentHome"] = agent_home_inside;
+    const std::string own_home = user_of(config, made.root).home;
+    if (!made.root.layers.empty()) BERTH_CO_DO(co_await seed_home(id, *request.home_id, own_home));
+  }
   // Only who takes a sandbox up again reads it there.
   if (!config.reuse_lease.value_or(false)) co_return lease;
   const std::string file = keepers_.folder_of(id).path + facts_file;
@@ -487,14 +469,18 @@ Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
         keepers_.pool(), [folder, inside] { return expect_folder_inside(folder, inside); }));
     cwd = box + inside;
   }
+  const std::string own_home = user_in(lease.metadata, config).home;
+  const std::optional<std::string> agent_home = text_at(lease.metadata, "agentHome");
   std::string path{usual_path};
   for (const std::string& entry : image_environment(lease.metadata)) {
     if (entry.starts_with("PATH=")) path = entry.substr(5);
   }
+  // What an image or template has installed for its user is found from the agent's home too.
+  if (agent_home) path = own_home + "/.local/bin:" + path;
   const bool has_way_out = ways_out_ != nullptr && box.empty();
   co_return execution::Workspace{
       .cwd = std::move(cwd),
-      .home = user_in(lease.metadata, config).home,
+      .home = agent_home.value_or(own_home),
       .path = std::move(path),
       .scratch = box + "/tmp",
       .api_url = has_way_out ? ways_out_->api_url(config) : std::nullopt};

@@ -24,6 +24,7 @@ struct LinuxOptions {
   // Folders of this machine that each of them sees. No config can ask for one, so a server, whose
   // callers are not the owners of its files, gives none.
   std::vector<keeper::sandbox::Bind> binds = {};
+  std::string homes_root = {};  // of agents; without it each sandbox has a home of its own
 };
 
 // Sandboxes of this machine. Each is held by a keeper of its own, in a folder named by our key, and
@@ -94,18 +95,31 @@ class Linux final : public Provider, private execution::Execution, private Spare
   struct Made {
     keeper::Confined confined;
     RootLayers root;
+    bool has_home = false;  // that of its agent
   };
-  keeper::sandbox::Plan plan_for(const core::LinuxConfig& config, const RootLayers& root) const;
+  // What is asked of a sandbox: its config, and the folder of this machine that the agent who
+  // works in it is at home in.
+  struct Wanted {
+    core::LinuxConfig config;
+    std::optional<std::string> home = {};
+  };
+  keeper::sandbox::Plan plan_for(const Wanted& wanted, const RootLayers& root) const;
   // A spare one where there is one, or one that is made now.
-  Task<Made> take(std::string id, core::LinuxConfig config);
+  Task<Made> take(std::string id, Wanted wanted);
+  // The same; at the level `minimal`, where no folder can be shown, without the agent's home.
+  Task<Made> take_with_home(std::string id, Wanted wanted);
+  Task<std::optional<std::string>> home_folder(std::optional<core::AgentHomeId> id);
+  // A new home begins with what an image or template has in the home of its user, but for large
+  // things. Copied inside, by the sandbox's own user.
+  Task<> seed_home(std::string id, core::AgentHomeId home, std::string from);
   Task<std::optional<keeper::Confined>> take_spare(std::string id, keeper::sandbox::Plan plan);
   Task<keeper::Confined> make_spare(std::string id, SpareOrder order,
                                     std::chrono::milliseconds lifetime) override;
   Task<> remove_spare(std::string id) override { return remove(std::move(id)); }
   Task<RootLayers> hold_image(std::string id, const core::LinuxConfig& config);
   Task<keeper::Confined> confine_keeper(std::string id, keeper::sandbox::Plan plan);
-  Task<Made> confine(std::string id, core::LinuxConfig config);
-  Task<Made> make(std::string id, core::LinuxConfig config);
+  Task<Made> confine(std::string id, Wanted wanted);
+  Task<Made> make(std::string id, Wanted wanted);
   // Whatever image it holds is let go of; of the host's it is known that nobody holds it.
   Task<> remove(std::string id, std::string image = {});
   // Opened beside whatever else has to be done before a command can start.
@@ -126,6 +140,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
   HeldImages images_;
   WaysOut* ways_out_;
   std::vector<keeper::sandbox::Bind> binds_;
+  std::string homes_root_;
   std::set<std::string> probes_;  // under way, and in nobody's books
   WarmPool spares_;
 };

@@ -32,6 +32,8 @@ struct InsideUser {
 BOOST_DESCRIBE_STRUCT(InsideUser, (), (uid, gid, groups, home))
 
 inline constexpr std::string_view usual_workdir = "/workspace";
+// Where an agent is at home, beside the home that an image or template has for its user.
+inline constexpr std::string_view agent_home_inside = "/home/agent";
 inline constexpr std::string_view usual_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
