@@ -20,6 +20,7 @@ class Home {
   std::string sandboxes_folder() const { return path_ + "/sandboxes"; }
   std::string images_folder() const { return path_ + "/images"; }
   std::string templates_folder() const { return path_ + "/templates"; }
+  std::string homes_folder() const { return path_ + "/agents"; }
   std::string logs_folder() const { return path_ + "/runs"; }
   std::string plugins_folder() const { return path_ + "/plugins"; }
   std::string plugin_work_folder() const { return path_ + "/plugin-work"; }

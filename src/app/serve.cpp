@@ -208,6 +208,7 @@ class Program {
     background_.start("accept", server_.accept());
     background_.start("janitor", engine::keep_clean(work_.means, logs_, work_.guards.quotas,
                                                     loop_.get_executor()));
+    background_.start("agent homes", work_.homes.keep_clean(loop_.get_executor()));
     background_.start("heartbeat", beat());
     if (makes_sandboxes) {
       const UpkeepOptions wanted{.image_age_hours = settings.image_age_hours};
@@ -308,6 +309,8 @@ Result<> try_serve(const cli::Config& config) {
   store::Store store{*database};
   engine::Feed feed{loop.get_executor()};
   BERTH_TRY(engine::RunLogs logs, engine::RunLogs::open(home.logs_folder()));
+  BERTH_TRY(engine::HomeDisk homes,
+            engine::HomeDisk::open(home.homes_folder(), random, clock.now()));
   const engine::Means means{.store = store,
                             .vault = vault,
                             .clock = clock,
@@ -327,7 +330,8 @@ Result<> try_serve(const cli::Config& config) {
                                    .silence_ms = settings.silence_seconds * 1000,
                                    .runs_max = settings.runs_max},
                        .executor = loop.get_executor(),
-                       .plugins = &plugins->place()}};
+                       .plugins = &plugins->place(),
+                       .homes = &homes}};
   const std::string engine_name =
       database->engine() == store::EngineKind::sqlite ? "sqlite" : "postgres";
   Metrics metrics{std::string{cli::version()}, engine_name};

@@ -97,6 +97,13 @@ class AgentOutput {
   std::vector<AgentEvent> push(std::string_view chunk);
   // The line that had no end.
   std::vector<AgentEvent> finish();
+  // The program was started once more, with a new session.
+  void begin_again() {
+    line_.clear();
+    is_too_long_ = false;
+    reading_ = {.model = std::move(reading_.model)};
+  }
+  AdapterType adapter() const { return adapter_; }
   const AgentOutcome& outcome() const { return reading_.outcome; }
   const AgentSigns& signs() const { return reading_.signs; }
 

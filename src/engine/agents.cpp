@@ -1,5 +1,6 @@
 #include "engine/agents.hpp"
 
+#include "base/log.hpp"
 #include "core/adapter_config.hpp"
 #include "engine/checks.hpp"
 #include "engine/environment_secrets.hpp"
@@ -156,6 +157,9 @@ Task<core::Agent> Agents::remove(core::Call call, core::AgentId id) {
   };
   BERTH_CO_TRY(auto removed, co_await means_.store.write(work));
   means_.feed.changed(removed.company_id);
+  // Its homes have no rows any more. What is in use by a run is removed after that.
+  const Result<> cleaned = co_await homes_.remove_lost();
+  if (!cleaned) log::warn("agent.home_not_removed", {{"error", cleaned.error().message}});
   co_return removed;
 }
 

@@ -3,6 +3,7 @@
 #include "core/agent.hpp"
 #include "core/call.hpp"
 #include "core/page.hpp"
+#include "engine/agent_homes.hpp"
 #include "engine/catalog.hpp"
 #include "engine/means.hpp"
 
@@ -39,7 +40,8 @@ BOOST_DESCRIBE_STRUCT(UpdateAgent, (),
 
 class Agents {
  public:
-  Agents(Means& means, const Catalog& catalog) : means_(means), catalog_(catalog) {}
+  Agents(Means& means, const Catalog& catalog, AgentHomes& homes)
+      : means_(means), catalog_(catalog), homes_(homes) {}
 
   Task<core::Listing<core::Agent>> list(core::Call call, core::CompanyId company,
                                         core::PageRequest page);
@@ -58,6 +60,7 @@ class Agents {
 
   Means& means_;
   const Catalog& catalog_;
+  AgentHomes& homes_;
 };
 
 }  // namespace berth::engine

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "engine/activities.hpp"
+#include "engine/agent_homes.hpp"
 #include "engine/agents.hpp"
 #include "engine/catalog.hpp"
 #include "engine/companies.hpp"
@@ -35,6 +36,7 @@ struct Workplace {
   WorkOptions options = {};
   asio::any_io_executor executor;
   PluginPlace* plugins = nullptr;  // absent: a server without plugins
+  HomeDisk* homes = nullptr;       // absent: a server that keeps no homes of agents
 };
 
 // All use cases over one set of means. Pinned: the parts refer to each other.
@@ -55,12 +57,14 @@ class Engine {
                   .secrets = secrets,
                   .tokens = run_tokens,
                   .quotas = guards.quotas,
+                  .homes = place.homes,
                   .options = place.options,
                   .executor = place.executor},
                  catalog),
         sweeper(means, {lease_work, template_work, setup_sessions}, workshop, place.executor),
         runs(means, catalog, place.logs, workshop, place.node.id, guards),
-        plugins(means, catalog, place.plugins, place.node.id, place.former) {}
+        plugins(means, catalog, place.plugins, place.node.id, place.former),
+        homes(means, place.homes) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -71,7 +75,7 @@ class Engine {
   Guards guards;
   Catalog catalog;
   Companies companies{means, catalog};
-  Agents agents{means, catalog};
+  Agents agents{means, catalog, homes};
   PluginConfigs plugin_configs;
   Environments environments;
   Secrets secrets{means};
@@ -95,6 +99,7 @@ class Engine {
   LeaseFiles lease_files{means, lease_work};
   RunSecrets run_secrets{means, secrets, workshop, node.id(), guards.reserve};
   Plugins plugins;
+  AgentHomes homes;
 };
 
 }  // namespace berth::engine

@@ -55,6 +55,7 @@ void pin(const core::Teardown& teardown, bj::object& metadata) {
 Result<std::string> fingerprint_of(store::Session& session, const core::Environment& environment,
                                    const std::optional<core::TemplateId>& from,
                                    const std::optional<core::AgentId>& agent,
+                                   const std::optional<core::AgentHomeId>& home,
                                    const bj::object& spelled) {
   core::ReuseKey key{.company_id = environment.company_id,
                      .environment_id = environment.id,
@@ -62,6 +63,8 @@ Result<std::string> fingerprint_of(store::Session& session, const core::Environm
                      .config = environment.config,
                      .agent_id = agent};
   if (from) key.template_id = from->str();
+  // The folder is a mount of the sandbox: after a reset of the home there is another one.
+  if (home) key.config["agentHomeId"] = home->str();
   for (const core::BoundRef& bound : core::refs_in(spelled)) {
     BERTH_TRY(const auto secret,
               store::find_secret(session, core::Reach::only(environment.company_id),
@@ -120,7 +123,7 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
   std::string fingerprint;  // none: a sandbox that serves one lease is never looked for
   if (is_reuse(lease.lease_policy)) {
     BERTH_TRY(fingerprint, fingerprint_of(session, environment, lease.teardown.template_id, agent,
-                                          lease.teardown.config));
+                                          lease.teardown.home_id, lease.teardown.config));
     BERTH_TRY(drivers::Driver* const place, driver(lease));
     const store::SandboxClaim claim{
         .company_id = lease.company_id,
@@ -183,6 +186,7 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
   lease.teardown.template_id = std::move(start.template_id);
   if (terms.after == Terms::After::restart_keeps_it) lease.teardown.kept = true;
   lease.teardown.setup_session_id = std::move(terms.setup);
+  lease.teardown.home_id = std::move(terms.home);
   if (environment.driver == core::DriverKind::sandbox) {
     // A provider that finds sandboxes again by their environment must not hand out a shared one.
     if (!run && environment.config.contains("reuseLease")) {
@@ -203,6 +207,7 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
                           .environment_id = lease.environment_id,
                           .run_id = lease.heartbeat_run_id,
                           .sandbox_id = lease.sandbox_id,
+                          .home_id = lease.teardown.home_id,
                           .config = lease.teardown.config,
                           .provider_lease_id = lease.provider_lease_id,
                           .metadata = lease.metadata.value_or(bj::object{})};

@@ -46,6 +46,7 @@ class LeaseWork {
     std::optional<core::SetupSessionId> setup = {};  // that it is taken for
     // No run uses what a test leaves, so a provider that would pause it archives it instead.
     enum class Purpose { work, test } purpose = Purpose::work;
+    std::optional<core::AgentHomeId> home = {};
   };
   // In the caller's transaction: a lease `acquiring`, and where the driver has sandboxes one that
   // is claimed for it or about to be made. Without a run it is an ad-hoc lease, which serves

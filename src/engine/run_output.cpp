@@ -1,5 +1,6 @@
 #include "engine/run_output.hpp"
 
+#include "base/id.hpp"
 #include "engine/node_life.hpp"
 #include "store/run_events.hpp"
 #include "store/runs.hpp"
@@ -35,6 +36,7 @@ RunOutput::RunOutput(Means& means, const RunLogs& logs, core::Run run, core::Nod
       run_(std::move(run)),
       node_(std::move(node)),
       agent_(std::move(agent)),
+      waits_(agent_.adapter()),
       events_known_(events_known),
       told_at_(means.clock.steady()) {}
 
@@ -61,12 +63,20 @@ Result<> RunOutput::keep(core::OutputStream stream, Time at, std::string_view by
   const bool is_out = stream == core::OutputStream::stdout_;
   append_excerpt(is_out ? facts_.stdout_excerpt : facts_.stderr_excerpt, bytes);
   facts_.last_output_at = at;
-  if (is_out) note_events(agent_.push(bytes), at);
+  if (is_out) {
+    waits_.push(bytes, at);
+    note_events(agent_.push(bytes), at);
+  }
   return {};
 }
 
 void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
   for (core::AgentEvent& event : events) {
+    if (event.kind == core::AgentEventKind::session && !session_) {
+      const bj::value* id = event.payload.if_contains("sessionId");
+      if (id != nullptr && id->is_string() && is_uuid(id->get_string()))
+        session_ = id->get_string();
+    }
     // After a restart the output is read from its beginning; its first events are stored already.
     if (events_known_ > 0) {
       --events_known_;
@@ -82,6 +92,14 @@ void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
                        .payload = std::move(event.payload),
                        .created_at = at});
   }
+}
+
+void RunOutput::begin_again(const std::string& why) {
+  agent_.begin_again();
+  waits_ = core::AgentWaits{agent_.adapter()};
+  session_.reset();
+  facts_.stderr_excerpt.clear();
+  warn(why, means_.clock.now());
 }
 
 void RunOutput::warn(const std::optional<std::string>& message, Time at) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/agent_output.hpp"
+#include "core/agent_waits.hpp"
 #include "core/hidden_values.hpp"
 #include "core/log_lines.hpp"
 #include "core/redaction.hpp"
@@ -45,6 +46,14 @@ class RunOutput final : public drivers::OutputTaker {
   const Facts& facts() const { return facts_; }
   const core::AgentOutcome& agent_outcome() const { return agent_.outcome(); }
   const core::AgentSigns& agent_signs() const { return agent_.signs(); }
+  // The session that the program has named in its first event, where that is a UUID. What it says
+  // later may repeat an id that it does not know.
+  const std::optional<std::string>& session() const { return session_; }
+  // Since when the program only tries to reach its model.
+  const std::optional<Time>& waits_since() const { return waits_.since(); }
+  // The program is started once more: what it said of its work so far does not count. The reason
+  // is an event of the run.
+  void begin_again(const std::string& why);
 
  private:
   struct Stream {
@@ -70,6 +79,8 @@ class RunOutput final : public drivers::OutputTaker {
   std::int64_t sets_made_ = 0;
   std::array<Stream, 2> streams_;
   core::AgentOutput agent_;
+  core::AgentWaits waits_;
+  std::optional<std::string> session_;
   core::LossNotes losses_;
   std::int64_t events_known_;  // that an earlier process stored already
   std::vector<core::RunEventRecord> events_;

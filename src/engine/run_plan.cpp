@@ -16,6 +16,10 @@ std::optional<std::int64_t> timeout_in(const bj::object& config) {
   return limit->get_int64();
 }
 
+// Of an agent in a sandbox, where neither its config nor that of the sandbox sets another: one
+// that hangs must not hold its place for ever.
+constexpr std::int64_t agent_timeout_ms = 4LL * 3600 * 1000;
+
 std::optional<std::int64_t> shorter(const std::optional<std::int64_t>& one,
                                     const std::optional<std::int64_t>& other) {
   if (!one || !other) return one ? one : other;
@@ -36,14 +40,14 @@ Task<core::RunInput> RunWork::given_input() {
   co_return unseal_run_input(tools_.means, *sealed);
 }
 
-Task<RunWork::Plan> RunWork::plan(core::RunInput input) {
+Task<RunWork::Plan> RunWork::plan(core::RunInput input, SessionUse use) {
   Plan out{.command = {.exec_id = id_.str()}, .shown = {}};
   std::string stdin_text = std::move(input.stdin_text);
   if (run_.value.command) {
     out.shown = *run_.value.command;
   } else {
     if (!agent_) co_return fail(Errc::agent_not_found, "The agent of the run is gone");
-    BERTH_CO_TRY(out.resumed_session, co_await earlier_session());
+    if (use == SessionUse::resume) BERTH_CO_DO(co_await find_session(out));
     core::InvocationFacts facts{
         .prompt_facts = {{"agent", {{"id", agent_->id.str()}, {"name", agent_->name}}},
                          {"company", {{"id", company_.str()}}},
@@ -66,6 +70,10 @@ Task<RunWork::Plan> RunWork::plan(core::RunInput input) {
                  .grace_ms = built.grace_ms};
   }
   out.shown.timeout_ms = shorter(out.shown.timeout_ms, timeout_in(place_->config));
+  const bool is_in_sandbox = environment_->driver == core::DriverKind::sandbox;
+  if (agent_ && is_in_sandbox && !out.shown.timeout_ms) {
+    out.shown.timeout_ms = agent_timeout_ms;
+  }
   if (out.command.argv.empty()) out.command.argv = out.shown.argv;
   out.command.terminal = out.shown.terminal;
   out.command.timeout_ms = out.shown.timeout_ms;
@@ -90,6 +98,7 @@ Result<core::RunEnvironment> RunWork::environment_for(const Plan& plan, const co
                        .path = workspace.path,
                        .has_terminal = plan.shown.terminal.has_value()};
   if (environment_->driver == core::DriverKind::local) facts.api_url = tools_.options.api_url;
+  if (agent_) facts.path = core::path_with(path_wishes(workspace.home), workspace.path);
   std::vector<core::EnvLayer> layers;
   bj::object defaults;
   for (const auto& [name, value] : plan.defaults) defaults[name] = value;
@@ -146,26 +155,6 @@ Task<> RunWork::resolve(Plan& plan) {
     variables.insert_or_assign(name, token.clone());
   }
   co_return Result<>{};
-}
-
-Task<std::optional<std::string>> RunWork::earlier_session() {
-  const bj::value* fresh = run_.value.context_snapshot.if_contains("forceFreshSession");
-  if (agent_->adapter_type == core::AdapterType::process ||
-      (fresh != nullptr && fresh->is_bool() && fresh->get_bool())) {
-    co_return std::nullopt;
-  }
-  const store::RunFilter filter{.agent_id = agent_->id};
-  BERTH_CO_TRY(const auto page, co_await tools_.means.store.read([&](store::Session& s) {
-    return store::list_runs(s, company_, filter, {.limit = 20});
-  }));
-  for (const auto& row : page.rows) {
-    const core::Run& run = row.value;
-    const bool has_session = run.session_id_after && core::is_session_id(*run.session_id_after);
-    if (has_session && run.environment_id == run_.value.environment_id) {
-      co_return run.session_id_after;
-    }
-  }
-  co_return std::nullopt;
 }
 
 Task<> RunWork::recall() {

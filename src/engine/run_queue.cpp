@@ -2,6 +2,7 @@
 
 #include "core/environment_config.hpp"
 #include "core/linux_config.hpp"
+#include "engine/agent_homes.hpp"
 #include "engine/node_life.hpp"
 #include "engine/run_notes.hpp"
 #include "engine/run_place.hpp"
@@ -29,6 +30,8 @@ Result<core::RunCapacity> count(store::Session& session, QueueLimits limits) {
     if (use.agent_id) capacity.agents[*use.agent_id].running += use.count;
     if (use.environment_id) capacity.environments[*use.environment_id].running += use.count;
   }
+  BERTH_TRY(const auto sessions, store::working_sessions(session));
+  capacity.sessions.insert(sessions.begin(), sessions.end());
   return capacity;
 }
 
@@ -43,6 +46,7 @@ Result<> add_limits(store::Session& session, const core::Run& run, core::RunCapa
     core::RunCapacity::Use& use = capacity.agents[*run.agent_id];
     use.limit = agent ? core::run_limit_of(agent->value) : core::agent_runs_default;
     use.is_paused = agent && agent->value.status == core::AgentStatus::paused;
+    use.keeps_sessions = agent && core::keeps_sessions(agent->value.adapter_type);
   }
   if (run.environment_id && !capacity.environments[*run.environment_id].limit) {
     auto environment =
@@ -78,6 +82,9 @@ void take_place(const core::QueuedRun& run, core::RunCapacity& capacity) {
   capacity.rooms[run.company_id].in_use += run.share;
   if (run.agent_id) ++capacity.agents[*run.agent_id].running;
   if (run.environment_id) ++capacity.environments[*run.environment_id].running;
+  if (run.agent_id && run.environment_id && !run.begins_fresh) {
+    capacity.sessions.insert({*run.agent_id, *run.environment_id});
+  }
 }
 
 using Elsewhere = std::map<core::EnvironmentId, bool>;
@@ -97,6 +104,11 @@ store::QueueSkip without_room(const core::RunCapacity& capacity, const Elsewhere
   std::ranges::sort(skip.environments);
   const auto repeated = std::ranges::unique(skip.environments);
   skip.environments.erase(repeated.begin(), repeated.end());
+  for (const core::SessionKey& key : capacity.sessions) {
+    const auto agent = capacity.agents.find(key.agent_id);
+    const bool is_kept = agent != capacity.agents.end() && agent->second.keeps_sessions;
+    if (is_kept) skip.sessions.push_back(key);
+  }
   return skip;
 }
 
@@ -167,7 +179,7 @@ bool is_of_the_store(Errc code) {
 
 Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
                                         const Catalog& catalog, LeaseWork& leases,
-                                        core::Stored<core::Run> run) {
+                                        core::Stored<core::Run> run, const std::string& disk) {
   const Time now = means.clock.now();
   Result<RunScene> scene = fitting_scene(session, means, catalog, run.value);
   if (!scene) {
@@ -181,8 +193,12 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
   // Before its lease: of two servers that take the same run, the later one is told here by the
   // store, and does its work again with what the other has left.
   BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
+  LeaseWork::Terms terms;
+  if (scene->agent) {
+    BERTH_TRY(terms.home, home_for(session, means, *scene->agent, *scene->environment, disk));
+  }
   Result<LeaseWork::Row> lease =
-      leases.intend(session, lease_id, *scene->environment, &run.value, {});
+      leases.intend(session, lease_id, *scene->environment, &run.value, std::move(terms));
   // A refusal has written nothing yet: the others in this transaction go on.
   if (!lease && !is_of_the_store(lease.error().code)) {
     run.value.lease_id.reset();
@@ -230,7 +246,8 @@ Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& mea
     for (std::size_t i = 0; i < queue.size(); ++i) {
       if (std::ranges::find(admission.start, waiting[i].id) == admission.start.end()) continue;
       take_place(waiting[i], capacity);
-      BERTH_TRY(auto claimed, claim(session, means, catalog, leases, std::move(queue[i])));
+      BERTH_TRY(auto claimed,
+                claim(session, means, catalog, leases, std::move(queue[i]), limits.disk));
       if (claimed) out.push_back(*std::move(claimed));
     }
     if (queue.size() < static_cast<std::size_t>(claim_batch)) break;

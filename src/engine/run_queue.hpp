@@ -23,6 +23,7 @@ struct QueueLimits {
   std::int64_t running = 0;  // on this server
   std::int64_t limit = 0;
   bool has_peers = false;  // other servers take runs too
+  std::string disk = {};   // where homes of agents on this server are; empty: there are none
 };
 
 // Takes the runs that may start now: each is `starting` on this node, with the intention of its

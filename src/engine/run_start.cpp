@@ -3,6 +3,7 @@
 #include "engine/insist.hpp"
 #include "engine/run_notes.hpp"
 #include "engine/run_work.hpp"
+#include "store/agents.hpp"
 #include "store/runs.hpp"
 
 namespace berth::engine {
@@ -30,6 +31,10 @@ Result<core::Stored<core::Run>> RunWork::record_start(store::Session& session,
                  .message = "Started " + start_->shown.argv.front(),
                  .payload = start_->invocation},
                 now));
+  for (const std::string& warning : start_->warnings) {
+    BERTH_DO(note(session, run.value, {.message = warning, .level = core::EventLevel::warn}, now));
+  }
+  if (value.agent_id) BERTH_DO(store::note_turn(session, *value.agent_id, now));
   return run;
 }
 

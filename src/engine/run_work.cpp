@@ -66,6 +66,7 @@ RunWork::RunWork(WorkTools& tools, ClaimedRun claimed)
       lease_(std::move(claimed.lease)),
       has_looked_(claimed.scene.has_value()),
       has_asked_(!claimed.scene.has_value()),
+      exec_id_(id_.str()),
       cancelled_(run_.value.cancel_requested_at.has_value()),
       side_(tools.executor) {
   if (!claimed.scene) return;
@@ -113,11 +114,12 @@ Task<RunWork::End> RunWork::work() {
   }
   executes_ = true;
   if (start_) side_.start("start of run " + id_.str(), record_start_soon());
+  if (agent_) side_.start("watch run " + id_.str(), watch());
   renew();
   if (cancelled_) cancel();
   Result<drivers::Ended> ended = co_await follow();
   executes_ = false;
-  if (ended) co_return judge(*ended);
+  if (ended) co_return judge_stopped(judge(*ended));
   if (is_over_for_us(ended.error()) || is_outage(ended.error().code)) {
     co_return std::unexpected(std::move(ended).error());
   }
@@ -206,8 +208,15 @@ Task<> RunWork::start() {
     co_return fail(Errc::environment_not_found, "The environment of run " + id_.str() + " is gone",
                    "start the run again in another environment");
   }
+  BERTH_CO_DO(co_await expect_room_at_home());
+  BERTH_CO_TRY(start_, co_await launch(id_.str(), SessionUse::resume));
+  co_return Result<>{};
+}
+
+Task<RunWork::Start> RunWork::launch(std::string exec_id, SessionUse use) {
   BERTH_CO_TRY(core::RunInput input, co_await given_input());
-  BERTH_CO_TRY(Plan ready, co_await plan(input));
+  BERTH_CO_TRY(Plan ready, co_await plan(input, use));
+  ready.command.exec_id = std::move(exec_id);
   Result<drivers::Workspace> workspace = co_await driver_->realize(*place_, ready.shown.cwd);
   if (!workspace) {
     Error error = std::move(workspace).error();
@@ -219,6 +228,7 @@ Task<> RunWork::start() {
   }
   fault_point("realize.acted");
   ready.command.cwd = workspace->cwd;
+  if (carries_session()) BERTH_CO_DO(co_await furnish(*workspace, ready));
   BERTH_CO_TRY(ready.environment, environment_for(ready, input, *workspace));
   BERTH_CO_DO(co_await resolve(ready));
   if (cancelled_) co_return fail(Errc::conflict, "The run was cancelled before it started");
@@ -229,14 +239,15 @@ Task<> RunWork::start() {
   show_prompt(ready, shown);
   for (const Secret& value : hidden_.all()) ready.command.secrets.push_back(value.clone());
   fault_point("execute.intended");
-  BERTH_CO_TRY(const drivers::Started started, co_await driver_->start(*place_, ready.command));
+  const Result<drivers::Started> started = co_await driver_->start(*place_, ready.command);
+  if (!started) co_return std::unexpected(explain_start(started.error()));
   fault_point("execute.acted");
-  start_ = Start{.shown = std::move(ready.shown),
-                 .resumed_session = std::move(ready.resumed_session),
-                 .command = started,
-                 .invocation = std::move(shown),
-                 .noticed_at = tools_.means.clock.now()};
-  co_return Result<>{};
+  co_return Start{.shown = std::move(ready.shown),
+                  .resumed_session = std::move(ready.resumed_session),
+                  .command = *started,
+                  .invocation = std::move(shown),
+                  .noticed_at = tools_.means.clock.now(),
+                  .warnings = std::move(ready.warnings)};
 }
 
 Task<std::int64_t> RunWork::known_agent_events() {
@@ -281,7 +292,14 @@ Task<drivers::Ended> RunWork::follow_once() {
   output_ = std::make_shared<RunOutput>(tools_.means, tools_.logs, run_.value, tools_.leases.node(),
                                         std::move(reader), known);
   for (const Secret& value : hidden_.all()) output_->hide(value);
-  BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, id_.str(), 0, *output_));
+  exec_id_ = id_.str();
+  BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, exec_id_, 0, *output_));
+  if (lost_session(ended)) {
+    BERTH_CO_TRY(ended, co_await follow_again(std::move(ended)));
+  }
+  if (carries_session()) BERTH_CO_DO(co_await fetch_session());
+  BERTH_CO_DO(co_await note_denied());
+  BERTH_CO_DO(co_await measure_home());
   // What the place has used is asked for while the disk takes the log.
   const auto [kept, counted] = co_await (output_->finish() && count_usage());
   BERTH_CO_DO(kept);
@@ -334,7 +352,7 @@ Task<> RunWork::finish(End end) {
       run.stdout_excerpt = core::storable(facts.stdout_excerpt);
       run.stderr_excerpt = core::storable(facts.stderr_excerpt);
       const core::AgentOutcome& outcome = output_->agent_outcome();
-      run.session_id_after = outcome.session_id;
+      run.session_id_after = output_->session();
       if (!end.without_words && agent_ && agent_->adapter_type != core::AdapterType::process) {
         run.result_json = encode(outcome).as_object();
       }
@@ -350,6 +368,7 @@ Task<> RunWork::finish(End end) {
                                           end.error ? end.error->message : "The run is over"));
     BERTH_TRY(LeaseWork::Row row,
               store::find_lease_record(s, core::Reach::everything(), lease_.value.id));
+    if (is_news) BERTH_DO(record_home(s));
     if (!is_news || core::is_final(row.value.status)) return row;
     if (usage && row.value.metadata) (*row.value.metadata)["usage"] = *usage;
     return tools_.leases.begin_release(s, std::move(row), core::release_event(run_.value.status));
@@ -357,6 +376,7 @@ Task<> RunWork::finish(End end) {
   BERTH_CO_TRY(lease_, co_await tools_.means.store.write(save));
   fault_point("finish.recorded");
   tools_.quotas.add(company_, run_.value.log_bytes);
+  if (home_ && home_size_) tools_.quotas.add(company_, home_size_->bytes - home_->bytes);
   tools_.means.feed.changed(company_);
   tools_.means.feed.changed(id_);
   co_return Result<>{};
@@ -413,7 +433,7 @@ void RunWork::cancel() {
 Task<> RunWork::cancel_command() {
   const std::int64_t grace_ms =
       run_.value.command ? run_.value.command->grace_ms : core::RunCommand{}.grace_ms;
-  const Result<> done = co_await driver_->cancel(*place_, id_.str(), grace_ms);
+  const Result<> done = co_await driver_->cancel(*place_, exec_id_, grace_ms);
   cancelling_ = false;  // an attempt that failed may be repeated
   co_return done;
 }
@@ -434,7 +454,7 @@ Task<> RunWork::send(drivers::Input input) {
     co_return fail(Errc::run_not_running, "Run " + id_.str() + " does not execute a command now",
                    "wait until its status is running");
   }
-  co_return co_await driver_->send(*place_, id_.str(), std::move(input));
+  co_return co_await driver_->send(*place_, exec_id_, std::move(input));
 }
 
 }  // namespace berth::engine

@@ -6,6 +6,7 @@
 #include "core/environment.hpp"
 #include "core/node.hpp"
 #include "core/run_environment.hpp"
+#include "engine/home_disk.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/quotas.hpp"
 #include "engine/run_log.hpp"
@@ -23,6 +24,15 @@ struct WorkOptions {
   std::int64_t runs_max = 64;  // that this server works on at a time
 };
 
+// What an agent may keep in its home. 0 is without a limit.
+struct HomeLimits {
+  std::int64_t bytes_max = 0;
+  std::int64_t files_max = 0;
+
+  // No look at a home counts more.
+  std::int64_t files_counted() const { return files_max > 0 ? files_max : 10'000'000; }
+};
+
 // What every run's work is done with. Owned by the workshop.
 struct WorkTools {
   Means& means;
@@ -31,6 +41,7 @@ struct WorkTools {
   Secrets& secrets;
   RunTokens& tokens;
   Quotas& quotas;
+  HomeDisk* homes;  // none: this server keeps no homes of agents
   WorkOptions options;
   asio::any_io_executor executor;
 };
@@ -74,6 +85,7 @@ class RunWork {
     drivers::Started command;
     bj::object invocation;
     Time noticed_at;
+    std::vector<std::string> warnings = {};  // of what the command has to go without
   };
   struct Plan {
     drivers::Command command;
@@ -82,13 +94,18 @@ class RunWork {
     std::optional<std::string> resumed_session = {};
     std::string prompt = {};                           // of an agent's turn
     std::map<std::string, std::string> defaults = {};  // variables, unless others are configured
+    std::vector<std::string> warnings = {};
   };
+  // Whether the program goes on with the session that its agent has.
+  enum class SessionUse { resume, fresh };
 
   Task<> look_around();
   // By whom its place is reached, and what they are told of it.
   Task<> find_place();
   Task<> acquire();
   Task<> start();
+  // The command in its place, under this id.
+  Task<Start> launch(std::string exec_id, SessionUse use);
   // In a transaction: that the command of a run that is starting runs.
   Result<core::Stored<core::Run>> record_start(store::Session& session,
                                                core::Stored<core::Run> run) const;
@@ -98,7 +115,7 @@ class RunWork {
   Task<> record_start_soon();
   Task<core::RunInput> given_input();
   // The command line and stdin: what the caller gave, or what the adapter makes of the agent.
-  Task<Plan> plan(core::RunInput input);
+  Task<Plan> plan(core::RunInput input, SessionUse use);
   Result<core::RunEnvironment> environment_for(const Plan& plan, const core::RunInput& input,
                                                const drivers::Workspace& workspace) const;
   // Values of secrets and the run's token, just before they are needed; all of them are hidden.
@@ -106,7 +123,6 @@ class RunWork {
   // Hides again what the run was given before this process looked after it.
   Task<> recall();
   void hide_telling(const core::RunEnvironment& environment);
-  Task<std::optional<std::string>> earlier_session();
   core::InvocationPlace invocation_place() const;
   // The text of the agent's instructionsFilePath, which is a file of this server.
   Task<std::optional<std::string>> instructions();
@@ -116,9 +132,41 @@ class RunWork {
   void show_prompt(Plan& plan, bj::object& invocation) const;
   // Why the agent's program failed, as far as it said; absent for other commands.
   std::optional<Error> agent_failure() const;
+  // The session that the agent's home has, where its file is known to be. Why it is not used is
+  // one of the warnings.
+  Task<> find_session(Plan& plan);
+  std::vector<std::string> path_wishes(const std::optional<std::string>& home) const;
+  // Whether the program has ended because it does not know the session that it was to resume.
+  bool lost_session(const drivers::Ended& ended) const;
+  // A program that lost its session, started once more without it.
+  Task<drivers::Ended> follow_again(drivers::Ended ended);
+  // In the transaction that ends the run: the session that the next turn goes on with.
+  Result<> record_home(store::Session& session) const;
+  // Whether the place keeps nothing between runs, and is no folder or account that we know: then
+  // the session's file is brought there and fetched again.
+  bool carries_session() const;
+  // A short command of our own in the place: what it wrote to stdout.
+  Task<std::string> control(const std::string& name, std::vector<std::string> argv,
+                            std::optional<std::string> input);
+  // A home that can be written, and the file of the session to go on with.
+  Task<> furnish(drivers::Workspace& workspace, Plan& plan);
+  Task<> fetch_session();
+  Task<> expect_room_at_home();
+  Task<HomeLimits> home_limits();
+  std::optional<Error> too_full(const HomeSize& size, const HomeLimits& limits) const;
+  Task<> measure_home();
+  // Beside the command of an agent: ends it where it cannot reach its model, or fills its home.
+  Task<> watch();
+  Task<std::optional<Error>> reason_to_stop();
+  Task<> note_denied();
+  static std::string denied_text(const bj::object& entry);
+  void stop_for(Error why);
+  // Where the program of an agent was looked for, and how it gets there.
+  Error explain_start(Error error) const;
   Task<std::int64_t> known_agent_events();
   Task<drivers::Ended> follow();
   Task<drivers::Ended> follow_once();
+  End judge_stopped(End end) const;
   Task<End> work();
   Result<End> setup_failed(Error error) const;
   // The end of a run whose place nobody here can reach, now or later.
@@ -154,9 +202,20 @@ class RunWork {
   std::optional<drivers::LeaseFacts> place_;
   drivers::Driver* driver_ = nullptr;
   std::shared_ptr<RunOutput> output_;
-  std::optional<Start> start_;  // of a command that runs
-  bj::object usage_;            // of the place as a whole, when the command is over
-  core::HiddenValues hidden_;   // of all attempts to follow
+  std::optional<Start> start_;             // of a command that runs
+  bj::object usage_;                       // of the place as a whole, when the command is over
+  std::string carried_cwd_;                // of a place that the session is carried to
+  std::string carried_home_;               // that was made there
+  std::optional<std::string> fetch_note_;  // why the session's file is not kept
+  std::string exec_id_;                    // of the command that runs now
+  std::optional<core::AgentHome> home_;    // of the agent, as it was when the run began
+  std::optional<HomeSize> home_size_;      // when the command was over
+  bool begun_again_ = false;
+  std::optional<Error> stopped_for_;       // why this server has ended the command
+  std::vector<bj::object> denied_;         // what the way out has refused to the command
+  std::optional<HomeLimits> home_limits_;  // of a home that lies on this disk
+  Clock::Steady home_looked_at_ = {};
+  core::HiddenValues hidden_;  // of all attempts to follow
   bool executes_ = false;
   bool cancelled_ = false;
   bool cancelling_ = false;

@@ -153,7 +153,8 @@ core::QueuedRun SandboxRooms::queued(const core::Run& run) {
   core::QueuedRun out{.id = run.id,
                       .company_id = run.company_id,
                       .agent_id = run.agent_id,
-                      .environment_id = run.environment_id};
+                      .environment_id = run.environment_id,
+                      .begins_fresh = core::begins_fresh(run)};
   if (!run.environment_id) return out;
   const auto place = places_.find(*run.environment_id);
   if (place == places_.end()) return out;

@@ -59,6 +59,10 @@ constexpr NumberRule number_rules[] = {
      "/companyWarmSandboxesMax", share_max},
     {&InstanceSettings::warm_sandboxes_max, &UpdateSettings::warm_sandboxes_max,
      "/warmSandboxesMax", share_max},
+    {&InstanceSettings::agent_home_bytes_max, &UpdateSettings::agent_home_bytes_max,
+     "/agentHomeBytesMax", bytes_max},
+    {&InstanceSettings::agent_home_files_max, &UpdateSettings::agent_home_files_max,
+     "/agentHomeFilesMax", 100'000'000},
 };
 
 std::int64_t memory_of_machine_mb() {

@@ -26,6 +26,9 @@ struct InstanceSettings {
   std::int64_t company_runs_max = 0;      // runs of one company that wait or work
   std::int64_t payload_bytes_max = std::int64_t{256} << 10;  // of one wakeup, from an operator
   std::int64_t agent_wakeups_per_minute = 30;                // of an agent that wakes itself
+  // Of what one agent keeps in one environment.
+  std::int64_t agent_home_bytes_max = std::int64_t{4} << 30;
+  std::int64_t agent_home_files_max = 200'000;
 
   // What one sandbox of this machine may ask for, what those of one company may take together, and
   // how many are kept warm. 0 is without a limit, as above.
@@ -48,10 +51,11 @@ BOOST_DESCRIBE_STRUCT(InstanceSettings, (),
                       (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge,
                        run_retention_days, log_retention_days, event_retention_days,
                        company_bytes_max, company_runs_max, payload_bytes_max,
-                       agent_wakeups_per_minute, sandbox_memory_mb_max, sandbox_disk_mb_max,
-                       sandbox_pids_max, sandbox_cpus_max, company_memory_mb_max,
-                       company_disk_mb_max, company_pids_max, company_sandboxes_max,
-                       company_warm_sandboxes_max, warm_sandboxes_max))
+                       agent_wakeups_per_minute, agent_home_bytes_max, agent_home_files_max,
+                       sandbox_memory_mb_max, sandbox_disk_mb_max, sandbox_pids_max,
+                       sandbox_cpus_max, company_memory_mb_max, company_disk_mb_max,
+                       company_pids_max, company_sandboxes_max, company_warm_sandboxes_max,
+                       warm_sandboxes_max))
 
 struct UpdateSettings {
   Patch<bool> strict_secrets;
@@ -65,6 +69,8 @@ struct UpdateSettings {
   Patch<std::int64_t> company_runs_max;
   Patch<std::int64_t> payload_bytes_max;
   Patch<std::int64_t> agent_wakeups_per_minute;
+  Patch<std::int64_t> agent_home_bytes_max;
+  Patch<std::int64_t> agent_home_files_max;
 
   Patch<std::int64_t> sandbox_memory_mb_max;
   Patch<std::int64_t> sandbox_disk_mb_max;
@@ -81,10 +87,11 @@ BOOST_DESCRIBE_STRUCT(UpdateSettings, (),
                       (strict_secrets, answer_retention_hours, enable_sandbox_duplex_bridge,
                        run_retention_days, log_retention_days, event_retention_days,
                        company_bytes_max, company_runs_max, payload_bytes_max,
-                       agent_wakeups_per_minute, sandbox_memory_mb_max, sandbox_disk_mb_max,
-                       sandbox_pids_max, sandbox_cpus_max, company_memory_mb_max,
-                       company_disk_mb_max, company_pids_max, company_sandboxes_max,
-                       company_warm_sandboxes_max, warm_sandboxes_max))
+                       agent_wakeups_per_minute, agent_home_bytes_max, agent_home_files_max,
+                       sandbox_memory_mb_max, sandbox_disk_mb_max, sandbox_pids_max,
+                       sandbox_cpus_max, company_memory_mb_max, company_disk_mb_max,
+                       company_pids_max, company_sandboxes_max, company_warm_sandboxes_max,
+                       warm_sandboxes_max))
 
 Result<InstanceSettings> read_settings(store::Session& session);
 // Gives a home that never had settings those of a new one: with retention and quotas.

@@ -52,7 +52,8 @@ class Workshop final : public RedactionSink {
   void hide(const core::RunId& run, const Secret& value) override;
   RunCounts counts() const { return {static_cast<std::int64_t>(live_.size()), ended_}; }
   QueueLimits limits() const {
-    return {static_cast<std::int64_t>(live_.size()), tools_.options.runs_max, has_peers_};
+    return {static_cast<std::int64_t>(live_.size()), tools_.options.runs_max, has_peers_,
+            tools_.homes != nullptr ? tools_.homes->place() : ""};
   }
 
  private:

@@ -116,6 +116,7 @@ struct InvokeOptions {
   std::string reason;
   bool follow = false;
   bool raw = false;
+  bool fresh = false;
 };
 
 Result<> invoke(Session& session, const InvokeOptions& options) {
@@ -124,6 +125,7 @@ Result<> invoke(Session& session, const InvokeOptions& options) {
   bj::object body;
   set_text(body, "prompt", options.prompt);
   set_text(body, "reason", options.reason);
+  if (options.fresh) body["forceFreshSession"] = true;
   if (!options.environment.empty()) {
     BERTH_TRY(body["environmentId"], session.find_id(environment_kind(), options.environment));
   }
@@ -158,6 +160,7 @@ void add_invoke(CommandTree& tree, CLI::App& group) {
   app.add_option("--reason", options->reason, "why; it is kept with the run")->type_name("TEXT");
   app.add_flag("-f,--follow", options->follow, "stay at it, as 'berth run' does");
   app.add_flag("--raw", options->raw, "with -f: what its program prints, as it is");
+  app.add_flag("--fresh", options->fresh, "begin a new session in place of the agent's own");
 }
 
 // A field a line, for people; programs get the schemas.
@@ -185,6 +188,33 @@ Result<> adapters(Session& session) {
   }
   session.printer().text(out);
   return {};
+}
+
+struct ResetOptions {
+  std::string named;
+  std::string environment;
+};
+
+Result<> reset(Session& session, const ResetOptions& options) {
+  BERTH_TRY(const std::string id, session.find_id(agent_kind(), options.named));
+  bj::object body;
+  if (!options.environment.empty()) {
+    BERTH_TRY(body["environmentId"], session.find_id(environment_kind(), options.environment));
+  }
+  BERTH_TRY(const bj::value done,
+            session.send({.method = "POST", .path = "/api/agents/" + id + "/reset", .body = body}));
+  session.printer().object(done);
+  return {};
+}
+
+void add_reset(CommandTree& tree, CLI::App& group) {
+  const auto options = std::make_shared<ResetOptions>();
+  CLI::App& app = tree.leaf(group, "reset", "forget what an agent keeps between its turns",
+                            "berth agent reset builder -e Sandbox",
+                            [options](Session& session) { return reset(session, *options); });
+  app.add_option("agent", options->named, "its id, name or the start of its id")->required();
+  app.add_option("-e,--environment", options->environment, "there alone, in place of everywhere")
+      ->type_name("ENVIRONMENT");
 }
 
 void add_fields(CLI::App& app, AgentOptions& options) {
@@ -238,6 +268,7 @@ void add_agent_commands(CommandTree& tree) {
   tree.leaf(group, "adapters", "list the adapters and the fields of their configs",
             "berth agent adapters", [](Session& session) { return adapters(session); });
   add_invoke(tree, group);
+  add_reset(tree, group);
 }
 
 }  // namespace berth::cli

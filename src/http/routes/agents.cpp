@@ -20,6 +20,7 @@ std::vector<Route> agent_routes(engine::Engine& work) {
   using core::Agent;
   using core::Permission;
   engine::Agents& agents = work.agents;
+  engine::AgentHomes& homes = work.homes;
   return {
       Endpoint<CompanyPath, PageQuery, None, core::Listing<Agent>>{
           .verb = Verb::get,
@@ -83,6 +84,22 @@ std::vector<Route> agent_routes(engine::Engine& work) {
           .says = "Delete an agent and revoke its keys",
           .call = [&agents](core::Call call,
                             auto in) { return agents.remove(call, in.path.agent); }},
+      Endpoint<AgentPath, None, None, std::vector<core::AgentHome>>{
+          .verb = Verb::get,
+          .path = "/api/agents/{agent}/homes",
+          .needs = Permission::company_operate,
+          .tag = "agents",
+          .says = "List what an agent keeps between its runs, by environment",
+          .call = [&homes](core::Call call, auto in) { return homes.list(call, in.path.agent); }},
+      Endpoint<AgentPath, None, engine::ResetAgent, engine::AgentReset>{
+          .verb = Verb::post,
+          .path = "/api/agents/{agent}/reset",
+          .needs = Permission::company_operate,
+          .tag = "agents",
+          .says = "Forget the homes and sessions of an agent, so that it begins anew",
+          .call = [&homes](
+                      core::Call call,
+                      auto in) { return homes.reset(call, in.path.agent, std::move(in.body)); }},
   };
 }
 

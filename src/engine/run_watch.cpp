@@ -1,0 +1,128 @@
+// What is looked at beside the command of an agent, and what was refused to it.
+#include "base/log.hpp"
+#include "engine/insist.hpp"
+#include "engine/run_work.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::chrono::milliseconds look_every{500};
+constexpr std::chrono::seconds home_look_every{5};
+constexpr std::int64_t unreachable_sec_default = 120;
+constexpr std::size_t denied_max = 50;  // events of one run
+constexpr std::size_t denied_pages_max = 64;
+
+// 0: it may try for ever.
+std::int64_t unreachable_ms(const core::Agent& agent) {
+  const bj::value* value = agent.adapter_config.if_contains("unreachableSec");
+  if (value == nullptr || !value->is_number()) return unreachable_sec_default * 1000;
+  return static_cast<std::int64_t>(std::clamp(value->to_number<double>(), 0.0, 1e6) * 1000);
+}
+
+std::string text_at(const bj::object& entry, std::string_view key) {
+  const bj::value* value = entry.if_contains(key);
+  if (value == nullptr || value->is_null()) return {};
+  return value->is_string() ? std::string{value->get_string()} : encode_text(*value);
+}
+
+bool is_same_target(const bj::object& one, const bj::object& other) {
+  return text_at(one, "host") == text_at(other, "host") &&
+         text_at(one, "port") == text_at(other, "port");
+}
+
+}  // namespace
+
+std::string RunWork::denied_text(const bj::object& entry) {
+  const std::string rule = text_at(entry, "rule");
+  return "The egress policy denied " + text_at(entry, "host") + ":" + text_at(entry, "port") +
+         (rule.empty() ? "" : " (" + rule + ")");
+}
+
+Task<> RunWork::watch() {
+  while (executes_) {
+    BERTH_CO_DO(co_await pause_for(tools_.executor, look_every));
+    if (!executes_ || cancelled_ || stopped_for_) continue;
+    Result<std::optional<Error>> why = co_await reason_to_stop();
+    if (!why && why.error().code == Errc::cancelled) co_return std::unexpected(why.error());
+    if (why && *why) stop_for(**why);
+  }
+  co_return Result<>{};
+}
+
+Task<std::optional<Error>> RunWork::reason_to_stop() {
+  const std::shared_ptr<RunOutput> output = output_;
+  const std::int64_t bound_ms = unreachable_ms(*agent_);
+  if (output && output->waits_since() && bound_ms > 0 &&
+      tools_.means.clock.now() - *output->waits_since() >= bound_ms) {
+    co_return Error{Errc::command_failed,
+                    "The model could not be reached for " + std::to_string(bound_ms / 1000) +
+                        " s: the program only tried again",
+                    "check the model's address, its key and the egress policy of the "
+                    "environment, or set unreachableSec in the agent's config"};
+  }
+  if (!home_limits_) co_return std::nullopt;
+  const Clock::Steady before = tools_.means.clock.steady();
+  if (before - home_looked_at_ < home_look_every) co_return std::nullopt;
+  BERTH_CO_TRY(const HomeSize size, co_await tools_.homes->measure(*lease_.value.teardown.home_id,
+                                                                   home_limits_->files_counted()));
+  // A home with very many files is looked at less often.
+  const auto took = tools_.means.clock.steady() - before;
+  home_looked_at_ = tools_.means.clock.steady() + 20 * took;
+  co_return too_full(size, *home_limits_);
+}
+
+void RunWork::stop_for(Error why) {
+  stopped_for_ = std::move(why);
+  if (!executes_ || cancelling_) return;
+  cancelling_ = true;
+  side_.start("stop run " + id_.str(), cancel_command());
+}
+
+RunWork::End RunWork::judge_stopped(End end) const {
+  if (!stopped_for_ || cancelled_ || end.event == core::RunEvent::exited_zero) return end;
+  end.event = core::RunEvent::exited_nonzero;
+  end.error = stopped_for_;
+  if (stopped_for_->code != Errc::command_failed) return end;
+  for (const bj::object& entry : denied_) end.error->message += ". " + denied_text(entry);
+  return end;
+}
+
+Task<> RunWork::note_denied() {
+  denied_.clear();
+  if (!agent_ || lease_.value.driver != core::DriverKind::sandbox) co_return Result<>{};
+  const std::optional<Time> since =
+      start_ ? std::optional{start_->command.started_at} : run_.value.started_at;
+  std::uint64_t offset = 0;
+  for (std::size_t pages = 0; pages < denied_pages_max; ++pages) {
+    const Result<execution::EgressPage> page = co_await driver_->egress_log(*place_, offset);
+    if (!page) {
+      // Where nobody stands at the way out there is nothing to tell.
+      if (page.error().code == Errc::cancelled) co_return std::unexpected(page.error());
+      co_return Result<>{};
+    }
+    for (const bj::object& entry : page->entries) {
+      const Result<Time> at = decode<Time>(entry.contains("at") ? entry.at("at") : bj::value{});
+      // A sandbox that is kept has what was decided for the runs before this one, too.
+      if (text_at(entry, "decision") != "denied" || !at || (since && *at < *since)) continue;
+      const bool is_known = std::ranges::any_of(
+          denied_, [&](const bj::object& known) { return is_same_target(known, entry); });
+      if (!is_known && denied_.size() < denied_max) denied_.push_back(entry);
+    }
+    const auto next = static_cast<std::uint64_t>(page->next_offset);
+    if (page->entries.empty() || next <= offset) break;
+    offset = next;
+  }
+  co_return Result<>{};
+}
+
+Error RunWork::explain_start(Error error) const {
+  if (!agent_ || error.code != Errc::command_not_found) return error;
+  error.remedy =
+      "put the program into the image or template of environment " + in_quotes(environment_->name) +
+      " ('berth env setup " + environment_->name +
+      "'), or into ~/.local/bin of the agent's home ('berth cp' into a lease of the agent); or "
+      "name its folder in `path`, or the program in `command`, of the agent's config";
+  return error;
+}
+
+}  // namespace berth::engine
