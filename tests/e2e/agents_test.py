@@ -27,10 +27,21 @@ STAND_IN = textwrap.dedent("""\
         except urllib.error.HTTPError as refused:
             return [refused.code, None]
 
+    def keep_session(said):
+        home = pathlib.Path(os.environ["HOME"])
+        claude = home / ".claude/projects/work" / (str(said.get("session_id"))[:99] + ".jsonl")
+        codex = home / ".codex/sessions/2026/01/01" / f"rollout-1-{{said.get('thread_id')}}.jsonl"
+        file = claude if "session_id" in said else codex
+        if "\\0" not in str(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("{{}}")
+
     called = {{"argv": sys.argv[1:], "stdin": sys.stdin.read(), "environment": dict(os.environ),
               "cwd": os.getcwd(), "callback": callback()}}
     (stage / "called.json").write_text(json.dumps(called))
     for line in (stage / "part").read_text().splitlines():
+        if '"init"' in line or '"thread.started"' in line:
+            keep_session(json.loads(line))
         line = line.replace("$SECRET", os.environ.get("SECRET", ""))
         # A line need not come in one piece.
         sys.stdout.write(line[:20])
@@ -41,18 +52,20 @@ STAND_IN = textwrap.dedent("""\
     sys.exit(int((stage / "status").read_text()))
     """)
 
+SESSION = "6f1d2c3b-0000-4000-8000-000000000001"
+THREAD = "6f1d2c3b-0000-4000-8000-000000000002"
 CLAUDE = [
-    {"type": "system", "subtype": "init", "session_id": "session-1", "model": "opus"},
-    {"type": "assistant", "session_id": "session-1",
+    {"type": "system", "subtype": "init", "session_id": SESSION, "model": "opus"},
+    {"type": "assistant", "session_id": SESSION,
      "message": {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I look."},
                              {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}]}},
     {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a b"}]}},
     {"type": "result", "subtype": "success", "is_error": False, "result": "All done.", "num_turns": 2,
-     "session_id": "session-1", "total_cost_usd": 0.25,
+     "session_id": SESSION, "total_cost_usd": 0.25,
      "usage": {"input_tokens": 10, "cache_read_input_tokens": 4, "output_tokens": 7}},
 ]
 CODEX = [
-    {"type": "thread.started", "thread_id": "thread-1"},
+    {"type": "thread.started", "thread_id": THREAD},
     {"type": "item.started", "item": {"id": "i1", "type": "command_execution", "command": "ls"}},
     {"type": "item.completed", "item": {"id": "i1", "type": "command_execution", "command": "ls",
                                         "exit_code": 0, "aggregated_output": "a b"}},
@@ -153,7 +166,7 @@ class Claude(Agents):
         self.plays([CLAUDE[0], "no JSON at all", *CLAUDE[1:]])
         run, _ = self.turn(agent)
         self.assertEqual(self.told(run), [
-            ("agent.session", "session-1"), ("agent.raw", "no JSON at all"), ("agent.thinking", "hm"),
+            ("agent.session", SESSION), ("agent.raw", "no JSON at all"), ("agent.thinking", "hm"),
             ("agent.assistant", "I look."), ("agent.tool_call", "Bash: ls"), ("agent.tool_result", "a b"),
             ("agent.result", "All done.")])
         by_type = {event["eventType"]: event for event in self.events(run)}
@@ -161,9 +174,9 @@ class Claude(Agents):
             "id": "t1", "name": "Bash", "command": "ls", "input": {"command": "ls"}})
         self.assertEqual(by_type["agent.tool_result"]["payload"], {"id": "t1", "content": "a b"})
         self.assertEqual(by_type["agent.assistant"]["stream"], "stdout")
-        self.assertEqual(run["sessionIdAfter"], "session-1")
+        self.assertEqual(run["sessionIdAfter"], SESSION)
         self.assertEqual(run["resultJson"], {
-            "sessionId": "session-1", "model": "opus", "result": "All done.", "error": None,
+            "sessionId": SESSION, "model": "opus", "result": "All done.", "error": None,
             "usage": {"inputTokens": 10, "cachedInputTokens": 4, "outputTokens": 7,
                       "cacheWriteInputTokens": 0}, "sessionUsage": None, "costUsd": 0.25})
         self.assertGreaterEqual(run["usageJson"]["userMs"], 0)
@@ -175,8 +188,8 @@ class Claude(Agents):
         self.assertNotIn("--resume", called["argv"])
         self.assertIsNone(first["sessionIdBefore"])
         second, called = self.turn(agent)
-        self.assertEqual(called["argv"][4:6], ["--resume", "session-1"])
-        self.assertEqual(second["sessionIdBefore"], "session-1")
+        self.assertEqual(called["argv"][4:6], ["--resume", SESSION])
+        self.assertEqual(second["sessionIdBefore"], SESSION)
         fresh, called = self.turn(agent, forceFreshSession=True)
         self.assertNotIn("--resume", called["argv"])
         self.assertIsNone(fresh["sessionIdBefore"])
@@ -244,19 +257,19 @@ class Codex(Agents):
         self.assertEqual(called["argv"], [*flags, "-"])
         self.assertEqual(called["stdin"], "Tidy up.")
         again, called = self.turn(agent)
-        self.assertEqual(called["argv"], [*flags, "resume", "thread-1", "-"])
-        self.assertEqual(again["sessionIdBefore"], "thread-1")
+        self.assertEqual(called["argv"], [*flags, "resume", THREAD, "-"])
+        self.assertEqual(again["sessionIdBefore"], THREAD)
 
     def test_what_it_says_becomes_events_and_a_result(self):
         self.plays(CODEX)
         run, _ = self.turn(self.agent("codex_local"))
         self.assertEqual(self.told(run), [
-            ("agent.session", "thread-1"), ("agent.tool_call", "shell: ls"), ("agent.tool_result", "a b"),
+            ("agent.session", THREAD), ("agent.tool_call", "shell: ls"), ("agent.tool_result", "a b"),
             ("agent.thinking", "hm"), ("agent.assistant", "All done."), ("agent.result", "All done.")])
         self.assertEqual(run["resultJson"]["usage"],
                          {"inputTokens": 10, "cachedInputTokens": 4, "outputTokens": 7,
                           "cacheWriteInputTokens": 0})
-        self.assertEqual((run["sessionIdAfter"], run["resultJson"]["result"]), ("thread-1", "All done."))
+        self.assertEqual((run["sessionIdAfter"], run["resultJson"]["result"]), (THREAD, "All done."))
 
     def test_a_turn_that_failed_fails_the_run(self):
         self.plays([CODEX[0], {"type": "turn.failed", "error": {"message": "stream disconnected"}}])

@@ -1,0 +1,145 @@
+"""Homes and sessions of agents across crashes of the server. The program is a stand-in that keeps its sessions as
+Claude Code does."""
+
+import http.client
+import sys
+import textwrap
+
+import runs_support as runs
+from support import BerthTest
+
+STAND_IN = textwrap.dedent("""\
+    #!{python}
+    import json, os, pathlib, sys, uuid
+    folder = pathlib.Path(os.environ.get("CLAUDE_CONFIG_DIR", os.environ["HOME"] + "/.claude")) / "projects" / "work"
+    folder.mkdir(parents=True, exist_ok=True)
+    sys.stdin.read()
+    with open({calls!r}, "a") as calls:
+        calls.write("called\\n")
+    session = str(uuid.uuid4())
+    if "--resume" in sys.argv:
+        session = sys.argv[sys.argv.index("--resume") + 1]
+        if not (folder / (session + ".jsonl")).exists():
+            sys.stderr.write("No conversation found with session ID: " + session + "\\n")
+            print(json.dumps({{"type": "result", "subtype": "error_during_execution", "is_error": True,
+                               "session_id": session}}))
+            sys.exit(1)
+    print(json.dumps({{"type": "system", "subtype": "init", "session_id": session, "model": "m"}}))
+    (folder / (session + ".jsonl")).open("a").write("turn\\n")
+    (pathlib.Path(os.environ["HOME"]) / "kept").write_text("yes")
+    print(json.dumps({{"type": "result", "subtype": "success", "is_error": False, "session_id": session,
+                       "result": (folder / (session + ".jsonl")).read_text()}}))
+    """)
+
+
+class AgentHomes(BerthTest):
+    def setUp(self):
+        super().setUp()
+        self.calls = self.folder / "calls"
+        program = self.folder / "claude"
+        program.write_text(STAND_IN.format(python=sys.executable, calls=str(self.calls)))
+        program.chmod(0o755)
+
+    def agent(self, server, **env):
+        made = server.post(f"/api/companies/{server.company()}/agents", {
+            "name": "Ada", "adapterType": "claude_local",
+            "adapterConfig": {"path": [str(self.folder)], "env": env}})
+        self.assertEqual(made.status, 201, made.text)
+        return made.json["id"]
+
+    def turn(self, server, agent, **wish):
+        answer = server.post(f"/api/agents/{agent}/heartbeat/invoke", {"prompt": "go on", **wish})
+        self.assertEqual(answer.status, 202, answer.text)
+        return runs.wait_for_end(server, answer.json["id"])
+
+    def homes(self, server):
+        return [folder for folder in (server.home / "agents").iterdir() if folder.is_dir()]
+
+    def test_the_second_turn_resumes_also_after_a_restart_of_the_server(self):
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                home = self.folder / engine
+                server = self.serve(home=home, **variables)
+                agent = self.agent(server)
+                first = self.turn(server, agent)
+                self.assertEqual(first["status"], "succeeded", first)
+                server.stop()
+                server = self.serve(home=home, **variables)
+                second = self.turn(server, agent)
+                self.assertEqual(second["sessionIdBefore"], first["sessionIdAfter"])
+                self.assertEqual(second["resultJson"]["result"], "turn\nturn\n")
+                rows = server.get(f"/api/agents/{agent}/homes").json
+                self.assertEqual([row["sessionId"] for row in rows], [first["sessionIdAfter"]])
+                self.assertGreater(rows[0]["bytes"], 0)
+                usage = server.get(f"/api/companies/{server.company()}/quota").json
+                self.assertGreaterEqual(usage["bytes"], rows[0]["bytes"])
+
+    def test_a_lost_session_is_begun_anew_once_across_a_crash(self):
+        for point in ("session.lost", "session.begun_again"):
+            with self.subTest(point):
+                home, elsewhere = self.folder / point, self.folder / f"config-{point}"
+                server = self.serve(home=home)
+                agent = self.agent(server, CLAUDE_CONFIG_DIR=str(elsewhere))
+                first = self.turn(server, agent)
+                self.assertEqual(first["status"], "succeeded", first)
+                for file in elsewhere.rglob("*.jsonl"):
+                    file.unlink()
+                server.stop()
+                self.calls.unlink()
+                server = self.serve(home=home, BERTH_FAULT_POINT=point)
+                run = server.post(f"/api/agents/{agent}/heartbeat/invoke", {"prompt": "go on"}).json["id"]
+                server.process.wait(30)
+                server = self.serve(home=home)
+                second = runs.wait_for_end(server, run)
+                self.assertEqual(second["status"], "succeeded", second)
+                self.assertEqual(second["resultJson"]["result"], "turn\n")
+                self.assertNotEqual(second["sessionIdAfter"], first["sessionIdAfter"])
+                self.assertEqual(self.calls.read_text(), "called\n" * 2)
+                events = server.get(f"/api/heartbeat-runs/{run}/events?limit=1000").json
+                said = [event for event in events if "cannot resume session" in event["message"]]
+                self.assertEqual(len(said), 1, events)
+
+    def test_a_reset_that_was_cut_off_is_finished_by_the_next_server(self):
+        for point in ("agent_homes.reset", "agent_homes.lost"):
+            with self.subTest(point):
+                home = self.folder / point
+                server = self.serve(home=home)
+                agent = self.agent(server)
+                first = self.turn(server, agent)
+                server.stop()
+                server = self.serve(home=home, BERTH_FAULT_POINT=point)
+                with self.assertRaises((OSError, http.client.HTTPException)):
+                    server.post(f"/api/agents/{agent}/reset", {})
+                server.process.wait(30)
+                self.assertEqual(len(self.homes(server)), 1)
+                server = self.serve(home=home)
+                self.assertTrue(runs.eventually(lambda: not self.homes(server)))
+                again = self.turn(server, agent)
+                self.assertIsNone(again["sessionIdBefore"])
+                self.assertNotEqual(again["sessionIdAfter"], first["sessionIdAfter"])
+
+    def test_what_an_agent_links_to_is_neither_counted_nor_removed(self):
+        server = self.serve()
+        agent = self.agent(server)
+        self.turn(server, agent)
+        treasure = self.folder / "treasure"
+        treasure.mkdir()
+        (treasure / "big").write_bytes(b"x" * (4 << 20))
+        home = self.homes(server)[0] / "home"
+        (home / "out").symlink_to(treasure)
+        self.assertEqual(self.turn(server, agent)["status"], "succeeded")
+        row = server.get(f"/api/agents/{agent}/homes").json[0]
+        self.assertLess(row["bytes"], 1 << 20)
+        self.assertEqual(server.post(f"/api/agents/{agent}/reset", {}).status, 200)
+        self.assertEqual(self.homes(server), [])
+        self.assertTrue((treasure / "big").exists())
+        self.assertEqual(oct((server.home / "agents").stat().st_mode & 0o777), "0o700")
+
+    def test_a_session_id_that_is_no_uuid_is_not_kept(self):
+        server = self.serve()
+        agent = self.agent(server)
+        program = self.folder / "claude"
+        program.write_text(program.read_text().replace("str(uuid.uuid4())", "'../../etc/passwd'"))
+        run = self.turn(server, agent)
+        self.assertIsNone(run["sessionIdAfter"])
+        self.assertIsNone(server.get(f"/api/agents/{agent}/homes").json[0]["sessionId"])
