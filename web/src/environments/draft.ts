@@ -25,7 +25,9 @@ export function runnable(capabilities: Capabilities): Provider[] {
 }
 
 export function newDraft(capabilities: Capabilities): Draft {
-  const first = runnable(capabilities)[0];
+  // A sandbox of the server's own machine needs nothing else, so it is the first choice.
+  const providers = runnable(capabilities);
+  const first = providers.find((each) => each.key === "linux") ?? providers[0];
   return { name: "", description: "", driver: first ? "sandbox" : "ssh", provider: first?.key ?? "", config: {}, variables: [] };
 }
 
