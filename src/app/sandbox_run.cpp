@@ -190,8 +190,14 @@ class SandboxRun {
     if (wish_.quiet) return {};
     // A raw terminal does not go back to the start of a line by itself.
     const char* end = wish_.terminal ? "\r\n" : "\n";
-    for (const std::string& line : cli::shortfalls_of(wish_.config, isolation->get_object())) {
-      console_.err << "berth: " << cli::printable(line) << end;
+    const std::vector<std::string> lines =
+        cli::shortfalls_of(wish_.config, isolation->get_object());
+    if (!lines.empty() && cli::were_told(lines, console_.variables)) {
+      console_.err << "berth: isolation is weaker than it could be; 'berth doctor' says why" << end;
+    } else {
+      for (const std::string& line : lines) {
+        console_.err << "berth: " << cli::printable(line) << end;
+      }
     }
     console_.err.flush();
     return {};

@@ -4,8 +4,11 @@
 #include "cli/failure.hpp"
 #include "cli/tree.hpp"
 #include "cli/version.hpp"
+#include "cli/words.hpp"
 
 #include <CLI/Error.hpp>
+
+#include <poll.h>
 
 #include <csignal>
 #include <ostream>
@@ -30,23 +33,31 @@ void add_serve(CommandTree& tree, GlobalFlags& flags, const ServeCommand& serve)
   });
 }
 
-void add_all(CommandTree& tree) {
-  add_status_commands(tree);
-  add_company_commands(tree);
-  add_agent_commands(tree);
-  add_environment_commands(tree);
+// In the order in which the help lists them.
+void add_all(CommandTree& tree, const SandboxCommand& sandbox) {
+  tree.heading("Run work");
   add_run_commands(tree);
-  add_lease_commands(tree);
+  add_exec_command(tree);
   add_file_commands(tree);
+  add_agent_commands(tree);
+  tree.heading("Places");
+  add_environment_commands(tree);
+  add_sandbox_commands(tree, sandbox);
+  add_lease_commands(tree);
   add_image_commands(tree);
   add_template_commands(tree);
   add_plugin_commands(tree);
+  tree.heading("Access");
+  add_login_commands(tree);
   add_secret_commands(tree);
   add_token_commands(tree);
+  add_company_commands(tree);
+  tree.heading("Server and program");
+  add_status_commands(tree);
+  add_doctor_commands(tree);
   add_activity_commands(tree);
   add_settings_commands(tree);
   add_config_commands(tree);
-  add_doctor_commands(tree);
   add_completion_commands(tree);
 }
 
@@ -66,14 +77,22 @@ int report(Console& console, const GlobalFlags& flags, const Error& error) {
 }
 
 // The command that the words so far lead to: it is the one whose help would have helped.
-std::string deepest(const CLI::App& root) {
-  std::string path = root.get_name();
+const CLI::App& deepest(const CLI::App& root) {
   const CLI::App* at = &root;
-  while (!at->get_subcommands().empty()) {
-    at = at->get_subcommands().front();
-    path += " " + at->get_name();
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return *at;
+}
+
+Error usage_error(const CLI::App& root, const CLI::ParseError& error) {
+  const CLI::App& app = deepest(root);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    for (const std::string& word : root.remaining(true)) {
+      if (word != "--") return unexpected_word(app, word);
+    }
   }
-  return path;
+  return {.code = Errc::bad_request,
+          .message = error.what(),
+          .remedy = "see '" + path_of(app) + " --help'"};
 }
 
 // CLI11 reports by throwing; here that becomes an exit code. Nothing: the parse succeeded.
@@ -86,10 +105,7 @@ std::optional<int> parse(CommandTree& tree, std::vector<std::string> arguments, 
   } catch (const CLI::Success& success) {
     return tree.root().exit(success, console.out, console.err);
   } catch (const CLI::ParseError& error) {
-    return report(console, flags,
-                  {.code = Errc::bad_request,
-                   .message = error.what(),
-                   .remedy = "see '" + deepest(tree.root()) + " --help'"});
+    return report(console, flags, usage_error(tree.root(), error));
   }
 }
 
@@ -103,6 +119,39 @@ ConfigInput config_input(const Console& console, const GlobalFlags& flags) {
   return input;
 }
 
+// A flag wins over --json, that over BERTH_OUTPUT. A pipe changes nothing.
+Result<Look> look_of(const Console& console, const GlobalFlags& flags) {
+  std::string name = flags.output;
+  if (name.empty() && flags.json) return Look::json;
+  if (name.empty()) {
+    const auto found = console.variables.find("BERTH_OUTPUT");
+    if (found == console.variables.end() || found->second.empty()) return Look::table;
+    name = found->second;
+  }
+  if (const auto look = parse_name<Look>(name)) return *look;
+  return fail(Errc::bad_request, "BERTH_OUTPUT: '" + name + "' is not one of " + names_of<Look>(),
+              "unset it, or give one of these");
+}
+
+constexpr auto clear_screen = "\x1b[H\x1b[2J";
+
+// Shows it again and again, until the caller ends it, a reader goes away or it fails.
+Result<> watch(const CommandTree& tree, Session& session) {
+  if (!tree.repeats()) {
+    return fail(Errc::bad_request, "--watch: this command does something, so it is not repeated",
+                "use --watch with commands that show: list, get, status, stats, inspect");
+  }
+  Console& console = session.console();
+  while (true) {
+    if (console.out_is_terminal) console.out << clear_screen;
+    BERTH_DO(tree.chosen()(session));
+    console.out << std::flush;
+    if (!console.out.good()) return {};
+    ::poll(nullptr, 0, static_cast<int>(session.flags().interval * 1000));
+    session.printer().set_now(SystemClock{}.now());
+  }
+}
+
 int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
   Result<Config> config = load_config(config_input(console, flags));
   if (!config) {
@@ -114,37 +163,20 @@ int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
     for (const std::string& warning : config->warnings)
       console.err << "warning: " << warning << "\n";
   }
-  const bool json = flags.json || !console.out_is_terminal;
+  const Result<Look> look = look_of(console, flags);
+  if (!look) return report(console, flags, look.error());
+  // Who asks for JSON by its flag means all of it: errors and the ends of runs as well.
+  if (flags.output == name_of(Look::json)) flags.json = true;
   const Printer printer{console,
-                        {.look = json ? Look::json : Look::people,
+                        {.look = *look,
                          .colour = wants_colour(console, flags, console.out_is_terminal),
                          .quiet = flags.quiet,
                          .now = SystemClock{}.now()}};
   Session session{console, flags, *std::move(config), printer};
-  const Result<> done = tree.chosen()(session);
+  const Result<> done = flags.watch ? watch(tree, session) : tree.chosen()(session);
   console.out.flush();
   const int code = done ? 0 : report(console, flags, done.error());
   return session.exit_code().value_or(code);
-}
-
-// Takes away what stands behind `berth run ... --`, `berth sandbox run ... --` and `berth exec ...
-// --`: it is a command line of somebody else, in which CLI11 would look for our flags, lists and
-// commands.
-std::optional<std::vector<std::string>> cut_command(std::vector<std::string>& arguments,
-                                                    const CLI::App& root) {
-  auto at = arguments.begin();
-  while (at != arguments.end() && at->starts_with('-') && *at != "--") {
-    const CLI::Option* flag = root.get_option_no_throw(*at);
-    const bool takes_next = flag != nullptr && flag->get_items_expected_max() > 0;
-    at += takes_next && at + 1 != arguments.end() ? 2 : 1;
-  }
-  if (at == arguments.end() || (*at != "run" && *at != "sandbox" && *at != "exec"))
-    return std::nullopt;
-  const auto dashes = std::find(at, arguments.end(), "--");
-  if (dashes == arguments.end()) return std::nullopt;
-  std::vector<std::string> command{dashes + 1, arguments.end()};
-  arguments.erase(dashes, arguments.end());
-  return command;
 }
 
 }  // namespace
@@ -153,19 +185,16 @@ int run(const std::vector<std::string>& arguments, Console& console, const Serve
         const SandboxCommand& sandbox) {
   GlobalFlags flags;
   CommandTree tree{flags};
+  add_all(tree, sandbox);
   add_serve(tree, flags, serve);
-  add_all(tree);
-  add_sandbox_commands(tree, sandbox);
   tree.root().set_version_flag("--version", "berth " + std::string{version()},
                                "print the version of this program");
-  std::vector<std::string> ours = arguments;
-  flags.command = cut_command(ours, tree.root());
-  if (const auto ended = parse(tree, std::move(ours), console, flags)) return *ended;
-  if (flags.command && !tree.root().get_subcommand("run")->get_subcommands().empty()) {
-    return report(console, flags,
-                  {.code = Errc::bad_request,
-                   .message = "there is nothing to run: what stands behind -- is a command",
-                   .remedy = "see 'berth run --help'"});
+  Result<Words> words = read_words(arguments, tree.root());
+  if (!words) return report(console, flags, words.error());
+  flags.command = std::move(words->command);
+  if (const auto ended = parse(tree, std::move(words->ours), console, flags)) {
+    // Without a word the help is shown, but nothing was done.
+    return arguments.empty() ? static_cast<int>(ExitCode::usage) : *ended;
   }
   return run_chosen(tree, console, flags);
 }

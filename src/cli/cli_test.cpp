@@ -1,10 +1,8 @@
 #include "cli/cli.hpp"
 
 #include "base/files.hpp"
+#include "cli/cli_fixture.hpp"
 #include "cli/completion.hpp"
-
-#include "support/loopback_server.hpp"
-#include "support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,70 +12,14 @@
 
 #include <array>
 #include <filesystem>
-#include <map>
-#include <sstream>
 
 namespace berth::cli {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-using tests::http_answer;
-using tests::LoopbackServer;
-using tests::SeenRequest;
 
-constexpr auto company = "0190aaaa-0000-7000-8000-000000000001";
-constexpr auto other_company = "0190aaaa-0000-7000-8000-000000000009";
-constexpr auto environment = "0190bbbb-0000-7000-8000-000000000002";
-
-// The program as a shell sees it, against a server with one company and one environment.
-class CliTest : public testing::Test {
- protected:
-  CliTest() {
-    console_.user = 1000;
-    console_.variables = {{"HOME", folder_}, {"BERTH_HOME", folder_}, {"BERTH_URL", server_.url()}};
-    answers_["GET /api/companies"] =
-        http_answer(200, R"([{"id":")" + std::string{company} + R"(","name":"Acme"}])");
-    answers_["GET /api/companies/" + std::string{company} + "/environments"] = http_answer(
-        200, R"([{"id":")" + std::string{environment} +
-                 R"(","name":"Local","driver":"local","status":"active","description":null}])");
-    answers_["GET /api/environments/" + std::string{environment}] = http_answer(
-        200, R"({"id":")" + std::string{environment} + R"(","name":"Local","envVars":{"A":"1"}})",
-        "ETag: \"3\"\r\n");
-  }
-
-  int run(std::vector<std::string> arguments) {
-    out_.str("");
-    err_.str("");
-    return cli::run(arguments, console_, [this](Config config) {
-      served_ = std::move(config.settings);
-      return 42;
-    });
-  }
-  std::string answer(const SeenRequest& request) {
-    const std::size_t target = request.line.find(' ') + 1;
-    // An answer may be for the first thing that is asked of a list.
-    const auto narrow =
-        answers_.find(request.line.substr(0, request.line.find_first_of("& ", target)));
-    if (narrow != answers_.end()) return narrow->second;
-    const std::string key = request.line.substr(0, request.line.find_first_of("? ", target));
-    const auto found = answers_.find(key);
-    if (found != answers_.end()) return found->second;
-    return http_answer(404, R"({"error":"nothing at )" + key + R"(","code":"route_not_found"})");
-  }
-  SeenRequest last() const { return server_.seen().back(); }
-
-  const tests::TemporaryFolder temporary_;
-  const std::string& folder_ = temporary_.path();
-  std::map<std::string, std::string> answers_;
-  LoopbackServer server_{[this](const SeenRequest& request) { return answer(request); }};
-  std::ostringstream out_;
-  std::ostringstream err_;
-  Console console_{.out = out_, .err = err_, .in = -1};
-  std::optional<Settings> served_;
-};
-
-TEST_F(CliTest, PrintsATableOnATerminalAndJsonIntoAPipe) {
+TEST_F(CliTest, PrintsATableOrJson) {
   console_.out_is_terminal = true;
   console_.columns = 120;
   ASSERT_EQ(run({"env", "list", "--no-color"}), 0) << err_.str();
@@ -160,6 +102,7 @@ TEST_F(CliTest, WhatAnotherServerHoldsIsNeitherCountedNorForwardedToWithoutAWord
   EXPECT_THAT(err_.str(), HasSubstr("left out: Lease x is held by another server: server b\n"));
   EXPECT_EQ(out_.str(), "[]\n");
 
+  answers_["GET /api/environment-leases/" + lease] = http_answer(200, R"({"status":"active"})");
   EXPECT_NE(run({"sandbox", "port", lease, "80"}), 0);
   EXPECT_THAT(err_.str(), HasSubstr("is held by another server: server b"));
   EXPECT_EQ(out_.str(), "");
@@ -179,6 +122,7 @@ TEST_F(CliTest, StatusListsTheServersForWhomMayAsk) {
 
 TEST_F(CliTest, AnExecWithJsonShowsTheAnswerAndEndsAsTheCommandDid) {
   const std::string lease = "0190dddd-0000-7000-8000-000000000004";
+  answers_["GET /api/environment-leases/" + lease] = http_answer(200, R"({"status":"active"})");
   const std::string route = "POST /api/environment-leases/" + lease + "/exec";
   const auto exec = [&](const std::string& answer) {
     answers_[route] = http_answer(200, answer);
@@ -201,6 +145,7 @@ TEST_F(CliTest, AnExecWithJsonShowsTheAnswerAndEndsAsTheCommandDid) {
 
 TEST_F(CliTest, AnExecWhoseCommandFitsNoAddressIsRefusedWithAnotherWay) {
   const std::string lease = "0190dddd-0000-7000-8000-000000000004";
+  answers_["GET /api/environment-leases/" + lease] = http_answer(200, R"({"status":"active"})");
   EXPECT_EQ(run({"exec", lease, "--", "sh", "-c", std::string(20'000, 'x')}), 125);
   EXPECT_THAT(err_.str(), HasSubstr("command_too_large"));
   EXPECT_THAT(err_.str(), HasSubstr("berth exec -i LEASE -- sh <SCRIPT"));
@@ -373,9 +318,8 @@ TEST_F(CliTest, ARunThatIsTypedWrongIsAUsageErrorAndOneThatCannotBeStartedIs125)
   for (const std::vector<std::string>& wrong :
        std::vector<std::vector<std::string>>{{"run"},
                                              {"run", "--"},
-                                             {"run", "ls"},
                                              {"run", "--timeout", "soon", "--", "ls"},
-                                             {"run", "--env", "A", "--", "ls"},
+                                             {"run", "--var", "NOT_SET", "ls"},
                                              {"run", "-it", "--", "ls"},
                                              {"run", "list", "ls"},
                                              {"run", "list", "--", "ls"}}) {

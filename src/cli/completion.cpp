@@ -3,6 +3,7 @@
 #include "cli/tree.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -20,7 +21,24 @@ struct Place {
   std::vector<Word> flags;
   std::vector<std::string> value_flags;                     // flags that take the next word
   std::map<std::string, std::vector<std::string>> choices;  // flag to its closed set of values
+  std::map<std::string, std::string> objects;               // flag to the kind of object it takes
+  std::vector<std::string> positionals;                     // "environment", "name", in order
 };
+
+// The kinds of objects whose names can be asked for, as positionals and in the types of flags.
+bool is_object_kind(const std::string& word) {
+  static const std::vector<std::string> kinds = {
+      "environment", "agent",    "run",     "lease",  "sandbox", "place",  "secret",
+      "token",       "template", "company", "plugin", "image",   "profile"};
+  return std::ranges::find(kinds, word) != kinds.end();
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
@@ -41,6 +59,8 @@ bool is_closed_set(const std::string& type) {
 
 void add_flags(const CLI::App& app, Place& place) {
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) place.positionals.push_back(option->get_single_name());
+    if (option->get_group().empty()) continue;  // an old name, which is not offered
     std::vector<std::string> names;
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
@@ -50,6 +70,7 @@ void add_flags(const CLI::App& app, Place& place) {
       place.value_flags.push_back(name);
       const std::string type = option->get_type_name();
       if (is_closed_set(type)) place.choices[name] = split(type, '|');
+      if (is_object_kind(lower(type))) place.objects[name] = lower(type);
     }
   }
 }
@@ -68,7 +89,8 @@ void collect(const CLI::App& app, const CLI::App& root, const std::string& path,
   add_flags(app, place);
   if (&app != &root) add_flags(root, place);
   drop_repeated(place.flags);
-  std::vector<const CLI::App*> children = app.get_subcommands([](const CLI::App*) { return true; });
+  std::vector<const CLI::App*> children =
+      app.get_subcommands([](const CLI::App* child) { return !child->get_group().empty(); });
   for (const CLI::App* child : children) {
     place.commands.push_back({child->get_name(), child->get_description()});
   }
@@ -147,8 +169,12 @@ _berth() {
              quoted(joined(values, same, " ")) + " -- \"$cur\")); return ;;\n";
     }
   }
-  out += "  esac\n  if ((skip)); then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n";
-  out += "  case \"$place\" in\n";
+  out +=
+      "  esac\n  local IFS=$'\\n'\n  COMPREPLY=($(compgen -W \"$(berth __complete -- "
+      "\"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\" -- \"$cur\"))\n"
+      "  if ((${#COMPREPLY[@]})); then return; fi\n  IFS=$' \\t\\n'\n"
+      "  if ((skip)); then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n"
+      "  case \"$place\" in\n";
   for (const Place& place : places) {
     out += "    " + quoted(place.path) +
            ")\n      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W " +
@@ -187,7 +213,10 @@ _berth() {
              joined(values, quoted, " ") + "; return ;;\n";
     }
   }
-  out += "  esac\n  if ((skip)); then _files; return; fi\n  case \"$place\" in\n";
+  out +=
+      "  esac\n  found=(\"${(@f)$(berth __complete -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)}\")\n"
+      "  if [[ -n ${found[1]} ]]; then compadd -- $found; return; fi\n  found=()\n"
+      "  if ((skip)); then _files; return; fi\n  case \"$place\" in\n";
   for (const Place& place : places) {
     out += "    " + quoted(place.path) + ")\n      if [[ $cur == -* ]]; then found=(" +
            joined(place.flags, described, " ") + ")\n";
@@ -198,6 +227,61 @@ _berth() {
          "  esac\n  if ((${#found})); then _describe 'berth' found; else _files; fi\n}\n"
          "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _berth \"$@\"; "
          "else compdef _berth berth; fi\n";
+}
+
+std::string fish_completion() {
+  return R"fish(# Completion of berth for fish. Use it with: berth completion fish | source
+function __berth_complete
+    set -l words (commandline -opc) (commandline -ct)
+    berth __complete --all -- $words[2..-1] 2>/dev/null
+end
+complete -c berth -f -a '(__berth_complete)'
+complete -c berth -n 'test -z "(__berth_complete)"' -F
+)fish";
+}
+
+Expected expected_at(const CLI::App& root, const std::vector<std::string>& words) {
+  const std::vector<Place> places = places_of(root);
+  const auto place_at = [&](const std::string& path) {
+    return std::ranges::find(places, path, &Place::path);
+  };
+  auto place = place_at("");
+  std::size_t positional = 0;
+  std::string flag;  // whose value comes next
+  for (std::size_t at = 0; at + 1 < words.size(); ++at) {
+    const std::string& word = words[at];
+    if (!std::exchange(flag, "").empty()) continue;
+    if (word.starts_with('-')) {
+      const bool takes_value =
+          std::ranges::find(place->value_flags, word) != place->value_flags.end();
+      if (takes_value) flag = word;
+      continue;
+    }
+    if (const auto next = place_at(place->path + " " + word); next != places.end()) {
+      place = next;
+      positional = 0;
+    } else {
+      ++positional;
+    }
+  }
+  Expected expected;
+  const std::string last = words.empty() ? "" : words.back();
+  if (!flag.empty()) {
+    if (const auto kind = place->objects.find(flag); kind != place->objects.end()) {
+      expected.kind = kind->second;
+    }
+    if (const auto set = place->choices.find(flag); set != place->choices.end()) {
+      expected.words = set->second;
+    }
+    return expected;
+  }
+  const auto text = [](const Word& word) { return word.text; };
+  std::ranges::transform(last.starts_with('-') ? place->flags : place->commands,
+                         std::back_inserter(expected.words), text);
+  if (last.starts_with('-') || positional >= place->positionals.size()) return expected;
+  const std::string& name = place->positionals[positional];
+  if (is_object_kind(name)) expected.kind = name;
+  return expected;
 }
 
 }  // namespace berth::cli

@@ -15,11 +15,18 @@ namespace berth::cli {
 namespace {
 
 // Variables that are no settings, but that Berth reads or sets for the processes it runs.
-constexpr std::array other_variables = {
-    "BERTH_CONFIG",     "BERTH_URL",        "BERTH_TOKEN",
-    "BERTH_COMPANY",    "BERTH_MASTER_KEY", "BERTH_MASTER_KEY_PREVIOUS",
-    "BERTH_API_URL",    "BERTH_API_KEY",    "BERTH_RUNTIME_API_CANDIDATES_JSON",
-    "BERTH_FAULT_POINT"};
+constexpr std::array other_variables = {"BERTH_CONFIG",
+                                        "BERTH_URL",
+                                        "BERTH_TOKEN",
+                                        "BERTH_COMPANY",
+                                        "BERTH_OUTPUT",
+                                        "BERTH_PROFILE",
+                                        "BERTH_MASTER_KEY",
+                                        "BERTH_MASTER_KEY_PREVIOUS",
+                                        "BERTH_API_URL",
+                                        "BERTH_API_KEY",
+                                        "BERTH_RUNTIME_API_CANDIDATES_JSON",
+                                        "BERTH_FAULT_POINT"};
 constexpr std::string_view test_prefix = "BERTH_TEST_";
 
 struct Bounds {

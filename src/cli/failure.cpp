@@ -1,6 +1,7 @@
 #include "cli/failure.hpp"
 
 #include "base/json.hpp"
+#include "cli/plain_words.hpp"
 #include "cli/table.hpp"
 
 namespace berth::cli {
@@ -35,7 +36,8 @@ std::string error_text(const Error& error, bool colour) {
   const auto label = [&](std::string_view text, Paint paint) {
     return colour ? painted(text, paint) : std::string{text};
   };
-  std::string text = label("error:", Paint::red) + " " + printable(error.message) + "\n";
+  std::string text =
+      label("error:", Paint::red) + " " + printable(plain_sentence(error.message)) + "\n";
   for (const Issue& issue : error.issues) {
     text += "  " + printable(issue.path) + ": " + printable(issue.message) + "\n";
   }
@@ -45,7 +47,8 @@ std::string error_text(const Error& error, bool colour) {
   }
   text += "  " + label("code:", Paint::dim) + " " + std::string{name_of(error.code)} + "\n";
   if (!error.remedy.empty()) {
-    text += "  " + label("fix:", Paint::green) + " " + printable(error.remedy) + "\n";
+    text +=
+        "  " + label("fix:", Paint::green) + " " + printable(plain_sentence(error.remedy)) + "\n";
   }
   return text;
 }

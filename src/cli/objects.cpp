@@ -16,16 +16,30 @@ std::vector<const bj::value*> those(const bj::array& objects, Fits fits) {
 
 constexpr std::size_t listed_max = 20;
 
+// Enough to choose by: the id, and the name or, where it has none, its state and what it runs.
+std::string description_of(const bj::value& object) {
+  std::string text = text_of(object, "id");
+  if (const std::string name = text_of(object, "name"); !name.empty()) return text + "  " + name;
+  if (const std::string state = text_of(object, "status"); !state.empty()) text += "  " + state;
+  const bj::value* command = object.get_object().if_contains("command");
+  const bj::value* argv = command != nullptr && command->is_object()
+                              ? command->get_object().if_contains("argv")
+                              : nullptr;
+  if (argv != nullptr && argv->is_array())
+    text += "  " + clipped(command_text(argv->get_array()), 40);
+  return text;
+}
+
 std::unexpected<Error> ambiguous(const std::vector<const bj::value*>& found, std::string_view named,
                                  const Kind& kind) {
   Error error{.code = Errc::conflict,
               .message = "'" + std::string{named} + "' fits " + std::to_string(found.size()) +
                          " objects of the kind " + kind.noun,
-              .remedy = "name one by its id"};
+              .remedy = "give more characters of either end of its id"};
   std::vector<std::string>& candidates = error.facts["candidates"];
   for (const bj::value* object : found) {
     if (candidates.size() == listed_max) break;
-    candidates.push_back(text_of(*object, "id") + "  " + text_of(*object, "name"));
+    candidates.push_back(description_of(*object));
   }
   return std::unexpected(std::move(error));
 }
@@ -38,16 +52,20 @@ std::string text_of(const bj::value& object, std::string_view key) {
   return found != nullptr && found->is_string() ? std::string{found->get_string()} : "";
 }
 
+bool is_end_of_id(std::string_view named, std::string_view id) {
+  return !named.empty() && (id.starts_with(named) || id.ends_with(named));
+}
+
 Result<bj::value> choose(const bj::array& objects, std::string_view named, const Kind& kind) {
   const auto has = [&](std::string_view key) {
     return those(objects, [&](const bj::value& object) {
       return !named.empty() && text_of(object, key) == named;
     });
   };
-  const auto starts = [&](const bj::value& object) {
-    return !named.empty() && text_of(object, "id").starts_with(named);
+  const auto has_end = [&](const bj::value& object) {
+    return is_end_of_id(named, text_of(object, "id"));
   };
-  for (const auto& found : {has("id"), has("name"), has("key"), those(objects, starts)}) {
+  for (const auto& found : {has("id"), has("name"), has("key"), those(objects, has_end)}) {
     if (found.size() == 1) return *found.front();
     if (found.size() > 1) return ambiguous(found, named, kind);
   }
@@ -77,7 +95,7 @@ const Kind& agent_kind() {
                                      {"NAME", "name"},
                                      {"ADAPTER", "adapterType"},
                                      {"STATUS", "status", Shown::state},
-                                     {"ENVIRONMENT", "defaultEnvironmentId"},
+                                     {"ENVIRONMENT", "environmentName"},
                                      {"UPDATED", "updatedAt", Shown::moment}}};
   return kind;
 }
@@ -115,9 +133,9 @@ const Kind& token_kind() {
                          .missing = Errc::token_not_found,
                          .columns = {{"ID", "id"},
                                      {"NAME", "name"},
-                                     {"KIND", "kind"},
+                                     {"KIND", "kind", Shown::plain, When::wide},
                                      {"ROLE", "role"},
-                                     {"HINT", "hint"},
+                                     {"HINT", "hint", Shown::plain, When::wide},
                                      {"LAST USED", "lastUsedAt", Shown::moment},
                                      {"EXPIRES", "expiresAt", Shown::moment},
                                      {"REVOKED", "revokedAt", Shown::moment}}};
@@ -130,10 +148,11 @@ const Kind& run_kind() {
                          .missing = Errc::run_not_found,
                          .columns = {{"ID", "id"},
                                      {"STATUS", "status", Shown::state},
-                                     {"COMMAND", "command/argv", Shown::words},
-                                     {"ENVIRONMENT", "environmentId"},
+                                     {"COMMAND", "command/argv", Shown::command},
+                                     {"ENVIRONMENT", "environmentName"},
+                                     {"AGENT", "agentName", Shown::plain, When::wide},
                                      {"EXIT", "exitCode"},
-                                     {"ERROR", "errorCode"},
+                                     {"ERROR", "errorCode", Shown::plain, When::wide},
                                      {"CREATED", "createdAt", Shown::moment}}};
   return kind;
 }
@@ -144,7 +163,8 @@ const Kind& lease_kind() {
                          .missing = Errc::lease_not_found,
                          .columns = {{"ID", "id"},
                                      {"STATUS", "status", Shown::state},
-                                     {"POLICY", "leasePolicy"},
+                                     {"ENVIRONMENT", "environmentName"},
+                                     {"POLICY", "leasePolicy", Shown::plain, When::wide},
                                      {"RUN", "heartbeatRunId"},
                                      {"ACQUIRED", "acquiredAt", Shown::moment},
                                      {"NEXT", "nextStep"}}};
@@ -159,8 +179,8 @@ const Kind& sandbox_kind() {
                          .columns = {{"ID", "id"},
                                      {"STATUS", "state", Shown::state},
                                      {"ENVIRONMENT", "environment"},
-                                     {"AGENT", "agent"},
-                                     {"PROVIDER", "provider"},
+                                     {"AGENT", "agent", Shown::plain, When::wide},
+                                     {"PROVIDER", "provider", Shown::plain, When::wide},
                                      {"ISOLATION", "level"},
                                      {"RUN", "heartbeatRunId"},
                                      {"ACQUIRED", "acquiredAt", Shown::moment},

@@ -29,8 +29,11 @@ const Kind& sandbox_kind();
 
 std::string text_of(const bj::value& object, std::string_view key);
 
-// Finds the one object that a person named: by its id, by its name or key, or by the start of its
-// id. A name wins over the start of an id. Several that fit are an error that lists them.
+// Whether a person who typed `named` may mean this id: it is how the id begins or how it ends.
+bool is_end_of_id(std::string_view named, std::string_view id);
+
+// Finds the one object that a person named: by its id, by its name or key, or by either end of its
+// id. A name wins over an end of an id. Several that fit are an error that lists them.
 Result<bj::value> choose(const bj::array& objects, std::string_view named, const Kind& kind);
 
 }  // namespace berth::cli

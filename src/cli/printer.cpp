@@ -1,22 +1,17 @@
 #include "cli/printer.hpp"
 
+#include "base/id.hpp"
+
 #include <boost/json/serialize.hpp>
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <ostream>
+#include <set>
 
 namespace berth::cli {
 namespace {
-
-Paint paint_of(std::string_view state) {
-  for (const auto* good : {"active", "current", "ok", "ready", "success", "running"}) {
-    if (state == good) return Paint::green;
-  }
-  for (const auto* bad :
-       {"error", "failed", "failure", "terminated", "revoked", "deleted", "fail", "not_allowed"}) {
-    if (state == bad) return Paint::red;
-  }
-  return Paint::yellow;
-}
 
 const bj::value* find(const bj::value& row, std::string_view path) {
   const bj::value* at = &row;
@@ -99,7 +94,94 @@ std::string indented(const std::string& lines) {
   return out;
 }
 
+// What names an object to a program.
+std::string handle_of(const bj::value& row) {
+  if (!row.is_object()) return plain(row);
+  const bj::value* names = row.get_object().if_contains("names");
+  if (names != nullptr && names->is_array() && !names->get_array().empty()) {
+    return plain(names->get_array().front());
+  }
+  for (const char* key : {"name", "id", "digest", "key"}) {
+    const bj::value* found = row.get_object().if_contains(key);
+    if (found != nullptr && found->is_string() && !found->get_string().empty()) {
+      return plain(*found);
+    }
+  }
+  return "-";
+}
+
+// The ids of a column by their last characters, as the page shows them: as many as it takes to tell
+// them apart.
+void shorten_ids(std::vector<std::vector<Cell>>& rows, std::size_t column) {
+  std::set<std::string> ids;
+  for (const std::vector<Cell>& row : rows) {
+    if (is_uuid(row[column].text)) ids.insert(row[column].text);
+  }
+  for (const std::size_t length : {8U, 12U, 17U}) {
+    std::set<std::string> ends;
+    for (const std::string& id : ids) ends.insert(id.substr(id.size() - length));
+    if (ends.size() != ids.size()) continue;
+    for (std::vector<Cell>& row : rows) {
+      std::string& text = row[column].text;
+      if (is_uuid(text)) text = text.substr(text.size() - length);
+    }
+    return;
+  }
+}
+
 }  // namespace
+
+Paint paint_of_state(std::string_view state) {
+  struct Painted {
+    std::string_view state;
+    Paint paint;
+  };
+  static constexpr Painted known[] = {
+      {"active", Paint::green},      {"current", Paint::green},   {"ok", Paint::green},
+      {"ready", Paint::green},       {"success", Paint::green},   {"succeeded", Paint::green},
+      {"promoted", Paint::green},    {"running", Paint::blue},    {"starting", Paint::blue},
+      {"acquiring", Paint::blue},    {"releasing", Paint::blue},  {"creating", Paint::blue},
+      {"capturing", Paint::blue},    {"error", Paint::red},       {"failed", Paint::red},
+      {"failure", Paint::red},       {"terminated", Paint::red},  {"revoked", Paint::red},
+      {"deleted", Paint::red},       {"fail", Paint::red},        {"not_allowed", Paint::red},
+      {"timed_out", Paint::red},     {"interrupted", Paint::red}, {"not removed", Paint::red},
+      {"cancelled", Paint::yellow},  {"archived", Paint::yellow}, {"disabled", Paint::yellow},
+      {"frozen", Paint::yellow},     {"paused", Paint::yellow},   {"parked", Paint::yellow},
+      {"destroying", Paint::yellow},
+  };
+  const auto* const found = std::ranges::find(known, state, &Painted::state);
+  return found == std::end(known) ? Paint::none : found->paint;
+}
+
+std::string command_text(const bj::array& argv) {
+  std::string out;
+  for (const bj::value& word : argv) {
+    const std::string text = word.is_string() ? std::string{word.get_string()} : plain(word);
+    const bool is_plain =
+        !text.empty() && text.find_first_of(" \t\n'\"\\$`*?[]{}()<>|&;#~!") == std::string::npos;
+    std::string shown = text;
+    if (!is_plain) {
+      shown = "'";
+      for (const char c : text) shown += c == '\'' ? std::string{"'\\''"} : std::string{c};
+      shown += "'";
+    }
+    out += (out.empty() ? "" : " ") + shown;
+  }
+  return out;
+}
+
+std::string bytes_in_units(std::uint64_t bytes) {
+  constexpr std::array units{"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  std::uint64_t tenths = bytes * 10;
+  while (tenths >= 10'000 && unit + 1 < units.size()) {
+    tenths /= 1000;
+    ++unit;
+  }
+  const std::string whole = std::to_string(tenths / 10);
+  if (unit == 0 || tenths >= 1000) return whole + " " + units[unit];
+  return whole + "." + std::to_string(tenths % 10) + " " + units[unit];
+}
 
 std::string pretty(const bj::value& value) {
   std::string out;
@@ -114,7 +196,15 @@ Cell Printer::cell(const bj::value& value, Shown shown) const {
       return {relative_time(*at, options_.now), Paint::none};
     }
   }
-  if (shown == Shown::state && value.is_string()) return {plain(value), paint_of(plain(value))};
+  if (shown == Shown::state && value.is_string()) {
+    return {plain(value), paint_of_state(plain(value))};
+  }
+  if (shown == Shown::command && value.is_array()) {
+    return {command_text(value.get_array()), Paint::none};
+  }
+  if (shown == Shown::bytes && value.is_int64() && value.get_int64() >= 0) {
+    return {bytes_in_units(static_cast<std::uint64_t>(value.get_int64())), Paint::none};
+  }
   if (value.is_array()) return {joined(value.get_array()), Paint::none};
   return {plain(value), Paint::none};
 }
@@ -124,22 +214,36 @@ void Printer::list(const bj::array& rows, const std::vector<Column>& columns) co
     console_.out << pretty(rows);
     return;
   }
+  if (options_.look == Look::name) {
+    for (const bj::value& row : rows) console_.out << printable(handle_of(row)) << "\n";
+    return;
+  }
   if (rows.empty()) {
     note("none");
     return;
   }
+  std::vector<Column> shown;
+  std::ranges::copy_if(columns, std::back_inserter(shown), [&](const Column& column) {
+    return column.when == When::always || options_.look == Look::wide;
+  });
   std::vector<std::string> titles;
-  titles.reserve(columns.size());
-  for (const Column& column : columns) titles.push_back(column.title);
+  titles.reserve(shown.size());
+  for (const Column& column : shown) titles.push_back(column.title);
   std::vector<std::vector<Cell>> cells;
   for (const bj::value& row : rows) {
     std::vector<Cell>& line = cells.emplace_back();
-    for (const Column& column : columns) {
+    for (const Column& column : shown) {
       const bj::value* value = find(row, column.key);
       line.push_back(value != nullptr ? cell(*value, column.shown) : Cell{"-", Paint::dim});
     }
   }
-  const TableStyle style{.columns = static_cast<std::size_t>(console_.columns),
+  const bool is_wide = options_.look == Look::wide;
+  for (std::size_t column = 0; !is_wide && column < shown.size(); ++column) {
+    shorten_ids(cells, column);
+  }
+  // Only a terminal has a width; a reader behind a pipe gets all of it.
+  const bool fits = console_.out_is_terminal && !is_wide;
+  const TableStyle style{.columns = fits ? static_cast<std::size_t>(console_.columns) : 0,
                          .colour = options_.colour,
                          .whole = titles.front() == "ID" ? 1U : 0U};
   console_.out << render_table(titles, cells, style);
@@ -148,6 +252,10 @@ void Printer::list(const bj::array& rows, const std::vector<Column>& columns) co
 void Printer::object(const bj::value& value) const {
   if (options_.look == Look::json || !value.is_object()) {
     console_.out << pretty(value);
+    return;
+  }
+  if (options_.look == Look::name) {
+    console_.out << printable(handle_of(value)) << "\n";
     return;
   }
   std::size_t width = 0;
@@ -169,7 +277,8 @@ void Printer::object(const bj::value& value) const {
 }
 
 void Printer::note(const std::string& text) const {
-  if (options_.look == Look::people && !options_.quiet) console_.err << printable(text) << "\n";
+  const bool is_for_people = options_.look == Look::table || options_.look == Look::wide;
+  if (is_for_people && !options_.quiet) console_.err << printable(text) << "\n";
 }
 
 void Printer::text(const std::string& text) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
+#include "base/names.hpp"
 #include "cli/console.hpp"
 #include "cli/table.hpp"
 
@@ -9,15 +10,19 @@
 
 namespace berth::cli {
 
-enum class Look { json, people };
+// What -o takes. A table shows short ids and leaves out columns that are seldom asked for; `wide`
+// shows all of it; `name` is one line an object: its name, or its id where it has none.
+BOOST_DEFINE_ENUM_CLASS(Look, table, wide, name, json)
 
 // How a value of an object is shown in a table.
-enum class Shown { plain, moment, state, words };
+enum class Shown { plain, moment, state, words, command, bytes };
+enum class When { always, wide };
 
 struct Column {
   std::string title;
   std::string key;  // wire name; "token/name" looks inside
   Shown shown = Shown::plain;
+  When when = When::always;
 };
 
 // Prints what a command found: tables for people, JSON for programs. The objects are printed as the
@@ -25,7 +30,7 @@ struct Column {
 class Printer {
  public:
   struct Options {
-    Look look = Look::people;
+    Look look = Look::table;
     bool colour = false;
     bool quiet = false;
     Time now;
@@ -39,8 +44,10 @@ class Printer {
   void text(const std::string& text) const;
 
   Look look() const { return options_.look; }
+  bool is_json() const { return options_.look == Look::json; }
   bool colour() const { return options_.colour; }
   Time now() const { return options_.now; }
+  void set_now(Time now) { options_.now = now; }
   Console& console() const { return console_; }
   // The cell of a value, as tables show it.
   Cell cell(const bj::value& value, Shown shown) const;
@@ -50,6 +57,12 @@ class Printer {
   Options options_;
 };
 
+// The colour of a state: green is well, red failed, yellow was ended by somebody, blue is at work.
+Paint paint_of_state(std::string_view state);
+// "make 'two words'": as it would be typed again.
+std::string command_text(const bj::array& argv);
+// "1.4 GB"
+std::string bytes_in_units(std::uint64_t bytes);
 // JSON over several lines, for people who asked for JSON.
 std::string pretty(const bj::value& value);
 

@@ -1,5 +1,6 @@
 #include "cli/sandbox_shortfall.hpp"
 
+#include "base/files.hpp"
 #include "cli/objects.hpp"
 #include "keeper/sandbox/cgroup_settings.hpp"
 
@@ -146,6 +147,29 @@ Error for_one_command(Error error) {
     error.remedy += (error.remedy.empty() ? "" : std::string{joint}) + part;
   }
   return error;
+}
+
+bool were_told(const std::vector<std::string>& lines, const Variables& variables) {
+  constexpr std::size_t file_bytes_max = 1 << 20;
+  const auto value = [&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::string{} : found->second;
+  };
+  std::string folder = value("XDG_STATE_HOME");
+  if (folder.empty()) folder = value("HOME").empty() ? "" : value("HOME") + "/.local/state";
+  if (folder.empty()) return false;
+  const std::string file = folder + "/berth/told";
+  std::string told = read_file(file, file_bytes_max).value_or("");
+  bool all = true;
+  for (const std::string& line : lines) {
+    if (("\n" + told).contains("\n" + line + "\n")) continue;
+    all = false;
+    told += line + "\n";
+  }
+  if (all) return true;
+  // What cannot be remembered is told again: nothing is lost by that.
+  if (make_directories(folder + "/berth", 0700)) static_cast<void>(replace_file(file, told, 0600));
+  return false;
 }
 
 }  // namespace berth::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
+#include "cli/config.hpp"
 
 #include <string>
 #include <vector>
@@ -17,5 +18,10 @@ std::vector<std::string> shortfalls_of(const bj::object& config, const bj::objec
 // An error of a sandbox, for one who runs a single command without a server: no remedy twice, and
 // none that is for a server.
 Error for_one_command(Error error);
+
+// Whether a person was told these lines before, on this machine and by this user; from now on they
+// were. Kept in $XDG_STATE_HOME/berth/told, else below ~/.local/state; where that cannot be
+// written, every time is the first.
+bool were_told(const std::vector<std::string>& lines, const Variables& variables);
 
 }  // namespace berth::cli

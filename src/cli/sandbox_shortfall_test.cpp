@@ -1,5 +1,7 @@
 #include "cli/sandbox_shortfall.hpp"
 
+#include "support/temporary_folder.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,6 +88,18 @@ TEST(ForOneCommand, TellsNoRemedyTwiceAndNoneForAServer) {
   EXPECT_EQ(told.message, "too weak");
   EXPECT_EQ(told.remedy, "run berth as root; delegate; wait");
   EXPECT_EQ(for_one_command({Errc::io_failed, "no disk"}).remedy, "");
+}
+
+TEST(WereTold, IsTrueForWhatWasToldBeforeAndNeverWhereItCannotBeKept) {
+  const tests::TemporaryFolder folder;
+  const Variables variables{{"XDG_STATE_HOME", folder.path() + "/state"}};
+  EXPECT_FALSE(were_told({"one", "two"}, variables));
+  EXPECT_TRUE(were_told({"one", "two"}, variables));
+  EXPECT_TRUE(were_told({"two"}, variables));
+  EXPECT_FALSE(were_told({"two", "three"}, variables));
+  EXPECT_FALSE(were_told({"one"}, {{"XDG_STATE_HOME", "/dev/null"}}));
+  EXPECT_FALSE(were_told({"one"}, {{"XDG_STATE_HOME", "/dev/null"}}));
+  EXPECT_FALSE(were_told({"one"}, {}));
 }
 
 }  // namespace

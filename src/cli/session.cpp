@@ -1,9 +1,11 @@
 #include "cli/session.hpp"
 
 #include "base/files.hpp"
+#include "cli/profiles.hpp"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +15,7 @@ namespace {
 constexpr std::string_view default_url = "http://127.0.0.1:3100";
 constexpr std::size_t small_file_bytes = 65536;
 constexpr std::int64_t named_max = 10'000;  // rows to look through for a name
+constexpr std::int64_t recent_max = 200;
 
 // What a running server leaves in its home folder.
 struct ServerNote {
@@ -26,6 +29,57 @@ std::string variable(const Variables& variables, const char* name) {
   return found == variables.end() ? "" : found->second;
 }
 
+// The newest run is `last`. What was run lately is looked at first: there may be very many runs.
+Result<bj::value> find_run(const Client& server, const std::string& path,
+                           const std::string& named) {
+  constexpr std::size_t telling = 8;  // characters that are hardly the same by chance
+  BERTH_TRY(const bj::array recent, server.list(path, named == "last" ? 1 : recent_max));
+  if (named == "last") {
+    if (!recent.empty()) return recent.front();
+    return fail(Errc::run_not_found, "there is no run yet", "start one: berth run uname -a");
+  }
+  Result<bj::value> found = choose(recent, named, run_kind());
+  if (found && named.size() >= telling) return found;
+  if (!found && found.error().code != Errc::run_not_found) return found;
+  if (recent.size() < recent_max) return found;
+  BERTH_TRY(const bj::array all, server.list(path, named_max));
+  return choose(all, named, run_kind());
+}
+
+// The profile that counts here, if any: the one that was named, else the one of the last login
+// unless a home was named, whose server is meant then.
+Result<std::optional<Profile>> active_profile(const GlobalFlags& flags,
+                                              const Variables& variables) {
+  std::string name = flags.profile;
+  if (name.empty()) name = variable(variables, "BERTH_PROFILE");
+  const bool has_home =
+      flags.settings.contains("home") || !variable(variables, "BERTH_HOME").empty();
+  if (name.empty() && has_home) return std::nullopt;
+  BERTH_TRY(const Profiles profiles, Profiles::read(Profiles::file_of(variables)));
+  return profiles.find(name);
+}
+
+// The home of a server, of which it says "/srv/berth, 12 GB free", where it is a folder of this
+// machine: a server on another one may have a folder of the same name, but its note is not here.
+std::string home_in(const bj::value& findings) {
+  if (!findings.is_array()) return {};
+  for (const bj::value& finding : findings.get_array()) {
+    if (text_of(finding, "check") != "home") continue;
+    const std::string says = text_of(finding, "says");
+    for (std::size_t at = says.find(", "); says.starts_with('/') && at != std::string::npos;
+         at = says.find(", ", at + 1)) {
+      const std::string home = says.substr(0, at);
+      if (::access((home + "/server.json").c_str(), R_OK) == 0) return home;
+    }
+  }
+  return {};
+}
+
+bool names_server(const GlobalFlags& flags, const Variables& variables) {
+  return !flags.url.empty() || !variable(variables, "BERTH_URL").empty() ||
+         !variable(variables, "BERTH_API_URL").empty();
+}
+
 }  // namespace
 
 Result<Discovered> discover_server(const GlobalFlags& flags, const Variables& variables,
@@ -37,6 +91,8 @@ Result<Discovered> discover_server(const GlobalFlags& flags, const Variables& va
       return Discovered{std::move(url), name};
     }
   }
+  BERTH_TRY(const std::optional<Profile> profile, active_profile(flags, variables));
+  if (profile) return Discovered{profile->url, "profile '" + profile->name + "'"};
   const std::string path = home + "/server.json";
   if (::access(path.c_str(), R_OK) != 0) return Discovered{std::string{default_url}, "default"};
   BERTH_TRY(const std::string text, read_file(path, small_file_bytes));
@@ -53,6 +109,11 @@ Result<std::optional<Secret>> discover_token(const GlobalFlags& flags, const Var
   if (!flags.token.empty()) return Secret{flags.token};
   for (const char* name : {"BERTH_TOKEN", "BERTH_API_KEY"}) {
     if (const std::string token = variable(variables, name); !token.empty()) return Secret{token};
+  }
+  // A token goes only to the server that it was given for.
+  if (!names_server(flags, variables)) {
+    BERTH_TRY(std::optional<Profile> profile, active_profile(flags, variables));
+    if (profile) return std::move(profile->token);
   }
   const std::string path = home + "/admin.token";
   if (::access(path.c_str(), R_OK) != 0) return std::nullopt;
@@ -100,6 +161,10 @@ Result<std::string> Session::company_id() {
   if (company_id_) return *company_id_;
   std::string named = flags_.company;
   if (named.empty()) named = variable(console_.variables, "BERTH_COMPANY");
+  if (named.empty() && !names_server(flags_, console_.variables)) {
+    BERTH_TRY(const std::optional<Profile> profile, active_profile(flags_, console_.variables));
+    if (profile) named = profile->company;
+  }
   if (is_uuid(named)) return *(company_id_ = named);
   BERTH_TRY(const Client* server, client());
   BERTH_TRY(const bj::array companies, server->list("/api/companies", named_max));
@@ -126,6 +191,47 @@ Result<std::string> Session::company_path(std::string_view rest) {
   return "/api/companies/" + id + "/" + std::string{rest};
 }
 
+void Session::adopt_server_home() {
+  const auto from = config_.sources.find("home");
+  if (from != config_.sources.end() && from->second != "default") return;
+  const Result<bj::value> findings = get("/api/instance/findings");
+  const std::string home = findings ? home_in(*findings) : "";
+  if (home.empty()) return;
+  const std::string before = std::exchange(config_.settings.home, home);
+  const auto move = [&](std::string& path, const std::string& prefix) {
+    if (path.starts_with(prefix + before + "/")) path.replace(prefix.size(), before.size(), home);
+  };
+  move(config_.settings.master_key_file, "");
+  move(config_.settings.database, "sqlite:");
+}
+
+void Session::add_names(bj::array& rows) {
+  struct Reference {
+    const char* from;
+    const char* to;
+    const Kind& kind;
+  };
+  const Reference references[] = {{"environmentId", "environmentName", environment_kind()},
+                                  {"defaultEnvironmentId", "environmentName", environment_kind()},
+                                  {"agentId", "agentName", agent_kind()}};
+  for (const Reference& each : references) {
+    const auto has_one = [&](const bj::value& row) { return !text_of(row, each.from).empty(); };
+    if (std::ranges::none_of(rows, has_one)) continue;
+    std::map<std::string, std::string> names;
+    const Result<std::string> path = company_path(each.kind.path);
+    const Result<bj::array> objects = path ? client_->list(*path, named_max) : bj::array{};
+    for (const bj::value& object : objects.value_or(bj::array{})) {
+      names[text_of(object, "id")] = text_of(object, "name");
+    }
+    for (bj::value& row : rows) {
+      const std::string id = text_of(row, each.from);
+      if (id.empty()) continue;
+      const auto found = names.find(id);
+      row.as_object()[each.to] = found == names.end() ? id : found->second;
+    }
+  }
+}
+
 Result<bj::value> Session::find(const Kind& kind, const std::string& named) {
   // Tokens have no page of their own; every other object is found by its id at once.
   if (is_uuid(named) && kind.path != "tokens") return get("/api/" + kind.path + "/" + named);
@@ -134,6 +240,7 @@ Result<bj::value> Session::find(const Kind& kind, const std::string& named) {
   if (&kind != &company_kind()) {
     BERTH_TRY(path, company_path(kind.path));
   }
+  if (&kind == &run_kind()) return find_run(*server, path, named);
   BERTH_TRY(const bj::array objects, server->list(path, named_max));
   return choose(objects, named, kind);
 }

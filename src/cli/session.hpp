@@ -17,15 +17,19 @@ struct GlobalFlags {
   std::string url;
   std::string token;
   std::string company;
+  std::string profile;
   std::string config_file;
   std::map<std::string, std::string> settings;  // --home of any command, and all flags of serve
   std::optional<Error> config_error;            // for commands that work without configuration
-  bool json = false;
+  std::string output;                           // a name of Look; empty: not said
+  bool json = false;                            // asked for by a flag, not by BERTH_OUTPUT
+  bool watch = false;
+  double interval = 2;  // seconds, of --watch
   bool no_color = false;
   bool quiet = false;
   bool yes = false;
   std::int64_t limit = 100;
-  std::optional<std::vector<std::string>> command;  // what stands behind `berth run ... --`
+  std::optional<std::vector<std::string>> command;  // what `run`, `exec`, `sandbox run` execute
 };
 
 // What a command works with: the server it talks to, the company it means and the way it prints.
@@ -33,7 +37,8 @@ class Session {
  public:
   Session(Console& console, GlobalFlags flags, Config config, Printer printer);
 
-  // Finds the server once: --url, BERTH_URL, server.json in the home folder, the default.
+  // Finds the server once: --url, BERTH_URL, a profile, server.json in the home folder, the
+  // default. A home that was named goes before the profile of the last login.
   Result<const Client*> client();
   // The company that was named, or the only one there is.
   Result<std::string> company_id();
@@ -49,7 +54,15 @@ class Session {
   Result<bj::value> find_page(const Kind& kind, const std::string& named);
   Result<std::string> find_id(const Kind& kind, const std::string& named);
 
-  const Printer& printer() const { return printer_; }
+  // Where no home was named, that of the running server takes the place of the default, if it is a
+  // folder of this machine: images belong into the store of the server that uses them.
+  void adopt_server_home();
+
+  // Puts the names of environments and agents beside their ids, for tables: `environmentName` and
+  // `agentName`. Where the server does not list them, the ids stand there.
+  void add_names(bj::array& rows);
+
+  Printer& printer() { return printer_; }
   Console& console() { return console_; }
   const GlobalFlags& flags() const { return flags_; }
   Config& config() { return config_; }

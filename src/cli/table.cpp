@@ -12,7 +12,8 @@ namespace berth::cli {
 namespace {
 
 constexpr std::size_t gap = 2;
-constexpr std::size_t narrowest = 8;
+// A column gives way down to the first of these; only if that is not enough, down to the second.
+constexpr std::array narrowest = {std::size_t{8}, std::size_t{3}};
 
 struct Range {
   std::uint32_t first;
@@ -71,10 +72,12 @@ std::vector<std::size_t> fit(std::vector<std::size_t> widths, const TableStyle& 
     return std::accumulate(widths.begin(), widths.end(), std::size_t{0}) +
            gap * (widths.size() - 1);
   };
-  while (total() > style.columns) {
-    const auto widest = std::ranges::max_element(std::span{widths}.subspan(style.whole));
-    if (*widest <= narrowest) break;
-    *widest -= std::min(*widest - narrowest, total() - style.columns);
+  for (const std::size_t least : narrowest) {
+    while (total() > style.columns) {
+      const auto widest = std::ranges::max_element(std::span{widths}.subspan(style.whole));
+      if (*widest <= least) break;
+      *widest -= std::min(*widest - least, total() - style.columns);
+    }
   }
   return widths;
 }
@@ -136,7 +139,8 @@ std::string clipped(std::string_view text, std::size_t width) {
 }
 
 std::string painted(std::string_view text, Paint paint) {
-  constexpr std::array codes = {"", "\x1b[2m", "\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[31m"};
+  constexpr std::array codes = {"",         "\x1b[2m",  "\x1b[1m", "\x1b[32m",
+                                "\x1b[33m", "\x1b[31m", "\x1b[34m"};
   if (paint == Paint::none) return std::string{text};
   return codes[static_cast<std::size_t>(paint)] + std::string{text} + "\x1b[0m";
 }

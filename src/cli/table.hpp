@@ -9,7 +9,7 @@
 
 namespace berth::cli {
 
-enum class Paint { none, dim, bold, green, yellow, red };
+enum class Paint { none, dim, bold, green, yellow, red, blue };
 
 struct Cell {
   std::string text;

@@ -25,6 +25,8 @@ class CommandTree {
 
   CLI::App& root() { return *root_; }
   const CLI::App& root() const { return *root_; }
+  // What follows is listed under this heading in the help.
+  void heading(const std::string& title) { heading_ = title; }
   CLI::App& group(const std::string& name, const std::string& says);
   // The flags of a leaf are bound to `options`, which its action reads after parsing.
   CLI::App& leaf(CLI::App& parent, const std::string& name, const std::string& says,
@@ -32,11 +34,15 @@ class CommandTree {
   // Nothing before a parse has succeeded.
   const Action& chosen() const { return chosen_; }
   Needs needs() const { return needs_; }
+  // Whether the chosen command only shows something, so that --watch may repeat it.
+  bool repeats() const { return repeats_; }
 
  private:
   std::unique_ptr<CLI::App> root_;
   Action chosen_;
   Needs needs_ = Needs::configuration;
+  bool repeats_ = false;
+  std::string heading_;
 };
 
 // An option with a closed set of values, all of them in the help and in the completion.
@@ -57,6 +63,7 @@ void add_company_commands(CommandTree& tree);
 void add_agent_commands(CommandTree& tree);
 void add_environment_commands(CommandTree& tree);
 void add_run_commands(CommandTree& tree);
+void add_exec_command(CommandTree& tree);
 void add_lease_commands(CommandTree& tree);
 void add_file_commands(CommandTree& tree);
 void add_image_commands(CommandTree& tree);
@@ -66,6 +73,7 @@ void add_activity_commands(CommandTree& tree);
 void add_settings_commands(CommandTree& tree);
 void add_config_commands(CommandTree& tree);
 void add_completion_commands(CommandTree& tree);
+void add_login_commands(CommandTree& tree);
 void add_doctor_commands(CommandTree& tree);
 // What concerns the sandbox of one lease, in the group `sandbox`.
 void add_sandbox_lease_commands(CommandTree& tree, CLI::App& group);
@@ -74,6 +82,7 @@ void add_snapshot_commands(CommandTree& tree, CLI::App& sandbox);
 void add_template_commands(CommandTree& tree);
 // How an environment gets its custom image, in the group `env`.
 void add_setup_commands(CommandTree& tree, CLI::App& environments);
+void add_key_commands(CommandTree& tree, CLI::App& environments);
 void add_plugin_commands(CommandTree& tree);
 // For the authors of plugins, in the group `plugin`.
 void add_plugin_dev_commands(CommandTree& tree, CLI::App& group);

@@ -63,6 +63,12 @@ class Completion(BerthTest):
         self.completes("berth env create --driver ss", into="--driver ssh")
         self.completes("berth image import im", into="berth image import image.tar")
 
+    def test_zsh_completes_the_names_of_objects(self):
+        server = self.serve()
+        self.shell.type(f"export BERTH_URL=http://127.0.0.1:{server.port} && echo se''t\n".encode(), b"set")
+        self.completes("berth env get Loc", into="berth env get Local")
+        self.completes("berth run -e Sandb", into="-e Sandbox")
+
     def test_zsh_offers_a_flag_once(self):
         shown = self.shell.type(b"berth sandbox diff --\t", b"--url").decode(errors="replace")
         self.assertEqual(shown.count("--help"), 1, shown)

@@ -489,7 +489,7 @@ class Cli(Runs):
     def test_every_end_has_its_exit_code(self):
         self.start()
         for words, code in ((["true"], 0), (["false"], 1), (["sh", "-c", "kill -9 $$"], 137),
-                            (["no-such-command-here"], 125)):
+                            (["no-such-command-here"], 127)):
             done = self.berth("run", "--", *words)
             self.assertEqual(done.returncode, code, (words, done.stderr))
         self.assertIn(b"command_not_found", done.stderr)
@@ -515,7 +515,7 @@ class Cli(Runs):
         much = self.berth("exec", lease, "--", "sh", "-c", "head -c 3000000 /dev/zero; printf '\\377' >&2")
         self.assertEqual((much.returncode, len(much.stdout), much.stderr), (0, 3_000_000, b"\xff"))
         for words, code in ((["sh", "-c", "kill -9 $$"], 137), (["cat"], 0), (["false"], 1),
-                            (["no-such-command-here"], 125)):
+                            (["no-such-command-here"], 127)):
             done = self.berth("exec", lease, "--", *words, stdin=b"not for it")
             self.assertEqual((done.returncode, done.stdout), (code, b""), (words, done.stderr))
         self.assertEqual(self.berth("exec", lease, "--timeout", "300ms", "--", "sleep", "60").returncode, 124)

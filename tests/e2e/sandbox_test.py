@@ -1042,7 +1042,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(late.returncode, 124)
             self.assertIn("Timed out after 300 ms", late.stderr)
             missing = self.sandbox("--", "no-such-command", user=user)
-            self.assertEqual(missing.returncode, 125)
+            self.assertEqual(missing.returncode, 127)
             self.assertIn("no-such-command", missing.stderr)
 
     def test_it_has_no_network_and_not_our_files(self):

@@ -20,9 +20,10 @@ STOP_LIMIT_S = 30
 
 
 def clean_environment(**more):
-    """Nothing of the caller's settings reaches a program under test."""
+    """Nothing of the caller's settings reaches a program under test. Lists and objects are JSON unless a test
+    says otherwise, and what a program would tell a person only once it always tells."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BERTH_")}
-    return {**kept, **more}
+    return {**kept, "BERTH_OUTPUT": "json", "XDG_STATE_HOME": "/dev/null", **more}
 
 
 class Answer:

@@ -1,4 +1,5 @@
 #include "cli/commands/common.hpp"
+#include "cli/plain_words.hpp"
 
 #include <ostream>
 
@@ -14,6 +15,15 @@ const std::vector<Column>& columns() {
   return list;
 }
 
+void put_in_plain_words(bj::array& rows) {
+  for (bj::value& row : rows) {
+    bj::object& fields = row.as_object();
+    fields["action"] = plain_action(text_of(row, "action"));
+    fields["entityType"] = plain_kind(text_of(row, "entityType"));
+    fields["actorId"] = plain_actor(text_of(row, "actorId"));
+  }
+}
+
 // One line an event, as it happens: programs get JSON lines, people the moment and the deed.
 void print_event(Session& session, const Event& event) {
   const Result<bj::value> row = parse_json(event.data);
@@ -23,16 +33,18 @@ void print_event(Session& session, const Event& event) {
     out << event.data << "\n" << std::flush;
     return;
   }
-  out << printable(text_of(*row, "createdAt")) << "  " << printable(text_of(*row, "action")) << "  "
-      << printable(text_of(*row, "entityId")) << "  by " << printable(text_of(*row, "actorId"))
-      << "\n"
+  out << printable(text_of(*row, "createdAt")) << "  "
+      << printable(plain_action(text_of(*row, "action"))) << "  "
+      << printable(text_of(*row, "entityId")) << "  by "
+      << printable(plain_actor(text_of(*row, "actorId"))) << "\n"
       << std::flush;
 }
 
 Result<> list(Session& session, bool follow) {
   BERTH_TRY(const std::string path, session.company_path("activity"));
   if (!follow) {
-    BERTH_TRY(const bj::array rows, session.list(path));
+    BERTH_TRY(bj::array rows, session.list(path));
+    if (!session.printer().is_json()) put_in_plain_words(rows);
     session.printer().list(rows, columns());
     return {};
   }

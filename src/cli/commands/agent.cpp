@@ -152,7 +152,7 @@ void add_invoke(CommandTree& tree, CLI::App& group) {
   CLI::App& app = tree.leaf(group, "invoke", "start a turn of an agent",
                             "berth agent invoke builder -p 'fix the build' -f",
                             [options](Session& session) { return invoke(session, *options); });
-  app.add_option("agent", options->named, "its id, name or the start of its id")->required();
+  app.add_option("agent", options->named, "its name, or its id or an end of it")->required();
   app.add_option("-p,--prompt", options->prompt, "what it is told, in place of its template")
       ->type_name("TEXT");
   app.add_option("-e,--environment", options->environment, "where, in place of its own")
@@ -233,8 +233,9 @@ void add_fields(CLI::App& app, AgentOptions& options) {
   app.add_option("--instructions", options.instructions,
                  "a file with text that it is given with every turn")
       ->type_name("FILE");
-  app.add_option("--env", options.environment, "where it works; '' clears it")
+  app.add_option("-e,--environment", options.environment, "where it works; '' clears it")
       ->type_name("ENVIRONMENT");
+  add_old_name(app, "--env", options.environment);
 }
 
 }  // namespace
@@ -245,10 +246,10 @@ void add_agent_commands(CommandTree& tree) {
   add_get(tree, group, agent_kind(), "berth agent get builder");
 
   const auto made = std::make_shared<AgentOptions>();
-  CLI::App& creates = tree.leaf(
-      group, "create", "make an agent",
-      "berth agent create builder --adapter process --set command=/usr/bin/make --env Local",
-      [made](Session& session) { return create(session, *made); });
+  CLI::App& creates =
+      tree.leaf(group, "create", "make an agent",
+                "berth agent create builder --adapter process --set command=/usr/bin/make -e Local",
+                [made](Session& session) { return create(session, *made); });
   creates.add_option("name", made->name, "its name")->required();
   made->adapter = name_of(core::AdapterType::process);
   add_choice<core::AdapterType>(creates, "--adapter", made->adapter, "how it is started")
@@ -257,9 +258,9 @@ void add_agent_commands(CommandTree& tree) {
 
   const auto changed = std::make_shared<AgentOptions>();
   CLI::App& updates =
-      tree.leaf(group, "update", "change an agent", "berth agent update builder --env Local",
+      tree.leaf(group, "update", "change an agent", "berth agent update builder -e Local",
                 [changed](Session& session) { return update(session, *changed); });
-  updates.add_option("agent", changed->named, "its id, name or the start of its id")->required();
+  updates.add_option("agent", changed->named, "its name, or its id or an end of it")->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   add_choice<core::AdapterType>(updates, "--adapter", changed->adapter, "how it is started");
   add_choice<core::AgentStatus>(updates, "--status", changed->status, "what it may do");

@@ -21,7 +21,8 @@ void add_list(CommandTree& tree, CLI::App& group, const Kind& kind) {
               if (&kind != &company_kind()) {
                 BERTH_TRY(path, session.company_path(kind.path));
               }
-              BERTH_TRY(const bj::array rows, session.list(path));
+              BERTH_TRY(bj::array rows, session.list(path));
+              if (!session.printer().is_json()) session.add_names(rows);
               session.printer().list(rows, kind.columns);
               return {};
             });
@@ -35,7 +36,7 @@ void add_get(CommandTree& tree, CLI::App& group, const Kind& kind, const std::st
         session.printer().object(object);
         return {};
       });
-  app.add_option(kind.noun, *named, "its id, name or the start of its id")->required();
+  app.add_option(kind.noun, *named, "its name, or its id or an end of it")->required();
 }
 
 void add_delete(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example) {
@@ -51,7 +52,16 @@ void add_delete(CommandTree& tree, CLI::App& group, const Kind& kind, const std:
         session.printer().note("deleted the " + name);
         return {};
       });
-  app.add_option(kind.noun, *named, "its id, name or the start of its id")->required();
+  app.add_option(kind.noun, *named, "its name, or its id or an end of it")->required();
+}
+
+CLI::Option* add_environment_flag(CLI::App& app, std::string& target, const std::string& says) {
+  return app.add_option("-e,--environment", target, says)->type_name("ENVIRONMENT");
+}
+
+void add_workdir_flag(CLI::App& app, std::string& target, const std::string& says) {
+  app.add_option("-w,--workdir", target, says)->type_name("DIR");
+  add_old_name(app, "-C,--cwd", target);
 }
 
 Result<bj::object> read_object(const std::string& text, const std::string& flag) {

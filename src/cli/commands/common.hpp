@@ -14,6 +14,19 @@ void add_list(CommandTree& tree, CLI::App& group, const Kind& kind);
 void add_get(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example);
 void add_delete(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example);
 
+// -e/--environment names a place, wherever a command takes one.
+CLI::Option* add_environment_flag(CLI::App& app, std::string& target, const std::string& says);
+// -w/--workdir; -C and --cwd are its old names.
+void add_workdir_flag(CLI::App& app, std::string& target, const std::string& says);
+// A spelling that is still understood and no longer shown.
+template <class T>
+void add_old_name(CLI::App& app, const std::string& name, T& target) {
+  CLI::Option* option = app.add_option(name, target)->group("");
+  if constexpr (requires { target.push_back(std::string{}); } && !std::same_as<T, std::string>) {
+    option->allow_extra_args(false);
+  }
+}
+
 // company_usage.cpp: what a company uses, and its quota.
 void add_company_usage_commands(CommandTree& tree, CLI::App& group);
 

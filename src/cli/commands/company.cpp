@@ -93,7 +93,7 @@ void add_decision(CommandTree& tree, CLI::App& group, Verdict verdict) {
              : "keep a company behind the walls of sandboxes (instance administrators)",
       "berth company " + name + " Acme local",
       [options, verdict](Session& session) { return decide(session, *options, verdict); });
-  app.add_option("company", options->named, "its id, name or the start of its id")->required();
+  app.add_option("company", options->named, "its name, or its id or an end of it")->required();
   app.add_option("what", options->what,
                  "local: environments without a sandbox; host-network: sandboxes in the network of "
                  "the machine; private-egress: ways out to addresses that are not public; "
@@ -121,15 +121,16 @@ void add_company_commands(CommandTree& tree) {
   CLI::App& updates = tree.leaf(group, "update", "change a company",
                                 "berth company update Acme --description 'rockets'",
                                 [changed](Session& session) { return update(session, *changed); });
-  updates.add_option("company", changed->named, "its id, name or the start of its id")->required();
+  updates.add_option("company", changed->named, "its name, or its id or an end of it")->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   updates.add_option("--description", changed->description, "what it is for; '' clears it")
       ->type_name("TEXT");
   add_choice<core::CompanyStatus>(updates, "--status", changed->status, "active or archived");
   updates
-      .add_option("--default-env", changed->environment,
+      .add_option("-e,--environment", changed->environment,
                   "where agents work that name no environment; '' clears it")
       ->type_name("ENVIRONMENT");
+  add_old_name(updates, "--default-env", changed->environment);
   add_decision(tree, group, Verdict::allow);
   add_decision(tree, group, Verdict::forbid);
   add_delete(tree, group, company_kind(), "berth company delete Acme --yes");

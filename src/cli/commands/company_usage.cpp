@@ -77,13 +77,13 @@ void add_company_usage_commands(CommandTree& tree, CLI::App& group) {
   CLI::App& shows = tree.leaf(group, "usage", "show what it stores and runs, beside its quota",
                               "berth company usage Acme",
                               [named](Session& session) { return usage(session, *named); });
-  shows.add_option("company", *named, "its id, name or the start of its id")->required();
+  shows.add_option("company", *named, "its name, or its id or an end of it")->required();
 
   const auto wanted = std::make_shared<QuotaOptions>();
   CLI::App& sets = tree.leaf(group, "quota", "change its quota: 0 is without a limit",
                              "berth company quota Acme --bytes 21474836480 --runs 500",
                              [wanted](Session& session) { return change(session, *wanted); });
-  sets.add_option("company", wanted->named, "its id, name or the start of its id")->required();
+  sets.add_option("company", wanted->named, "its name, or its id or an end of it")->required();
   for (const Limit& limit : limits) {
     sets.add_option(limit.flag, (*wanted).*limit.given,
                     std::string{limit.help} + "; '' follows the instance")

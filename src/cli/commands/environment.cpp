@@ -1,7 +1,9 @@
 #include "cli/commands/common.hpp"
+#include "cli/commands/variables.hpp"
 #include "cli/failure.hpp"
 #include "cli/run/page.hpp"
 #include "core/enums.hpp"
+#include "core/linux_config.hpp"
 
 #include "base/files.hpp"
 
@@ -18,7 +20,7 @@ struct EnvironmentOptions {
   std::string status;
   std::string config;
   std::vector<std::string> set;
-  std::vector<std::string> variables;
+  VariableFlags variables;
   std::string host;
   std::int64_t port = 0;
   std::string user;
@@ -45,7 +47,7 @@ Result<> add_shorthands(bj::object& config, const EnvironmentOptions& options) {
   return {};
 }
 
-Result<bj::object> body_of(const EnvironmentOptions& options) {
+Result<bj::object> body_of(Session& session, const EnvironmentOptions& options) {
   bj::object body;
   set_text(body, "name", options.name);
   set_nullable(body, "description", options.description);
@@ -58,24 +60,22 @@ Result<bj::object> body_of(const EnvironmentOptions& options) {
   BERTH_DO(add_shorthands(config, options));
   BERTH_DO(lay_over(config, options.set, "--set"));
   if (!config.empty() || !options.config.empty()) body["config"] = std::move(config);
-  if (!options.variables.empty()) {
-    bj::object variables;
-    for (const std::string& pair : options.variables) {
-      const std::size_t equals = pair.find('=');
-      if (equals == 0 || equals == std::string::npos) {
-        return fail(Errc::bad_request, "--var '" + pair + "': has no '='",
-                    "write it as --var NAME=value");
-      }
-      // A variable is text, also when it looks like a number.
-      variables[pair.substr(0, equals)] = pair.substr(equals + 1);
-    }
-    body["envVars"] = std::move(variables);
+  BERTH_TRY(const std::vector<Variable> given,
+            read_variables(options.variables, session.console().variables));
+  if (!given.empty()) {
+    BERTH_TRY(body["envVars"], variables_in_json(session, given));
   }
   return body;
 }
 
 Result<> create(Session& session, const EnvironmentOptions& options) {
-  BERTH_TRY(const bj::object body, body_of(options));
+  BERTH_TRY(bj::object body, body_of(session, options));
+  // A sandbox is one of this machine unless somebody else is to make it.
+  if (options.driver == name_of(core::DriverKind::sandbox)) {
+    bj::value& config = body["config"];
+    if (!config.is_object()) config.emplace_object();
+    config.get_object().emplace("provider", core::linux_provider);
+  }
   BERTH_TRY(const std::string path, session.company_path("environments"));
   BERTH_TRY(const bj::value made, session.send({.method = "POST", .path = path, .body = body}));
   session.printer().object(made);
@@ -85,7 +85,7 @@ Result<> create(Session& session, const EnvironmentOptions& options) {
 // The version that is read here is the one that is changed: somebody else's edit in between is
 // refused by the server, not overwritten.
 Result<> update(Session& session, const EnvironmentOptions& options) {
-  BERTH_TRY(bj::object body, body_of(options));
+  BERTH_TRY(bj::object body, body_of(session, options));
   if (body.empty()) return fail(Errc::bad_request, "nothing to change was given");
   BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.named));
   BERTH_TRY(const Client* server, session.client());
@@ -93,7 +93,7 @@ Result<> update(Session& session, const EnvironmentOptions& options) {
   BERTH_TRY(const Answer seen, server->send({.path = path}));
   std::optional<std::string> version = seen.etag;
   if (!options.if_match.empty()) version = options.if_match;
-  if (!options.variables.empty() && seen.body.is_object()) {
+  if (body.contains("envVars") && seen.body.is_object()) {
     // The server replaces the variables as a whole; --var means to change one.
     const bj::value* current = seen.body.get_object().if_contains("envVars");
     bj::object merged =
@@ -121,12 +121,11 @@ void add_fields(CLI::App& app, EnvironmentOptions& options) {
       ->type_name("TEXT");
   add_choice<core::EnvironmentStatus>(app, "--status", options.status, "archived: no new work");
   app.add_option("--config", options.config, "config of the driver")->type_name("JSON|@FILE");
-  app.add_option("--set", options.set, "one field of the config")
+  app.add_option("--set", options.set,
+                 "one field of the config; 'berth env keys DRIVER' lists them")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--var", options.variables, "an environment variable of what runs there")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
+  add_variable_flags(app, options.variables);
   app.add_option("--host", options.host, "ssh: the machine")->type_name("HOST");
   app.add_option("--port", options.port, "ssh: its port")
       ->type_name("PORT")
@@ -137,7 +136,8 @@ void add_fields(CLI::App& app, EnvironmentOptions& options) {
       ->type_name("FILE");
   app.add_option("--known-hosts-file", options.known_hosts_file, "ssh: keys of the machine")
       ->type_name("FILE");
-  app.add_option("--provider", options.provider, "sandbox: who makes it")->type_name("PROVIDER");
+  app.add_option("--provider", options.provider, "sandbox: who makes it; linux unless said")
+      ->type_name("PROVIDER");
 }
 
 void add_view(CommandTree& tree, CLI::App& group, const std::string& name, const std::string& says,
@@ -151,7 +151,7 @@ void add_view(CommandTree& tree, CLI::App& group, const std::string& name, const
                   session.printer().object(view);
                   return {};
                 });
-  app.add_option("environment", *named, "its id, name or the start of its id")->required();
+  app.add_option("environment", *named, "its name, or its id or an end of it")->required();
 }
 
 struct TestOptions {
@@ -194,7 +194,7 @@ void add_test(CommandTree& tree, CLI::App& group) {
   CLI::App& app = tree.leaf(group, "test", "try whether work can run there, step by step",
                             "berth env test build-host",
                             [options](Session& session) { return test(session, *options); });
-  app.add_option("environment", options->named, "its id, name or the start of its id");
+  app.add_option("environment", options->named, "its name, or its id or an end of it");
   app.add_option("--draft", options->draft, "try one that is not saved: driver and config")
       ->type_name("JSON|@FILE");
 }
@@ -214,7 +214,7 @@ void add_leases(CommandTree& tree, CLI::App& group) {
                                       {"RELEASED", "releasedAt", Shown::moment}});
         return {};
       });
-  app.add_option("environment", *named, "its id, name or the start of its id")->required();
+  app.add_option("environment", *named, "its name, or its id or an end of it")->required();
 }
 
 }  // namespace
@@ -238,7 +238,7 @@ void add_environment_commands(CommandTree& tree) {
   CLI::App& updates = tree.leaf(group, "update", "change an environment",
                                 "berth env update build-host --host 10.0.0.8",
                                 [changed](Session& session) { return update(session, *changed); });
-  updates.add_option("environment", changed->named, "its id, name or the start of its id")
+  updates.add_option("environment", changed->named, "its name, or its id or an end of it")
       ->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   add_choice<core::DriverKind>(updates, "--driver", changed->driver, "how it is reached");
@@ -252,6 +252,7 @@ void add_environment_commands(CommandTree& tree) {
   add_leases(tree, group);
   add_test(tree, group);
   add_setup_commands(tree, group);
+  add_key_commands(tree, group);
   tree.leaf(group, "capabilities", "which adapter runs on which driver and provider",
             "berth env capabilities", [](Session& session) -> Result<> {
               BERTH_TRY(const std::string path, session.company_path("environments/capabilities"));

@@ -1,6 +1,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands/common.hpp"
+#include "cli/commands/place.hpp"
 #include "cli/run/attachment.hpp"
 #include "cli/run/verdict.hpp"
 #include "workspaces/archive_in.hpp"
@@ -38,15 +39,15 @@ struct CopyOptions {
   bool takes_all_links = false;
 };
 
-// "LEASE:PATH". A path of this machine that has a colon is written with a slash before it.
+// "PLACE:PATH". A path of this machine that has a colon is written with a slash before it.
 struct There {
-  std::string lease;
+  std::string place;
   std::string path;
 };
 std::optional<There> parse_there(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos || colon == 0 || text.find('/') < colon) return std::nullopt;
-  return There{.lease = text.substr(0, colon), .path = text.substr(colon + 1)};
+  return There{.place = text.substr(0, colon), .path = text.substr(colon + 1)};
 }
 
 std::string last_name(std::string_view path) {
@@ -91,7 +92,7 @@ class Place {
  public:
   static Result<Place> find(Session& session, const There& there) {
     BERTH_TRY(const Client* client, session.client());
-    BERTH_TRY(const std::string id, session.find_id(lease_kind(), there.lease));
+    BERTH_TRY(const std::string id, find_place(session, there.place));
     return Place{*client, "/api/environment-leases/" + id};
   }
 
@@ -381,8 +382,8 @@ class PartwiseCopy {
       if (listing.is_cut) {
         return fail(Errc::body_too_large,
                     folder.from + ": is too large for one archive and too long for one listing",
-                    "pack it there: berth exec LEASE -- tar -cf /tmp/all.tar FOLDER; then "
-                    "berth cp LEASE:/tmp/all.tar .");
+                    "pack it there: berth exec PLACE tar -cf /tmp/all.tar FOLDER; then "
+                    "berth cp PLACE:/tmp/all.tar .");
       }
       for (const bj::value& entry : listing.entries) BERTH_DO(take(folder, entry));
     }
@@ -483,8 +484,9 @@ Result<> copy(Session& session, const CopyOptions& options) {
   const std::optional<There> from = parse_there(options.from);
   const std::optional<There> to = parse_there(options.to);
   if (from.has_value() == to.has_value()) {
-    return fail(Errc::bad_request, "exactly one of the two is to be LEASE:PATH",
-                "berth cp file 0190b5d2:file, or berth cp 0190b5d2:file file");
+    return fail(Errc::bad_request, "exactly one of the two is to be PLACE:PATH",
+                "berth cp file last:file, or berth cp last:file file; PLACE is a run, a lease or a "
+                "sandbox");
   }
   BERTH_TRY(const Place place, Place::find(session, from ? *from : *to));
   if (to) return copy_in(place, options.from, to->path);
@@ -495,12 +497,12 @@ Result<> copy(Session& session, const CopyOptions& options) {
 Result<> list(Session& session, const std::string& named) {
   const std::vector<Column> columns = {
       {.title = "MODE", .key = "mode"},
-      {.title = "BYTES", .key = "bytes"},
+      {.title = "SIZE", .key = "bytes", .shown = Shown::bytes},
       {.title = "MODIFIED", .key = "mtime", .shown = Shown::moment},
       {.title = "TYPE", .key = "type"},
       {.title = "NAME", .key = "name"},
       {.title = "TARGET", .key = "target"}};
-  const There there = parse_there(named).value_or(There{.lease = named, .path = {}});
+  const There there = parse_there(named).value_or(There{.place = named, .path = {}});
   BERTH_TRY(const Place place, Place::find(session, there));
   BERTH_TRY(const Bytes found, place.read(there.path, 0, 1));
   if (!is_folder(found)) {
@@ -517,10 +519,13 @@ Result<> list(Session& session, const std::string& named) {
 void add_file_commands(CommandTree& tree) {
   const auto options = std::make_shared<CopyOptions>();
   CLI::App& copies =
-      tree.leaf(tree.root(), "cp", "copy a file or a folder into a place that is held, or out",
-                "berth cp report.txt 0190b5d2:in/",
+      tree.leaf(tree.root(), "cp", "copy a file or a folder into the place of a run, or out",
+                "berth cp report.txt last:in/",
                 [options](Session& session) { return copy(session, *options); });
-  copies.add_option("from", options->from, "a path, or LEASE:PATH")->required();
+  copies
+      .add_option("from", options->from,
+                  "a path, or PLACE:PATH; PLACE is a run, a lease, a sandbox or 'last'")
+      ->required();
   copies
       .add_option("to", options->to,
                   "the same; a file goes into what ends with '/', what a folder holds goes into "
@@ -531,9 +536,9 @@ void add_file_commands(CommandTree& tree) {
       "out of a place: make links as they are written, also those that lead out of what "
       "is copied");
   const auto named = std::make_shared<std::string>();
-  tree.leaf(tree.root(), "ls", "list a folder of a place that is held", "berth ls 0190b5d2:/tmp",
+  tree.leaf(tree.root(), "ls", "list a folder in the place of a run", "berth ls last:/tmp",
             [named](Session& session) { return list(session, *named); })
-      .add_option("folder", *named, "LEASE:PATH; without a path: where its commands work")
+      .add_option("folder", *named, "PLACE:PATH; without a path: where its commands work")
       ->required();
 }
 

@@ -8,7 +8,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <ostream>
 
@@ -34,22 +33,9 @@ std::string folder_of(Session& session) {
 
 // The store is a folder with a lock of its own, so that no server is needed and one may run.
 Result<ImageStore> open_store(Session& session) {
+  session.adopt_server_home();
   BERTH_DO(make_directories(session.config().settings.home, 0700));
   return ImageStore::open(folder_of(session));
-}
-
-// "1.4 GB"
-std::string size_text(std::uint64_t bytes) {
-  constexpr std::array units{"B", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  std::uint64_t tenths = bytes * 10;
-  while (tenths >= 10'000 && unit + 1 < units.size()) {
-    tenths /= 1000;
-    ++unit;
-  }
-  const std::string whole = std::to_string(tenths / 10);
-  if (unit == 0 || tenths >= 1000) return whole + " " + units[unit];
-  return whole + "." + std::to_string(tenths % 10) + " " + units[unit];
 }
 
 // One line on a terminal that is written over again and again, and gone in the end.
@@ -68,7 +54,7 @@ class ProgressLine {
     return [this](const images::Progress& now) {
       if (!shown_) return;
       console_.err << "\r\033[K" << name_of(now.phase) << ": " << now.entries << " entries, "
-                   << size_text(now.bytes) << std::flush;
+                   << bytes_in_units(now.bytes) << std::flush;
     };
   }
 
@@ -116,8 +102,8 @@ class Interruption {
 
 void print_imported(Session& session, const Image& image) {
   if (session.printer().look() == Look::json) session.printer().object(encode(image));
-  std::string text = "imported " + image.digest + ": " + std::to_string(image.entries) +
-                     " entries, " + size_text(image.bytes);
+  std::string text = "imported " + image.digest + " into " + folder_of(session) + ": " +
+                     std::to_string(image.entries) + " entries, " + bytes_in_units(image.bytes);
   if (image.set_id_bits_removed > 0) {
     text += "; set-id bits taken from " + std::to_string(image.set_id_bits_removed) + " files";
   }
@@ -158,7 +144,8 @@ Result<> build_debian(Session& session, const ImageOptions& options) {
 // What a table shows of an image: short enough for a line, long enough to name it by.
 bj::value row_of(const Image& image) {
   bj::value row = encode(image);
-  row.as_object()["size"] = image.kind == images::ImageKind::host ? "-" : size_text(image.bytes);
+  row.as_object()["size"] =
+      image.kind == images::ImageKind::host ? "-" : bytes_in_units(image.bytes);
   row.as_object()["short"] = image.digest.substr(0, 19);
   return row;
 }
@@ -195,7 +182,7 @@ Result<> inspect(Session& session, const ImageOptions& options) {
 Result<> print_removed(Session& session, const images::Removed& removed) {
   if (session.printer().look() == Look::json) session.printer().object(encode(removed));
   session.printer().note("removed " + std::to_string(removed.digests.size()) + " images, " +
-                         size_text(removed.bytes) + ", and " + std::to_string(removed.drafts) +
+                         bytes_in_units(removed.bytes) + ", and " + std::to_string(removed.drafts) +
                          " drafts");
   return {};
 }

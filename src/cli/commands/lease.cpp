@@ -26,7 +26,8 @@ Result<> list(Session& session, const LeaseOptions& options) {
     BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.environment));
     add("environmentId", id);
   }
-  BERTH_TRY(const bj::array rows, session.list(path));
+  BERTH_TRY(bj::array rows, session.list(path));
+  if (!session.printer().is_json()) session.add_names(rows);
   session.printer().list(rows, lease_kind().columns);
   return {};
 }
@@ -74,7 +75,7 @@ CLI::App& add_about_lease(CommandTree& tree, CLI::App& group, const char* name, 
   CLI::App& app = tree.leaf(group, name, says, example, [options, action](Session& session) {
     return action(session, *options);
   });
-  app.add_option("lease", options->named, "its id or the start of its id")->required();
+  app.add_option("lease", options->named, "its id or an end of it")->required();
   return app;
 }
 
@@ -86,30 +87,30 @@ void add_lease_commands(CommandTree& tree) {
   CLI::App& lists =
       tree.leaf(group, "list", "list them, most recently used first", "berth lease list --parked",
                 [wanted](Session& session) { return list(session, *wanted); });
-  lists.add_option("-e,--env", wanted->environment, "only those of this environment")
-      ->type_name("ENVIRONMENT");
+  add_environment_flag(lists, wanted->environment, "only those of this environment");
+  add_old_name(lists, "--env", wanted->environment);
   add_choice<core::LeaseState>(lists, "--status", wanted->status, "only those in this state");
   lists.add_flag("--parked", wanted->parked, "only those that wait for an operator");
-  add_get(tree, group, lease_kind(), "berth lease get 0190b5d2");
+  add_get(tree, group, lease_kind(), "berth lease get 44f87a21");
   add_about_lease(tree, group, "release", "give one back that no run works with",
-                  "berth lease release 0190b5d2", std::make_shared<LeaseOptions>(),
+                  "berth lease release 44f87a21", std::make_shared<LeaseOptions>(),
                   [](Session& session, const LeaseOptions& options) {
                     return post(session, options, "release");
                   });
   add_about_lease(tree, group, "destroy", "give one back and destroy its sandbox",
-                  "berth lease destroy 0190b5d2 --yes", std::make_shared<LeaseOptions>(), destroy);
+                  "berth lease destroy 44f87a21 --yes", std::make_shared<LeaseOptions>(), destroy);
   const auto adopted = std::make_shared<LeaseOptions>();
   CLI::App& adopts =
       add_about_lease(tree, group, "adopt",
                       "say which sandbox one waits for whose answer was lost; it is destroyed",
-                      "berth lease adopt 0190b5d2 --sandbox sbx-4711", adopted, adopt);
+                      "berth lease adopt 44f87a21 --sandbox sbx-4711", adopted, adopt);
   adopts.add_option("--sandbox", adopted->sandbox, "its name at the provider")
       ->type_name("ID")
       ->required();
   const auto forced = std::make_shared<LeaseOptions>();
   CLI::App& forces = add_about_lease(
       tree, group, "force-resolve", "end one on your word, whatever its provider still holds",
-      "berth lease force-resolve 0190b5d2 --reason 'host is gone'", forced, force);
+      "berth lease force-resolve 44f87a21 --reason 'host is gone'", forced, force);
   forces.add_option("--reason", forced->reason, "why; it is kept with the lease")
       ->type_name("TEXT")
       ->required();

@@ -1,5 +1,8 @@
 #include "cli/commands/common.hpp"
 #include "cli/commands/follow.hpp"
+#include "cli/commands/variables.hpp"
+#include "cli/failure.hpp"
+#include "cli/plain_words.hpp"
 #include "cli/run/page.hpp"
 #include "cli/run/raw_terminal.hpp"
 #include "cli/run/span.hpp"
@@ -12,15 +15,20 @@
 namespace berth::cli {
 namespace {
 
-constexpr auto run_example = R"(berth run -e build-host -- make test
+constexpr auto run_example = R"(berth run -e build-host make test
+berth run -e Sandbox --var TOKEN=secret:deploy-key -w /workspace -- sh -c 'echo "$TOKEN"'
+berth run -it -e Sandbox
+berth run -d -e Sandbox sleep 600; berth exec last ps ax; berth run cancel last
 
-What stands behind -- is the command. Its output comes here as it is made, its standard input is
-ours unless that is a terminal (-i passes a terminal too), and Ctrl-C cancels it. With --json both
+The first word that is not a flag begins the command; '--' before it is needed only where the
+command is called like a command of 'berth run'. Its output comes here as it is made. Its standard
+input is yours unless that is a terminal, which -i passes too. Ctrl-C cancels it. With -o json both
 streams go to standard error, and the run as it ended to standard output.
 
 Exit codes: those of the command, and
   124      it took longer than --timeout
   125      it could not be carried out, or its output was lost; the error says why
+  126, 127 the command cannot be executed, or was not found
   128 + n  signal n ended it
   130      it was cancelled)";
 
@@ -29,13 +37,13 @@ struct RunOptions {
   std::string environment;
   std::string agent;
   std::string cwd;
-  std::vector<std::string> variables;
-  std::vector<std::string> secrets;
+  VariableFlags variables;
   std::string timeout;
   std::string status;
   std::string stream;
   bool interactive = false;
   bool terminal = false;
+  bool removes = false;  // what every run does
   bool detach = false;
   bool follow = false;
   bool raw = false;
@@ -47,29 +55,29 @@ PageLook look_of(Session& session) {
           .now = session.printer().now()};
 }
 
-Result<std::pair<std::string, std::string>> split_pair(const std::string& pair, const char* flag) {
-  const std::size_t equals = pair.find('=');
-  if (equals == 0 || equals == std::string::npos) {
-    return fail(Errc::bad_request, std::string{flag} + " '" + pair + "': has no '='",
-                std::string{"write it as "} + flag + " NAME=value");
-  }
-  return std::pair{pair.substr(0, equals), pair.substr(equals + 1)};
+// The best shell there is. Not `-l`: what it reads then is not the command's business.
+const std::vector<std::string>& shell() {
+  static const std::vector<std::string> argv{"sh", "-c",
+                                             "exec \"$(command -v bash || command -v sh)\""};
+  return argv;
 }
 
 // What can be wrong without a server.
 Result<bj::object> local_fields(Session& session, const RunOptions& options) {
-  const auto& command = session.flags().command;
-  if (!command || command->empty()) {
+  std::vector<std::string> command = session.flags().command.value_or(std::vector<std::string>{});
+  const bool wants_shell = options.terminal && options.interactive && !options.detach;
+  if (command.empty() && wants_shell) command = shell();
+  if (command.empty()) {
     return fail(Errc::bad_request, "no command was given",
-                "write it behind two dashes: berth run -e ENV -- COMMAND ARGS");
+                "write it behind the flags: berth run -e ENVIRONMENT COMMAND ARGS; -it is a shell");
   }
   const Console& console = session.console();
   if (options.terminal && options.interactive && !console.in_is_terminal) {
     return fail(Errc::bad_request, "-t: standard input is no terminal",
                 "leave out -t, or run it from a terminal");
   }
-  bj::object body{{"command", command->front()}};
-  body["args"] = encode(std::vector<std::string>{command->begin() + 1, command->end()});
+  bj::object body{{"command", command.front()}};
+  body["args"] = encode(std::vector<std::string>{command.begin() + 1, command.end()});
   set_text(body, "cwd", options.cwd);
   if (!options.timeout.empty()) {
     BERTH_TRY(body["timeoutMs"], parse_span_ms(options.timeout, "--timeout"));
@@ -84,24 +92,21 @@ bool passes_stdin(Session& session, const RunOptions& options) {
 
 Result<bj::object> body_of(Session& session, const RunOptions& options) {
   BERTH_TRY(bj::object body, local_fields(session, options));
-  bj::object variables;
-  for (const std::string& pair : options.variables) {
-    BERTH_TRY(const auto both, split_pair(pair, "--env"));
-    variables[both.first] = both.second;
-  }
-  std::vector<std::pair<std::string, std::string>> secrets;
-  for (const std::string& pair : options.secrets) {
-    BERTH_TRY(const auto both, split_pair(pair, "--env-secret"));
-    secrets.push_back(both);
-  }
+  BERTH_TRY(const std::vector<Variable> given,
+            read_variables(options.variables, session.console().variables));
   session.end_with(exit_not_run);  // from here on it is the run that fails
-  for (const auto& [name, secret] : secrets) {
-    BERTH_TRY(const std::string id, session.find_id(secret_kind(), secret));
-    variables[name] = bj::object{{"type", "secret_ref"}, {"secretId", id}};
-  }
+  BERTH_TRY(bj::object variables, variables_in_json(session, given));
   if (!variables.empty()) body["env"] = std::move(variables);
   if (!options.environment.empty()) {
-    BERTH_TRY(body["environmentId"], session.find_id(environment_kind(), options.environment));
+    Result<std::string> id = session.find_id(environment_kind(), options.environment);
+    if (!id && options.environment.contains('=')) {
+      session.end_with(static_cast<int>(ExitCode::usage));
+      return fail(Errc::bad_request,
+                  "-e '" + options.environment + "': -e names the environment to run in",
+                  "give a variable with --var " + options.environment);
+    }
+    if (!id) return std::unexpected(std::move(id).error());
+    body["environmentId"] = *id;
   }
   if (!options.agent.empty()) {
     BERTH_TRY(body["agentId"], session.find_id(agent_kind(), options.agent));
@@ -117,7 +122,12 @@ Result<> start(Session& session, const RunOptions& options) {
   if (options.detach) {
     BERTH_TRY(const bj::value run, session.send({.method = "POST", .path = path, .body = body}));
     session.end_with(0);
-    session.printer().object(run);
+    // The id alone, for `RUN=$(berth run -d ...)`.
+    if (session.printer().is_json()) {
+      session.printer().object(run);
+    } else {
+      session.printer().text(text_of(run, "id") + "\n");
+    }
     return {};
   }
   Attachment attachment{*server, session.console()};
@@ -151,7 +161,8 @@ Result<> list(Session& session, const RunOptions& options) {
     BERTH_TRY(const std::string id, session.find_id(agent_kind(), options.agent));
     add("agentId", id);
   }
-  BERTH_TRY(const bj::array rows, session.list(path));
+  BERTH_TRY(bj::array rows, session.list(path));
+  if (!session.printer().is_json()) session.add_names(rows);
   session.printer().list(rows, run_kind().columns);
   return {};
 }
@@ -227,8 +238,9 @@ void print_event(Session& session, const bj::value& event) {
     out << encode_text(event) << "\n" << std::flush;
     return;
   }
-  out << printable(text_of(event, "createdAt")) << "  " << printable(text_of(event, "eventType"))
-      << "  " << printable(text_of(event, "message")) << "\n"
+  out << printable(text_of(event, "createdAt")) << "  "
+      << printable(plain_action(text_of(event, "eventType"))) << "  "
+      << printable(text_of(event, "message")) << "\n"
       << std::flush;
 }
 
@@ -267,28 +279,23 @@ CLI::App& add_about_run(CommandTree& tree, CLI::App& group, const char* name, co
   CLI::App& app = tree.leaf(group, name, says, example, [options, action](Session& session) {
     return action(session, *options);
   });
-  app.add_option("run", options->named, "its id or the start of its id")->required();
+  app.add_option("run", options->named, "its id or an end of it; last: the newest")->required();
   return app;
 }
 
 void add_start(CLI::App& app, RunOptions& options) {
-  app.add_option("-e,--environment", options.environment,
-                 "where it runs; without it the server "
-                 "chooses")
-      ->type_name("ENVIRONMENT");
+  add_environment_flag(app, options.environment, "where it runs; else the server chooses");
   app.add_option("-a,--agent", options.agent, "for whom it runs")->type_name("AGENT");
-  app.add_option("-C,--cwd", options.cwd, "folder there in which it starts")->type_name("DIR");
-  app.add_option("--env", options.variables, "an environment variable of the command")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--env-secret", options.secrets, "a variable whose value is a secret")
-      ->type_name("NAME=SECRET")
-      ->allow_extra_args(false);
+  add_workdir_flag(app, options.cwd, "folder there in which it starts");
+  add_variable_flags(app, options.variables);
+  add_old_name(app, "--env", options.variables.given);
+  add_old_name(app, "--env-secret", options.variables.secrets);
   app.add_option("--timeout", options.timeout, "most time it may take: 30s, 10m, 1h30m")
       ->type_name("SPAN");
   app.add_flag("-i,--interactive", options.interactive, "pass standard input, also a terminal");
-  app.add_flag("-t,--tty", options.terminal, "give it a terminal; -it is a session in it");
-  app.add_flag("-d,--detach", options.detach, "start it and leave; prints the run");
+  app.add_flag("-t,--tty", options.terminal, "give it a terminal; -it alone is a shell");
+  app.add_flag("-d,--detach", options.detach, "start it, print its id and leave");
+  app.add_flag("--rm", options.removes)->group("");
 }
 
 void add_list_command(CommandTree& tree, CLI::App& group) {
@@ -297,8 +304,8 @@ void add_list_command(CommandTree& tree, CLI::App& group) {
       tree.leaf(group, "list", "list them, newest first", "berth run list --status failed -n 20",
                 [wanted](Session& session) { return list(session, *wanted); });
   add_choice<core::RunState>(app, "--status", wanted->status, "only those in this state");
-  app.add_option("-e,--env", wanted->environment, "only those in this environment")
-      ->type_name("ENVIRONMENT");
+  add_environment_flag(app, wanted->environment, "only those in this environment");
+  add_old_name(app, "--env", wanted->environment);
   app.add_option("-a,--agent", wanted->agent, "only those of this agent")->type_name("AGENT");
 }
 
@@ -311,30 +318,30 @@ void add_run_commands(CommandTree& tree) {
                 [started](Session& session) { return start(session, *started); });
   add_start(group, *started);
   add_list_command(tree, group);
-  add_about_run(tree, group, "get", "show one, with its phases", "berth run get 0190b5d2",
+  add_about_run(tree, group, "get", "show one, with its phases", "berth run get 44f87a21",
                 std::make_shared<RunOptions>(), show);
   const auto read = std::make_shared<RunOptions>();
   CLI::App& reads = add_about_run(tree, group, "logs", "print its output",
-                                  "berth run logs -f 0190b5d2", read, logs);
+                                  "berth run logs -f 44f87a21", read, logs);
   reads.add_flag("-f,--follow", read->follow, "go on until it is over");
   add_choice<core::OutputStream>(reads, "--stream", read->stream, "only this stream, on stdout");
   reads.add_flag("--raw", read->raw,
                  "both streams on stdout, in order of arrival, and of an agent what its program "
                  "printed");
   add_about_run(tree, group, "cancel", "end it and everything it started",
-                "berth run cancel 0190b5d2", std::make_shared<RunOptions>(),
+                "berth run cancel 44f87a21", std::make_shared<RunOptions>(),
                 [](Session& session, const RunOptions& options) {
                   return post(session, options, "cancel", "cancelling run");
                 });
   add_about_run(tree, group, "delete", "delete one that is over, with its log",
-                "berth run delete 0190b5d2 --yes", std::make_shared<RunOptions>(), remove);
+                "berth run delete 44f87a21 --yes", std::make_shared<RunOptions>(), remove);
   const auto again = std::make_shared<RunOptions>();
   CLI::App& retries = add_about_run(tree, group, "retry", "start it once more, as it was asked for",
-                                    "berth run retry 0190b5d2 -f", again, retry);
+                                    "berth run retry 44f87a21 -f", again, retry);
   retries.add_flag("-f,--follow", again->follow, "stay at it, as 'berth run' does");
   const auto told = std::make_shared<RunOptions>();
   CLI::App& tells = add_about_run(tree, group, "events", "what happened to it, in order",
-                                  "berth run events 0190b5d2", told, events);
+                                  "berth run events 44f87a21", told, events);
   tells.add_flag("-f,--follow", told->follow, "go on as it happens");
 }
 

@@ -1,6 +1,7 @@
 #include "base/text.hpp"
 #include "cli/commands/common.hpp"
-#include "cli/commands/terminal.hpp"
+#include "cli/commands/place.hpp"
+#include "cli/commands/variables.hpp"
 #include "cli/failure.hpp"
 #include "cli/run/span.hpp"
 #include "cli/run/verdict.hpp"
@@ -9,17 +10,20 @@
 #include "core/bindings.hpp"
 #include "core/lifecycle.hpp"
 #include "core/linux_config.hpp"
-#include "core/login.hpp"
 #include "images/image_store.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 
 namespace berth::cli {
 namespace {
 
-constexpr auto run_example = R"(berth sandbox run -- sh -c 'id; ls /'
-berth sandbox run --allow pypi.org --bind /srv/data:/data:ro --memory 512 -- make test
+constexpr auto run_example = R"(berth sandbox run id
+berth sandbox run --bind .:/workspace -w /workspace --allow pypi.org --memory 512 make test
+berth sandbox run -it
 
 Needs no server: the sandbox is made for this command and goes with it. Standard input is passed
 unless it is a terminal (-i passes that too), and Ctrl-C ends the command. Without a command the
@@ -33,24 +37,8 @@ Exit codes: those of the command, and
   2        the command line is wrong
   124      it took longer than --timeout
   125      it could not be carried out, or its output was lost; the error says why
+  126, 127 the command cannot be executed, or was not found
   128 + n  signal n ended it, or came here and ended it: 130 for Ctrl-C, 143 for SIGTERM)";
-
-constexpr auto exec_example = R"(berth exec 0190b5d2 -- ps ax
-berth exec -it 0190b5d2
-berth exec -i 0190b5d2 -- sh -c 'cat >notes' <notes
-berth exec 0190b5d2 --login claude
-
-The command ends with this one, unless it has a terminal of its own. Without -i its standard input
-is empty. --json shows its end and the first MiB of its output as text; it then has 30 seconds, or
-up to a minute with --timeout.
-
-A sandbox of a plugin is given the input as a whole, before the command runs, unless its provider
-and the setting enableSandboxDuplexBridge allow more. A login says its token here and nowhere else.
-
-Exit codes: those of the command, and
-  124      it took longer than --timeout
-  125      it could not be carried out, or its output was lost; the error says why
-  128 + n  signal n ended it)";
 
 struct SandboxOptions {
   std::string image;
@@ -68,9 +56,10 @@ struct SandboxOptions {
   std::vector<std::string> deny;
   std::vector<std::string> weaken;
   std::vector<std::string> binds;
-  std::vector<std::string> variables;
+  VariableFlags variables;
   bool interactive = false;
   bool terminal = false;
+  bool removes = false;  // what it always does
 };
 
 template <class T>
@@ -155,10 +144,17 @@ Result<keeper::sandbox::Bind> bind_of(const std::string& text) {
     rest = rest == mode ? source : rest.substr(0, rest.size() - mode.size() - 1);
     break;
   }
+  const bool is_alone = rest == source;
+  if (!source.empty() && !source.starts_with('/')) {
+    std::error_code error;
+    source = std::filesystem::absolute(source, error).lexically_normal().string();
+    while (source.size() > 1 && source.ends_with('/')) source.pop_back();
+    if (is_alone) rest = source;
+  }
   if (!source.starts_with('/') || !rest.starts_with('/') || rest.contains(':')) {
-    return fail(Errc::bad_request, "--bind '" + text + "': is no pair of absolute paths",
-                "write it as --bind /folder/here:/folder/inside or, to keep it as it is, "
-                "--bind /folder/here:/folder/inside:ro; \"$PWD\" is the folder that you are in");
+    return fail(Errc::bad_request, "--bind '" + text + "': the path inside is not absolute",
+                "write it as --bind ./here:/folder/inside or, to keep it as it is, "
+                "--bind ./here:/folder/inside:ro");
   }
   bind.source = std::move(source);
   bind.target = std::move(rest);
@@ -193,11 +189,12 @@ Result<std::vector<std::string>> command_of_image(Session& session, const std::s
   }
   if (!argv.empty()) return argv;
   return fail(Errc::bad_request, "no command was given, and the image has none of its own",
-              "write it behind two dashes: berth sandbox run -- COMMAND ARGS");
+              "write it behind the flags: berth sandbox run COMMAND ARGS");
 }
 
 Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
   std::vector<std::string> argv = session.flags().command.value_or(std::vector<std::string>{});
+  if (argv.empty() && options.terminal && options.interactive) argv = {"/bin/sh"};
   if (argv.empty()) {
     BERTH_TRY(argv, command_of_image(session, options.image));
   }
@@ -208,18 +205,14 @@ Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
   }
   SandboxWish wish{.config = {}, .argv = std::move(argv), .cwd = options.cwd};
   BERTH_TRY(wish.config, config_of(options));
-  for (const std::string& pair : options.variables) {
-    const std::size_t equals = pair.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      return fail(Errc::bad_request, "--env '" + pair + "': has no '='",
-                  "write it as --env NAME=value");
+  BERTH_TRY(const std::vector<Variable> variables,
+            read_variables(options.variables, console.variables));
+  for (const Variable& variable : variables) {
+    if (variable.kind == Variable::Kind::secret) {
+      return fail(Errc::bad_request, "--var " + variable.name + ": secrets are with a server",
+                  "use 'berth run', or give the value: --var " + variable.name + "=value");
     }
-    const std::string name = pair.substr(0, equals);
-    if (!core::is_env_name(name)) {
-      return fail(Errc::bad_request, "--env: '" + as_utf8(name) + "' is no name of a variable",
-                  "a name has letters, digits and '_', and does not start with a digit");
-    }
-    wish.variables.emplace_back(name, pair.substr(equals + 1));
+    wish.variables.emplace_back(variable.name, variable.value);
   }
   BERTH_TRY(wish.binds, binds_of(options.binds));
   wish.passes_stdin = options.interactive || options.terminal || !console.in_is_terminal;
@@ -228,8 +221,18 @@ Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
   return wish;
 }
 
+// In the store of the home that counts so far; the running server may have another.
+bool has_image(Session& session, const std::string& image) {
+  if (image.empty() || image == images::host_name) return true;
+  const std::string folder = session.config().settings.home + "/images";
+  if (::access(folder.c_str(), F_OK) != 0) return false;
+  const auto store = images::ImageStore::open(folder);
+  return store && store->find(image);
+}
+
 Result<> run_one(Session& session, const SandboxOptions& options, const SandboxCommand& run) {
   session.end_with(exit_not_run);
+  if (!has_image(session, options.image)) session.adopt_server_home();
   Result<SandboxWish> wish = wish_of(session, options);
   if (!wish) {
     if (wish.error().code == Errc::bad_request) session.end_with(static_cast<int>(ExitCode::usage));
@@ -237,7 +240,8 @@ Result<> run_one(Session& session, const SandboxOptions& options, const SandboxC
   }
   const Result<int> code = run(*std::move(wish), session.console(), session.config().settings);
   if (!code) {
-    if (code.error().code == Errc::timed_out) session.end_with(exit_timed_out);
+    session.end_with(code.error().code == Errc::timed_out ? exit_timed_out
+                                                          : exit_code_of_cause(code.error().code));
     Error error = for_one_command(code.error());
     // What fails without a remedy of its own is most often a place that cannot take its folder.
     if (error.code == Errc::sandbox_setup_failed && error.remedy.empty() &&
@@ -305,23 +309,6 @@ Result<bj::array> kept_sandboxes(Session& session) {
   return out;
 }
 
-// The name of what a field of each row points to, where the server tells one.
-Result<> add_names(Session& session, bj::array& rows, const Kind& kind, const char* from,
-                   const char* to) {
-  const auto names_one = [&](const bj::value& row) { return !text_of(row, from).empty(); };
-  if (std::ranges::none_of(rows, names_one)) return {};
-  BERTH_TRY(const std::string path, session.company_path(kind.path));
-  BERTH_TRY(const bj::array objects, session.list(path));
-  for (bj::value& row : rows) {
-    const std::string id = text_of(row, from);
-    if (id.empty()) continue;
-    const auto found = std::ranges::find_if(
-        objects, [&](const bj::value& object) { return text_of(object, "id") == id; });
-    row.as_object()[to] = found == objects.end() ? id : text_of(*found, "name");
-  }
-  return {};
-}
-
 Result<bj::array> all_sandboxes(Session& session) {
   BERTH_TRY(bj::array rows, held_sandboxes(session));
   BERTH_TRY(const bj::array kept, kept_sandboxes(session));
@@ -331,8 +318,15 @@ Result<bj::array> all_sandboxes(Session& session) {
 
 Result<> list(Session& session) {
   BERTH_TRY(bj::array rows, all_sandboxes(session));
-  BERTH_DO(add_names(session, rows, environment_kind(), "environmentId", "environment"));
-  BERTH_DO(add_names(session, rows, agent_kind(), "agentId", "agent"));
+  session.add_names(rows);
+  for (bj::value& row : rows) {
+    bj::object& fields = row.as_object();
+    for (const auto& [from, to] :
+         {std::pair{"environmentName", "environment"}, std::pair{"agentName", "agent"}}) {
+      if (const bj::value* name = fields.if_contains(from)) fields[to] = *name;
+      fields.erase(from);
+    }
+  }
   session.printer().list(rows, sandbox_kind().columns);
   return {};
 }
@@ -369,18 +363,18 @@ Result<> remove(Session& session, const std::string& named) {
 Result<> stats(Session& session, const std::string& named) {
   static const std::vector<Column> columns{{"LEASE", "id"},
                                            {"CPU MS", "cpuMs"},
-                                           {"MEMORY", "memoryBytes"},
-                                           {"PEAK", "memoryBytesPeak"},
+                                           {"MEMORY", "memoryBytes", Shown::bytes},
+                                           {"PEAK", "memoryBytesPeak", Shown::bytes},
                                            {"PROCESSES", "processes"},
-                                           {"READ", "readBytes"},
-                                           {"WRITTEN", "writtenBytes"},
+                                           {"READ", "readBytes", Shown::bytes},
+                                           {"WRITTEN", "writtenBytes", Shown::bytes},
                                            {"OOM KILLS", "oomKills"}};
   bj::array leases;
   if (named.empty()) {
     BERTH_TRY(leases, held_sandboxes(session));
   } else {
-    BERTH_TRY(const bj::value lease, session.find(lease_kind(), named));
-    leases.push_back(lease);
+    BERTH_TRY(const std::string id, find_place(session, named));
+    leases.push_back(bj::object{{"id", id}});
   }
   bj::array rows;
   for (const bj::value& lease : leases) {
@@ -404,89 +398,6 @@ Result<> stats(Session& session, const std::string& named) {
   return {};
 }
 
-struct ExecOptions {
-  std::string named;
-  bool interactive = false;
-  bool terminal = false;
-  std::string cwd;
-  std::string timeout;
-  std::string login;
-};
-
-Result<> expect_sense(const ExecOptions& options,
-                      const std::optional<std::vector<std::string>>& command) {
-  const bool has_command = command && !command->empty();
-  if (!options.login.empty()) {
-    if (has_command || options.terminal || options.interactive || !options.cwd.empty()) {
-      return fail(Errc::bad_request, "--login: what it runs, and where, is given",
-                  "write it as berth exec LEASE --login " + options.login);
-    }
-    return {};
-  }
-  if (!has_command && !options.terminal) {
-    return fail(Errc::bad_request, "no command was given",
-                "write it behind two dashes: berth exec LEASE -- COMMAND ARGS");
-  }
-  if (!options.timeout.empty() && (options.interactive || options.terminal)) {
-    return fail(Errc::bad_request, "--timeout: is for commands without -i and -t",
-                "leave it out: the command ends with this one");
-  }
-  return {};
-}
-
-// The whole outcome as the server tells it: the output is text there, and cut where it is long.
-Result<> exec_as_json(Session& session, const StreamedCommand& wanted) {
-  bj::object body{{"argv", encode(wanted.argv)}};
-  set_text(body, "cwd", wanted.cwd);
-  if (wanted.timeout_ms) body["timeoutMs"] = *wanted.timeout_ms;
-  BERTH_TRY(const bj::value ended,
-            session.send({.method = "POST",
-                          .path = "/api/environment-leases/" + wanted.lease_id + "/exec",
-                          .body = std::move(body)}));
-  session.printer().object(ended);
-  session.end_with(tell_end_of_exec(session, ended));
-  return {};
-}
-
-// One command in a place that a lease holds, with its output and exit code as if it ran here.
-Result<> exec(Session& session, const ExecOptions& options) {
-  const auto& command = session.flags().command;
-  BERTH_DO(expect_sense(options, command));
-  std::optional<std::int64_t> timeout_ms;
-  if (!options.timeout.empty()) {
-    BERTH_TRY(timeout_ms, parse_span_ms(options.timeout, "--timeout"));
-  }
-  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
-  session.end_with(exit_not_run);
-  StreamedCommand wanted{.lease_id = id,
-                         .argv = command.value_or(std::vector<std::string>{}),
-                         .cwd = options.cwd,
-                         .timeout_ms = timeout_ms};
-  const bool is_plain = !options.terminal && !options.interactive && options.login.empty();
-  if (is_plain && session.flags().json) return exec_as_json(session, wanted);
-  if (options.interactive) wanted.input = StreamedCommand::Input::standard;
-  BERTH_TRY(const int code, !options.login.empty() ? log_in(session, id, options.login)
-                            : options.terminal
-                                ? sit_in_terminal(session, id, wanted.argv, options.cwd)
-                                : stream_command(session, wanted));
-  session.end_with(code);
-  return {};
-}
-
-void add_exec(CommandTree& tree) {
-  const auto options = std::make_shared<ExecOptions>();
-  CLI::App& app =
-      tree.leaf(tree.root(), "exec", "run one more command in a place that is held", exec_example,
-                [options](Session& session) { return exec(session, *options); });
-  app.add_option("lease", options->named, "the id of the lease or the start of it")->required();
-  app.add_flag("-i,--interactive", options->interactive, "pass standard input; -t does so too");
-  add_choice<core::LoginCommand>(app, "--login", options->login,
-                                 "log in an agent's own program, in the sandbox of a plugin");
-  app.add_flag("-t,--terminal", options->terminal, "give it a terminal; a shell unless said");
-  app.add_option("-C,--cwd", options->cwd, "where it works")->type_name("PATH");
-  app.add_option("--timeout", options->timeout, "longest time: 8h unless said")->type_name("TIME");
-}
-
 void add_limits(CLI::App& app, SandboxOptions& options) {
   app.add_option("--image", options.image, "what it is built on; 'host' is this machine's /usr")
       ->type_name("IMAGE");
@@ -507,52 +418,56 @@ void add_limits(CLI::App& app, SandboxOptions& options) {
                               "refuse where less is possible");
   app.add_option("--allow", options.allow,
                  "what it may reach by http and https: host, *.host, host:port, cidr")
-      ->type_name("RULE");
+      ->type_name("RULE")
+      ->allow_extra_args(false);
   app.add_option("--deny", options.deny, "and what not, though --allow would let it")
-      ->type_name("RULE");
-  app.add_option("--bind", options.binds, "a folder of this machine that it sees")
-      ->type_name("SRC[:DST[:ro|:rw]]");
+      ->type_name("RULE")
+      ->allow_extra_args(false);
+  app.add_option("-v,--bind", options.binds, "a folder of this machine that it sees")
+      ->type_name("SRC[:DST[:ro|:rw]]")
+      ->allow_extra_args(false);
+  add_old_name(app, "--volume", options.binds);
   app.add_option("--weaken", options.weaken, "take a wall away: ptrace, nested_user_namespaces")
-      ->type_name("WHAT");
+      ->type_name("WHAT")
+      ->allow_extra_args(false);
 }
 
 }  // namespace
 
 void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
-  CLI::App& group = tree.group("sandbox", "commands in sandboxes of this machine");
+  CLI::App& group = tree.group("sandbox", "sandboxes: try, look into, capture and remove them");
   const auto options = std::make_shared<SandboxOptions>();
   CLI::App& runs = tree.leaf(
       group, "run", "run one command in a throwaway sandbox; no server needed", run_example,
       [options, &run](Session& session) { return run_one(session, *options, run); },
       Needs::nothing);
   add_limits(runs, *options);
-  runs.add_option("-C,--cwd", options->cwd, "where it works; else in its own folder")
-      ->type_name("PATH");
-  runs.add_option("--env", options->variables, "a variable of the command")
-      ->type_name("NAME=VALUE");
+  add_workdir_flag(runs, options->cwd, "where it works; else in its own folder");
+  add_variable_flags(runs, options->variables);
+  add_old_name(runs, "--env", options->variables.given);
   runs.add_flag("-i,--interactive", options->interactive, "pass standard input from a terminal");
-  runs.add_flag("-t,--terminal", options->terminal, "give the command a terminal");
+  runs.add_flag("-t,--tty", options->terminal, "give the command a terminal; -it alone is a shell");
+  runs.add_flag("--terminal", options->terminal)->group("");
+  runs.add_flag("--rm", options->removes)->group("");
   tree.leaf(group, "ls", "list the sandboxes that are held, and those that are kept for reuse",
             "berth sandbox ls", [](Session& session) { return list(session); });
   const auto counted = std::make_shared<std::string>();
   tree.leaf(group, "stats", "what they use: processors, memory, processes, bytes",
             "berth sandbox stats", [counted](Session& session) { return stats(session, *counted); })
-      .add_option("lease", *counted, "only that of this lease");
+      .add_option("place", *counted, place_words);
   const auto named = std::make_shared<std::string>();
   CLI::App& shows = tree.leaf(group, "inspect", "show one: its isolation, config and state",
-                              "berth sandbox inspect 0190b5d2",
+                              "berth sandbox inspect 44f87a21",
                               [named](Session& session) { return inspect(session, *named); });
   const auto doomed = std::make_shared<std::string>();
   tree.leaf(group, "rm", "remove one that no run works with, also one that is kept for reuse",
-            "berth sandbox rm 0190b5d2 --yes",
+            "berth sandbox rm 44f87a21 --yes",
             [doomed](Session& session) { return remove(session, *doomed); })
       .add_option("sandbox", *doomed, "its id in 'berth sandbox ls' or the start of it")
       ->required();
-  add_exec(tree);
   add_sandbox_lease_commands(tree, group);
   add_snapshot_commands(tree, group);
-  shows.add_option("lease", *named, "the id of its lease, or its own, or the start of one")
-      ->required();
+  shows.add_option("sandbox", *named, "its id in 'berth sandbox ls', or an end of it")->required();
 }
 
 }  // namespace berth::cli

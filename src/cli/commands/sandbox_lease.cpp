@@ -1,6 +1,8 @@
 #include "cli/commands/common.hpp"
+#include "cli/commands/place.hpp"
 #include "cli/run/port_forward.hpp"
 #include "cli/run/verdict.hpp"
+#include "core/lifecycle.hpp"
 
 #include <poll.h>
 
@@ -11,7 +13,7 @@ namespace {
 
 constexpr int poll_interval_ms = 500;
 
-constexpr auto port_example = R"(berth sandbox port 0190b5d2 8080
+constexpr auto port_example = R"(berth sandbox port 44f87a21 8080
 
 Prints an address of this machine's loopback that a browser can open. Each connection to it goes
 through the server to port 8080 of the sandbox, whatever protocol it speaks, until Ctrl-C.)";
@@ -23,9 +25,16 @@ struct PortOptions {
 };
 
 Result<> forward(Session& session, const PortOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  BERTH_TRY(const std::string id, find_place(session, options.named));
   BERTH_TRY(const Client* const server, session.client());
   // What listens here for a place that is not held there would only refuse each connection.
+  BERTH_TRY(const bj::value lease, session.get("/api/environment-leases/" + id));
+  const auto state = parse_name<core::LeaseState>(text_of(lease, "status"));
+  if (state && core::is_final(*state)) {
+    return fail(Errc::conflict,
+                "lease " + id + " holds no place: it is " + text_of(lease, "status"),
+                "'berth sandbox ls' shows those that are held");
+  }
   const auto used = session.get("/api/environment-leases/" + id + "/usage");
   if (!used && used.error().code == Errc::conflict) return std::unexpected(used.error());
   BERTH_TRY(const int signal, forward_port(*server, session.console(),
@@ -42,7 +51,7 @@ void add_port(CommandTree& tree, CLI::App& group) {
   CLI::App& app =
       tree.leaf(group, "port", "reach a port of a sandbox from this machine", port_example,
                 [options](Session& session) { return forward(session, *options); });
-  app.add_option("lease", options->named, "the id of its lease or the start of it")->required();
+  app.add_option("place", options->named, place_words)->required();
   app.add_option("port", options->port, "the port inside")->required()->check(CLI::Range(1, 65535));
   app.add_option("--listen", options->listen, "the port here; else one that is free")
       ->type_name("PORT");
@@ -85,7 +94,7 @@ Result<> show_egress(Session& session, const std::string& path, bool follow) {
 }
 
 Result<> egress(Session& session, const EgressOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  BERTH_TRY(const std::string id, find_place(session, options.named));
   const std::string path = "/api/environment-leases/" + id + "/egress";
   if (options.allow.empty() && options.deny.empty() && !options.replace) {
     return show_egress(session, path, options.follow);
@@ -113,10 +122,10 @@ void add_egress(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<EgressOptions>();
   CLI::App& app =
       tree.leaf(group, "egress", "what a sandbox has asked to reach; change what it may",
-                "berth sandbox egress 0190b5d2 -f\n"
-                "berth sandbox egress 0190b5d2 --allow pypi.org --allow '*.example.org'",
+                "berth sandbox egress 44f87a21 -f\n"
+                "berth sandbox egress 44f87a21 --allow pypi.org --allow '*.example.org'",
                 [options](Session& session) { return egress(session, *options); });
-  app.add_option("lease", options->named, "the id of its lease or the start of it")->required();
+  app.add_option("place", options->named, place_words)->required();
   app.add_flag("-f,--follow", options->follow, "go on as it happens");
   app.add_option("--allow", options->allow, "let it reach this too: host, *.host, host:port, cidr")
       ->type_name("RULE");

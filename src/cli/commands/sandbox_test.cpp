@@ -1,10 +1,13 @@
 #include "cli/cli.hpp"
 
+#include "base/files.hpp"
+
 #include "support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
 namespace berth::cli {
@@ -109,7 +112,7 @@ TEST_F(SandboxCommandTest, SaysByItsFlagWhatIsWrongInTheCommandLine) {
       {{"--cpus", "0"}, "--cpus: must be"},
       {{"--timeout", "25h"}, "--timeout: must be from 1 to 86400000 ms"},
       {{"--weaken", "foo"}, "--weaken: "},
-      {{"--env", "A-B=x"}, "--env: 'A-B' is no name of a variable"},
+      {{"--env", "A-B=x"}, "--var: 'A-B' is not the name of a variable"},
       {{"--net", "host", "--allow", "x"}, "--allow: cannot be kept"},
       {{"--net", "host", "--deny", "x"}, "--deny: cannot be kept"},
   };
@@ -144,9 +147,47 @@ TEST_F(SandboxCommandTest, TakesABindAsItIsGiven) {
   }
 }
 
+TEST_F(SandboxCommandTest, ResolvesARelativeBindFromTheFolderOfTheCaller) {
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(run({"sandbox", "run", "--bind", ".:/work", "-v", "../x:ro", "true"}), 9) << err_.str();
+  ASSERT_TRUE(wish_);
+  ASSERT_EQ(wish_->binds.size(), 2U);
+  EXPECT_EQ(wish_->binds[0].source, here);
+  EXPECT_EQ(wish_->binds[0].target, "/work");
+  EXPECT_EQ(wish_->binds[1].source, (std::filesystem::path{here}.parent_path() / "x").string());
+  EXPECT_EQ(wish_->binds[1].target, wish_->binds[1].source);
+  EXPECT_EQ(wish_->binds[1].access, keeper::sandbox::Access::read_only);
+}
+
+TEST_F(SandboxCommandTest, TheFirstWordThatIsNotAFlagBeginsTheCommand) {
+  EXPECT_EQ(run({"sandbox", "run", "--memory", "64", "-q", "git", "log", "--", "-q"}), 9);
+  ASSERT_TRUE(wish_) << err_.str();
+  EXPECT_EQ(wish_->argv, (std::vector<std::string>{"git", "log", "--", "-q"}));
+  EXPECT_EQ(run({"sandbox", "run", "--rm", "-it"}), 9) << err_.str();
+  EXPECT_EQ(wish_.value().argv, std::vector<std::string>{"/bin/sh"});
+}
+
+TEST_F(SandboxCommandTest, TakesVariablesFromTheCallerAndFromAFile) {
+  const tests::TemporaryFolder folder;
+  ASSERT_TRUE(replace_file(folder.path() + "/vars", "# mine\n\nA=1\nHERE\nB=secret:x\n", 0600));
+  console_.variables["HERE"] = "yes";
+  EXPECT_EQ(run({"sandbox", "run", "--env-file", folder.path() + "/vars", "--var", "HERE", "--env",
+                 "A=2", "true"}),
+            9)
+      << err_.str();
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(wish_.value().variables,
+            (Pairs{{"A", "1"}, {"HERE", "yes"}, {"B", "secret:x"}, {"HERE", "yes"}, {"A", "2"}}));
+  EXPECT_EQ(run({"sandbox", "run", "--var", "NOWHERE", "true"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("--var NOWHERE: your own environment does not have it"));
+  ASSERT_TRUE(replace_file(folder.path() + "/vars", "A=1\n1B=2\n", 0600));
+  EXPECT_EQ(run({"sandbox", "run", "--env-file", folder.path() + "/vars", "true"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("vars:2: '1B' is not the name of a variable"));
+}
+
 TEST_F(SandboxCommandTest, RefusesBindsThatCannotBe) {
-  EXPECT_EQ(run({"sandbox", "run", "--bind", "./here:/there", "--", "true"}), 2);
-  EXPECT_THAT(err_.str(), HasSubstr("is no pair of absolute paths"));
+  EXPECT_EQ(run({"sandbox", "run", "--bind", "/here:there", "--", "true"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("the path inside is not absolute"));
   EXPECT_EQ(run({"sandbox", "run", "--bind", "/a:/there", "--bind", "/b:/there", "--", "true"}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("--bind '/b:/there': /a is at /there already"));
   EXPECT_EQ(run({"sandbox", "run", "--bind", "/a:/x", "--bind", "/a:/y", "--", "true"}), 9);

@@ -19,7 +19,7 @@ void add_value_flag(CLI::App& app, SecretOptions& options) {
 }
 
 void add_name(CLI::App& app, SecretOptions& options) {
-  app.add_option("secret", options.named, "its id, name, key or the start of its id")->required();
+  app.add_option("secret", options.named, "its name or key, or its id or an end of it")->required();
 }
 
 Result<> create(Session& session, const SecretOptions& options) {

@@ -156,7 +156,7 @@ void add_setup_commands(CommandTree& tree, CLI::App& environments) {
   CLI::App& app =
       tree.leaf(environments, "setup", "prepare a sandbox by hand; later ones start from it",
                 setup_example, [options](Session& session) { return setup(session, *options); });
-  app.add_option("environment", options->named, "its id, name or the start of its id")->required();
+  app.add_option("environment", options->named, "its name, or its id or an end of it")->required();
   app.add_option("--from", options->from, "the id of a template to begin with")->type_name("ID");
   app.add_option("--ttl", options->ttl, "how long it may take; an hour unless said")
       ->type_name("TIME");
@@ -168,7 +168,7 @@ void add_setup_commands(CommandTree& tree, CLI::App& environments) {
                               "what sandboxes of an environment start from; go back to another",
                               "berth env image Sandbox --rollback",
                               [shown](Session& session) { return image(session, *shown); });
-  shows.add_option("environment", shown->named, "its id, name or the start of its id")->required();
+  shows.add_option("environment", shown->named, "its name, or its id or an end of it")->required();
   shows.add_flag("--rollback", shown->rollback, "make the template before the active one again");
   shows.add_flag("--revoke", shown->revoke, "start from the image again");
   shows.add_flag("--delete", shown->remove, "with --revoke: the template goes as well");

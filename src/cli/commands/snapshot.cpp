@@ -1,5 +1,6 @@
 #include "cli/commands/common.hpp"
 #include "cli/commands/follow.hpp"
+#include "cli/commands/place.hpp"
 #include "cli/run/span.hpp"
 #include "core/lifecycle.hpp"
 
@@ -31,7 +32,7 @@ struct SnapshotOptions {
 
 Result<bj::value> post(Session& session, const SnapshotOptions& options, const std::string& verb,
                        std::optional<bj::value> body = {}) {
-  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  BERTH_TRY(const std::string id, find_place(session, options.named));
   return session.send({.method = "POST",
                        .path = "/api/environment-leases/" + id + "/" + verb,
                        .body = std::move(body)});
@@ -46,7 +47,7 @@ Result<> show_lease(Session& session, const bj::value& lease, const std::string&
 Result<> diff(Session& session, const SnapshotOptions& options) {
   static const std::vector<Column> columns{
       {"CHANGE", "change"}, {"KIND", "kind"}, {"BYTES", "bytes"}, {"PATH", "path"}};
-  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  BERTH_TRY(const std::string id, find_place(session, options.named));
   BERTH_TRY(const bj::value found, session.get("/api/environment-leases/" + id + "/changes"));
   if (session.printer().look() == Look::json) {
     session.printer().object(found);
@@ -95,13 +96,15 @@ Result<> thaw(Session& session, const SnapshotOptions& options) {
   return show_lease(session, lease, "goes on");
 }
 
-// What the run of the lease has said up to now.
+// What the run of a sandbox has said up to now. A run is one by itself; it may be over.
 Result<> logs(Session& session, const SnapshotOptions& options) {
-  BERTH_TRY(const bj::value lease, session.find(lease_kind(), options.named));
-  const std::string run = text_of(lease, "heartbeatRunId");
-  if (run.empty()) {
-    return fail(Errc::conflict, "lease " + text_of(lease, "id") + " has no run, so it has no log");
+  if (const auto run = session.find(run_kind(), options.named)) {
+    return show_log_so_far(session, {.run_id = text_of(*run, "id")});
   }
+  BERTH_TRY(const std::string id, find_place(session, options.named));
+  BERTH_TRY(const bj::value lease, session.get("/api/environment-leases/" + id));
+  const std::string run = text_of(lease, "heartbeatRunId");
+  if (run.empty()) return fail(Errc::conflict, "lease " + id + " has no run, so it has no log");
   return show_log_so_far(session, {.run_id = run});
 }
 
@@ -126,7 +129,7 @@ void add_unanswered(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<UnansweredOptions>();
   CLI::App& adopts = tree.leaf(
       group, "adopt", "say which one it is whose capture was never answered; it is deleted",
-      "berth template adopt 0190b5d2 --ref snap-4711 --yes",
+      "berth template adopt 44f87a21 --ref snap-4711 --yes",
       [options](Session& session) -> Result<> {
         BERTH_DO(confirm(session.console(), "Delete " + options->ref + " at the provider?",
                          session.flags().yes));
@@ -134,7 +137,7 @@ void add_unanswered(CommandTree& tree, CLI::App& group) {
       });
   CLI::App& forces = tree.leaf(
       group, "force-resolve", "say that one whose capture was never answered is not there",
-      "berth template force-resolve 0190b5d2 --reason 'not there'", [options](Session& session) {
+      "berth template force-resolve 44f87a21 --reason 'not there'", [options](Session& session) {
         return resolve(session, *options, "force-resolve", {{"reason", options->reason}});
       });
   for (CLI::App* const app : {&adopts, &forces}) {
@@ -155,7 +158,7 @@ CLI::App& add_verb(CommandTree& tree, CLI::App& group, const char* name, const c
                    Verb verb) {
   CLI::App& app = tree.leaf(group, name, says, example,
                             [options, verb](Session& session) { return verb(session, *options); });
-  app.add_option("lease", options->named, "the id of its lease or the start of it")->required();
+  app.add_option("place", options->named, place_words)->required();
   return app;
 }
 
@@ -164,28 +167,28 @@ CLI::App& add_verb(CommandTree& tree, CLI::App& group, const char* name, const c
 void add_snapshot_commands(CommandTree& tree, CLI::App& sandbox) {
   const auto fresh = [] { return std::make_shared<SnapshotOptions>(); };
   add_verb(tree, sandbox, "diff", "what was added, changed and removed in one since it started",
-           "berth sandbox diff 0190b5d2", fresh(), diff);
+           "berth sandbox diff 44f87a21", fresh(), diff);
   const auto committed = fresh();
   add_verb(tree, sandbox, "commit", "capture one as a template; it stands still meanwhile",
-           "berth sandbox commit 0190b5d2 with-node", committed, commit)
+           "berth sandbox commit 44f87a21 with-node", committed, commit)
       .add_option("name", committed->name, "the name of the template")
       ->required();
   const auto rolled = fresh();
   add_verb(tree, sandbox, "rollback",
            "put its files back to what it started from, or to a template; its processes end",
-           "berth sandbox rollback 0190b5d2 with-node --yes", rolled, roll_back)
+           "berth sandbox rollback 44f87a21 with-node --yes", rolled, roll_back)
       .add_option("template", rolled->from, "the name or id of a template");
   const auto forked = fresh();
   add_verb(tree, sandbox, "fork", "make a second one that begins as this one is now",
-           "berth sandbox fork 0190b5d2 --ttl 2h", forked, fork)
+           "berth sandbox fork 44f87a21 --ttl 2h", forked, fork)
       .add_option("--ttl", forked->ttl, "how long it is held; an hour unless said")
       ->type_name("TIME");
-  add_verb(tree, sandbox, "freeze", "let all its processes stand still",
-           "berth sandbox freeze 0190b5d2", fresh(), freeze);
-  add_verb(tree, sandbox, "thaw", "let the processes of a frozen one go on",
-           "berth sandbox thaw 0190b5d2", fresh(), thaw);
+  add_verb(tree, sandbox, "freeze", "pause all its processes", "berth sandbox freeze 44f87a21",
+           fresh(), freeze);
+  add_verb(tree, sandbox, "thaw", "continue the processes of a frozen one",
+           "berth sandbox thaw 44f87a21", fresh(), thaw);
   add_verb(tree, sandbox, "logs", "print what its run has said up to now",
-           "berth sandbox logs 0190b5d2", fresh(), logs);
+           "berth sandbox logs 44f87a21", fresh(), logs);
 }
 
 void add_template_commands(CommandTree& tree) {

@@ -48,8 +48,21 @@ Result<bj::value> find(Session& session, const TokenOptions& options) {
   return choose(rows, options.named, token_kind());
 }
 
+// Two keys of one name cannot be told apart when one is to be revoked.
+Result<> expect_new_name(Session& session, const std::string& path, const std::string& name) {
+  BERTH_TRY(const Client* server, session.client());
+  const Result<bj::array> rows = server->list(path, 10'000);
+  for (const bj::value& row : rows.value_or(bj::array{})) {
+    if (text_of(row, "name") != name || !text_of(row, "revokedAt").empty()) continue;
+    return fail(Errc::conflict, "a token named '" + name + "' exists: " + text_of(row, "id"),
+                "choose another name, or revoke that one first: berth token revoke " + name);
+  }
+  return {};
+}
+
 Result<> create(Session& session, const TokenOptions& options) {
   BERTH_TRY(const std::string path, path_of(session, options));
+  BERTH_DO(expect_new_name(session, path, options.name));
   bj::object body{{"name", options.name}};
   // What an agent may do is not a matter of its key.
   if (options.agent.empty()) body["role"] = options.role;
@@ -97,7 +110,7 @@ CLI::App& add_named(CommandTree& tree, CLI::App& group, const std::string& name,
   const auto options = std::make_shared<TokenOptions>();
   CLI::App& app = tree.leaf(group, name, says, "berth token " + name + " laptop",
                             [options, act](Session& session) { return act(session, *options); });
-  app.add_option("token", options->named, "its id, name or the start of its id")->required();
+  app.add_option("token", options->named, "its name, or its id or an end of it")->required();
   add_scope(app, *options);
   return app;
 }
@@ -131,8 +144,7 @@ void add_token_commands(CommandTree& tree) {
   creates.add_option("--expires", made->expires, "when it stops working")->type_name("30d|TIME");
   add_scope(creates, *made);
 
-  CLI::App& revokes = add_named(tree, group, "revoke", "make a key useless", revoke);
-  revokes.alias("delete");
+  add_named(tree, group, "revoke", "make a key useless", revoke);
 }
 
 }  // namespace berth::cli

@@ -128,6 +128,7 @@ bj::array in_json(const std::vector<Finding>& findings, const std::vector<Wall>&
 }
 
 Result<> run_doctor(Session& session) {
+  if (!session.flags().config_error) session.adopt_server_home();
   doctor::Machine machine{.settings = session.config().settings,
                           .config_error = session.flags().config_error,
                           .server_url = {}};

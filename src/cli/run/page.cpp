@@ -60,33 +60,10 @@ class Page {
   std::string out_;
 };
 
-Paint paint_of_state(std::string_view state) {
-  if (state == name_of(core::RunState::succeeded) || state == name_of(core::RunState::running)) {
-    return Paint::green;
-  }
-  const auto known = parse_name<core::RunState>(state);
-  return known && !core::is_final(*known) ? Paint::yellow : Paint::red;
-}
-
-// "make 'two words'": as it would be typed again.
 std::string command_line(const bj::value& run) {
   const bj::value* command = field(run, "command");
   const bj::value* argv = command != nullptr ? field(*command, "argv") : nullptr;
-  if (argv == nullptr || !argv->is_array()) return {};
-  std::string out;
-  for (const bj::value& word : argv->get_array()) {
-    const std::string text = word.is_string() ? std::string{word.get_string()} : "";
-    const bool plain =
-        !text.empty() && text.find_first_of(" \t\n'\"\\$`*?[]{}()<>|&;#~!") == std::string::npos;
-    std::string shown = text;
-    if (!plain) {
-      shown = "'";
-      for (const char c : text) shown += c == '\'' ? std::string{"'\\''"} : std::string{c};
-      shown += "'";
-    }
-    out += (out.empty() ? "" : " ") + shown;
-  }
-  return out;
+  return argv != nullptr && argv->is_array() ? command_text(argv->get_array()) : "";
 }
 
 std::string ending(const bj::value& run) {

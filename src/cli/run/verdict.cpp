@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/client.hpp"
 #include "cli/objects.hpp"
+#include "cli/plain_words.hpp"
 #include "core/attach.hpp"
 #include "core/lifecycle.hpp"
 
@@ -33,7 +34,7 @@ std::string remedy_for(std::string_view code, const std::string& told, const std
     return "make the file executable, or run it with its interpreter";
   }
   if (code == name_of(Errc::working_directory_missing)) {
-    return "make the folder, or name another with -C";
+    return "make the folder, or name another with -w";
   }
   if (code == name_of(Errc::command_too_large)) {
     return "give the command less: large input goes through standard input or a file";
@@ -50,7 +51,7 @@ struct Told {
 
 Told told_by(const bj::value& run) {
   constexpr std::string_view joint = ". Remedy: ";
-  const std::string text = text_of(run, "error");
+  const std::string text = plain_sentence(text_of(run, "error"));
   const std::size_t at = text.find(joint);
   if (at == std::string::npos) return {.message = text, .remedy = {}};
   return {.message = text.substr(0, at), .remedy = text.substr(at + joint.size())};
@@ -80,11 +81,18 @@ int with_losses(int code, std::int64_t bytes_lost) {
 
 }  // namespace
 
+int exit_code_of_cause(Errc cause) {
+  if (cause == Errc::command_not_found) return exit_not_found;
+  return cause == Errc::command_not_executable ? exit_not_executable : exit_not_run;
+}
+
 int exit_code_of_run(const bj::value& run) {
   switch (state_of(run)) {
     case RunState::succeeded:
       return with_losses(own_code(run).value_or(0), usage_of(run, "bytesLost"));
-    case RunState::failed: return own_code(run).value_or(exit_not_run);
+    case RunState::failed:
+      return own_code(run).value_or(
+          exit_code_of_cause(parse_errc(text_of(run, "errorCode")).value_or(Errc::process_lost)));
     case RunState::timed_out: return exit_timed_out;
     case RunState::cancelled: return exit_cancelled;
     case RunState::interrupted:

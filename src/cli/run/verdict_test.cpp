@@ -30,11 +30,17 @@ TEST(ExitCodeOfRun, SaysWhoEndedItBeforeItSaysHow) {
 }
 
 TEST(ExitCodeOfRun, Is125WhereNothingWasCarriedOut) {
-  EXPECT_EQ(exit_code_of_run(run(R"({"status":"failed","errorCode":"command_not_found"})")), 125);
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"failed","errorCode":"quota_exceeded"})")), 125);
   EXPECT_EQ(exit_code_of_run(run(R"({"status":"interrupted"})")), 125);
   EXPECT_EQ(exit_code_of_run(run(R"({"status":"vaporized"})")), 125);
   EXPECT_EQ(exit_code_of_run(run(R"({})")), 125);
   EXPECT_EQ(exit_code_of_run(bj::value(nullptr)), 125);
+}
+
+TEST(ExitCodeOfRun, IsThatOfAShellWhereTheCommandCannotBeStarted) {
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"failed","errorCode":"command_not_found"})")), 127);
+  EXPECT_EQ(exit_code_of_run(run(R"({"status":"failed","errorCode":"command_not_executable"})")),
+            126);
 }
 
 TEST(ErrorOfRun, ACommandThatEndedByItselfNeedsNoWords) {

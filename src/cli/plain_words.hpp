@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+// The API has names that it inherited; people read others.
+namespace berth::cli {
+
+// "heartbeat.invoked" is "run started", "environment.lease_exec" is "lease exec".
+std::string plain_action(std::string_view action);
+// "heartbeat_run" is "run".
+std::string plain_kind(std::string_view kind);
+// "local-board" is "local operator".
+std::string plain_actor(std::string_view actor);
+// A sentence of the server in the words of this program.
+std::string plain_sentence(std::string text);
+
+}  // namespace berth::cli
