@@ -85,10 +85,10 @@ const CLI::App& deepest(const CLI::App& root) {
 
 Error usage_error(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = deepest(root);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    for (const std::string& word : root.remaining(true)) {
-      if (word != "--") return unexpected_word(app, word);
-    }
+  // A flag that is misspelt is often why another is missing.
+  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  for (const std::string& word : root.remaining(true)) {
+    if (word != "--" && (is_extra || word.starts_with("--"))) return unexpected_word(app, word);
   }
   return {.code = Errc::bad_request,
           .message = error.what(),

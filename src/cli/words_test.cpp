@@ -158,7 +158,7 @@ TEST_F(WordsTest, ASandboxIsOneOfThisMachineUnlessAnotherProviderIsNamed) {
 TEST_F(WordsTest, APipeDoesNotChangeTheFormat) {
   console_.out_is_terminal = false;
   ASSERT_EQ(run({"run", "list"}), 0) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("0000aa01  succeeded  uname -a      Local"));
+  EXPECT_THAT(out_.str(), HasSubstr("0000aa01  succeeded  uname -a     Local"));
   EXPECT_THAT(out_.str(), HasSubstr("0000aa02  failed     sh -c 'a b'  Local"));
   ASSERT_EQ(run({"run", "list", "-o", "wide"}), 0) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr(run_one + "  succeeded"));
