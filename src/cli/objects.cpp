@@ -21,12 +21,9 @@ std::string description_of(const bj::value& object) {
   std::string text = text_of(object, "id");
   if (const std::string name = text_of(object, "name"); !name.empty()) return text + "  " + name;
   if (const std::string state = text_of(object, "status"); !state.empty()) text += "  " + state;
-  const bj::value* command = object.get_object().if_contains("command");
-  const bj::value* argv = command != nullptr && command->is_object()
-                              ? command->get_object().if_contains("argv")
-                              : nullptr;
-  if (argv != nullptr && argv->is_array())
-    text += "  " + clipped(command_text(argv->get_array()), 40);
+  if (const std::string title = text_of(object, "title"); !title.empty()) {
+    text += "  " + std::string{clipped(title, 40)};
+  }
   return text;
 }
 
@@ -148,7 +145,7 @@ const Kind& run_kind() {
                          .missing = Errc::run_not_found,
                          .columns = {{"ID", "id"},
                                      {"STATUS", "status", Shown::state},
-                                     {"COMMAND", "command/argv", Shown::command},
+                                     {"COMMAND", "title"},
                                      {"ENVIRONMENT", "environmentName"},
                                      {"AGENT", "agentName", Shown::plain, When::wide},
                                      {"EXIT", "exitCode"},

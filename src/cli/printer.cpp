@@ -199,9 +199,6 @@ Cell Printer::cell(const bj::value& value, Shown shown) const {
   if (shown == Shown::state && value.is_string()) {
     return {plain(value), paint_of_state(plain(value))};
   }
-  if (shown == Shown::command && value.is_array()) {
-    return {command_text(value.get_array()), Paint::none};
-  }
   if (shown == Shown::bytes && value.is_int64() && value.get_int64() >= 0) {
     return {bytes_in_units(static_cast<std::uint64_t>(value.get_int64())), Paint::none};
   }

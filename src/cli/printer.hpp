@@ -15,7 +15,7 @@ namespace berth::cli {
 BOOST_DEFINE_ENUM_CLASS(Look, table, wide, name, json)
 
 // How a value of an object is shown in a table.
-enum class Shown { plain, moment, state, words, command, bytes };
+enum class Shown { plain, moment, state, words, bytes };
 enum class When { always, wide };
 
 struct Column {

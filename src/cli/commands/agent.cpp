@@ -212,7 +212,7 @@ void add_reset(CommandTree& tree, CLI::App& group) {
   CLI::App& app = tree.leaf(group, "reset", "forget what an agent keeps between its turns",
                             "berth agent reset builder -e Sandbox",
                             [options](Session& session) { return reset(session, *options); });
-  app.add_option("agent", options->named, "its id, name or the start of its id")->required();
+  app.add_option("agent", options->named, "its name, or its id or an end of it")->required();
   app.add_option("-e,--environment", options->environment, "there alone, in place of everywhere")
       ->type_name("ENVIRONMENT");
 }
