@@ -115,7 +115,7 @@ std::size_t distance(std::string_view one, std::string_view other) {
   return row.back();
 }
 
-std::string lower(std::string_view text) {
+std::string lower_key(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '_' || c == '-') continue;
@@ -210,11 +210,11 @@ std::vector<AdapterDescription> describe_adapters() {
 std::optional<std::string> nearest_key(std::span<const AdapterField> fields, std::string_view key) {
   constexpr std::size_t key_bytes_max = 64;  // what is longer is not a slip of the hand
   if (key.size() > key_bytes_max) return std::nullopt;
-  const std::string wanted = lower(key);
+  const std::string wanted = lower_key(key);
   std::optional<std::string> best;
   std::size_t least = std::max<std::size_t>(2, wanted.size() / 3) + 1;
   for (const AdapterField& field : fields) {
-    const std::string known = lower(field.key);
+    const std::string known = lower_key(field.key);
     const bool is_part = wanted.size() >= 4 && (known.contains(wanted) || wanted.contains(known));
     const std::size_t far = is_part ? 1 : distance(wanted, known);
     if (far >= least) continue;

@@ -80,7 +80,7 @@ constexpr std::pair<std::int64_t, Errc> causes_by_status[] = {
     {503, Errc::agent_model_overloaded}, {529, Errc::agent_model_overloaded},
 };
 
-std::string lower(std::string_view text) {
+std::string lower_words(std::string_view text) {
   std::string out{text};
   for (char& c : out) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -100,11 +100,11 @@ const Cause* by_code(Errc code) {
 }
 
 const Cause* cause_of(const AgentFailureFacts& facts, std::string_view text) {
-  const std::string words = lower(text);
+  const std::string words = lower_words(text);
   for (const Cause& cause : causes) {
     if (has(words, cause)) return &cause;
   }
-  const std::string word = lower(facts.signs.error_word);
+  const std::string word = lower_words(facts.signs.error_word);
   for (const Cause& cause : causes) {
     if (!word.empty() && has(word, cause)) return &cause;
   }

@@ -9,8 +9,7 @@ constexpr std::string_view retry =
     R"({"type":"system","subtype":"api_retry","attempt":1,"error_status":null})"
     "\n";
 constexpr std::string_view reconnect =
-    R"({"type":"error","message":"Reconnecting... waiting for network (x)"
-})"
+    R"~({"type":"error","message":"Reconnecting... waiting for network (x)"})~"
     "\n";
 
 Time at(std::int64_t ms) {

@@ -26,7 +26,7 @@ std::string changes_in(const bj::object& item) {
   return out;
 }
 
-std::string command_in(const bj::object& item) {
+std::string command_of(const bj::object& item) {
   const std::string_view type = view_at(item, "type");
   if (type == "file_change") return changes_in(item);
   if (type == "web_search") return std::string{view_at(item, "query")};
@@ -38,7 +38,7 @@ std::string command_in(const bj::object& item) {
 
 AgentEvent tool_call_of(const bj::object& item) {
   const bj::value whole = item;
-  return tool_call(view_at(item, "type"), command_in(item),
+  return tool_call(view_at(item, "type"), command_of(item),
                    {{"id", name_at(item, "id")}, {"input", short_value(&whole)}});
 }
 
@@ -53,7 +53,7 @@ AgentEvent tool_result_of(const bj::object& item) {
   // With its name and command: not every kind of call is announced.
   AgentEvent out = tool_result(text, {{"id", name_at(item, "id")},
                                       {"name", name_at(item, "type")},
-                                      {"command", bj::string(short_text(command_in(item)))},
+                                      {"command", bj::string(short_text(command_of(item)))},
                                       {"status", name_at(item, "status")},
                                       {"content", bj::string(short_text(text))}});
   if (status == "failed" || error != nullptr) out.level = EventLevel::warn;
