@@ -59,11 +59,11 @@ def execute(p, call):
     if "refuse" in args:
         raise RuntimeError("refused " + words)
     if "gossip" in args:
-        half = len(heard[0]) // 2
-        for piece in (heard[0][:half], heard[0][half:]):
+        value = json.loads(heard[0])["env"]["SECRET_A"]
+        for piece in ("it is ", value[:9], value[9:], " and"):
             send({"method": "execute.log", "params": {"stream": "stdout", "chunk": piece}, **under})
-        return {"exitCode": 0, "signal": None, "timedOut": False, "stdout": heard[0],
-                "stderr": "and " + heard[0]}
+        return {"exitCode": 0, "signal": None, "timedOut": False, "stdout": "it is " + value + " and more",
+                "stderr": json.dumps([value])}
     done = subprocess.run([p["command"], *p.get("args", [])], env=p.get("env"), cwd="/tmp",
                           capture_output=True, text=True)
     return {"exitCode": done.returncode, "signal": None, "timedOut": False, "stdout": done.stdout,

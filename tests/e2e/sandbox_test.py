@@ -427,7 +427,7 @@ class SandboxTest(BerthTest):
     def test_warm_pools_stay_within_the_quota_of_their_company(self):
         server = self.serve()
         self.quota(server, sandboxesMax=4)
-        self.environment(server, "warm", poolSize=8, memoryMb=64, diskMb=64)
+        warm = self.environment(server, "warm", poolSize=8, memoryMb=64, diskMb=64)
         usage = lambda: server.get(f"/api/companies/{server.company()}/usage").json
         self.assertEqual(usage()["sandboxes"], 2, "half of the quota is for runs")
         folder = self.home / "sandboxes"
@@ -435,6 +435,8 @@ class SandboxTest(BerthTest):
         run = runs.start(server, "true", environmentId=self.default_sandbox(server))
         self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
         self.assertIn("pool.trimmed", server.said())
+        server.request("PATCH", f"/api/environments/{warm}", {"config": {"provider": "linux", "poolSize": 0}})
+        self.check_leases_left(server)
 
     def test_a_sandbox_that_waits_for_reuse_is_seen_and_removed(self):
         server = self.serve()

@@ -53,10 +53,11 @@ Fd parent_on(int tray, std::vector<Part>& way) {
   return folder;
 }
 
-// What an overlay's root was made with is the keeper's own again; the rest as it was.
+// The root of an overlay is the keeper's own again; the rest as it was. A mode is said afterwards,
+// because the keeper's umask would take from it.
 int make_part(int folder, const Part& part, bool is_upper) {
   if (::mkdirat(folder, part.name.c_str(), 0755) != 0) return errno;
-  if (is_upper) return 0;
+  if (is_upper) return ::fchmodat(folder, part.name.c_str(), 0755, 0) != 0 ? errno : 0;
   if (::fchownat(folder, part.name.c_str(), part.seen.st_uid, part.seen.st_gid,
                  AT_SYMLINK_NOFOLLOW) != 0) {
     return errno;
