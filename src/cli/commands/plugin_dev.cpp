@@ -183,10 +183,10 @@ void add_plugin_dev_commands(CommandTree& tree, CLI::App& group) {
   tests.add_option("path", tested->folder, "the plugin's folder, with its manifest")->required();
   tests.add_option("--config", tested->config, "the provider's config: JSON, or a file of it")
       ->type_name("JSON|FILE");
-  tests.add_option("--var", tested->variables, "a credential for the worker; may be repeated")
+  tests
+      .add_option("--var,--env", tested->variables, "a credential for the worker; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  add_old_name(tests, "--env", tested->variables);
   tests.add_option("--driver", tested->driver, "which provider, where there are several")
       ->type_name("KEY");
   tests.add_option("--only", tested->only, "checks whose name has this in it")->type_name("TEXT");

@@ -288,7 +288,7 @@ void add_start(CLI::App& app, RunOptions& options) {
   app.add_option("-a,--agent", options.agent, "for whom it runs")->type_name("AGENT");
   add_workdir_flag(app, options.cwd, "folder there in which it starts");
   add_variable_flags(app, options.variables);
-  add_old_name(app, "--env", options.variables.given);
+  add_old_name(app, "--env", options.variables.old_given);
   add_old_name(app, "--env-secret", options.variables.secrets);
   app.add_option("--timeout", options.timeout, "most time it may take: 30s, 10m, 1h30m")
       ->type_name("SPAN");

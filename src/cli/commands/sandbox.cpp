@@ -423,10 +423,9 @@ void add_limits(CLI::App& app, SandboxOptions& options) {
   app.add_option("--deny", options.deny, "and what not, though --allow would let it")
       ->type_name("RULE")
       ->allow_extra_args(false);
-  app.add_option("-v,--bind", options.binds, "a folder of this machine that it sees")
+  app.add_option("-v,--bind,--volume", options.binds, "a folder of this machine that it sees")
       ->type_name("SRC[:DST[:ro|:rw]]")
       ->allow_extra_args(false);
-  add_old_name(app, "--volume", options.binds);
   app.add_option("--weaken", options.weaken, "take a wall away: ptrace, nested_user_namespaces")
       ->type_name("WHAT")
       ->allow_extra_args(false);
@@ -444,7 +443,7 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
   add_limits(runs, *options);
   add_workdir_flag(runs, options->cwd, "where it works; else in its own folder");
   add_variable_flags(runs, options->variables);
-  add_old_name(runs, "--env", options->variables.given);
+  add_old_name(runs, "--env", options->variables.old_given);
   runs.add_flag("-i,--interactive", options->interactive, "pass standard input from a terminal");
   runs.add_flag("-t,--tty", options->terminal, "give the command a terminal; -it alone is a shell");
   runs.add_flag("--terminal", options->terminal)->group("");

@@ -76,9 +76,11 @@ void add_variable_flags(CLI::App& app, VariableFlags& flags) {
 Result<std::vector<Variable>> read_variables(const VariableFlags& flags, const Variables& own) {
   std::vector<Variable> variables;
   for (const std::string& path : flags.files) BERTH_DO(read_lines(path, own, variables));
-  for (const std::string& text : flags.given) {
-    BERTH_TRY(Variable variable, parse_one(text, "--var", own, Secrets::by_prefix));
-    variables.push_back(std::move(variable));
+  for (const auto* list : {&flags.given, &flags.old_given}) {
+    for (const std::string& text : *list) {
+      BERTH_TRY(Variable variable, parse_one(text, "--var", own, Secrets::by_prefix));
+      variables.push_back(std::move(variable));
+    }
   }
   for (const std::string& text : flags.secrets) {
     if (!text.contains('=')) {
