@@ -1,7 +1,9 @@
 """Runs on a host behind ssh: they survive the server and the connection, and leave nothing there."""
 
+import json
 import os
 import signal
+import socket
 import tempfile
 import unittest
 from pathlib import Path
@@ -62,6 +64,23 @@ class OverSsh(BerthTest):
         self.assertEqual(server.stop(), 0)
         self.assertTrue(runs.eventually(lambda: not runs.processes_with(str(self.home))),
                         runs.processes_with(str(self.home)))
+
+    def test_an_agent_calls_back_at_the_first_candidate_that_answers(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        wanted = f"http://127.0.0.1:{port}"
+        server = self.serve(port=port, PAPERCLIP_RUNTIME_API_CANDIDATES_JSON=json.dumps(
+            ["http://127.0.0.1:1", wanted]))
+        environment = self.environment(server)
+        made = server.post(f"/api/companies/{server.company()}/agents", {
+            "name": "Ada", "adapterType": "process", "defaultEnvironmentId": environment,
+            "adapterConfig": {"command": "sh", "args": ["-c", "echo $PAPERCLIP_API_URL"]}})
+        self.assertEqual(made.status, 201, made.text)
+        run = server.post(f"/api/agents/{made.json['id']}/heartbeat/invoke", {}).json["id"]
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded", runs.look(server, run))
+        self.assertEqual(runs.output(server, run), wanted + "\n")
+        self.assertEqual(runs.leases(server)[0]["metadata"]["paperclipApiUrl"], wanted)
 
     def test_a_run_survives_the_death_of_the_server_at_every_step(self):
         for step in CRASHES:
