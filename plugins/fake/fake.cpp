@@ -92,7 +92,8 @@ sdk::About Fake::about() {
           .driver = {{"interactiveSetupConnectionTypes", bj::array{"ssh"}},
                      {"templateRefKind", "provider_template"},
                      {"templateConfigBinding", bj::object{{"field", "image"}}},
-                     {"sandboxCapabilities", bj::object{{"incrementalSessionOutput", true}}}}};
+                     {"sandboxCapabilities",
+                      bj::object{{"reusableLeases", true}, {"incrementalSessionOutput", true}}}}};
 }
 
 Result<Config> Fake::read_config(const bj::object& given) {

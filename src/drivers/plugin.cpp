@@ -26,7 +26,7 @@ std::unexpected<Error> beyond_plugins(const LeaseFacts& lease, const std::string
 std::string provider_name(core::DriverKind kind, const LeaseFacts& lease) {
   if (kind == core::DriverKind::sandbox) return core::provider_of(lease.config);
   const Result<core::PluginConfig> config = core::parse_plugin_config(lease.config);
-  return config ? config->driver_key : "plugin";
+  return config ? "plugin:" + config->plugin_key + ":" + config->driver_key : "plugin";
 }
 
 ProbeStep step_of(const Error& why) {
@@ -80,17 +80,19 @@ Task<Acquired> Plugin::acquire(const AcquireRequest& request) {
                  co_await remote_->open_setup(request.lease, std::move(start)));
     co_return acquired_from(std::move(opened), provider, false);
   }
-  if (request.reusable_id && remote_->may_reuse(request.lease.config)) {
+  if (request.reusable_id) {
     const std::string id = *request.reusable_id;
     Result<std::optional<plugins::RemoteLease>> resumed =
         co_await remote_->resume(request.lease, id);
-    if (resumed && *resumed) co_return acquired_from(**std::move(resumed), provider, true);
-    if (!resumed) {
-      // What cannot be resumed must not be left either.
-      LeaseFacts old = request.lease.clone();
-      old.provider_lease_id = id;
-      BERTH_CO_DO(co_await remote_->destroy(old));
+    const bool is_back = resumed && *resumed;
+    if (is_back && (*resumed)->provider_lease_id == id) {
+      co_return acquired_from(**std::move(resumed), provider, true);
     }
+    // What cannot be resumed may run all the same: nobody would know it any more.
+    LeaseFacts old = request.lease.clone();
+    old.provider_lease_id = id;
+    BERTH_CO_DO(co_await remote_->destroy(old));
+    if (is_back) co_return acquired_from(**std::move(resumed), provider, false);
   }
   BERTH_CO_TRY(plugins::RemoteLease fresh, co_await remote_->acquire(request.lease));
   co_return acquired_from(std::move(fresh), provider, false);

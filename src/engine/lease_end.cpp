@@ -8,6 +8,7 @@
 #include "engine/lease_trace.hpp"
 #include "engine/lease_work.hpp"
 #include "engine/node_life.hpp"
+#include "engine/reuse.hpp"
 #include "store/leases.hpp"
 #include "store/nodes.hpp"
 #include "store/runs.hpp"
@@ -31,9 +32,14 @@ constexpr std::int64_t retained_slack_ms = 60LL * 60 * 1000;
 constexpr std::int64_t keep_again_ms = 1000;             // sooner than any command lapses
 constexpr std::int64_t end_claim_ms = 10LL * 60 * 1000;  // longer than any one attempt takes
 
+// A lease whose provider answered with the sandbox of another has one of its own instead.
+bool may_serve_others(const LeaseRecord& lease) {
+  return is_reuse(lease.lease_policy) && asks_for_reuse(lease.teardown.config);
+}
+
 // Whether the sandbox serves others after this lease: only one that its run left in order.
 bool gives_back(const LeaseRecord& lease) {
-  return lease.sandbox_id && is_reuse(lease.lease_policy) &&
+  return lease.sandbox_id && may_serve_others(lease) &&
          lease.release_event == LeaseEvent::release_succeeded;
 }
 
@@ -126,7 +132,7 @@ Task<> LeaseWork::act(LeaseRecord lease) {
   }
   BERTH_CO_TRY(const drivers::LeaseFacts known, co_await facts(lease));
   const bool orderly =
-      lease.status == LeaseState::releasing && (!is_reuse(lease.lease_policy) || gives_back(lease));
+      lease.status == LeaseState::releasing && (!may_serve_others(lease) || gives_back(lease));
   Result<> done;
   if (orderly) {
     const LeaseEvent how = lease.release_event.value_or(LeaseEvent::release_expired);

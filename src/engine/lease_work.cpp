@@ -11,9 +11,13 @@
 #include "engine/journal.hpp"
 #include "engine/lease_notes.hpp"
 #include "engine/node_life.hpp"
+#include "engine/reuse.hpp"
 #include "engine/sandbox_room.hpp"
 #include "engine/start_from.hpp"
+#include "store/agents.hpp"
 #include "store/leases.hpp"
+#include "store/runs.hpp"
+#include "store/sandbox_names.hpp"
 #include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
 
@@ -28,44 +32,27 @@ using core::LeaseRecord;
 using core::LeaseState;
 using core::SandboxEvent;
 
-// The environment may ask for a policy in its metadata; a sandbox's config asks for reuse.
-LeasePolicy policy_of(const core::Environment& environment) {
-  std::optional<LeasePolicy> asked;
-  if (environment.metadata) {
-    const bj::value* value = environment.metadata->if_contains("leasePolicy");
-    if (value != nullptr && value->is_string()) {
-      asked = parse_name<LeasePolicy>(std::string_view{value->get_string()});
-    }
-  }
-  const bj::value* reuse = environment.config.if_contains("reuseLease");
-  const bool may_reuse = environment.driver == core::DriverKind::sandbox && reuse != nullptr &&
-                         reuse->is_bool() && reuse->get_bool();
-  if (may_reuse) {
-    const bool by_workspace = asked == LeasePolicy::reuse_by_execution_workspace;
-    return by_workspace ? *asked : LeasePolicy::reuse_by_environment;
-  }
-  return asked == LeasePolicy::retain_on_failure ? *asked : LeasePolicy::ephemeral;
-}
-
 // The plugin that a lease is pinned to, in the place where its provider looks for it.
 void pin(const core::Teardown& teardown, bj::object& metadata) {
   if (teardown.plugin_id) metadata["pluginId"] = teardown.plugin_id->str();
 }
 
 Result<std::string> fingerprint_of(store::Session& session, const core::Environment& environment,
-                                   const std::optional<core::TemplateId>& from,
                                    const std::optional<core::AgentId>& agent,
-                                   const std::optional<core::AgentHomeId>& home,
-                                   const bj::object& spelled) {
+                                   const LeaseRecord& lease) {
   core::ReuseKey key{.company_id = environment.company_id,
                      .environment_id = environment.id,
                      .provider = core::provider_of(environment.config),
                      .config = environment.config,
+                     .plugin_version = lease.teardown.plugin_version,
                      .agent_id = agent};
-  if (from) key.template_id = from->str();
+  if (lease.teardown.template_id) key.template_id = lease.teardown.template_id->str();
+  if (lease.lease_policy == LeasePolicy::reuse_by_execution_workspace) {
+    key.execution_workspace_id = lease.execution_workspace_id;
+  }
   // The folder is a mount of the sandbox: after a reset of the home there is another one.
-  if (home) key.config["agentHomeId"] = home->str();
-  for (const core::BoundRef& bound : core::refs_in(spelled)) {
+  if (lease.teardown.home_id) key.config["agentHomeId"] = lease.teardown.home_id->str();
+  for (const core::BoundRef& bound : core::refs_in(lease.teardown.config)) {
     BERTH_TRY(const auto secret,
               store::find_secret(session, core::Reach::only(environment.company_id),
                                  bound.ref.secret_id));
@@ -82,8 +69,91 @@ bj::object lease_metadata(const LeaseRecord& lease, const drivers::Acquired& acq
   return metadata;
 }
 
+// The issue that the run works on, where its caller has named one.
+std::optional<core::IssueId> issue_of(const core::Run& run) {
+  const bj::value* found = run.context_snapshot.if_contains("issueId");
+  if (found == nullptr || !found->is_string()) return std::nullopt;
+  const auto id = core::IssueId::parse(std::string_view{found->get_string()});
+  return id ? std::optional{*id} : std::nullopt;
+}
+
 void note_none_made(LeaseRecord& lease) {
   lease.teardown.acquire_trace = core::AcquireTrace::none_made;
+}
+
+// The lease has a sandbox that no other lease is given after it. The policy is fixed once the row
+// is there; its config tells the same.
+void serve_alone(LeaseRecord& lease) {
+  lease.lease_policy = LeasePolicy::ephemeral;
+  forbid_reuse(lease.driver, lease.teardown.config);
+}
+
+// The lease has a sandbox that waited for it.
+void take_over(const core::Sandbox& idle, LeaseRecord& lease) {
+  lease.sandbox_id = idle.id;
+  lease.provider_lease_id = idle.provider_lease_id;
+  lease.teardown.plugin_id = idle.plugin_id;
+  lease.teardown.plugin_version = idle.plugin_version;
+}
+
+// What a plugin is told of a lease beside its own words, in the place where it looks for it: the
+// plugin that the lease is pinned to, who works with it, and until when. A sandbox that waited is
+// resumed with what its provider said of it when it was made.
+Result<> add_plugin_facts(store::Session& session, const LeaseRecord& lease, bj::object& metadata) {
+  const auto everywhere = core::Reach::everything();
+  const bool was_claimed = !lease.metadata && lease.provider_lease_id;
+  if (lease.sandbox_id && was_claimed) {
+    BERTH_TRY(auto sandbox, store::find_sandbox(session, everywhere, *lease.sandbox_id));
+    metadata = std::move(sandbox.value.metadata);
+  }
+  bj::object facts;
+  if (lease.heartbeat_run_id) {
+    const auto run = store::find_run(session, everywhere, *lease.heartbeat_run_id);
+    if (run && run->value.agent_id) {
+      facts["agentId"] = run->value.agent_id->str();
+      const auto agent = store::find_agent(session, everywhere, *run->value.agent_id);
+      if (agent) facts["adapterType"] = name_of(agent->value.adapter_type);
+    }
+  }
+  if (lease.issue_id) facts["issueId"] = lease.issue_id->str();
+  if (lease.execution_workspace_id) {
+    facts["executionWorkspaceId"] = lease.execution_workspace_id->str();
+  } else if (is_reuse(lease.lease_policy) && lease.sandbox_id) {
+    // Some providers resume a sandbox only for the workspace that they made it for. That of a
+    // sandbox that is used again is the sandbox's own folder, so the sandbox's id names it.
+    facts["executionWorkspaceId"] = lease.sandbox_id->str();
+  }
+  if (lease.expires_at) facts["expiresAt"] = to_iso8601(*lease.expires_at);
+  metadata["leaseFacts"] = std::move(facts);
+  return {};
+}
+
+// The provider answered with a sandbox that another lease holds. A lease that asked to share asks
+// for one of its own from here on; lease_acquire_failed where it had asked for that already, and
+// then what it was answered with is not its to destroy.
+Result<LeaseWork::Row> give_up_shared(store::Session& session, LeaseWork::Row row, Time now) {
+  LeaseRecord& lease = row.value;
+  if (!asks_for_reuse(lease.teardown.config)) {
+    note_none_made(lease);
+    return store::update_lease(session, std::move(row), now);
+  }
+  forbid_reuse(lease.driver, lease.teardown.config);
+  if (lease.sandbox_id) {
+    BERTH_TRY(auto sandbox,
+              store::find_sandbox(session, core::Reach::everything(), *lease.sandbox_id));
+    sandbox.value.config = lease.teardown.config;
+    sandbox.value.fingerprint.clear();
+    BERTH_DO(store::update_sandbox(session, std::move(sandbox), now));
+  }
+  return store::update_lease(session, std::move(row), now);
+}
+
+std::unexpected<Error> gave_away(const drivers::Acquired& acquired) {
+  return fail(Errc::lease_acquire_failed,
+              "provider \"" + acquired.provider + "\" answered with sandbox " +
+                  acquired.provider_lease_id.value_or("") + ", which another lease holds",
+              "report it to the author of the provider: a lease that does not ask for reuse must "
+              "have a sandbox of its own");
 }
 
 // What the provider told of the place, on the row that outlives the lease.
@@ -120,40 +190,46 @@ bool LeaseWork::reaches(const core::Sandbox& sandbox) const {
 Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environment& environment,
                                    const std::optional<core::AgentId>& agent, LeaseRecord& lease) {
   const Time now = lease.created_at;
-  std::string fingerprint;  // none: a sandbox that serves one lease is never looked for
+  core::Sandbox sandbox{.id = core::SandboxId::make(means_.random, now),
+                        .company_id = lease.company_id,
+                        .environment_id = environment.id,
+                        .agent_id = agent,
+                        .execution_workspace_id = lease.execution_workspace_id,
+                        .lease_id = lease.id,
+                        .node_id = node_,
+                        .provider = core::provider_of(environment.config),
+                        .plugin_id = lease.teardown.plugin_id,
+                        .plugin_version = lease.teardown.plugin_version,
+                        .last_used_at = now,
+                        .created_at = now,
+                        .updated_at = now};
+  // Without a fingerprint a sandbox serves one lease, and is never looked for.
   if (is_reuse(lease.lease_policy)) {
-    BERTH_TRY(fingerprint, fingerprint_of(session, environment, lease.teardown.template_id, agent,
-                                          lease.teardown.home_id, lease.teardown.config));
+    BERTH_TRY(sandbox.fingerprint, fingerprint_of(session, environment, agent, lease));
+    BERTH_DO(store::retire_idle_sandboxes(session, sandbox, now));
     BERTH_TRY(drivers::Driver* const place, driver(lease));
     const store::SandboxClaim claim{
         .company_id = lease.company_id,
-        .fingerprint = fingerprint,
+        .fingerprint = sandbox.fingerprint,
         .lease_id = lease.id,
         .node_id = node_,
         .must_be_own = place->stays_on_its_server(lease.teardown.config)};
-    BERTH_TRY(auto idle, store::claim_idle_sandbox(session, claim, now));
+    BERTH_TRY(const auto idle, store::claim_idle_sandbox(session, claim, now));
     if (idle) {
-      lease.sandbox_id = idle->value.id;
-      lease.provider_lease_id = idle->value.provider_lease_id;
-      lease.teardown.plugin_id = idle->value.plugin_id;
-      lease.teardown.plugin_version = idle->value.plugin_version;
+      take_over(idle->value, lease);
       return {};
     }
+    BERTH_TRY(const bool is_shared,
+              store::is_named_by_environment(session, lease.company_id, environment.id));
+    if (is_shared) {
+      serve_alone(lease);
+      sandbox.fingerprint.clear();
+    }
   }
-  const core::Sandbox sandbox{.id = core::SandboxId::make(means_.random, now),
-                              .company_id = lease.company_id,
-                              .environment_id = environment.id,
-                              .agent_id = agent,
-                              .lease_id = lease.id,
-                              .node_id = node_,
-                              .provider = core::provider_of(environment.config),
-                              .plugin_id = lease.teardown.plugin_id,
-                              .plugin_version = lease.teardown.plugin_version,
-                              .config = lease.teardown.config,
-                              .fingerprint = std::move(fingerprint),
-                              .last_used_at = now,
-                              .created_at = now,
-                              .updated_at = now};
+  const bool lost_reuse = lease.heartbeat_run_id && asks_for_reuse(environment.config) &&
+                          lacks_reuse(catalog_, environment.config);
+  if (lost_reuse) BERTH_DO(store::retire_idle_sandboxes(session, sandbox, now));
+  sandbox.config = lease.teardown.config;
   lease.sandbox_id = sandbox.id;
   BERTH_DO(store::insert_sandbox(session, sandbox));
   return store::record_share(session, sandbox.id, core::share_of(sandbox.config));
@@ -173,7 +249,10 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
                      .expires_at = terms.expires_at,
                      .created_at = now,
                      .updated_at = now}};
-  if (run) lease.heartbeat_run_id = run->id;
+  if (run) {
+    lease.heartbeat_run_id = run->id;
+    lease.issue_id = issue_of(*run);
+  }
   lease.node_id = node_;
   lease.driver = environment.driver;
   BERTH_DO(expect_allowed(session, means_, environment));
@@ -187,11 +266,10 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
   if (terms.after == Terms::After::restart_keeps_it) lease.teardown.kept = true;
   lease.teardown.setup_session_id = std::move(terms.setup);
   lease.teardown.home_id = std::move(terms.home);
+  if (is_reuse(lease.lease_policy) && lacks_reuse(catalog_, environment.config)) serve_alone(lease);
+  // A provider that finds sandboxes again by their environment must not hand out a shared one.
+  if (!is_reuse(lease.lease_policy)) forbid_reuse(lease.driver, lease.teardown.config);
   if (environment.driver == core::DriverKind::sandbox) {
-    // A provider that finds sandboxes again by their environment must not hand out a shared one.
-    if (!run && environment.config.contains("reuseLease")) {
-      lease.teardown.config["reuseLease"] = false;
-    }
     if (terms.purpose == Terms::Purpose::test) lease.teardown.config["archiveOnRelease"] = true;
     lease.provider = core::provider_of(environment.config);
     if (!run) BERTH_DO(expect_sandbox_room(session, lease.company_id, lease.teardown.config));
@@ -211,6 +289,10 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
                           .config = lease.teardown.config,
                           .provider_lease_id = lease.provider_lease_id,
                           .metadata = lease.metadata.value_or(bj::object{})};
+  if (lease.teardown.plugin_id) {
+    BERTH_CO_DO(co_await means_.store.read(
+        [&](store::Session& s) { return add_plugin_facts(s, lease, out.metadata); }));
+  }
   pin(lease.teardown, out.metadata);
   if (lease.driver == core::DriverKind::ssh) {
     BERTH_CO_TRY(out.private_addresses, co_await means_.store.read([&](store::Session& s) {
@@ -292,6 +374,7 @@ Task<LeaseWork::Held> LeaseWork::acquire(Row lease, Ask ask, Also also) {
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease.value));
   const bool by_key = place->finds_by_key(lease.value.teardown.config);
   BERTH_CO_TRY(drivers::LeaseFacts known, co_await facts(lease.value));
+  Ask again{.callback = ask.callback, .setup = ask.setup};
   drivers::AcquireRequest request{.lease = known.clone(),
                                   .callback = std::move(ask.callback),
                                   .reusable_id = lease.value.provider_lease_id,
@@ -315,10 +398,25 @@ Task<LeaseWork::Held> LeaseWork::acquire(Row lease, Ask ask, Also also) {
   const auto attempt = [&] { return means_.store.write(save); };
   Result<Row> row =
       by_key ? co_await attempt() : co_await insist(co_await asio::this_coro::executor, attempt);
+  if (!row && store::is_held_elsewhere(row.error())) {
+    const bool had_asked_to_share = asks_for_reuse(lease.value.teardown.config);
+    const core::LeaseId id = lease.value.id;
+    BERTH_CO_TRY(lease, co_await means_.store.write([&](store::Session& s) -> Result<Row> {
+      BERTH_DO(expect_alive(s, node_));
+      BERTH_TRY(Row seen, store::find_lease_record(s, core::Reach::everything(), id));
+      return give_up_shared(s, std::move(seen), means_.clock.now());
+    }));
+    if (!had_asked_to_share) co_return gave_away(*acquired);
+    co_return co_await acquire(std::move(lease), std::move(again), std::move(also));
+  }
   if (!row) co_return std::unexpected(std::move(row).error());
   fault_point("acquire.recorded");
   known.provider_lease_id = row->value.provider_lease_id;
   known.metadata = row->value.metadata.value_or(bj::object{});
+  if (row->value.teardown.plugin_id) {
+    BERTH_CO_DO(co_await means_.store.read(
+        [&](store::Session& s) { return add_plugin_facts(s, row->value, known.metadata); }));
+  }
   pin(row->value.teardown, known.metadata);
   co_return Held{*std::move(row), std::move(known)};
 }

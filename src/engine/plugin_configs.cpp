@@ -2,6 +2,7 @@
 
 #include "core/linux_config.hpp"
 #include "core/provider_config.hpp"
+#include "engine/reuse.hpp"
 
 namespace berth::engine {
 namespace {
@@ -11,6 +12,17 @@ std::unexpected<Error> nobody_has(const std::string& provider) {
       Errc::provider_unavailable,
       "Sandbox provider \"" + provider + "\" is not installed or its plugin worker is not running.",
       "install its plugin, or choose a provider from the capabilities of the company");
+}
+
+// A provider that keeps a sandbox which it cannot resume would leave one behind with each run.
+Error no_reuse(const std::string& provider) {
+  Error error{Errc::unprocessable,
+              "Sandbox provider \"" + provider +
+                  "\" does not declare reusable leases, or its worker lacks resume, release or "
+                  "destroy, so its sandboxes serve one run each.",
+              "set reuseLease to false"};
+  error.issues.push_back({"/config/reuseLease", "is not supported by this provider"});
+  return error;
 }
 
 Result<> accept(const plugins::ConfigVerdict& verdict, const std::string& who) {
@@ -49,6 +61,9 @@ Task<core::ConfigForStore> PluginConfigs::prepare_sandbox(bj::object config) con
   BERTH_CO_TRY(const core::ConfigSchema schema,
                core::ConfigSchema::read(found.driver->config_schema, "/configSchema"));
   BERTH_CO_TRY(bj::object applied, core::apply_schema(schema, std::move(config), "/config"));
+  if (asks_for_reuse(applied) && !place_->sandboxes.may_reuse(applied)) {
+    co_return std::unexpected(no_reuse(provider));
+  }
   BERTH_CO_TRY(const plugins::ConfigVerdict verdict, co_await place_->sandboxes.validate(applied));
   BERTH_CO_DO(accept(verdict, "Sandbox provider \"" + provider + "\""));
   bj::object stored = verdict.normalized.value_or(applied);

@@ -76,11 +76,14 @@ ProviderCapability capability_of(const plugins::DriverDeclaration& driver,
   out.supports_saved_probe = true;
   out.supports_unsaved_probe = true;
   out.supports_run_execution = true;
-  out.supports_reusable_leases = driver.capabilities.reusable_leases.value_or(false);
   // Declared and advertised: what only one of the two says, nobody can count on.
   const auto can = [&](bool declared, const char* method) {
     return declared && status.methods.contains(method);
   };
+  const bool reuses = driver.capabilities.reusable_leases == true;
+  out.supports_reusable_leases = can(reuses, "environmentResumeLease") &&
+                                 can(reuses, "environmentReleaseLease") &&
+                                 can(reuses, "environmentDestroyLease");
   out.supports_interactive_setup =
       can(driver.supports_interactive_setup, "environmentStartInteractiveSetup");
   out.interactive_setup_connection_types = driver.interactive_setup_connection_types;
@@ -88,7 +91,8 @@ ProviderCapability capability_of(const plugins::DriverDeclaration& driver,
       can(driver.supports_template_capture, "environmentCaptureTemplate") &&
       driver.template_config_binding;
   out.supports_template_delete = can(driver.supports_template_delete, "environmentDeleteTemplate");
-  out.supports_login_pty = driver.supports_login_pty;
+  out.supports_login_pty = can(driver.supports_login_pty, "loginPtyOpen") ||
+                           can(driver.supports_login_pty, "setupTokenPtyOpen");
   out.display_name = driver.display_name;
   out.description = driver.description;
   out.source = "plugin";

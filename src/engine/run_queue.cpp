@@ -4,6 +4,7 @@
 #include "core/linux_config.hpp"
 #include "engine/agent_homes.hpp"
 #include "engine/node_life.hpp"
+#include "engine/reuse.hpp"
 #include "engine/run_notes.hpp"
 #include "engine/run_place.hpp"
 #include "engine/sandbox_room.hpp"
@@ -177,6 +178,20 @@ bool is_of_the_store(Errc code) {
   }
 }
 
+// Why a run whose environment asks for reuse has a sandbox of its own.
+RunNote reuse_note(const Catalog& catalog, const core::Environment& environment) {
+  const std::string provider = core::provider_of(environment.config);
+  if (lacks_reuse(catalog, environment.config)) {
+    return {.message = "Provider \"" + provider +
+                       "\" does not declare reusable leases, so this run has a sandbox of its own, "
+                       "which is destroyed after it",
+            .level = core::EventLevel::warn};
+  }
+  return {.message = "Provider \"" + provider +
+                     "\" has one reusable sandbox per environment, which another run or agent "
+                     "holds, so this run has a sandbox of its own"};
+}
+
 Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
                                         const Catalog& catalog, LeaseWork& leases,
                                         core::Stored<core::Run> run, const std::string& disk) {
@@ -207,6 +222,9 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
   }
   if (!lease) return std::unexpected(lease.error());
   BERTH_DO(note(session, run.value, {.message = "The run leaves the queue"}, now));
+  if (is_reuse(policy_of(*scene->environment)) && !is_reuse(lease->value.lease_policy)) {
+    BERTH_DO(note(session, run.value, reuse_note(catalog, *scene->environment), now));
+  }
   return ClaimedRun{std::move(run), *std::move(lease), *std::move(scene)};
 }
 

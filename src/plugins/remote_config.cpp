@@ -96,7 +96,10 @@ bj::object lease_metadata(const LeaseKeys& keys, const bj::object& stored_config
 
 bj::object provider_metadata_of(const bj::object& lease_metadata) {
   const bj::value* own = lease_metadata.if_contains("providerMetadata");
-  return own != nullptr && own->is_object() ? own->get_object() : lease_metadata;
+  if (own != nullptr && own->is_object()) return own->get_object();
+  bj::object all = lease_metadata;
+  all.erase("leaseFacts");  // which are the host's
+  return all;
 }
 
 std::optional<bj::object> stored_config_of(const bj::object& lease_metadata) {

@@ -63,6 +63,10 @@ constexpr char agent_homes[] = {
 #embed "migrations/0014_agent_homes.sql"
 };
 
+constexpr char one_row_per_sandbox[] = {
+#embed "migrations/0015_one_row_per_sandbox.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -82,6 +86,7 @@ constexpr std::array known_migrations{
     Migration{11, "private_ssh", text_of(private_ssh)},
     Migration{12, "sandbox_shares", text_of(sandbox_shares)},
     Migration{14, "agent_homes", text_of(agent_homes)},
+    Migration{15, "one_row_per_sandbox", text_of(one_row_per_sandbox)},
 };
 
 constexpr std::string_view record_table = R"sql(

@@ -27,9 +27,13 @@ Task<Acquired> Boxes::acquire(const AcquireRequest& request) {
   configs.push_back(request.lease.config);
   const bool resumes = request.reusable_id && there.contains(*request.reusable_id);
   std::string id = request.reusable_id.value_or("");
-  if (!resumes) {
+  const bj::value* reuse = request.lease.config.if_contains("reuseLease");
+  if (!resumes && names_by_environment && reuse != nullptr && *reuse == true) {
+    id = "box-of-" + request.lease.environment_id->str();
+  } else if (!resumes) {
     id = "box-" + (names_by_run ? request.lease.run_id->str() : std::to_string(++last_));
   }
+  if (has_one_box) id = "box-only";
   there.insert(id);
   note(resumes ? "resume" : "acquire", request.lease);
   verbs.back() = (resumes ? "resume " : "acquire ") + id;

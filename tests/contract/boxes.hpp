@@ -19,7 +19,10 @@ class Boxes final : public drivers::Driver {
   // As a provider of a plugin: a box is known by the name that acquire answers, and by that alone.
   bool finds_by_answer = false;
   bool names_by_run = false;  // an acquire that is repeated gives the same box
-  int answers_to_lose = 0;    // acquires that make a box, and of which nobody hears
+  // One box for all who ask for reuse in an environment, as providers of containers have it.
+  bool names_by_environment = false;
+  bool has_one_box = false;  // which it gives to everybody, whatever is asked for
+  int answers_to_lose = 0;   // acquires that make a box, and of which nobody hears
   // Happens once, when the next box is made and nobody has heard of it yet.
   std::function<Task<>()> meanwhile;
   bool refuses_in_words = false;

@@ -4,6 +4,7 @@
 #include "store/environments.hpp"
 #include "store/migrations.hpp"
 #include "store/runs.hpp"
+#include "store/sandboxes.hpp"
 
 #include <gmock/gmock.h>
 
@@ -43,7 +44,8 @@ class AllowancesUpgrade : public StoreContract {
   void upgrade() {
     EXPECT_WORKS(write([](Session& s) -> Result<> {
       for (const char* step :
-           {"drop index heartbeat_runs_stored", "drop index heartbeat_runs_finished",
+           {"drop index sandboxes_company_id_provider_provider_lease_id",
+            "drop index heartbeat_runs_stored", "drop index heartbeat_runs_finished",
             "drop index heartbeat_runs_logs", "drop index heartbeat_runs_retries",
             "alter table heartbeat_runs drop column payload_bytes",
             "alter table heartbeat_runs drop column log_removed_at",
@@ -185,6 +187,37 @@ TEST_P(AllowancesUpgrade, CompanyThatUsedEverythingKeepsEverything) {
   upgrade();
   expect_kept(all_of_it, {Allowance::host_network, Allowance::local, Allowance::private_egress,
                           Allowance::private_ssh, Allowance::weak_sandbox});
+}
+
+TEST_P(AllowancesUpgrade, OfTwoRowsOfOneSandboxTheNewestRemains) {
+  const core::Company company = given_company("shared");
+  const core::Environment place = put_local(company);
+  EXPECT_WORKS(write([](Session& s) -> Result<> {
+    BERTH_DO(s.run("drop index sandboxes_company_id_provider_provider_lease_id", {}));
+    BERTH_DO(s.run("create index sandboxes_company_id_provider_provider_lease_id on sandboxes (id)",
+                   {}));
+    return {};
+  }));
+  std::vector<core::SandboxId> ids;
+  for (const std::int64_t ms : {1000, 2000}) {
+    core::Sandbox row{.id = fresh<core::SandboxId>(),
+                      .company_id = company.id,
+                      .environment_id = place.id,
+                      .provider = "boxes",
+                      .provider_lease_id = "box-1",
+                      .status = core::SandboxState::idle,
+                      .created_at = Time{ms}};
+    ids.push_back(row.id);
+    EXPECT_WORKS(write([&](Session& s) { return insert_sandbox(s, row); }));
+  }
+  upgrade();
+  const auto state = [&](const core::SandboxId& id) {
+    const auto row =
+        read([&](Session& s) { return find_sandbox(s, core::Reach::everything(), id); });
+    return row->value.status;
+  };
+  EXPECT_EQ(state(ids[0]), core::SandboxState::lost);
+  EXPECT_EQ(state(ids[1]), core::SandboxState::idle);
 }
 
 }  // namespace

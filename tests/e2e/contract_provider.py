@@ -4,7 +4,8 @@ copy of it, with its folder in place of @STATE@. Every call is written down with
 
 A file in that folder with one of these names changes what it does:
   no-deadline     commands have no time limit, as in Daytona
-  ignores-cwd     commands start in the sandbox's home whatever the call says, as in Kubernetes
+  sync            it moves files itself
+  sync-refuses    it says that it does, and refuses
   no-remote-cwd   acquire names no folder; only realize does, as in Kubernetes
 """
 
@@ -89,7 +90,7 @@ def realize(p):
 def execute(p):
     home = box_of(p["lease"]["providerLeaseId"])
     env = {"PATH": "/opt/sandbox/bin:/usr/bin:/bin", "HOME": home, **(p.get("env") or {})}
-    cwd = home if there("ignores-cwd") else p.get("cwd") or home
+    cwd = p.get("cwd") or home
     limit = p.get("timeoutMs") or p["config"].get("timeoutMs")
     given = p.get("stdin")
     process = subprocess.Popen([p["command"], *p.get("args", [])], cwd=cwd, env=env, text=True,

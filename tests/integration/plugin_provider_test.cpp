@@ -258,7 +258,7 @@ TEST_F(PluginProviderTest, ASandboxIsResumedOrKnownToBeGone) {
   open("receipt=yes");
   EXPECT_TRUE(remote_->may_reuse({{"provider", "boxes"}, {"reuseLease", true}}));
   EXPECT_FALSE(remote_->may_reuse({{"provider", "boxes"}}));
-  const LeaseFacts lease = acquired();
+  const LeaseFacts lease = acquired({{"reuseLease", true}});
   const auto resumed = await(remote_->resume(lease, *lease.provider_lease_id));
   ASSERT_TRUE(resumed) << resumed.error().message;
   ASSERT_TRUE(resumed->has_value());
