@@ -12,6 +12,10 @@ constexpr std::string_view path_default =
 using Plain = std::map<std::string, std::string>;
 
 Plain defaults_for(const RunFacts& facts) {
+  // An empty PATH is that of a place which sets its variables itself.
+  if (facts.path && facts.path->empty()) {
+    return facts.home ? Plain{{"HOME", *facts.home}} : Plain{};
+  }
   return {{"PATH", facts.path.value_or(std::string{path_default})},
           {"HOME", facts.home.value_or("/")},
           {"LANG", "C.UTF-8"},

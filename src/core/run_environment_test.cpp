@@ -61,6 +61,21 @@ TEST(RunEnvironment, HoldsDefaultsAndWhatBerthAssignsAndNothingElse) {
   EXPECT_THAT(env.token_names, ElementsAre("PAPERCLIP_API_KEY", "BERTH_API_KEY"));
 }
 
+TEST(RunEnvironment, LeavesAPlaceWithVariablesOfItsOwnToThem) {
+  RunFacts foreign = facts();
+  foreign.path = "";
+  const auto built = build_run_environment(foreign, {});
+  ASSERT_TRUE(built) << built.error().message;
+  for (const char* name : {"HOME", "PATH", "LANG", "TERM"}) {
+    EXPECT_FALSE(built->plain.contains(name)) << name;
+  }
+  EXPECT_THAT(built->plain, Contains(Key("PAPERCLIP_RUN_ID")));
+  foreign.home = "/home/agent";
+  EXPECT_EQ(build_run_environment(foreign, {})->plain.at("HOME"), "/home/agent");
+  const EnvLayer chosen = layer(SecretTarget::environment, {{"PATH", "/opt/bin"}});
+  EXPECT_EQ(build_run_environment(foreign, {chosen})->plain.at("PATH"), "/opt/bin");
+}
+
 TEST(RunEnvironment, LetsTheLaterLayerWin) {
   const RunEnvironment env = built({layer(SecretTarget::environment, {{"A", "1"}, {"B", "1"}}),
                                     layer(SecretTarget::agent, {{"A", "2"}, {"C", "2"}}),

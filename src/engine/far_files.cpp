@@ -62,6 +62,12 @@ Result<> expect_file(const RemoteEntry& entry, std::string_view shown) {
   return workspaces::may_leave(entry.status, shown, file_limits);
 }
 
+// Whether the provider's own way, which was tried, has turned out not to serve this place.
+bool goes_by_commands_now(const FarPlace& place, const Exchange& tried) {
+  return tried.by == Exchange::By::provider &&
+         place.files->exchange(place.facts, place.path).by == Exchange::By::commands;
+}
+
 Result<std::string> tar_of(const Confined& files, const std::string& path, std::string_view shown) {
   std::string tar;
   const auto take = [&](std::string_view piece) -> Result<> {
@@ -173,11 +179,13 @@ Task<std::variant<FilePart, FolderListing>> FarFiles::read(const FarPlace& place
                 .next_offset = offset + count,
                 .eof = count == rest};
   const Exchange exchange = place.files->exchange(place.facts, place.path);
-  if (exchange.by == Exchange::By::provider && count == bytes) {
-    BERTH_CO_TRY(part.bytes, co_await read_whole(place, exchange, bytes));
-  } else {
-    BERTH_CO_TRY(part.bytes, co_await place.files->read(place.facts, place.path, offset, count));
+  Result<std::string> content{std::string{}};
+  const bool is_whole = exchange.by == Exchange::By::provider && count == bytes;
+  if (is_whole) content = co_await read_whole(place, exchange, bytes);
+  if (!is_whole || (!content && goes_by_commands_now(place, exchange))) {
+    content = co_await place.files->read(place.facts, place.path, offset, count);
   }
+  BERTH_CO_TRY(part.bytes, std::move(content));
   co_return std::variant<FilePart, FolderListing>{std::move(part)};
 }
 
@@ -220,14 +228,16 @@ Task<FileWritten> FarFiles::write(const FarPlace& place, mode_t mode, std::strin
     co_return refuse(place.shown, "is there and no regular file", "remove it first");
   }
   const Exchange exchange = place.files->exchange(place.facts, place.path);
+  Result<> sent;
   if (exchange.by == Exchange::By::provider) {
     BERTH_CO_TRY(const auto staging, co_await stage(exchange));
-    const Result<> sent = co_await send_from(place, *staging, mode, bytes);
+    sent = co_await send_from(place, *staging, mode, bytes);
     co_await clear(staging);
-    if (!sent) co_return std::unexpected(sent.error());
-  } else {
-    BERTH_CO_DO(co_await place.files->write(place.facts, place.path, mode, bytes));
   }
+  if (exchange.by == Exchange::By::commands || (!sent && goes_by_commands_now(place, exchange))) {
+    sent = co_await place.files->write(place.facts, place.path, mode, bytes);
+  }
+  BERTH_CO_DO(sent);
   co_return old ? FileWritten::replaced : FileWritten::created;
 }
 
@@ -260,10 +270,13 @@ Task<std::string> FarFiles::archive(const FarPlace& place) {
   } else {
     BERTH_CO_DO(expect_file(entry, place.shown));
   }
-  BERTH_CO_TRY(const auto staging, co_await stage(place.files->exchange(place.facts, place.path)));
-  Result<std::string> tar = co_await archive_from(place, *staging, entry);
-  co_await clear(staging);
-  co_return tar;
+  while (true) {
+    const Exchange exchange = place.files->exchange(place.facts, place.path);
+    BERTH_CO_TRY(const auto staging, co_await stage(exchange));
+    Result<std::string> tar = co_await archive_from(place, *staging, entry);
+    co_await clear(staging);
+    if (tar || !goes_by_commands_now(place, exchange)) co_return tar;
+  }
 }
 
 Task<std::string> FarFiles::archive_from(const FarPlace& place, const Staging& staging,
@@ -301,10 +314,13 @@ Task<> FarFiles::unpack(const FarPlace& place, std::string_view tar) {
     co_return workspaces::disk_failure("open", place.shown, ELOOP);
   }
   if (old && !S_ISDIR(old->status.st_mode)) co_return refuse(place.shown, "is no directory");
-  BERTH_CO_TRY(const auto staging, co_await stage(place.files->exchange(place.facts, place.path)));
-  Result<> unpacked = co_await unpack_from(place, *staging, tar);
-  co_await clear(staging);
-  co_return unpacked;
+  while (true) {
+    const Exchange exchange = place.files->exchange(place.facts, place.path);
+    BERTH_CO_TRY(const auto staging, co_await stage(exchange));
+    Result<> unpacked = co_await unpack_from(place, *staging, tar);
+    co_await clear(staging);
+    if (unpacked || !goes_by_commands_now(place, exchange)) co_return unpacked;
+  }
 }
 
 Task<> FarFiles::unpack_from(const FarPlace& place, const Staging& staging, std::string_view tar) {

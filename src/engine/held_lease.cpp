@@ -42,6 +42,7 @@ Result<> expect_moving(const core::LeaseRecord& lease) {
 
 std::map<std::string, Secret> usual_environment(const drivers::Workspace& place) {
   std::map<std::string, Secret> out;
+  if (place.path && place.path->empty()) return out;  // the place sets them itself
   out.emplace("PATH", Secret{place.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")});
   out.emplace("LANG", Secret{"C.UTF-8"});
   if (place.home) out.emplace("HOME", Secret{*place.home});

@@ -60,8 +60,8 @@ Task<> try_command(drivers::Driver& driver, const drivers::LeaseFacts& place) {
   BERTH_CO_TRY(const drivers::Workspace workspace, co_await driver.realize(place, anywhere));
   drivers::Command command{
       .exec_id = std::string{test_exec}, .argv = {"true"}, .cwd = workspace.cwd};
-  command.environment.emplace(
-      "PATH", Secret{workspace.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")});
+  const std::string path = workspace.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+  if (!path.empty()) command.environment.emplace("PATH", Secret{path});
   BERTH_CO_DO(co_await driver.start(place, command));
   Unheard nobody;
   BERTH_CO_TRY(const drivers::Ended ended,

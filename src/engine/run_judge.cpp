@@ -44,9 +44,12 @@ RunWork::End RunWork::judge(const drivers::Ended& ended) const {
       end.event = RunEvent::deadline_passed;
       const auto own = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
       const bj::value* config = place_ ? place_->config.if_contains("timeoutMs") : nullptr;
-      // Of two limits the shorter one holds: a longer one of the run does not help then.
+      // Of two limits the shorter one holds: a longer one of the run does not help then. Only in
+      // the sandbox of a plugin a run's own limit replaces that of the config.
+      const bool replaces = lease_.value.teardown.plugin_id && own;
       const bool is_environments =
-          config != nullptr && config->is_int64() && (!own || config->get_int64() <= *own);
+          config != nullptr && config->is_int64() &&
+          (replaces ? config->get_int64() == *own : !own || config->get_int64() <= *own);
       const std::int64_t limit = is_environments ? config->get_int64() : own.value_or(0);
       failed(Errc::timed_out, "Timed out after " + std::to_string(limit) + " ms",
              is_environments ? "raise timeoutMs in the config of the environment"

@@ -9,6 +9,10 @@
 namespace berth::engine {
 namespace {
 
+// How long an agent whose adapter config has no timeoutSec works in a sandbox: one that hangs must
+// not hold its place for ever.
+constexpr std::int64_t agent_sandbox_timeout_ms = std::int64_t{4} * 60 * 60 * 1000;
+
 // The config of a sandbox may limit every command in it.
 std::optional<std::int64_t> timeout_in(const bj::object& config) {
   const bj::value* limit = config.if_contains("timeoutMs");
@@ -16,14 +20,28 @@ std::optional<std::int64_t> timeout_in(const bj::object& config) {
   return limit->get_int64();
 }
 
-// Of an agent in a sandbox, where neither its config nor that of the sandbox sets another: one
-// that hangs must not hold its place for ever.
-constexpr std::int64_t agent_timeout_ms = 4LL * 3600 * 1000;
-
 std::optional<std::int64_t> shorter(const std::optional<std::int64_t>& one,
                                     const std::optional<std::int64_t>& other) {
   if (!one || !other) return one ? one : other;
   return std::min(*one, *other);
+}
+
+// Of an agent that names no limit; one below zero asks for none.
+std::optional<std::int64_t> agent_limit(const core::Agent& agent, const core::LeaseRecord& lease) {
+  const bj::value* seconds = agent.adapter_config.if_contains("timeoutSec");
+  const bool declines =
+      seconds != nullptr && seconds->is_number() && seconds->to_number<double>() < 0;
+  if (declines || lease.driver != core::DriverKind::sandbox) return std::nullopt;
+  return agent_sandbox_timeout_ms;
+}
+
+// How long the command may run. The `timeoutMs` of a sandbox of our own is the longest time of any
+// command in it. That of a plugin is the limit of a command that names none, or the sandbox's life.
+std::optional<std::int64_t> limit_of(const std::optional<std::int64_t>& own,
+                                     const core::LeaseRecord& lease) {
+  const std::optional<std::int64_t> configured = timeout_in(lease.teardown.config);
+  if (lease.teardown.plugin_id) return own ? own : configured;
+  return shorter(own, configured);
 }
 
 }  // namespace
@@ -69,11 +87,10 @@ Task<RunWork::Plan> RunWork::plan(core::RunInput input, SessionUse use) {
                  .timeout_ms = built.timeout_ms,
                  .grace_ms = built.grace_ms};
   }
-  out.shown.timeout_ms = shorter(out.shown.timeout_ms, timeout_in(place_->config));
-  const bool is_in_sandbox = environment_->driver == core::DriverKind::sandbox;
-  if (agent_ && is_in_sandbox && !out.shown.timeout_ms) {
-    out.shown.timeout_ms = agent_timeout_ms;
+  if (!out.shown.timeout_ms && !run_.value.command) {
+    out.shown.timeout_ms = agent_limit(*agent_, lease_.value);
   }
+  out.shown.timeout_ms = limit_of(out.shown.timeout_ms, lease_.value);
   if (out.command.argv.empty()) out.command.argv = out.shown.argv;
   out.command.terminal = out.shown.terminal;
   out.command.timeout_ms = out.shown.timeout_ms;

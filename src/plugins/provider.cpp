@@ -40,6 +40,25 @@ bj::value or_null(const std::optional<std::string>& text) {
   return text ? bj::value(bj::string(*text)) : bj::value(nullptr);
 }
 
+// What the host knows of a lease beside what the provider said: see LeaseWork::facts().
+std::optional<std::string> fact_at(const LeaseFacts& lease, std::string_view key) {
+  return text_at(object_at(lease.metadata, "leaseFacts"), key);
+}
+
+// For whom a sandbox is, as far as that is known.
+bj::object wishes_of(const LeaseFacts& lease) {
+  bj::object out{{"runId", lease.run_id ? lease.run_id->str() : lease.lease_id.str()}};
+  for (const char* key : {"agentId", "adapterType", "executionWorkspaceId"}) {
+    if (const auto value = fact_at(lease, key)) out[key] = *value;
+  }
+  if (const auto until = fact_at(lease, "expiresAt")) out["requestedExpiresAt"] = *until;
+  return out;
+}
+
+const SandboxFiles& files_of(const execution::RemoteFiles& files) {
+  return static_cast<const SandboxFiles&>(files);
+}
+
 // The values that a config still has in the clear, because it was not stored yet.
 std::vector<Secret> plain_secrets_in(const DriverDeclaration& driver, const bj::object& config) {
   std::vector<Secret> out;
@@ -114,11 +133,15 @@ auto RemoteProvider::place_of(const LeaseFacts& lease) const -> Task<Place> {
       {"driverKey", place.driver.driver->driver_key},
       {"companyId", lease.company_id.str()},
       {"environmentId", lease.environment_id ? lease.environment_id->str() : lease.lease_id.str()},
-      {"issueId", nullptr},
+      {"issueId", or_null(fact_at(lease, "issueId"))},
       {"config", place.config}};
+  bj::object metadata = provider_metadata_of(lease.metadata);
+  // Some providers name the folder of a sandbox only when its workspace is realized.
+  const auto folder = files_of(*files_).folder_of(lease.lease_id);
+  if (folder && !metadata.contains("remoteCwd")) metadata["remoteCwd"] = *folder;
   place.lease = bj::object{{"providerLeaseId", or_null(lease.provider_lease_id)},
-                           {"metadata", provider_metadata_of(lease.metadata)},
-                           {"expiresAt", nullptr}};
+                           {"metadata", std::move(metadata)},
+                           {"expiresAt", or_null(fact_at(lease, "expiresAt"))}};
   co_return place;
 }
 
@@ -224,8 +247,15 @@ Task<RemoteLease> RemoteProvider::lease_from(const Place& place, const LeaseFact
 }
 
 Task<RemoteLease> RemoteProvider::acquire(const LeaseFacts& lease, AcquireFacts facts) {
-  BERTH_CO_TRY(const Place place, co_await place_of(lease));
-  bj::object more{{"runId", lease.run_id ? lease.run_id->str() : lease.lease_id.str()}};
+  BERTH_CO_TRY(Place place, co_await place_of(lease));
+  // A provider that keeps a sandbox which it is never asked to resume leaves one with each run.
+  if (!may_reuse(lease.config)) {
+    for (bj::object* config : {&place.config, &place.stored_config}) {
+      if (config->contains("reuseLease")) (*config)["reuseLease"] = false;
+    }
+    place.base["config"] = place.config;
+  }
+  bj::object more = wishes_of(lease);
   const auto add = [&](const char* key, const std::optional<std::string>& value) {
     if (value) more[key] = *value;
   };
@@ -258,8 +288,10 @@ Task<RemoteLease> RemoteProvider::acquire(const LeaseFacts& lease, AcquireFacts 
 Task<std::optional<RemoteLease>> RemoteProvider::resume(const LeaseFacts& lease,
                                                         std::string provider_lease_id) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
-  bj::object more{{"providerLeaseId", provider_lease_id},
-                  {"leaseMetadata", provider_metadata_of(lease.metadata)}};
+  if (!may_reuse(lease.config)) co_return std::optional<RemoteLease>{};
+  bj::object more = wishes_of(lease);
+  more["providerLeaseId"] = provider_lease_id;
+  more["leaseMetadata"] = provider_metadata_of(lease.metadata);
   BERTH_CO_TRY(bj::value answer, co_await ask(place, "environmentResumeLease", std::move(more)));
   const bj::object* object = answer.if_object();
   if (object == nullptr || text_at(*object, "providerLeaseId").value_or("").empty()) {

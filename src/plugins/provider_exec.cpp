@@ -4,6 +4,7 @@
 #include "plugins/exec_spool.hpp"
 #include "plugins/provider_place.hpp"
 #include "plugins/remote_config.hpp"
+#include "plugins/sandbox_files.hpp"
 #include "plugins/waiters.hpp"
 #include "providers/metadata.hpp"
 
@@ -37,6 +38,30 @@ constexpr std::string_view signal_script =
     "if [ \"${p#/proc/}\" != \"$$\" ] && tr '\\0' '\\n' <\"$p/environ\" 2>/dev/null | "
     "grep -qxF -- \"$1\"; then kill -\"$2\" \"${p#/proc/}\" 2>/dev/null; fi; done; exit 0";
 
+// Of a place that sets its variables itself: ours must not replace its PATH and HOME.
+constexpr std::string_view own_path = "";
+// After the limit of a command, for a provider that keeps it by itself to say so.
+constexpr std::chrono::milliseconds own_limit_slack = 1s;
+
+struct Limit {
+  std::chrono::milliseconds after;
+  std::int64_t grace_ms;
+};
+
+// Ends a command as a cancel does, because not every provider keeps the limit that it is given.
+template <class Running>
+Task<> end_at_limit(RemoteProvider& provider, std::shared_ptr<Running> running, LeaseFacts lease,
+                    std::string exec_id, Limit limit) {
+  const auto over = [&] { return running->finished(); };
+  const auto begins = [&] { return !running->awaits_input() || running->finished(); };
+  BERTH_CO_DO(co_await running->waiters().wait_for(begins));
+  BERTH_CO_DO(co_await running->waiters().wait_for(
+      over, std::chrono::steady_clock::now() + limit.after + own_limit_slack));
+  if (over()) co_return Result<>{};
+  running->timed_out = true;
+  co_return co_await provider.cancel(lease, exec_id, limit.grace_ms);
+}
+
 bool is_file_name(std::string_view text) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -53,6 +78,8 @@ std::uint64_t hash_on(std::uint64_t hash, std::string_view bytes) {
 }
 
 Result<> give_input(bj::object& params, std::string_view bytes) {
+  // A provider that is given an empty text writes it to a command that may have ended already.
+  if (bytes.empty()) return {};
   if (!is_utf8(bytes)) {
     return fail(Errc::execution_unsupported,
                 "standard input that is no UTF-8 text cannot be given to a command of a plugin");
@@ -130,7 +157,14 @@ class RemoteProvider::Running final : public LiveOutput {
   Waiters& waiters() { return waiters_; }
   std::uint64_t version() const { return version_; }
   bool cancelled = false;
+  bool timed_out = false;
   const std::string mark;
+  // How it ended for those who ended it, whatever the provider makes of that. A limit that is
+  // reached is followed by a cancel.
+  Outcome outcome_or(Outcome other) const {
+    if (timed_out) return Outcome::timed_out;
+    return cancelled ? Outcome::stopped : other;
+  }
 
   // The protocol takes the whole input with the call, so a command whose input is still to come
   // begins when that has ended.
@@ -192,6 +226,7 @@ Result<std::string> RemoteProvider::folder_of(const LeaseFacts& lease,
 }
 
 Result<> RemoteProvider::forget(const LeaseFacts& lease) {
+  static_cast<SandboxFiles&>(*files_).forget(lease.lease_id);
   const std::string folder = folder_of(lease);
   for (auto at = running_.begin(); at != running_.end();) {
     const bool its_own = at->first.starts_with(folder + "/");
@@ -207,7 +242,7 @@ Task<Workspace> RemoteProvider::realize(const LeaseFacts& lease,
   const bj::object metadata = provider_metadata_of(lease.metadata);
   const std::string remembered = text_at(metadata, "remoteCwd").value_or("/tmp");
   if (!place.plugin->advertises("environmentRealizeWorkspace")) {
-    co_return Workspace{.cwd = wanted.value_or(remembered)};
+    co_return Workspace{.cwd = wanted.value_or(remembered), .path = std::string{own_path}};
   }
   bj::object workspace{{"mode", "isolated"}, {"metadata", bj::object{}}};
   if (wanted) workspace["remotePath"] = *wanted;
@@ -220,7 +255,8 @@ Task<Workspace> RemoteProvider::realize(const LeaseFacts& lease,
     co_return fail(Errc::workspace_realization_failed,
                    place.driver.plugin_key + ": the provider named no working directory");
   }
-  co_return Workspace{.cwd = wanted.value_or(*cwd)};
+  static_cast<SandboxFiles&>(*files_).remember_folder(lease.lease_id, *cwd);
+  co_return Workspace{.cwd = wanted.value_or(*cwd), .path = std::string{own_path}};
 }
 
 Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& command) {
@@ -241,11 +277,9 @@ Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& comm
   BERTH_CO_TRY(bj::object more, parameters_of(command, mark));
   PluginCall call{
       .method = "environmentExecute", .params = place.base, .deadline = longest_command};
-  if (command.timeout_ms) {
-    call.deadline = std::chrono::milliseconds{*command.timeout_ms} + margin;
-  } else if (const auto configured = milliseconds_at(place.config, "timeoutMs")) {
-    call.deadline = *configured + margin;
-  }
+  std::optional<std::chrono::milliseconds> limit = milliseconds_at(place.config, "timeoutMs");
+  if (command.timeout_ms) limit = std::chrono::milliseconds{*command.timeout_ms};
+  if (limit) call.deadline = *limit + margin;
   for (auto& entry : more) call.params.insert_or_assign(entry.key(), std::move(entry.value()));
   call.params["lease"] = place.lease;
   std::vector<Secret> given = values_of(lease.secrets);
@@ -260,6 +294,11 @@ Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& comm
   if (std::holds_alternative<execution::StdinPipe>(command.input)) running->await_input();
   running_[folder] = running;
   call.output = running.get();
+  if (limit) {
+    const Limit ends{.after = *limit, .grace_ms = command.grace_ms};
+    tasks_.start("plugin.exec_limit",
+                 end_at_limit(*this, running, lease.clone(), command.exec_id, ends));
+  }
   tasks_.start("plugin.exec", execute(running, place.plugin, std::move(call)));
   co_return Started{.started_at = now};
 }
@@ -267,7 +306,7 @@ Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& comm
 Task<> RemoteProvider::execute(std::shared_ptr<Running> running, std::shared_ptr<Supervisor> plugin,
                                PluginCall call) {
   const auto end_as = [&](Outcome outcome) {
-    running->finish({.ended = {.outcome = running->cancelled ? Outcome::stopped : outcome}});
+    running->finish({.ended = {.outcome = running->outcome_or(outcome)}});
   };
   const auto forget_it = [&] {
     std::erase_if(running_, [&](const auto& entry) { return entry.second == running; });
@@ -311,7 +350,7 @@ Task<> RemoteProvider::execute(std::shared_ptr<Running> running, std::shared_ptr
   if (code->is_number()) end.ended.exit_code = code->to_number<std::int64_t>();
   if (end.ended.signal && !end.ended.exit_code) end.ended.outcome = Outcome::signaled;
   if (is_true_at(*answer, "timedOut")) end.ended.outcome = Outcome::timed_out;
-  if (running->cancelled) end.ended.outcome = Outcome::stopped;
+  end.ended.outcome = running->outcome_or(end.ended.outcome);
   running->finish(std::move(end));
   co_return Result<>{};
 }
@@ -399,7 +438,7 @@ Task<> RemoteProvider::cancel(const LeaseFacts& lease, const std::string& exec_i
   }
   if (!over()) {
     running->note("the provider did not end the command; it ends with its sandbox");
-    running->finish({.ended = {.outcome = Outcome::stopped}});
+    running->finish({.ended = {.outcome = running->outcome_or(Outcome::stopped)}});
   }
   co_return Result<>{};
 }
@@ -415,6 +454,8 @@ auto RemoteProvider::run_small(const Place& place, SmallCommand command) const -
   call.params["args"] = std::move(words);
   call.params["cwd"] = "/";  // which is there whatever became of the workspace
   call.params["bypassSession"] = true;
+  // Some providers run what has this mark beside the command of the lease, and not after it.
+  call.params["env"] = bj::object{{"PAPERCLIP_SANDBOX_EXEC_CHANNEL", "bridge"}};
   call.params["timeoutMs"] = command.time.count();
   if (!command.input.empty()) call.params["stdin"] = std::move(command.input);
   const CallResult result = co_await place.plugin->call(std::move(call));

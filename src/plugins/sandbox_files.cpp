@@ -406,7 +406,8 @@ execution::Exchange SandboxFiles::exchange(const LeaseFacts& lease, const Remote
   const auto found = provider_.find(lease.config, lease.metadata);
   const auto plugin = found ? provider_.host_.find(found->plugin_id) : nullptr;
   // One direction alone is not used, and a path that is no text cannot be told.
-  const bool is_native = plugin && can.native_sync_in && can.native_sync_out;
+  const bool is_native = plugin && can.native_sync_in && can.native_sync_out &&
+                         !refuses_sync_.contains(lease.lease_id);
   if (!is_native || !is_utf8(path.text())) return exchange;
   exchange.by = execution::Exchange::By::provider;
   exchange.folder = exchange_folder_of(provider_.host_.config(), found->plugin_id);
@@ -417,7 +418,7 @@ execution::Exchange SandboxFiles::exchange(const LeaseFacts& lease, const Remote
   return exchange;
 }
 
-Task<> SandboxFiles::move(const Place& place, Mapping mapping) const {
+Task<> SandboxFiles::move(const Place& place, Mapping mapping) {
   bj::object file{{"sourcePath", mapping.source},
                   {"targetPath", mapping.target},
                   {"kind", S_ISDIR(mapping.type) ? "directory" : "file"},
@@ -426,8 +427,15 @@ Task<> SandboxFiles::move(const Place& place, Mapping mapping) const {
   const std::string id = make_uuid(provider_.host_.random(), provider_.host_.clock().now());
   bj::object operation{{"operationId", id}, {"files", bj::array{std::move(file)}}};
   bj::object more{{"lease", place.lease}, {"operations", bj::array{std::move(operation)}}};
-  BERTH_CO_TRY(const bj::value answer, co_await provider_.ask(place, mapping.method, more));
-  const bj::object* object = answer.if_object();
+  const Result<bj::value> answer = co_await provider_.ask(place, mapping.method, more);
+  if (!answer) {
+    // The sandbox may be one that the plugin's own way does not serve: commands do.
+    if (answer.error().code == Errc::plugin_call_failed) {
+      refuses_sync_.insert(mapping.lease_id);
+    }
+    co_return std::unexpected(answer.error());
+  }
+  const bj::object* object = answer->if_object();
   const bj::value* done = object == nullptr ? nullptr : object->if_contains("operations");
   if (done == nullptr || !done->is_array() || done->get_array().size() != 1) {
     co_return fail(Errc::plugin_protocol,
@@ -440,8 +448,11 @@ Task<> SandboxFiles::move(const Place& place, Mapping mapping) const {
 Task<> SandboxFiles::fetch(const LeaseFacts& lease, const RemotePath& path, mode_t type,
                            const std::string& local) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
-  Mapping mapping{
-      .method = "environmentSyncOut", .source = path.text(), .target = local, .type = type};
+  Mapping mapping{.lease_id = lease.lease_id,
+                  .method = "environmentSyncOut",
+                  .source = path.text(),
+                  .target = local,
+                  .type = type};
   co_return co_await move(place, std::move(mapping));
 }
 
@@ -451,7 +462,8 @@ Task<> SandboxFiles::send_file(const LeaseFacts& lease, const RemotePath& path, 
   const std::string scratch = parent_of(path.text()) + "/" + scratch_name();
   Step begin{.script = file_scripts::make_folder, .words = {parent_of(scratch)}};
   BERTH_CO_DO(co_await must(place, std::move(begin)));
-  Mapping mapping{.method = "environmentSyncIn",
+  Mapping mapping{.lease_id = lease.lease_id,
+                  .method = "environmentSyncIn",
                   .source = local,
                   .target = scratch,
                   .type = S_IFREG,
@@ -466,8 +478,11 @@ Task<> SandboxFiles::send_folder(const LeaseFacts& lease, const RemotePath& path
                                  const std::string& local) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_TRY(const Draft draft, co_await open_draft(place, path));
-  Mapping mapping{
-      .method = "environmentSyncIn", .source = local, .target = draft.folder, .type = S_IFDIR};
+  Mapping mapping{.lease_id = lease.lease_id,
+                  .method = "environmentSyncIn",
+                  .source = local,
+                  .target = draft.folder,
+                  .type = S_IFDIR};
   Result<> sent = co_await move(place, std::move(mapping));
   if (sent) sent = co_await place_draft(place, path, draft, "");
   if (!sent) co_await abandon(lease, draft);

@@ -4,6 +4,8 @@
 #include "plugins/provider_place.hpp"
 
 #include <chrono>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +46,19 @@ class SandboxFiles final : public execution::RemoteFiles {
   Task<> send_folder(const LeaseFacts& lease, const RemotePath& path,
                      const std::string& local) override;
 
+  // Where realize put the workspace of a lease, for a provider whose acquire did not say it.
+  void remember_folder(const core::LeaseId& lease, std::string folder) {
+    folders_.insert_or_assign(lease, std::move(folder));
+  }
+  std::optional<std::string> folder_of(const core::LeaseId& lease) const {
+    const auto found = folders_.find(lease);
+    return found == folders_.end() ? std::nullopt : std::optional{found->second};
+  }
+  void forget(const core::LeaseId& lease) {
+    folders_.erase(lease);
+    refuses_sync_.erase(lease);
+  }
+
  private:
   using Place = RemoteProvider::Place;
   // The words are paths and numbers; the script knows them as $a, $b, $c and $e.
@@ -59,6 +74,7 @@ class SandboxFiles final : public execution::RemoteFiles {
     std::string top = {};      // the uppermost folder that had to be made; mostly nothing
   };
   struct Mapping {
+    core::LeaseId lease_id;
     std::string method;
     std::string source;
     std::string target;
@@ -70,7 +86,7 @@ class SandboxFiles final : public execution::RemoteFiles {
   Task<RemoteProvider::Output> run(const Place& place, Step step) const;
   // One that must succeed; what it said.
   Task<std::string> must(const Place& place, Step step) const;
-  Task<> move(const Place& place, Mapping mapping) const;
+  Task<> move(const Place& place, Mapping mapping);
   std::string scratch_name() const;
 
   Task<execution::RemoteLook> look_in(const Place& place, const RemotePath& path) const;
@@ -92,6 +108,8 @@ class SandboxFiles final : public execution::RemoteFiles {
   asio::awaitable<void> abandon(const LeaseFacts& lease, Draft draft) const;
 
   RemoteProvider& provider_;
+  std::map<core::LeaseId, std::string> folders_;
+  std::set<core::LeaseId> refuses_sync_;  // leases whose plugin refused to move files itself
 };
 
 }  // namespace berth::plugins
