@@ -11,7 +11,9 @@ constexpr auto driver_keys = std::to_array<std::string_view>(
      "sandboxCapabilities", "supportsInteractiveSetup", "interactiveSetupConnectionTypes",
      "supportsTemplateCapture", "supportsTemplateDelete", "templateRefKind",
      "templateConfigBinding", "templateIdentityPaths", "supportsLoginPty",
-     "supportsSetupTokenLogin"});
+     "supportsSetupTokenLogin", "bridge"});
+constexpr auto bridge_keys = std::to_array<std::string_view>({"transport"});
+constexpr auto bridge_transports = std::to_array<std::string_view>({"worker"});
 constexpr auto driver_roles =
     std::to_array<std::string_view>({"environment_driver", "sandbox_provider"});
 constexpr auto binding_keys = std::to_array<std::string_view>({"field", "unsetFields"});
@@ -79,6 +81,17 @@ std::optional<TemplateBinding> read_binding(const ObjectReader& driver) {
   return binding;
 }
 
+// How the calls of a lease reach its sandbox: through a bridge that the operator deploys. The
+// worker speaks to that bridge itself, so the host has nothing to do but to know the name.
+void check_bridge(const ObjectReader& driver) {
+  const bj::object* object = driver.child("bridge", Presence::optional);
+  if (object == nullptr) return;
+  const JsonAt at{driver.at(), "bridge"};
+  const ObjectReader in{*object, at, driver.issues()};
+  in.only(bridge_keys);
+  (void)in.one_of("transport", Presence::required, bridge_transports);
+}
+
 bool read_login(const ObjectReader& driver) {
   const std::optional<bool> now = driver.flag("supportsLoginPty");
   const std::optional<bool> old = driver.flag("supportsSetupTokenLogin");
@@ -107,6 +120,7 @@ DriverDeclaration read_driver(const ObjectReader& in, std::vector<Issue>& warnin
   out.template_config_binding = read_binding(in);
   out.template_identity_paths = in.texts("templateIdentityPaths", {0, 20}, {1, 200});
   out.supports_login_pty = read_login(in);
+  check_bridge(in);
   return out;
 }
 

@@ -144,6 +144,14 @@ TEST(Manifest, TheNestedWordAboutReuseBeatsTheOldOne) {
   EXPECT_EQ(parse_manifest(manifest)->drivers[0].capabilities.reusable_leases, false);
 }
 
+TEST(Manifest, ADriverMayReachItsSandboxesThroughABridge) {
+  bj::object manifest = good();
+  driver_of(manifest)["bridge"] = bj::object{{"transport", "worker"}};
+  EXPECT_TRUE(parse_manifest(manifest));
+  driver_of(manifest)["bridge"] = bj::object{{"transport", "pigeon"}};
+  EXPECT_TRUE(refuses(manifest, "/environmentDrivers/0/bridge/transport", "one-of"));
+}
+
 TEST(Manifest, ACapabilityOfTomorrowIsAWarning) {
   bj::object manifest = good();
   driver_of(manifest)["sandboxCapabilities"] =
