@@ -11,12 +11,13 @@ namespace {
 // The names under which programs that call the API we keep know it.
 constexpr std::string_view issuer = "paperclip";
 constexpr std::string_view audience = "paperclip-api";
+constexpr std::string_view instance = "default";  // as plugins are told
 // {"alg":"HS256","typ":"JWT"}. Compared as text: no other algorithm is ever looked at.
 constexpr std::string_view header = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9";
 constexpr std::size_t token_bytes_max = 2048;
 constexpr std::size_t key_bytes = 32;
 // The run's end is what ends a token. This bounds one whose run is never finished.
-constexpr std::int64_t lifetime_s = 7LL * 24 * 3600;
+constexpr std::int64_t lifetime_s = 48LL * 3600;
 constexpr std::int64_t ms_per_s = 1000;
 
 const std::string setting_name = "run_token_key";
@@ -35,6 +36,8 @@ std::string payload_of(const core::Run& run, core::AdapterType adapter) {
                                                   {"company_id", run.company_id.str()},
                                                   {"adapter_type", name_of(adapter)},
                                                   {"run_id", run.id.str()},
+                                                  {"responsible_user_id", nullptr},
+                                                  {"instance_id", instance},
                                                   {"iat", issued_s},
                                                   {"exp", issued_s + lifetime_s},
                                                   {"iss", issuer},
