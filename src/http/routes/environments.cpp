@@ -1,4 +1,4 @@
-#include "http/routes/inputs.hpp"
+#include "http/routes/in_company.hpp"
 #include "http/routes/routes.hpp"
 
 namespace berth::http {
@@ -66,15 +66,21 @@ std::vector<Route> single_environment_routes(engine::Environments& environments)
   using core::Permission;
   using engine::EnvironmentView;
   return {
-      Endpoint<EnvironmentPath, None, None, core::Stored<EnvironmentView>>{
+      Endpoint<EnvironmentPath, CompanyQuery, None, core::Stored<EnvironmentView>>{
           .verb = Verb::get,
           .path = "/api/environments/{environment}",
           .needs = Permission::company_read,
           .tag = "environments",
           .says = "Read an environment",
-          .call = [&environments](core::Call call,
-                                  auto in) { return environments.get(call, in.path.environment); }},
-      Endpoint<EnvironmentPath, None, engine::UpdateEnvironment,
+          .call =
+              [&environments](core::Call call, auto in) {
+                const auto next = [&environments, call, id = in.path.environment] {
+                  return environments.get(call, id);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
+              }},
+      Endpoint<EnvironmentPath, CompanyQuery, engine::UpdateEnvironment,
                core::Stored<engine::UpdatedEnvironment>>{
           .verb = Verb::patch,
           .path = "/api/environments/{environment}",
@@ -83,35 +89,55 @@ std::vector<Route> single_environment_routes(engine::Environments& environments)
           .says = "Change an environment; with If-Match only the version that was read",
           .call =
               [&environments](core::Call call, auto in) {
-                return environments.update(call, in.path.environment, std::move(in.body));
+                const auto next = [&environments, call, id = in.path.environment,
+                                   body = std::move(in.body)] {
+                  return environments.update(call, id, body);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
               }},
-      Endpoint<EnvironmentPath, None, None, EnvironmentView>{
+      Endpoint<EnvironmentPath, CompanyQuery, None, EnvironmentView>{
           .verb = Verb::delete_,
           .path = "/api/environments/{environment}",
           .needs = Permission::company_operate,
           .tag = "environments",
           .says = "Delete an environment that nothing blocks; answers what was removed",
-          .call = [&environments](
-                      core::Call call,
-                      auto in) { return environments.remove(call, in.path.environment); }},
-      Endpoint<EnvironmentPath, None, None, engine::BlastRadius>{
+          .call =
+              [&environments](core::Call call, auto in) {
+                const auto next = [&environments, call, id = in.path.environment] {
+                  return environments.remove(call, id);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
+              }},
+      Endpoint<EnvironmentPath, CompanyQuery, None, engine::BlastRadius>{
           .verb = Verb::get,
           .path = "/api/environments/{environment}/delete-blast-radius",
           .needs = Permission::company_operate,
           .tag = "environments",
           .says = "Say what deleting an environment would break and what forbids it",
-          .call = [&environments](
-                      core::Call call,
-                      auto in) { return environments.blast_radius(call, in.path.environment); }},
-      Endpoint<EnvironmentPath, None, None, engine::SecretRefs>{
+          .call =
+              [&environments](core::Call call, auto in) {
+                const auto next = [&environments, call, id = in.path.environment] {
+                  return environments.blast_radius(call, id);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
+              }},
+      Endpoint<EnvironmentPath, CompanyQuery, None, engine::SecretRefs>{
           .verb = Verb::get,
           .path = "/api/environments/{environment}/secret-refs",
           .needs = Permission::company_operate,
           .tag = "environments",
           .says = "List the secrets that an environment names, without their values",
-          .call = [&environments](
-                      core::Call call,
-                      auto in) { return environments.secret_refs(call, in.path.environment); }},
+          .call =
+              [&environments](core::Call call, auto in) {
+                const auto next = [&environments, call, id = in.path.environment] {
+                  return environments.secret_refs(call, id);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
+              }},
   };
 }
 

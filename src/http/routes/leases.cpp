@@ -1,15 +1,16 @@
-#include "http/routes/inputs.hpp"
+#include "http/routes/in_company.hpp"
 #include "http/routes/routes.hpp"
 
 namespace berth::http {
 namespace {
 
 struct EnvironmentLeaseQuery {
+  std::optional<core::CompanyId> company_id;
   std::optional<core::LeaseState> status;
   std::optional<std::int64_t> limit;
   std::optional<std::string> after;
 };
-BOOST_DESCRIBE_STRUCT(EnvironmentLeaseQuery, (), (status, limit, after))
+BOOST_DESCRIBE_STRUCT(EnvironmentLeaseQuery, (), (company_id, status, limit, after))
 
 struct LeaseQuery {
   std::optional<core::LeaseState> status;
@@ -88,10 +89,15 @@ std::vector<Route> lease_lists(engine::Engine& work) {
           .says = "List the leases of an environment, most recently used first",
           .call =
               [&environments](core::Call call, auto in) {
-                return with_page(in.query, [&environments, call, id = in.path.environment,
-                                            status = in.query.status](core::PageRequest page) {
-                  return environments.leases(call, id, status, std::move(page));
-                });
+                const auto next = [&environments, call, id = in.path.environment,
+                                   query = in.query] {
+                  return with_page(query, [&environments, call, id,
+                                           status = query.status](core::PageRequest page) {
+                    return environments.leases(call, id, status, std::move(page));
+                  });
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
               }},
       Endpoint<CompanyPath, LeaseQuery, None, core::Listing<engine::LeaseView>>{
           .verb = Verb::get,
@@ -234,17 +240,25 @@ std::vector<Route> egress_routes(engine::Leases& leases) {
   };
 }
 
-std::vector<Route> probe_routes(engine::Leases& leases) {
+std::vector<Route> probe_routes(engine::Engine& work) {
   using core::Permission;
+  engine::Environments& environments = work.environments;
+  engine::Leases& leases = work.leases;
   return {
-      Endpoint<EnvironmentPath, None, None, engine::ProbeReport>{
+      Endpoint<EnvironmentPath, CompanyQuery, None, engine::ProbeReport>{
           .verb = Verb::post,
           .path = "/api/environments/{environment}/probe",
           .needs = Permission::company_operate,
           .tag = "environments",
           .says = "Try an environment with a lease of its own; each step with its time",
-          .call = [&leases](core::Call call,
-                            auto in) { return leases.test(call, in.path.environment); }},
+          .call =
+              [&environments, &leases](core::Call call, auto in) {
+                const auto next = [&leases, call, id = in.path.environment] {
+                  return leases.test(call, id);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
+              }},
       Endpoint<CompanyPath, None, engine::ProbeDraft, engine::ProbeReport>{
           .verb = Verb::post,
           .path = "/api/companies/{company}/environments/probe-config",
@@ -265,7 +279,7 @@ std::vector<Route> lease_routes(engine::Engine& work) {
   for (Route& route : single_lease_routes(work.leases)) all.push_back(std::move(route));
   for (Route& route : sandbox_routes(work.leases)) all.push_back(std::move(route));
   for (Route& route : egress_routes(work.leases)) all.push_back(std::move(route));
-  for (Route& route : probe_routes(work.leases)) all.push_back(std::move(route));
+  for (Route& route : probe_routes(work)) all.push_back(std::move(route));
   return all;
 }
 

@@ -1,4 +1,4 @@
-#include "http/routes/inputs.hpp"
+#include "http/routes/in_company.hpp"
 #include "http/routes/routes.hpp"
 #include "http/routes/terminal.hpp"
 
@@ -18,9 +18,10 @@ struct SessionPath {
 BOOST_DESCRIBE_STRUCT(SessionPath, (), (session))
 
 struct RevokeQuery {
+  std::optional<core::CompanyId> company_id;
   std::optional<bool> delete_provider_template;
 };
-BOOST_DESCRIBE_STRUCT(RevokeQuery, (), (delete_provider_template))
+BOOST_DESCRIBE_STRUCT(RevokeQuery, (), (company_id, delete_provider_template))
 
 struct TicketQuery {
   std::optional<std::string> terminal_session_id;
@@ -125,28 +126,41 @@ std::vector<Route> ticket_table(engine::SetupTerminals& terminals) {
   };
 }
 
-std::vector<Route> image_table(engine::Templates& templates) {
+std::vector<Route> image_table(engine::Engine& work) {
   using core::Permission;
+  engine::Environments& environments = work.environments;
+  engine::Templates& templates = work.templates;
   const std::string path = "/api/environments/{environment}/custom-image-template";
   return {
-      Endpoint<EnvironmentPath, None, None, engine::CustomImage>{
+      Endpoint<EnvironmentPath, CompanyQuery, None, engine::CustomImage>{
           .verb = Verb::get,
           .path = path,
           .needs = Permission::company_operate,
           .tag = "templates",
           .says = "What sandboxes of an environment start from, and who prepares another",
-          .call = [&templates](
-                      core::Call call,
-                      auto in) { return templates.custom_image(call, in.path.environment); }},
-      Endpoint<EnvironmentPath, None, None, engine::ImageRolledBack>{
+          .call =
+              [&environments, &templates](core::Call call, auto in) {
+                const auto next = [&templates, call, id = in.path.environment] {
+                  return templates.custom_image(call, id);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
+              }},
+      Endpoint<EnvironmentPath, CompanyQuery, None, engine::ImageRolledBack>{
           .verb = Verb::post,
           .path = path + "/rollback",
           .needs = Permission::company_operate,
           .tag = "templates",
           .says = "Make the template that was active before the active one again",
-          .call = [&templates](core::Call call,
-                               auto in) { return templates.roll_back(call, in.path.environment); }},
-      Endpoint<EnvironmentPath, None, engine::RelinkImage, engine::ImageRelinked>{
+          .call =
+              [&environments, &templates](core::Call call, auto in) {
+                const auto next = [&templates, call, id = in.path.environment] {
+                  return templates.roll_back(call, id);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
+              }},
+      Endpoint<EnvironmentPath, CompanyQuery, engine::RelinkImage, engine::ImageRelinked>{
           .verb = Verb::post,
           .path = path + "/relink",
           .needs = Permission::company_operate,
@@ -155,8 +169,13 @@ std::vector<Route> image_table(engine::Templates& templates) {
               "Take the active template for one of the config of today, so that sandboxes start "
               "from it again",
           .call =
-              [&templates](core::Call call, auto in) {
-                return templates.relink(call, in.path.environment, std::move(in.body));
+              [&environments, &templates](core::Call call, auto in) {
+                const auto next = [&templates, call, id = in.path.environment,
+                                   body = std::move(in.body)] {
+                  return templates.relink(call, id, body);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
               }},
       Endpoint<EnvironmentPath, RevokeQuery, None, core::Template>{
           .verb = Verb::delete_,
@@ -166,20 +185,26 @@ std::vector<Route> image_table(engine::Templates& templates) {
           .says = "Let sandboxes of an environment start from its image again; the template stays, "
                   "unless deleteProviderTemplate says that it goes as soon as nothing stands on it",
           .call =
-              [&templates](core::Call call, auto in) {
+              [&environments, &templates](core::Call call, auto in) {
                 using engine::RevokedTemplate;
                 const bool goes = in.query.delete_provider_template.value_or(false);
-                return templates.revoke(call, in.path.environment,
-                                        goes ? RevokedTemplate::goes : RevokedTemplate::stays);
+                const auto next = [&templates, call, id = in.path.environment, goes] {
+                  return templates.revoke(call, id,
+                                          goes ? RevokedTemplate::goes : RevokedTemplate::stays);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
               }},
   };
 }
 
-std::vector<Route> session_table(engine::SetupSessions& sessions) {
+std::vector<Route> session_table(engine::Engine& work) {
   using core::Permission;
+  engine::Environments& environments = work.environments;
+  engine::SetupSessions& sessions = work.setup_sessions;
   const std::string path = "/api/environment-custom-image-setup-sessions/{session}";
   return {
-      Endpoint<EnvironmentPath, None, engine::StartSetup, engine::SetupView>{
+      Endpoint<EnvironmentPath, CompanyQuery, engine::StartSetup, engine::SetupView>{
           .verb = Verb::post,
           .path = "/api/environments/{environment}/custom-image-setup-sessions",
           .needs = Permission::company_operate,
@@ -187,8 +212,13 @@ std::vector<Route> session_table(engine::SetupSessions& sessions) {
           .says = "Make a sandbox of an environment for somebody to prepare by hand",
           .status = 201,
           .call =
-              [&sessions](core::Call call, auto in) {
-                return sessions.start(call, in.path.environment, std::move(in.body));
+              [&environments, &sessions](core::Call call, auto in) {
+                const auto next = [&sessions, call, id = in.path.environment,
+                                   body = std::move(in.body)] {
+                  return sessions.start(call, id, body);
+                };
+                return in_company(environments, call, in.path.environment, in.query.company_id,
+                                  next);
               }},
       Endpoint<SessionPath, None, None, engine::SetupView>{
           .verb = Verb::get,
@@ -225,8 +255,8 @@ std::vector<Route> session_table(engine::SetupSessions& sessions) {
 }  // namespace
 
 std::vector<Route> setup_session_routes(engine::Engine& work) {
-  std::vector<Route> all = image_table(work.templates);
-  for (Route& route : session_table(work.setup_sessions)) all.push_back(std::move(route));
+  std::vector<Route> all = image_table(work);
+  for (Route& route : session_table(work)) all.push_back(std::move(route));
   for (Route& route : ticket_table(work.setup_terminals)) all.push_back(std::move(route));
   return all;
 }
