@@ -114,6 +114,29 @@ Result<> check_way(const fs::path& folder) {
   return {};
 }
 
+// The same for a folder of the operator's own: workers read it where it is.
+Result<> check_own_folder(const fs::path& folder) {
+  for (fs::path at = folder; at.has_relative_path(); at = at.parent_path()) {
+    struct stat found{};
+    if (::stat(at.c_str(), &found) != 0 || (found.st_mode & S_IXOTH) != 0) continue;
+    return not_installed(
+        "the plugin is in " + at.string() +
+            ", which lets no other user through, and plugins run as users of their own",
+        "chmod o+x " + at.string() +
+            ", or copy the plugin to a folder that others reach, such as /opt");
+  }
+  return {};
+}
+
+// Files of a package that its worker cannot do without.
+Result<> check_readable(const fs::path& file) {
+  struct stat found{};
+  if (::stat(file.c_str(), &found) != 0 || (found.st_mode & S_IROTH) != 0) return {};
+  return not_installed(
+      file.string() + " cannot be read by other users, and plugins run as users of their own",
+      "chmod -R o+rX " + file.parent_path().string());
+}
+
 }  // namespace
 
 PluginPackages::PluginPackages(asio::any_io_executor executor, asio::thread_pool& pool,
@@ -265,6 +288,12 @@ Task<plugins::Package> PluginPackages::unpack(PackageWish wish, std::string fold
 
 Task<FetchedPackage> PluginPackages::fetch(PackageWish wish, std::string folder_id) {
   plugins::Package package{.folder = wish.name, .origin = plugins::PackageOrigin::folder};
+  if (wish.source == core::PluginSource::folder && options_.fetcher) {
+    BERTH_CO_DO(check_own_folder(wish.name));
+    for (const char* name : {"manifest.json", "package.json"}) {
+      BERTH_CO_DO(check_readable(fs::path{wish.name} / name));
+    }
+  }
   if (wish.source != core::PluginSource::folder) {
     const std::string folder = path_of(folder_id);
     BERTH_CO_DO(make_folder(folder));
@@ -286,6 +315,11 @@ Task<FetchedPackage> PluginPackages::verify(plugins::Package package) {
   BERTH_CO_TRY(plugins::Manifest manifest,
                co_await plugins::read_manifest(executor_, package.folder, launching()));
   BERTH_CO_DO(plugins::check_host_version(manifest, options_.host_version));
+  if (options_.fetcher) {
+    const fs::path worker = fs::path{package.folder} / manifest.worker_entrypoint;
+    BERTH_CO_DO(check_own_folder(worker.lexically_normal().parent_path()));
+    BERTH_CO_DO(check_readable(worker.lexically_normal()));
+  }
   BERTH_CO_DO(plugins::worker_command(manifest, package, "verify", options_.environment));
   if (manifest.instance_config_schema) {
     BERTH_CO_DO(
