@@ -170,6 +170,15 @@ class Transcripts(Agents):
         self.assertEqual(json.loads(raw.stdout.splitlines()[0])["type"], "system")
 
 
+    def test_the_command_line_says_why_a_turn_failed(self):
+        agent = self.agent("claude_local")
+        self.plays([CLAUDE[0], {"type": "result", "subtype": "success", "is_error": True,
+                                "result": "Invalid API key"}], status=1)
+        done = self.run_berth("agent", "invoke", agent, "-p", "Look.", "-f", "--home", self.server.home)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("The model server refuses the key: Invalid API key. Remedy: ", done.stderr)
+
+
 class Configs(Agents):
     def setUp(self):
         super().setUp()

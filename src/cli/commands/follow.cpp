@@ -93,6 +93,9 @@ void TranscriptView::finish(Session& session, const bj::value& run) const {
     out << (look_of(session).colour ? painted(line, Paint::dim) : line) << "\n";
   }
   out << std::flush;
+  // The exit code alone does not say why.
+  const std::string error = text_of(run, "error");
+  if (!error.empty()) session.console().err << "berth: " << printable(error) << "\n";
 }
 
 Result<> look_on(Session& session, AttachWish wish, const TranscriptView& view) {
