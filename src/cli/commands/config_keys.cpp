@@ -2,6 +2,8 @@
 #include "core/enums.hpp"
 #include "core/linux_config.hpp"
 
+#include <sstream>
+
 // Which keys --set and --config take.
 namespace berth::cli {
 namespace {
@@ -37,6 +39,14 @@ std::string joined(const bj::array& list) {
   return out;
 }
 
+// 0.01, and not 1E-2 as JSON may have it.
+std::string number_text(const bj::value& number) {
+  if (!number.is_double()) return bj::serialize(number);
+  std::ostringstream text;
+  text << number.get_double();
+  return text.str();
+}
+
 std::string type_of(const bj::value& property) {
   const bj::object& fields = property.as_object();
   if (const bj::value* names = fields.if_contains("enum"); names != nullptr && names->is_array()) {
@@ -44,9 +54,9 @@ std::string type_of(const bj::value& property) {
   }
   const bj::value* low = fields.if_contains("minimum");
   const bj::value* high = fields.if_contains("maximum");
-  if (low != nullptr && high != nullptr) return bj::serialize(*low) + " to " + bj::serialize(*high);
+  if (low != nullptr && high != nullptr) return number_text(*low) + " to " + number_text(*high);
   const bj::value* type = fields.if_contains("type");
-  if (type == nullptr) return "-";
+  if (type == nullptr) return "JSON";
   return type->is_array() ? joined(type->get_array()) : text_of(property, "type");
 }
 
