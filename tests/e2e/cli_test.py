@@ -122,7 +122,7 @@ class Output(Typed):
         self.done("env", "create", "an-environment-with-a-long-name", "--driver", "sandbox", "--description", "x" * 60)
         self.done("secret", "create", "a secret with a long name of many words", stdin="x")
         self.done("agent", "create", "an-agent-with-a-long-name", "-e", "an-environment-with-a-long-name",
-                  "--set", "command=true")
+                  "--set", "command=/bin/true")
         self.done("run", "sh", "-c", "echo one; echo two; echo three; echo four; echo five; echo six; echo seven")
         self.held("-e", "Local")
         for group in ("env", "run", "lease", "secret", "agent", "activity", "token", "company"):
