@@ -61,7 +61,8 @@ Task<core::RunInput> RunWork::given_input() {
 Task<RunWork::Plan> RunWork::plan(core::RunInput input, SessionUse use) {
   Plan out{.command = {.exec_id = id_.str()}, .shown = {}};
   std::string stdin_text = std::move(input.stdin_text);
-  if (run_.value.command) {
+  // The recorded command of a run that begins again is the one that named the lost session.
+  if (run_.value.command && use == SessionUse::resume) {
     out.shown = *run_.value.command;
   } else {
     if (!agent_) co_return fail(Errc::agent_not_found, "The agent of the run is gone");

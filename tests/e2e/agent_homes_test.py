@@ -71,7 +71,7 @@ class AgentHomes(BerthTest):
                 rows = server.get(f"/api/agents/{agent}/homes").json
                 self.assertEqual([row["sessionId"] for row in rows], [first["sessionIdAfter"]])
                 self.assertGreater(rows[0]["bytes"], 0)
-                usage = server.get(f"/api/companies/{server.company()}/quota").json
+                usage = server.get(f"/api/companies/{server.company()}/usage").json
                 self.assertGreaterEqual(usage["bytes"], rows[0]["bytes"])
 
     def test_a_lost_session_is_begun_anew_once_across_a_crash(self):

@@ -79,14 +79,14 @@ class RealAgents(BerthTest):
         self.assertEqual(answer.status, 200, answer.text)
         return answer.json
 
-    def home(self, agent):
+    def home_of(self, agent):
         return self.home_folder(self.homes(agent)[0]["id"])
 
     def home_folder(self, home):
         return self.server.home / "agents" / home / "home"
 
     def session_files(self, agent, session):
-        return list(self.home(agent).rglob(f"*{session}.jsonl"))
+        return list(self.home_of(agent).rglob(f"*{session}.jsonl"))
 
     def expect_good(self, run):
         self.assertEqual(run["status"], "succeeded", f"{run['error']}\n{self.told(run)[-3000:]}")
@@ -263,7 +263,7 @@ class Local(RealAgents):
         self.assertIn("is full", run["error"])
         self.assertIn("berth agent reset", run["error"])
         self.expect_good(self.turn(other))
-        home = self.home(agent)
+        home = self.home_of(agent)
         self.assertTrue(home.exists())
         named = self.server.get(f"/api/agents/{agent}").json["name"]
         done = self.run_berth("--home", self.server.home, "agent", "reset", agent, "-e", "Local", "--json")
@@ -284,7 +284,7 @@ class Local(RealAgents):
         self.server.post(f"/api/heartbeat-runs/{run}/cancel", {})
         runs.wait_for_end(self.server, run)
         self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(self.server)))
-        home = self.home(agent)
+        home = self.home_of(agent)
         self.assertEqual(self.server.request("DELETE", f"/api/agents/{agent}").status, 200)
         self.assertFalse(home.parent.exists())
 
@@ -314,7 +314,7 @@ class Sandbox(RealAgents):
         return agent
 
     def put_program(self, agent, adapter):
-        home = self.home(agent)
+        home = self.home_of(agent)
         owner = home.stat()
         folder = home / ".local" / "bin"
         folder.mkdir(parents=True)
