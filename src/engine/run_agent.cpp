@@ -142,10 +142,16 @@ std::optional<Error> RunWork::agent_failure() const {
   if (!agent_ || agent_->adapter_type == core::AdapterType::process || !output_) {
     return std::nullopt;
   }
+  std::vector<std::string> denials;
+  for (const bj::object& entry : denied_) {
+    denials.push_back(text_at(entry, "host").value_or("") + ":" +
+                      encode_text(entry.contains("port") ? entry.at("port") : bj::value{}));
+  }
   return core::explain_failure({.adapter = agent_->adapter_type,
                                 .outcome = output_->agent_outcome(),
                                 .signs = output_->agent_signs(),
-                                .stderr_text = output_->facts().stderr_excerpt});
+                                .stderr_text = output_->facts().stderr_excerpt,
+                                .denials = std::move(denials)});
 }
 
 }  // namespace berth::engine

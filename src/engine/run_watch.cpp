@@ -54,7 +54,7 @@ Task<std::optional<Error>> RunWork::reason_to_stop() {
   const std::int64_t bound_ms = unreachable_ms(*agent_);
   if (output && output->waits_since() && bound_ms > 0 &&
       tools_.means.clock.now() - *output->waits_since() >= bound_ms) {
-    co_return Error{Errc::command_failed,
+    co_return Error{Errc::agent_model_unreachable,
                     "The model could not be reached for " + std::to_string(bound_ms / 1000) +
                         " s: the program only tried again",
                     "check the model's address, its key and the egress policy of the "
@@ -82,7 +82,8 @@ RunWork::End RunWork::judge_stopped(End end) const {
   if (!stopped_for_ || cancelled_ || end.event == core::RunEvent::exited_zero) return end;
   end.event = core::RunEvent::exited_nonzero;
   end.error = stopped_for_;
-  if (stopped_for_->code != Errc::command_failed) return end;
+  if (stopped_for_->code != Errc::agent_model_unreachable || denied_.empty()) return end;
+  end.error->code = Errc::agent_egress_denied;
   for (const bj::object& entry : denied_) end.error->message += ". " + denied_text(entry);
   return end;
 }
