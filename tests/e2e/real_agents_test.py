@@ -220,12 +220,12 @@ class Local(RealAgents):
             agent = self.agent(adapter, env=quick)
             first = self.turn(agent)
             self.expect_good(first)
-            for refusal in (401, 429):
+            for refusal, code in ((401, "agent_key_refused"), (429, "agent_quota_exceeded")):
                 with self.subTest(f"{adapter} {refusal}"):
                     self.model.fail = refusal
                     run = self.turn(agent)
                     self.model.fail = None
-                    self.assertEqual(run["status"], "failed", run)
+                    self.assertEqual((run["status"], run["errorCode"]), ("failed", code), run["error"])
             last = self.turn(agent)
             self.expect_good(last)
             self.assertEqual(last["sessionIdBefore"], first["sessionIdAfter"])
@@ -237,7 +237,7 @@ class Local(RealAgents):
         for adapter in ADAPTERS:
             with self.subTest(adapter):
                 run = self.turn(self.agent(adapter, url, unreachableSec=2))
-                self.assertEqual(run["status"], "failed", run)
+                self.assertEqual((run["status"], run["errorCode"]), ("failed", "agent_model_unreachable"), run)
                 self.assertIn("could not be reached for 2 s", run["error"])
 
     def test_nonsense_and_a_cut_stream_are_no_success_and_no_hang(self):
