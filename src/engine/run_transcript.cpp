@@ -7,7 +7,7 @@ namespace berth::engine {
 namespace {
 
 constexpr std::size_t page_bytes_max = 512UL << 10;
-constexpr std::chrono::milliseconds look_every{1000};
+constexpr std::chrono::milliseconds transcript_look_every{1000};
 
 std::size_t bytes_of(const core::TranscriptEntry& entry) {
   constexpr std::size_t around = 256;
@@ -57,7 +57,7 @@ Task<core::Transcript> Runs::transcript(core::Call call, core::RunId id, Transcr
     if (!page.entries.empty() || page.complete || left.count() <= 0) co_return page;
     // Events that say nothing about the work are behind us for good.
     read.after_seq = page.next_seq;
-    BERTH_CO_DO(co_await means_.feed.wait(id, std::min(left, look_every)));
+    BERTH_CO_DO(co_await means_.feed.wait(id, std::min(left, transcript_look_every)));
   }
 }
 

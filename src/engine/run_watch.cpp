@@ -6,7 +6,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::chrono::milliseconds look_every{500};
+constexpr std::chrono::milliseconds watch_look_every{500};
 constexpr std::chrono::seconds home_look_every{5};
 constexpr std::int64_t unreachable_sec_default = 120;
 constexpr std::size_t denied_max = 50;  // events of one run
@@ -40,7 +40,7 @@ std::string RunWork::denied_text(const bj::object& entry) {
 
 Task<> RunWork::watch() {
   while (executes_) {
-    BERTH_CO_DO(co_await pause_for(tools_.executor, look_every));
+    BERTH_CO_DO(co_await pause_for(tools_.executor, watch_look_every));
     if (!executes_ || cancelled_ || stopped_for_) continue;
     Result<std::optional<Error>> why = co_await reason_to_stop();
     if (!why && why.error().code == Errc::cancelled) co_return std::unexpected(why.error());

@@ -17,7 +17,7 @@ namespace berth::engine {
 namespace {
 
 using core::LeaseRecord;
-using Row = LeaseWork::Row;
+using LeaseRow = LeaseWork::Row;
 
 constexpr std::int64_t usual_fork_seconds = 3600;
 constexpr std::int64_t fork_seconds_min = 60;
@@ -27,9 +27,9 @@ Entry bare_entry(const LeaseRecord& lease, std::string_view action) {
   return {lease.company_id, action, "environment_lease", lease.id.str(), {}};
 }
 
-Result<Row> find_held(store::Session& session, const core::Call& call, const core::LeaseId& id,
+Result<LeaseRow> find_held(store::Session& session, const core::Call& call, const core::LeaseId& id,
                       const core::NodeId& node) {
-  BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::of(call.who), id));
+  BERTH_TRY(LeaseRow row, store::find_lease_record(session, core::Reach::of(call.who), id));
   BERTH_DO(expect_held(session, row.value, node));
   if (row.value.sandbox_id) return row;
   return fail(Errc::conflict, "Lease " + id.str() + " holds no sandbox: its driver is " +
@@ -96,7 +96,7 @@ Result<bool> is_fork_given_up(store::Session& session, const core::Call& call,
   const auto lease = store::find_lease_record(session, core::Reach::of(call.who), copy);
   if (lease) return false;
   if (lease.error().code != Errc::lease_not_found) return std::unexpected(lease.error());
-  BERTH_TRY(const Row source, store::find_lease_record(session, core::Reach::of(call.who), id));
+  BERTH_TRY(const LeaseRow source, store::find_lease_record(session, core::Reach::of(call.who), id));
   const auto made =
       store::find_named_template(session, source.value.company_id, name_for_fork(id, copy));
   // One that a killed server began is given up soon.
@@ -112,14 +112,14 @@ void set_frozen(LeaseRecord& lease, bool frozen) {
 
 }  // namespace
 
-Task<Snapshots::Place> Snapshots::place_of(Row row) {
+Task<Snapshots::Place> Snapshots::place_of(LeaseRow row) {
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(row.value));
   BERTH_CO_TRY(drivers::LeaseFacts facts, co_await leases_.facts(row.value));
   co_return Place{std::move(row.value), driver, std::move(facts)};
 }
 
 Task<execution::Changes> Snapshots::changes(core::Call call, core::LeaseId id) {
-  BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(LeaseRow row, co_await means_.store.read([&](store::Session& s) {
     return find_held(s, call, id, leases_.node());
   }));
   BERTH_CO_TRY(const Place place, co_await place_of(std::move(row)));
@@ -129,10 +129,10 @@ Task<execution::Changes> Snapshots::changes(core::Call call, core::LeaseId id) {
 }
 
 // A repeated request changes nothing; the row is as it is now.
-Task<Row> Snapshots::mark(core::Call call, core::LeaseId id, std::string_view action, bool frozen) {
+Task<LeaseRow> Snapshots::mark(core::Call call, core::LeaseId id, std::string_view action, bool frozen) {
   const auto work = [&](store::Session& s) -> Result<std::string> {
     BERTH_DO(expect_alive(s, leases_.node()));
-    BERTH_TRY(Row row, find_held(s, call, id, leases_.node()));
+    BERTH_TRY(LeaseRow row, find_held(s, call, id, leases_.node()));
     set_frozen(row.value, frozen);
     BERTH_DO(record(s, means_, call, bare_entry(row.value, action)));
     BERTH_DO(store::update_lease(s, std::move(row), means_.clock.now()));
@@ -145,7 +145,7 @@ Task<Row> Snapshots::mark(core::Call call, core::LeaseId id, std::string_view ac
 
 Task<LeaseView> Snapshots::freeze(core::Call call, core::LeaseId id) {
   // Recorded first: whoever captures it meanwhile leaves it as it is.
-  BERTH_CO_TRY(Row row, co_await mark(call, id, "environment.lease_frozen", true));
+  BERTH_CO_TRY(LeaseRow row, co_await mark(call, id, "environment.lease_frozen", true));
   BERTH_CO_TRY(const Place place, co_await place_of(row));
   const Result<> frozen = co_await place.driver->freeze(place.facts);
   if (frozen) co_return view_of(std::move(row.value));
@@ -157,7 +157,7 @@ Task<LeaseView> Snapshots::freeze(core::Call call, core::LeaseId id) {
 }
 
 Task<LeaseView> Snapshots::thaw(core::Call call, core::LeaseId id) {
-  BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(LeaseRow row, co_await means_.store.read([&](store::Session& s) {
     return find_held(s, call, id, leases_.node());
   }));
   BERTH_CO_TRY(const Place place, co_await place_of(std::move(row)));
@@ -175,7 +175,7 @@ Result<> Snapshots::intend_roll_back(store::Session& session, const core::Call& 
                                      const std::string& mark) {
   BERTH_DO(expect_alive(session, leases_.node()));
   const Time now = means_.clock.now();
-  BERTH_TRY(Row row, find_held(session, call, id, leases_.node()));
+  BERTH_TRY(LeaseRow row, find_held(session, call, id, leases_.node()));
   LeaseRecord& lease = row.value;
   BERTH_DO(expect_no_run(session, lease));
   if (wanted.template_) {
@@ -216,7 +216,7 @@ Task<LeaseView> Snapshots::roll_back(core::Call call, core::LeaseId id, RollBack
   };
   const UnderWay under_way{rolling_back_, id};
   BERTH_CO_TRY(const std::string mark, co_await write_once(means_, call, begin));
-  BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(LeaseRow row, co_await means_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));
   if (!awaits_rollback(row.value, mark)) co_return view_of(std::move(row.value));
@@ -224,7 +224,7 @@ Task<LeaseView> Snapshots::roll_back(core::Call call, core::LeaseId id, RollBack
   co_return co_await carry_out_roll_back(std::move(row));
 }
 
-Task<LeaseView> Snapshots::carry_out_roll_back(Row row) {
+Task<LeaseView> Snapshots::carry_out_roll_back(LeaseRow row) {
   const core::LeaseId id = row.value.id;
   fault_point("rollback.intended");
   BERTH_CO_TRY(Place place, co_await place_of(row));
@@ -236,7 +236,7 @@ Task<LeaseView> Snapshots::carry_out_roll_back(Row row) {
   if (!acquired) co_return co_await give_up_roll_back(std::move(place), acquired.error());
   fault_point("rollback.acted");
   tell_of_fresh_place(place.facts, acquired->provider_lease_id, acquired->metadata);
-  Result<Row> recorded = co_await means_.store.write([&](store::Session& s) -> Result<Row> {
+  Result<LeaseRow> recorded = co_await means_.store.write([&](store::Session& s) -> Result<LeaseRow> {
     BERTH_DO(expect_alive(s, leases_.node()));
     return leases_.record_again(s, id, *acquired);
   });
@@ -269,7 +269,7 @@ Task<LeaseView> Snapshots::give_up_roll_back(Place place, Error why) {
 
 Result<Snapshots::Fork> Snapshots::intend_fork(store::Session& session, const core::Call& call,
                                                const core::LeaseId& id) {
-  BERTH_TRY(Row row, find_held(session, call, id, leases_.node()));
+  BERTH_TRY(LeaseRow row, find_held(session, call, id, leases_.node()));
   if (!row.value.environment_id) {
     return fail(Errc::environment_not_found, "The environment of lease " + id.str() + " is gone");
   }
@@ -311,7 +311,7 @@ Task<LeaseView> Snapshots::fork_once(core::Call call, core::LeaseId id, std::int
   BERTH_CO_TRY(const std::string named, co_await write_once(means_, call, begin, is_given_up));
   if (!begun || begun->id.str() != named) {
     BERTH_CO_TRY(const core::LeaseId known, core::LeaseId::parse(named));
-    BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(LeaseRow row, co_await means_.store.read([&](store::Session& s) {
       return store::find_lease_record(s, core::Reach::of(call.who), known);
     }));
     co_return view_of(std::move(row.value));
@@ -320,10 +320,10 @@ Task<LeaseView> Snapshots::fork_once(core::Call call, core::LeaseId id, std::int
 }
 
 Task<LeaseView> Snapshots::make_fork(Fork begun, std::int64_t ttl_seconds) {
-  BERTH_CO_TRY(const TemplateWork::Row made,
+  BERTH_CO_TRY(const TemplateWork::LeaseRow made,
                co_await templates_.capture(std::move(begun.made), std::move(begun.lease), {}));
   const Time until = means_.clock.now() + ttl_seconds * 1000;
-  BERTH_CO_TRY(Row row, co_await means_.store.write([&](store::Session& s) {
+  BERTH_CO_TRY(LeaseRow row, co_await means_.store.write([&](store::Session& s) {
     return leases_.intend(s, begun.id, begun.environment, nullptr,
                           {.expires_at = until,
                            .from = made.value.id,

@@ -18,7 +18,7 @@ namespace {
 
 using core::Template;
 using core::TemplateRole;
-using Row = TemplateWork::Row;
+using TemplateRow = TemplateWork::Row;
 
 constexpr std::int64_t disabled_again_ms = 60'000;
 
@@ -61,7 +61,7 @@ Result<> supersede(store::Session& session, const core::EnvironmentId& environme
 Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureLease wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
   // A repeated request has the same template; only whoever began it captures.
-  std::optional<Row> begun;
+  std::optional<TemplateRow> begun;
   const auto begin = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(auto held, store::find_lease_record(s, core::Reach::of(call.who), lease));
     BERTH_DO(expect_held(s, held.value, leases_.node()));
@@ -89,7 +89,7 @@ Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureL
   BERTH_CO_TRY(auto held, co_await means_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), lease);
   }));
-  BERTH_CO_TRY(Row row, co_await work_.capture(*std::move(begun), std::move(held.value), {}));
+  BERTH_CO_TRY(TemplateRow row, co_await work_.capture(*std::move(begun), std::move(held.value), {}));
   co_return std::move(row.value);
 }
 
@@ -105,15 +105,15 @@ Task<core::Listing<Template>> Templates::list(core::Call call, core::CompanyId c
 }
 
 Task<Template> Templates::get(core::Call call, core::TemplateId id) {
-  BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(TemplateRow row, co_await means_.store.read([&](store::Session& s) {
     return store::find_template(s, core::Reach::of(call.who), id);
   }));
   co_return std::move(row.value);
 }
 
 Task<Template> Templates::remove(core::Call call, core::TemplateId id) {
-  const auto begin = [&](store::Session& s) -> Result<Row> {
-    BERTH_TRY(Row row, store::find_template(s, core::Reach::of(call.who), id));
+  const auto begin = [&](store::Session& s) -> Result<TemplateRow> {
+    BERTH_TRY(TemplateRow row, store::find_template(s, core::Reach::of(call.who), id));
     if (row.value.status == core::TemplateState::capturing) {
       return fail(Errc::conflict, "Template \"" + row.value.name + "\" is being captured",
                   "wait for it, or for its failure");
@@ -122,7 +122,7 @@ Task<Template> Templates::remove(core::Call call, core::TemplateId id) {
     if (row.value.status == core::TemplateState::deleting) return row;
     return work_.begin_delete(s, std::move(row));
   };
-  BERTH_CO_TRY(Row row, co_await means_.store.write(begin));
+  BERTH_CO_TRY(TemplateRow row, co_await means_.store.write(begin));
   BERTH_CO_TRY(row, co_await work_.settle(std::move(row)));
   if (row.value.status == core::TemplateState::deleting) {
     co_return fail(Errc::image_in_use,
@@ -137,26 +137,26 @@ Task<Template> Templates::adopt(core::Call call, core::TemplateId id, AdoptTempl
   if (wanted.template_ref.empty()) {
     co_return fail(Errc::validation_failed, "/templateRef: must not be empty");
   }
-  const auto name = [&](store::Session& s) -> Result<Row> {
-    BERTH_TRY(Row row, store::find_template(s, core::Reach::of(call.who), id));
+  const auto name = [&](store::Session& s) -> Result<TemplateRow> {
+    BERTH_TRY(TemplateRow row, store::find_template(s, core::Reach::of(call.who), id));
     BERTH_TRY(row, work_.adopt(s, std::move(row), wanted.template_ref));
     BERTH_DO(record(s, means_, call, named_entry(row.value, "template.named")));
     return row;
   };
-  BERTH_CO_TRY(const Row row, co_await means_.store.write(name));
-  BERTH_CO_TRY(Row settled, co_await work_.settle(row));
+  BERTH_CO_TRY(const TemplateRow row, co_await means_.store.write(name));
+  BERTH_CO_TRY(TemplateRow settled, co_await work_.settle(row));
   co_return std::move(settled.value);
 }
 
 Task<Template> Templates::force_resolve(core::Call call, core::TemplateId id,
                                         ForgetTemplate wanted) {
-  const auto work = [&](store::Session& s) -> Result<Row> {
-    BERTH_TRY(Row row, store::find_template(s, core::Reach::of(call.who), id));
+  const auto work = [&](store::Session& s) -> Result<TemplateRow> {
+    BERTH_TRY(TemplateRow row, store::find_template(s, core::Reach::of(call.who), id));
     BERTH_TRY(row, work_.force_end(s, std::move(row), wanted.reason));
     BERTH_DO(record(s, means_, call, named_entry(row.value, "template.force_resolved")));
     return row;
   };
-  BERTH_CO_TRY(Row row, co_await means_.store.write(work));
+  BERTH_CO_TRY(TemplateRow row, co_await means_.store.write(work));
   means_.feed.changed(row.value.company_id);
   co_return std::move(row.value);
 }
@@ -238,7 +238,7 @@ Task<ImageRelinked> Templates::relink(core::Call call, core::EnvironmentId envir
 
 Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environment,
                                  RevokedTemplate afterwards) {
-  const auto work = [&](store::Session& s) -> Result<Row> {
+  const auto work = [&](store::Session& s) -> Result<TemplateRow> {
     const Time now = means_.clock.now();
     BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), environment));
     BERTH_TRY(auto active, store::active_template(s, environment));
@@ -254,7 +254,7 @@ Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environmen
                     named_entry(active->value, "environment.custom_image_template.disabled")));
     return *std::move(active);
   };
-  BERTH_CO_TRY(const Row revoked, co_await means_.store.write(work));
+  BERTH_CO_TRY(const TemplateRow revoked, co_await means_.store.write(work));
   means_.feed.changed(revoked.value.company_id);
   means_.feed.environments_changed();
   if (afterwards == RevokedTemplate::goes) {

@@ -188,7 +188,7 @@ class Claude(Agents):
         self.assertNotIn("--resume", called["argv"])
         self.assertIsNone(first["sessionIdBefore"])
         second, called = self.turn(agent)
-        self.assertEqual(called["argv"][4:6], ["--resume", SESSION])
+        self.assertEqual(called["argv"][called["argv"].index("--resume"):][:2], ["--resume", SESSION])
         self.assertEqual(second["sessionIdBefore"], SESSION)
         fresh, called = self.turn(agent, forceFreshSession=True)
         self.assertNotIn("--resume", called["argv"])

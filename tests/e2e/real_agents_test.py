@@ -12,12 +12,11 @@ from pathlib import Path
 import runs_support as runs
 import sshd
 from model_server import ModelServer
-from support import BERTH, ROOT, BerthTest
+from support import ROOT, BerthTest
 
 PROGRAMS = {}
 PATHS = {"claude_local": "/v1/messages", "codex_local": "/v1/responses"}
 TURN_LIMIT_S = 120
-FAKE = Path(BERTH).parent / "plugins" / "fake"
 
 
 def setUpModule():
@@ -377,25 +376,3 @@ class Ssh(RealAgents):
         for folder in (".claude/projects", ".codex/sessions"):
             for file in (Path.home() / folder).rglob(f"*{session}*.jsonl"):
                 file.unlink()
-
-
-class Plugin(RealAgents):
-    HOST = "127.0.0.2"  # 127.0.0.1 is the loopback of the plugin's box
-
-    def flags(self):
-        return ("--plugin-folders", ",".join(self.folders()))
-
-    def test_two_turns_with_tools(self):
-        installed = self.server.post("/api/plugins/install", {"packageName": str(FAKE), "isLocalPath": True})
-        self.assertEqual(installed.status, 201, installed.text)
-        opened = self.server.request("PUT", f"/api/plugins/{installed.json['pluginKey']}/egress",
-                                     {"allow": [f"{self.HOST}:{self.model.port}"]})
-        self.assertEqual(opened.status, 200, opened.text)
-        made = self.server.post(f"/api/companies/{self.server.company()}/environments", {
-            "name": "Foreign", "driver": "sandbox", "config": {"provider": "fake-plugin"}})
-        self.assertEqual(made.status, 201, made.text)
-        for adapter in ADAPTERS:
-            with self.subTest(adapter):
-                agent = self.agent(adapter)
-                first, _ = self.expect_two_turns(agent, adapter, environmentId=made.json["id"])
-                self.assertTrue([text for text in self.messages(first) if "no way to the API" in text])

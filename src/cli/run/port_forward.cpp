@@ -20,7 +20,7 @@ namespace berth::cli {
 namespace {
 
 using asio::ip::tcp;
-constexpr auto as_pair = asio::as_tuple(asio::use_awaitable);
+constexpr auto as_forward_pair = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t piece_bytes = 64UL * 1024;
 constexpr std::size_t connections_max = 128;
 
@@ -28,14 +28,14 @@ constexpr std::size_t connections_max = 128;
 Task<> carry_in(tcp::socket& local, Socket& remote) {
   std::vector<char> piece(piece_bytes);
   while (true) {
-    const auto [error, size] = co_await local.async_read_some(asio::buffer(piece), as_pair);
+    const auto [error, size] = co_await local.async_read_some(asio::buffer(piece), as_forward_pair);
     if (error && error != asio::error::eof) co_return Result<>{};
     BERTH_CO_DO(co_await remote.send_binary({piece.data(), error ? 0 : size}));
     if (error) break;
   }
   // The other direction ends the connection.
   asio::steady_timer never{local.get_executor(), asio::steady_timer::time_point::max()};
-  co_await never.async_wait(as_pair);
+  co_await never.async_wait(as_forward_pair);
   co_return Result<>{};
 }
 
@@ -44,7 +44,7 @@ Task<> carry_out(tcp::socket& local, Socket& remote) {
     BERTH_CO_TRY(const SocketMessage message, co_await remote.receive());
     if (message.bytes.empty()) co_return Result<>{};
     const auto [error, size] =
-        co_await asio::async_write(local, asio::buffer(message.bytes), as_pair);
+        co_await asio::async_write(local, asio::buffer(message.bytes), as_forward_pair);
     if (error) co_return Result<>{};
   }
 }
@@ -86,7 +86,7 @@ class PortForward {
 
   Task<> life() {
     connections_.start("accept", accept());
-    const auto [error, number] = co_await signals_.async_wait(as_pair);
+    const auto [error, number] = co_await signals_.async_wait(as_forward_pair);
     signal_ = error ? SIGINT : number;
     acceptor_.close();
     co_return co_await connections_.stop();
@@ -94,7 +94,7 @@ class PortForward {
 
   Task<> accept() {
     while (acceptor_.is_open()) {
-      auto [error, local] = co_await acceptor_.async_accept(as_pair);
+      auto [error, local] = co_await acceptor_.async_accept(as_forward_pair);
       if (error == asio::error::operation_aborted) break;
       // Over the limit it is closed at once.
       if (error || connections_.size() > connections_max) continue;

@@ -92,7 +92,7 @@ Task<std::vector<core::RunEventRecord>> list_events(engine::Runs& runs, core::Ca
 Task<core::Transcript> read_transcript(engine::Runs& runs, core::Call call, core::RunId id,
                                        TranscriptQuery query) {
   engine::TranscriptRead read;
-  BERTH_CO_TRY(read.after_seq, bounded("afterSeq", query.after_seq, any_place));
+  BERTH_CO_TRY(read.after_seq, bounded("afterSeq", query.after_seq, any_offset));
   BERTH_CO_TRY(read.limit, bounded("limit", query.limit, event_count));
   BERTH_CO_TRY(const std::int64_t seconds, bounded("wait", query.wait, wait_seconds));
   read.wait = std::chrono::seconds{seconds};
