@@ -229,7 +229,7 @@ std::string Client::head_of(const Request& request, std::string_view accept) con
 Result<Answer> Client::send(const Request& request) const {
   std::string message = head_of(request, "application/json");
   if (request.body) {
-    const std::string body = json_detail::serialize(*request.body);
+    const std::string body = encode_text(*request.body);
     message += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
                "\r\n\r\n" + body;
   } else {

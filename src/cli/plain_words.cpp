@@ -32,7 +32,7 @@ constexpr Word sentences[] = {
     {"heartbeat run", "run"},
     {"Heartbeat run", "Run"}};
 
-std::string spaced(std::string text) {
+std::string in_words(std::string text) {
   std::ranges::replace_if(text, [](char c) { return c == '.' || c == '_'; }, ' ');
   return text;
 }
@@ -49,14 +49,14 @@ std::string plain_action(std::string_view action) {
   if (const Word* word = find(actions, action)) return std::string{word->to};
   for (const Word& word : starts) {
     if (!action.starts_with(word.from)) continue;
-    return std::string{word.to} + spaced(std::string{action.substr(word.from.size())});
+    return std::string{word.to} + in_words(std::string{action.substr(word.from.size())});
   }
-  return spaced(std::string{action});
+  return in_words(std::string{action});
 }
 
 std::string plain_kind(std::string_view kind) {
   if (const Word* word = find(kinds, kind)) return std::string{word->to};
-  return spaced(std::string{kind});
+  return in_words(std::string{kind});
 }
 
 std::string plain_actor(std::string_view actor) {

@@ -10,7 +10,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t file_bytes_max = 1 << 20;
+constexpr std::size_t profile_bytes_max = 1 << 20;
 
 std::string value_of(const Variables& variables, const char* name) {
   const auto found = variables.find(name);
@@ -36,7 +36,7 @@ Result<Profiles> Profiles::read(const std::string& file) {
     return fail(Errc::config_invalid, file + ": others may read it, and it holds tokens",
                 "chmod 600 " + file);
   }
-  BERTH_TRY(const std::string text, read_file(file, file_bytes_max));
+  BERTH_TRY(const std::string text, read_file(file, profile_bytes_max));
   const Result<bj::value> value = parse_json(text);
   const bj::value* list =
       value && value->is_object() ? value->get_object().if_contains("profiles") : nullptr;

@@ -320,7 +320,7 @@ Task<LeaseView> Snapshots::fork_once(core::Call call, core::LeaseId id, std::int
 }
 
 Task<LeaseView> Snapshots::make_fork(Fork begun, std::int64_t ttl_seconds) {
-  BERTH_CO_TRY(const TemplateWork::LeaseRow made,
+  BERTH_CO_TRY(const TemplateWork::Row made,
                co_await templates_.capture(std::move(begun.made), std::move(begun.lease), {}));
   const Time until = means_.clock.now() + ttl_seconds * 1000;
   BERTH_CO_TRY(LeaseRow row, co_await means_.store.write([&](store::Session& s) {

@@ -474,7 +474,8 @@ TEST_P(RunSecretsTest, AValueIsReadRecordedAndHidden) {
 }
 
 TEST_P(RunSecretsTest, AValueThatIsReadAgainAndAgainIsHiddenOnce) {
-  RunOutput output{engine_->means, *logs_, *run_, node_, core::AdapterType::process, 0};
+  RunOutput output{
+      engine_->means, *logs_, *run_, node_, core::AgentOutput{core::AdapterType::process}, 0};
   const Secret value{std::string(4000, 'x') + "\"the value\""};
   for (int i = 0; i < 400; ++i) output.hide(value);
   EXPECT_EQ(output.sets_made(), 1);

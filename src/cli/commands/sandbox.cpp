@@ -21,7 +21,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr auto run_example = R"(berth sandbox run id
+constexpr auto sandbox_run_example = R"(berth sandbox run id
 berth sandbox run --bind .:/workspace -w /workspace --allow pypi.org --memory 512 make test
 berth sandbox run -it
 
@@ -316,7 +316,7 @@ Result<bj::array> all_sandboxes(Session& session) {
   return rows;
 }
 
-Result<> list(Session& session) {
+Result<> list_sandboxes(Session& session) {
   BERTH_TRY(bj::array rows, all_sandboxes(session));
   session.add_names(rows);
   for (bj::value& row : rows) {
@@ -437,7 +437,7 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
   CLI::App& group = tree.group("sandbox", "sandboxes: try, look into, capture and remove them");
   const auto options = std::make_shared<SandboxOptions>();
   CLI::App& runs = tree.leaf(
-      group, "run", "run one command in a throwaway sandbox; no server needed", run_example,
+      group, "run", "run one command in a throwaway sandbox; no server needed", sandbox_run_example,
       [options, &run](Session& session) { return run_one(session, *options, run); },
       Needs::nothing);
   add_limits(runs, *options);
@@ -449,7 +449,7 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
   runs.add_flag("--terminal", options->terminal)->group("");
   runs.add_flag("--rm", options->removes)->group("");
   tree.leaf(group, "ls", "list the sandboxes that are held, and those that are kept for reuse",
-            "berth sandbox ls", [](Session& session) { return list(session); });
+            "berth sandbox ls", [](Session& session) { return list_sandboxes(session); });
   const auto counted = std::make_shared<std::string>();
   tree.leaf(group, "stats", "what they use: processors, memory, processes, bytes",
             "berth sandbox stats", [counted](Session& session) { return stats(session, *counted); })
