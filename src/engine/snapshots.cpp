@@ -28,7 +28,7 @@ Entry bare_entry(const LeaseRecord& lease, std::string_view action) {
 }
 
 Result<LeaseRow> find_held(store::Session& session, const core::Call& call, const core::LeaseId& id,
-                      const core::NodeId& node) {
+                           const core::NodeId& node) {
   BERTH_TRY(LeaseRow row, store::find_lease_record(session, core::Reach::of(call.who), id));
   BERTH_DO(expect_held(session, row.value, node));
   if (row.value.sandbox_id) return row;
@@ -96,7 +96,8 @@ Result<bool> is_fork_given_up(store::Session& session, const core::Call& call,
   const auto lease = store::find_lease_record(session, core::Reach::of(call.who), copy);
   if (lease) return false;
   if (lease.error().code != Errc::lease_not_found) return std::unexpected(lease.error());
-  BERTH_TRY(const LeaseRow source, store::find_lease_record(session, core::Reach::of(call.who), id));
+  BERTH_TRY(const LeaseRow source,
+            store::find_lease_record(session, core::Reach::of(call.who), id));
   const auto made =
       store::find_named_template(session, source.value.company_id, name_for_fork(id, copy));
   // One that a killed server began is given up soon.
@@ -129,7 +130,8 @@ Task<execution::Changes> Snapshots::changes(core::Call call, core::LeaseId id) {
 }
 
 // A repeated request changes nothing; the row is as it is now.
-Task<LeaseRow> Snapshots::mark(core::Call call, core::LeaseId id, std::string_view action, bool frozen) {
+Task<LeaseRow> Snapshots::mark(core::Call call, core::LeaseId id, std::string_view action,
+                               bool frozen) {
   const auto work = [&](store::Session& s) -> Result<std::string> {
     BERTH_DO(expect_alive(s, leases_.node()));
     BERTH_TRY(LeaseRow row, find_held(s, call, id, leases_.node()));
@@ -236,10 +238,11 @@ Task<LeaseView> Snapshots::carry_out_roll_back(LeaseRow row) {
   if (!acquired) co_return co_await give_up_roll_back(std::move(place), acquired.error());
   fault_point("rollback.acted");
   tell_of_fresh_place(place.facts, acquired->provider_lease_id, acquired->metadata);
-  Result<LeaseRow> recorded = co_await means_.store.write([&](store::Session& s) -> Result<LeaseRow> {
-    BERTH_DO(expect_alive(s, leases_.node()));
-    return leases_.record_again(s, id, *acquired);
-  });
+  Result<LeaseRow> recorded =
+      co_await means_.store.write([&](store::Session& s) -> Result<LeaseRow> {
+        BERTH_DO(expect_alive(s, leases_.node()));
+        return leases_.record_again(s, id, *acquired);
+      });
   if (!recorded) co_return co_await give_up_roll_back(std::move(place), recorded.error());
   LeaseRecord& lease = recorded->value;
   tell_of_fresh_place(place.facts, lease.provider_lease_id, lease.metadata.value_or(bj::object{}));

@@ -89,7 +89,8 @@ Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureL
   BERTH_CO_TRY(auto held, co_await means_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), lease);
   }));
-  BERTH_CO_TRY(TemplateRow row, co_await work_.capture(*std::move(begun), std::move(held.value), {}));
+  BERTH_CO_TRY(TemplateRow row,
+               co_await work_.capture(*std::move(begun), std::move(held.value), {}));
   co_return std::move(row.value);
 }
 

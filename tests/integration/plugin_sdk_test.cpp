@@ -105,7 +105,8 @@ TEST_P(PluginSdkTest, ALeaseLivesThroughAllItsVerbs) {
   const auto verdict = await(remote_->validate({{"provider", "compat"}}));
   ASSERT_TRUE(verdict) << verdict.error().message;
   EXPECT_EQ(verdict->normalized->at("image"), "default");
-  const LeaseFacts lease = acquired();
+  LeaseFacts lease = acquired();
+  lease.config["reuseLease"] = true;  // else it is never resumed
   const auto place = await(remote_->realize(lease, std::nullopt));
   ASSERT_TRUE(place) << place.error().message;
   Command command{.exec_id = "x", .argv = {"sh", "-c", "cat; pwd; exit 4"}};
