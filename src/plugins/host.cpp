@@ -86,7 +86,7 @@ Task<> Host::start(InstalledPlugin plugin) {
                                                  std::move(plugin), user);
   plugins_.push_back(made);
   const bool has_folders = !config_.files_folder.empty();
-  if (has_folders && !std::exchange(watching_, true)) {
+  if (has_folders && !std::exchange(*watching_, true)) {
     tasks_.start("plugin.folders", watch_folders());
   }
   co_return co_await made->start();
@@ -115,8 +115,8 @@ Task<> Host::close() {
 // system of Debian has one for a folder without being told at its making.
 Task<> Host::watch_folders() {
   const struct Over {
-    bool& flag;
-    ~Over() { flag = false; }
+    std::shared_ptr<bool> flag;
+    ~Over() { *flag = false; }
   } over{watching_};
   asio::steady_timer timer{executor_};
   while (!plugins_.empty()) {

@@ -169,7 +169,8 @@ class Host {
   Random& random_;
   std::vector<std::shared_ptr<Supervisor>> plugins_;  // in order of start
   asio::thread_pool lookers_{1};
-  bool watching_ = false;
+  // Whether somebody looks at the folders; a task that is abandoned outlives the host.
+  std::shared_ptr<bool> watching_ = std::make_shared<bool>(false);
   TaskGroup tasks_;
 };
 

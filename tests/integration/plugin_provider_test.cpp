@@ -476,7 +476,7 @@ TEST_F(PluginProviderTest, BothDriversReachIt) {
     ASSERT_TRUE(report && report->ok);
     const auto made = await(driver->acquire(request));
     ASSERT_TRUE(made) << made.error().message;
-    EXPECT_EQ(made->provider, "boxes");
+    EXPECT_EQ(made->provider, driver == &plugin ? "plugin:test.boxes:boxes" : "boxes");
     LeaseFacts held = lease->clone();
     held.provider_lease_id = made->provider_lease_id;
     held.metadata = made->metadata;
