@@ -168,7 +168,7 @@ TEST(ConfigSchema, AnswersPatternsThatBacktrackWithoutEnd) {
     EXPECT_THAT(wrong_fields(schema, R"({"names": {")" + hard + R"(": 1}})"),
                 ElementsAre("/config"));  // the validator does not report which name it was
     EXPECT_THAT(wrong_fields(schema, R"({"fields": {")" + hard + R"(": 1}})"),
-                Contains("/config/fields/" + hard));
+                Contains(testing::StartsWith("/config/fields/aaaa")));  // a long name is cut
   }
 }
 
