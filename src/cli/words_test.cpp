@@ -24,9 +24,9 @@ class WordsTest : public CliTest {
     console_.variables["NO_COLOR"] = "1";
     answers_["GET " + of_company + "/heartbeat-runs"] = http_answer(
         200, R"([{"id":")" + run_one +
-                 R"(","status":"succeeded","exitCode":0,"command":{"argv":["uname","-a"]},)" +
+                 R"(","status":"succeeded","exitCode":0,"title":"uname -a",)" +
                  R"("environmentId":")" + environment + R"(","leaseId":"x"},{"id":")" + run_two +
-                 R"(","status":"failed","exitCode":2,"command":{"argv":["sh","-c","a b"]},)" +
+                 R"(","status":"failed","exitCode":2,"title":"sh -c 'a b'",)" +
                  R"("environmentId":")" + environment + R"("}])");
     answers_["POST " + of_company + "/runs"] =
         http_answer(202, R"({"id":")" + run_one + R"(","status":"queued"})");

@@ -165,31 +165,34 @@ Result<Page<core::ListedRun>> brief_runs(Session& session, const core::CompanyId
   return select_page(session, conditions_of(company, filter), &core::ListedRun::created_at, page);
 }
 
-// Three looks, since each has an index of its own. An index by the time of the last change would
+// Several looks, since each has an index of its own. An index by the time of the last change would
 // have to be written with every step of every run.
 Result<std::vector<core::ListedRun>> runs_changed_since(Session& session,
                                                         const core::CompanyId& company,
                                                         const RunFilter& filter, Time since,
                                                         std::int64_t limit) {
-  Filter begun = conditions_of(company, filter);
-  begun.at_least("created_at", since);
-  Filter ended = conditions_of(company, filter);
-  ended.at_least("finished_at", since).also("finished_at is not null");
-  Filter at_work = conditions_of(company, filter);
-  at_work.at_least("updated_at", since).also(is_unfinished<core::RunState>());
+  std::vector<Filter> looks;
+  looks.push_back(conditions_of(company, filter).at_least("created_at", since));
+  looks.push_back(conditions_of(company, filter).at_least("finished_at", since));
+  for (const core::RunState state : all<core::RunState>()) {
+    if (core::is_final(state)) continue;
+    RunFilter at_work = filter;
+    at_work.status = state;
+    looks.push_back(conditions_of(company, at_work).at_least("updated_at", since));
+  }
   std::map<std::string, core::ListedRun> found;
-  for (const Filter& look : {begun, ended, at_work}) {
+  for (const Filter& look : looks) {
     BERTH_TRY(auto page,
               select_page(session, look, &core::ListedRun::created_at, {.limit = limit}));
     for (auto& row : page.rows) found.insert_or_assign(row.value.id.str(), std::move(row.value));
   }
-  std::vector<core::ListedRun> all;
-  for (auto& [id, run] : found) all.push_back(std::move(run));
-  std::ranges::sort(all, std::greater{}, [](const core::ListedRun& run) {
+  std::vector<core::ListedRun> newest;
+  for (auto& [id, run] : found) newest.push_back(std::move(run));
+  std::ranges::sort(newest, std::greater{}, [](const core::ListedRun& run) {
     return std::pair{run.created_at.ms, run.id.str()};
   });
-  if (std::ssize(all) > limit) all.erase(all.begin() + limit, all.end());
-  return all;
+  if (std::ssize(newest) > limit) newest.erase(newest.begin() + limit, newest.end());
+  return newest;
 }
 
 Result<Stored<core::Run>> move_run(Session& session, Stored<core::Run> run, core::RunEvent event,

@@ -278,8 +278,11 @@ TEST_P(WorkPlans, WhatWaitsOrWorksIsFoundPastAnyHistory) {
     expect_index("runs", [&](Session& s) { return list_runs(s, acme.id, filter, page); });
     expect_index("runs", [&](Session& s) { return brief_runs(s, acme.id, filter, page); });
   }
-  expect_index("changed runs",
-               [&](Session& s) { return runs_changed_since(s, acme.id, {}, now() + -1000, 50); });
+  const auto changed = [&](Session& s) {
+    return runs_changed_since(s, acme.id, {}, now() + -1000, 50);
+  };
+  expect_uses("heartbeat_runs_stored", changed);
+  expect_uses("heartbeat_runs_by_status", changed);
   for (const LeaseFilter& filter :
        {LeaseFilter{}, LeaseFilter{.status = core::LeaseState::released},
         LeaseFilter{.environment_id = box.id}, LeaseFilter{.parked_only = true},
