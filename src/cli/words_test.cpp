@@ -187,7 +187,7 @@ TEST_F(WordsTest, EveryListFitsEightyColumns) {
       R"(","environmentId":")" + id + R"(","heartbeatRunId":")" + id +
       R"(","driver":"sandbox","adapterType":"claude_local","role":"operator",)" +
       R"("lastUsedAt":"2020-01-01T00:00:00.000Z","hint":"brt_abcdefgh",)" +
-      R"("createdAt":"2020-01-01T00:00:00.000Z","command":{"argv":["make"]},)" +
+      R"("createdAt":"2020-01-01T00:00:00.000Z","title":")" + text + R"(",)" +
       R"("acquiredAt":"2020-01-01T00:00:00.000Z","kind":"operator_key",)" +
       R"("expiresAt":"2020-01-01T00:00:00.000Z","action":"heartbeat.invoked",)" +
       R"("actorId":"local-board","entityType":"heartbeat_run","entityId":")" + id + R"("}])";
