@@ -60,11 +60,11 @@ constexpr char sandbox_shares[] = {
 };
 
 constexpr char agent_homes[] = {
-#embed "migrations/0014_agent_homes.sql"
+#embed "migrations/0013_agent_homes.sql"
 };
 
 constexpr char one_row_per_sandbox[] = {
-#embed "migrations/0015_one_row_per_sandbox.sql"
+#embed "migrations/0014_one_row_per_sandbox.sql"
 };
 
 template <std::size_t N>
@@ -85,8 +85,8 @@ constexpr std::array known_migrations{
     Migration{10, "retention", text_of(retention)},
     Migration{11, "private_ssh", text_of(private_ssh)},
     Migration{12, "sandbox_shares", text_of(sandbox_shares)},
-    Migration{14, "agent_homes", text_of(agent_homes)},
-    Migration{15, "one_row_per_sandbox", text_of(one_row_per_sandbox)},
+    Migration{13, "agent_homes", text_of(agent_homes)},
+    Migration{14, "one_row_per_sandbox", text_of(one_row_per_sandbox)},
 };
 
 constexpr std::string_view record_table = R"sql(
