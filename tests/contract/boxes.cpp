@@ -34,10 +34,11 @@ Task<Acquired> Boxes::acquire(const AcquireRequest& request) {
     id = "box-" + (names_by_run ? request.lease.run_id->str() : std::to_string(++last_));
   }
   if (has_one_box) id = "box-only";
-  there.insert(id);
+  const bool is_new = there.insert(id).second;
   note(resumes ? "resume" : "acquire", request.lease);
   verbs.back() = (resumes ? "resume " : "acquire ") + id;
-  BERTH_CO_DO(co_await processes_.acquire(request));
+  // A box that is there has its processes, which are another lease's.
+  if (is_new || !has_one_box) BERTH_CO_DO(co_await processes_.acquire(request));
   if (const auto happens = std::exchange(meanwhile, nullptr)) BERTH_CO_DO(co_await happens());
   if (answers_to_lose > 0) {
     --answers_to_lose;
