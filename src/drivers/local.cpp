@@ -46,13 +46,16 @@ Task<Workspace> Local::realize(const LeaseFacts& lease, const std::optional<std:
                    return execution::make_home_folder(root, id, execution::HomeOwner::server);
                  }));
   }
-  BERTH_CO_DO(co_await offload(pool_, [folder, wanted]() -> Result<> {
+  // Claude Code finds a session only in the folder where it began, so an agent has one that stays.
+  if (!wanted && lease.home_id && !homes_root_.empty())
+    workspace.cwd = *workspace.home + "/workspace";
+  BERTH_CO_DO(co_await offload(pool_, [folder, wanted, own = workspace.cwd]() -> Result<> {
     if (wanted && !is_directory(*wanted)) {
       return fail(Errc::working_directory_missing,
                   "working directory " + *wanted + ": is no directory of this machine",
                   "create it, or leave it out: then the lease has a folder of its own");
     }
-    if (!wanted) BERTH_DO(make_directories(folder.workspace(), 0700));
+    if (!wanted) BERTH_DO(make_directories(own, 0700));
     BERTH_DO(make_directories(folder.home(), 0700));
     return make_directories(folder.scratch(), 0700);
   }));

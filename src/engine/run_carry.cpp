@@ -56,6 +56,18 @@ std::string sessions_of(core::AdapterType adapter) {
   return adapter == core::AdapterType::claude_local ? ".claude/projects" : ".codex/sessions";
 }
 
+// Claude Code looks for a session in a folder that is named after its working directory, and that
+// is another one in each sandbox of some providers.
+std::string claude_folder(std::string cwd) {
+  std::ranges::replace_if(
+      cwd,
+      [](char c) {
+        return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'));
+      },
+      '-');
+  return ".claude/projects/" + cwd;
+}
+
 }  // namespace
 
 bool RunWork::carries_session() const {
@@ -96,7 +108,10 @@ Task<> RunWork::furnish(drivers::Workspace& workspace, Plan& plan) {
     BERTH_CO_TRY(const auto kept, co_await tools_.homes->kept_session(
                                       *lease_.value.teardown.home_id, *plan.resumed_session));
     if (kept) {
-      file = kept->path;
+      const bool is_claude = agent_->adapter_type == core::AdapterType::claude_local;
+      file = is_claude ? claude_folder(plan.shown.cwd.value_or(workspace.cwd)) + "/" +
+                             *plan.resumed_session + ".jsonl"
+                       : kept->path;
       bytes = kept->bytes;
     }
   }

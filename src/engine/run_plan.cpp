@@ -116,7 +116,13 @@ Result<core::RunEnvironment> RunWork::environment_for(const Plan& plan, const co
                        .path = workspace.path,
                        .has_terminal = plan.shown.terminal.has_value()};
   if (environment_->driver == core::DriverKind::local) facts.api_url = tools_.options.api_url;
-  if (agent_) facts.path = core::path_with(path_wishes(workspace.home), workspace.path);
+  if (agent_) {
+    // A place that has variables of its own keeps its PATH, unless folders are configured.
+    const bool is_its_own = workspace.path && workspace.path->empty();
+    const std::vector<std::string> first = path_wishes(is_its_own ? std::nullopt : workspace.home);
+    const std::optional<std::string> rest = is_its_own ? std::nullopt : workspace.path;
+    if (!is_its_own || !first.empty()) facts.path = core::path_with(first, rest);
+  }
   std::vector<core::EnvLayer> layers;
   bj::object defaults;
   for (const auto& [name, value] : plan.defaults) defaults[name] = value;

@@ -6,22 +6,33 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
 import runs_support as runs
 import sshd
 from model_server import ModelServer
-from support import ROOT, BerthTest
+from support import BERTH, ROOT, BerthTest
 
 PROGRAMS = {}
+FAKE = Path(BERTH).parent / "plugins" / "fake"
 PATHS = {"claude_local": "/v1/messages", "codex_local": "/v1/responses"}
-TURN_LIMIT_S = 120
+TURN_LIMIT_S = 25
+BOX_PROXY = "http://127.0.0.1:3128"  # in the box of a plugin, where fake-plugin has its sandboxes
 
 
 def setUpModule():
     said = subprocess.run([ROOT / "tools" / "agent-programs"], check=True, capture_output=True, text=True)
     PROGRAMS.update({name: Path(path) for name, path in json.loads(said.stdout).items()})
+
+
+def put(program, place):
+    """Without a copy of some hundred megabytes, where that can be."""
+    try:
+        os.link(program, place)
+    except OSError:
+        shutil.copy(program, place)
 
 
 class RealAgents(BerthTest):
@@ -124,6 +135,13 @@ class Local(RealAgents):
                 self.assertEqual(len(self.session_files(agent, first["sessionIdAfter"])), 1)
                 seen = self.server.get(f"/api/agents/{agent}").json
                 self.assertIsNotNone(seen["lastHeartbeatAt"])
+
+    def test_two_turns_in_the_folder_that_an_agent_has_of_its_own(self):
+        for adapter in ADAPTERS:
+            with self.subTest(adapter):
+                agent = self.agent(adapter, cwd=None)
+                self.expect_two_turns(agent, adapter)
+                self.assertTrue((self.home_of(agent) / "workspace").is_dir())
 
     def test_a_fresh_session_is_what_the_next_turn_goes_on_with(self):
         agent = self.agent("claude_local")
@@ -326,10 +344,7 @@ class Sandbox(RealAgents):
         for made in (folder, folder.parent):
             os.chown(made, owner.st_uid, owner.st_gid)
         program = PROGRAMS[adapter.partition("_")[0]]
-        try:
-            os.link(program, folder / program.name)
-        except OSError:
-            shutil.copy(program, folder / program.name)
+        put(program, folder / program.name)
 
     def test_two_turns_with_tools(self):
         place = self.environment()
@@ -376,3 +391,34 @@ class Ssh(RealAgents):
         for folder in (".claude/projects", ".codex/sessions"):
             for file in (Path.home() / folder).rglob(f"*{session}*.jsonl"):
                 file.unlink()
+
+
+class Plugin(RealAgents):
+    HOST = "127.0.0.2"  # 127.0.0.1 is the loopback of the plugin's box
+
+    def package(self):
+        """The plugin with the programs beside it: a worker in its box executes nothing else."""
+        folder = Path(tempfile.mkdtemp(prefix="berth-agents-", dir="/var/tmp"))
+        self.addCleanup(shutil.rmtree, folder)
+        folder.chmod(0o755)
+        for name in ("fake-plugin", "manifest.json", "berth-keeper"):
+            shutil.copy(FAKE / name, folder / name)
+        for program in PROGRAMS.values():
+            put(program, folder / program.name)
+        return folder
+
+    def test_two_turns_with_tools(self):
+        package = self.package()
+        installed = self.server.post("/api/plugins/install", {"packageName": str(package), "isLocalPath": True})
+        self.assertEqual(installed.status, 201, installed.text)
+        opened = self.server.request("PUT", f"/api/plugins/{installed.json['pluginKey']}/egress",
+                                     {"allow": [f"{self.HOST}:{self.model.port}"]})
+        self.assertEqual(opened.status, 200, opened.text)
+        made = self.server.post(f"/api/companies/{self.server.company()}/environments", {
+            "name": "Foreign", "driver": "sandbox", "config": {"provider": "fake-plugin"}})
+        self.assertEqual(made.status, 201, made.text)
+        for adapter in ADAPTERS:
+            with self.subTest(adapter):
+                agent = self.agent(adapter, path=[str(package)], env={"HTTP_PROXY": BOX_PROXY})
+                first, _ = self.expect_two_turns(agent, adapter, environmentId=made.json["id"])
+                self.assertTrue([text for text in self.messages(first) if "no way to the API" in text])
