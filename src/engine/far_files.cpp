@@ -63,8 +63,9 @@ Result<> expect_file(const RemoteEntry& entry, std::string_view shown) {
 }
 
 // Whether the provider's own way, which was tried, has turned out not to serve this place.
-bool goes_by_commands_now(const FarPlace& place, const Exchange& tried) {
-  return tried.by == Exchange::By::provider &&
+// A worker that died has refused nothing.
+bool goes_by_commands_now(const FarPlace& place, const Exchange& tried, const Error& why) {
+  return why.code == Errc::plugin_call_failed && tried.by == Exchange::By::provider &&
          place.files->exchange(place.facts, place.path).by == Exchange::By::commands;
 }
 
@@ -182,7 +183,7 @@ Task<std::variant<FilePart, FolderListing>> FarFiles::read(const FarPlace& place
   Result<std::string> content{std::string{}};
   const bool is_whole = exchange.by == Exchange::By::provider && count == bytes;
   if (is_whole) content = co_await read_whole(place, exchange, bytes);
-  if (!is_whole || (!content && goes_by_commands_now(place, exchange))) {
+  if (!is_whole || (!content && goes_by_commands_now(place, exchange, content.error()))) {
     content = co_await place.files->read(place.facts, place.path, offset, count);
   }
   BERTH_CO_TRY(part.bytes, std::move(content));
@@ -234,7 +235,8 @@ Task<FileWritten> FarFiles::write(const FarPlace& place, mode_t mode, std::strin
     sent = co_await send_from(place, *staging, mode, bytes);
     co_await clear(staging);
   }
-  if (exchange.by == Exchange::By::commands || (!sent && goes_by_commands_now(place, exchange))) {
+  if (exchange.by == Exchange::By::commands ||
+      (!sent && goes_by_commands_now(place, exchange, sent.error()))) {
     sent = co_await place.files->write(place.facts, place.path, mode, bytes);
   }
   BERTH_CO_DO(sent);
@@ -275,7 +277,7 @@ Task<std::string> FarFiles::archive(const FarPlace& place) {
     BERTH_CO_TRY(const auto staging, co_await stage(exchange));
     Result<std::string> tar = co_await archive_from(place, *staging, entry);
     co_await clear(staging);
-    if (tar || !goes_by_commands_now(place, exchange)) co_return tar;
+    if (tar || !goes_by_commands_now(place, exchange, tar.error())) co_return tar;
   }
 }
 
@@ -319,7 +321,7 @@ Task<> FarFiles::unpack(const FarPlace& place, std::string_view tar) {
     BERTH_CO_TRY(const auto staging, co_await stage(exchange));
     Result<> unpacked = co_await unpack_from(place, *staging, tar);
     co_await clear(staging);
-    if (unpacked || !goes_by_commands_now(place, exchange)) co_return unpacked;
+    if (unpacked || !goes_by_commands_now(place, exchange, unpacked.error())) co_return unpacked;
   }
 }
 

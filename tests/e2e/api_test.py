@@ -20,7 +20,7 @@ class Environments(BerthTest):
                 made = server.post(f"/api/companies/{company}/environments", body)
                 self.assertEqual(made.status, 201, made.text)
                 self.assertEqual(made.json["config"], {
-                    "host": "10.0.0.1", "port": 2222, "username": "work",
+                    "host": "build-host.invalid", "port": 2222, "username": "work",
                     "remoteWorkspacePath": "/srv/work", "privateKey": None, "privateKeySecretRef": None,
                     "knownHosts": None, "strictHostKeyChecking": False})
                 self.assertEqual(made.json["companyId"], company)
@@ -308,6 +308,7 @@ class Idempotency(BerthTest):
             f"/api/companies/{company}/runs": {"command": "true"},
             f"/api/agents/{agent}/heartbeat/invoke": {},
             f"/api/agents/{agent}/wakeup": {},
+            f"/api/agents/{agent}/reset": {},
             f"/api/heartbeat-runs/{run}/cancel": {},
             f"/api/heartbeat-runs/{run}/retry": {},
             f"/api/environment-leases/{lease}/release": {},
