@@ -116,7 +116,7 @@ class PlacementWalls(BerthTest):
         yield "unspecified", sandbox("zero", egress={"allow": [f"0.0.0.0/32:{server.port}"]})
         yield "nested", sandbox("nested", allow=["nested_user_namespaces"])
         yield "minimal", sandbox("minimal", minIsolation="minimal")
-        yield "ssh", server.post(f"{home}/environments", {"name": "near", "driver": "ssh", "config": {
+        yield "ssh", server.post(f"{home}/environments", {"name": "shell", "driver": "ssh", "config": {
             "host": "127.0.0.1", "username": "root", "remoteWorkspacePath": "/root"}}, operator)
 
     def test_an_operator_of_a_company_does_not_get_the_machine(self):
@@ -163,6 +163,8 @@ class PlacementWalls(BerthTest):
     def downgrade(self):
         """The database of the home, as a program of schema 7 left it."""
         with contextlib.closing(sqlite3.connect(self.home / "berth.db")) as database, database:
+            database.execute("drop table agent_homes")
+            database.execute("drop index sandboxes_company_id_provider_provider_lease_id")
             for index in ("stored", "finished", "logs", "retries"):
                 database.execute(f"drop index heartbeat_runs_{index}")
             for table, columns in {"companies": ("allowances", "kept_allowances", "quota"),
