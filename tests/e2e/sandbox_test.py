@@ -1142,7 +1142,7 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(done.stdout, "given\n", done.stderr)
                 self.assertIn("Read-only file system", done.stderr)
                 self.assertEqual(sorted(os.listdir(folder)), ["given", "made"])
-            wrong = self.sandbox("--bind", "relative", "--", "true", user=user)
+            wrong = self.sandbox("--bind", "/usr:relative", "--", "true", user=user)
             self.assertEqual(wrong.returncode, 2, wrong.stderr)
             twice = self.sandbox("--bind", "/usr:/data:ro", "--bind", "/etc:/data:ro", "--", "true", user=user)
             self.assertEqual(twice.returncode, 2, twice.stderr)
