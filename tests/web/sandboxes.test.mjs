@@ -102,7 +102,7 @@ test("sandboxes.a port of a live sandbox is opened in a tab of its own", visitin
   assert.deepEqual(await listening.getByRole("link").allTextContents(), ["8123"]);
   // Who only looks has done nothing: no command ran, and nothing was written down.
   const done = await server.call("GET", `/api/companies/${await server.company()}/activity`);
-  assert.deepEqual(done.filter(({ action }) => action === "environment.lease_exec"), []);
+  assert.deepEqual(done.filter(({ action, entityId }) => action === "environment.lease_exec" && entityId === place.lease), []);
   const { isolation } = await server.call("GET", `/api/environment-leases/${place.lease}`);
   await page.getByText(isolation.level, { exact: true }).waitFor();
   await page.getByText(`${isolation.features.length} measures`).waitFor();

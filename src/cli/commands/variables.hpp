@@ -9,8 +9,8 @@
 namespace berth::cli {
 
 struct VariableFlags {
-  std::vector<std::string> given;    // NAME=VALUE, NAME=secret:SECRET, NAME
-  std::vector<std::string> files;    // of NAME=VALUE lines
+  std::vector<std::string> given;  // NAME=VALUE, NAME=secret:SECRET, NAME
+  std::vector<std::string> files;  // of NAME=VALUE lines
   // As they were written before: each spelling has a list of its own, or one would replace another.
   std::vector<std::string> old_given;
   std::vector<std::string> secrets;  // NAME=SECRET

@@ -10,7 +10,7 @@ const moreRows = 500;
 // How many changes are read at once: where there are more, the list is read anew.
 const changedRows = 50;
 // A change is told before it is committed, or by another server whose clock goes otherwise.
-const overlapMs = 1000;
+const overlapMs = 250;
 
 interface Listed {
   // The company and the filter that the rows belong to.
