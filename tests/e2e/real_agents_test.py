@@ -18,7 +18,7 @@ from support import BERTH, ROOT, BerthTest
 PROGRAMS = {}
 FAKE = Path(BERTH).parent / "plugins" / "fake"
 PATHS = {"claude_local": "/v1/messages", "codex_local": "/v1/responses"}
-TURN_LIMIT_S = 25
+TURN_LIMIT_S = 120
 BOX_PROXY = "http://127.0.0.1:3128"  # in the box of a plugin, where fake-plugin has its sandboxes
 
 
