@@ -265,7 +265,7 @@ class Api(Runs):
         self.ended(later)
         changed = [each["id"] for each in self.server.get(f"{path}?changedSince={since}&limit=50").json]
         self.assertEqual(changed[0], later)
-        now = self.server.get(path).json[0]["updatedAt"]
+        now = self.server.get(path).json[0]["finishedAt"]
         changed = [each["id"] for each in self.server.get(f"{path}?changedSince={now}").json]
         self.assertEqual(changed, [later])
         self.refused(self.server.get(f"{path}?changedSince={now}&status=failed"), 422, "unprocessable")
