@@ -59,7 +59,8 @@ void add_plugins(Session& session, std::vector<std::string>& out) {
   }
 }
 
-// What cannot be asked for offers nothing: a shell that completes is no place for errors.
+// A server that does not answer completes nothing: an error would stand in the middle of the line
+// that somebody types.
 std::vector<std::string> names_of_kind(Session& session, const std::string& kind) {
   std::vector<std::string> names;
   if (kind == "image") add_images(session, names);
