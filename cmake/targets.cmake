@@ -1,10 +1,8 @@
 # berth_library(NAME DEPENDS ...): every .cpp of the calling folder but *_test.cpp and *_fuzz.cpp becomes the library
 # berth_NAME; every *_test.cpp becomes part of the test program NAME_test (label unit). EXCLUDE names sources that
-# belong to a program instead; FLAT leaves out the subfolders, which are libraries of their own. UNITY compiles several
-# sources at once, which halves the time of a library whose sources instantiate the same templates; names in its unnamed
-# namespaces are then unique in the library.
+# belong to a program instead; FLAT leaves out the subfolders, which are libraries of their own.
 function(berth_library name)
-  cmake_parse_arguments(arg "NO_TESTS;FLAT;UNITY" "" "DEPENDS;LABELS;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(arg "NO_TESTS;FLAT" "" "DEPENDS;LABELS;EXCLUDE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   if(NOT arg_FLAT)
     file(GLOB_RECURSE nested CONFIGURE_DEPENDS */*.cpp)
@@ -26,12 +24,10 @@ function(berth_library name)
   target_include_directories(berth_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(berth_${name} PUBLIC berth_boost ${arg_DEPENDS})
   target_precompile_headers(berth_${name} REUSE_FROM berth_pch)
-  if(arg_UNITY)
-    set_target_properties(berth_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-  endif()
+  berth_compile_in_batches(berth_${name})
 
   if(BERTH_TESTS AND tests AND NOT arg_NO_TESTS)
-    berth_test(${name}_test LABEL unit SOURCES ${tests} DEPENDS berth_${name})
+    berth_test(${name}_test LABEL unit SHARDS 1 SOURCES ${tests} DEPENDS berth_${name})
   endif()
   if(BERTH_FUZZ AND fuzzers)
     # What a fuzzer is led by, in the library that it fuzzes and nowhere else: it makes a compilation a third longer.
@@ -45,12 +41,18 @@ function(berth_library name)
   endif()
 endfunction()
 
+# Compiles several sources of a target at once. That halves the time where they instantiate the same templates, which is
+# everywhere; names in unnamed namespaces are therefore unique in a library and in a test program.
+function(berth_compile_in_batches target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+endfunction()
+
 # berth_test(NAME LABEL unit|contract|integration|... SOURCES ... DEPENDS ...): one GoogleTest program, one CTest entry per
-# test. With GROUPS of filters there is one entry per group, for tests that share what is costly to make; tools/test
-# counts the tests of a group one by one, from its report in groups/. Tests with the
-# same LOCK never run at the same time.
+# test. Tests with the same LOCK never run at the same time. A start with sanitizers costs more than most tests do, so
+# tests that leave nothing behind in their process share one: SHARDS N divides them into N entries, and GROUPS of filters
+# has one entry per filter. tools/test counts the tests of such an entry one by one, from its report in groups/.
 function(berth_test name)
-  cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT;LOCK" "SOURCES;DEPENDS;GROUPS" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL" "LABEL;TIMEOUT;LOCK;SHARDS" "SOURCES;DEPENDS;GROUPS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -59,15 +61,23 @@ function(berth_test name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   # The shared precompiled header is compiled with -fPIC; an executable's own -fPIE would not fit it.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${name} PRIVATE -fPIC)
+  # A helper of one test file may have the name of a local of another that is compiled with it.
+  target_compile_options(${name} PRIVATE -fPIC -Wno-shadow)
   target_precompile_headers(${name} REUSE_FROM berth_test_pch)
+  berth_compile_in_batches(${name})
   foreach(group ${arg_GROUPS})
-    add_test(NAME ${name}.${group} COMMAND ${name} --gtest_filter=*${group}*
-      --gtest_output=xml:${CMAKE_BINARY_DIR}/groups/${name}.${group}.xml)
-    set_tests_properties(${name}.${group} PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT}
-      RUN_SERIAL ${arg_SERIAL})
+    berth_test_entry(${name} ${name}.${group} LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL}
+      ENVIRONMENT GTEST_FILTER=*${group}*)
   endforeach()
-  if(arg_GROUPS)
+  if(arg_SHARDS)
+    math(EXPR last "${arg_SHARDS} - 1")
+    foreach(shard RANGE ${last})
+      berth_test_entry(${name} ${name}.${shard} LABELS ${arg_LABEL} TIMEOUT 600)
+      set_property(TEST ${name}.${shard} PROPERTY ENVIRONMENT
+        GTEST_TOTAL_SHARDS=${arg_SHARDS} GTEST_SHARD_INDEX=${shard})
+    endforeach()
+  endif()
+  if(arg_GROUPS OR arg_SHARDS)
     return()
   endif()
   set(properties LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL})
@@ -76,6 +86,11 @@ function(berth_test name)
   endif()
   include(GoogleTest)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+endfunction()
+
+function(berth_test_entry program entry)
+  add_test(NAME ${entry} COMMAND ${program} --gtest_output=xml:${CMAKE_BINARY_DIR}/groups/${entry}.xml)
+  set_tests_properties(${entry} PROPERTIES ${ARGN})
 endfunction()
 
 # Every header must compile alone: one generated source per header, compiled and thrown away. A header

@@ -6,15 +6,15 @@
 namespace berth {
 namespace {
 
-constexpr std::string_view digits =
+constexpr std::string_view base64_digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr std::uint8_t no_digit = 64;
 
-constexpr std::array<std::uint8_t, 256> values = [] {
+constexpr std::array<std::uint8_t, 256> base64_values = [] {
   std::array<std::uint8_t, 256> table{};
   table.fill(no_digit);
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    table[static_cast<unsigned char>(digits[i])] = static_cast<std::uint8_t>(i);
+  for (std::size_t i = 0; i < base64_digits.size(); ++i) {
+    table[static_cast<unsigned char>(base64_digits[i])] = static_cast<std::uint8_t>(i);
   }
   return table;
 }();
@@ -37,7 +37,7 @@ std::string base64(std::string_view bytes) {
       group = group << 8U | (i < some.size() ? static_cast<unsigned char>(some[i]) : 0U);
     }
     for (std::size_t i = 0; i < 4; ++i) {
-      out += i <= some.size() ? digits[group >> (18 - 6 * i) & 63U] : '=';
+      out += i <= some.size() ? base64_digits[group >> (18 - 6 * i) & 63U] : '=';
     }
   }
   return out;
@@ -51,7 +51,7 @@ std::optional<std::string> parse_base64(std::string_view text) {
   std::uint32_t group = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const bool padded = at + padding >= text.size();
-    const std::uint8_t value = padded ? 0 : values[static_cast<unsigned char>(text[at])];
+    const std::uint8_t value = padded ? 0 : base64_values[static_cast<unsigned char>(text[at])];
     if (value == no_digit) return std::nullopt;
     group = group << 6U | value;
     if (at % 4 != 3) continue;

@@ -15,12 +15,6 @@
 namespace berth {
 namespace {
 
-struct DirectoryKind {
-  using Raw = DIR*;
-  static Raw none() { return nullptr; }
-  static void dispose(DIR* directory) noexcept { ::closedir(directory); }
-};
-
 std::string describe(int error_number) {
   std::array<char, 128> text{};
   return ::strerror_r(error_number, text.data(), text.size());
@@ -142,7 +136,7 @@ Result<> make_directories(const std::string& path, mode_t mode) {
 }
 
 Result<std::vector<std::string>> names_in(const std::string& path) {
-  const Owned<DirectoryKind> directory{::opendir(path.c_str())};
+  const Directory directory{::opendir(path.c_str())};
   if (!directory) return io_failure("open", path, errno);
   std::vector<std::string> names;
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this function's own

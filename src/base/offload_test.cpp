@@ -106,7 +106,7 @@ TEST_F(OffloadTest, RunsAsManyAtOnceAsThePoolHasThreads) {
   EXPECT_EQ(met, 2);
 }
 
-Task<> stop(TaskGroup& group, std::latch& release, bool& stopped) {
+Task<> stop_after_release(TaskGroup& group, std::latch& release, bool& stopped) {
   release.count_down();
   co_await group.stop();
   stopped = true;
@@ -127,7 +127,7 @@ TEST_F(OffloadTest, WorkUnderWayIsFinishedBeforeAStopReturns) {
   bool stopped = false;
   TaskGroup outer{loop_.get_executor()};
   tasks_.start("work", work_until(pool_, release, finished));
-  outer.start("stop", stop(tasks_, release, stopped));
+  outer.start("stop", stop_after_release(tasks_, release, stopped));
   loop_.run();
   EXPECT_TRUE(finished);
   EXPECT_TRUE(stopped);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dirent.h>
 #include <unistd.h>
 
 #include <utility>
@@ -41,5 +42,12 @@ struct FdKind {
   static void dispose(int fd) noexcept { ::close(fd); }
 };
 using Fd = Owned<FdKind>;
+
+struct DirectoryKind {
+  using Raw = DIR*;
+  static Raw none() { return nullptr; }
+  static void dispose(DIR* directory) noexcept { ::closedir(directory); }
+};
+using Directory = Owned<DirectoryKind>;
 
 }  // namespace berth

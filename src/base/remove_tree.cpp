@@ -16,13 +16,6 @@
 namespace berth {
 namespace {
 
-struct DirectoryKind {
-  using Raw = DIR*;
-  static Raw none() { return nullptr; }
-  static void dispose(DIR* directory) noexcept { ::closedir(directory); }
-};
-using Directory = Owned<DirectoryKind>;
-
 constexpr int open_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 bool is_denied(int error_number) {

@@ -3,6 +3,7 @@
 #include "core/adapter_schema.hpp"
 #include "core/adapters.hpp"
 #include "core/config_schema.hpp"
+#include "core/values_fixture.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +12,6 @@ namespace berth::core {
 namespace {
 
 using testing::ElementsAre;
-
-bj::object json(std::string_view text) {
-  return decode_text<bj::object>(text).value();
-}
 
 Result<AdapterConfigForStore> normalize(AdapterType adapter, std::string_view text) {
   return normalize_adapter_config(adapter, json(text), PlainSecrets::allowed);

@@ -13,20 +13,20 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 template <class I>
-I id_of(int number) {
+I numbered_id(int number) {
   std::string digits = std::to_string(number);
   return *I::parse("00000000-0000-4000-8000-" + std::string(12 - digits.size(), '0') + digits);
 }
 
 QueuedRun run(int id, std::optional<int> agent, std::optional<int> environment = {}) {
-  QueuedRun out{.id = id_of<RunId>(id), .company_id = id_of<CompanyId>(1)};
-  if (agent) out.agent_id = id_of<AgentId>(*agent);
-  if (environment) out.environment_id = id_of<EnvironmentId>(*environment);
+  QueuedRun out{.id = numbered_id<RunId>(id), .company_id = numbered_id<CompanyId>(1)};
+  if (agent) out.agent_id = numbered_id<AgentId>(*agent);
+  if (environment) out.environment_id = numbered_id<EnvironmentId>(*environment);
   return out;
 }
 
 QueuedRun run_of_company(int id, int company) {
-  return {.id = id_of<RunId>(id), .company_id = id_of<CompanyId>(company)};
+  return {.id = numbered_id<RunId>(id), .company_id = numbered_id<CompanyId>(company)};
 }
 
 std::vector<int> numbers(const std::vector<RunId>& ids) {
@@ -36,8 +36,8 @@ std::vector<int> numbers(const std::vector<RunId>& ids) {
 }
 
 Agent agent_with(bj::object runtime_config) {
-  return {.id = id_of<AgentId>(1),
-          .company_id = id_of<CompanyId>(1),
+  return {.id = numbered_id<AgentId>(1),
+          .company_id = numbered_id<CompanyId>(1),
           .name = "a",
           .role = "r",
           .title = {},
@@ -51,8 +51,8 @@ Agent agent_with(bj::object runtime_config) {
 }
 
 Environment environment_with(bj::object config, std::optional<bj::object> metadata) {
-  return {.id = id_of<EnvironmentId>(1),
-          .company_id = id_of<CompanyId>(1),
+  return {.id = numbered_id<EnvironmentId>(1),
+          .company_id = numbered_id<CompanyId>(1),
           .name = "e",
           .description = {},
           .config = std::move(config),
@@ -88,12 +88,12 @@ TEST(RunLimit, OfAnEnvironmentIsInItsConfigOrItsMetadata) {
 
 TEST(Admission, StartsWhatFitsInTheOrderOfTheQueue) {
   RunCapacity capacity;
-  capacity.agents[id_of<AgentId>(1)] = {.running = 1, .limit = 3};
+  capacity.agents[numbered_id<AgentId>(1)] = {.running = 1, .limit = 3};
   const std::vector<QueuedRun> queue{run(1, 1), run(2, 1), run(3, 1), run(4, 2)};
   const Admission out = admit(queue, capacity);
   EXPECT_THAT(numbers(out.start), ElementsAre(1, 2, 4));
   ASSERT_EQ(out.wait.size(), 1U);
-  EXPECT_EQ(out.wait[0].id, id_of<RunId>(3));
+  EXPECT_EQ(out.wait[0].id, numbered_id<RunId>(3));
   EXPECT_EQ(out.wait[0].place.reason, WaitReason::agent_limit);
   EXPECT_EQ(out.wait[0].place.position, 1);
   EXPECT_THAT(out.wait[0].place.explanation, HasSubstr("3 of 3"));
@@ -101,8 +101,8 @@ TEST(Admission, StartsWhatFitsInTheOrderOfTheQueue) {
 
 TEST(Admission, CountsPlacesAmongRunsThatWaitForTheSameThing) {
   RunCapacity capacity;
-  capacity.agents[id_of<AgentId>(1)] = {.running = 1, .limit = 1};
-  capacity.environments[id_of<EnvironmentId>(7)] = {.running = 2, .limit = 2};
+  capacity.agents[numbered_id<AgentId>(1)] = {.running = 1, .limit = 1};
+  capacity.environments[numbered_id<EnvironmentId>(7)] = {.running = 2, .limit = 2};
   const std::vector<QueuedRun> queue{run(1, 1), run(2, 2, 7), run(3, 1, 7), run(4, {}, 7)};
   const Admission out = admit(queue, capacity);
   EXPECT_THAT(out.start, IsEmpty());
@@ -121,15 +121,15 @@ TEST(Admission, CountsPlacesAmongRunsThatWaitForTheSameThing) {
 
 TEST(Admission, DoesNotLetAWaitingRunTakeAPlaceOfWhatItHas) {
   RunCapacity capacity;
-  capacity.agents[id_of<AgentId>(1)] = {.running = 0, .limit = 1};
-  capacity.environments[id_of<EnvironmentId>(7)] = {.running = 1, .limit = 1};
+  capacity.agents[numbered_id<AgentId>(1)] = {.running = 0, .limit = 1};
+  capacity.environments[numbered_id<EnvironmentId>(7)] = {.running = 1, .limit = 1};
   const std::vector<QueuedRun> queue{run(1, 1, 7), run(2, 1)};
   EXPECT_THAT(numbers(admit(queue, capacity).start), ElementsAre(2));
 }
 
 TEST(Admission, TellsAPausedAgentBeforeEveryLimit) {
   RunCapacity capacity{.server = {.running = 5, .limit = 5}};
-  capacity.agents[id_of<AgentId>(1)] = {.running = 1, .limit = 1, .is_paused = true};
+  capacity.agents[numbered_id<AgentId>(1)] = {.running = 1, .limit = 1, .is_paused = true};
   const std::vector<QueuedRun> queue{run(1, 1), run(2, 2)};
   const Admission out = admit(queue, capacity);
   ASSERT_EQ(out.wait.size(), 2U);
@@ -139,8 +139,8 @@ TEST(Admission, TellsAPausedAgentBeforeEveryLimit) {
 
 TEST(Admission, GivesTheNextPlaceToTheCompanyThatHasTheFewestRunning) {
   RunCapacity capacity{.server = {.running = 3, .limit = 7}};
-  capacity.companies[id_of<CompanyId>(1)] = 2;
-  capacity.companies[id_of<CompanyId>(2)] = 1;
+  capacity.companies[numbered_id<CompanyId>(1)] = 2;
+  capacity.companies[numbered_id<CompanyId>(2)] = 1;
   std::vector<QueuedRun> queue;
   for (int i = 1; i <= 20; ++i) queue.push_back(run_of_company(i, 1));
   for (int i = 21; i <= 23; ++i) queue.push_back(run_of_company(i, 2));
@@ -148,15 +148,15 @@ TEST(Admission, GivesTheNextPlaceToTheCompanyThatHasTheFewestRunning) {
   const Admission out = admit(queue, capacity);
   EXPECT_THAT(numbers(out.start), ElementsAre(24, 21, 1, 22)) << "at two each, the oldest";
   ASSERT_EQ(out.wait.size(), 20U);
-  EXPECT_EQ(out.wait[0].id, id_of<RunId>(2)) << "at three each, the oldest";
-  EXPECT_EQ(out.wait[1].id, id_of<RunId>(23));
-  EXPECT_EQ(out.wait[2].id, id_of<RunId>(3));
+  EXPECT_EQ(out.wait[0].id, numbered_id<RunId>(2)) << "at three each, the oldest";
+  EXPECT_EQ(out.wait[1].id, numbered_id<RunId>(23));
+  EXPECT_EQ(out.wait[2].id, numbered_id<RunId>(3));
   EXPECT_EQ(out.wait[2].place.position, 3);
 }
 
 TEST(Admission, ARunThatWaitsForItsAgentCostsItsCompanyNoTurn) {
   RunCapacity capacity{.server = {.running = 0, .limit = 2}};
-  capacity.agents[id_of<AgentId>(1)] = {.running = 0, .limit = 1, .is_paused = true};
+  capacity.agents[numbered_id<AgentId>(1)] = {.running = 0, .limit = 1, .is_paused = true};
   const std::vector<QueuedRun> queue{run(1, 1), run(2, 1), run_of_company(3, 2),
                                      run_of_company(4, 2), run(5, {})};
   EXPECT_THAT(numbers(admit(queue, capacity).start), ElementsAre(3, 5));
@@ -168,8 +168,9 @@ TEST(Admission, NeverPassesALimitAndLeavesNoFreePlaceUnused) {
   for (int round = 0; round < 500; ++round) {
     RunCapacity capacity{.server = {.running = below(4), .limit = below(12)}};
     for (int i = 0; i < 3; ++i) {
-      capacity.agents[id_of<AgentId>(i)] = {.running = below(3), .limit = 1 + below(4)};
-      capacity.environments[id_of<EnvironmentId>(i)] = {.running = below(3), .limit = 1 + below(4)};
+      capacity.agents[numbered_id<AgentId>(i)] = {.running = below(3), .limit = 1 + below(4)};
+      capacity.environments[numbered_id<EnvironmentId>(i)] = {.running = below(3),
+                                                              .limit = 1 + below(4)};
     }
     std::vector<QueuedRun> queue;
     for (int i = 0; i < 12; ++i) queue.push_back(run(i, below(4), below(4)));
@@ -194,13 +195,13 @@ TEST(Admission, NeverPassesALimitAndLeavesNoFreePlaceUnused) {
 }
 
 TEST(Admission, ASandboxWithoutRoomInItsCompanyWaitsAndOthersDoNot) {
-  const auto company = [](int n) { return id_of<CompanyId>(n); };
+  const auto company = [](int n) { return numbered_id<CompanyId>(n); };
   const SandboxShare big{.memory_mb = 600, .sandboxes = 1};
   const std::vector<QueuedRun> queue{
-      {.id = id_of<RunId>(1), .company_id = company(1), .share = big},
-      {.id = id_of<RunId>(2), .company_id = company(1), .share = big},
-      {.id = id_of<RunId>(3), .company_id = company(2), .share = big},
-      {.id = id_of<RunId>(4), .company_id = company(1), .share = {.memory_mb = 100}}};
+      {.id = numbered_id<RunId>(1), .company_id = company(1), .share = big},
+      {.id = numbered_id<RunId>(2), .company_id = company(1), .share = big},
+      {.id = numbered_id<RunId>(3), .company_id = company(2), .share = big},
+      {.id = numbered_id<RunId>(4), .company_id = company(1), .share = {.memory_mb = 100}}};
   RunCapacity capacity;
   capacity.rooms[company(1)].limit = {.memory_mb = 1000};
   const Admission out = admit(queue, capacity);
@@ -213,8 +214,8 @@ TEST(Admission, ASandboxWithoutRoomInItsCompanyWaitsAndOthersDoNot) {
 
 TEST(Admission, LetsOneRunAtATimeWorkWithASession) {
   RunCapacity capacity{.server = {.running = 0, .limit = 100}};
-  capacity.agents[id_of<AgentId>(1)] = {.limit = 20, .keeps_sessions = true};
-  capacity.agents[id_of<AgentId>(2)] = {.limit = 20};
+  capacity.agents[numbered_id<AgentId>(1)] = {.limit = 20, .keeps_sessions = true};
+  capacity.agents[numbered_id<AgentId>(2)] = {.limit = 20};
   QueuedRun fresh = run(3, 1, 1);
   fresh.begins_fresh = true;
   const std::vector<QueuedRun> queue{run(1, 1, 1), run(2, 1, 1), fresh,

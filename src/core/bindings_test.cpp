@@ -1,5 +1,7 @@
 #include "core/bindings.hpp"
 
+#include "core/values_fixture.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,17 +13,13 @@ using testing::ElementsAre;
 constexpr auto id_text = "0190b5d2-7c3e-7abc-8def-0123456789ab";
 const SecretId some_secret = *SecretId::parse(id_text);
 
-bj::object json(std::string_view text) {
-  return decode_text<bj::object>(text).value();
-}
-
-Result<EnvVars> normalize(std::string_view text, PlainSecrets plain = PlainSecrets::allowed) {
+Result<EnvVars> normalize_vars(std::string_view text, PlainSecrets plain = PlainSecrets::allowed) {
   return normalize_env_vars(json(text), plain);
 }
 
 // The one issue of an `envVars` that must be refused.
 Issue issue_of(std::string_view text, PlainSecrets plain = PlainSecrets::allowed) {
-  const Result<EnvVars> vars = normalize(text, plain);
+  const Result<EnvVars> vars = normalize_vars(text, plain);
   if (vars || vars.error().issues.size() != 1) return {"", "accepted, or more than one issue"};
   EXPECT_EQ(vars.error().code, Errc::unprocessable);
   return vars.error().issues.front();
@@ -33,8 +31,8 @@ std::string ref_with(std::string_view more) {
 }
 
 TEST(EnvVars, AreStoredInOneForm) {
-  const Result<EnvVars> vars =
-      normalize(R"({"A": "x", "B": {"type": "plain", "value": ""}, "C": )" + ref_with("") + "}");
+  const Result<EnvVars> vars = normalize_vars(
+      R"({"A": "x", "B": {"type": "plain", "value": ""}, "C": )" + ref_with("") + "}");
   ASSERT_TRUE(vars) << vars.error().message;
   EXPECT_EQ(vars->canonical, json(R"({
     "A": {"type": "plain", "value": "x"},
@@ -44,7 +42,7 @@ TEST(EnvVars, AreStoredInOneForm) {
 }
 
 TEST(EnvVars, InTheirStoredFormStayAsTheyAre) {
-  const auto once = normalize(R"({"A": "x", "C": )" + ref_with(R"(, "version": 3)") + "}");
+  const auto once = normalize_vars(R"({"A": "x", "C": )" + ref_with(R"(, "version": 3)") + "}");
   ASSERT_TRUE(once);
   const auto twice = normalize_env_vars(once->canonical, PlainSecrets::allowed);
   ASSERT_TRUE(twice);
@@ -52,7 +50,7 @@ TEST(EnvVars, InTheirStoredFormStayAsTheyAre) {
 }
 
 TEST(EnvVars, NameTheSecretsTheyUse) {
-  const auto vars = normalize(R"({"A": "x", "KEY": )" + ref_with(R"(, "version": 12)") + "}");
+  const auto vars = normalize_vars(R"({"A": "x", "KEY": )" + ref_with(R"(, "version": 12)") + "}");
   ASSERT_TRUE(vars);
   ASSERT_EQ(vars->refs.size(), 1U);
   EXPECT_EQ(vars->refs[0].path, "env.KEY");
@@ -87,20 +85,20 @@ TEST(EnvVars, RefuseThePlaceholderOfARedactedValue) {
     EXPECT_EQ(issue_of("{\"A\": " + std::string{value} + "}"),
               (Issue{"/envVars/A", "Refusing to persist redacted placeholder for key: A"}));
   }
-  EXPECT_TRUE(normalize(R"({"A": "x ***REDACTED***"})"));
+  EXPECT_TRUE(normalize_vars(R"({"A": "x ***REDACTED***"})"));
 }
 
 TEST(EnvVars, MustBeReferencesInStrictModeWhereTheirNameLooksSecret) {
   EXPECT_EQ(issue_of(R"({"API_KEY": "x"})", PlainSecrets::refused),
             (Issue{"/envVars/API_KEY",
                    "Strict secret mode requires secret references for sensitive key: API_KEY"}));
-  EXPECT_TRUE(normalize(R"({"API_KEY": "x"})", PlainSecrets::allowed));
-  EXPECT_TRUE(normalize(R"({"REGION": "x"})", PlainSecrets::refused));
-  EXPECT_TRUE(normalize("{\"API_KEY\": " + ref_with("") + "}", PlainSecrets::refused));
+  EXPECT_TRUE(normalize_vars(R"({"API_KEY": "x"})", PlainSecrets::allowed));
+  EXPECT_TRUE(normalize_vars(R"({"REGION": "x"})", PlainSecrets::refused));
+  EXPECT_TRUE(normalize_vars("{\"API_KEY\": " + ref_with("") + "}", PlainSecrets::refused));
 }
 
 TEST(EnvVars, ReportEveryWrongOneAndSpeakOfTheFirst) {
-  const auto vars = normalize(R"({"1": "x", "OK": "y", "B": 2})");
+  const auto vars = normalize_vars(R"({"1": "x", "OK": "y", "B": 2})");
   ASSERT_FALSE(vars);
   EXPECT_EQ(vars.error().message, "Invalid environment variable name: 1");
   EXPECT_THAT(vars.error().issues,
@@ -118,7 +116,7 @@ TEST(EnvVars, AreAddressedWhereTheyStand) {
 TEST(SecretRef, HasTheLatestVersionOrAPositiveNumber) {
   const auto version = [](std::string_view written) -> std::string {
     const auto vars =
-        normalize("{\"A\": " + ref_with(R"(, "version": )" + std::string{written}) + "}");
+        normalize_vars("{\"A\": " + ref_with(R"(, "version": )" + std::string{written}) + "}");
     if (vars) return vars->refs.front().ref.version;
     EXPECT_EQ(vars.error().issues.front(),
               (Issue{"/envVars/A/version", R"(is neither "latest" nor a positive integer)"}));

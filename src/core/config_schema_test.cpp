@@ -16,7 +16,7 @@ bj::object object(std::string_view text) {
   return bj::parse(bj::string_view{text.data(), text.size()}, {}, {.max_depth = 200}).as_object();
 }
 
-ConfigSchema read(std::string_view text) {
+ConfigSchema read_schema(std::string_view text) {
   Result<ConfigSchema> schema = ConfigSchema::read(object(text), "/configSchema");
   EXPECT_TRUE(schema) << (schema ? "" : schema.error().message);
   return *std::move(schema);
@@ -32,10 +32,10 @@ std::vector<std::string> wrong_fields(const ConfigSchema& schema, std::string_vi
 }
 
 std::string refusal(std::string_view schema) {
-  const Result<ConfigSchema> read = ConfigSchema::read(object(schema), "/configSchema");
-  if (read) return "accepted";
-  EXPECT_EQ(read.error().code, Errc::plugin_manifest_invalid);
-  return read.error().issues.empty() ? "" : read.error().issues.front().path;
+  const Result<ConfigSchema> read_schema = ConfigSchema::read(object(schema), "/configSchema");
+  if (read_schema) return "accepted";
+  EXPECT_EQ(read_schema.error().code, Errc::plugin_manifest_invalid);
+  return read_schema.error().issues.empty() ? "" : read_schema.error().issues.front().path;
 }
 
 std::vector<std::string> secrets(const ConfigSchema& schema, std::string_view config) {
@@ -45,7 +45,7 @@ std::vector<std::string> secrets(const ConfigSchema& schema, std::string_view co
 }
 
 TEST(ConfigSchema, namesEachWrongFieldByItsPointer) {
-  const ConfigSchema schema = read(R"({
+  const ConfigSchema schema = read_schema(R"({
     "type": "object", "required": ["template", "region"], "additionalProperties": false,
     "properties": {
       "template": {"type": "string", "minLength": 1},
@@ -65,7 +65,7 @@ TEST(ConfigSchema, namesEachWrongFieldByItsPointer) {
 }
 
 TEST(ConfigSchema, fillsInDefaultsAtAnyDepthOfWhatIsThere) {
-  const ConfigSchema schema = read(R"({
+  const ConfigSchema schema = read_schema(R"({
     "type": "object",
     "properties": {
       "image": {"type": "string", "default": "debian"},
@@ -81,7 +81,7 @@ TEST(ConfigSchema, fillsInDefaultsAtAnyDepthOfWhatIsThere) {
 }
 
 TEST(ConfigSchema, findsSecretsThroughBranchesAndArrays) {
-  const ConfigSchema schema = read(R"({
+  const ConfigSchema schema = read_schema(R"({
     "type": "object",
     "$defs": {"auth": {"type": "object",
                        "properties": {"token": {"type": "string", "format": "secret-ref"}}}},
@@ -105,7 +105,7 @@ TEST(ConfigSchema, findsSecretsThroughBranchesAndArrays) {
 }
 
 TEST(ConfigSchema, asksOnlyForTextWhereASecretStands) {
-  const ConfigSchema schema = read(R"({"type": "object", "required": ["key"], "properties":
+  const ConfigSchema schema = read_schema(R"({"type": "object", "required": ["key"], "properties":
     {"key": {"type": "string", "format": "secret-ref", "pattern": "^sk-[a-z]+$"}}})");
   EXPECT_THAT(wrong_fields(schema, R"({"key": "0199b2c0-0000-7000-8000-000000000000"})"),
               IsEmpty());
@@ -138,13 +138,14 @@ TEST(ConfigSchema, costsNoMoreThanItsLimits) {
   bomb += R"(}, "properties": {"x": {"$ref": "#/$defs/d29"}}})";
   EXPECT_NE(refusal(bomb), "accepted");
 
-  const ConfigSchema schema = read(R"({"properties": {"a": {"pattern": "^[a-z]*$"}}})");
+  const ConfigSchema schema = read_schema(R"({"properties": {"a": {"pattern": "^[a-z]*$"}}})");
   const std::string longest = R"({"a": ")" + std::string(100'000, 'a') + R"("})";
   EXPECT_THAT(wrong_fields(schema, longest), ElementsAre("/config"));
   std::string nested = "1";
   for (int i = 0; i < 31; ++i) nested = R"({"a": )" + nested + "}";
-  EXPECT_THAT(wrong_fields(read("{}"), nested), IsEmpty());
-  EXPECT_THAT(wrong_fields(read("{}"), R"({"a": {"a": )" + nested + "}}"), ElementsAre("/config"));
+  EXPECT_THAT(wrong_fields(read_schema("{}"), nested), IsEmpty());
+  EXPECT_THAT(wrong_fields(read_schema("{}"), R"({"a": {"a": )" + nested + "}}"),
+              ElementsAre("/config"));
 }
 
 // A subject of 4096 characters: an engine that backtracks would never come to an answer.
@@ -152,12 +153,12 @@ TEST(ConfigSchema, AnswersPatternsThatBacktrackWithoutEnd) {
   const std::string hard = std::string(4095, 'a') + "b";
   for (const std::string pattern : {"^(a|a)*$", "^(a+)+$", "^(a?){40}a{40}$"}) {
     const ConfigSchema schema =
-        read(R"({"properties": {"text": {"type": "string", "pattern": ")" + pattern + R"("},
+        read_schema(R"({"properties": {"text": {"type": "string", "pattern": ")" + pattern + R"("},
             "names": {"type": "object", "propertyNames": {"pattern": ")" +
-             pattern + R"("}},
+                    pattern + R"("}},
             "fields": {"type": "object", "additionalProperties": false,
                        "patternProperties": {")" +
-             pattern + R"(": {"type": "integer"}}}}})");
+                    pattern + R"(": {"type": "integer"}}}}})");
     const std::string easy(60, 'a');
     EXPECT_THAT(wrong_fields(schema, R"({"text": ")" + easy + R"(", "names": {")" + easy +
                                          R"(": 1}, "fields": {")" + easy + R"(": 1}})"),
@@ -179,9 +180,9 @@ TEST(ConfigSchema, RefusesAConfigWhosePatternsCostTooMuchTogether) {
     patterns +=
         (i == 0 ? "" : ",") + (R"({"pattern": "[ab]*a[ab]{400}$|q)" + std::to_string(i) + R"("})");
   }
-  const ConfigSchema schema = read(R"({"properties": {"texts": {"type": "array", "items":
-      {"type": "string", "allOf": [)" +
-                                   patterns + "]}}}}");
+  const ConfigSchema schema = read_schema(R"({"properties": {"texts": {"type": "array", "items":
+      {"type": "string", "allOf": [)" + patterns +
+                                          "]}}}}");
   const auto with_texts = [](int count) {
     std::string texts;
     for (int i = 0; i < count; ++i) {
@@ -195,8 +196,8 @@ TEST(ConfigSchema, RefusesAConfigWhosePatternsCostTooMuchTogether) {
 
 TEST(ConfigSchema, RefusesAPatternThatTakesBacktrackingByItsPointer) {
   const auto refused = [](std::string_view schema) {
-    const Result<ConfigSchema> read = ConfigSchema::read(object(schema), "/configSchema");
-    return read ? "accepted" : read.error().message;
+    const Result<ConfigSchema> read_schema = ConfigSchema::read(object(schema), "/configSchema");
+    return read_schema ? "accepted" : read_schema.error().message;
   };
   EXPECT_EQ(
       refused(R"({"properties": {"a": {"pattern": "^(?=.*[0-9]).+$"}}})"),
@@ -218,7 +219,7 @@ TEST(ConfigSchema, refusesWhatIsNoSchema) {
 }
 
 TEST(ConfigSchema, takesFieldsThatAreCalledLikeKeywords) {
-  const ConfigSchema schema = read(R"({"type": "object", "properties": {
+  const ConfigSchema schema = read_schema(R"({"type": "object", "properties": {
     "$ref": {"type": "string"}, "format": {"type": "integer"}, "default": {"type": "boolean"},
     "kind": {"type": "string", "x-paperclip-advanced": true, "x-paperclip-group": "More"}}})");
   EXPECT_THAT(wrong_fields(schema, R"({"$ref": 1, "format": "x", "default": 2})"),

@@ -1,5 +1,7 @@
 #include "core/environment_config.hpp"
 
+#include "core/values_fixture.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,25 +10,21 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr auto id_text = "0190b5d2-7c3e-7abc-8def-0123456789ab";
+constexpr auto secret_id_text = "0190b5d2-7c3e-7abc-8def-0123456789ab";
 
-bj::object json(std::string_view text) {
-  return decode_text<bj::object>(text).value();
-}
-
-Result<ConfigForStore> normalize(DriverKind driver, const bj::object& config) {
+Result<ConfigForStore> normalize_config(DriverKind driver, const bj::object& config) {
   return normalize_for_store(driver, config);
 }
 
 bj::object stored(DriverKind driver, std::string_view text) {
-  Result<ConfigForStore> done = normalize(driver, json(text));
+  Result<ConfigForStore> done = normalize_config(driver, json(text));
   EXPECT_TRUE(done) << done.error().message;
   return done ? done->config : bj::object{};
 }
 
 // What is wrong, field by field; empty when it was accepted.
 std::vector<Issue> issues_of(DriverKind driver, const bj::object& config) {
-  const Result<ConfigForStore> done = normalize(driver, config);
+  const Result<ConfigForStore> done = normalize_config(driver, config);
   if (done) return {};
   EXPECT_EQ(done.error().code, Errc::unprocessable);
   return done.error().issues;
@@ -48,7 +46,7 @@ TEST(LocalConfig, IsStoredAsItIs) {
 }
 
 TEST(SshConfig, HasEightKeysInItsStoredShape) {
-  const auto done = normalize(DriverKind::ssh, json(R"({"host": " h ", "port": "2222",
+  const auto done = normalize_config(DriverKind::ssh, json(R"({"host": " h ", "port": "2222",
       "username": "\tu\n", "remoteWorkspacePath": " /srv/w ", "knownHosts": "", "privateKey": " ",
       "privateKeySecretRef": {"type": "secret_ref",
                               "secretId": "0190b5d2-7c3e-7abc-8def-0123456789ab"}})"));
@@ -76,13 +74,13 @@ TEST(SshConfig, InItsStoredShapeStaysAsItIs) {
   const bj::object once = stored(DriverKind::ssh, R"({"host": "h", "username": "u", "port": 23,
       "remoteWorkspacePath": "/w", "knownHosts": "h ssh-ed25519 AAAA",
       "strictHostKeyChecking": false})");
-  EXPECT_EQ(normalize(DriverKind::ssh, once)->config, once);
+  EXPECT_EQ(normalize_config(DriverKind::ssh, once)->config, once);
 }
 
 TEST(SshConfig, SetsAPrivateKeyApartBeforeAnythingIsStored) {
   bj::object config = ssh_with("privateKey", " KEY\n");
-  config["privateKeySecretRef"] = bj::object{{"type", "secret_ref"}, {"secretId", id_text}};
-  auto done = normalize(DriverKind::ssh, config);
+  config["privateKeySecretRef"] = bj::object{{"type", "secret_ref"}, {"secretId", secret_id_text}};
+  auto done = normalize_config(DriverKind::ssh, config);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_FALSE(encode_text(done->config).contains("KEY"));
   EXPECT_TRUE(done->refs.empty()) << "the new key replaces the old reference";
@@ -90,14 +88,14 @@ TEST(SshConfig, SetsAPrivateKeyApartBeforeAnythingIsStored) {
   EXPECT_EQ(done->values[0].path, "privateKeySecretRef");
   EXPECT_EQ(done->values[0].value.reveal(), "KEY");
 
-  const SecretRef made{*SecretId::parse(id_text)};
+  const SecretRef made{*SecretId::parse(secret_id_text)};
   set_secret_ref(*done, done->values[0].path, made);
   EXPECT_EQ(done->config.at("privateKeySecretRef"), bj::value(to_json(made)));
   EXPECT_EQ(done->refs[0].ref, made);
 }
 
 TEST(SshConfig, SaysWhatItRequiresAndListsAll) {
-  const auto done = normalize(DriverKind::ssh, {});
+  const auto done = normalize_config(DriverKind::ssh, {});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message, "SSH environments require a host.");
   EXPECT_THAT(done.error().issues,
@@ -149,7 +147,7 @@ TEST(SshConfig, RefusesWhatWouldSplitAWord) {
 
 TEST(SshConfig, TakesAPortAsNumberOrText) {
   const auto port = [](bj::value value) -> std::int64_t {
-    const auto done = normalize(DriverKind::ssh, ssh_with("port", std::move(value)));
+    const auto done = normalize_config(DriverKind::ssh, ssh_with("port", std::move(value)));
     return done ? done->config.at("port").to_number<std::int64_t>() : -1;
   };
   EXPECT_EQ(port(1), 1);
@@ -174,7 +172,7 @@ TEST(SshConfig, RefusesOtherKeysAndKinds) {
               ElementsAre(Issue{"/config/strictHostKeyChecking", "is no boolean"}));
   EXPECT_THAT(ssh_issues("privateKey", 1),
               ElementsAre(Issue{"/config/privateKey", "is no string"}));
-  EXPECT_THAT(ssh_issues("privateKeySecretRef", id_text),
+  EXPECT_THAT(ssh_issues("privateKeySecretRef", secret_id_text),
               ElementsAre(Issue{"/config/privateKeySecretRef",
                                 "is no secret reference ({\"type\": \"secret_ref\", "
                                 "\"secretId\": ID})"}));
@@ -226,7 +224,7 @@ TEST(FakeConfig, RefusesOtherKeysAndABlankImage) {
 
 TEST(FakeConfig, CannotBeSaved) {
   for (const std::string_view config : {"{}", R"({"provider": "fake"})"}) {
-    EXPECT_EQ(normalize(DriverKind::sandbox, json(config)).error().message,
+    EXPECT_EQ(normalize_config(DriverKind::sandbox, json(config)).error().message,
               "Built-in fake sandbox environments are reserved for internal probes and cannot be "
               "saved.");
   }
@@ -271,7 +269,7 @@ TEST(ProviderConfig, ChecksTheFieldsWeKnowAndNamesEach) {
                           Issue{"/config/reuseLease", "is no boolean"},
                           Issue{"/config/streamRunLogs", "is no boolean"},
                           Issue{"/config/archiveOnRelease", "is no boolean"}));
-  EXPECT_EQ(normalize(DriverKind::sandbox, json(R"({"provider": "E2B"})")).error().message,
+  EXPECT_EQ(normalize_config(DriverKind::sandbox, json(R"({"provider": "E2B"})")).error().message,
             "/config/provider must start with a lower-case letter or digit and hold only those, "
             "'.', '-' and '_'");
 }
@@ -290,7 +288,7 @@ TEST(PluginConfig, HasThreeKeys) {
             json(R"({"pluginKey": "acme.env", "driverKey": "metal", "driverConfig": {}})"));
   const bj::object config =
       json(R"({"pluginKey": "p", "driverKey": "d", "driverConfig": {"a": [" 1 "]}})");
-  EXPECT_EQ(normalize(DriverKind::plugin, config)->config, config);
+  EXPECT_EQ(normalize_config(DriverKind::plugin, config)->config, config);
   const Result<PluginConfig> read = parse_plugin_config(config);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->plugin_key, "p");

@@ -1,5 +1,7 @@
 #include "core/fingerprint.hpp"
 
+#include "core/values_fixture.hpp"
+
 #include <gtest/gtest.h>
 
 #include <set>
@@ -9,11 +11,6 @@ namespace {
 
 std::string canonical(std::string_view text) {
   return canonical_json(*parse_json(text));
-}
-
-template <class I>
-I id_of(char digit) {
-  return *I::parse(std::string(8, digit) + "-0000-4000-8000-000000000000");
 }
 
 ReuseKey some_key() {

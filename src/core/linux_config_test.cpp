@@ -1,15 +1,12 @@
 #include "core/linux_config.hpp"
 
 #include "core/environment_config.hpp"
+#include "core/values_fixture.hpp"
 
 #include <gtest/gtest.h>
 
 namespace berth::core {
 namespace {
-
-bj::object json(std::string_view text) {
-  return parse_json(text)->as_object();
-}
 
 // The pointers of the fields that are wrong.
 std::vector<std::string> wrong_in(std::string_view text) {

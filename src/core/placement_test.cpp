@@ -22,7 +22,7 @@ Environment environment(DriverKind driver, bj::object config = {}) {
           .updated_at = {}};
 }
 
-Environment sandbox(const char* provider) {
+Environment sandbox_environment(const char* provider) {
   return environment(DriverKind::sandbox, {{"provider", provider}});
 }
 
@@ -36,7 +36,7 @@ const std::vector<ProviderFacts> providers{{.key = "fake", .runs_work = false},
 TEST(Selection, AcceptsExactlyTheAllowedDrivers) {
   for (const DriverKind driver : all<DriverKind>()) {
     const Environment place =
-        driver == DriverKind::sandbox ? sandbox("linux") : environment(driver);
+        driver == DriverKind::sandbox ? sandbox_environment("linux") : environment(driver);
     for (const DriverKind allowed : all<DriverKind>()) {
       EXPECT_EQ(check_selection(place, {allowed}, providers).has_value(), driver == allowed)
           << name_of(driver) << " where " << name_of(allowed) << " is allowed";
@@ -67,7 +67,8 @@ TEST(Selection, RefusesAnArchivedEnvironmentBeforeAllElse) {
 TEST(Selection, RefusesTheFakeProviderEvenWhereItIsListedAsWorking) {
   const std::vector<ProviderFacts> lying{{.key = "fake", .runs_work = true}};
   for (const Environment& place :
-       {sandbox("fake"), sandbox(" "), sandbox("  fake "), environment(DriverKind::sandbox)}) {
+       {sandbox_environment("fake"), sandbox_environment(" "), sandbox_environment("  fake "),
+        environment(DriverKind::sandbox)}) {
     const Result<> done = check_selection(place, usual, lying);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().message,
@@ -78,15 +79,15 @@ TEST(Selection, RefusesTheFakeProviderEvenWhereItIsListedAsWorking) {
 
 TEST(Selection, NamesTheProviderAndThoseThatRunWork) {
   for (const char* key : {"daytona", "broken"}) {
-    const Result<> done = check_selection(sandbox(key), usual, providers);
+    const Result<> done = check_selection(sandbox_environment(key), usual, providers);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().message, "Environment sandbox provider \"" + std::string{key} +
                                         "\" is not allowed here. Allowed providers: linux, e2b");
     EXPECT_EQ(done.error().facts, (Facts{{"allowedProviders", {"linux", "e2b"}}}));
   }
-  EXPECT_EQ(check_selection(sandbox("linux"), usual, {}).error().message,
+  EXPECT_EQ(check_selection(sandbox_environment("linux"), usual, {}).error().message,
             "Environment sandbox provider \"linux\" is not allowed here. Allowed providers: none");
-  EXPECT_TRUE(check_selection(sandbox("e2b"), usual, providers));
+  EXPECT_TRUE(check_selection(sandbox_environment("e2b"), usual, providers));
 }
 
 TEST(Fit, EveryAdapterRunsThroughEveryDriver) {
@@ -94,14 +95,15 @@ TEST(Fit, EveryAdapterRunsThroughEveryDriver) {
     EXPECT_EQ(drivers_for(adapter), usual) << name_of(adapter);
     EXPECT_TRUE(check_fit(adapter, environment(DriverKind::local), providers));
     EXPECT_TRUE(check_fit(adapter, environment(DriverKind::ssh), providers));
-    EXPECT_TRUE(check_fit(adapter, sandbox("linux"), providers));
+    EXPECT_TRUE(check_fit(adapter, sandbox_environment("linux"), providers));
     EXPECT_TRUE(check_fit(adapter, environment(DriverKind::plugin), providers));
   }
 }
 
 TEST(Fit, HasACodeOfItsOwnAndTheSameReason) {
   for (const AdapterType adapter : all<AdapterType>()) {
-    for (const Environment& place : {sandbox("nobody's"), sandbox("fake")}) {
+    for (const Environment& place :
+         {sandbox_environment("nobody's"), sandbox_environment("fake")}) {
       const Result<> fits = check_fit(adapter, place, providers);
       ASSERT_FALSE(fits);
       EXPECT_EQ(fits.error().code, Errc::unsupported_adapter_environment);

@@ -12,12 +12,12 @@ using testing::ElementsAre;
 
 constexpr std::string_view id = "0199b2c0-0000-7000-8000-000000000001";
 
-bj::object object(const std::string& text) {
+bj::object provider_object(const std::string& text) {
   return bj::parse(text).as_object();
 }
 
 ConfigSchema schema() {
-  return *ConfigSchema::read(object(R"({
+  return *ConfigSchema::read(provider_object(R"({
     "type": "object", "additionalProperties": false,
     "properties": {
       "image": {"type": "string", "default": "debian"},
@@ -33,19 +33,20 @@ std::string reference(const std::string& version = "") {
 }
 
 TEST(ProviderConfig, isHeldAgainstTheSchemaWithoutWhatBerthItselfKnows) {
-  const auto applied =
-      apply_schema(schema(), object(R"({"provider": "p", "reuseLease": true})"), "/config");
+  const auto applied = apply_schema(
+      schema(), provider_object(R"({"provider": "p", "reuseLease": true})"), "/config");
   ASSERT_TRUE(applied);
-  EXPECT_EQ(*applied, object(R"({"provider": "p", "reuseLease": true, "image": "debian"})"));
-  const auto wrong = apply_schema(schema(), object(R"({"imagee": "x"})"), "/config");
+  EXPECT_EQ(*applied,
+            provider_object(R"({"provider": "p", "reuseLease": true, "image": "debian"})"));
+  const auto wrong = apply_schema(schema(), provider_object(R"({"imagee": "x"})"), "/config");
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().issues.front().path, "/config/imagee");
 }
 
 TEST(ProviderConfig, takesReferencesIdsAndTextAtEachSecretsPlace) {
-  const bj::object given = object(R"({"apiKey": " sk-1 ", "registries": [
+  const bj::object given = provider_object(R"({"apiKey": " sk-1 ", "registries": [
       {"url": "a", "token": )" + reference() +
-                                  R"(}, {"token": "plain"}, {"token": "  "}]})");
+                                           R"(}, {"token": "plain"}, {"token": "  "}]})");
   const auto applied = apply_schema(schema(), given, "/config");
   ASSERT_TRUE(applied) << applied.error().message;
   ConfigForStore stored = take_secrets(schema(), *applied, {});
@@ -63,7 +64,7 @@ TEST(ProviderConfig, takesReferencesIdsAndTextAtEachSecretsPlace) {
 
 TEST(ProviderConfig, pinsNoVersionOfASecret) {
   const auto pinned =
-      apply_schema(schema(), object(R"({"apiKey": )" + reference("3") + "}"), "/config");
+      apply_schema(schema(), provider_object(R"({"apiKey": )" + reference("3") + "}"), "/config");
   ASSERT_FALSE(pinned);
   EXPECT_EQ(pinned.error().code, Errc::unprocessable);
   EXPECT_EQ(pinned.error().issues.front().path, "/config/apiKey");
@@ -71,16 +72,16 @@ TEST(ProviderConfig, pinsNoVersionOfASecret) {
 }
 
 TEST(ProviderConfig, findsSecretsBelowTheDriverConfigOfAPlugin) {
-  const ConfigForStore stored =
-      take_secrets(schema(), object(R"({"pluginKey": "p", "driverConfig": {"apiKey": "sk-1"}})"),
-                   ConfigPath{{"driverConfig"}});
+  const ConfigForStore stored = take_secrets(
+      schema(), provider_object(R"({"pluginKey": "p", "driverConfig": {"apiKey": "sk-1"}})"),
+      ConfigPath{{"driverConfig"}});
   ASSERT_EQ(stored.values.size(), 1U);
   EXPECT_EQ(stored.values.front().path, "driverConfig.apiKey");
 }
 
 TEST(ProviderConfig, spellsOutItsReferencesAndPutsValuesInTheirPlace) {
-  const bj::object stored = object(R"({"a": [{"token": ")" + std::string{id} +
-                                   R"("}], "other": ")" + std::string{id} + "\"}");
+  const bj::object stored = provider_object(R"({"a": [{"token": ")" + std::string{id} +
+                                            R"("}], "other": ")" + std::string{id} + "\"}");
   const SecretRef ref{.secret_id = *SecretId::parse(id)};
   const bj::object spelled = spell_out_refs(stored, {{"a.0.token", ref}, {"gone", ref}});
   const auto refs = refs_in(spelled);

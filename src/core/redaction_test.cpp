@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::vector<Secret> secrets(const std::vector<std::string>& values) {
+std::vector<Secret> secrets_of(const std::vector<std::string>& values) {
   std::vector<Secret> out;
   for (const std::string& value : values) out.emplace_back(value);
   return out;
@@ -26,7 +26,7 @@ std::string redacted(const RedactionSet& set, const std::vector<std::string_view
 }
 
 std::string redacted(const std::vector<std::string>& values, std::string_view text) {
-  return redacted(RedactionSet{secrets(values)}, {text});
+  return redacted(RedactionSet{secrets_of(values)}, {text});
 }
 
 // What the definition says, the slow way: mark every byte of every occurrence, write one mark for
@@ -83,7 +83,7 @@ TEST(Redaction, MarksValuesThatTouchOneByOne) {
 
 TEST(Redaction, LeavesValuesThatAreTooShortToHide) {
   EXPECT_EQ(redacted({"abc", ""}, "abcabc"), "abcabc");
-  EXPECT_TRUE(RedactionSet{secrets({"abc\n"})}.empty());
+  EXPECT_TRUE(RedactionSet{secrets_of({"abc\n"})}.empty());
 }
 
 TEST(Redaction, HidesBytesThatAreNoText) {
@@ -94,7 +94,7 @@ TEST(Redaction, HidesBytesThatAreNoText) {
 TEST(Redaction, FindsTheSameForEveryCutIntoThreeChunks) {
   const std::vector<std::string> values{"secret", "cretin", "ssss", "abcdefghij", "defg"};
   const std::string_view text = "sssssecretin abcdefghij abcdefgh sssss secre secret abcdefghi";
-  const RedactionSet set{secrets(values)};
+  const RedactionSet set{secrets_of(values)};
   const std::string whole = redacted(set, {text});
   EXPECT_EQ(whole, redacted_slowly(values, text));
   for (std::size_t i = 0; i <= text.size(); ++i) {
@@ -108,7 +108,7 @@ TEST(Redaction, FindsTheSameForEveryCutIntoThreeChunks) {
 TEST(Redaction, FindsTheSameForEveryPossibleCutOfAShortText) {
   const std::vector<std::string> values{"abab", "babba", "aabb"};
   const std::string_view text = "aababbabaabbab";
-  const RedactionSet set{secrets(values)};
+  const RedactionSet set{secrets_of(values)};
   const std::string whole = redacted_slowly(values, text);
   for (std::uint32_t cuts = 0; cuts < 1U << (text.size() - 1); ++cuts) {
     std::vector<std::string_view> chunks;
@@ -137,7 +137,7 @@ TEST(Redaction, AgreesWithItsDefinitionOnRandomTextsAndCuts) {
     // Below eight bytes a value has no encoded spellings, so the definition stays simple.
     for (std::size_t i = 0; i <= below(4); ++i) values.push_back(word(4 + below(4)));
     const std::string text = word(below(200));
-    const RedactionSet set{secrets(values)};
+    const RedactionSet set{secrets_of(values)};
     std::vector<std::string_view> chunks;
     for (std::string_view rest = text; !rest.empty();) {
       const std::size_t size = std::min(rest.size(), below(9));
@@ -149,7 +149,7 @@ TEST(Redaction, AgreesWithItsDefinitionOnRandomTextsAndCuts) {
 }
 
 TEST(Redaction, WithholdsOnlyWhatMayStillBecomeAValue) {
-  const RedactionSet set{secrets({"hunter2"})};
+  const RedactionSet set{secrets_of({"hunter2"})};
   Redactor redactor{set};
   EXPECT_EQ(redactor.push("name: "), "name: ");
   EXPECT_EQ(redactor.push("hunt"), "");
@@ -162,7 +162,7 @@ TEST(Redaction, WithholdsOnlyWhatMayStillBecomeAValue) {
 
 TEST(Redaction, WithholdsAtMostTheLongestValueButOneByte) {
   const std::string value = "abcabcabcabcabcabcabd";
-  const RedactionSet set{secrets({value, "caba"})};
+  const RedactionSet set{secrets_of({value, "caba"})};
   EXPECT_GE(set.held_bytes_max(), value.size() - 1);
   Redactor redactor{set};
   std::size_t in = 0;
@@ -176,7 +176,7 @@ TEST(Redaction, WithholdsAtMostTheLongestValueButOneByte) {
 }
 
 TEST(Redaction, HoldsNoMoreForARunOfValuesThatNeverEnds) {
-  const RedactionSet set{secrets({"aaaa"})};
+  const RedactionSet set{secrets_of({"aaaa"})};
   Redactor redactor{set};
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(redactor.push("aaaaaaaa"), "");
   EXPECT_EQ(redactor.push("b"), "***REDACTED***b");
@@ -248,7 +248,7 @@ TEST(Redaction, HidesUrlSafeBase64) {
 
 TEST(Redaction, HidesAValueOfSeveralLinesInATerminalAndLineByLine) {
   const std::string key = "-----BEGIN KEY-----\nAAAAB3NzaC1yc2EAAAAD\nshort\n-----END KEY-----\n";
-  const RedactionSet set{secrets({key})};
+  const RedactionSet set{secrets_of({key})};
   EXPECT_EQ(redacted(set, {key}), "***REDACTED***\n");
   EXPECT_EQ(redacted(set, {"-----BEGIN KEY-----\r\nAAAAB3NzaC1yc2EAAAAD\r\nshort\r\n"
                            "-----END KEY-----\r\n"}),
@@ -258,8 +258,8 @@ TEST(Redaction, HidesAValueOfSeveralLinesInATerminalAndLineByLine) {
 }
 
 TEST(Redaction, HidesAValueThatIsLearnedInTheMiddleOfTheStream) {
-  const RedactionSet narrow{secrets({"first-secret"})};
-  const RedactionSet wide{secrets({"first-secret", "st-other"})};
+  const RedactionSet narrow{secrets_of({"first-secret"})};
+  const RedactionSet wide{secrets_of({"first-secret", "st-other"})};
   Redactor redactor{narrow};
   EXPECT_EQ(redactor.push("st-other fir"), "st-other ");
   redactor.widen(wide);
@@ -268,8 +268,8 @@ TEST(Redaction, HidesAValueThatIsLearnedInTheMiddleOfTheStream) {
 }
 
 TEST(Redaction, KeepsAnOpenOccurrenceWhenTheSetGrows) {
-  const RedactionSet narrow{secrets({"aaaa"})};
-  const RedactionSet wide{secrets({"aaaa", "bbbb"})};
+  const RedactionSet narrow{secrets_of({"aaaa"})};
+  const RedactionSet wide{secrets_of({"aaaa", "bbbb"})};
   Redactor redactor{narrow};
   EXPECT_EQ(redactor.push("xaaaaaa"), "x");
   redactor.widen(wide);

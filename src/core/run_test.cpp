@@ -1,6 +1,7 @@
 #include "core/run.hpp"
 
 #include "base/json_schema.hpp"
+#include "core/values_fixture.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,11 +11,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsSupersetOf;
-
-template <class I>
-I id_of(char digit) {
-  return *I::parse(std::string(8, digit) + "-0000-4000-8000-000000000000");
-}
 
 Run some_run() {
   Run run{.id = id_of<RunId>('1'), .company_id = id_of<CompanyId>('2')};

@@ -6,11 +6,11 @@
 namespace berth::core {
 namespace {
 
-constexpr auto some_id = "0190b5d2-7c3e-7abc-8def-0123456789ab";
+constexpr auto run_id_text = "0190b5d2-7c3e-7abc-8def-0123456789ab";
 
 RunEventRecord event(std::string type, std::string message, bj::object payload = {}) {
-  return {.company_id = CompanyId::parse(some_id).value(),
-          .run_id = RunId::parse(some_id).value(),
+  return {.company_id = CompanyId::parse(run_id_text).value(),
+          .run_id = RunId::parse(run_id_text).value(),
           .seq = 3,
           .event_type = std::move(type),
           .message = std::move(message),
@@ -68,8 +68,8 @@ TEST(Transcript, BeginsWithThePromptAndLeavesOutWhatIsNotWork) {
 }
 
 TEST(Transcript, HasTheNumbersOfItsRun) {
-  core::Run run{.id = RunId::parse(some_id).value(),
-                .company_id = CompanyId::parse(some_id).value()};
+  core::Run run{.id = RunId::parse(run_id_text).value(),
+                .company_id = CompanyId::parse(run_id_text).value()};
   run.result_json = bj::object{{"model", "opus"},
                                {"result", "Done."},
                                {"costUsd", 0.25},

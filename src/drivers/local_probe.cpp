@@ -55,9 +55,9 @@ std::string host_name() {
   return ::uname(&here) == 0 ? std::string{here.nodename} : std::string{};
 }
 
-class Steps {
+class LocalSteps {
  public:
-  explicit Steps(ProbeReport& report) : report_(report) {}
+  explicit LocalSteps(ProbeReport& report) : report_(report) {}
 
   void add(std::string name, const std::optional<Error>& error, const std::string& message) {
     const auto now = std::chrono::steady_clock::now();
@@ -90,7 +90,7 @@ std::optional<Error> error_of(const auto& result) {
 
 Task<ProbeReport> Local::probe(const AcquireRequest& /*request*/) {
   ProbeReport report{.driver = core::DriverKind::local};
-  Steps steps{report};
+  LocalSteps steps{report};
   const Result<std::string> folder = co_await offload(
       pool_, [root = keepers_.options().state_root] { return make_probe_folder(root); });
   steps.add("workspace", error_of(folder), "A folder of a lease can be written.");

@@ -17,7 +17,6 @@ namespace {
 using asio::ip::udp;
 using boost::system::error_code;
 
-constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint64_t queries_per_second = 500;
 constexpr std::chrono::milliseconds failure_pause{100};
 

@@ -19,7 +19,6 @@ namespace {
 using boost::system::error_code;
 using Acceptor = asio::basic_socket_acceptor<StreamProtocol, Executor>;
 
-constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr std::size_t turned_away_max = 64;  // clients that are told so at the same time
 

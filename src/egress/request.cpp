@@ -10,26 +10,26 @@ namespace {
 constexpr std::uint16_t http_port = 80;
 constexpr std::string_view via = "1.1 berth";
 
-std::unexpected<Error> wrong(std::string message, std::string remedy = {}) {
+std::unexpected<Error> wrong_request(std::string message, std::string remedy = {}) {
   return fail(Errc::bad_request, std::move(message), std::move(remedy));
 }
 
 Result<Target> target_of(std::string_view authority, std::optional<std::uint16_t> default_port) {
   Result<Target> target = parse_target(authority, default_port);
   if (target) return target;
-  return wrong("the target " + target.error().message, target.error().remedy);
+  return wrong_request("the target " + target.error().message, target.error().remedy);
 }
 
 // Host says the same as the target, or the upstream could take the request for another host's.
 Result<> check_host(const RequestHead& head, const Target& target, bool tunnel) {
   const auto host = head.fields.find("host");
   if (!host && head.version == Version::http_1_0) return {};
-  if (!host) return wrong("the request has no Host header");
+  if (!host) return wrong_request("the request has no Host header");
   // Many clients leave the port of a CONNECT out of Host; the target alone decides there.
   BERTH_TRY(const Target named, target_of(*host, tunnel ? target.port : http_port));
   if (named == target) return {};
-  return wrong("the Host header names " + named.str() + " and the target " + target.str(),
-               "send the same host and port in both");
+  return wrong_request("the Host header names " + named.str() + " and the target " + target.str(),
+                       "send the same host and port in both");
 }
 
 // The API sees exactly the path that is checked here: nothing that a server could still resolve.
@@ -72,19 +72,19 @@ Result<> split_absolute(std::string_view text, ProxyRequest& request) {
   constexpr std::string_view scheme = "http://";
   if (text.size() < scheme.size() || !equal_ignoring_case(text.substr(0, scheme.size()), scheme)) {
     if (text.size() >= 8 && equal_ignoring_case(text.substr(0, 8), "https://")) {
-      return wrong("an https target does not go through a proxy in the clear",
-                   "send CONNECT host:443 and speak TLS inside");
+      return wrong_request("an https target does not go through a proxy in the clear",
+                           "send CONNECT host:443 and speak TLS inside");
     }
-    return wrong("the target " + in_quotes(text) + " is no http:// URL",
-                 "this is a forward proxy: send http://host/path, or CONNECT host:port");
+    return wrong_request("the target " + in_quotes(text) + " is no http:// URL",
+                         "this is a forward proxy: send http://host/path, or CONNECT host:port");
   }
   text.remove_prefix(scheme.size());
-  if (text.contains('#')) return wrong("the target has a fragment");
+  if (text.contains('#')) return wrong_request("the target has a fragment");
   const std::size_t end = std::min(text.find_first_of("/?\\"), text.size());
   BERTH_TRY(request.target, target_of(text.substr(0, end), http_port));
   request.path = text.substr(end);
   if (request.path.empty() || request.path.front() == '?') request.path.insert(0, "/");
-  if (request.path.front() != '/') return wrong("the target has no path");
+  if (request.path.front() != '/') return wrong_request("the target has no path");
   return {};
 }
 
@@ -92,7 +92,7 @@ Result<> understand_tunnel(const RequestHead& head, ProxyRequest& request) {
   request.kind = ProxyRequest::Kind::tunnel;
   BERTH_TRY(request.target, target_of(head.target, std::nullopt));
   BERTH_DO(check_host(head, request.target, true));
-  if (request.body != Framing{}) return wrong("a CONNECT has no body");
+  if (request.body != Framing{}) return wrong_request("a CONNECT has no body");
   if (request.target.host == callback_name) {
     return fail(Errc::path_refused, "the callback is not reached by CONNECT",
                 "send plain requests to http://" + std::string{callback_name} + "/api/...");
@@ -106,9 +106,9 @@ Result<> understand_forward(const RequestHead& head, Door door, ProxyRequest& re
   if (door == Door::callback && origin_form) {
     // Whatever name the client knows this listener by.
     if (!head.fields.find("host") && head.version == Version::http_1_1) {
-      return wrong("the request has no Host header");
+      return wrong_request("the request has no Host header");
     }
-    if (head.target.contains('#')) return wrong("the target has a fragment");
+    if (head.target.contains('#')) return wrong_request("the target has a fragment");
     request.target = own;
     request.path = head.target;
   } else {
@@ -155,7 +155,7 @@ Result<ProxyRequest> understand(const RequestHead& head, Door door) {
   request.keeps_alive =
       modern ? !head.fields.connection_says("close") : head.fields.connection_says("keep-alive");
   if (head.method == "CONNECT") {
-    if (door == Door::callback) return wrong("this listener takes no CONNECT");
+    if (door == Door::callback) return wrong_request("this listener takes no CONNECT");
     BERTH_DO(understand_tunnel(head, request));
     return request;
   }

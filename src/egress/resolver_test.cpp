@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using Addresses = Result<std::vector<Address>>;
 
-Task<> ask(SystemResolver& resolver, std::string name, std::optional<Addresses>& answer) {
+Task<> ask_resolver(SystemResolver& resolver, std::string name, std::optional<Addresses>& answer) {
   answer = co_await resolver.resolve(std::move(name));
   co_return Result<>{};
 }
@@ -36,7 +36,7 @@ class EgressResolver : public testing::Test {
     if (!std::exchange(is_free_, true)) freed_.set_value();
   }
   void start(std::string name, std::optional<Addresses>& answer) {
-    tasks_.start("test.ask", ask(resolver(), std::move(name), answer));
+    tasks_.start("test.ask", ask_resolver(resolver(), std::move(name), answer));
   }
   void run() {
     loop_.restart();

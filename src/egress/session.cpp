@@ -17,7 +17,6 @@ namespace {
 
 using boost::system::error_code;
 
-constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t head_read_bytes = 4096;
 constexpr std::size_t pump_bytes_min = 16UL * 1024;
 constexpr std::size_t pump_bytes_max = 128UL * 1024;

@@ -14,7 +14,6 @@ namespace {
 
 using boost::system::error_code;
 
-constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t read_bytes = 64UL * 1024;
 constexpr std::size_t interim_answers_max = 8;
 

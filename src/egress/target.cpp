@@ -8,15 +8,15 @@
 namespace berth::egress {
 namespace {
 
-constexpr std::size_t name_bytes_max = 253;
-constexpr std::size_t label_bytes_max = 63;
+constexpr std::size_t host_bytes_max = 253;
+constexpr std::size_t host_label_bytes_max = 63;
 
-bool is_digit(char c) {
+bool is_decimal(char c) {
   return c >= '0' && c <= '9';
 }
 
 bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_';
+  return (c >= 'a' && c <= 'z') || is_decimal(c) || c == '-' || c == '_';
 }
 
 std::unexpected<Error> wrong_name(std::string_view text, std::string_view why,
@@ -28,10 +28,10 @@ std::unexpected<Error> wrong_name(std::string_view text, std::string_view why,
 // spelling, whatever stands before it.
 bool ends_in_number(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1);
-  if (std::ranges::all_of(last, is_digit)) return true;
+  if (std::ranges::all_of(last, is_decimal)) return true;
   if (!last.starts_with("0x")) return false;
   return std::ranges::all_of(last.substr(2),
-                             [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); });
+                             [](char c) { return is_decimal(c) || (c >= 'a' && c <= 'f'); });
 }
 
 bool holds_ipv4(const Address& address) {
@@ -61,7 +61,7 @@ Result<std::string> normalised_name(std::string_view text) {
   }
   if (name.ends_with('.')) name.pop_back();
   if (name.empty()) return wrong_name(text, "is no host name");
-  if (name.size() > name_bytes_max) return wrong_name(text, "is longer than a host name can be");
+  if (name.size() > host_bytes_max) return wrong_name(text, "is longer than a host name can be");
   if (std::ranges::any_of(name, [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) {
     return wrong_name(text, "has letters outside of ASCII",
                       "write the name in its ASCII form, which begins with xn--");
@@ -69,8 +69,9 @@ Result<std::string> normalised_name(std::string_view text) {
   for (std::size_t at = 0; at <= name.size();) {
     const std::size_t end = std::min(name.find('.', at), name.size());
     const std::string_view label = std::string_view{name}.substr(at, end - at);
-    const bool fits = !label.empty() && label.size() <= label_bytes_max && label.front() != '-' &&
-                      label.back() != '-' && std::ranges::all_of(label, is_name_character);
+    const bool fits = !label.empty() && label.size() <= host_label_bytes_max &&
+                      label.front() != '-' && label.back() != '-' &&
+                      std::ranges::all_of(label, is_name_character);
     if (!fits) {
       return wrong_name(text, "is no host name",
                         "write letters, digits and hyphens between single dots, and nothing else");

@@ -85,16 +85,16 @@ TEST(KeeperValues, EverySignalHasAName) {
   EXPECT_EQ(signal_name(4000), "signal 4000");
 }
 
-std::string record(keeper::Stream stream, std::string_view bytes, std::int64_t time_us = 0) {
+std::string value_record(keeper::Stream stream, std::string_view bytes, std::int64_t time_us = 0) {
   const auto header = keeper::encode_header(
       {.size = static_cast<std::uint32_t>(bytes.size()), .stream = stream, .time_us = time_us});
   return std::string{header.data(), header.size()} + std::string{bytes};
 }
 
 TEST(OutputRecords, AreCutAtTheirBordersAndTheRestIsLeft) {
-  const std::string one = record(keeper::Stream::out, "abc", 1'234'567);
-  const std::string two = record(keeper::Stream::err, "d");
-  const std::string three = record(keeper::Stream::note, "ef");
+  const std::string one = value_record(keeper::Stream::out, "abc", 1'234'567);
+  const std::string two = value_record(keeper::Stream::err, "d");
+  const std::string three = value_record(keeper::Stream::note, "ef");
   const std::string bytes = one + two + three + "rest";
   const auto cut = cut_records(bytes, 10);
   ASSERT_TRUE(cut) << cut.error().message;
@@ -112,8 +112,8 @@ TEST(OutputRecords, AreCutAtTheirBordersAndTheRestIsLeft) {
 }
 
 TEST(OutputRecords, OfEveryPrefixAreThoseThatAreWhole) {
-  const std::string one = record(keeper::Stream::out, "abc");
-  const std::string bytes = one + record(keeper::Stream::out, "d");
+  const std::string one = value_record(keeper::Stream::out, "abc");
+  const std::string bytes = one + value_record(keeper::Stream::out, "d");
   for (std::size_t size = 0; size <= bytes.size(); ++size) {
     const auto cut = cut_records(std::string_view{bytes}.substr(0, size), 0);
     ASSERT_TRUE(cut) << size;
@@ -123,13 +123,14 @@ TEST(OutputRecords, OfEveryPrefixAreThoseThatAreWhole) {
 }
 
 TEST(OutputRecords, ThatAreNoneAreAnErrorWithTheirOffset) {
-  const auto cut = cut_records(record(keeper::Stream::out, "abc") + std::string(16, 'x'), 100);
+  const auto cut =
+      cut_records(value_record(keeper::Stream::out, "abc") + std::string(16, 'x'), 100);
   ASSERT_FALSE(cut);
   EXPECT_TRUE(cut.error().message.contains("119")) << cut.error().message;
 }
 
 TEST(OutputRecords, EndWhereAPowerCutLeftZeros) {
-  const auto cut = cut_records(record(keeper::Stream::out, "abc") + std::string(50, '\0'), 0);
+  const auto cut = cut_records(value_record(keeper::Stream::out, "abc") + std::string(50, '\0'), 0);
   ASSERT_TRUE(cut);
   EXPECT_EQ(cut->pieces.size(), 1U);
 }

@@ -72,12 +72,12 @@ std::vector<Route> with_hello(std::vector<Route> routes = {}) {
 }
 
 // Long enough that nothing happens by accident, but for what a test sets.
-Limits quick() {
+Limits quick_sweeps() {
   return Limits{.sweep_interval = milliseconds{10}};
 }
 
 TEST(Limits, AHeaderThatTricklesIsCutOffHoweverSteadyItComes) {
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   limits.header_timeout = milliseconds{300};
   TestServer server{with_hello(), limits};
   Client client{server.port()};
@@ -91,7 +91,7 @@ TEST(Limits, AHeaderThatTricklesIsCutOffHoweverSteadyItComes) {
 }
 
 TEST(Limits, ABodyThatDoesNotComeIs408) {
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   limits.body_timeout = milliseconds{50};
   TestServer server{with_hello(), limits};
   Client client{server.port()};
@@ -99,7 +99,7 @@ TEST(Limits, ABodyThatDoesNotComeIs408) {
 }
 
 TEST(Limits, AConnectionThatSaysNothingIsClosedWithoutAWord) {
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   limits.header_timeout = limits.idle_timeout = milliseconds{50};
   TestServer server{with_hello(), limits};
   Client silent{server.port()};
@@ -110,7 +110,7 @@ TEST(Limits, AConnectionThatSaysNothingIsClosedWithoutAWord) {
 }
 
 TEST(Limits, SlowClientsDoNotLockOthersOut) {
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   limits.connections_max = 500;
   TestServer server{with_hello(), limits};
   std::vector<Client> slow;
@@ -125,7 +125,7 @@ TEST(Limits, SlowClientsDoNotLockOthersOut) {
 }
 
 TEST(Limits, ANewcomerEvictsWhoeverHasWaitedLongestAndNobodyAtWork) {
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   limits.connections_max = 3;
   Door door;
   TestServer server{with_hello({door.route("/door")}), limits};
@@ -145,7 +145,7 @@ TEST(Limits, ANewcomerEvictsWhoeverHasWaitedLongestAndNobodyAtWork) {
 }
 
 TEST(Limits, TooManyRequestsInFlightAreToldToComeBack) {
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   limits.requests_in_flight_max = 1;
   Door door;
   TestServer server{with_hello({door.route("/door")}), limits};
@@ -162,7 +162,7 @@ TEST(Limits, TooManyRequestsInFlightAreToldToComeBack) {
 }
 
 TEST(Limits, OneKeyHasNoMoreThanItsShareOfThem) {
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   limits.requests_of_caller_max = 1;
   Door door;
   TestServer server{with_hello({door.route("/door")}), limits};
@@ -187,7 +187,7 @@ TEST(Limits, NothingLargeIsKeptForWhoMayNotSendIt) {
       .says = "Test",
       .body_bytes_max = 64UL << 20,
       .call = [](core::Call, Input<None, None, std::string>) -> Task<None> { co_return None{}; }};
-  TestServer server{{take}, quick()};
+  TestServer server{{take}, quick_sweeps()};
   Client client{server.port()};
   // Only the head is sent: an answer that waited for the body would never come.
   EXPECT_EQ(client
@@ -199,7 +199,7 @@ TEST(Limits, NothingLargeIsKeptForWhoMayNotSendIt) {
 
 TEST(Limits, AnAnswerCountsAmongTheBodiesUntilItIsDelivered) {
   constexpr std::size_t large = 100'000;
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   limits.buffered_bytes_max = large;
   const auto answering = [](std::string path, std::size_t bytes) {
     return Endpoint<None, None, None, Response>{
@@ -221,7 +221,7 @@ TEST(Limits, AnAnswerCountsAmongTheBodiesUntilItIsDelivered) {
 }
 
 TEST(Limits, BodiesOfAllConnectionsTogetherAreLimited) {
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   limits.buffered_bytes_max = 1000;
   TestServer server{with_hello(), limits};
   Client holder{server.port()};
@@ -248,7 +248,7 @@ TEST(Limits, BodiesOfAllConnectionsTogetherAreLimited) {
 
 TEST(Drain, LetsARequestInFlightFinishAndClosesTheIdle) {
   Door door;
-  TestServer server{with_hello({door.route("/door")}), quick()};
+  TestServer server{with_hello({door.route("/door")}), quick_sweeps()};
   Client idle{server.port()};
   EXPECT_EQ(idle.ask(request("GET /hello")).status, 200);
   Client busy{server.port()};
@@ -266,7 +266,7 @@ TEST(Drain, LetsARequestInFlightFinishAndClosesTheIdle) {
 }
 
 TEST(Drain, EndsWhatOutlivesTheGracePeriod) {
-  Limits limits = quick();
+  Limits limits = quick_sweeps();
   TestServer server{with_hello(), limits};
   Client half{server.port()};
   EXPECT_EQ(half.ask(request("GET /hello")).status, 200);
@@ -277,7 +277,7 @@ TEST(Drain, EndsWhatOutlivesTheGracePeriod) {
 
 TEST(Drain, CancelsAHandlerThatOutlivesTheGracePeriod) {
   Door door;
-  TestServer server{{door.route("/door")}, quick()};
+  TestServer server{{door.route("/door")}, quick_sweeps()};
   Client busy{server.port()};
   busy.send(request("GET /door"));
   door.until_somebody_waits();

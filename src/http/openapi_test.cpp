@@ -25,7 +25,7 @@ struct Box {
 };
 BOOST_DESCRIBE_STRUCT(Box, (), (name, is_open))
 
-std::vector<Route> routes() {
+std::vector<Route> described_routes() {
   using core::Permission;
   const std::string boxes = "/api/companies/{company_id}/boxes";
   return {
@@ -90,7 +90,7 @@ const bj::object& at(const bj::object& document, std::string_view pointer) {
 
 class OpenApiTest : public testing::Test {
  protected:
-  bj::object document_ = openapi_document(routes(), {.title = "Berth", .version = "1"});
+  bj::object document_ = openapi_document(described_routes(), {.title = "Berth", .version = "1"});
   static constexpr auto boxes = "/paths/~1api~1companies~1{companyId}~1boxes";
 };
 
@@ -175,7 +175,7 @@ TEST_F(OpenApiTest, OperationIdsAreUniqueAndTheTextIsAlwaysTheSame) {
   }
   EXPECT_EQ(ids.size(), count);
   EXPECT_EQ(count, 14U) << "six of one method each, and one of eight";
-  EXPECT_EQ(encode_text(openapi_document(routes(), {.title = "Berth", .version = "1"})),
+  EXPECT_EQ(encode_text(openapi_document(described_routes(), {.title = "Berth", .version = "1"})),
             encode_text(document_));
 }
 

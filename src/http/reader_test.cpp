@@ -8,7 +8,8 @@ namespace {
 enum class Pieces { whole, bytes };
 
 // Feeds the way a session does: what is not used is offered again with what follows.
-Result<Request> read(std::string_view bytes, Pieces pieces = Pieces::whole, Limits limits = {}) {
+Result<Request> read_request(std::string_view bytes, Pieces pieces = Pieces::whole,
+                             Limits limits = {}) {
   Request request;
   RequestReader reader{request, limits};
   std::string inbox;
@@ -35,7 +36,7 @@ TEST(Reader, ReadsTheSameRequestWholeAndByteByByte) {
       "Transfer-Encoding: chunked\r\n\r\n"
       "3;ext=1\r\nabc\r\n2\r\nde\r\n0\r\nAuthorization: trailer\r\n\r\n";
   for (const Pieces pieces : {Pieces::whole, Pieces::bytes}) {
-    const auto request = read(text, pieces);
+    const auto request = read_request(text, pieces);
     ASSERT_TRUE(request) << request.error().message;
     EXPECT_EQ(request->verb, Verb::post);
     EXPECT_EQ(request->body, "abcde");
@@ -81,7 +82,7 @@ TEST(Reader, RefusesWhatTwoParsersCouldReadDifferently) {
   };
   for (const std::string& attempt : attempts) {
     for (const Pieces pieces : {Pieces::whole, Pieces::bytes}) {
-      const auto request = read(attempt, pieces);
+      const auto request = read_request(attempt, pieces);
       ASSERT_FALSE(request) << attempt;
       EXPECT_EQ(name_of(request.error().code), "bad_request") << attempt;
     }
@@ -93,7 +94,7 @@ TEST(Reader, RefusesFoldedHeaderLines) {
     const std::string text =
         "GET / HTTP/1.1\r\nHost: h\r\nX-Long: one\r\n" + std::string{blank} + "two\r\n\r\n";
     for (const Pieces pieces : {Pieces::whole, Pieces::bytes}) {
-      const auto request = read(text, pieces);
+      const auto request = read_request(text, pieces);
       ASSERT_FALSE(request) << text;
       EXPECT_EQ(request.error().code, Errc::bad_request);
       EXPECT_TRUE(request.error().message.contains("folded")) << request.error().message;
@@ -102,16 +103,16 @@ TEST(Reader, RefusesFoldedHeaderLines) {
 }
 
 TEST(Reader, BareLineFeedsEndNoLine) {
-  EXPECT_FALSE(read("GET / HTTP/1.1\nHost: h\n\n", Pieces::whole));
-  EXPECT_FALSE(read("GET / HTTP/1.1\nHost: h\n\n", Pieces::bytes));
-  EXPECT_FALSE(read("GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", Pieces::whole));
+  EXPECT_FALSE(read_request("GET / HTTP/1.1\nHost: h\n\n", Pieces::whole));
+  EXPECT_FALSE(read_request("GET / HTTP/1.1\nHost: h\n\n", Pieces::bytes));
+  EXPECT_FALSE(read_request("GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", Pieces::whole));
 }
 
 TEST(Reader, AnEmptyChunkedBodyMayComeInAnyPieces) {
   const std::string text =
       "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n";
-  EXPECT_TRUE(read(text, Pieces::whole));
-  EXPECT_TRUE(read(text, Pieces::bytes));
+  EXPECT_TRUE(read_request(text, Pieces::whole));
+  EXPECT_TRUE(read_request(text, Pieces::bytes));
 }
 
 TEST(Reader, LimitsHeaderBodyAndChunkHeaders) {
@@ -119,7 +120,7 @@ TEST(Reader, LimitsHeaderBodyAndChunkHeaders) {
   const std::string line = "POST / HTTP/1.1\r\nHost: h\r\n";
   for (const Pieces pieces : {Pieces::whole, Pieces::bytes}) {
     const auto code = [&](const std::string& text) {
-      return read(text, pieces, small).error().code;
+      return read_request(text, pieces, small).error().code;
     };
     EXPECT_EQ(code(line + "X: " + std::string(300, 'x') + "\r\n\r\n"), Errc::header_too_large);
     EXPECT_EQ(code("GET /" + std::string(300, 'x') + " HTTP/1.1\r\n"), Errc::header_too_large);
@@ -134,7 +135,7 @@ TEST(Reader, LimitsHeaderBodyAndChunkHeaders) {
               Errc::bad_request);
     EXPECT_EQ(code(line + "Transfer-Encoding: chunked\r\n\r\n0\r\nX: " + std::string(400, 'x')),
               Errc::bad_request);
-    EXPECT_TRUE(read(line + "Content-Length: 8\r\n\r\n12345678", pieces, small));
+    EXPECT_TRUE(read_request(line + "Content-Length: 8\r\n\r\n12345678", pieces, small));
   }
 }
 

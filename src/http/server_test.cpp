@@ -14,11 +14,11 @@ using http_test::json_request;
 using http_test::request;
 using http_test::TestServer;
 
-Task<bj::value> hello(core::Call /*call*/, Input<None, None, None> /*input*/) {
+Task<bj::value> plain_hello(core::Call /*call*/, Input<None, None, None> /*input*/) {
   co_return bj::value("hello");
 }
 
-Task<bj::value> echo(core::Call /*call*/, Input<None, None, bj::value> input) {
+Task<bj::value> echo_body(core::Call /*call*/, Input<None, None, bj::value> input) {
   co_return input.body;
 }
 
@@ -37,24 +37,24 @@ Task<Response> large(core::Call /*call*/, Input<None, None, None> /*input*/) {
   co_return Response{.content_type = "text/plain", .body = std::string(3'000'000, 'x')};
 }
 
-std::vector<Route> routes() {
+std::vector<Route> server_routes() {
   constexpr auto open = core::Permission::open;
   return {
       Endpoint<None, None, None, bj::value>{
-          .path = "/api/hello", .needs = open, .tag = "test", .says = "Test", .call = hello},
+          .path = "/api/hello", .needs = open, .tag = "test", .says = "Test", .call = plain_hello},
       Endpoint<None, None, bj::value, bj::value>{.verb = Verb::post,
                                                  .path = "/api/echo",
                                                  .needs = open,
                                                  .tag = "test",
                                                  .says = "Test",
-                                                 .call = echo},
+                                                 .call = echo_body},
       Endpoint<None, None, bj::value, bj::value>{.verb = Verb::put,
                                                  .path = "/api/echo",
                                                  .needs = open,
                                                  .tag = "test",
                                                  .says = "Test",
                                                  .body_bytes_max = 4000,
-                                                 .call = echo},
+                                                 .call = echo_body},
       Endpoint<None, None, None, bj::value>{
           .path = "/api/broken", .needs = open, .tag = "test", .says = "Test", .call = broken},
       Endpoint<None, None, None, Response>{
@@ -73,7 +73,7 @@ class ServerTest : public testing::Test {
     return body && body->is_object() ? std::string{body->at("code").as_string()} : answer.body;
   }
 
-  TestServer server_{routes(), Limits{.header_bytes_max = 2048, .body_bytes_max = 1000}};
+  TestServer server_{server_routes(), Limits{.header_bytes_max = 2048, .body_bytes_max = 1000}};
   Client client_{server_.port()};
 };
 

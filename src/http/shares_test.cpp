@@ -33,7 +33,7 @@ Task<> events(core::Call /*call*/, Input<None, None, None> /*input*/,
   co_return co_await wait_until_cancelled();
 }
 
-Task<bj::value> hello(core::Call /*call*/, Input<None, None, None> /*input*/) {
+Task<bj::value> shared_hello(core::Call /*call*/, Input<None, None, None> /*input*/) {
   co_return bj::value("hello");
 }
 
@@ -69,14 +69,14 @@ class Crowd {
   int count_ = 0;
 };
 
-std::vector<Route> routes(Crowd& crowd) {
+std::vector<Route> crowd_routes(Crowd& crowd) {
   const auto plain = [](std::string path, bool is_always_answered) {
     return Endpoint<None, None, None, bj::value>{.path = std::move(path),
                                                  .needs = core::Permission::open,
                                                  .tag = "test",
                                                  .says = "Test",
                                                  .is_always_answered = is_always_answered,
-                                                 .call = hello};
+                                                 .call = shared_hello};
   };
   return {plain("/hello", false), plain("/health", true), crowd.route(),
           EventStream<None, None>{.path = "/events",
@@ -86,7 +86,7 @@ std::vector<Route> routes(Crowd& crowd) {
                                   .call = events}};
 }
 
-Limits quick() {
+Limits quick_lingers() {
   return Limits{.linger_timeout = milliseconds{100}, .sweep_interval = milliseconds{10}};
 }
 
@@ -117,11 +117,11 @@ class Stream {
 };
 
 TEST(SharesTest, RefuseTheStreamThatIsOneTooManyForAKeyOrItsCompany) {
-  Limits limits = quick();
+  Limits limits = quick_lingers();
   limits.streams_of_caller_max = 2;
   limits.streams_of_company_max = 3;
   Crowd crowd;
-  TestServer server{routes(crowd), limits};
+  TestServer server{crowd_routes(crowd), limits};
   Stream first{server, "11"};
   Stream second{server, "11"};
   ASSERT_TRUE(first.is_open() && second.is_open());
@@ -146,11 +146,11 @@ TEST(SharesTest, RefuseTheStreamThatIsOneTooManyForAKeyOrItsCompany) {
 }
 
 TEST(SharesTest, TakeTheConnectionOfANewcomerFromWhoeverHoldsTheMost) {
-  Limits limits = quick();
+  Limits limits = quick_lingers();
   limits.connections_max = 4;
   limits.keep_alive_interval = milliseconds{20};
   Crowd crowd;
-  TestServer server{routes(crowd), limits};
+  TestServer server{crowd_routes(crowd), limits};
   Stream oldest{server, "11"};
   Stream other{server, "22"};
   Stream second{server, "11"};
@@ -165,11 +165,11 @@ TEST(SharesTest, TakeTheConnectionOfANewcomerFromWhoeverHoldsTheMost) {
 }
 
 TEST(SharesTest, KeepConnectionsForAdministratorsAndHealth) {
-  Limits limits = quick();
+  Limits limits = quick_lingers();
   limits.connections_max = 2;
   limits.connections_reserved = 2;
   Crowd crowd;
-  TestServer server{routes(crowd), limits};
+  TestServer server{crowd_routes(crowd), limits};
   Client first{server.port()};
   first.send(ask_for("/stay", "11"));
   Client second{server.port()};
@@ -193,11 +193,11 @@ TEST(SharesTest, KeepConnectionsForAdministratorsAndHealth) {
 }
 
 TEST(SharesTest, KeepRequestsForAdministratorsAndHealth) {
-  Limits limits = quick();
+  Limits limits = quick_lingers();
   limits.requests_in_flight_max = 3;
   limits.requests_reserved = 1;
   Crowd crowd;
-  TestServer server{routes(crowd), limits};
+  TestServer server{crowd_routes(crowd), limits};
   Client first{server.port()};
   first.send(ask_for("/stay", "11"));
   Client second{server.port()};
@@ -209,11 +209,11 @@ TEST(SharesTest, KeepRequestsForAdministratorsAndHealth) {
 }
 
 TEST(SharesTest, AreLargerButNotEndlessForTheOperatorAtTheMachine) {
-  Limits limits = quick();
+  Limits limits = quick_lingers();
   limits.connections_max = 8;
   limits.streams_of_caller_max = 1;
   Crowd crowd;
-  TestServer server{routes(crowd), limits};
+  TestServer server{crowd_routes(crowd), limits};
   std::vector<Client> open;
   for (int i = 0; i < 4; ++i) {
     open.emplace_back(server.port());

@@ -14,9 +14,9 @@ using http_test::Client;
 using http_test::request;
 using http_test::TestServer;
 using std::chrono::milliseconds;
-using NoInput = Input<None, None, None>;
+using SocketInput = Input<None, None, None>;
 
-Task<> echo(core::Call /*call*/, NoInput /*input*/, Socket& socket) {
+Task<> echo_socket(core::Call /*call*/, SocketInput /*input*/, Socket& socket) {
   while (true) {
     auto message = co_await socket.receive();
     if (!message) co_return std::unexpected(message.error());
@@ -25,16 +25,16 @@ Task<> echo(core::Call /*call*/, NoInput /*input*/, Socket& socket) {
   }
 }
 
-Task<> refuse(core::Call /*call*/, NoInput /*input*/, Socket& /*socket*/) {
+Task<> refuse_socket(core::Call /*call*/, SocketInput /*input*/, Socket& /*socket*/) {
   co_return fail(Errc::lease_not_found, "lease 7: is not there");
 }
 
-Task<> fails_late(core::Call /*call*/, NoInput /*input*/, Socket& socket) {
+Task<> socket_fails_late(core::Call /*call*/, SocketInput /*input*/, Socket& socket) {
   BERTH_CO_DO(co_await socket.send({.bytes = "hello"}));
   co_return fail(Errc::store_failed, "the store is gone");
 }
 
-Task<> leaves(core::Call /*call*/, NoInput /*input*/, Socket& socket) {
+Task<> leaves(core::Call /*call*/, SocketInput /*input*/, Socket& socket) {
   co_return co_await socket.close(CloseCode::policy_error, "not now");
 }
 
@@ -47,21 +47,24 @@ Task<> greet_and_wait(Socket& socket) {
 }
 
 // Both directions begin before the upgrade is answered.
-Task<> talks_at_once(core::Call /*call*/, NoInput /*input*/, Socket& socket) {
+Task<> talks_at_once(core::Call /*call*/, SocketInput /*input*/, Socket& socket) {
   using namespace asio::experimental::awaitable_operators;
-  const auto ended = co_await (echo({}, {}, socket) || greet_and_wait(socket));
+  const auto ended = co_await (echo_socket({}, {}, socket) || greet_and_wait(socket));
   co_return std::visit([](const Result<>& first) { return first; }, ended);
 }
 
-std::vector<Route> routes() {
+std::vector<Route> socket_routes() {
   constexpr auto open = core::Permission::open;
   return {
       SocketEndpoint<None, None>{
-          .path = "/echo", .needs = open, .tag = "test", .says = "Test", .call = echo},
+          .path = "/echo", .needs = open, .tag = "test", .says = "Test", .call = echo_socket},
       SocketEndpoint<None, None>{
-          .path = "/refuse", .needs = open, .tag = "test", .says = "Test", .call = refuse},
-      SocketEndpoint<None, None>{
-          .path = "/fails", .needs = open, .tag = "test", .says = "Test", .call = fails_late},
+          .path = "/refuse", .needs = open, .tag = "test", .says = "Test", .call = refuse_socket},
+      SocketEndpoint<None, None>{.path = "/fails",
+                                 .needs = open,
+                                 .tag = "test",
+                                 .says = "Test",
+                                 .call = socket_fails_late},
       SocketEndpoint<None, None>{
           .path = "/both", .needs = open, .tag = "test", .says = "Test", .call = talks_at_once},
       SocketEndpoint<None, None>{
@@ -131,9 +134,9 @@ class SocketTest : public testing::Test {
     return client;
   }
 
-  TestServer server_{routes(), Limits{.socket_message_bytes_max = 2000,
-                                      .sweep_interval = milliseconds{10},
-                                      .rights_interval = milliseconds{10}}};
+  TestServer server_{socket_routes(), Limits{.socket_message_bytes_max = 2000,
+                                             .sweep_interval = milliseconds{10},
+                                             .rights_interval = milliseconds{10}}};
   std::string head_;
 };
 
@@ -229,7 +232,7 @@ TEST_F(SocketTest, AHandlerMayCloseWithAReason) {
 }
 
 TEST_F(SocketTest, RefusesTheSocketThatIsOneTooManyForItsKey) {
-  TestServer server{routes(), Limits{.streams_of_caller_max = 1}};
+  TestServer server{socket_routes(), Limits{.streams_of_caller_max = 1}};
   Client first{server.port()};
   first.send(upgrade("/echo", "viewer-11"));
   EXPECT_TRUE(first.read_until("\r\n\r\n").starts_with("HTTP/1.1 101"));
@@ -240,7 +243,8 @@ TEST_F(SocketTest, RefusesTheSocketThatIsOneTooManyForItsKey) {
 }
 
 TEST_F(SocketTest, IsClosedWithTryAgainLaterWhenANewcomerNeedsItsPlace) {
-  TestServer server{routes(), Limits{.connections_max = 2, .sweep_interval = milliseconds{10}}};
+  TestServer server{socket_routes(),
+                    Limits{.connections_max = 2, .sweep_interval = milliseconds{10}}};
   Client oldest{server.port()};
   oldest.send(upgrade("/echo", "viewer-11"));
   oldest.read_until("\r\n\r\n");

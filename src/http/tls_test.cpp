@@ -60,7 +60,7 @@ Tls make_files(const TemporaryFolder& folder, const std::string& name) {
   return files;
 }
 
-Task<bj::value> hello(core::Call /*call*/, Input<None, None, None> /*input*/) {
+Task<bj::value> secure_hello(core::Call /*call*/, Input<None, None, None> /*input*/) {
   co_return bj::value("hello");
 }
 
@@ -69,10 +69,10 @@ Task<> tick(core::Call /*call*/, Input<None, None, None> /*input*/,
   co_return co_await sink.send({.data = "tick"});
 }
 
-std::vector<Route> routes() {
+std::vector<Route> tls_routes() {
   constexpr auto open = core::Permission::open;
   return {Endpoint<None, None, None, bj::value>{
-              .path = "/hello", .needs = open, .tag = "test", .says = "Test", .call = hello},
+              .path = "/hello", .needs = open, .tag = "test", .says = "Test", .call = secure_hello},
           EventStream<None, None>{
               .path = "/events", .needs = open, .tag = "test", .says = "Test", .call = tick}};
 }
@@ -106,7 +106,7 @@ class TlsTest : public testing::Test {
 };
 
 TEST_F(TlsTest, RequestsAreAnsweredOverTls) {
-  TestServer server{routes(), {}, files_};
+  TestServer server{tls_routes(), {}, files_};
   const Client client{server.port()};
   const ClientSession session = connect(client);
   ASSERT_EQ(SSL_connect(session.get()), 1) << ERR_error_string(ERR_get_error(), nullptr);
@@ -120,7 +120,7 @@ TEST_F(TlsTest, RequestsAreAnsweredOverTls) {
 }
 
 TEST_F(TlsTest, EventStreamsRunOverTls) {
-  TestServer server{routes(), {}, files_};
+  TestServer server{tls_routes(), {}, files_};
   const Client client{server.port()};
   const ClientSession session = connect(client);
   ASSERT_EQ(SSL_connect(session.get()), 1);
@@ -130,7 +130,7 @@ TEST_F(TlsTest, EventStreamsRunOverTls) {
 }
 
 TEST_F(TlsTest, OldProtocolsAndPlainTextAreTurnedAway) {
-  TestServer server{routes(), {}, files_};
+  TestServer server{tls_routes(), {}, files_};
   const Client old{server.port()};
   SSL_CTX_set_min_proto_version(context_.get(), TLS1_1_VERSION);
   SSL_CTX_set_max_proto_version(context_.get(), TLS1_1_VERSION);

@@ -14,16 +14,6 @@
 #include <cerrno>
 
 namespace berth::images {
-namespace {
-
-struct DirectoryKind {
-  using Raw = DIR*;
-  static Raw none() { return nullptr; }
-  static void dispose(DIR* directory) noexcept { ::closedir(directory); }
-};
-
-}  // namespace
-
 std::string_view prefix_of(OverlayMarks marks) {
   switch (marks) {
     case OverlayMarks::trusted: return "trusted.overlay.";
@@ -95,7 +85,7 @@ Result<std::vector<std::string>> names_of(int folder, std::string_view object) {
   // A descriptor of its own, because reading moves the position that duplicates share.
   Fd own{::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (!own) return disk_failure("open", object, errno);
-  const Owned<DirectoryKind> directory{::fdopendir(own.get())};
+  const Directory directory{::fdopendir(own.get())};
   if (!directory) return disk_failure("open", object, errno);
   static_cast<void>(own.release());
   std::vector<std::string> names;

@@ -19,7 +19,7 @@ namespace berth::images {
 namespace {
 
 constexpr std::size_t record_bytes_max = 8 << 20;
-constexpr std::size_t name_bytes_max = 256;
+constexpr std::size_t image_name_bytes_max = 256;
 constexpr std::size_t environments_bytes_max = 16 << 20;
 constexpr const char* environments_file = "/environments.json";
 constexpr std::ptrdiff_t other_sources_max = 1000;  // the latest count
@@ -48,7 +48,7 @@ bool is_digest_of(const Image& image, std::string_view named) {
   return image.digest.starts_with(start) || std::ranges::find(sources, start) != sources.end();
 }
 
-std::unexpected<Error> not_found(std::string_view named) {
+std::unexpected<Error> image_not_found_error(std::string_view named) {
   return fail(Errc::image_not_found, "there is no image " + in_quotes(named),
               "'berth image list' shows the images; 'berth image import' adds one");
 }
@@ -210,7 +210,7 @@ Result<std::vector<std::string>> ImageStore::names_for(std::string_view digest) 
   std::vector<std::string> names;
   for (const std::string& file : files) {
     if (file.contains(name_draft_mark)) continue;
-    const auto text = read_file(names_ + "/" + file, name_bytes_max);
+    const auto text = read_file(names_ + "/" + file, image_name_bytes_max);
     if (!text || *text != std::string{digest} + "\n") continue;
     std::string name = file;
     std::ranges::replace(name, '+', '/');
@@ -221,7 +221,7 @@ Result<std::vector<std::string>> ImageStore::names_for(std::string_view digest) 
 
 Result<Image> ImageStore::read(const std::string& thing) const {
   const auto text = read_file(folder_.place_of(thing) + "/image.json", record_bytes_max);
-  if (!text) return not_found(thing);
+  if (!text) return image_not_found_error(thing);
   Result<ImageRecord> record = decode_text<ImageRecord>(*text, UnknownKeys::ignore);
   if (!record) {
     return fail(Errc::image_invalid,
@@ -236,7 +236,7 @@ Result<Image> ImageStore::read(const std::string& thing) const {
 Result<Image> ImageStore::find(std::string_view named) const {
   if (named == host_name) return host_image();
   if (const auto name = parse_image_name(named)) {
-    if (const auto digest = read_file(name_file(*name), name_bytes_max)) {
+    if (const auto digest = read_file(name_file(*name), image_name_bytes_max)) {
       return read(thing_of(std::string_view{*digest}.substr(0, digest->find('\n'))));
     }
   }
@@ -254,7 +254,7 @@ Result<Image> ImageStore::find_by_digest(std::string_view named) const {
     }
     found = &image;
   }
-  if (found == nullptr) return not_found(named);
+  if (found == nullptr) return image_not_found_error(named);
   return *found;
 }
 
@@ -306,7 +306,7 @@ Result<> ImageStore::drop_dangling_names() const {
   BERTH_TRY(const std::vector<std::string> files, names_in(names_));
   for (const std::string& file : files) {
     const std::string path = names_ + "/" + file;
-    const auto digest = read_file(path, name_bytes_max);
+    const auto digest = read_file(path, image_name_bytes_max);
     const bool leads = !file.contains(name_draft_mark) && digest &&
                        folder_.contains(thing_of(digest->substr(0, digest->find('\n'))));
     if (!leads && ::unlink(path.c_str()) != 0) return disk_failure("remove", file, errno);
@@ -353,7 +353,7 @@ Result<> ImageStore::verify(const Image& image, const ProgressSink& progress) co
 Result<> ImageStore::verify_tree(const Image& image, Meter& meter) const {
   const std::string root = root_of(image);
   const Fd tree{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-  if (!tree) return not_found(image.digest);
+  if (!tree) return image_not_found_error(image.digest);
   meter.begin(Phase::hashing);
   BERTH_TRY(const TreeDigest found, digest_of_tree(tree.get(), Limits{}, meter));
   if (found.digest == image.tree_digest &&
@@ -368,20 +368,21 @@ Result<> ImageStore::verify_tree(const Image& image, Meter& meter) const {
 Result<> ImageStore::hold(const std::string& digest, const std::string& holder) const {
   if (digest == host_name) return {};
   BERTH_TRY(const Fd held, folder_.lock());
-  if (!is_digest(digest) || !folder_.contains(thing_of(digest))) return not_found(digest);
+  if (!is_digest(digest) || !folder_.contains(thing_of(digest)))
+    return image_not_found_error(digest);
   return folder_.hold(thing_of(digest), holder);
 }
 
 Result<> ImageStore::release(const std::string& digest, const std::string& holder) const {
   if (digest == host_name) return {};
-  if (!is_digest(digest)) return not_found(digest);
+  if (!is_digest(digest)) return image_not_found_error(digest);
   return folder_.release(thing_of(digest), holder);
 }
 
 Result<Fd> ImageStore::pin(const std::string& digest) const {
-  if (!is_digest(digest)) return not_found(digest);
+  if (!is_digest(digest)) return image_not_found_error(digest);
   BERTH_TRY(const Fd held, folder_.lock());
-  if (!folder_.contains(thing_of(digest))) return not_found(digest);
+  if (!folder_.contains(thing_of(digest))) return image_not_found_error(digest);
   return folder_.pin(thing_of(digest));
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t accounts_bytes_max = std::size_t{1} << 20;
 constexpr std::size_t groups_max = 64;
-constexpr std::uint32_t id_max = 65535;  // the ids that a sandbox has
+constexpr std::uint32_t user_id_max = 65535;  // the ids that a sandbox has
 
 using Fields = std::vector<std::string_view>;
 
@@ -41,7 +41,7 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
 }
 
 Result<std::uint32_t> id_in(std::uint64_t number, std::string_view what) {
-  if (number <= id_max) return static_cast<std::uint32_t>(number);
+  if (number <= user_id_max) return static_cast<std::uint32_t>(number);
   return fail(Errc::image_invalid, std::string{what} + " " + std::to_string(number) +
                                        " is none that a sandbox has: they end at 65535");
 }

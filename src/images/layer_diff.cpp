@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t born_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t piece_bytes = std::size_t{128} << 10;
-constexpr std::size_t attribute_bytes_max = std::size_t{64} << 10;  // the kernel's own limit
+constexpr std::size_t compared_attribute_bytes_max = std::size_t{64}
+                                                     << 10;  // the kernel's own limit
 
 bool is_whiteout(const struct stat& seen) {
   return S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(0, 0);
@@ -64,7 +65,7 @@ using Attributes = std::map<std::string, std::string>;
 // Those that users set; nothing where they cannot be read. What the overlay notes for itself is no
 // part of what it shows.
 std::optional<Attributes> attributes_of(int file, OverlayMarks marks) {
-  std::string names(attribute_bytes_max, '\0');
+  std::string names(compared_attribute_bytes_max, '\0');
   const ssize_t size = ::flistxattr(file, names.data(), names.size());
   if (size < 0) return errno == ENOTSUP ? std::optional{Attributes{}} : std::nullopt;
   names.resize(static_cast<std::size_t>(size));
@@ -73,7 +74,7 @@ std::optional<Attributes> attributes_of(int file, OverlayMarks marks) {
     const std::string name = names.c_str() + at;
     at += name.size() + 1;
     if (!name.starts_with("user.") || is_mark(marks, name)) continue;
-    std::string value(attribute_bytes_max, '\0');
+    std::string value(compared_attribute_bytes_max, '\0');
     const ssize_t got = ::fgetxattr(file, name.c_str(), value.data(), value.size());
     if (got < 0) return std::nullopt;
     value.resize(static_cast<std::size_t>(got));

@@ -23,7 +23,7 @@ namespace {
 constexpr auto lock_limit = std::chrono::seconds{30};
 constexpr int lock_pause_ms = 5;
 constexpr std::size_t holder_bytes_max = 128;
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr int store_folder_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 std::string fresh_name(std::string_view prefix) {
   SystemRandom random;
@@ -31,7 +31,7 @@ std::string fresh_name(std::string_view prefix) {
 }
 
 Result<> sync_folder(const std::string& path) {
-  const Fd folder{::open(path.c_str(), folder_flags)};
+  const Fd folder{::open(path.c_str(), store_folder_flags)};
   if (!folder || ::fsync(folder.get()) != 0) return disk_failure("save", path, errno);
   return {};
 }
@@ -95,7 +95,7 @@ Result<Draft> StoreFolder::make_draft() const {
   const std::string path = drafts() + "/" + fresh_name("draft-");
   if (::mkdir(path.c_str(), 0700) != 0) return disk_failure("make folder", path, errno);
   Draft draft{.folder = {}, .path = Owned<FolderKind>{path}};
-  draft.folder = Fd{::open(path.c_str(), folder_flags)};
+  draft.folder = Fd{::open(path.c_str(), store_folder_flags)};
   if (!draft.folder || ::flock(draft.folder.get(), LOCK_EX | LOCK_NB) != 0) {
     return disk_failure("lock", path, errno);
   }
@@ -119,7 +119,7 @@ Result<> StoreFolder::publish(Draft draft, std::string_view thing) const {
 
 Result<Draft> StoreFolder::retire(std::string_view thing) const {
   const std::string place = place_of(thing);
-  Fd folder{::open(place.c_str(), folder_flags)};
+  Fd folder{::open(place.c_str(), store_folder_flags)};
   if (!folder) return disk_failure("open", place, errno);
   if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
     return fail(Errc::image_in_use, std::string{thing} + " is in use by a process of this machine",
@@ -138,7 +138,7 @@ Result<std::uint64_t> StoreFolder::sweep() const {
     BERTH_TRY(const std::vector<std::string> found, names_in(drafts()));
     for (const std::string& name : found) {
       const std::string path = drafts() + "/" + name;
-      Fd folder{::open(path.c_str(), folder_flags)};
+      Fd folder{::open(path.c_str(), store_folder_flags)};
       if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) continue;
       stale.push_back({.folder = std::move(folder), .path = Owned<FolderKind>{path}});
     }
@@ -172,7 +172,7 @@ std::vector<std::string> StoreFolder::holders(std::string_view thing) const {
 
 Result<Fd> StoreFolder::pin(std::string_view thing) const {
   const std::string place = place_of(thing);
-  Fd folder{::open(place.c_str(), folder_flags)};
+  Fd folder{::open(place.c_str(), store_folder_flags)};
   if (!folder || ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0) {
     return disk_failure("pin", place, errno);
   }

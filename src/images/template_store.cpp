@@ -15,10 +15,10 @@
 namespace berth::images {
 namespace {
 
-constexpr std::size_t record_bytes_max = 64 << 10;
-constexpr std::size_t name_bytes_max = 128;
+constexpr std::size_t template_record_bytes_max = 64 << 10;
+constexpr std::size_t template_name_bytes_max = 128;
 
-std::unexpected<Error> not_found(std::string_view named) {
+std::unexpected<Error> template_not_found_error(std::string_view named) {
   return fail(Errc::template_not_found, "there is no template " + in_quotes(named),
               "'berth template list' shows the templates; 'berth env update ENV' takes another");
 }
@@ -28,7 +28,8 @@ std::string holder_of(const Template& made) {
 }
 
 Result<> check_name(std::string_view name) {
-  if (!name.empty() && name.size() <= name_bytes_max && !is_uuid(name) && as_utf8(name) == name) {
+  if (!name.empty() && name.size() <= template_name_bytes_max && !is_uuid(name) &&
+      as_utf8(name) == name) {
     return {};
   }
   return fail(Errc::validation_failed, in_quotes(name) + " is no name of a template",
@@ -113,15 +114,15 @@ Result<> TemplateStore::publish(Draft draft, const Template& made) const {
   if (find(made.name)) return fail(Errc::conflict, in_quotes(made.name) + " was taken meanwhile");
   BERTH_DO(images_.hold(made.base_image, holder_of(made)));
   if (made.parent) {
-    if (!folder_.contains(*made.parent)) return not_found(*made.parent);
+    if (!folder_.contains(*made.parent)) return template_not_found_error(*made.parent);
     BERTH_DO(folder_.hold(*made.parent, holder_of(made)));
   }
   return folder_.publish(std::move(draft), made.id);
 }
 
 Result<Template> TemplateStore::read(const std::string& id) const {
-  const auto text = read_file(folder_.place_of(id) + "/template.json", record_bytes_max);
-  if (!text) return not_found(id);
+  const auto text = read_file(folder_.place_of(id) + "/template.json", template_record_bytes_max);
+  if (!text) return template_not_found_error(id);
   return decode_text<Template>(*text, UnknownKeys::ignore);
 }
 
@@ -129,7 +130,7 @@ Result<Template> TemplateStore::find(std::string_view named) const {
   if (is_uuid(named)) return read(std::string{named});
   BERTH_TRY(const std::vector<Template> all, list());
   const auto found = std::ranges::find(all, named, &Template::name);
-  if (found == all.end()) return not_found(named);
+  if (found == all.end()) return template_not_found_error(named);
   return *found;
 }
 
@@ -185,18 +186,18 @@ Result<std::uint64_t> TemplateStore::gc() const {
 
 Result<> TemplateStore::hold(const std::string& id, const std::string& holder) const {
   BERTH_TRY(const Fd held, folder_.lock());
-  if (!is_uuid(id) || !folder_.contains(id)) return not_found(id);
+  if (!is_uuid(id) || !folder_.contains(id)) return template_not_found_error(id);
   return folder_.hold(id, holder);
 }
 
 Result<> TemplateStore::release(const std::string& id, const std::string& holder) const {
-  if (!is_uuid(id)) return not_found(id);
+  if (!is_uuid(id)) return template_not_found_error(id);
   return folder_.release(id, holder);
 }
 
 Result<Fd> TemplateStore::pin(const std::string& id) const {
   BERTH_TRY(const Fd held, folder_.lock());
-  if (!is_uuid(id) || !folder_.contains(id)) return not_found(id);
+  if (!is_uuid(id) || !folder_.contains(id)) return template_not_found_error(id);
   return folder_.pin(id);
 }
 

@@ -15,12 +15,12 @@
 namespace berth::images {
 namespace {
 
-constexpr std::size_t read_bytes = 256 << 10;
+constexpr std::size_t digest_read_bytes = 256 << 10;
 
 class TreeHash {
  public:
   TreeHash(const Limits& limits, Meter& meter)
-      : limits_(limits), meter_(meter), buffer_(read_bytes) {
+      : limits_(limits), meter_(meter), buffer_(digest_read_bytes) {
     hash_.add("berth-tree-1\n");
   }
 

@@ -14,7 +14,7 @@
 namespace berth::images {
 namespace {
 
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY;
+constexpr int written_folder_flags = O_RDONLY | O_DIRECTORY;
 constexpr mode_t set_id_bits = S_ISUID | S_ISGID;
 
 std::string parent_in(const std::string& path) {
@@ -132,7 +132,7 @@ Result<TreeWriter::Place> TreeWriter::admit(const Entry& entry) {
 Result<int> TreeWriter::folder(const std::string& path) {
   if (path.empty()) return root_.get();
   if (open_folder_ && open_path_ == path) return open_folder_.get();
-  Fd found{open_beneath(root_.get(), path, folder_flags)};
+  Fd found{open_beneath(root_.get(), path, written_folder_flags)};
   if (!found && errno == ENOENT) return make_folder(path);
   if (!found && is_blocked(errno)) return refuse_detour(path);
   if (!found) return disk_failure("open", path, errno);
@@ -155,7 +155,7 @@ Result<int> TreeWriter::make_folder(const std::string& path) {
     return disk_failure("make folder", path, errno);
   }
   looks_.try_emplace(path, Look{});
-  Fd made{::openat(parent, place.name.c_str(), folder_flags | O_NOFOLLOW | O_CLOEXEC)};
+  Fd made{::openat(parent, place.name.c_str(), written_folder_flags | O_NOFOLLOW | O_CLOEXEC)};
   if (!made) return disk_failure("open", path, errno);
   open_path_ = path;
   open_folder_ = std::move(made);
@@ -269,7 +269,7 @@ Result<> TreeWriter::put_hard_link(const Place& place, const Entry& entry) {
                         "is a hard link to something outside: " + target.error().message);
   }
   if (target->path == place.path) return refuse_entry(entry.path, "is a hard link to itself");
-  const Fd from{open_beneath(root_.get(), target->parent, folder_flags)};
+  const Fd from{open_beneath(root_.get(), target->parent, written_folder_flags)};
   struct stat found{};
   if (!from || ::fstatat(from.get(), target->name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
     return refuse_entry(entry.path, "is a hard link to " + in_quotes(target->path) +
@@ -343,7 +343,7 @@ Result<> TreeWriter::hide(const std::string& path) {
   if (place.path.empty()) return refuse_entry(path, "would hide the root");
   mark(place.parent);
   if (of_this_layer_.contains(place.path)) return hide_content(place.path);
-  const Fd parent{open_beneath(root_.get(), place.parent, folder_flags)};
+  const Fd parent{open_beneath(root_.get(), place.parent, written_folder_flags)};
   if (!parent && errno == ENOENT) return {};
   if (!parent && is_blocked(errno)) return refuse_detour(path);
   if (!parent) return disk_failure("open", place.parent, errno);
@@ -358,7 +358,7 @@ Result<> TreeWriter::hide_content(const std::string& path) {
   mark(clean);
   std::vector<std::string> names;
   {
-    const Fd inside{open_beneath(root_.get(), clean, folder_flags)};
+    const Fd inside{open_beneath(root_.get(), clean, written_folder_flags)};
     // What stands there is no folder, so that there is nothing in it.
     if (!inside && (errno == ENOENT || is_blocked(errno))) return {};
     if (!inside) return disk_failure("open", clean, errno);
@@ -373,7 +373,7 @@ Result<> TreeWriter::finish() {
   looks_.try_emplace("", Look{});
   // The deepest first: a folder that is closed cannot be passed any more.
   for (const auto& [path, look] : looks_ | std::views::reverse) {
-    const Fd at{open_beneath(root_.get(), path, folder_flags)};
+    const Fd at{open_beneath(root_.get(), path, written_folder_flags)};
     if (!at) return disk_failure("open", path, errno);
     if (options_.ownership == Ownership::as_described &&
         ::fchown(at.get(), look.uid, look.gid) != 0) {

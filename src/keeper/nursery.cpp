@@ -17,7 +17,7 @@
 namespace berth::keeper {
 namespace {
 
-constexpr int control_fd = 3;
+constexpr int nursery_control_fd = 3;
 // Room for the command line that a keeper shows.
 constexpr std::size_t shown_bytes = 256;
 
@@ -37,7 +37,7 @@ Result<Ends> make_pair(int type) {
 Result<pid_t> spawn(const Nursery::Options& options, int control) {
   posix_spawn_file_actions_t files{};
   ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, control, control_fd);
+  ::posix_spawn_file_actions_adddup2(&files, control, nursery_control_fd);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
   }
@@ -68,9 +68,9 @@ Result<pid_t> spawn(const Nursery::Options& options, int control) {
 
 Result<> Nursery::start() {
   BERTH_TRY(Ends ends, make_pair(SOCK_SEQPACKET));
-  if (ends.theirs.get() <= control_fd) {
+  if (ends.theirs.get() <= nursery_control_fd) {
     // dup2 onto itself would leave it close-on-exec.
-    ends.theirs = Fd{::fcntl(ends.theirs.get(), F_DUPFD_CLOEXEC, control_fd + 1)};
+    ends.theirs = Fd{::fcntl(ends.theirs.get(), F_DUPFD_CLOEXEC, nursery_control_fd + 1)};
   }
   BERTH_TRY(const pid_t pid, spawn(options_, ends.theirs.get()));
   // What was started goes at once, and leaves a process that is nobody's child to wait for.

@@ -16,7 +16,7 @@
 namespace berth::keeper {
 namespace {
 
-constexpr std::uint16_t names_port = 53;
+constexpr std::uint16_t name_server_port = 53;
 constexpr std::uint32_t loopback_index = 1;  // the first interface of every network namespace
 
 struct RouteRequest {
@@ -87,9 +87,9 @@ int open_box_network(std::span<const std::uint16_t> ports, PluginSockets& socket
   if (ports.empty()) return 0;  // a box without a way out
   int error_number = make_all_addresses_local();
   if (error_number == 0) {
-    error_number = open_socket({.type = SOCK_DGRAM, .port = names_port}, sockets.names_udp);
+    error_number = open_socket({.type = SOCK_DGRAM, .port = name_server_port}, sockets.names_udp);
   }
-  if (error_number == 0) error_number = open_socket({.port = names_port}, sockets.names_tcp);
+  if (error_number == 0) error_number = open_socket({.port = name_server_port}, sockets.names_tcp);
   if (error_number == 0) error_number = open_socket({.port = box_proxy_port}, sockets.proxy);
   for (const std::uint16_t port : ports) {
     if (error_number != 0) break;

@@ -34,8 +34,8 @@ namespace {
 
 using sandbox::Cgroup;
 
-constexpr std::uint32_t processes_max = 512;
-constexpr rlim_t open_files_max = 4096;
+constexpr std::uint32_t worker_processes_max = 512;
+constexpr rlim_t worker_open_files_max = 4096;
 constexpr int kill_rounds_max = 200;
 constexpr int kill_round_ms = 20;
 constexpr int exec_failed = 126;
@@ -89,9 +89,9 @@ void drop_privileges(const PluginWorker& worker) {
     if (errno != 0) give_up("join the control group");
   }
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_NOFILE, open_files_max);
+  limit(RLIMIT_NOFILE, worker_open_files_max);
   limit(RLIMIT_DATA, worker.memory_bytes_max);
-  if (worker.uid != ::geteuid()) limit(RLIMIT_NPROC, processes_max);
+  if (worker.uid != ::geteuid()) limit(RLIMIT_NPROC, worker_processes_max);
   drop_privileges(worker);
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) give_up("die with the parent");
   if (::getppid() != parent) ::_exit(exec_failed);
@@ -104,7 +104,7 @@ std::optional<Cgroup> group_for(const PluginWorker& worker) {
   const std::string id = "plugin-" + std::to_string(::getpid());
   Result<Cgroup> made =
       Cgroup::make(sandbox::detect_layout(), id,
-                   {.memory_bytes = worker.memory_bytes_max, .pids = processes_max});
+                   {.memory_bytes = worker.memory_bytes_max, .pids = worker_processes_max});
   if (made) return *std::move(made);
   std::fprintf(stderr, "berth-keeper: no control group: %s\n", made.error().message.c_str());
   return std::nullopt;

@@ -19,7 +19,7 @@ namespace berth::keeper {
 namespace {
 
 // A tree larger than this is seen in parts: the sweep that kills the first part finds the next.
-constexpr std::size_t processes_max = 65536;
+constexpr std::size_t tree_processes_max = 65536;
 
 template <class Number>
 std::optional<Number> parsed(std::string_view text) {
@@ -115,7 +115,7 @@ std::vector<pid_t> descendants_by_scan(pid_t root) {
          std::ranges::equal_range(child_of, parent, {}, &std::pair<pid_t, pid_t>::first)) {
       found.push_back(pid);
     }
-    if (next == found.size() || found.size() > processes_max) return found;
+    if (next == found.size() || found.size() > tree_processes_max) return found;
   }
 }
 
@@ -123,7 +123,7 @@ std::vector<pid_t> descendants_of(pid_t root) {
   if (!has_children_files()) return descendants_by_scan(root);
   std::vector<pid_t> found;
   append_children_of(root, found);
-  for (std::size_t next = 0; next < found.size() && found.size() <= processes_max; ++next) {
+  for (std::size_t next = 0; next < found.size() && found.size() <= tree_processes_max; ++next) {
     append_children_of(found[next], found);
   }
   return found;

@@ -39,9 +39,9 @@ namespace berth::keeper {
 namespace {
 
 // What a warden has open between commands, besides nothing at all as stdin, stdout and stderr.
-constexpr int channel_fd = 3;
+constexpr int warden_channel_fd = 3;
 constexpr int children_fd = 4;  // readable when one has ended
-constexpr int first_free_fd = 5;
+constexpr int warden_first_free_fd = 5;
 constexpr std::int64_t kill_limit_ms = 10'000;
 constexpr int kill_pause_ms = 10;
 
@@ -79,7 +79,8 @@ class Watch {
       reap();
       if (!has_children_) return send(Report::Kind::gone);
       say_main_ended();
-      std::array<pollfd, 2> wanted{pollfd{channel_fd, POLLIN, 0}, pollfd{children_fd, POLLIN, 0}};
+      std::array<pollfd, 2> wanted{pollfd{warden_channel_fd, POLLIN, 0},
+                                   pollfd{children_fd, POLLIN, 0}};
       ::poll(wanted.data(), wanted.size(), -1);
       if (wanted[1].revents != 0) forget_signal();
       if (wanted[0].revents != 0) take_order();
@@ -107,7 +108,7 @@ class Watch {
 
   void send(Report::Kind kind) {
     report_.kind = kind;
-    ::send(channel_fd, &report_, sizeof report_, MSG_NOSIGNAL);
+    ::send(warden_channel_fd, &report_, sizeof report_, MSG_NOSIGNAL);
   }
 
   // However many have ended, there is one: it is not queued.
@@ -149,7 +150,7 @@ class Watch {
 
   void take_order() {
     Order order;
-    const ssize_t got = ::recv(channel_fd, &order, sizeof order, MSG_DONTWAIT);
+    const ssize_t got = ::recv(warden_channel_fd, &order, sizeof order, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got != sizeof order) return keeper_died();
     switch (order.kind) {
@@ -227,14 +228,14 @@ class Watch {
 
 // Every descriptor goes to its place without stepping on another that is still to be moved: first
 // all of them above the places, then down.
-void arrange(const std::array<int, first_free_fd>& wanted) {
-  std::array<int, first_free_fd> high{};
+void arrange(const std::array<int, warden_first_free_fd>& wanted) {
+  std::array<int, warden_first_free_fd> high{};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    high[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, first_free_fd);
+    high[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, warden_first_free_fd);
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) ::dup2(high[i], static_cast<int>(i));
   // Among the rest are the keeper's ends of other execs' pipes, which would never see their end.
-  ::close_range(first_free_fd, ~0U, 0);
+  ::close_range(warden_first_free_fd, ~0U, 0);
 }
 
 void become_warden(int channel) {
@@ -251,7 +252,7 @@ void become_warden(int channel) {
 // A command on its way to a warden: the request as a frame, and the descriptors that it shall have
 // as stdout, stderr and, unless it gets nothing to read, stdin. A frame that is too long for a
 // packet is the last of them.
-constexpr std::size_t packet_bytes_max = std::size_t{64} << 10;
+constexpr std::size_t warden_packet_bytes_max = std::size_t{64} << 10;
 constexpr std::string_view in_file = "f";
 
 Fd file_of(std::string_view bytes) {
@@ -270,7 +271,7 @@ Result<> hand_over(const Warden& waiting, const Exec& exec, const ChildEnds& end
   std::vector<int> passed{ends.out.get(), ends.err.get()};
   if (ends.in) passed.push_back(ends.in.get());
   Fd file;
-  if (packet.size() > packet_bytes_max) {
+  if (packet.size() > warden_packet_bytes_max) {
     file = file_of(packet);
     if (!file) return io_failure("write", "a command in memory", errno);
     passed.push_back(file.get());
@@ -306,14 +307,14 @@ struct Command {
 // The next command. An order that came too late for the one before is passed over.
 Result<Command> take_command() {
   // Pages of it that no packet reaches are never made.
-  static std::array<char, packet_bytes_max> packet;
-  pollfd wanted{channel_fd, POLLIN, 0};
+  static std::array<char, warden_packet_bytes_max> packet;
+  pollfd wanted{warden_channel_fd, POLLIN, 0};
   std::vector<Fd> passed;
   ssize_t got = 0;
   do {
     while (::poll(&wanted, 1, -1) < 0) {
     }
-    got = receive_with(channel_fd, packet, passed, 0);
+    got = receive_with(warden_channel_fd, packet, passed, 0);
     if (got <= 0) ::_exit(0);  // the keeper needs it no longer
   } while (passed.size() < 2);
   FrameReader reader;
@@ -369,7 +370,7 @@ ssize_t receive_report(Warden& from, Report& report) {
 void run_waiting_warden(Fd channel, rlimit open_files) {
   become_warden(channel.get());
   const Report here{.kind = Report::Kind::waiting};
-  ::send(channel_fd, &here, sizeof here, MSG_NOSIGNAL);
+  ::send(warden_channel_fd, &here, sizeof here, MSG_NOSIGNAL);
   serve_commands(open_files, Place::inside);
 }
 

@@ -39,7 +39,7 @@ std::string value_or(const HostEnvironment& host, const char* name, const char* 
   return found == host.end() || found->second.empty() ? otherwise : found->second;
 }
 
-bool is_blank(std::string_view text) {
+bool is_blank_text(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
@@ -138,7 +138,7 @@ std::map<std::string, std::string> worker_environment(const Manifest& manifest,
   std::map<std::string, std::string> out;
   const auto pass = [&](const char* name) {
     const auto found = host.find(name);
-    if (found != host.end() && !is_blank(found->second)) out[name] = found->second;
+    if (found != host.end() && !is_blank_text(found->second)) out[name] = found->second;
   };
   if (manifest.has_capability("environment.drivers.register")) {
     for (const char* name : driver_variables) pass(name);

@@ -15,7 +15,7 @@ struct Method {
   std::string_view capability;  // empty: none is needed
 };
 // Everything that the protocol lets a worker ask for.
-constexpr auto methods = std::to_array<Method>({
+constexpr auto gated_methods = std::to_array<Method>({
     {"config.get", ""},
     {"localFolders.declarations", ""},
     {"localFolders.configure", "local.folders"},
@@ -175,8 +175,8 @@ InvocationContext context_of(const Request& request, const OpenInvocations& open
 std::expected<std::optional<std::string>, RpcError> admit(const Request& request,
                                                           const Manifest& manifest,
                                                           const InvocationContext& context) {
-  const auto* method = std::ranges::find(methods, request.method, &Method::name);
-  if (method == methods.end()) {
+  const auto* method = std::ranges::find(gated_methods, request.method, &Method::name);
+  if (method == gated_methods.end()) {
     return std::unexpected(
         RpcError{rpc_code::method_not_found, "The host has no method \"" + request.method + "\""});
   }

@@ -31,14 +31,14 @@ std::string finished(std::string line) {
   return line;
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   return bj::serialize(bj::value(bj::string(text)));
 }
 
 void add_call(std::string& line, std::string_view method, const bj::value& params,
               const std::optional<bj::object>& invocation) {
   line += R"("method":)";
-  line += quoted(method);
+  line += json_text(method);
   line += R"(,"params":)";
   line += bj::serialize(params);
   if (invocation) {
@@ -129,7 +129,7 @@ std::string reply_line(const bj::value& id, const Reply& reply) {
     line += R"(,"result":)" + bj::serialize(*reply) + '}';
   } else {
     line += R"(,"error":{"code":)" + std::to_string(reply.error().code) + R"(,"message":)" +
-            quoted(as_utf8(reply.error().message)) + "}}";
+            json_text(as_utf8(reply.error().message)) + "}}";
   }
   return finished(std::move(line));
 }

@@ -25,7 +25,7 @@ using execution::Workspace;
 using providers::is_true_at;
 using providers::text_at;
 
-constexpr std::chrono::milliseconds margin = 30s;
+constexpr std::chrono::milliseconds exec_margin = 30s;
 constexpr std::chrono::milliseconds longest_command = 24h;  // of one for which nobody set a time
 constexpr std::chrono::milliseconds kill_wait = 5s;
 // Within what a worker takes in one line, also when every byte of it is escaped.
@@ -279,7 +279,7 @@ Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& comm
       .method = "environmentExecute", .params = place.base, .deadline = longest_command};
   std::optional<std::chrono::milliseconds> limit = milliseconds_at(place.config, "timeoutMs");
   if (command.timeout_ms) limit = std::chrono::milliseconds{*command.timeout_ms};
-  if (limit) call.deadline = *limit + margin;
+  if (limit) call.deadline = *limit + exec_margin;
   for (auto& entry : more) call.params.insert_or_assign(entry.key(), std::move(entry.value()));
   call.params["lease"] = place.lease;
   std::vector<Secret> given = values_of(lease.secrets);
@@ -448,7 +448,7 @@ auto RemoteProvider::run_small(const Place& place, SmallCommand command) const -
   bj::array words{"-c", command.script, "berth"};
   for (const std::string& arg : command.args) words.emplace_back(arg);
   PluginCall call{
-      .method = "environmentExecute", .params = place.base, .deadline = command.time + margin};
+      .method = "environmentExecute", .params = place.base, .deadline = command.time + exec_margin};
   call.params["lease"] = place.lease;
   call.params["command"] = named == "bash" ? "bash" : "sh";
   call.params["args"] = std::move(words);

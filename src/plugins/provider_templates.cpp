@@ -27,11 +27,11 @@ Result<> expect_able(const Supervisor& plugin, const DriverPlace& driver, const 
               "choose an environment whose provider does, for example linux");
 }
 
-std::unexpected<Error> wrong_answer(const std::string& method, const std::string& why) {
+std::unexpected<Error> wrong_template_answer(const std::string& method, const std::string& why) {
   return fail(Errc::plugin_protocol, method + ": " + why, "report it to the author of the plugin");
 }
 
-const bj::object* object_at(const bj::object& object, std::string_view key) {
+const bj::object* find_object(const bj::object& object, std::string_view key) {
   const bj::value* found = object.if_contains(key);
   return found == nullptr ? nullptr : found->if_object();
 }
@@ -76,7 +76,7 @@ Task<RemoteLease> RemoteProvider::open_setup(const LeaseFacts& lease, SetupStart
   unwanted.provider_lease_id = opened.provider_lease_id;
   unwanted.metadata = opened.metadata;
   const Result<> cancelled = co_await cancel_setup(unwanted, "it did not start");
-  co_return wrong_answer(
+  co_return wrong_template_answer(
       method, "the sandbox is " + in_quotes(status) + " and nobody can work in it" +
                   (cancelled ? "" : "; its end failed too: " + cancelled.error().message));
 }
@@ -92,9 +92,9 @@ Task<SetupDoor> RemoteProvider::setup_door(const LeaseFacts& lease) {
   more["connectionExpiresInMinutes"] = connection_minutes;
   BERTH_CO_TRY(const bj::value answer, co_await ask(place, method, std::move(more)));
   const bj::object* object = answer.if_object();
-  if (object == nullptr) co_return wrong_answer(method, "the answer is no object");
+  if (object == nullptr) co_return wrong_template_answer(method, "the answer is no object");
   SetupDoor door;
-  if (const bj::object* payload = object_at(*object, "connectionPayload")) {
+  if (const bj::object* payload = find_object(*object, "connectionPayload")) {
     door.type = text_at(*payload, "type").value_or("unknown");
     door.command = text_at(*payload, "command");
     door.token = text_at(*payload, "token");
@@ -110,7 +110,8 @@ Task<> RemoteProvider::cancel_setup(const LeaseFacts& lease, std::string reason)
   BERTH_CO_TRY(const bj::object answer, co_await ask_object(lease, method, std::move(request)));
   const std::string status = text_at(answer, "status").value_or("");
   if (status != "cancelled" && status != "timed_out" && status != "missing") {
-    co_return wrong_answer(method, "the sandbox is " + in_quotes(status) + " and not over");
+    co_return wrong_template_answer(method,
+                                    "the sandbox is " + in_quotes(status) + " and not over");
   }
   co_return forget(lease);
 }
@@ -142,8 +143,8 @@ Task<execution::CapturedTemplate> RemoteProvider::capture_template(
   answer = without_secrets(std::move(answer), lease.secrets);
   const bj::object* object = answer.if_object();
   const std::string ref = object == nullptr ? "" : text_at(*object, "templateRef").value_or("");
-  if (ref.empty()) co_return wrong_answer(method, "the answer has no templateRef");
-  const bj::object* own = object_at(*object, "metadata");
+  if (ref.empty()) co_return wrong_template_answer(method, "the answer has no templateRef");
+  const bj::object* own = find_object(*object, "metadata");
   execution::CapturedTemplate made{
       .ref = ref,
       .kind = parse_name<core::TemplateKind>(text_at(*object, "templateKind").value_or(""))
@@ -172,7 +173,7 @@ Task<bool> RemoteProvider::delete_template(const LeaseFacts& place,
                   {"reason", "nobody needs it any more"}};
   BERTH_CO_TRY(const bj::value answer, co_await ask(where, method, std::move(more)));
   const bj::object* object = answer.if_object();
-  if (object == nullptr) co_return wrong_answer(method, "the answer is no object");
+  if (object == nullptr) co_return wrong_template_answer(method, "the answer is no object");
   co_return providers::is_true_at(*object, "deleted");
 }
 

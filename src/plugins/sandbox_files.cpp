@@ -17,7 +17,8 @@ using execution::RemoteEntry;
 using execution::RemoteListing;
 using execution::RemoteLook;
 
-constexpr std::size_t piece_bytes = std::size_t{3} << 20;  // 4 MiB as base64: Node bears the line
+constexpr std::size_t file_piece_bytes = std::size_t{3}
+                                         << 20;  // 4 MiB as base64: Node bears the line
 constexpr std::size_t small_block = std::size_t{64} << 10;
 constexpr std::size_t listing_bytes_max = std::size_t{4} << 20;
 constexpr int list_attempts_max = 3;
@@ -261,7 +262,7 @@ Task<std::string> SandboxFiles::read(const LeaseFacts& lease, const RemotePath& 
 
 Task<std::string> SandboxFiles::read_from(const Place& place, const std::string& path,
                                           std::uint64_t offset, std::uint64_t count) const {
-  const std::uint64_t block = count <= small_block ? small_block : piece_bytes;
+  const std::uint64_t block = count <= small_block ? small_block : file_piece_bytes;
   std::string all;
   while (all.size() < count) {
     const std::uint64_t at = offset + all.size();
@@ -297,10 +298,10 @@ Task<> SandboxFiles::write_to(const Place& place, const RemotePath& path,
 
 Task<> SandboxFiles::append(const Place& place, const std::string& scratch,
                             std::string_view bytes) const {
-  for (; !bytes.empty(); bytes.remove_prefix(std::min(piece_bytes, bytes.size()))) {
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(file_piece_bytes, bytes.size()))) {
     Step step{.script = file_scripts::append,
               .words = {scratch},
-              .input = base64(bytes.substr(0, piece_bytes))};
+              .input = base64(bytes.substr(0, file_piece_bytes))};
     BERTH_CO_DO(co_await must(place, std::move(step)));
   }
   co_return Result<>{};

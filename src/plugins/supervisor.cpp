@@ -22,7 +22,7 @@ constexpr int jitter_percent = 25;
 constexpr auto told_for = 15min;  // the scope of a notification
 constexpr std::size_t told_max = 1'000;
 
-Waiters::Moment in(std::chrono::milliseconds time) {
+Waiters::Moment moment_in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
@@ -254,8 +254,8 @@ Task<> Supervisor::watch() {
     enter(hopeless ? WorkerState::error : WorkerState::backing_off, expelled_.value_or(told));
     BERTH_CO_DO(co_await bury());
     if (hopeless || stopping_) break;
-    BERTH_CO_DO(
-        co_await waiters_.wait_for([this] { return stopping_ || expelled_; }, in(next_delay())));
+    BERTH_CO_DO(co_await waiters_.wait_for([this] { return stopping_ || expelled_; },
+                                           moment_in(next_delay())));
     if (stopping_) break;
     if (expelled_) continue;
     const Result<> launched = co_await launch();
@@ -306,7 +306,7 @@ Task<> Supervisor::stop() {
     }
   }
   BERTH_CO_DO(co_await waiters_.wait_for([this] { return starting_ == 0 && !watching_; },
-                                         in(config_.initialize_deadline + 10s)));
+                                         moment_in(config_.initialize_deadline + 10s)));
   BERTH_CO_DO(co_await bury());
   BERTH_CO_DO(co_await tasks_.stop());
   enter(WorkerState::stopped, "");
@@ -318,7 +318,7 @@ Task<> Supervisor::ready() {
     return is_running() || stopping_ || state_ == WorkerState::error ||
            state_ == WorkerState::stopped;
   };
-  BERTH_CO_DO(co_await waiters_.wait_for(settled, in(config_.ready_wait)));
+  BERTH_CO_DO(co_await waiters_.wait_for(settled, moment_in(config_.ready_wait)));
   if (is_running()) co_return Result<>{};
   std::string why = "plugin " + plugin_.manifest.id + " is " + std::string{name_of(state_)};
   if (!reason_.empty()) why += ": " + reason_;

@@ -6,7 +6,7 @@
 namespace berth::store {
 namespace {
 
-std::unexpected<Error> not_found() {
+std::unexpected<Error> agent_not_found_error() {
   return fail(Errc::agent_not_found, "Agent not found", "'berth agent list' shows the agents");
 }
 
@@ -36,7 +36,7 @@ Result<Stored<core::Agent>> find_agent(Session& session, const core::Reach& reac
   BERTH_TRY(auto found,
             select_one<core::Agent>(session, "where id = $1 and ($2 = '' or company_id = $2)", id,
                                     reach.sql()));
-  if (!found) return not_found();
+  if (!found) return agent_not_found_error();
   return *std::move(found);
 }
 
@@ -59,7 +59,7 @@ Result<> delete_agent(Session& session, const core::AgentId& id) {
                  core::SecretTarget::agent, id));
   // Its keys go by cascade: a key that is not there opens nothing.
   BERTH_TRY(const Rows gone, query(session, "delete from agents where id = $1", id));
-  if (gone.changed == 0) return not_found();
+  if (gone.changed == 0) return agent_not_found_error();
   return {};
 }
 

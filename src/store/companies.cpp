@@ -6,7 +6,7 @@
 namespace berth::store {
 namespace {
 
-std::unexpected<Error> not_found() {
+std::unexpected<Error> company_not_found_error() {
   return fail(Errc::company_not_found, "Company not found",
               "'berth company list' shows the companies that you can reach");
 }
@@ -28,7 +28,7 @@ Result<Stored<core::Company>> find_company(Session& session, const core::Reach& 
                                            const core::CompanyId& id) {
   BERTH_TRY(auto found, select_one<core::Company>(session, "where id = $1 and ($2 = '' or id = $2)",
                                                   id, reach.sql()));
-  if (!found) return not_found();
+  if (!found) return company_not_found_error();
   return *std::move(found);
 }
 
@@ -36,7 +36,7 @@ Result<> expect_company(Session& session, const core::Reach& reach, const core::
   BERTH_TRY(const Rows found,
             query(session, "select 1 from companies where id = $1 and ($2 = '' or id = $2)", id,
                   reach.sql()));
-  if (found.rows.empty()) return not_found();
+  if (found.rows.empty()) return company_not_found_error();
   return {};
 }
 

@@ -12,7 +12,7 @@ using core::Lease;
 using core::LeaseRecord;
 using core::LeaseState;
 
-constexpr std::string_view noun = "Lease";
+constexpr std::string_view lease_noun = "Lease";
 constexpr std::string_view by_id = "where id = $1 and ($2 = '' or company_id = $2)";
 
 Error explain(Error error, const LeaseRecord& lease) {
@@ -31,7 +31,7 @@ Error explain(Error error, const LeaseRecord& lease) {
   return error;
 }
 
-std::unexpected<Error> not_found() {
+std::unexpected<Error> lease_not_found_error() {
   return fail(Errc::lease_not_found, "Environment lease not found",
               "the environment's page lists its leases");
 }
@@ -91,14 +91,14 @@ Result<Page<LeaseRecord>> list_company_leases(Session& session, const core::Comp
 Result<Stored<Lease>> find_lease(Session& session, const core::Reach& reach,
                                  const core::LeaseId& id) {
   BERTH_TRY(auto found, select_one<Lease>(session, by_id, id, reach.sql()));
-  if (!found) return not_found();
+  if (!found) return lease_not_found_error();
   return *std::move(found);
 }
 
 Result<Stored<LeaseRecord>> find_lease_record(Session& session, const core::Reach& reach,
                                               const core::LeaseId& id) {
   BERTH_TRY(auto found, select_one<LeaseRecord>(session, by_id, id, reach.sql()));
-  if (!found) return not_found();
+  if (!found) return lease_not_found_error();
   return *std::move(found);
 }
 
@@ -127,12 +127,12 @@ Result<Stored<LeaseRecord>> move_lease(Session& session, Stored<LeaseRecord> lea
   if (const auto next = core::advance(row.status, event)) {
     core::is_final(*next) ? end(row, now) : set_time_to_look(row, *next, now);
   }
-  return move_row(session, std::move(lease), event, noun);
+  return move_row(session, std::move(lease), event, lease_noun);
 }
 
 Result<Stored<LeaseRecord>> update_lease(Session& session, Stored<LeaseRecord> lease, Time now) {
   lease.value.updated_at = now;
-  return rewrite(session, std::move(lease), noun);
+  return rewrite(session, std::move(lease), lease_noun);
 }
 
 Result<std::vector<Stored<LeaseRecord>>> due_leases(Session& session, const core::NodeId& node,

@@ -19,7 +19,7 @@ constexpr char runs[] = {
 #embed "migrations/0002_runs.sql"
 };
 
-constexpr char plugins[] = {
+constexpr char plugins_sql[] = {
 #embed "migrations/0003_plugins.sql"
 };
 
@@ -75,7 +75,7 @@ constexpr std::string_view text_of(const char (&bytes)[N]) {
 constexpr std::array known_migrations{
     Migration{1, "foundation", text_of(foundation)},
     Migration{2, "runs", text_of(runs)},
-    Migration{3, "plugins", text_of(plugins)},
+    Migration{3, "plugins", text_of(plugins_sql)},
     Migration{4, "setup_sessions", text_of(setup_sessions)},
     Migration{5, "template_source", text_of(template_source)},
     Migration{6, "fewer_indexes", text_of(fewer_indexes)},

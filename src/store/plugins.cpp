@@ -12,7 +12,7 @@ using core::PluginConfigRow;
 using core::PluginEntity;
 using core::PluginLogLine;
 
-constexpr std::string_view noun = "Plugin";
+constexpr std::string_view plugin_noun = "Plugin";
 
 std::unexpected<Error> no_plugin() {
   return fail(Errc::plugin_not_found, "Plugin not found", "'berth plugin list' shows the plugins");
@@ -71,12 +71,12 @@ Result<Stored<Plugin>> move_plugin(Session& session, Stored<Plugin> plugin, core
                                    std::optional<std::string> error, Time now) {
   plugin.value.last_error = std::move(error);
   plugin.value.updated_at = now;
-  return move_row(session, std::move(plugin), event, noun);
+  return move_row(session, std::move(plugin), event, plugin_noun);
 }
 
 Result<Stored<Plugin>> update_plugin(Session& session, Stored<Plugin> plugin, Time now) {
   plugin.value.updated_at = now;
-  return rewrite(session, std::move(plugin), noun);
+  return rewrite(session, std::move(plugin), plugin_noun);
 }
 
 Result<> delete_plugin(Session& session, const core::PluginId& id) {

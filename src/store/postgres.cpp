@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t queue_limit = 4096;
+constexpr std::size_t postgres_queue_limit = 4096;
 // How long a job may wait for a connection and for its turn among conflicting transactions.
 constexpr auto job_deadline = 10s;
 constexpr std::chrono::milliseconds pause_least = 5ms;
@@ -158,7 +158,7 @@ class PgDatabase final : public Database {
   }
 
   const PgTarget target_;
-  JobQueue queue_{queue_limit};
+  JobQueue queue_{postgres_queue_limit};
   std::vector<std::thread> workers_;
 };
 

@@ -12,7 +12,7 @@ namespace berth::store {
 namespace {
 
 // Every text is written in the source, so this is reached only by a bug; memory stays bounded then.
-constexpr std::size_t statements_max = 512;
+constexpr std::size_t postgres_statements_max = 512;
 
 // Object ids of the integer types in pg_type; they are part of the protocol and never change.
 constexpr unsigned int2_type = 21;
@@ -229,7 +229,7 @@ Result<> PgConnection::command(const char* sql) {
 }
 
 void PgConnection::tidy() {
-  if (statements_.size() < statements_max) return;
+  if (statements_.size() < postgres_statements_max) return;
   if (command("deallocate all")) statements_.clear();
 }
 

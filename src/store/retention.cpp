@@ -9,7 +9,7 @@ namespace {
 
 using mapping_detail::to_integer;
 
-constexpr std::string_view table = "heartbeat_runs";
+constexpr std::string_view runs_table = "heartbeat_runs";
 
 // In the spelling of the index that serves it.
 constexpr std::string_view bytes_of_run =
@@ -19,9 +19,9 @@ Result<std::vector<ExpiredRun>> runs_from(const Rows& found) {
   std::vector<ExpiredRun> list;
   list.reserve(found.rows.size());
   for (const std::vector<Value>& row : found.rows) {
-    BERTH_TRY(auto id, from_value<core::RunId>(row.at(0), table, "id"));
-    BERTH_TRY(auto company, from_value<core::CompanyId>(row.at(1), table, "company_id"));
-    BERTH_TRY(const std::int64_t bytes, to_integer(row.at(2), table, "bytes"));
+    BERTH_TRY(auto id, from_value<core::RunId>(row.at(0), runs_table, "id"));
+    BERTH_TRY(auto company, from_value<core::CompanyId>(row.at(1), runs_table, "company_id"));
+    BERTH_TRY(const std::int64_t bytes, to_integer(row.at(2), runs_table, "bytes"));
     list.push_back({std::move(id), std::move(company), bytes});
   }
   return list;
@@ -53,8 +53,8 @@ Result<std::vector<CompanyBytes>> stored_bytes(Session& session) {
   BERTH_TRY(const Rows found, session.run(sql, {}));
   std::vector<CompanyBytes> list;
   for (const std::vector<Value>& row : found.rows) {
-    BERTH_TRY(auto company, from_value<core::CompanyId>(row.at(0), table, "company_id"));
-    BERTH_TRY(const std::int64_t bytes, to_integer(row.at(1), table, "bytes"));
+    BERTH_TRY(auto company, from_value<core::CompanyId>(row.at(0), runs_table, "company_id"));
+    BERTH_TRY(const std::int64_t bytes, to_integer(row.at(1), runs_table, "bytes"));
     list.push_back({std::move(company), bytes});
   }
   return with_homes(session, std::move(list));
@@ -66,7 +66,7 @@ Result<std::int64_t> count_unfinished_runs(Session& session, const core::Company
       "select count(*) from (select 1 from heartbeat_runs where company_id = $1 and status in (" +
       unfinished_states<core::RunState>() + ") limit $2) as unfinished";
   BERTH_TRY(const Rows found, query(session, sql, company, most));
-  return to_integer(found.rows.at(0).at(0), table, "count");
+  return to_integer(found.rows.at(0).at(0), runs_table, "count");
 }
 
 Result<std::vector<ExpiredRun>> expired_runs(Session& session, Time before, std::int64_t limit) {

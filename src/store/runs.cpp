@@ -7,7 +7,7 @@
 namespace berth::store {
 namespace {
 
-constexpr std::string_view noun = "Run";
+constexpr std::string_view run_noun = "Run";
 // As in the index that serves it.
 constexpr std::string_view working = "status in ('starting', 'running')";
 
@@ -201,7 +201,7 @@ Result<Stored<core::Run>> move_run(Session& session, Stored<core::Run> run, core
   const bool ends = next && core::is_final(*next);
   run.value.updated_at = now;
   if (ends && !run.value.finished_at) run.value.finished_at = now;
-  BERTH_TRY(run, move_row(session, std::move(run), event, noun));
+  BERTH_TRY(run, move_row(session, std::move(run), event, run_noun));
   if (ends) {
     BERTH_DO(delete_run_input(session, run.value.id));
   }
@@ -210,7 +210,7 @@ Result<Stored<core::Run>> move_run(Session& session, Stored<core::Run> run, core
 
 Result<Stored<core::Run>> update_run(Session& session, Stored<core::Run> run, Time now) {
   run.value.updated_at = now;
-  return rewrite(session, std::move(run), noun);
+  return rewrite(session, std::move(run), run_noun);
 }
 
 Result<Stored<core::Run>> request_cancel(Session& session, const core::Reach& reach,

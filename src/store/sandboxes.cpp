@@ -11,7 +11,7 @@ namespace {
 using core::Sandbox;
 using core::SandboxState;
 
-constexpr std::string_view noun = "Sandbox";
+constexpr std::string_view sandbox_noun = "Sandbox";
 
 std::optional<Time> time_to_look(const Sandbox& sandbox, SandboxState state, Time now) {
   switch (state) {
@@ -73,7 +73,7 @@ Result<Stored<Sandbox>> move_sandbox(Session& session, Stored<Sandbox> sandbox,
   }
   value.last_used_at = now;
   value.updated_at = now;
-  return move_row(session, std::move(sandbox), event, noun);
+  return move_row(session, std::move(sandbox), event, sandbox_noun);
 }
 
 Result<Stored<Sandbox>> bury_sandbox(Session& session, Stored<Sandbox> sandbox, Time now) {
@@ -84,12 +84,12 @@ Result<Stored<Sandbox>> bury_sandbox(Session& session, Stored<Sandbox> sandbox, 
   value.lease_id.reset();
   value.last_used_at = now;
   value.updated_at = now;
-  return rewrite(session, std::move(sandbox), noun);
+  return rewrite(session, std::move(sandbox), sandbox_noun);
 }
 
 Result<Stored<Sandbox>> update_sandbox(Session& session, Stored<Sandbox> sandbox, Time now) {
   sandbox.value.updated_at = now;
-  return rewrite(session, std::move(sandbox), noun);
+  return rewrite(session, std::move(sandbox), sandbox_noun);
 }
 
 Result<> record_share(Session& session, const core::SandboxId& id,

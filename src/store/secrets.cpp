@@ -8,7 +8,7 @@
 namespace berth::store {
 namespace {
 
-std::unexpected<Error> not_found() {
+std::unexpected<Error> secret_not_found_error() {
   return fail(Errc::secret_not_found, "Secret not found", "'berth secret list' shows the secrets");
 }
 
@@ -57,7 +57,7 @@ Result<Stored<core::SecretRecord>> find_secret(Session& session, const core::Rea
             select_one<core::SecretRecord>(
                 session, "where id = $1 and ($2 = '' or company_id = $2) and deleted_at is null",
                 id, reach.sql()));
-  if (!found) return not_found();
+  if (!found) return secret_not_found_error();
   return *std::move(found);
 }
 
@@ -71,7 +71,7 @@ Result<> update_secret(Session& session, const Stored<core::SecretRecord>& secre
 
 Result<> delete_secret(Session& session, const core::SecretId& id) {
   BERTH_TRY(const Rows gone, query(session, "delete from company_secrets where id = $1", id));
-  if (gone.changed == 0) return not_found();
+  if (gone.changed == 0) return secret_not_found_error();
   return {};
 }
 
@@ -127,7 +127,7 @@ Result<> insert_version(Session& session, const core::SecretVersion& version) {
     return fail(Errc::secret_version_stale,
                 "The secret version is stale. Reload and confirm the rotation again.");
   }
-  if (violates_reference(done.error())) return not_found();
+  if (violates_reference(done.error())) return secret_not_found_error();
   return done;
 }
 
@@ -194,7 +194,7 @@ Result<> replace_bindings(Session& session, const BindingScope& scope,
   for (const core::SecretBinding& binding : bindings) {
     Result<> done = insert(session, binding);
     if (done) continue;
-    if (violates_reference(done.error())) return not_found();
+    if (violates_reference(done.error())) return secret_not_found_error();
     return done;
   }
   return {};
@@ -219,7 +219,7 @@ Result<std::vector<core::SecretBinding>> bindings_of_target(Session& session,
 
 Result<> insert_access_event(Session& session, const core::SecretAccessEvent& event) {
   Result<> done = insert(session, event);
-  if (!done && violates_reference(done.error())) return not_found();
+  if (!done && violates_reference(done.error())) return secret_not_found_error();
   return done;
 }
 

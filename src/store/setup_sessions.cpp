@@ -10,7 +10,7 @@ namespace {
 using core::SetupSession;
 using core::SetupState;
 
-constexpr std::string_view noun = "Setup session";
+constexpr std::string_view setup_noun = "Setup session";
 
 Error explain(Error error) {
   if (violates(error, "setup_sessions_environment_id")) {
@@ -56,13 +56,13 @@ Result<Stored<SetupSession>> move_setup_session(Session& session, Stored<SetupSe
     value.next_attempt_at = value.expires_at;
   }
   value.updated_at = now;
-  return move_row(session, std::move(row), event, noun);
+  return move_row(session, std::move(row), event, setup_noun);
 }
 
 Result<Stored<SetupSession>> update_setup_session(Session& session, Stored<SetupSession> row,
                                                   Time now) {
   row.value.updated_at = now;
-  return rewrite(session, std::move(row), noun);
+  return rewrite(session, std::move(row), setup_noun);
 }
 
 Result<std::vector<Stored<SetupSession>>> due_setup_sessions(Session& session,

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t batch_max = 128;
-constexpr std::size_t queue_limit = 4096;
+constexpr std::size_t sqlite_queue_limit = 4096;
 // When the write-ahead log is tidied: while nobody waits, or at the latest.
 constexpr int log_pages_usual = 1000;
 constexpr int log_pages_max = 8000;
@@ -169,8 +169,8 @@ class SqliteDatabase final : public Database {
   SqliteConnection writer_;
   int tidied_pages_ = 0;  // of the log, as it is now
   std::vector<SqliteConnection> readers_;
-  JobQueue writes_{queue_limit};
-  JobQueue reads_{queue_limit};
+  JobQueue writes_{sqlite_queue_limit};
+  JobQueue reads_{sqlite_queue_limit};
   std::thread writing_;
   std::vector<std::thread> reading_;
 };

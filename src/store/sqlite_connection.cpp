@@ -10,7 +10,7 @@ namespace berth::store {
 namespace {
 
 // Every text is written in the source, so this is reached only by a bug; memory stays bounded then.
-constexpr std::size_t statements_max = 512;
+constexpr std::size_t sqlite_statements_max = 512;
 
 constexpr auto full_remedy = "free space on the file system, then repeat the request";
 constexpr auto read_only_remedy =
@@ -141,7 +141,7 @@ bool SqliteConnection::in_transaction() const {
 
 Result<SqliteConnection::Statement*> SqliteConnection::prepare(std::string_view sql) {
   if (const auto found = statements_.find(sql); found != statements_.end()) return &found->second;
-  if (statements_.size() >= statements_max) statements_.clear();
+  if (statements_.size() >= sqlite_statements_max) statements_.clear();
   std::string text{sql};
 
   sqlite3_stmt* raw = nullptr;

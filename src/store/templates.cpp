@@ -12,7 +12,7 @@ namespace {
 using core::Template;
 using core::TemplateState;
 
-constexpr std::string_view noun = "Template";
+constexpr std::string_view template_noun = "Template";
 // Whoever captured an expendable one has this long to start from it.
 constexpr std::int64_t unused_ms = 10LL * 60 * 1000;
 
@@ -29,7 +29,7 @@ Error explain(Error error, const Template& made) {
   return error;
 }
 
-std::unexpected<Error> not_found() {
+std::unexpected<Error> template_not_found_error() {
   return fail(Errc::template_not_found, "Template not found");
 }
 
@@ -60,7 +60,7 @@ Result<Stored<Template>> find_template(Session& session, const core::Reach& reac
             select_one<Template>(
                 session, "where id = $1 and status <> 'deleted' and ($2 = '' or company_id = $2)",
                 id, reach.sql()));
-  if (!found) return not_found();
+  if (!found) return template_not_found_error();
   return *std::move(found);
 }
 
@@ -145,7 +145,7 @@ Result<Stored<Template>> move_template(Session& session, Stored<Template> row,
   }
   value.updated_at = now;
   const Template wanted = value;
-  Result<Stored<Template>> moved = move_row(session, std::move(row), event, noun);
+  Result<Stored<Template>> moved = move_row(session, std::move(row), event, template_noun);
   if (!moved) return std::unexpected(explain(std::move(moved).error(), wanted));
   return moved;
 }
@@ -153,7 +153,7 @@ Result<Stored<Template>> move_template(Session& session, Stored<Template> row,
 Result<Stored<Template>> update_template(Session& session, Stored<Template> row, Time now) {
   row.value.updated_at = now;
   const Template wanted = row.value;
-  Result<Stored<Template>> written = rewrite(session, std::move(row), noun);
+  Result<Stored<Template>> written = rewrite(session, std::move(row), template_noun);
   if (!written) return std::unexpected(explain(std::move(written).error(), wanted));
   return written;
 }

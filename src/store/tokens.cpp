@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t touch_interval_ms = 60'000;
 
-std::unexpected<Error> not_found() {
+std::unexpected<Error> token_not_found_error() {
   return fail(Errc::token_not_found, "Token not found", "'berth token list' shows the tokens");
 }
 
@@ -54,7 +54,7 @@ Result<Stored<core::Token>> find_token(Session& session, const core::Reach& reac
   BERTH_TRY(auto found,
             select_one<core::Token>(session, "where id = $1 and ($2 = '' or company_id = $2)", id,
                                     reach.sql()));
-  if (!found) return not_found();
+  if (!found) return token_not_found_error();
   return *std::move(found);
 }
 
@@ -65,7 +65,7 @@ Result<> revoke_token(Session& session, const core::TokenId& id, Time now) {
                   "update tokens set revoked_at = coalesce(revoked_at, $2), version = version + 1"
                   " where id = $1",
                   id, now));
-  if (revoked.changed == 0) return not_found();
+  if (revoked.changed == 0) return token_not_found_error();
   return {};
 }
 

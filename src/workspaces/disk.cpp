@@ -98,7 +98,7 @@ Result<Found> find(int folder, const std::string& path, Mounts mounts, std::stri
 Result<Names> Names::of(int folder, std::string_view shown) {
   Fd own{::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   if (!own) return disk_failure("open", shown, errno);
-  Owned<DirectoryKind> directory{::fdopendir(own.get())};
+  Directory directory{::fdopendir(own.get())};
   if (!directory) return disk_failure("open", shown, errno);
   static_cast<void>(own.release());
   return Names{std::move(directory), std::string{shown}};

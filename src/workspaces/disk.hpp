@@ -55,15 +55,10 @@ class Names {
   int folder() const { return ::dirfd(directory_.get()); }
 
  private:
-  struct DirectoryKind {
-    using Raw = DIR*;
-    static Raw none() { return nullptr; }
-    static void dispose(DIR* directory) noexcept { ::closedir(directory); }
-  };
-  Names(Owned<DirectoryKind> directory, std::string shown)
+  Names(Directory directory, std::string shown)
       : directory_(std::move(directory)), shown_(std::move(shown)) {}
 
-  Owned<DirectoryKind> directory_;
+  Directory directory_;
   std::string shown_;
 };
 

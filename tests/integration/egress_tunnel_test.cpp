@@ -9,7 +9,7 @@
 namespace berth::egress_test {
 namespace {
 
-LabPlan allowing(const Upstream& upstream) {
+LabPlan tunnel_allowing(const Upstream& upstream) {
   return {.allow = {"127.0.0.1:" + std::to_string(upstream.port()),
                     "site.test:" + std::to_string(upstream.port())}};
 }
@@ -55,7 +55,7 @@ TEST(EgressTunnel, MovesAHundredMegabytesEachWayExactly) {
     }
     wire.read_all();
   }};
-  Lab lab{allowing(site)};
+  Lab lab{tunnel_allowing(site)};
   Wire wire = lab.tunnel(site.authority("127.0.0.1"));
   std::jthread sender{[&] {
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -79,7 +79,7 @@ TEST(EgressTunnel, AnswersAfterTheClientHasEndedItsSide) {
     const std::string all = wire.read_all();
     wire.send("got " + all);
   }};
-  Lab lab{allowing(site)};
+  Lab lab{tunnel_allowing(site)};
   Wire wire = lab.tunnel(site.authority("127.0.0.1"));
   wire.send("everything");
   wire.end_of_sending();
@@ -93,7 +93,7 @@ TEST(EgressTunnel, TakesBytesAfterTheUpstreamHasEndedItsSide) {
     wire.end_of_sending();
     got.set_value(wire.read_all());
   }};
-  Lab lab{allowing(site)};
+  Lab lab{tunnel_allowing(site)};
   Wire wire = lab.tunnel(site.authority("127.0.0.1"));
   EXPECT_EQ(wire.read_all(), "bye");
   wire.send("last words");
@@ -103,7 +103,7 @@ TEST(EgressTunnel, TakesBytesAfterTheUpstreamHasEndedItsSide) {
 
 TEST(EgressTunnel, EarlyBytesBelongToIt) {
   const Upstream site{echo};
-  Lab lab{allowing(site)};
+  Lab lab{tunnel_allowing(site)};
   Wire wire = lab.client();
   wire.send(connect(site.authority("127.0.0.1")) + "early\n");
   EXPECT_EQ(wire.read_answer().status, 200);
@@ -119,7 +119,7 @@ TEST(EgressTunnel, EndsWithItsClientAndWithItsUpstream) {
     wire.read_all();
     upstream_saw_end.set_value();
   }};
-  Lab lab{allowing(site)};
+  Lab lab{tunnel_allowing(site)};
   Wire left = lab.tunnel(site.authority("127.0.0.1"));
   left.send("leave\n");
   EXPECT_EQ(left.read_all(), "");
@@ -134,7 +134,7 @@ TEST(EgressTunnel, EndsWithItsClientAndWithItsUpstream) {
 
 TEST(EgressTunnel, IsCutWhenNoByteMoves) {
   const Upstream site{echo};
-  LabPlan setup = allowing(site);
+  LabPlan setup = tunnel_allowing(site);
   setup.limits.idle_timeout = 1500ms;
   Lab lab{std::move(setup)};
   Wire wire = lab.tunnel(site.authority("127.0.0.1"));
@@ -147,7 +147,7 @@ TEST(EgressTunnel, IsCutWhenNoByteMoves) {
 TEST(EgressTunnel, IsCutByAPolicyThatNoLongerAllowsIt) {
   const Upstream site{echo};
   const Upstream other{echo};
-  LabPlan setup = allowing(site);
+  LabPlan setup = tunnel_allowing(site);
   setup.allow.push_back(other.authority("127.0.0.1"));
   Lab lab{std::move(setup)};
   lab.resolver.answers["site.test"] = {{"127.0.0.1"}};
@@ -175,7 +175,7 @@ TEST(EgressTunnel, KeepsToItsRate) {
     wire.end_of_sending();
     wire.read_all();
   }};
-  LabPlan setup = allowing(site);
+  LabPlan setup = tunnel_allowing(site);
   setup.limits.bytes_per_second = 200'000;
   Lab lab{std::move(setup)};
   const auto started = std::chrono::steady_clock::now();
@@ -192,7 +192,7 @@ TEST(EgressTunnel, StoppingTheProxyLeavesNothing) {
   const Upstream mute{[](Wire& wire) { wire.read_all(); }};
   const std::ptrdiff_t before = open_channels();
   {
-    LabPlan setup = allowing(site);
+    LabPlan setup = tunnel_allowing(site);
     setup.allow.push_back(mute.authority("127.0.0.1"));
     setup.allow.emplace_back("held.test");
     Lab lab{std::move(setup)};

@@ -10,7 +10,7 @@
 namespace berth::egress_test {
 namespace {
 
-constexpr const char* public_v4 = "93.184.216.34";
+constexpr const char* worker_public_v4 = "93.184.216.34";
 constexpr const char* private_v4 = "10.0.0.1";
 constexpr unsigned short web = 80;
 constexpr unsigned short tls = 443;
@@ -34,10 +34,10 @@ class Front {
  public:
   explicit Front(const Room& room, FrontPlan plan = {}) {
     for (const char* name : {"api.example.test", "other.example.test"}) {
-      resolver.answers[name] = {{public_v4}};
+      resolver.answers[name] = {{worker_public_v4}};
     }
     resolver.answers["loop.test"] = {{"127.0.0.1"}};
-    resolver.answers["private.test"] = {{public_v4, private_v4}};
+    resolver.answers["private.test"] = {{worker_public_v4, private_v4}};
     resolver.answers["inner.test"] = {{private_v4}};
     resolver.answers["metadata.test"] = {{"169.254.169.254"}};
     plan.limits.sweep_interval = 10ms;
@@ -55,7 +55,7 @@ class Front {
     thread_ = std::thread{[this] {
       EXPECT_EQ(::unshare(CLONE_NEWNET), 0);
       EXPECT_TRUE(raise_loopback());
-      add_address_v4(public_v4, "lo:1");
+      add_address_v4(worker_public_v4, "lo:1");
       add_address_v4(private_v4, "lo:2");
       loop_.run();
     }};
@@ -138,13 +138,13 @@ class EgressWorkerFront : public testing::Test {
 
 TEST_F(EgressWorkerFront, APlainClientReachesANameByLookUpAndConnect) {
   Front front{room};
-  const Upstream site{mirror, front.listen(public_v4, tls)};
+  const Upstream site{mirror, front.listen(worker_public_v4, tls)};
   EXPECT_TRUE(ask(room, "api.example.test", tls).contains("GET /hello"));
   const egress::LogEntry entry = front.entry_after(1);
   EXPECT_EQ(entry.method, "TCP");
   EXPECT_EQ(entry.host, "api.example.test");
   EXPECT_EQ(entry.port, tls);
-  EXPECT_EQ(entry.address, public_v4);
+  EXPECT_EQ(entry.address, worker_public_v4);
   EXPECT_EQ(entry.decision, egress::Outcome::allowed);
   EXPECT_EQ(entry.rule, "egress.allow[0] '*'");
   EXPECT_GT(entry.bytes_up, 0U);
@@ -155,7 +155,7 @@ TEST_F(EgressWorkerFront, APlainClientReachesANameByLookUpAndConnect) {
 TEST_F(EgressWorkerFront, ANodeProgramFetchesWithoutKnowingOfAProxy) {
   if (!room.run("node --version").starts_with("v")) GTEST_SKIP() << "node is not installed";
   Front front{room};
-  const Upstream site{mirror, front.listen(public_v4, web)};
+  const Upstream site{mirror, front.listen(worker_public_v4, web)};
   const std::string printed = room.run(
       "env -u http_proxy -u https_proxy node -e \"fetch('http://api.example.test/from-node')"
       ".then(r => r.text()).then(t => console.log(t)).catch(e => console.log('failed', e))\"");
@@ -192,7 +192,7 @@ TEST_F(EgressWorkerFront, AnAddressThatStandsForNoNameIsRefused) {
 
 TEST_F(EgressWorkerFront, ANameOrPortThatNoRuleAllowsIsRefused) {
   Front front{room, {.allow = {"api.example.test"}}};
-  const Upstream site{mirror, front.listen(public_v4, 22)};
+  const Upstream site{mirror, front.listen(worker_public_v4, 22)};
   EXPECT_EQ(room.dial("other.example.test", tls).error, EAI_NONAME);
   EXPECT_EQ(front.last().method, "DNS");
   EXPECT_EQ(front.last().host, "other.example.test");
@@ -204,12 +204,12 @@ TEST_F(EgressWorkerFront, ANameOrPortThatNoRuleAllowsIsRefused) {
 
 TEST_F(EgressWorkerFront, ALiteralAddressIsDecidedAsAnAddress) {
   Front front{room, {.allow = {"*", "93.184.216.34/32:443"}}};
-  room.enter([] { add_address_v4(public_v4); });
-  const Upstream site{mirror, front.listen(public_v4, tls)};
+  room.enter([] { add_address_v4(worker_public_v4); });
+  const Upstream site{mirror, front.listen(worker_public_v4, tls)};
   const Upstream own{mirror, front.listen("127.0.0.1", tls)};
-  EXPECT_TRUE(ask(room, public_v4, tls).contains("GET /hello"));
+  EXPECT_TRUE(ask(room, worker_public_v4, tls).contains("GET /hello"));
   EXPECT_EQ(front.entry_after(1).rule, "egress.allow[1] '93.184.216.34/32:443'");
-  EXPECT_EQ(ask(room, public_v4, web), "");
+  EXPECT_EQ(ask(room, worker_public_v4, web), "");
   EXPECT_EQ(ask(room, "127.0.0.1", tls), "");
   EXPECT_EQ(front.entry_after(3).rule, "special range 127.0.0.0/8");
   EXPECT_EQ(own.connections(), 0);
@@ -233,7 +233,7 @@ TEST_F(EgressWorkerFront, ANewPolicyCutsAndStopLeavesNothing) {
                         wire.send(wire.read_bytes(4));
                         wire.read_all();
                       },
-                      front.listen(public_v4, tls)};
+                      front.listen(worker_public_v4, tls)};
   Wire one{std::move(room.dial("api.example.test", tls).fd)};
   Wire two{std::move(room.dial("other.example.test", tls).fd)};
   for (Wire* const wire : {&one, &two}) {
@@ -254,7 +254,7 @@ TEST_F(EgressWorkerFront, ConnectionsBeyondTheLimitAreReset) {
                         wire.send(wire.read_bytes(4));
                         wire.read_all();
                       },
-                      front.listen(public_v4, tls)};
+                      front.listen(worker_public_v4, tls)};
   Wire held{std::move(room.dial("api.example.test", tls).fd)};
   held.send("ping");
   EXPECT_EQ(held.read_bytes(4), "ping");
@@ -263,7 +263,7 @@ TEST_F(EgressWorkerFront, ConnectionsBeyondTheLimitAreReset) {
 
 TEST_F(EgressWorkerFront, AClientThatKnowsTheProxyMayUseIt) {
   Front front{room};
-  const Upstream site{mirror, front.listen(public_v4, web)};
+  const Upstream site{mirror, front.listen(worker_public_v4, web)};
   Wire wire{std::move(room.dial("127.0.0.1", 3128).fd)};
   EXPECT_EQ(wire.ask(get("api.example.test")).status, 200);
 }

@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using plugins::conformance::WorkerProcess;
 
-constexpr auto limit = 30s;
+constexpr auto fake_limit = 30s;
 
 bool exists(const std::string& path) {
   struct stat found{};
@@ -52,8 +52,8 @@ class FakePlugin : public testing::Test {
       EXPECT_TRUE(gone) << (gone ? "" : gone.error().message);
     }
     EXPECT_TRUE(ask("shutdown", {}));
-    EXPECT_TRUE(worker_->wait_exit(limit));
-    const auto until = std::chrono::steady_clock::now() + limit;
+    EXPECT_TRUE(worker_->wait_exit(fake_limit));
+    const auto until = std::chrono::steady_clock::now() + fake_limit;
     while (!keeper::descendants_of(::getpid()).empty()) {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) {
       }
@@ -73,7 +73,7 @@ class FakePlugin : public testing::Test {
   }
   void kill_and_start_again() {
     worker_->kill(SIGKILL);
-    ASSERT_TRUE(worker_->wait_exit(limit));
+    ASSERT_TRUE(worker_->wait_exit(fake_limit));
     start();
   }
 
@@ -82,7 +82,7 @@ class FakePlugin : public testing::Test {
     return worker().call(method, joined(base_, more), "inv-1");
   }
   Result<bj::value> ask(std::string_view method, const bj::object& more) {
-    return worker().ask(method, joined(base_, more), limit, "inv-1");
+    return worker().ask(method, joined(base_, more), fake_limit, "inv-1");
   }
   bj::object acquire(const std::string& run_id) {
     const auto lease = ask("environmentAcquireLease", {{"runId", run_id}});
@@ -162,9 +162,9 @@ TEST_F(FakePlugin, OutputComesWhileTheCommandStillRuns) {
       return heard.at("method") == "execute.log" && heard.at("params").at("chunk") == "ready\n";
     });
   };
-  ASSERT_TRUE(worker().read_until(has_spoken, limit));
+  ASSERT_TRUE(worker().read_until(has_spoken, fake_limit));
   execute(lease, {{"command", "touch"}, {"args", {"go"}}});
-  const auto answer = worker().answer_to(id, limit);
+  const auto answer = worker().answer_to(id, fake_limit);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->at("result").at("stdout"), "ready\n");
 }
@@ -215,7 +215,7 @@ TEST_F(FakePlugin, AWorkerThatWasKilledFindsItsSandboxesAndEndsWhatRanInThem) {
   const std::string root{lease.at("metadata").at("fakeRootDir").as_string()};
   call("environmentExecute", joined({{"lease", lease}}, shell("touch begun; sleep 600 & wait")));
   const auto begun = [&] { return exists(root + "/workspace/begun"); };
-  const auto until = std::chrono::steady_clock::now() + limit;
+  const auto until = std::chrono::steady_clock::now() + fake_limit;
   while (!begun() && std::chrono::steady_clock::now() < until) {
     worker().read_until([] { return false; }, 5ms);
   }

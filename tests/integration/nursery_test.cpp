@@ -36,7 +36,7 @@ namespace {
 
 using keeper::sandbox::SpareNetworks;
 
-constexpr uid_t ordinary = 65534;
+constexpr uid_t ordinary_user = 65534;
 
 std::string command_line_of(pid_t pid) {
   std::ifstream file{"/proc/" + std::to_string(pid) + "/cmdline"};
@@ -234,12 +234,13 @@ constexpr int cannot_be_here = 77;
 // In a process of its own, which becomes an ordinary user and root of a user namespace, as in a
 // rootless container. Says on stderr what went wrong.
 int confine_as_root_of_a_namespace(const std::string& program, const std::string& folder) {
-  if (::setgroups(0, nullptr) != 0 || ::setresgid(ordinary, ordinary, ordinary) != 0 ||
-      ::setresuid(ordinary, ordinary, ordinary) != 0) {
+  if (::setgroups(0, nullptr) != 0 ||
+      ::setresgid(ordinary_user, ordinary_user, ordinary_user) != 0 ||
+      ::setresuid(ordinary_user, ordinary_user, ordinary_user) != 0) {
     return 1;
   }
   ::prctl(PR_SET_DUMPABLE, 1);  // or the files about it are root's
-  const keeper::sandbox::IdMap own{.inside = 0, .outside = ordinary};
+  const keeper::sandbox::IdMap own{.inside = 0, .outside = ordinary_user};
   if (::unshare(CLONE_NEWUSER) != 0 || keeper::sandbox::map_own_id(own, own) != 0) {
     return cannot_be_here;
   }
@@ -271,7 +272,7 @@ TEST_F(NurseryTest, OfTheRootOfANamespaceGivesSandboxesAsThatOfAnOrdinaryUser) {
   std::filesystem::copy_file(BERTH_KEEPER, program);
   const std::string home = folder() + "/home";
   std::filesystem::create_directory(home);
-  ASSERT_EQ(::chown(home.c_str(), ordinary, ordinary), 0);
+  ASSERT_EQ(::chown(home.c_str(), ordinary_user, ordinary_user), 0);
   const pid_t server = ::fork();
   if (server == 0) ::_exit(confine_as_root_of_a_namespace(program, home + "/k"));
   int status = -1;

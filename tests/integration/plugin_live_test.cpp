@@ -14,7 +14,7 @@ using execution::LoginCommand;
 using execution::Outcome;
 using execution::OutputPiece;
 
-class Collected final : public execution::OutputTaker {
+class LiveOutput final : public execution::OutputTaker {
  public:
   Task<> take(std::span<const OutputPiece> pieces) override {
     for (const OutputPiece& piece : pieces) all += piece.bytes;
@@ -72,7 +72,7 @@ class PluginLiveTest : public PluginTest {
   std::unique_ptr<RemoteProvider> remote_;
   std::optional<LeaseFacts> lease_;
   LiveCommandPtr live_;
-  Collected output_;
+  LiveOutput output_;
   std::optional<Result<Ended>> ended_;
 };
 

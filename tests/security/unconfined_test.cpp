@@ -61,13 +61,13 @@ TEST_P(UnconfinedAttempt, Succeeds) {
   EXPECT_TRUE(verdict.starts_with("OPEN ")) << verdict;
 }
 
-std::string name_of_case(const testing::TestParamInfo<Expectation>& info) {
+std::string name_of_attempt(const testing::TestParamInfo<Expectation>& info) {
   return std::string{info.param.attempt};
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, UnconfinedAttempt,
                          testing::ValuesIn(expectations().begin(), expectations().end()),
-                         name_of_case);
+                         name_of_attempt);
 
 TEST(Expectations, CoverEveryAttemptOfTheHostileProgram) {
   const HostileProgram hostile;

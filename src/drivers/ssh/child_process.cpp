@@ -24,7 +24,6 @@ namespace berth::drivers::ssh {
 namespace {
 
 using Pipe = asio::posix::stream_descriptor;
-constexpr auto nothrow = asio::as_tuple(asio::use_awaitable);
 
 struct Ends {
   Fd read;
@@ -96,14 +95,15 @@ Result<pid_t> spawn(const ProgramCall& call, const Ends& in, const Ends& out, co
 asio::awaitable<void> collect(Pipe& pipe, std::string& text, std::size_t bytes_max) {
   std::vector<char> chunk(std::size_t{64} << 10);
   while (true) {
-    const auto [error, got] = co_await pipe.async_read_some(asio::buffer(chunk), nothrow);
+    const auto [error, got] = co_await pipe.async_read_some(asio::buffer(chunk), tuple_awaitable);
     if (error) co_return;
     text.append(chunk.data(), std::min(got, bytes_max - text.size()));
   }
 }
 
 asio::awaitable<void> feed(ChildProcess& child, std::string_view bytes) {
-  if (!bytes.empty()) co_await asio::async_write(child.input(), asio::buffer(bytes), nothrow);
+  if (!bytes.empty())
+    co_await asio::async_write(child.input(), asio::buffer(bytes), tuple_awaitable);
   child.close_input();
 }
 
@@ -199,7 +199,7 @@ void ChildProcess::send_signal(int number) const {
 Task<ExitStatus> ChildProcess::wait() {
   const std::shared_ptr<Life> life = life_;
   while (!life->status) {
-    co_await life->gone.async_wait(nothrow);
+    co_await life->gone.async_wait(tuple_awaitable);
   }
   co_return *life->status;
 }

@@ -11,7 +11,7 @@ namespace berth::drivers::ssh {
 namespace {
 
 constexpr std::string_view keeper_greeting = "#berth-keeper";
-constexpr int tries = 3;
+constexpr int keeper_tries = 3;
 constexpr std::uint64_t stop_grace_ms = 5'000;
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 constexpr std::size_t write_bytes = std::size_t{256} << 10;
@@ -83,7 +83,7 @@ void KeeperLease::drop(const std::shared_ptr<Line>& broken) {
 }
 
 Task<Session> KeeperLease::begin_session() {
-  for (int left = tries;; --left) {
+  for (int left = keeper_tries;; --left) {
     BERTH_CO_TRY(const Place place, co_await connection_->survey(paths_.workspace));
     if (!place.keeper) {
       co_return fail(Errc::remote_unsupported, name() + ": " + connection_->target().name() +
@@ -144,7 +144,7 @@ Error KeeperLease::over(const Found& found) const {
 
 template <class Answer, class Request>
 Task<Answer> KeeperLease::ask(const Request& request, Limit limit, keeper::OpenHow how) {
-  for (int left = tries;; --left) {
+  for (int left = keeper_tries;; --left) {
     BERTH_CO_TRY(const std::shared_ptr<Line> open, co_await line(how));
     Result<Answer> answer = co_await open->link.template ask<Answer>(request, limit);
     if (answer) open->answered = true;

@@ -15,7 +15,6 @@
 namespace berth::drivers::ssh {
 namespace {
 
-constexpr auto nothrow = asio::as_tuple(asio::use_awaitable);
 constexpr std::string_view ready_line = "connected";
 constexpr std::int64_t usual_port = 22;
 constexpr std::size_t noise_bytes_max = std::size_t{64} << 10;
@@ -190,7 +189,7 @@ asio::awaitable<Line> read_line(asio::posix::stream_descriptor& pipe, std::strin
   std::array<char, 4096> chunk{};
   Line line;
   while (line.before.size() < noise_bytes_max) {
-    const auto [error, got] = co_await pipe.async_read_some(asio::buffer(chunk), nothrow);
+    const auto [error, got] = co_await pipe.async_read_some(asio::buffer(chunk), tuple_awaitable);
     if (error) break;
     line.before.append(chunk.data(), got);
     line.found = line.before.ends_with(ending);
@@ -203,7 +202,7 @@ asio::awaitable<std::string> read_rest(asio::posix::stream_descriptor& pipe) {
   std::array<char, 4096> chunk{};
   std::string text;
   while (text.size() < said_bytes_max) {
-    const auto [error, got] = co_await pipe.async_read_some(asio::buffer(chunk), nothrow);
+    const auto [error, got] = co_await pipe.async_read_some(asio::buffer(chunk), tuple_awaitable);
     if (error) break;
     text.append(chunk.data(), got);
   }

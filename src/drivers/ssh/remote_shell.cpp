@@ -11,7 +11,6 @@
 namespace berth::drivers::ssh {
 namespace {
 
-constexpr auto nothrow = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t nonce_bytes = 16;
 
 // `read` takes its line byte by byte, so what follows a script on stdin is left for the next one.
@@ -34,7 +33,7 @@ constexpr std::string_view single_reader =
 // A script may hold what must not be left in memory.
 Task<> send_all(Session& session, std::string text) {
   const auto [error, sent] =
-      co_await asio::async_write(session.process().input(), asio::buffer(text), nothrow);
+      co_await asio::async_write(session.process().input(), asio::buffer(text), tuple_awaitable);
   ::explicit_bzero(text.data(), text.size());
   if (!error) co_return Result<>{};
   Error why = co_await session.why_over();
@@ -71,7 +70,7 @@ Task<ScriptEnd> RemoteShell::run(std::string_view script, RunLimits limits) {
   std::size_t looked_at = 0;
   while (true) {
     const auto [error, got] =
-        co_await session_.process().output().async_read_some(asio::buffer(chunk), nothrow);
+        co_await session_.process().output().async_read_some(asio::buffer(chunk), tuple_awaitable);
     if (error && deadline.has_struck()) {
       co_return fail(Errc::timed_out, session_.master().name() +
                                           ": the host has not answered within " +

@@ -7,10 +7,6 @@ namespace {
 
 constexpr std::size_t callbacks_max = 16;
 
-std::string assign(std::string_view name, std::string_view value) {
-  return std::string{name} + "=" + shell_word(value) + "\n";
-}
-
 // GNU and busybox have sha256sum, the BSDs and macOS have shasum.
 constexpr std::string_view hash_function = R"sh(
 hash_of() {
@@ -36,6 +32,10 @@ pause() { sleep 0.05 2>/dev/null || sleep 1; }
 )sh";
 
 }  // namespace
+
+std::string assign(std::string_view name, std::string_view value) {
+  return std::string{name} + "=" + shell_word(value) + "\n";
+}
 
 std::optional<std::string> fact(std::string_view output, std::string_view name) {
   const std::string start = "#" + std::string{name} + " ";

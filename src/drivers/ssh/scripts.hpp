@@ -12,6 +12,8 @@
 // repeated. They answer with lines `#name value`; other lines are what programs said about errors.
 namespace berth::drivers::ssh {
 
+// A line that sets a variable of the shell.
+std::string assign(std::string_view name, std::string_view value);
 // The value of the last line `#name value`.
 std::optional<std::string> fact(std::string_view output, std::string_view name);
 // The output without the lines of facts.

@@ -17,9 +17,9 @@
 namespace berth::drivers::ssh {
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{256} << 10;
+constexpr std::size_t shell_piece_bytes = std::size_t{256} << 10;
 constexpr std::chrono::milliseconds shortest_pause{50};
-constexpr std::chrono::milliseconds longest_pause{1'000};
+constexpr std::chrono::milliseconds shell_longest_pause{1'000};
 constexpr std::chrono::milliseconds kill_limit{20'000};
 constexpr std::int64_t first_deadline_ms = keeper::limits::first_deadline_ms;
 constexpr int signals_max = 64;
@@ -72,7 +72,7 @@ ShellLease::ShellLease(Connection::Use connection, LeasePaths paths)
 
 Task<ScriptEnd> ShellLease::ask(std::string script) {
   const RunLimits limits{.time = connection_->options().script_limit,
-                         .output_bytes = 2 * piece_bytes + (std::size_t{64} << 10)};
+                         .output_bytes = 2 * shell_piece_bytes + (std::size_t{64} << 10)};
   Result<ScriptEnd> end = co_await connection_->ask(script, limits);
   ::explicit_bzero(script.data(), script.size());
   co_return end;
@@ -185,7 +185,7 @@ Task<> ShellLease::send(std::string exec_id, Input input) {
 }
 
 Task<ShellLease::Look> ShellLease::look(const std::string& exec_id, ShellOffset from) {
-  BERTH_CO_TRY(ScriptEnd end, co_await ask(poll_script(paths_, exec_id, from, piece_bytes)));
+  BERTH_CO_TRY(ScriptEnd end, co_await ask(poll_script(paths_, exec_id, from, shell_piece_bytes)));
   const std::size_t head = end.output.find("#\n");
   if (head == end.output.npos) {
     co_return fail(Errc::ssh_failed, name() + ": the host did not understand a script");
@@ -200,7 +200,7 @@ Task<ShellLease::Look> ShellLease::look(const std::string& exec_id, ShellOffset 
             .limit = number("limit"),
             .bytes = end.output.substr(head + 2)};
   const std::uint64_t unread = look.out_size - std::min(from.out, look.out_size);
-  look.out_bytes = std::min<std::size_t>({unread, piece_bytes, look.bytes.size()});
+  look.out_bytes = std::min<std::size_t>({unread, shell_piece_bytes, look.bytes.size()});
   co_return look;
 }
 
@@ -271,7 +271,7 @@ Task<Ended> ShellLease::follow(std::string exec_id, std::uint64_t offset, Output
     }
     if (!found->is_running()) co_return end_of(exec_id, *found);
     BERTH_CO_DO(co_await pause(length));
-    length = std::min(length * 2, longest_pause);
+    length = std::min(length * 2, shell_longest_pause);
   }
 }
 

@@ -1,13 +1,10 @@
 #include "drivers/ssh/shell_scripts.hpp"
 
 #include "drivers/ssh/quoting.hpp"
+#include "drivers/ssh/scripts.hpp"
 
 namespace berth::drivers::ssh {
 namespace {
-
-std::string assign(std::string_view name, std::string_view value) {
-  return std::string{name} + "=" + shell_word(value) + "\n";
-}
 
 std::string in_folder(const LeasePaths& lease, const std::string& exec_id) {
   return assign("d", command_folder(lease, exec_id));

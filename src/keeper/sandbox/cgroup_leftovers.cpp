@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view prefix = "berth-";
-constexpr std::size_t proc_file_bytes_max = std::size_t{4} << 20;
+constexpr std::size_t leftovers_file_bytes_max = std::size_t{4} << 20;
 
 // Who made a group. The pid alone may be reused; and it is nobody's to judge who does not see that
 // pid, because it is of another namespace.
@@ -127,7 +127,7 @@ std::vector<std::string> sweep_leftovers(const CgroupLayout& layout) {
 std::vector<std::string> sweep_noted_leftovers(std::string_view note) {
   if (note.empty()) return {};
   return sweep_leftovers(
-      noted_layout(note, read_file("/proc/self/mountinfo", proc_file_bytes_max).value_or("")));
+      noted_layout(note, read_file("/proc/self/mountinfo", leftovers_file_bytes_max).value_or("")));
 }
 
 }  // namespace berth::keeper::sandbox

@@ -27,9 +27,9 @@ struct Link {
   const char* name;
   const char* target;
 };
-constexpr std::array links{Link{"fd", "/proc/self/fd"}, Link{"stdin", "/proc/self/fd/0"},
-                           Link{"stdout", "/proc/self/fd/1"}, Link{"stderr", "/proc/self/fd/2"},
-                           Link{"ptmx", "pts/ptmx"}};
+constexpr std::array device_links{Link{"fd", "/proc/self/fd"}, Link{"stdin", "/proc/self/fd/0"},
+                                  Link{"stdout", "/proc/self/fd/1"},
+                                  Link{"stderr", "/proc/self/fd/2"}, Link{"ptmx", "pts/ptmx"}};
 
 // What tells of the host or its kernel, or reaches it. Those that only the host's root may read are
 // closed by ids already, and are here for the day that they are not.
@@ -115,7 +115,7 @@ int make_device_folder(DeviceNodes nodes, Fd& made) {
     if (::mkdirat(folder, open_to_all, 01777) != 0) return errno;
   }
   ::umask(before);
-  for (const Link& link : links) {
+  for (const Link& link : device_links) {
     if (::symlinkat(link.target, folder, link.name) != 0) return errno;
   }
   if (::mkdirat(folder, "pts", 0755) != 0) return errno;

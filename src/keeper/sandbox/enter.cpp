@@ -27,7 +27,7 @@
 namespace berth::keeper::sandbox {
 namespace {
 
-int failed(long result) {
+int errno_of_step(long result) {
   return result < 0 ? errno : 0;
 }
 
@@ -42,7 +42,7 @@ Fd prefer_as_oom_victim() {
 int enter_network(const Setup& setup) {
   if (setup.network == Network::host) return 0;
   if (setup.network_namespace < 0) return bring_up_loopback();
-  return failed(::setns(setup.network_namespace, CLONE_NEWNET));
+  return errno_of_step(::setns(setup.network_namespace, CLONE_NEWNET));
 }
 
 Owners owners_of(const Setup& setup, const Plan& plan) {
@@ -75,7 +75,7 @@ MountMaps maps_of(const Setup& setup, const Orders& orders) {
 
 int join_ids(const Setup& setup) {
   if (setup.user_namespace < 0) return 0;
-  return failed(::setns(setup.user_namespace, CLONE_NEWUSER));
+  return errno_of_step(::setns(setup.user_namespace, CLONE_NEWUSER));
 }
 
 // Who the processes become, in ids as they are known to them. Without a user namespace nobody is 0,
@@ -128,7 +128,7 @@ int keep_only(int control, Fd upper, Fd tray, Fd preference) {
   if (high_preference >= 0 && ::dup3(high_preference, preference_descriptor, O_CLOEXEC) < 0) {
     return errno;
   }
-  return failed(::close_range(preference_descriptor + 1, ~0U, 0));
+  return errno_of_step(::close_range(preference_descriptor + 1, ~0U, 0));
 }
 
 // What is made in a folder of the host belongs to the folder's owner there, often root, and no
@@ -228,7 +228,7 @@ SetupReport enter(const Setup& setup) {
 
   // The last uses of rights over the other namespaces, which then are given up with their owner.
   BERTH_STEP(hostname, set_hostname(plan.hostname));
-  BERTH_STEP(namespaces, failed(::unshare(CLONE_NEWCGROUP)));
+  BERTH_STEP(namespaces, errno_of_step(::unshare(CLONE_NEWCGROUP)));
   // Root's may still be raised here, and are not any more in the user namespace.
   BERTH_STEP(rlimits, set_rlimits(plan, report));
   BERTH_STEP(rlimits, bound_memory(setup, plan, report.features));

@@ -16,7 +16,7 @@
 namespace berth::keeper::sandbox {
 namespace {
 
-constexpr std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+constexpr std::uint64_t host_root_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 int write_file(int directory, const SkeletonFile& file) {
   constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
@@ -32,7 +32,7 @@ int write_file(int directory, const SkeletonFile& file) {
 int RootBuilder::open_host() {
   if (const int error_number = open_name_servers(); error_number != 0) return error_number;
   if (plan_.base != Base::host) return 0;
-  if (const int error_number = add_host("/usr", attributes); error_number != 0) {
+  if (const int error_number = add_host("/usr", host_root_attributes); error_number != 0) {
     return error_number;
   }
   for (const char* path : usr_links) {
@@ -41,12 +41,12 @@ int RootBuilder::open_host() {
     if (size > 0) {
       host_.push_back(
           {.target = path, .tree = {}, .link = {target.data(), static_cast<std::size_t>(size)}});
-    } else if (const int error_number = add_host(path, attributes); error_number != 0) {
+    } else if (const int error_number = add_host(path, host_root_attributes); error_number != 0) {
       return error_number;
     }
   }
   for (const char* path : etc_parts) {
-    if (const int error_number = add_host(path, attributes | MOUNT_ATTR_NOEXEC);
+    if (const int error_number = add_host(path, host_root_attributes | MOUNT_ATTR_NOEXEC);
         error_number != 0) {
       return error_number;
     }

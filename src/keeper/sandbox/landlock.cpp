@@ -40,9 +40,9 @@ constexpr int first_abi_with_network = 4;
 constexpr int first_abi_with_truncate = 3;
 constexpr int first_abi_with_refer = 2;
 constexpr std::uint64_t execute = 1 << 0;
-constexpr std::uint64_t write_file = 1 << 1;
-constexpr std::uint64_t read_file = 1 << 2;
-constexpr std::uint64_t read_folder = 1 << 3;
+constexpr std::uint64_t may_write_file = 1 << 1;
+constexpr std::uint64_t may_read_file = 1 << 2;
+constexpr std::uint64_t may_read_folder = 1 << 3;
 constexpr std::uint64_t make_char = 1 << 6;
 constexpr std::uint64_t make_socket = 1 << 9;
 constexpr std::uint64_t make_block = 1 << 11;
@@ -50,8 +50,9 @@ constexpr std::uint64_t refer = 1 << 13;
 constexpr std::uint64_t truncate = 1 << 14;
 constexpr std::uint64_t use_device = 1 << 15;
 constexpr std::uint64_t all_of_first_abi = (1 << 13) - 1;
-constexpr std::uint64_t about_files = execute | write_file | read_file | truncate | use_device;
-constexpr std::uint64_t reading = read_file | read_folder;
+constexpr std::uint64_t about_files =
+    execute | may_write_file | may_read_file | truncate | use_device;
+constexpr std::uint64_t reading = may_read_file | may_read_folder;
 constexpr std::uint64_t nodes = make_char | make_block | make_socket | use_device;
 constexpr std::uint64_t connect_tcp = 2;
 constexpr std::uint64_t bind_and_connect = 3;
@@ -131,7 +132,8 @@ Rules deny_all_but_programs(int abi, std::uint64_t network, Features& features) 
   for (const char* path : usr_links) rules.allow(path, reading | execute);
   for (const char* path : open_to_read) rules.allow(path, reading);
   rules.allow("/proc", reading);
-  for (const char* path : open_devices) rules.allow(path, read_file | write_file | use_device);
+  for (const char* path : open_devices)
+    rules.allow(path, may_read_file | may_write_file | use_device);
   return rules;
 }
 

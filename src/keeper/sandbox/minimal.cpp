@@ -28,10 +28,10 @@
 namespace berth::keeper::sandbox {
 namespace {
 
-constexpr int setup_limit_ms = 30'000;
+constexpr int minimal_setup_limit_ms = 30'000;
 constexpr int control_fd = 3;
-constexpr std::string_view init_name = "berth-init";
-constexpr const char* scratch = "/tmp";
+constexpr std::string_view minimal_init_name = "berth-init";
+constexpr const char* minimal_scratch = "/tmp";
 
 struct MinimalSetup {
   const Plan& plan;
@@ -75,7 +75,7 @@ Result<> make_below(const std::string& folder, const std::string& path) {
 Result<Fd> make_box(const Plan& plan) {
   const std::string box{box_folder};
   if (::mkdir(box.c_str(), 0700) != 0) return io_failure("make", box, errno);
-  BERTH_DO(make_below(box, scratch));
+  BERTH_DO(make_below(box, minimal_scratch));
   BERTH_DO(make_below(box, "/home/sandbox"));
   for (const std::string& directory : plan.directories) BERTH_DO(make_below(box, directory));
   Fd opened{::open(box.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
@@ -148,7 +148,7 @@ SetupReport enter_minimal(const MinimalSetup& setup) {
       ::send(good ? control_fd : setup.control, &report, sizeof report, MSG_NOSIGNAL);
   if (!good || sent < 0) ::_exit(1);
   std::ranges::fill(surroundings.command_line, '\0');
-  init_name.copy(surroundings.command_line.data(), surroundings.command_line.size());
+  minimal_init_name.copy(surroundings.command_line.data(), surroundings.command_line.size());
   run_init(control_fd, -1, report.files_of_commands(surroundings.open_files));
 }
 
@@ -195,7 +195,7 @@ Result<> Cell::start_minimal(const Plan& plan, const Surroundings& surroundings)
   confined_.init_pid = child.pid;
   SetupReport report{.failed = Phase::init, .error_number = ETIMEDOUT};
   pollfd answer{control_.get(), POLLIN, 0};
-  const bool answered = ::poll(&answer, 1, setup_limit_ms) > 0 &&
+  const bool answered = ::poll(&answer, 1, minimal_setup_limit_ms) > 0 &&
                         ::recv(control_.get(), &report, sizeof report, MSG_DONTWAIT) ==
                             static_cast<ssize_t>(sizeof report);
   if (!answered || report.failed != Phase::none) return std::unexpected(explain(plan, report));

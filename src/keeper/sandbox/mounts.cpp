@@ -26,7 +26,7 @@ namespace {
 constexpr const char* staging = "/tmp";
 constexpr std::uint64_t usual_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
-int failed(long result) {
+int errno_of_mount(long result) {
   return result < 0 ? errno : 0;
 }
 
@@ -36,7 +36,8 @@ Fd clone_tree(const char* path) {
 }
 
 int attach(const Fd& tree, const std::string& target) {
-  return failed(::move_mount(tree.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH));
+  return errno_of_mount(
+      ::move_mount(tree.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH));
 }
 
 int set_attributes(const Fd& tree, std::uint64_t attributes, int map) {
@@ -46,7 +47,7 @@ int set_attributes(const Fd& tree, std::uint64_t attributes, int map) {
     wanted.attr_set |= MOUNT_ATTR_IDMAP;
     wanted.userns_fd = static_cast<std::uint64_t>(map);
   }
-  return failed(
+  return errno_of_mount(
       ::mount_setattr(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted));
 }
 
@@ -122,7 +123,7 @@ int make_real_folder(const std::string& path, RealFolder& found) {
       continue;
     }
     const std::string next = found.path + "/" + part;
-    const int error_number = failed(::mkdir(next.c_str(), 0755));
+    const int error_number = errno_of_mount(::mkdir(next.c_str(), 0755));
     struct stat seen{};
     if (error_number != 0 && ::lstat(next.c_str(), &seen) != 0) return error_number;
     if (error_number == 0 || S_ISDIR(seen.st_mode)) {
@@ -146,7 +147,7 @@ std::string tmpfs_size(std::uint64_t bytes, std::uint64_t inodes) {
 }
 
 int make_mounts_private() {
-  return failed(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr));
+  return errno_of_mount(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr));
 }
 
 int prepare(uid_t root, Prepared& made) {
@@ -333,7 +334,7 @@ int RootBuilder::mount_overlay(int map) {
   if (::mount("overlay", "root", "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
     return errno;
   }
-  return failed(::chdir("root"));
+  return errno_of_mount(::chdir("root"));
 }
 
 // The uppermost entry counts, also where a layer hides one or has something else on the way to it.
@@ -372,7 +373,7 @@ int RootBuilder::make_cover() const {
   [[maybe_unused]] const int given = ::fchownat(cover.get(), "etc", seen.st_uid, seen.st_gid, 0);
   if (::fchmodat(cover.get(), "etc", seen.st_mode & 07777, 0) != 0) return errno;
   const std::array<timespec, 2> times{seen.st_atim, seen.st_mtim};
-  return failed(::utimensat(cover.get(), "etc", times.data(), 0));
+  return errno_of_mount(::utimensat(cover.get(), "etc", times.data(), 0));
 }
 
 // What is below all layers: it shows where none of them has something of that name, and is no part
@@ -397,12 +398,12 @@ int RootBuilder::make_folder(const char* path) const {
 
 int RootBuilder::pivot() {
   // The old root is stacked on the new one, where "." finds it again.
-  return failed(::syscall(SYS_pivot_root, ".", "."));
+  return errno_of_mount(::syscall(SYS_pivot_root, ".", "."));
 }
 
 int RootBuilder::leave_host() {
   if (::umount2(".", MNT_DETACH) != 0) return errno;
-  return failed(::chdir("/"));
+  return errno_of_mount(::chdir("/"));
 }
 
 // Where a folder or a file is to be mounted: by a way without links, which is made.
@@ -455,7 +456,7 @@ int RootBuilder::make_owned(const std::string& path) const {
   }
   if (owners_.user == owners_.root && owners_.group == owners_.root_group) return 0;
   if (!made.is_new && !is_left_by_root(path, made.path)) return 0;
-  return failed(
+  return errno_of_mount(
       ::fchownat(AT_FDCWD, made.path.c_str(), owners_.user, owners_.group, AT_SYMLINK_NOFOLLOW));
 }
 

@@ -5,7 +5,7 @@
 namespace berth::plugins::conformance {
 namespace {
 
-constexpr Limit start_limit{15'000};
+constexpr Limit first_start_limit{15'000};
 
 Outcome starts(Bench& bench) {
   BERTH_CHECK_DO(bench.worker());
@@ -35,15 +35,15 @@ Outcome answers_while_it_starts(Bench& bench) {
   BERTH_CHECK_TRY(WorkerProcess worker, bench.spawn());
   const std::int64_t started = worker.call("initialize", bench.initialize_params());
   const std::int64_t health = worker.call("health", bj::object{});
-  BERTH_CHECK_DO(worker.answer_to(health, start_limit));
-  BERTH_CHECK_DO(worker.answer_to(started, start_limit));
+  BERTH_CHECK_DO(worker.answer_to(health, first_start_limit));
+  BERTH_CHECK_DO(worker.answer_to(started, first_start_limit));
   return passed();
 }
 
 Outcome starts_once(Bench& bench) {
   BERTH_CHECK_TRY(WorkerProcess* const worker, bench.worker());
   const std::int64_t id = worker->call("initialize", bench.initialize_params());
-  BERTH_CHECK_TRY(const bj::object answer, worker->answer_to(id, start_limit));
+  BERTH_CHECK_TRY(const bj::object answer, worker->answer_to(id, first_start_limit));
   BERTH_CHECK_THAT(answer.contains("error"), "a second initialize succeeded");
   return passed();
 }

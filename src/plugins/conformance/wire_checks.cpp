@@ -5,7 +5,7 @@
 namespace berth::plugins::conformance {
 namespace {
 
-constexpr int unknown_method = -32601;
+constexpr int method_not_found = -32601;
 constexpr int not_implemented = -32004;
 
 // The worker still answers.
@@ -70,7 +70,7 @@ Outcome refuses(Bench& bench, const std::string& method, int code) {
 }
 
 Outcome refuses_unknown(Bench& bench) {
-  return refuses(bench, "noSuchMethod", unknown_method);
+  return refuses(bench, "noSuchMethod", method_not_found);
 }
 
 Outcome refuses_absent(Bench& bench) {

@@ -68,7 +68,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return out;
 }
 
-std::string text_at(const bj::object& object, std::string_view key) {
+std::string text_member(const bj::object& object, std::string_view key) {
   const bj::value* found = object.if_contains(key);
   return found != nullptr && found->is_string() ? std::string{found->get_string()} : std::string{};
 }
@@ -143,7 +143,7 @@ void WorkerProcess::send(const bj::object& message) {
 std::int64_t WorkerProcess::call(std::string_view method, bj::value params,
                                  const std::string& invocation) {
   const std::string company =
-      params.is_object() ? text_at(params.get_object(), "companyId") : std::string{};
+      params.is_object() ? text_member(params.get_object(), "companyId") : std::string{};
   bj::object message{
       {"jsonrpc", "2.0"}, {"id", ++last_id_}, {"method", method}, {"params", std::move(params)}};
   if (!invocation.empty()) {
@@ -182,7 +182,7 @@ Result<bj::value> WorkerProcess::ask(std::string_view method, bj::value params, 
   return fail(Errc::plugin_call_failed,
               std::string{method} + " was refused (" +
                   (code != nullptr ? bj::serialize(*code) : std::string{"without a code"}) +
-                  "): " + text_at(refused->get_object(), "message"));
+                  "): " + text_member(refused->get_object(), "message"));
 }
 
 bool WorkerProcess::read_until(const std::function<bool()>& is_so, Limit limit) {

@@ -29,7 +29,7 @@ class HeldImages::Pins {
 
 namespace {
 
-bool is_there(const std::string& folder) {
+bool is_folder_there(const std::string& folder) {
   struct stat seen{};
   return ::stat(folder.c_str(), &seen) == 0;
 }
@@ -70,7 +70,7 @@ Result<> HeldImages::hold_template(const images::TemplateStore& templates, const
 }
 
 Result<> HeldImages::note_environments(const std::vector<images::EnvironmentImage>& all) const {
-  if (all.empty() && !is_there(images_)) return {};
+  if (all.empty() && !is_folder_there(images_)) return {};
   BERTH_TRY(const images::ImageStore store, images::ImageStore::open(images_));
   return store.note_environments(all);
 }
@@ -120,7 +120,7 @@ Result<RootLayers> HeldImages::layers_for(const core::LinuxConfig& config) const
 
 Result<std::vector<core::TemplateId>> HeldImages::templates() const {
   std::vector<core::TemplateId> found;
-  if (!is_there(templates_)) return found;
+  if (!is_folder_there(templates_)) return found;
   const auto look = [&](const images::ImageStore& /*store*/,
                         const images::TemplateStore& templates) -> Result<> {
     BERTH_TRY(const std::vector<images::Template> all, templates.list());
@@ -135,7 +135,7 @@ Result<std::vector<core::TemplateId>> HeldImages::templates() const {
 
 Result<> HeldImages::release_templates(const images::ImageStore& store,
                                        const std::string& holder) const {
-  if (!is_there(templates_)) return {};
+  if (!is_folder_there(templates_)) return {};
   BERTH_TRY(const images::TemplateStore templates, images::TemplateStore::open(templates_, store));
   BERTH_TRY(const std::vector<images::Template> all, templates.list());
   for (const images::Template& one : all) BERTH_DO(templates.release(one.id, holder));
@@ -147,7 +147,7 @@ Result<> HeldImages::release(const std::string& holder) const {
     pins_->drop(holder);
     return {};
   }
-  if (!is_there(images_)) return {};
+  if (!is_folder_there(images_)) return {};
   BERTH_TRY(const images::ImageStore store, images::ImageStore::open(images_));
   BERTH_DO(release_templates(store, holder));
   BERTH_TRY(const std::vector<images::Image> all, store.list());

@@ -26,7 +26,7 @@ using execution::Keepers;
 constexpr std::int64_t usual_pool_minutes = 60;
 constexpr const char* egress_file = "/egress.jsonl";
 
-Result<LinuxConfig> read(const bj::object& config) {
+Result<LinuxConfig> read_linux_config(const bj::object& config) {
   BERTH_DO(check_config_is_for(core::linux_provider, config));
   BERTH_TRY(LinuxConfig read_config, core::parse_linux_config(config));
   if (!read_config.egress) return read_config;
@@ -118,7 +118,7 @@ Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& ra
       spares_(keepers_.executor(), *this, random, clock) {}
 
 Task<Verdict> Linux::validate(bj::object config) {
-  BERTH_CO_TRY(const LinuxConfig read_config, read(config));
+  BERTH_CO_TRY(const LinuxConfig read_config, read_linux_config(config));
   const Result<RootLayers> root = co_await offload(
       keepers_.pool(), [images = images_, read_config] { return images.layers_for(read_config); });
   if (!root) co_return wrong_field(read_config.template_ ? "template" : "image", root.error());
@@ -129,7 +129,7 @@ Task<Verdict> Linux::validate(bj::object config) {
 }
 
 Task<Verdict> Linux::probe(bj::object config) {
-  BERTH_CO_TRY(const LinuxConfig wanted, read(config));
+  BERTH_CO_TRY(const LinuxConfig wanted, read_linux_config(config));
   // Named as any other, so that what a killed server leaves of it is found and removed.
   const std::string id = core::SandboxId::make(random_, clock_.now()).str();
   probes_.insert(id);
@@ -211,7 +211,7 @@ Task<Linux::Made> Linux::take(std::string id, Wanted wanted) {
 }
 
 Task<std::optional<PoolCustomer>> Linux::pool_customer(bj::object config) {
-  BERTH_CO_TRY(LinuxConfig wanted, read(config));
+  BERTH_CO_TRY(LinuxConfig wanted, read_linux_config(config));
   const PoolWish wish = wish_of(wanted);
   if (wish.size == 0) co_return std::nullopt;
   BERTH_CO_TRY(const RootLayers root, co_await offload(keepers_.pool(), [images = images_, wanted] {
@@ -308,7 +308,8 @@ Task<> Linux::restore_way_out(const LeaseFacts& lease) {
   if (ways_out_ == nullptr || !box_in(lease.metadata).empty()) co_return Result<>{};
   // That of a new sandbox is opened beside the rest; without it no command starts.
   if (ways_out_->has(id)) co_return co_await ways_out_->wait(id);
-  BERTH_CO_TRY(LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(LinuxConfig config,
+               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   const Result<> opened = co_await open_way_out(id, std::move(config));
   const Errc code = opened ? Errc::cancelled : opened.error().code;
   if (code != Errc::cancelled && code != Errc::keeper_unreachable) {
@@ -332,7 +333,7 @@ Task<> Linux::remove(std::string id, std::string image) {
 }
 
 Task<ProviderLease> Linux::acquire(AcquireLease request) {
-  BERTH_CO_TRY(LinuxConfig config, read(request.config));
+  BERTH_CO_TRY(LinuxConfig config, read_linux_config(request.config));
   BERTH_CO_TRY(const std::string id, id_of(SandboxName{.key = request.key}));
   // A folder has one keeper in its life: what an attempt before this one has left goes first.
   if (is_there(keepers_.folder_of(id).path)) {
@@ -360,7 +361,7 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
 }
 
 Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string provider_lease_id) {
-  BERTH_CO_TRY(LinuxConfig wanted, read(config));
+  BERTH_CO_TRY(LinuxConfig wanted, read_linux_config(config));
   BERTH_CO_TRY(const std::string id,
                id_of(SandboxName{.provider_lease_id = std::move(provider_lease_id)}));
   const std::string file = keepers_.folder_of(id).path + facts_file;
@@ -429,7 +430,7 @@ Task<> Linux::run_inside(std::string id, std::vector<std::string> argv) {
 }
 
 bool Linux::matches(const bj::object& config, const ReusableLease& lease) const {
-  const Result<LinuxConfig> wanted = read(config);
+  const Result<LinuxConfig> wanted = read_linux_config(config);
   const std::optional<bj::object> had = config_from(lease.metadata);
   return wanted && had && lease.provider_lease_id && !lease.provider_lease_id->empty() &&
          is_true_at(lease.metadata, "reuseLease") && core::to_stored(*wanted) == *had;
@@ -457,7 +458,8 @@ Task<std::vector<core::SandboxId>> Linux::held() {
 
 Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
                                           const std::optional<std::string>& wanted) {
-  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(const LinuxConfig config,
+               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   const std::string box = box_in(lease.metadata);
   std::string cwd = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
   if (wanted) {
@@ -488,7 +490,8 @@ Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
 
 Task<execution::Started> Linux::start(const LeaseFacts& lease, const execution::Command& command) {
   BERTH_CO_DO(co_await restore_way_out(lease));
-  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(const LinuxConfig config,
+               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   execution::PlaceRules rules{.environment = image_environment(lease.metadata)};
   if (ways_out_ != nullptr && config.egress) {
     for (std::string& entry : WaysOut::environment()) rules.environment.push_back(std::move(entry));
@@ -525,7 +528,8 @@ Task<execution::Usage> Linux::usage(const LeaseFacts& lease) {
 }
 
 Task<std::vector<std::uint16_t>> Linux::listening(const LeaseFacts& lease) {
-  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(const LinuxConfig config,
+               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   // What listens there may be anybody's.
   if (config.network == core::LinuxNetwork::host) co_return co_await Execution::listening(lease);
   co_return co_await offload(keepers_.pool(), [folder = keepers_.folder_of(id_of(lease)).keeper()] {
@@ -534,7 +538,8 @@ Task<std::vector<std::uint16_t>> Linux::listening(const LeaseFacts& lease) {
 }
 
 Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {
-  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(const LinuxConfig config,
+               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
   BERTH_CO_TRY(execution::FileRoot root,
                co_await offload(keepers_.pool(), [folder, user = user_in(lease.metadata, config)] {
@@ -546,7 +551,8 @@ Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {
 }
 
 Task<Fd> Linux::dial(const LeaseFacts& lease, std::uint16_t port) {
-  BERTH_CO_TRY(const LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(const LinuxConfig config,
+               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   if (config.network == core::LinuxNetwork::host) {
     co_return fail(Errc::execution_unsupported,
                    "lease " + lease.lease_id.str() + ": its sandbox shares the network of this " +
@@ -558,7 +564,8 @@ Task<Fd> Linux::dial(const LeaseFacts& lease, std::uint16_t port) {
 }
 
 Task<> Linux::set_egress(const LeaseFacts& lease, core::LinuxEgress policy) {
-  BERTH_CO_TRY(LinuxConfig config, read(config_from(lease.metadata).value_or(lease.config)));
+  BERTH_CO_TRY(LinuxConfig config,
+               read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   const bool has_box = !box_in(lease.metadata).empty();
   if (ways_out_ == nullptr || has_box || config.network == core::LinuxNetwork::host) {
     co_return co_await Execution::set_egress(lease, std::move(policy));

@@ -29,7 +29,7 @@ std::string seed_mark(const std::string& root, const core::AgentHomeId& home) {
   return root + "/" + home.str() + "/seeded";
 }
 
-bool is_there(const std::string& path) {
+bool is_home_there(const std::string& path) {
   struct stat seen{};
   return ::lstat(path.c_str(), &seen) == 0;
 }
@@ -64,7 +64,7 @@ Task<Linux::Made> Linux::take_with_home(std::string id, Wanted wanted) {
 
 Task<> Linux::seed_home(std::string id, core::AgentHomeId home, std::string from) {
   const std::string mark = seed_mark(homes_root_, home);
-  if (is_there(mark)) co_return Result<>{};
+  if (is_home_there(mark)) co_return Result<>{};
   const Result<> copied = co_await run_inside(
       id, {"/bin/sh", "-c", seed_script, "sh", from, std::string{agent_home_inside}});
   if (!copied) {

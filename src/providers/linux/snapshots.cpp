@@ -55,7 +55,7 @@ images::OverlayMarks marks_of(const RootLayers& root) {
 }
 
 // As the sandbox's own limit: what fits in there fits in here.
-images::Limits limits_of(const core::LinuxConfig& config) {
+images::Limits copy_limits_of(const core::LinuxConfig& config) {
   images::Limits limits;
   if (config.disk_mb) {
     limits.bytes_max = std::max<std::uint64_t>(limits.bytes_max,
@@ -77,7 +77,7 @@ Result<images::Template> copy_upper(int upper, const LiveSandbox& sandbox, const
                                 .base_image = sandbox.config.image.value_or("host"),
                                 .ids = ids,
                                 .marks = marks_of(root),
-                                .limits = limits_of(sandbox.config)};
+                                .limits = copy_limits_of(sandbox.config)};
     if (sandbox.config.template_) {
       BERTH_TRY(const images::Template below, templates.find(*sandbox.config.template_));
       wish.base_image = below.base_image;
