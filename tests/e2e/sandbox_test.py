@@ -38,23 +38,23 @@ def why_no_sandbox():
 WHY_NOT = why_no_sandbox()
 
 
-def cgroups():
-    """The groups of Berth that are there, in every hierarchy, but for those that a living keeper of another
-    program holds: such come and go with the other server."""
+def cgroups(folder):
+    """The groups of Berth that are there, in every hierarchy, but for those of living keepers that hold nothing in
+    this folder: such come and go with servers of other tests."""
     found = set()
-    for folder, names, _ in os.walk("/sys/fs/cgroup"):
-        found.update(f"{folder}/{name}" for name in names
-                     if "berth" in name and not is_of_another_program(name))
+    for parent, names, _ in os.walk("/sys/fs/cgroup"):
+        found.update(f"{parent}/{name}" for name in names
+                     if "berth" in name and not is_of_another_test(name, folder))
     return found
 
 
-def is_of_another_program(group):
+def is_of_another_test(group, folder):
     keeper = re.search(r"\.(\d+)-\d+-\d+$", group)
     try:
-        program = Path(os.readlink(f"/proc/{keeper.group(1)}/exe")) if keeper else None
+        holds = Path(f"/proc/{keeper.group(1)}/cmdline").read_bytes() if keeper else b""
     except OSError:
         return False
-    return program is not None and program.parent != Path(BERTH).resolve().parent
+    return holds != b"" and str(folder).encode() not in holds
 
 
 def files_of_a_shell():
@@ -88,14 +88,14 @@ def inside(group):
 class SandboxTest(BerthTest):
     def setUp(self):
         super().setUp()
-        self.groups_before = cgroups()
+        self.groups_before = cgroups(self.folder)
         self.addCleanup(self.check_nothing_left)
 
     def check_nothing_left(self):
         gone = runs.eventually(lambda: not runs.processes_with(f"berth-keeper hold {self.folder}"))
         self.assertTrue(gone, runs.processes_with(f"berth-keeper hold {self.folder}"))
-        self.assertTrue(runs.eventually(lambda: cgroups() <= self.groups_before),
-                        cgroups() - self.groups_before)
+        self.assertTrue(runs.eventually(lambda: cgroups(self.folder) <= self.groups_before),
+                        cgroups(self.folder) - self.groups_before)
         self.assertNotIn(str(self.folder), Path("/proc/self/mountinfo").read_text())
 
     def check_leases_left(self, server, home=None):
@@ -934,10 +934,10 @@ class SandboxTest(BerthTest):
 class CommandLine(unittest.TestCase):
     """`berth sandbox run`, as root and as an ordinary user; no server takes part."""
 
-    def sandbox(self, *words, user=None, stdin="", **more):
+    def sandbox(self, *words, user=None, stdin="", variables=None, **more):
         return subprocess.run([*as_user(user), BERTH, "sandbox", "run", *words], input=stdin,
                               capture_output=True, text=True, timeout=60, check=False,
-                              env=clean_environment(HOME="/nonexistent"), **more)
+                              env=clean_environment(HOME="/nonexistent", **(variables or {})), **more)
 
     def users(self):
         yield None
@@ -952,9 +952,6 @@ class CommandLine(unittest.TestCase):
                     self.skipTest(f"no sandbox for {user}: {probe.stderr}")
                 yield user
 
-    def folders(self):
-        return {path for path in Path(tempfile.gettempdir()).glob("berth-??????")}
-
     def test_it_may_make_as_many_files_as_what_it_may_write_can_hold(self):
         for user in self.each_user():
             for flags, files in [((), 750000), (("--disk", "300"), 76800),
@@ -966,13 +963,16 @@ class CommandLine(unittest.TestCase):
         self.assertIn("--inodes: must be from 1024", done.stderr)
 
     def test_streams_and_exit_code_pass_through_and_nothing_is_left(self):
+        runtime = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        runtime.chmod(0o777)
+        own = {"XDG_RUNTIME_DIR": str(runtime)}
         for user in self.each_user():
-            before = self.folders()
-            done = self.sandbox("-q", "--", "sh", "-c", "cat; echo err >&2; exit 7", user=user, stdin="in\n")
+            done = self.sandbox("-q", "--", "sh", "-c", "cat; echo err >&2; exit 7", user=user, stdin="in\n",
+                                variables=own)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (7, "in\n", "err\n"))
-            done = self.sandbox("--", "sh", "-c", "kill -9 $$", user=user)
+            done = self.sandbox("--", "sh", "-c", "kill -9 $$", user=user, variables=own)
             self.assertEqual(done.returncode, 137, done.stderr)
-            self.assertEqual(self.folders() - before, set())
+            self.assertEqual(list(runtime.iterdir()), [])
 
     @unittest.skipIf(WHY_NOT, WHY_NOT)
     def test_a_closed_stream_is_empty_or_takes_everything(self):

@@ -1,0 +1,90 @@
+"""Runs groups of end-to-end tests side by side, each group in a process of its own."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+VERDICT = re.compile(r"^(ok|FAIL|skip) +\S")
+# Three lanes keep two cores busy: half of what these tests do is wait.
+LANES = int(os.environ.get("BERTH_E2E_LANES", "3"))
+# These expect a server to answer, or to be silent, within seconds. One of them runs at a time.
+TIMING = ("crash.", "load.", "network.", "nodes.", "recovery.", "shares.")
+# What takes longest begins first, so that no lane ends long after the others. The rest follows in the order of
+# the alphabet: nothing breaks when this list is old.
+LONGEST_FIRST = ()
+
+
+class Lanes:
+    """Gives the next group to the first lane that is free. Every group runs to its end, also after a failure."""
+
+    def __init__(self, command, groups):
+        self.command = command  # runs the tests that follow it, by their names
+        self.waiting = sorted(groups, key=rank)
+        self.timing_is_busy = False
+        self.all_passed = True
+        self.changed = threading.Condition()
+        self.printing = threading.Lock()
+
+    def run(self):
+        workers = [threading.Thread(target=self._work) for _ in range(LANES)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return self.all_passed
+
+    def _work(self):
+        while group := self._take():
+            passed = self._run_group(group)
+            with self.changed:
+                self.all_passed &= passed
+                if is_timing(group):
+                    self.timing_is_busy = False
+                self.changed.notify_all()
+
+    def _take(self):
+        with self.changed:
+            while self.waiting:
+                for group in self.waiting:
+                    if is_timing(group) and self.timing_is_busy:
+                        continue
+                    self.waiting.remove(group)
+                    self.timing_is_busy |= is_timing(group)
+                    return group
+                self.changed.wait()
+        return None
+
+    def _run_group(self, group):
+        started = time.monotonic()
+        process = subprocess.Popen([*self.command, *group], text=True, errors="replace",
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        block = []
+        for line in process.stdout:
+            if VERDICT.match(line):
+                self._print(block)
+                block = []
+            block.append(line)
+        self._print(block)
+        status = process.wait()
+        if status not in (0, 1):
+            took = time.monotonic() - started
+            self._print([f"FAIL  {group[0]}  {took:.1f} s: the process of its group ended with {status}\n"])
+        return status == 0
+
+    def _print(self, block):
+        """Lines of one test stay together."""
+        with self.printing:
+            sys.stdout.writelines(block)
+            sys.stdout.flush()
+
+
+def rank(group):
+    place = next((at for at, name in enumerate(LONGEST_FIRST) if group[0].startswith(name)), len(LONGEST_FIRST))
+    return (place, group[0])
+
+
+def is_timing(group):
+    return group[0].startswith(TIMING)
