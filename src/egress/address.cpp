@@ -16,7 +16,7 @@ struct Named {
   const char* name;
 };
 
-constexpr Named special_ranges[] = {
+constexpr Named reserved_ranges[] = {
     {"0.0.0.0/8", "unspecified"},
     {"10.0.0.0/8", "private"},
     {"100.64.0.0/10", "shared (carrier-grade NAT)"},
@@ -159,7 +159,7 @@ std::string Range::str() const {
 
 std::vector<SpecialRange> special_ranges() {
   std::vector<SpecialRange> ranges;
-  for (const Named& named : special_ranges) {
+  for (const Named& named : reserved_ranges) {
     const Result<Range> range = Range::parse(named.range);
     BERTH_ASSERT(range.has_value());
     ranges.push_back({*range, named.name});
