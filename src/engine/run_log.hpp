@@ -98,6 +98,8 @@ class RunLogs {
   Result<> remove(const core::RunId& run) const;
   // The runs that have a log here.
   Result<std::vector<core::RunId>> list() const;
+  // For what takes long about the output of runs.
+  asio::thread_pool& pool() const { return *pool_; }
   // Of the disk that the logs are on, which is that of the home.
   DiskReserve reserve() const { return DiskReserve{folder_}; }
 

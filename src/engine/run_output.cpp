@@ -1,6 +1,7 @@
 #include "engine/run_output.hpp"
 
 #include "base/id.hpp"
+#include "base/offload.hpp"
 #include "engine/node_life.hpp"
 #include "store/run_events.hpp"
 #include "store/runs.hpp"
@@ -54,20 +55,31 @@ void RunOutput::hide(const Secret& value) {
   set_ = std::move(wider);  // nothing refers to the one before
 }
 
-Result<> RunOutput::keep(core::OutputStream stream, Time at, std::string_view bytes) {
-  if (bytes.empty()) return {};
+Task<> RunOutput::keep(core::OutputStream stream, Time at, std::string_view bytes) {
+  if (bytes.empty()) co_return Result<>{};
   if (!log_) {
-    BERTH_TRY(log_, logs_.writer(run_.id));
+    BERTH_CO_TRY(log_, logs_.writer(run_.id));
   }
-  BERTH_DO(log_->append(stream, at, bytes));
+  BERTH_CO_DO(log_->append(stream, at, bytes));
   const bool is_out = stream == core::OutputStream::stdout_;
   append_excerpt(is_out ? facts_.stdout_excerpt : facts_.stderr_excerpt, bytes);
   facts_.last_output_at = at;
   if (is_out) {
     waits_.push(bytes, at);
-    note_events(agent_.push(bytes), at);
+    note_events(co_await read_agent(bytes), at);
   }
-  return {};
+  co_return Result<>{};
+}
+
+// A line of some megabytes would hold up the loop, and an agent can print them without end. Others
+// may look at what was read so far meanwhile, so a copy reads on.
+asio::awaitable<std::vector<core::AgentEvent>> RunOutput::read_agent(std::string_view bytes) {
+  if (!agent_.would_take_long(bytes)) co_return agent_.push(bytes);
+  core::AgentOutput reader = agent_;
+  std::vector<core::AgentEvent> events =
+      co_await offload(logs_.pool(), [&] { return reader.push(bytes); });
+  agent_ = std::move(reader);
+  co_return events;
 }
 
 void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
@@ -122,7 +134,7 @@ Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
     std::string redacted;
     if (part.redactor) redacted = part.redactor->push(piece.bytes);
     const std::string_view shown = part.redactor ? redacted : piece.bytes;
-    BERTH_CO_DO(keep(stream, piece.at, part.cutter.push(shown)));
+    BERTH_CO_DO(co_await keep(stream, piece.at, part.cutter.push(shown)));
   }
   co_return co_await publish();
 }
@@ -182,7 +194,7 @@ Task<> RunOutput::finish() {
     std::string rest;
     if (part.redactor) rest = part.cutter.push(part.redactor->flush());
     rest += part.cutter.flush();
-    BERTH_CO_DO(keep(stream, part.at, rest));
+    BERTH_CO_DO(co_await keep(stream, part.at, rest));
   }
   note_events(agent_.finish(), means_.clock.now());
   warn(losses_.sum(), means_.clock.now());

@@ -62,7 +62,8 @@ class RunOutput final : public drivers::OutputTaker {
     Time at = {};
   };
 
-  Result<> keep(core::OutputStream stream, Time at, std::string_view bytes);
+  Task<> keep(core::OutputStream stream, Time at, std::string_view bytes);
+  asio::awaitable<std::vector<core::AgentEvent>> read_agent(std::string_view bytes);
   void note_events(std::vector<core::AgentEvent> events, Time at);
   void warn(const std::optional<std::string>& message, Time at);
   Task<> publish();
