@@ -1,11 +1,16 @@
 #include "base/json.hpp"
 
+#include "base/json_builder.hpp"
 #include "base/json_keys.hpp"
+#include "base/random.hpp"
 
+#include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/stream_parser.hpp>
 
+#include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 
@@ -14,6 +19,43 @@ namespace {
 
 constexpr std::size_t issue_count_max = 64;
 constexpr std::size_t depth_max = 48;
+// A shorter text has no room for keys that hold the reader up.
+constexpr std::size_t small_text_bytes = 8UL * 1024;
+constexpr std::size_t asked_keys_max = 4096;
+
+struct Parsed {
+  bj::value value;
+  std::size_t read = 0;
+  boost::system::error_code error = {};
+};
+
+bj::parse_options parse_options() {
+  bj::parse_options options;
+  options.max_depth = depth_max;
+  return options;
+}
+
+Parsed parse_small(std::string_view text) {
+  std::array<unsigned char, 4096> room;  // enough for most documents, without an allocation
+  bj::stream_parser parser{{}, parse_options(), room.data(), room.size()};
+  Parsed out;
+  out.read = parser.write(text.data(), text.size(), out.error);
+  if (!out.error) parser.finish(out.error);
+  if (!out.error) out.value = parser.release();
+  return out;
+}
+
+Parsed parse_large(std::string_view text, std::size_t keys_max) {
+  std::array<unsigned char, sizeof(std::uint32_t)> chance{};
+  SystemRandom{}.fill(chance);
+  bj::basic_parser<JsonBuilder> parser{parse_options(), std::bit_cast<std::uint32_t>(chance),
+                                       keys_max};
+  Parsed out;
+  out.read = parser.write_some(false, text.data(), text.size(), out.error);
+  if (!out.error && out.read < text.size()) out.error = bj::error::extra_data;
+  if (!out.error) out.value = parser.handler().take();
+  return out;
+}
 
 Result<> refuse_repeated_keys(std::string_view text, const bj::value& value) {
   const std::optional<std::string> pointer = repeated_key(text, value);
@@ -53,20 +95,23 @@ Result<bj::value> parse_json(std::string_view text) {
 }
 
 Result<bj::value> parse_json(std::string_view text, RepeatedKeys repeated) {
-  bj::parse_options options;
-  options.max_depth = depth_max;
-  std::array<unsigned char, 4096> room;  // enough for most documents, without an allocation
-  bj::stream_parser parser{{}, options, room.data(), room.size()};
-  boost::system::error_code error;
-  const std::size_t read = parser.write(text.data(), text.size(), error);
-  if (!error) parser.finish(error);
-  if (!error) {
-    bj::value value = parser.release();
-    if (repeated == RepeatedKeys::refuse) BERTH_DO(refuse_repeated_keys(text, value));
-    return value;
+  // What is asked of us is copied and changed, and Boost sizes the table of a copy by its keys.
+  const bool is_asked = repeated == RepeatedKeys::refuse;
+  const std::size_t keys_max = is_asked ? asked_keys_max : JsonBuilder::max_object_size;
+  Parsed parsed = text.size() <= small_text_bytes ? parse_small(text) : parse_large(text, keys_max);
+  if (!parsed.error) {
+    if (is_asked) BERTH_DO(refuse_repeated_keys(text, parsed.value));
+    return std::move(parsed.value);
+  }
+  if (parsed.error == bj::error::object_too_large) {
+    return fail(Errc::bad_request,
+                "an object near byte " + std::to_string(parsed.read) + " has more than " +
+                    std::to_string(keys_max) + " keys",
+                "send fewer keys, or a list");
   }
   return fail(Errc::bad_request,
-              "the body is no JSON: " + error.message() + " near byte " + std::to_string(read),
+              "the body is no JSON: " + parsed.error.message() + " near byte " +
+                  std::to_string(parsed.read),
               "send one JSON value, encoded as UTF-8");
 }
 

@@ -399,6 +399,52 @@ TEST(JsonParse, StopsAtADepthThatNoConfigNeeds) {
   }()));
 }
 
+std::string many_keys(std::size_t count) {
+  std::string text = "{";
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string number = std::to_string(i);
+    text +=
+        (i > 0 ? ",\"a key of some length " : "\"a key of some length ") + number + "\":" + number;
+  }
+  return text + "}";
+}
+
+TEST(JsonParse, MakesTablesOfASizeThatTheSenderDoesNotChoose) {
+  const Result<bj::value> value = parse_json(many_keys(512));
+  ASSERT_TRUE(value);
+  const bj::object& object = value->get_object();
+  EXPECT_EQ(object.size(), 512U);
+  EXPECT_EQ(object.capacity() % 2, 1U) << "the slot of a key must depend on all of its hash";
+  for (std::int64_t i = 0; i < 512; ++i) {
+    EXPECT_EQ(object.at("a key of some length " + std::to_string(i)), bj::value(i));
+  }
+}
+
+TEST(JsonParse, ReadsLongTextsAsItReadsShortOnes) {
+  const std::string pad(9000, ' ');
+  for (const std::string_view text :
+       {R"({"b":[1,-2,18446744073709551615,1.5,true,false,null,"x\ty"],"a":{"c":{},"d":[]}})",
+        R"({"a":1,"a":2,"b":3})", R"("\u20ac and \ud83d\ude00")", "17", "[[],{},[{}]]", "{", "[1,]",
+        "{} {}", "nul", "\"\xff\""}) {
+    const Result<bj::value> is_short = parse_json(text);
+    const Result<bj::value> is_long = parse_json(std::string{text} + pad);
+    ASSERT_EQ(is_short.has_value(), is_long.has_value()) << text;
+    if (is_short) EXPECT_EQ(encode_text(*is_short), encode_text(*is_long));
+  }
+  const std::string longer(20'000, 'x');
+  EXPECT_EQ(parse_json("{\"" + longer + "\":\"\\n" + longer + "\"}")->at(longer),
+            bj::value("\n" + longer));
+}
+
+TEST(JsonParse, RefusesRequestsWithMoreKeysInOneObjectThanAnyNeeds) {
+  EXPECT_TRUE(parse_json(many_keys(4096), RepeatedKeys::refuse));
+  const Result<bj::value> refused = parse_json(many_keys(4097), RepeatedKeys::refuse);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::bad_request);
+  EXPECT_THAT(refused.error().message, HasSubstr("more than 4096 keys"));
+  EXPECT_TRUE(parse_json(many_keys(4097))) << "documents of other programs may have them";
+}
+
 TEST(JsonParse, SaysWhereItStopped) {
   EXPECT_THAT(parse_json("[1, 2, x]").error().message, HasSubstr("near byte 7"));
   EXPECT_THAT(parse_json("{} x").error().message, HasSubstr("extra data near byte 3"));
