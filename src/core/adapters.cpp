@@ -196,11 +196,17 @@ std::vector<std::string> process_argv(const Config& config) {
   return argv;
 }
 
-std::string prompt_of(AdapterType adapter, const Config& config, const InvocationFacts& facts) {
+Result<std::string> prompt_of(AdapterType adapter, const Config& config,
+                              const InvocationFacts& facts) {
   if (facts.prompt) return *facts.prompt;
   const auto custom = config.text("promptTemplate");
-  if (!custom && adapter == AdapterType::process) return {};
-  return render_template(custom.value_or(std::string{prompt_default}), facts.prompt_facts);
+  if (!custom && adapter == AdapterType::process) return std::string{};
+  auto prompt = render_template(custom.value_or(std::string{prompt_default}), facts.prompt_facts);
+  if (prompt) return *std::move(prompt);
+  return fail(Errc::unprocessable,
+              "The prompt made of promptTemplate has more than " +
+                  std::to_string(prompt_bytes_max) + " bytes",
+              "name long values of the payload less often, or send a shorter payload");
 }
 
 bool is_blank(std::string_view text) {
@@ -239,22 +245,27 @@ bool is_path(std::string_view text) {
 
 }  // namespace
 
-std::string render_template(std::string_view text, const bj::object& facts) {
+std::optional<std::string> render_template(std::string_view text, const bj::object& facts) {
   std::string out;
-  for (;;) {
+  while (out.size() <= prompt_bytes_max) {
     const std::size_t open = text.find("{{");
-    const std::size_t close = open == text.npos ? text.npos : text.find("}}", open + 2);
-    if (close == text.npos) return out += text;
-    const std::string_view path = without_blanks(text.substr(open + 2, close - open - 2));
-    if (!is_path(path)) {
+    if (open == text.npos) {
+      out += text;
+      break;
+    }
+    const std::string_view inner = text.substr(open + 2);
+    const std::size_t end = std::min(inner.find_first_of("{}"), inner.size());
+    const std::string_view path = without_blanks(inner.substr(0, end));
+    if (!inner.substr(end).starts_with("}}") || !is_path(path)) {
       out += text.substr(0, open + 1);  // the second brace may open a placeholder
       text.remove_prefix(open + 1);
       continue;
     }
     out += text.substr(0, open);
     out += text_of(find_path(facts, path));
-    text.remove_prefix(close + 2);
+    text.remove_prefix(open + 2 + end + 2);
   }
+  return out.size() <= prompt_bytes_max ? std::optional{std::move(out)} : std::nullopt;
 }
 
 Result<> check_argv(const std::vector<std::string>& argv) {
@@ -284,9 +295,9 @@ Result<> check_argv(const std::vector<std::string>& argv) {
 }
 
 Result<> check_prompt(AdapterType adapter, const bj::object& config, const InvocationFacts& facts) {
-  if (adapter == AdapterType::process || !is_blank(prompt_of(adapter, Config{config}, facts))) {
-    return {};
-  }
+  if (adapter == AdapterType::process) return {};
+  BERTH_TRY(const std::string prompt, prompt_of(adapter, Config{config}, facts));
+  if (!is_blank(prompt)) return {};
   const std::string source = facts.prompt ? "The prompt" : "The prompt made of promptTemplate";
   return fail(Errc::unprocessable, source + " is empty",
               "say in the prompt what the agent is to do");
@@ -303,7 +314,7 @@ Result<Invocation> build_invocation(AdapterType adapter, const bj::object& confi
     case AdapterType::codex_local: out = codex_invocation(read, facts); break;
   }
   BERTH_DO(check_argv(out.argv));
-  out.prompt = prompt_of(adapter, read, facts);
+  BERTH_TRY(out.prompt, prompt_of(adapter, read, facts));
   out.stdin_text += out.prompt;
   out.cwd = read.text("cwd");
   if (const std::int64_t timeout_ms = to_ms(read.number("timeoutSec", 0)); timeout_ms > 0) {

@@ -45,6 +45,7 @@ struct InvocationFacts {
 inline constexpr std::size_t argument_bytes_max = 128UL * 1024 - 1;  // of Linux, for one argument
 inline constexpr std::size_t instructions_bytes_max = 60UL * 1024;   // of a field or of a file
 inline constexpr std::size_t argv_bytes_max = 1024UL * 1024;
+inline constexpr std::size_t prompt_bytes_max = 1024UL * 1024;
 
 // The prompt goes to stdin, where neither its length nor its text can break the command. The
 // config is one that normalize_adapter_config took; what is wrong all the same is `unprocessable`.
@@ -56,8 +57,9 @@ Result<Invocation> build_invocation(AdapterType adapter, const bj::object& confi
 Result<> check_prompt(AdapterType adapter, const bj::object& config, const InvocationFacts& facts);
 
 // Fills {{agent.id}} from facts {"agent": {"id": ...}}; what is not there becomes empty. Filled
-// text is not looked at again, and braces that name nothing stay as they are.
-std::string render_template(std::string_view text, const bj::object& facts);
+// text is not looked at again, and braces that name nothing stay as they are. Nothing where that
+// is longer than a prompt may be: a short template can name a long text very often.
+std::optional<std::string> render_template(std::string_view text, const bj::object& facts);
 
 // Whether a command fits into a process at all: a program, no NUL, no more than Linux takes.
 Result<> check_argv(const std::vector<std::string>& argv);

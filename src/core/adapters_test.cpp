@@ -247,6 +247,24 @@ TEST(PromptTemplate, FillsPathsAndLeavesTheRest) {
   EXPECT_EQ(render_template("", with), "");
 }
 
+TEST(PromptTemplate, IsNoLongerThanAPrompt) {
+  const bj::object with{{"long", std::string(200'000, 'x')}};
+  std::string often;
+  for (int i = 0; i < 60'000; ++i) often += "{{long}}";
+  EXPECT_FALSE(render_template(often, with)) << "12 GB";
+  EXPECT_EQ(render_template("{{long}}{{long}}", with)->size(), 400'000U);
+}
+
+TEST(PromptTemplate, TakesNoLongerForBracesThatNameNothing) {
+  std::string braces(1'000'000, '{');
+  braces += "}}";
+  EXPECT_EQ(render_template(braces, {}), braces);
+  std::string halves;
+  for (int i = 0; i < 200'000; ++i) halves += "{{a ";
+  halves += "}}";
+  EXPECT_EQ(render_template(halves, {})->size(), halves.size() - 6);
+}
+
 TEST(PromptTemplate, DoesNotLookAgainAtWhatItFilledIn) {
   EXPECT_EQ(render_template("{{a}}", {{"a", "{{b}}"}, {"b", "no"}}), "{{b}}");
 }

@@ -285,10 +285,10 @@ Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent w
     BERTH_DO(room);
     BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
     BERTH_DO(has_room(s, call.who, row.value));
-    BERTH_DO(expect_prompt(row.value, wanted));
     BERTH_TRY(const InstanceSettings settings, read_settings(s));
     BERTH_TRY(const Quota quota, quota_of(s, row.value.company_id, settings));
     BERTH_DO(check_size(call.who, wanted, quota));
+    BERTH_DO(expect_prompt(row.value, wanted));
     Wish wish{.company_id = row.value.company_id,
               .agent_id = agent,
               .environment_id = wanted.environment_id,
