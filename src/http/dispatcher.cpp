@@ -27,7 +27,7 @@ Task<T> guarded(Task<T> task, const Request& request) {
 
 template Task<> guarded<void>(Task<> task, const Request& request);
 template Task<unsigned> guarded<unsigned>(Task<unsigned> task, const Request& request);
-template Task<Response> guarded<Response>(Task<Response> task, const Request& request);
+template Task<Answered> guarded<Answered>(Task<Answered> task, const Request& request);
 template Task<core::Call> guarded<core::Call>(Task<core::Call> task, const Request& request);
 
 Result<Match> Dispatcher::route(const Head& head, Request& request) const {
@@ -61,17 +61,20 @@ Task<core::Call> Dispatcher::admit(const Request& request, const Route& route) {
   co_return make_call(*std::move(caller), request);
 }
 
-Task<Response> Dispatcher::answer(const PlainHandler& handler, const Request& request,
+Task<Answered> Dispatcher::answer(const PlainHandler& handler, const Request& request,
                                   const Match& match, Place place) {
   BERTH_CO_TRY(core::Call call, co_await admit(request, *match.route));
+  BytesHolder holder = BytesHolder::of(call.who);
   if (match.route->is_always_answered) {
-    co_return co_await handler(std::move(call), request, match.values);
+    BERTH_CO_TRY(Response response, co_await handler(std::move(call), request, match.values));
+    co_return Answered{std::move(response), std::move(holder)};
   }
   if (place == Place::reserve && !call.who.is_instance_admin()) {
     co_return std::unexpected(only_for_administrators());
   }
   BERTH_CO_TRY(const Shares::Share share, share_of(ShareKind::request, call.who, request));
-  co_return co_await handler(std::move(call), request, match.values);
+  BERTH_CO_TRY(Response response, co_await handler(std::move(call), request, match.values));
+  co_return Answered{std::move(response), std::move(holder)};
 }
 
 }  // namespace berth::http

@@ -2,12 +2,19 @@
 
 #include "http/call.hpp"
 #include "http/gate.hpp"
+#include "http/held_bytes.hpp"
 #include "http/limits.hpp"
 #include "http/reader.hpp"
 #include "http/router.hpp"
 #include "http/shares.hpp"
 
 namespace berth::http {
+
+// An answer, and who makes the server keep it until it is delivered.
+struct Answered {
+  Response response;
+  BytesHolder holder;
+};
 
 // The way of a request from its head to its handler: target, route, caller, permission, call. It
 // touches no socket, so that a fuzzer drives the same code as a client.
@@ -29,7 +36,7 @@ class Dispatcher {
     return shares_.take(kind, caller, request.remote_address);
   }
   // The whole way for a plain handler. Whatever it throws becomes Errc::bug.
-  Task<Response> answer(const PlainHandler& handler, const Request& request, const Match& match,
+  Task<Answered> answer(const PlainHandler& handler, const Request& request, const Match& match,
                         Place place);
 
  private:
@@ -48,8 +55,7 @@ Task<T> guarded(Task<T> task, const Request& request);
 
 extern template Task<> guarded<void>(Task<> task, const Request& request);
 extern template Task<unsigned> guarded<unsigned>(Task<unsigned> task, const Request& request);
-extern template Task<Response> guarded<Response>(Task<Response> task, const Request& request);
-
+extern template Task<Answered> guarded<Answered>(Task<Answered> task, const Request& request);
 extern template Task<core::Call> guarded<core::Call>(Task<core::Call> task, const Request& request);
 
 }  // namespace berth::http

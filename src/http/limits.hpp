@@ -8,8 +8,10 @@ namespace berth::http {
 // What one client may cost. Every number is a promise to all the other clients.
 struct Limits {
   std::size_t header_bytes_max = 16UL * 1024;
-  std::size_t body_bytes_max = 1024UL * 1024;            // a Route may set its own
-  std::size_t buffered_bytes_max = 256UL * 1024 * 1024;  // bodies of all connections together
+  std::size_t body_bytes_max = 1024UL * 1024;  // a Route may set its own
+  // Bodies and answers of all connections together. Smaller ones are bounded by the connections.
+  std::size_t buffered_bytes_max = 256UL * 1024 * 1024;
+  std::size_t small_body_bytes = 16UL * 1024;
   std::size_t socket_message_bytes_max = 1024UL * 1024;
   std::size_t connections_max = 16384;
   std::size_t connections_reserved = 32;      // beyond them: instance administrators and health

@@ -223,6 +223,7 @@ TEST(Limits, AnAnswerCountsAmongTheBodiesUntilItIsDelivered) {
 TEST(Limits, BodiesOfAllConnectionsTogetherAreLimited) {
   Limits limits = quick_sweeps();
   limits.buffered_bytes_max = 1000;
+  limits.small_body_bytes = 0;
   TestServer server{with_hello(), limits};
   Client holder{server.port()};
   const std::string head = request("GET /hello",
@@ -244,6 +245,46 @@ TEST(Limits, BodiesOfAllConnectionsTogetherAreLimited) {
                 .status,
             200)
       << "what was answered must not count any longer";
+}
+
+TEST(Limits, ABodyOfSomeSizeIsReadOnlyForWhoMaySendIt) {
+  TestServer server{with_hello(), quick()};
+  const auto head = [](std::size_t bytes) {
+    return "GET /hello HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
+           "Content-Type: application/json\r\nContent-Length: " +
+           std::to_string(bytes) + "\r\n\r\n";
+  };
+  // Only the head is sent: an answer that waited for the body would never come.
+  EXPECT_EQ(Client{server.port()}.ask(head(20'000)).status, 401);
+  EXPECT_EQ(Client{server.port()}
+                .ask("GET /hello HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
+                     "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+                .status,
+            401);
+  EXPECT_EQ(Client{server.port()}.ask(head(4) + "1234").status, 401);
+}
+
+TEST(Limits, AViewerLeavesRoomForTheBodiesOfOthers) {
+  Limits limits = quick();
+  limits.buffered_bytes_max = 400'000;
+  limits.body_bytes_max = 200'000;
+  TestServer server{with_hello(), limits};
+  const auto of = [](std::string_view key, std::size_t bytes) {
+    return request("GET /hello", "Authorization: Bearer " + std::string{key} +
+                                     "\r\nContent-Type: application/json\r\nContent-Length: " +
+                                     std::to_string(bytes) + "\r\n");
+  };
+  Client holder{server.port()};
+  holder.send(of("viewer-11", 90'002) + "\"" + std::string(90'000, 'x'));
+  const std::string text = "\"" + std::string(50'000, 'x') + "\"";
+  int status = 200;
+  while (status == 200) {
+    status = Client{server.port()}.ask(of("viewer-12", text.size()) + text).status;
+  }
+  EXPECT_EQ(status, 503) << "of the same company";
+  EXPECT_EQ(Client{server.port()}.ask(of("viewer-21", text.size()) + text).status, 200);
+  EXPECT_EQ(Client{server.port()}.ask(of("key", text.size()) + text).status, 200);
+  EXPECT_EQ(holder.ask("\"").status, 200);
 }
 
 TEST(Drain, LetsARequestInFlightFinishAndClosesTheIdle) {

@@ -142,6 +142,11 @@ bool RequestReader::expects_continue() const {
          equal_ignoring_case(*expect, "100-continue");
 }
 
+std::optional<std::uint64_t> RequestReader::body_length() const {
+  const auto length = content_length();
+  return length ? std::optional{*length} : std::nullopt;
+}
+
 Result<> RequestReader::limit_body(std::size_t bytes_max) {
   const auto length = content_length();
   if (length && *length > bytes_max) {

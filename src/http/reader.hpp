@@ -38,6 +38,8 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   const Head& head() const { return head_; }
   bool keeps_alive() const { return keep_alive(); }
   bool expects_continue() const;
+  // As the head tells it; a body in chunks has a length only when it is over.
+  std::optional<std::uint64_t> body_length() const;
   // What the route allows; to be called between head and body.
   Result<> limit_body(std::size_t bytes_max);
 

@@ -35,7 +35,7 @@ class Session final : public Connection {
     traffic_.enter(*this, arrival.place);
   }
   ~Session() override {
-    traffic_.remove_buffered(buffered_bytes_);
+    let_go();
     traffic_.leave(*this);
   }
 
@@ -118,7 +118,7 @@ class Session final : public Connection {
 
   void begin() {
     traffic_.waits(*this);
-    traffic_.remove_buffered(std::exchange(buffered_bytes_, 0));
+    let_go();
     constexpr std::size_t kept_bytes_max = 4096;
     if (request_.body.capacity() > kept_bytes_max) request_.body = {};
     if (out_.capacity() > kept_bytes_max) out_ = {};
@@ -134,11 +134,18 @@ class Session final : public Connection {
         given && is_request_id(*given) ? std::string{*given} : traffic_.next_request_id();
   }
 
-  // What a route takes beyond the usual is kept for nobody who may not send it.
+  // What is more than a few bytes is kept for nobody who may not send it.
   Task<> admit_large(const Route& route) {
-    if (dispatcher_.body_bytes_max(route) <= limits_.body_bytes_max) co_return Result<>{};
-    if (place() == Place::reserve) co_return std::unexpected(only_for_administrators());
-    BERTH_CO_DO(co_await guarded(dispatcher_.admit(request_, route), request_));
+    const auto length = reader_->body_length();
+    const bool is_small = length && *length <= limits_.small_body_bytes;
+    if (is_small) co_return Result<>{};
+    const bool is_beyond_usual = dispatcher_.body_bytes_max(route) > limits_.body_bytes_max;
+    if (is_beyond_usual && place() == Place::reserve) {
+      co_return std::unexpected(only_for_administrators());
+    }
+    BERTH_CO_TRY(const core::Call call,
+                 co_await guarded(dispatcher_.admit(request_, route), request_));
+    holder_ = BytesHolder::of(call.who);
     co_return Result<>{};
   }
 
@@ -194,15 +201,21 @@ class Session final : public Connection {
   }
 
   Result<> count_body() {
-    if (!hold(request_.body.size() - buffered_bytes_)) return std::unexpected(crowded());
+    const std::size_t bytes = request_.body.size();
+    if (bytes <= limits_.small_body_bytes) return {};
+    if (!hold(bytes - buffered_bytes_)) return std::unexpected(crowded());
     return {};
   }
 
   // Counts bytes that this connection makes the server keep, until the next request.
   bool hold(std::size_t bytes) {
-    if (!traffic_.add_buffered(bytes)) return false;
+    if (!traffic_.held_bytes().add(holder_, bytes)) return false;
     buffered_bytes_ += bytes;
     return true;
+  }
+  void let_go() {
+    traffic_.held_bytes().remove(holder_, std::exchange(buffered_bytes_, 0));
+    holder_ = {};
   }
   static Error crowded() {
     return Error{Errc::overloaded, "the server holds too many bodies of requests and answers",
@@ -247,10 +260,14 @@ class Session final : public Connection {
   }
 
   asio::awaitable<Next> respond_plain(const PlainHandler& handler, const Match& match) {
-    Result<Response> answer =
+    Result<Answered> answer =
         co_await guarded(dispatcher_.answer(handler, request_, match, place()), request_);
     if (!answer) co_return co_await deliver_error(answer.error(), match.route);
-    co_return co_await deliver(*std::move(answer), match.route, persistence());
+    // The body is not needed any more; the answer is counted in its place.
+    request_.body = {};
+    let_go();
+    holder_ = std::move(answer->holder);
+    co_return co_await deliver(std::move(answer->response), match.route, persistence());
   }
 
   // The handler, the watch on the client and the pulse run side by side; whichever ends first ends
@@ -461,6 +478,7 @@ class Session final : public Connection {
   Phase phase_ = Phase::idle;
   bool is_first_ = true;
   bool timed_out_ = false;
+  BytesHolder holder_;
   std::size_t buffered_bytes_ = 0;
   Moment began_ = {};  // when the head was complete
 };

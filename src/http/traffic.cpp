@@ -33,6 +33,7 @@ Traffic::Traffic(const asio::any_io_executor& executor, const Limits& limits, Ob
     : limits_(limits),
       observer_(observer),
       emptied_(executor, Moment::max()),
+      held_bytes_(limits.buffered_bytes_max),
       id_prefix_(random_prefix()) {
   sweep(std::chrono::steady_clock::now());
 }
@@ -169,12 +170,6 @@ Task<> Traffic::until_empty(std::chrono::milliseconds time) {
   emptied_.expires_after(time);
   co_await emptied_.async_wait(asio::as_tuple(asio::use_awaitable));
   co_return Result<>{};
-}
-
-bool Traffic::add_buffered(std::size_t bytes) {
-  if (buffered_bytes_ + bytes > limits_.buffered_bytes_max) return false;
-  buffered_bytes_ += bytes;
-  return true;
 }
 
 std::string Traffic::next_request_id() {

@@ -2,6 +2,7 @@
 
 #include "base/task.hpp"
 #include "http/gate.hpp"
+#include "http/held_bytes.hpp"
 #include "http/limits.hpp"
 #include "http/shares.hpp"
 
@@ -91,9 +92,7 @@ class Traffic {
   // Returns when no connection is left or the time is over.
   Task<> until_empty(std::chrono::milliseconds time);
 
-  // Body bytes in memory, of all connections; refused above the limit.
-  bool add_buffered(std::size_t bytes);
-  void remove_buffered(std::size_t bytes) { buffered_bytes_ -= bytes; }
+  HeldBytes& held_bytes() { return held_bytes_; }
 
   std::string next_request_id();
   // The value of a Date header, as of the last sweep.
@@ -121,7 +120,7 @@ class Traffic {
   std::size_t size_ = 0;
   asio::steady_timer emptied_;
   bool draining_ = false;
-  std::size_t buffered_bytes_ = 0;
+  HeldBytes held_bytes_;
   std::string id_prefix_;
   std::uint64_t id_count_ = 0;
   std::string date_;

@@ -170,6 +170,23 @@ class Authenticated(BerthTest):
             for _ in range(20):
                 self.expect_service()
 
+    def test_bodies_that_do_not_end_leave_room_for_the_answers_of_others(self):
+        self.start()
+        with contextlib.ExitStack() as held:
+            operator = self.key(self.company, "operator")
+            for key in ("", f"Authorization: Bearer {operator}\r\n"):
+                head = (f"POST /api/companies/{self.company}/agents HTTP/1.1\r\nHost: 127.0.0.1\r\n{key}"
+                        "Content-Type: application/json\r\nContent-Length: 1048576\r\n\r\n").encode()
+                for _ in range(270):  # of nearly a MiB, where all may have 256 together
+                    client = held.enter_context(
+                        socket.create_connection(("127.0.0.1", self.server.port), timeout=ANSWER_LIMIT_S))
+                    with contextlib.suppress(ConnectionError):  # it was refused before it was read
+                        client.sendall(head + bytes(1_040_000))
+                until = time.monotonic() + 3  # what was sent is read by and by
+                while time.monotonic() < until:
+                    answer = self.server.request("GET", "/api/openapi.json", headers=self.admin)
+                    self.assertEqual(answer.status, 200, answer.text[:200])
+
     def wait_for_a_run(self, operator):
         """A request that waits for the end of a run that does not end by itself."""
         started = self.server.post(f"/api/companies/{self.company}/runs",

@@ -10,6 +10,9 @@ namespace {
 
 constexpr core::PageRequest all_that_fit{.limit = core::page_limit_max};
 
+// Somebody without a key sends it: a key and little around it.
+constexpr std::size_t sign_in_bytes_max = 4096;
+
 struct SessionQuery {
   std::optional<core::CompanyId> company;
 };
@@ -134,6 +137,7 @@ std::vector<Route> session_routes(engine::Engine& work, const ServerFacts& facts
           .tag = "session",
           .says = "Sign a browser in: its key becomes a cookie that no script can read",
           .status = 204,
+          .body_bytes_max = sign_in_bytes_max,
           .call = [&work, is_secure](
                       core::Call /*call*/,
                       auto in) { return sign_in(work, is_secure, std::move(in.body)); }},

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "core/access.hpp"
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+namespace berth::http {
+
+// Who makes the server keep the bytes of a request or an answer. Before it is known who calls, it
+// is somebody without a key.
+struct BytesHolder {
+  enum class Rank { stranger, company, administrator };
+
+  Rank rank = Rank::stranger;
+  std::string name = {};
+
+  static BytesHolder of(const core::Caller& caller);
+};
+
+// Bodies and answers in memory, of all connections together. All callers without a key may hold an
+// eighth, a company a quarter, and the last eighth is for instance administrators. One thread.
+class HeldBytes {
+ public:
+  explicit HeldBytes(std::size_t most) : most_(most) {}
+
+  // False, and nothing is counted, where there is no room.
+  bool add(const BytesHolder& holder, std::size_t bytes);
+  void remove(const BytesHolder& holder, std::size_t bytes);
+
+ private:
+  std::size_t most_;
+  std::size_t all_ = 0;
+  std::map<std::string, std::size_t> by_name_;
+};
+
+}  // namespace berth::http
