@@ -22,7 +22,11 @@ bool DiskReserve::has_room() const {
 }
 
 Result<> DiskReserve::expect_room(const core::Caller& who) const {
-  if (who.kind != core::CallerKind::agent_key || has_room()) return {};
+  return who.kind == core::CallerKind::agent_key ? expect_room_for_agents() : Result<>{};
+}
+
+Result<> DiskReserve::expect_room_for_agents() const {
+  if (has_room()) return {};
   return fail(Errc::store_full,
               "The disk of the server is down to its reserve, which agents do not write to",
               "let an operator make room on the disk of the home folder, or delete runs with "

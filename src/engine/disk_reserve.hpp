@@ -18,6 +18,7 @@ class DiskReserve {
   bool has_room() const;
   // store_full for an agent when the disk has no more than its reserve.
   Result<> expect_room(const core::Caller& who) const;
+  Result<> expect_room_for_agents() const;
 
  private:
   std::string folder_;

@@ -4,6 +4,7 @@
 #include "base/id.hpp"
 #include "base/offload.hpp"
 #include "base/remove_tree.hpp"
+#include "base/text.hpp"
 #include "workspaces/walk.hpp"
 
 #include <fcntl.h>
@@ -55,6 +56,7 @@ Result<HomeSize> size_of(const std::string& home, std::int64_t files_max) {
     BERTH_TRY(const auto item, walk->next());
     if (!item) return size;
     ++size.files;
+    if (item->refusal && !size.hidden) size.hidden = clipped(item->refusal->message, 300);
     if (item->found.at) size.bytes += item->found.status.st_blocks * block_bytes;
     if (size.files <= files_max) continue;
     size.is_all = false;
@@ -84,6 +86,12 @@ Result<bool> has_session(const std::string& home, core::AdapterType adapter,
 }
 
 }  // namespace
+
+std::string size_text(std::int64_t bytes) {
+  constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+  return bytes < mebibyte ? std::to_string(bytes) + " bytes"
+                          : std::to_string(bytes / mebibyte) + " MiB";
+}
 
 Result<HomeDisk> HomeDisk::open(std::string folder, Random& random, Time now) {
   BERTH_DO(make_directories(folder, 0700));

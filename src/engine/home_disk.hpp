@@ -7,6 +7,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,12 @@ struct HomeSize {
   std::int64_t bytes = 0;
   std::int64_t files = 0;
   bool is_all = true;
+  // What could not be looked into, and why: it may hold anything.
+  std::optional<std::string> hidden = {};
 };
+
+// As people read it.
+std::string size_text(std::int64_t bytes);
 
 // Of a session file that is carried from one place to the next.
 inline constexpr std::size_t session_bytes_max = std::size_t{16} << 20;
@@ -50,10 +56,13 @@ class HomeDisk {
   Task<> remove(core::AgentHomeId id) const;
 
  private:
+  // A home that takes long to look at or to remove does not hold up the others.
+  static constexpr std::size_t threads = 4;
+
   HomeDisk(std::string folder, std::string place)
       : folder_(std::move(folder)),
         place_(std::move(place)),
-        pool_(std::make_unique<asio::thread_pool>(1)) {}
+        pool_(std::make_unique<asio::thread_pool>(threads)) {}
 
   std::string home_of(const core::AgentHomeId& id) const;
 

@@ -96,6 +96,18 @@ TEST_F(HomeDiskTest, CountsNoFurtherThanItIsAsked) {
   EXPECT_FALSE(size->is_all);
 }
 
+TEST_F(HomeDiskTest, SaysWhatItCannotLookInto) {
+  write("plain/file", "x");
+  EXPECT_FALSE(run(disk_->measure(id_, 1000))->hidden);
+  std::string deep;
+  for (int i = 0; i < 140; ++i) deep += "d/";
+  write(deep + "file", std::string(1 << 20, 'x'));
+  const Result<HomeSize> size = run(disk_->measure(id_, 1000));
+  ASSERT_TRUE(size) << size.error().message;
+  ASSERT_TRUE(size->hidden) << "a megabyte that is not counted";
+  EXPECT_TRUE(size->hidden->contains("is deeper than")) << *size->hidden;
+}
+
 TEST_F(HomeDiskTest, ListsAndRemovesWhatItHas) {
   EXPECT_EQ(run(disk_->list())->size(), 1U);
   ASSERT_TRUE(run(disk_->remove(id_)));

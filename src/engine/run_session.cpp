@@ -44,12 +44,6 @@ bool shows_home(const core::Environment& environment) {
           core::provider_of(environment.config) == core::linux_provider);
 }
 
-std::string size_text(std::int64_t bytes) {
-  constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
-  return bytes < mebibyte ? std::to_string(bytes) + " bytes"
-                          : std::to_string(bytes / mebibyte) + " MiB";
-}
-
 }  // namespace
 
 std::vector<std::string> RunWork::path_wishes(const std::optional<std::string>& home) const {
@@ -147,6 +141,13 @@ Task<HomeLimits> RunWork::home_limits() {
 }
 
 std::optional<Error> RunWork::too_full(const HomeSize& size, const HomeLimits& limits) const {
+  if (size.hidden && (limits.bytes_max > 0 || limits.files_max > 0)) {
+    return Error{Errc::quota_exceeded,
+                 "The home of agent " + in_quotes(agent_->name) + " in environment " +
+                     in_quotes(environment_->name) + " cannot be measured: " + *size.hidden,
+                 "remove that folder, or empty the home with 'berth agent reset " + agent_->name +
+                     " -e " + environment_->name + "'"};
+  }
   const bool by_bytes = limits.bytes_max > 0 && size.bytes > limits.bytes_max;
   const bool by_files = limits.files_max > 0 && size.files > limits.files_max;
   if (!by_bytes && !by_files) return std::nullopt;
@@ -162,7 +163,7 @@ std::optional<Error> RunWork::too_full(const HomeSize& size, const HomeLimits& l
                    " in the settings of the instance"};
 }
 
-Task<> RunWork::expect_room_at_home() {
+Task<> RunWork::find_home() {
   const std::optional<core::AgentHomeId>& id = lease_.value.teardown.home_id;
   if (!id || !agent_) co_return Result<>{};
   BERTH_CO_TRY(home_, co_await tools_.means.store.read(
@@ -170,9 +171,18 @@ Task<> RunWork::expect_room_at_home() {
   const bool is_here = home_ && tools_.homes != nullptr &&
                        is_on_disk(*home_, tools_.homes->place()) && shows_home(*environment_);
   if (!is_here) co_return Result<>{};
+  home_bytes_before_ = home_->bytes;
   BERTH_CO_TRY(home_limits_, co_await home_limits());
+  co_return Result<>{};
+}
+
+Task<> RunWork::expect_room_at_home() {
+  BERTH_CO_DO(co_await find_home());
+  if (!home_limits_) co_return Result<>{};
+  BERTH_CO_DO(tools_.logs.reserve().expect_room_for_agents());
   BERTH_CO_TRY(const HomeSize size,
-               co_await tools_.homes->measure(*id, home_limits_->files_counted()));
+               co_await tools_.homes->measure(home_->id, home_limits_->files_counted()));
+  home_bytes_before_ = size.bytes;
   home_looked_at_ = tools_.means.clock.steady();
   if (auto full = too_full(size, *home_limits_)) co_return std::unexpected(*std::move(full));
   co_return Result<>{};

@@ -1,4 +1,5 @@
 // What is looked at beside the command of an agent, and what was refused to it.
+#include "base/disk_room.hpp"
 #include "base/log.hpp"
 #include "engine/insist.hpp"
 #include "engine/run_work.hpp"
@@ -6,8 +7,14 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::chrono::milliseconds watch_look_every{500};
+constexpr std::chrono::milliseconds watch_look_every{200};
 constexpr std::chrono::seconds home_look_every{5};
+// How many looks at the disk a home that fills it is stopped ahead of the reserve. To see which
+// home it is takes a while, and so does the end of a command.
+constexpr std::uint64_t disk_looks_ahead = 4;
+constexpr std::uint64_t disk_margin_bytes = std::uint64_t{16} << 20;
+// A home that grew by less is not the one that fills the disk.
+constexpr std::int64_t home_growth_bytes_min = std::int64_t{1} << 20;
 constexpr std::int64_t unreachable_sec_default = 120;
 constexpr std::size_t denied_max = 50;  // events of one run
 constexpr std::size_t denied_pages_max = 64;
@@ -39,6 +46,8 @@ std::string RunWork::denied_text(const bj::object& entry) {
 }
 
 Task<> RunWork::watch() {
+  // A run that another server started has not been looked at by this one.
+  if (!home_limits_) BERTH_CO_DO(co_await find_home());
   while (executes_) {
     BERTH_CO_DO(co_await pause_for(tools_.executor, watch_look_every));
     if (!executes_ || cancelled_ || stopped_for_) continue;
@@ -62,13 +71,35 @@ Task<std::optional<Error>> RunWork::reason_to_stop() {
   }
   if (!home_limits_) co_return std::nullopt;
   const Clock::Steady before = tools_.means.clock.steady();
-  if (before - home_looked_at_ < home_look_every) co_return std::nullopt;
+  const bool is_disk_full = nears_reserve() && before >= disk_looked_at_;
+  if (before - home_looked_at_ < home_look_every && !is_disk_full) co_return std::nullopt;
   BERTH_CO_TRY(const HomeSize size, co_await tools_.homes->measure(*lease_.value.teardown.home_id,
                                                                    home_limits_->files_counted()));
   // A home with very many files is looked at less often.
-  const auto took = tools_.means.clock.steady() - before;
-  home_looked_at_ = tools_.means.clock.steady() + 20 * took;
+  const Clock::Steady after = tools_.means.clock.steady();
+  home_looked_at_ = after + 20 * (after - before);
+  disk_looked_at_ = after + 4 * (after - before);
+  const std::int64_t grown = size.bytes - home_bytes_before_;
+  if (is_disk_full && grown >= home_growth_bytes_min) {
+    co_return Error{
+        Errc::store_full,
+        "The disk of the server is nearly down to its reserve, and this run has added " +
+            size_text(grown) + " to the home of agent " + in_quotes(agent_->name),
+        "make room on the disk of the home folder; 'berth agent reset " + agent_->name +
+            "' empties what the agent keeps"};
+  }
   co_return too_full(size, *home_limits_);
+}
+
+bool RunWork::nears_reserve() {
+  // A disk that cannot be asked is not known to be full.
+  const Result<DiskRoom> room = room_on_disk(tools_.homes->folder());
+  if (!room) return false;
+  const std::uint64_t before = std::exchange(disk_free_, room->free_bytes);
+  const std::uint64_t lost = before > room->free_bytes ? before - room->free_bytes : 0;
+  const std::uint64_t margin = std::min(disk_margin_bytes, room->reserve_bytes);
+  return !room->takes_files ||
+         room->free_bytes < room->reserve_bytes + margin + disk_looks_ahead * lost;
 }
 
 void RunWork::stop_for(Error why) {

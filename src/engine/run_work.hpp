@@ -151,6 +151,8 @@ class RunWork {
   // A home that can be written, and the file of the session to go on with.
   Task<> furnish(drivers::Workspace& workspace, Plan& plan);
   Task<> fetch_session();
+  // The home of the agent and its limits, where it lies on this disk.
+  Task<> find_home();
   Task<> expect_room_at_home();
   Task<HomeLimits> home_limits();
   std::optional<Error> too_full(const HomeSize& size, const HomeLimits& limits) const;
@@ -158,6 +160,8 @@ class RunWork {
   // Beside the command of an agent: ends it where it cannot reach its model, or fills its home.
   Task<> watch();
   Task<std::optional<Error>> reason_to_stop();
+  // Whether the disk will be down to its reserve soon, if it goes on like this.
+  bool nears_reserve();
   Task<> note_denied();
   static std::string denied_text(const bj::object& entry);
   void stop_for(Error why);
@@ -214,7 +218,10 @@ class RunWork {
   std::optional<Error> stopped_for_;       // why this server has ended the command
   std::vector<bj::object> denied_;         // what the way out has refused to the command
   std::optional<HomeLimits> home_limits_;  // of a home that lies on this disk
+  std::int64_t home_bytes_before_ = 0;     // when the run began
   Clock::Steady home_looked_at_ = {};
+  Clock::Steady disk_looked_at_ = {};
+  std::uint64_t disk_free_ = 0;
   core::HiddenValues hidden_;  // of all attempts to follow
   bool executes_ = false;
   bool cancelled_ = false;

@@ -29,6 +29,17 @@ READER = textwrap.dedent("""
     print("all asked", granted < 400, refused > 0, value.decode())
 """)
 
+# Fills its home, 8 MiB at a time, until nothing more fits or it is ended.
+FILLER = textwrap.dedent("""\
+    #!{python}
+    import os, pathlib, sys, time
+    sys.stdin.read()
+    home = pathlib.Path(os.environ["HOME"])
+    for number in range(1000):
+        (home / str(number)).write_bytes(bytes(8 << 20))
+        time.sleep(0.1)
+    """)
+
 
 class Quota(BerthTest):
     def small_disk(self, megabytes):
@@ -121,6 +132,64 @@ class Quota(BerthTest):
         self.assertEqual(len(self.activities(server, company, "heartbeat.deleted")), 1)
         again = runs.start(server, "true")
         self.assertEqual(runs.wait_for_end(server, again)["status"], "succeeded")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
+    def test_an_agent_that_fills_the_disk_by_its_home_is_stopped_before_the_reserve(self):
+        home = self.small_disk(512)
+        server = self.serve(home=home)
+        self.addCleanup(server.kill)
+        program = self.folder / "claude"
+        program.write_text(FILLER.format(python=sys.executable))
+        program.chmod(0o755)
+        agent = server.post(f"/api/companies/{server.company()}/agents", {
+            "name": "Ada", "adapterType": "claude_local", "adapterConfig": {"path": [str(self.folder)]}}).json["id"]
+        other = runs.start(server, "sleep", "100")
+        run = server.post(f"/api/agents/{agent}/heartbeat/invoke", {"prompt": "fill"}).json["id"]
+        ended = runs.wait_for_end(server, run)
+        self.assertEqual((ended["status"], ended["errorCode"]), ("failed", "store_full"), ended)
+        self.assertIn("to the home of agent 'Ada'", ended["error"])
+        disk = os.statvfs(home)
+        self.assertGreaterEqual(disk.f_bavail * disk.f_frsize, 64 * MEGABYTE)
+        self.assertEqual(runs.look(server, other)["status"], "running", "it is not the one that fills the disk")
+        self.assertEqual(server.post(f"/api/agents/{agent}/reset", {}).status, 200)
+        server.post(f"/api/heartbeat-runs/{other}/cancel", {})
+
+    def test_a_template_makes_no_prompt_that_is_longer_than_a_prompt_may_be(self):
+        server = self.serve()
+        template = "{{context.x}}" * 2000
+        agent = server.post(f"/api/companies/{server.company()}/agents", {
+            "name": "Ada", "adapterType": "claude_local",
+            "adapterConfig": {"command": "true", "promptTemplate": template}}).json["id"]
+        answer = server.post(f"/api/agents/{agent}/wakeup", {"payload": {"x": "x" * 250_000}})
+        self.assertEqual((answer.status, answer.json.get("code")), (422, "unprocessable"), answer.text)
+        self.assertIn("promptTemplate", answer.json["error"])
+        self.assertEqual(server.post(f"/api/agents/{agent}/wakeup", {"payload": {"x": "x"}}).status, 202)
+
+    def test_an_agent_hides_nothing_from_the_limit_of_its_home(self):
+        server = self.serve()
+        program = self.folder / "claude"
+        program.write_text(textwrap.dedent(f"""\
+            #!{sys.executable}
+            import os, sys
+            sys.stdin.read()
+            os.chdir(os.environ["HOME"])
+            for _ in range(200):
+                os.makedirs("d", exist_ok=True)
+                os.chdir("d")
+            open("hidden", "wb").write(bytes({2 * MEGABYTE}))
+            """))
+        program.chmod(0o755)
+        server.request("PATCH", "/api/instance/settings", {"agentHomeBytesMax": MEGABYTE})
+        agent = server.post(f"/api/companies/{server.company()}/agents", {
+            "name": "Ada", "adapterType": "claude_local", "adapterConfig": {"path": [str(self.folder)]}}).json["id"]
+        turns = []
+        for _ in range(2):
+            run = server.post(f"/api/agents/{agent}/heartbeat/invoke", {"prompt": "hide"}).json["id"]
+            turns.append(runs.wait_for_end(server, run))
+        self.assertEqual(turns[0]["status"], "succeeded", turns[0])
+        self.assertEqual(turns[1]["errorCode"], "quota_exceeded", turns[1])
+        self.assertIn("cannot be measured", turns[1]["error"])
+        self.assertEqual(server.post(f"/api/agents/{agent}/reset", {}).status, 200)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small disk")
     def test_an_agent_leaves_the_reserve_of_the_disk_to_operators(self):
