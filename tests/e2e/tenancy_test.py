@@ -243,3 +243,13 @@ class Tenancy(BerthTest):
             page = self.call(server, who, "GET", "/api/session").json
             self.assertEqual(set(page["settings"] or {}), {"strictSecrets", "answerRetentionHours"}, who)
         self.assertEqual(self.call(server, "instance", "GET", "/api/instance/settings").status, 200)
+
+    def test_the_paths_of_the_machine_are_for_instance_administrators(self):
+        server = self.start()
+        self.furnish(server, "A")
+        for who in ("operator of A", "admin of A"):
+            found = self.call(server, who, "GET", "/api/instance/findings")
+            self.assertEqual(found.status, 200, who)
+            self.assertNotIn(str(server.home), found.text, who)
+            self.assertNotIn("berth-keeper", found.text, who)
+        self.assertIn(str(server.home), self.call(server, "instance", "GET", "/api/instance/findings").text)
