@@ -8,6 +8,7 @@
 #include "workspaces/walk.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -50,7 +51,14 @@ Result<std::optional<Walk>> walk_below(const std::string& home, const std::strin
 
 Result<HomeSize> size_of(const std::string& home, std::int64_t files_max) {
   HomeSize size;
-  BERTH_TRY(auto walk, walk_below(home, ".", {.entries_max = std::uint64_t{1} << 40}));
+  auto begun = walk_below(home, ".", {.entries_max = std::uint64_t{1} << 40});
+  const bool is_closed = begun ? !*begun && ::access(home.c_str(), F_OK) == 0
+                               : begun.error().code == Errc::path_refused;
+  if (is_closed) {
+    size.hidden = "it is closed to the server";
+    return size;
+  }
+  BERTH_TRY(auto walk, std::move(begun));
   if (!walk) return size;
   while (true) {
     BERTH_TRY(const auto item, walk->next());

@@ -108,6 +108,14 @@ TEST_F(HomeDiskTest, SaysWhatItCannotLookInto) {
   EXPECT_TRUE(size->hidden->contains("is deeper than")) << *size->hidden;
 }
 
+TEST_F(HomeDiskTest, AHomeThatIsClosedToTheServerIsNotEmpty) {
+  if (::geteuid() == 0) GTEST_SKIP() << "nothing is closed to root";
+  write("file", "x");
+  ASSERT_EQ(::chmod(home().c_str(), 0), 0);
+  EXPECT_TRUE(run(disk_->measure(id_, 1000))->hidden);
+  ASSERT_EQ(::chmod(home().c_str(), 0700), 0);
+}
+
 TEST_F(HomeDiskTest, ListsAndRemovesWhatItHas) {
   EXPECT_EQ(run(disk_->list())->size(), 1U);
   ASSERT_TRUE(run(disk_->remove(id_)));
