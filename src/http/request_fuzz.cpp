@@ -118,7 +118,8 @@ class Pipe {
     auto answered =
         co_await guarded(dispatcher_.answer(handler, request_, match, Place::usual), request_);
     BERTH_ASSERT(answered || answered.error().code != Errc::bug);
-    const Response response = answered ? std::move(answered->response) : error_response(answered.error());
+    const Response response =
+        answered ? std::move(answered->response) : error_response(answered.error());
     std::string out;
     append_head(out, response, {.path = request_.path, .request_id = "id", .date = "now"});
     // The only empty line is the last one, whatever the request put into the answer.
