@@ -60,7 +60,8 @@ class PluginDevelopment(unittest.TestCase):
     def test_a_provider_on_the_published_sdk_passes_the_kit_in_both_dialects(self):
         sdk = ROOT / "build" / "compat"
         installed = subprocess.run([ROOT / "tests" / "compat" / "install", sdk], text=True,
-                                   capture_output=True, timeout=BUILD_LIMIT_S, check=False)
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   timeout=BUILD_LIMIT_S, check=False)
         if installed.returncode != 0:
             self.skipTest("the published SDK could not be installed: " + installed.stdout.strip())
         self.assert_conforms(sdk / "c")
