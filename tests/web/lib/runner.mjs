@@ -11,13 +11,22 @@ function chosen(patterns) {
   return tests.filter(({ name }) => patterns.length === 0 || patterns.some((each) => name.includes(each)));
 }
 
+// Whether there is a test.
 export function listAll(patterns) {
-  for (const { name } of chosen(patterns)) console.log(name);
+  const listed = chosen(patterns);
+  for (const { name } of listed) console.log(name);
+  return listed.length > 0;
 }
 
+// Whether there was a test, and none failed.
 export async function runAll(patterns) {
+  const wanted = chosen(patterns);
+  if (wanted.length === 0) {
+    console.error(`there is no test here${patterns.length ? ` whose name contains ${patterns.join(" or ")}` : ""}`);
+    return false;
+  }
   let failures = 0;
-  for (const { name, body } of chosen(patterns)) {
+  for (const { name, body } of wanted) {
     const began = performance.now();
     const say = (verdict, more = "") => console.log(`${verdict.padEnd(5)} ${name}  ${((performance.now() - began) / 1000).toFixed(1)} s${more}`);
     try {
@@ -32,5 +41,5 @@ export async function runAll(patterns) {
       }
     }
   }
-  return failures;
+  return failures === 0;
 }
