@@ -15,6 +15,7 @@ import tarfile
 from pathlib import Path
 from unittest import mock
 
+import machine
 import runs_support as runs
 from support import BERTH, BerthTest, as_user, clean_environment
 
@@ -119,10 +120,9 @@ class Images(BerthTest):
                 for path in (store / part).iterdir()]
         self.assertEqual(left, [])
 
-    def need_sandboxes(self, **variables):
-        able = self.run_berth("sandbox", "run", "-q", "--home", self.home, "--", "true", **variables)
-        if able.returncode != 0:
-            self.skipTest(f"no sandboxes here: {able.stderr}")
+    def need_sandboxes(self):
+        if why_not := machine.why_no_sandbox():
+            self.skipTest(why_not)
 
     def environment(self, server, name, image):
         """Its id, as soon as the server has noted what it starts from."""
@@ -388,7 +388,7 @@ class Images(BerthTest):
         runtime = self.folder / "r"
         runtime.mkdir(mode=0o700)
         at_home = {"XDG_RUNTIME_DIR": str(runtime)}
-        self.need_sandboxes(**at_home)
+        self.need_sandboxes()
         tree = self.folder / "tree"
         (tree / "bin").mkdir(parents=True)
         shutil.copy(Path(BERTH).parent / "berth-keeper", tree / "bin" / "keeper")

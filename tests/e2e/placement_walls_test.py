@@ -5,6 +5,7 @@ import json
 import sqlite3
 import textwrap
 
+import machine
 import runs_support as runs
 from support import BerthTest
 
@@ -36,10 +37,9 @@ class PlacementWalls(BerthTest):
         return {row["name"]: row["id"] for row in rows}
 
     def sandbox_of(self, server):
-        found = self.environments(server, server.company()).get("Sandbox")
-        if not found:
-            self.skipTest("this machine makes no sandboxes")
-        return found
+        if why_not := machine.why_no_sandbox():
+            self.skipTest(why_not)
+        return self.environments(server, server.company())["Sandbox"]
 
     def woken(self, server, run):
         said = runs.output(server, run).split()
@@ -153,8 +153,9 @@ class PlacementWalls(BerthTest):
     def test_a_company_of_a_tenant_works_in_its_sandbox(self):
         server = self.serve("--mode", "authenticated", place=None)
         home, _, operator, _ = self.tenant(server, "B")
-        if "Sandbox" not in self.environments(server, home.rpartition("/")[2], **operator):
-            self.skipTest("this machine makes no sandboxes")
+        if why_not := machine.why_no_sandbox():
+            self.skipTest(why_not)
+        self.assertIn("Sandbox", self.environments(server, home.rpartition("/")[2], **operator))
         run = server.post(f"{home}/runs", {"command": "true"}, operator)
         self.assertEqual(run.status, 202, run.text)
         seen = server.get(f"/api/heartbeat-runs/{run.json['id']}?wait=30&until=end", **operator).json

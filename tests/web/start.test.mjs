@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { Skip, test } from "./lib/runner.mjs";
-import { environmentNamed, visiting } from "./lib/shared.mjs";
+import { needsSandboxes } from "./lib/machine.mjs";
+import { test } from "./lib/runner.mjs";
+import { visiting } from "./lib/shared.mjs";
 
 test("start.a newcomer runs a command with one click and sees its output and phases", visiting(async (page, visit) => {
   await visit.goto("/");
@@ -13,7 +14,7 @@ test("start.a newcomer runs a command with one click and sees its output and pha
 }));
 
 test("start.the sandbox of Berth is offered before one that somebody made later", visiting(async (page, visit, server) => {
-  if (!(await environmentNamed(server, "Sandbox"))) throw new Skip("this machine makes no sandbox");
+  needsSandboxes();
   const newer = await server.call("POST", `/api/companies/${await server.company()}/environments`, { name: `newer ${Date.now()}`, driver: "sandbox", config: { provider: "linux" } });
   await visit.goto("/");
   await page.getByText("In Sandbox: a place of its own").waitFor();
