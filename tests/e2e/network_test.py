@@ -1,5 +1,6 @@
 """Clients that are slow, wrong or not who they say."""
 
+import re
 import resource
 import socket
 
@@ -25,7 +26,7 @@ class Network(BerthTest):
         answer = server.get("/api/companies", Host=f"evil.example:{server.port}")
         self.assertEqual((answer.status, answer.json["code"]), (403, "untrusted_host"))
 
-    def test_garbage_is_answered_or_closed_and_the_server_lives_on(self):
+    def test_garbage_is_refused_or_closed_and_the_server_lives_on(self):
         server = self.serve()
         for garbage in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\r\n" * 1000,
                         b"GET / HTTP/9.9\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
@@ -35,7 +36,7 @@ class Network(BerthTest):
                 client.sendall(garbage)
                 client.shutdown(socket.SHUT_WR)
                 answer = read_to_end(client)
-            self.assertNotIn(b" 500 ", answer, garbage[:40])
+            self.assertTrue(not answer or re.match(rb"HTTP/1\.1 4\d\d ", answer), (garbage[:40], answer))
             self.assertEqual(server.get("/api/health").status, 200)
 
     def test_an_id_that_is_no_uuid_is_the_callers_fault(self):

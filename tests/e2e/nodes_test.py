@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import machine
 import runs_support as runs
 from support import POSTGRES, BerthTest, fresh_postgres
 
@@ -41,6 +42,14 @@ class OnOneDatabase(BerthTest):
 
     def node(self, name, *flags, times=TIMES):
         return self.serve(*times, *flags, home=self.folder / name, **self.variables)
+
+    def wait_for_beats(self, server, times, servers=2):
+        """Until each server has said so many times more that it lives, and has looked at the others each time."""
+        nodes = lambda: {one["id"]: one["heartbeatAt"] for one in server.get("/api/instance/nodes").json}
+        self.assertTrue(runs.eventually(lambda: len(nodes()) == servers), nodes())
+        for _ in range(times + 1):  # it looks at the others after it has said so
+            before = nodes()
+            self.assertTrue(runs.eventually(lambda: all(nodes().get(id) != at for id, at in before.items())), before)
 
     @contextlib.contextmanager
     def database_away(self):
@@ -113,10 +122,10 @@ class Nodes(OnOneDatabase):
 
     def test_a_database_that_was_away_makes_nobody_give_up_another(self):
         servers = [self.node(name) for name in ("first", "second")]
-        time.sleep(1)
+        self.wait_for_beats(servers[0], 1)
         with self.database_away():
-            time.sleep(8)
-        time.sleep(4)
+            time.sleep(8)  # longer than a server may be silent
+        self.wait_for_beats(servers[0], 3)
         for server in servers:
             self.assertIsNone(server.process.poll(), server.said())
 
@@ -140,13 +149,13 @@ class SandboxesOfNodes(OnOneDatabase):
 
     def setUp(self):
         super().setUp()
+        if why_not := machine.why_no_sandbox():
+            self.skipTest(why_not)
         # It makes the company and its environments before the others come.
         self.first = self.node("first")
         company = self.first.company()
         rows = self.first.get(f"/api/companies/{company}/environments").json
-        self.sandbox = next((row["id"] for row in rows if row["name"] == "Sandbox"), None)
-        if not self.sandbox:
-            self.skipTest("this machine makes no sandboxes: see berth doctor")
+        self.sandbox = next(row["id"] for row in rows if row["name"] == "Sandbox")
 
     def environment(self, name, **config):
         path = f"/api/companies/{self.first.company()}/environments"
@@ -187,10 +196,10 @@ class SandboxesOfNodes(OnOneDatabase):
         run = runs.start(first, "sh", "-c", "echo begin; sleep 14; echo end", environmentId=self.sandbox)
         runs.wait_until(first, run, {"running"})
         second = self.node("second", times=LONG_HOLD)
-        time.sleep(1)  # it has heard of the first
+        self.wait_for_beats(second, 1)
         first.kill()
         self.assertTrue(runs.eventually(lambda: "node.fenced" in second.said(), limit_s=30))
-        time.sleep(2)  # the other looks at what it has left
+        self.wait_for_beats(second, 2, servers=1)  # it looks at what the other has left
         self.assertEqual(runs.look(second, run)["status"], "running")
         again = self.node("first", times=LONG_HOLD)
         self.ended(again, run)
@@ -232,8 +241,7 @@ class SandboxesOfNodes(OnOneDatabase):
         self.assertIn(captured.status, (200, 201), captured.text)
         where = self.environment("tooled", template="tools")
         second = self.node("second")
-        # Each knows of the other from its next heartbeat on.
-        time.sleep(2)
+        self.wait_for_beats(second, 1)  # each knows of the other from then on
         for server in (self.first, second) * 3:
             self.ended(server, runs.start(server, "sh", "-c", "cat $HOME/kept", environmentId=where))
 

@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 import runs_support as runs
-from support import BerthTest
+from support import POSTGRES, BerthTest, fresh_postgres
 
 # In the order in which a run passes them.
 STEPS_OF_A_RUN = [
@@ -65,16 +65,15 @@ class Recovery(BerthTest):
                 self.check_run(again, run, home)
                 again.stop()
 
+    @unittest.skipUnless(POSTGRES, "needs PostgreSQL: tools/with-postgres sets BERTH_TEST_PG")
     def test_the_same_on_postgres(self):
-        for engine, variables in self.engines():
-            if engine != "postgres":
-                continue
-            for step in STEPS_ON_POSTGRES:
-                with self.subTest(step):
-                    run = self.crash_at(step, self.home, **variables)
-                    again = self.serve(**variables)
-                    self.check_run(again, run, self.home)
-                    again.stop()
+        variables = {"BERTH_DATABASE_URL": fresh_postgres()}
+        for step in STEPS_ON_POSTGRES:
+            with self.subTest(step):
+                run = self.crash_at(step, self.home, **variables)
+                again = self.serve(**variables)
+                self.check_run(again, run, self.home)
+                again.stop()
 
     def test_a_second_death_while_it_takes_over_changes_nothing(self):
         for step in ["adopt.recorded", "execute.recorded"]:
