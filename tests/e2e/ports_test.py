@@ -57,6 +57,9 @@ print("listening", flush=True)
 server.serve_forever()
 """
 
+UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+           "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class PortsTest(BerthTest):
@@ -156,11 +159,27 @@ class PortsTest(BerthTest):
 
     def test_a_lease_of_another_company_or_of_the_past_is_not_reached(self):
         lease = self.listen()
-        self.assertEqual(self.server.get(self.at("00000000-0000-4000-8000-000000000000")).status, 404)
-        run = next(l["heartbeatRunId"] for l in runs.leases(self.server) if l["id"] == lease)
-        self.end(run)
-        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(self.server)))
+        other = self.server.post("/api/companies", {"name": "other"}).json["id"]
+        key = self.server.post(f"/api/companies/{other}/tokens", {"name": "k", "role": "admin"}).json["key"]
+        theirs = {"Authorization": f"Bearer {key}"}
+        missing = "00000000-0000-4000-8000-000000000000"
+
+        def check_not_found():
+            for path in (self.at("{}"), "/api/environment-leases/{}/tcp/8080", "/api/environment-leases/{}/listening"):
+                for fields in (theirs, {**theirs, **UPGRADE}):
+                    found, absent = (self.server.request("GET", path.format(one), headers=fields)
+                                     for one in (lease, missing))
+                    self.assertEqual((found.status, found.json["code"]), (404, "lease_not_found"), path)
+                    self.assertEqual(found.text.replace(lease, missing), absent.text)
+
+        self.assertEqual(self.server.get(self.at(lease)).status, 200)
+        check_not_found()
+        look = lambda: self.server.get(f"/api/environment-leases/{lease}").json
+        self.end(look()["heartbeatRunId"])
+        self.assertTrue(runs.eventually(lambda: look()["status"] == "expired"), look())
         self.assertEqual(self.server.get(self.at(lease)).status, 409)
+        self.assertEqual(self.server.get(f"/api/environment-leases/{lease}/tcp/8080", **UPGRADE).status, 409)
+        check_not_found()
 
     def test_the_command_line_carries_whole_connections(self):
         lease = self.listen()
