@@ -1,10 +1,13 @@
 """Runs on a host behind ssh: they survive the server and the connection, and leave nothing there."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
+import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -14,6 +17,31 @@ from support import BerthTest
 
 CRASHES = ["acquire.intended", "acquire.acted", "acquire.recorded", "execute.intended", "execute.acted",
            "execute.recorded", "execute.ended", "release.intended", "release.acted"]
+
+
+class ProcessLists:
+    """Every process that is there while it is open, again and again: what it was called with, and its variables."""
+
+    def __enter__(self):
+        self.all, self.over = set(), False
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.thread.join()
+
+    def watch(self):
+        while not self.over:
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                # What is gone, or no longer has words, was seen before. The variables come first: with the words of
+                # the keeper that is about to become the command they would be taken for the keeper's own.
+                with contextlib.suppress(OSError):
+                    environ = Path(f"/proc/{pid}/environ").read_bytes()
+                    words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+                    if words:
+                        self.all.add((words.decode(errors="replace"), environ.decode(errors="replace")))
 
 
 @unittest.skipUnless(PROGRAM, "needs sshd: install openssh-server")
@@ -157,11 +185,39 @@ class OverSsh(BerthTest):
 
     def test_no_variable_and_no_key_is_seen_in_a_process_list(self):
         server = self.serve()
-        value = "seen-" + os.urandom(8).hex()
-        run = runs.start(server, "sleep", "3", environmentId=self.environment(server), env={"PROBE": value})
-        runs.wait_until(server, run, {"running"})
-        self.assertEqual(runs.processes_with(value), [])
-        runs.wait_for_end(server, run)
+        company = server.company()
+        values = {name: f"{name}-" + os.urandom(8).hex() for name in ("variable", "secret", "of the agent")}
+        marker, file = "berth-e2e-" + os.urandom(8).hex(), self.folder / "token"
+        # One process, so that its own environment is told from that of all others by its words.
+        program = (f"import os, pathlib, time; pathlib.Path({str(file)!r}).write_text(os.environ['BERTH_API_KEY']); "
+                   f"time.sleep(3)  # {marker}")
+        with ProcessLists() as seen:
+            secret = server.post(f"/api/companies/{company}/secrets",
+                                 {"name": "s", "value": values["secret"]}).json["id"]
+            reference = {"type": "secret_ref", "secretId": secret}
+            agent = server.post(f"/api/companies/{company}/agents", {
+                "name": "Ada", "adapterType": "process", "defaultEnvironmentId": self.environment(server),
+                "adapterConfig": {"command": sys.executable, "args": ["-c", program],
+                                  "env": {"AGENT": values["of the agent"], "SECRET": reference}}}).json["id"]
+            run = server.post(f"/api/agents/{agent}/heartbeat/invoke",
+                              {"env": {"PROBE": values["variable"]}}).json["id"]
+            ended = runs.wait_for_end(server, run)
+            self.assertEqual(ended["status"], "succeeded", runs.output(server, run, "stderr"))
+            self.check_left(server)
+        values["token"] = file.read_text()
+        key = (self.sshd.folder / "client_key").read_text().splitlines()
+        values.update({f"line {i} of the key": line for i, line in enumerate(key[1:-1])})
+        # It has watched: the client of ssh, the keeper on the host, and what the command itself was given.
+        own = [environ for words, environ in seen.all if marker in words and "time.sleep" in words]
+        for name in ("variable", "secret", "of the agent", "token"):
+            self.assertTrue(any(values[name] in environ for environ in own), f"{name} did not reach the command")
+        for words in (f"ControlPath={self.home}", f"hold {self.sshd.workspace}"):
+            self.assertTrue(any(words in line for line, _ in seen.all), f"no process with {words} was seen")
+        for words, environ in seen.all:
+            for name, value in values.items():
+                self.assertNotIn(value, words, f"{name} is an argument")
+                if marker not in words:
+                    self.assertNotIn(value, environ, f"{name} is a variable of {words!r}")
 
 
 if __name__ == "__main__":
