@@ -178,6 +178,26 @@ TEST(Limits, OneKeyHasNoMoreThanItsShareOfThem) {
   EXPECT_EQ(second.ask(request("GET /hello", key)).status, 200);
 }
 
+TEST(Limits, AllKeysOfOneCompanyHaveNoMoreThanItsShareOfThem) {
+  Limits limits = quick();
+  limits.requests_of_company_max = 1;
+  Door door;
+  TestServer server{with_hello({door.route("/door")}), limits};
+  Client first{server.port()};
+  first.send(request("GET /door", "Authorization: Bearer viewer-11\r\n"));
+  door.until_somebody_waits();
+  Client second{server.port()};
+  const std::string another_key = "Authorization: Bearer viewer-12\r\n";
+  const auto refused = second.ask(request("GET /hello", another_key));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.body.contains("company 0")) << refused.body;
+  EXPECT_EQ(second.ask(request("GET /hello", "Authorization: Bearer viewer-21\r\n")).status, 200);
+  EXPECT_EQ(second.ask(request("GET /hello")).status, 200) << "the operator";
+  door.let_go(server);
+  EXPECT_EQ(first.read_answer().status, 200);
+  EXPECT_EQ(second.ask(request("GET /hello", another_key)).status, 200);
+}
+
 TEST(Limits, NothingLargeIsKeptForWhoMayNotSendIt) {
   const auto take = Endpoint<None, None, std::string, None>{
       .verb = Verb::put,

@@ -3,6 +3,7 @@
 import contextlib
 import re
 import resource
+import select
 import socket
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from support import ANSWER_LIMIT_S, BerthTest, as_user
 STREAMS = 10_000
 SPARE_FILES = 1000
 STRANGER = 65534
+# Requests at work at a time; src/http/limits.hpp has them.
+KEY_REQUESTS, COMPANY_REQUESTS = 256, 512
 
 # Run by another user: asks for a run, and says the status and the body.
 ASK = """
@@ -83,6 +86,12 @@ class Streams:
     def __exit__(self, *_):
         for client in self.clients:
             client.close()
+
+
+def is_readable(client):
+    watch = select.poll()  # a number above 1023 is too much for select
+    watch.register(client, select.POLLIN)
+    return bool(watch.poll(0))
 
 
 class Authenticated(BerthTest):
@@ -186,6 +195,39 @@ class Authenticated(BerthTest):
                 while time.monotonic() < until:
                     answer = self.server.request("GET", "/api/openapi.json", headers=self.admin)
                     self.assertEqual(answer.status, 200, answer.text[:200])
+
+    def test_keys_of_one_company_have_no_more_requests_at_work_than_the_company_may(self):
+        self.start()
+        other = self.made("/api/companies", {"name": "second"})["id"]
+        of_another = {"Authorization": "Bearer " + self.key(other, "operator")}
+        keys = [{"Authorization": "Bearer " + self.key(self.company, "operator", f"key {i}")} for i in range(3)]
+        waits = self.wait_for_a_run(keys[0]).decode()
+        with contextlib.ExitStack() as open_ones:
+            clients = []
+            for key in keys:  # each below what one key may have
+                for _ in range(KEY_REQUESTS - 56):
+                    client = socket.create_connection(("127.0.0.1", self.server.port), timeout=ANSWER_LIMIT_S)
+                    clients.append(open_ones.enter_context(client))
+                    client.sendall(waits.replace(keys[0]["Authorization"], key["Authorization"]).encode())
+            answered = lambda: [client for client in clients if is_readable(client)]
+            refused = len(clients) - COMPANY_REQUESTS
+            self.assertTrue(eventually(lambda: len(answered()) >= refused), len(answered()))
+            for _ in range(20):
+                self.expect_service()
+                theirs = self.server.request("GET", f"/api/companies/{other}", headers=of_another)
+                self.assertEqual(theirs.status, 200, theirs.text)
+                for key in keys:
+                    mine = self.server.request("GET", f"/api/companies/{self.company}", headers=key)
+                    self.assertEqual((mine.status, mine.json["code"]), (503, "overloaded"), mine.text)
+                    self.assertIn(f"company {self.company} may have {COMPANY_REQUESTS} requests", mine.text)
+            over = answered()
+            self.assertEqual([Streams.status(client) for client in over], [503] * refused)
+            # With the run every request that waits for it is over, and none counts any more.
+            run = re.search(r"/heartbeat-runs/(\S+)\?", waits).group(1)
+            self.server.post(f"/api/heartbeat-runs/{run}/cancel", {}, self.admin)
+            mine = lambda: self.server.request("GET", f"/api/companies/{self.company}", headers=keys[0]).status
+            self.assertTrue(eventually(lambda: mine() == 200), "what is over still counts")
+            self.assertEqual(sorted({Streams.status(client) for client in clients if client not in over}), [200])
 
     def wait_for_a_run(self, operator):
         """A request that waits for the end of a run that does not end by itself."""
