@@ -3,6 +3,8 @@
 
 #include "support/http.hpp"
 
+#include <atomic>
+
 namespace berth::http {
 namespace {
 
@@ -91,6 +93,14 @@ Task<bj::value> refuse(core::Call /*call*/, Input<None, None, None> /*input*/) {
 Task<Response> echo(core::Call /*call*/, Input<None, None, RawBody> input) {
   co_return Response{.content_type = "application/octet-stream",
                      .body = std::string{input.body.bytes}};
+}
+
+Task<> turn_away() {
+  co_return fail(Errc::lease_not_found, "lease 7: is not there");
+}
+
+Task<Fd> nowhere() {
+  co_return fail(Errc::lease_not_found, "lease 7: is not there");
 }
 
 std::vector<Route> routes() {
@@ -296,11 +306,72 @@ TEST_F(EndpointTest, TheRequestIdIsTheClientsIfItIsSaneAndOursOtherwise) {
   EXPECT_NE(ask(request("PATCH /api/thing")).header("x-request-id"), made.header("x-request-id"));
 }
 
+// One route of each kind for administrators of a company, which count how often they are entered.
+std::vector<Route> counting(std::atomic<int>& entered) {
+  constexpr auto needs = core::Permission::company_admin;
+  using NoInput = Input<None, None, None>;
+  return {
+      Endpoint<None, None, None, NoContent>{.path = "/api/plain",
+                                            .needs = needs,
+                                            .tag = "test",
+                                            .says = "Test",
+                                            .call =
+                                                [&entered](core::Call call, NoInput in) {
+                                                  ++entered;
+                                                  return drop(std::move(call), in);
+                                                }},
+      EventStream<None, None>{
+          .path = "/api/stream",
+          .needs = needs,
+          .tag = "test",
+          .says = "Test",
+          .call =
+              [&entered](core::Call, NoInput, const std::optional<std::string>&, EventSink&) {
+                ++entered;
+                return turn_away();
+              }},
+      SocketEndpoint<None, None>{.path = "/api/socket",
+                                 .needs = needs,
+                                 .tag = "test",
+                                 .says = "Test",
+                                 .call =
+                                     [&entered](core::Call, NoInput, Socket&) {
+                                       ++entered;
+                                       return turn_away();
+                                     }},
+      RelayEndpoint<None>{.path = "/api/relay/*",
+                          .needs = needs,
+                          .tag = "test",
+                          .says = "Test",
+                          .call =
+                              [&entered](core::Call, None) {
+                                ++entered;
+                                return nowhere();
+                              }},
+  };
+}
+
 TEST_F(EndpointTest, TheGateAndThePermissionStandBeforeTheHandler) {
-  EXPECT_EQ(ask(request("GET /api/things", "Authorization: Bearer wrong\r\n")).status, 401);
-  EXPECT_EQ(ask("GET /api/things HTTP/1.1\r\nHost: evil.example\r\n\r\n").status, 403);
+  std::atomic<int> entered = 0;
+  TestServer server{counting(entered)};
+  const auto status = [&](const std::string& path, const std::string& fields) {
+    const std::string upgrade =
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    Client client{server.port()};
+    return client.ask("GET " + path + " HTTP/1.1\r\n" + fields + upgrade + "\r\n").status;
+  };
+  const std::string here = "Host: localhost\r\n";
+  for (const std::string path : {"/api/plain", "/api/stream", "/api/socket", "/api/relay/x"}) {
+    const int before = entered;
+    EXPECT_EQ(status(path, here + "Authorization: Bearer wrong\r\n"), 401) << path;
+    EXPECT_EQ(status(path, here + "Authorization: Bearer viewer-11\r\n"), 403) << path;
+    EXPECT_EQ(status(path, "Host: evil.example\r\n"), 403) << path;
+    EXPECT_EQ(entered, before) << path;
+    status(path, here);
+    EXPECT_EQ(entered, before + 1) << path << " lets in whom it should";
+  }
   EXPECT_EQ(ask(request("GET /api/self")).status, 403);
-  EXPECT_EQ(ask(request("GET /api/self", "Authorization: Bearer wrong\r\n")).status, 401);
 }
 
 TEST(Origin, IsTheSameByItsSchemeHostAndPort) {

@@ -4,6 +4,7 @@ import signal
 import sqlite3
 import subprocess
 
+import runs_support as runs
 from support import BERTH, BerthTest, clean_environment, ssh_environment
 
 VALUE = "correct-horse-battery-staple-4711"
@@ -16,32 +17,50 @@ class Secrets(BerthTest):
         return answer.json
 
     def test_a_value_is_in_no_answer_no_file_and_no_log(self):
-        server = self.serve("--log-level", "debug")
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                server = self.serve("--log-level", "debug", home=self.folder / engine, **variables)
+                secret, paths = self.use(server)
+                for path in paths:
+                    answer = server.get(path)
+                    self.assertEqual(answer.status, 200, path)
+                    self.assertNotIn(VALUE, answer.text, path)
+                self.assertEqual(server.stop(), 0)
+                self.assertNotIn(VALUE, server.said())
+                for file in server.home.rglob("*"):
+                    if file.is_file():
+                        self.assertNotIn(VALUE.encode(), file.read_bytes(), file.name)
+                if engine == "postgres":
+                    dump = subprocess.run(["pg_dump", "--data-only", "-d", variables["BERTH_DATABASE_URL"]],
+                                          capture_output=True, text=True, check=True).stdout
+                    self.assertIn(secret, dump)
+                    self.assertNotIn(VALUE, dump)
+                    self.assertNotIn(VALUE.encode().hex(), dump)  # as pg_dump writes bytes
+
+    def use(self, server):
+        """A secret, another in the config of an environment, and a run with both; the id of the first, and where
+        one could read of them."""
         company = server.company()
-        secret = self.make(server)
+        secret = self.make(server)["id"]
         body = ssh_environment("e")
         body["config"]["privateKey"] = VALUE
         environment = server.post(f"/api/companies/{company}/environments", body)
         self.assertEqual(environment.status, 201, environment.text)
         self.assertIsNone(environment.json["config"]["privateKey"])
         self.assertEqual(environment.json["config"]["privateKeySecretRef"]["type"], "secret_ref")
-        rotated = server.post(f"/api/secrets/{secret['id']}/rotate", {"value": VALUE + "2"},
-                              {"Idempotency-Key": "r"})
+        run = runs.start(server, "sh", "-c", 'printf "%s" "$S" | tee /dev/stderr',
+                         env={"S": {"type": "secret_ref", "secretId": secret}})
+        self.assertEqual(runs.wait_for_end(server, run)["status"], "succeeded")
+        self.assertEqual(runs.output(server, run), "***REDACTED***")
+        rotated = server.post(f"/api/secrets/{secret}/rotate", {"value": VALUE + "2"}, {"Idempotency-Key": "r"})
         self.assertEqual(rotated.json["latestVersion"], 2)
-        paths = [f"/api/companies/{company}/secrets", f"/api/secrets/{secret['id']}",
-                 f"/api/secrets/{secret['id']}/versions", f"/api/secrets/{secret['id']}/usage",
-                 f"/api/secrets/{secret['id']}/access-events", f"/api/companies/{company}/activity",
-                 f"/api/companies/{company}/environments", f"/api/environments/{environment.json['id']}",
-                 f"/api/environments/{environment.json['id']}/secret-refs", "/metrics"]
-        for path in paths:
-            answer = server.get(path)
-            self.assertEqual(answer.status, 200, path)
-            self.assertNotIn(VALUE, answer.text, path)
-        self.assertEqual(server.stop(), 0)
-        self.assertNotIn(VALUE, server.said())
-        for file in self.home.rglob("*"):
-            if file.is_file():
-                self.assertNotIn(VALUE.encode(), file.read_bytes(), file.name)
+        return secret, [
+            f"/api/companies/{company}/secrets", f"/api/secrets/{secret}", f"/api/secrets/{secret}/versions",
+            f"/api/secrets/{secret}/usage", f"/api/secrets/{secret}/access-events",
+            f"/api/companies/{company}/activity", f"/api/companies/{company}/environments",
+            f"/api/environments/{environment.json['id']}",
+            f"/api/environments/{environment.json['id']}/secret-refs", "/metrics",
+            f"/api/heartbeat-runs/{run}", f"/api/heartbeat-runs/{run}/events", f"/api/heartbeat-runs/{run}/log"]
 
     def test_a_refused_value_is_not_repeated_in_the_error(self):
         server = self.serve("--log-level", "debug")
