@@ -2,10 +2,14 @@
 Claude Code does."""
 
 import http.client
+import shutil
+import subprocess
 import sys
 import textwrap
+import unittest
 
 import runs_support as runs
+import sandbox_test
 from support import BerthTest
 
 STAND_IN = textwrap.dedent("""\
@@ -145,3 +149,105 @@ class AgentHomes(BerthTest):
         run = self.turn(server, agent)
         self.assertIsNone(run["sessionIdAfter"])
         self.assertIsNone(server.get(f"/api/agents/{agent}/homes").json[0]["sessionId"])
+
+
+# The same for a sandbox, which has a shell in any case.
+SHELL_STAND_IN = r"""#!/bin/sh
+cat > /dev/null
+folder=$HOME/.claude/projects/work
+mkdir -p "$folder"
+session=
+while [ $# -gt 0 ]; do
+  [ "$1" = --resume ] && session=$2
+  shift
+done
+if [ -n "$session" ] && [ ! -e "$folder/$session.jsonl" ]; then
+  echo "No conversation found with session ID: $session" >&2
+  exit 1
+fi
+[ -n "$session" ] || session=$(cat /proc/sys/kernel/random/uuid)
+echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\",\"model\":\"m\"}"
+echo turn >> "$folder/$session.jsonl"
+said="$(cat "$HOME/given") $(wc -l < "$folder/$session.jsonl")"
+echo own > "$HOME/given"
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"$session\",\"result\":\"$said\"}"
+"""
+
+
+@unittest.skipIf(sandbox_test.WHY_NOT, f"no sandboxes here: {sandbox_test.WHY_NOT}")
+class SeededHomes(BerthTest):
+    """What the image or template of an environment has in its home is what an agent begins with."""
+
+    def log(self, server, run):
+        return server.get(f"/api/heartbeat-runs/{run}/log?format=raw").text
+
+    def template(self, server, place):
+        run = runs.start(server, "sh", "-c",
+                         "mkdir -p ~/.local/bin && cat > ~/.local/bin/claude && chmod +x ~/.local/bin/claude && "
+                         "echo image > ~/given && echo ready && sleep 600",
+                         environmentId=place, stdinText=SHELL_STAND_IN)
+        self.assertTrue(runs.eventually(lambda: "ready" in self.log(server, run)))
+        lease = runs.look(server, run)["leaseId"]
+        made = server.post(f"/api/environment-leases/{lease}/capture", {"name": "tools"})
+        self.assertIn(made.status, (200, 201), made.text)
+        server.post(f"/api/heartbeat-runs/{run}/cancel", None)
+        runs.wait_for_end(server, run)
+
+    def turn(self, server, agent):
+        answer = server.post(f"/api/agents/{agent}/heartbeat/invoke", {"prompt": "go on"})
+        self.assertEqual(answer.status, 202, answer.text)
+        ended = server.get(f"/api/heartbeat-runs/{answer.json['id']}?wait=30&until=release").json
+        self.assertEqual(ended["status"], "succeeded", ended)
+        return ended
+
+    def image(self, server):
+        """A tree with no more than a shell, what the stand-in and the copy need, and a home."""
+        tree = self.folder / "tree"
+        tools = [f"/usr/bin/{name}" for name in ("cat", "mkdir", "wc", "cp", "du", "cut")]
+        for tool in tools:
+            linked = subprocess.run(["ldd", tool], capture_output=True, text=True, check=True).stdout
+            tools += [word for word in linked.split() if word.startswith("/") and word not in tools]
+        for file in [*sandbox_test.files_of_a_shell(), *tools]:
+            place = tree / file.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place)
+        programs = tree / "home" / "sandbox" / ".local" / "bin"
+        programs.mkdir(parents=True)
+        (programs / "claude").write_text(SHELL_STAND_IN)
+        (programs / "claude").chmod(0o755)
+        (tree / "home" / "sandbox" / "given").write_text("image\n")
+        made = self.run_berth("--home", server.home, "image", "import", tree, "small")
+        self.assertEqual(made.returncode, 0, made.stderr)
+
+    def agent_in(self, server, **config):
+        place = server.post(f"/api/companies/{server.company()}/environments", {
+            "name": "tooled", "driver": "sandbox", "config": {"provider": "linux", **config}})
+        self.assertEqual(place.status, 201, place.text)
+        return server.post(f"/api/companies/{server.company()}/agents", {
+            "name": "Ada", "adapterType": "claude_local",
+            "adapterConfig": {},
+            "defaultEnvironmentId": place.json["id"]}).json["id"]
+
+    def expect_seeded_once(self, server, agent):
+        first = self.turn(server, agent)
+        self.assertEqual(first["resultJson"]["result"], "image 1")
+        second = self.turn(server, agent)
+        self.assertEqual(second["resultJson"]["result"], "own 2", "it is seeded once")
+        self.assertEqual(second["sessionIdBefore"], first["sessionIdAfter"])
+        reset = server.post(f"/api/agents/{agent}/reset", {})
+        self.assertEqual(reset.status, 200, reset.text)
+        third = self.turn(server, agent)
+        self.assertEqual(third["resultJson"]["result"], "image 1", "after a reset it is seeded again")
+        self.assertIsNone(third["sessionIdBefore"])
+
+    def test_a_home_begins_with_what_the_template_has_and_goes_on_with_its_own(self):
+        server = self.serve()
+        plain = server.post(f"/api/companies/{server.company()}/environments", {
+            "name": "plain", "driver": "sandbox", "config": {"provider": "linux"}}).json["id"]
+        self.template(server, plain)
+        self.expect_seeded_once(server, self.agent_in(server, template="tools"))
+
+    def test_a_home_begins_with_what_the_image_has(self):
+        server = self.serve()
+        self.image(server)
+        self.expect_seeded_once(server, self.agent_in(server, image="small"))

@@ -5,9 +5,11 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
+import agent_homes_test
 import machine
 import runs_support as runs
 from support import POSTGRES, BerthTest, fresh_postgres
@@ -244,6 +246,74 @@ class SandboxesOfNodes(OnOneDatabase):
         self.wait_for_beats(second, 1)  # each knows of the other from then on
         for server in (self.first, second) * 3:
             self.ended(server, runs.start(server, "sh", "-c", "cat $HOME/kept", environmentId=where))
+
+
+class AgentsOfNodes(OnOneDatabase):
+    """The home of an agent is on the disk of one server, and so is its session."""
+
+    def setUp(self):
+        super().setUp()
+        program = self.folder / "claude"
+        program.write_text(agent_homes_test.STAND_IN.format(python=sys.executable,
+                                                            calls=str(self.folder / "calls")))
+        program.chmod(0o755)
+        self.servers = [self.node("first"), self.node("second")]
+        first = self.servers[0]
+        rows = first.get(f"/api/companies/{first.company()}/environments").json
+        local = next(row["id"] for row in rows if row["driver"] == "local")
+        made = first.post(f"/api/companies/{first.company()}/agents", {
+            "name": "Ada", "adapterType": "claude_local", "defaultEnvironmentId": local,
+            "adapterConfig": {"path": [str(self.folder)]}})
+        self.assertEqual(made.status, 201, made.text)
+        self.agent = made.json["id"]
+
+    def turn(self, server):
+        answer = server.post(f"/api/agents/{self.agent}/heartbeat/invoke", {"prompt": "go on"})
+        self.assertEqual(answer.status, 202, answer.text)
+        run = runs.wait_for_end(server, answer.json["id"])
+        self.assertEqual(run["status"], "succeeded", run)
+        self.assertTrue(runs.eventually(lambda: not runs.unfinished_leases(server)))
+        return run
+
+    def folders(self):
+        return {name: [one for one in (self.folder / name / "agents").glob("*") if one.is_dir()]
+                for name in ("first", "second")}
+
+    def test_a_session_is_resumed_on_the_server_that_has_it(self):
+        last, turns = {}, {}
+        for server in self.servers * 4:
+            run = self.turn(server)
+            node = run["nodeId"]
+            self.assertEqual(run["sessionIdBefore"], last.get(node), "the session of the same server, or a new one")
+            self.assertNotIn(run["sessionIdAfter"], [one for other, one in last.items() if other != node])
+            turns[node] = turns.get(node, 0) + 1
+            self.assertEqual(run["resultJson"]["result"], "turn\n" * turns[node])
+            if node not in last and last:
+                events = server.get(f"/api/heartbeat-runs/{run['id']}/events?limit=1000").json
+                self.assertTrue([event for event in events if "is on another server" in event["message"]], events)
+            last[node] = run["sessionIdAfter"]
+        self.assertEqual(len(last), 2, "both servers have worked")
+        homes = self.servers[0].get(f"/api/agents/{self.agent}/homes").json
+        self.assertEqual({home["sessionId"] for home in homes}, set(last.values()))
+        self.assertEqual(len({home["place"] for home in homes}), 2)
+        self.assertEqual({name: len(found) for name, found in self.folders().items()}, {"first": 1, "second": 1})
+
+        # Its end through one server empties the disk of the other, too.
+        reset = self.servers[0].post(f"/api/agents/{self.agent}/reset", {})
+        self.assertEqual((reset.status, reset.json["homes"]), (200, 2), reset.text)
+        self.assertTrue(runs.eventually(lambda: not any(self.folders().values()), limit_s=60), self.folders())
+        self.assertIsNone(self.turn(self.servers[1])["sessionIdBefore"])
+
+    def test_the_session_of_a_server_that_is_gone_is_not_waited_for(self):
+        first, second = self.servers
+        before = self.turn(first)
+        gone, left = (first, second) if self.folders()["first"] else (second, first)
+        gone.stop()
+        after = self.turn(left)
+        self.assertIsNone(after["sessionIdBefore"])
+        back = self.node("first" if gone is first else "second")
+        left.stop()
+        self.assertEqual(self.turn(back)["sessionIdBefore"], before["sessionIdAfter"], "its disk still has it")
 
 
 class WhoHasWhat(OnOneDatabase):
