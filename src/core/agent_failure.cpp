@@ -183,8 +183,9 @@ std::optional<std::string> failure_text(const AgentFailureFacts& facts) {
 }
 
 std::optional<Error> explain_failure(const AgentFailureFacts& facts) {
-  const auto text = failure_text(facts);
-  if (!text) return std::nullopt;
+  std::optional<std::string> text = failure_text(facts);
+  if (!text && facts.denials.empty()) return std::nullopt;
+  if (!text) text = "the program has not said why it failed";
   const Cause* cause = cause_of(facts, *text);
   std::string words = *text;
   while (ends_sentence(words)) words.pop_back();  // a remedy follows

@@ -110,6 +110,13 @@ TEST(AgentFailure, IsReadFromTheMostExactSource) {
   EXPECT_EQ(explained(AdapterType::codex_local, "").code, Errc::bug);
 }
 
+TEST(AgentFailure, NamesTheHostThatIsDeniedAlsoWhenTheProgramSaysNothing) {
+  const Error error = explained(AdapterType::claude_local, "", "", {"api.example.org:443"});
+  EXPECT_EQ(error.code, Errc::agent_egress_denied);
+  EXPECT_THAT(error.message, HasSubstr("api.example.org:443"));
+  EXPECT_EQ(explained(AdapterType::claude_local, "").code, Errc::bug) << "nothing to explain";
+}
+
 TEST(AgentFailure, NamesTheHostThatIsDenied) {
   const Error error =
       explained(AdapterType::codex_local,

@@ -154,6 +154,10 @@ void Proxy::note(LogEntry entry) {
   parts_->shared.log.add(std::move(entry), parts_->shared.policy.log());
 }
 
+void Proxy::flush() {
+  parts_->shared.log.flush();
+}
+
 std::vector<LogEntry> Proxy::decisions(std::size_t count) const {
   return parts_->shared.log.newest(count);
 }

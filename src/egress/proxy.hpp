@@ -66,6 +66,8 @@ class Proxy {
   const Policy& policy() const;
   // Writes down a decision that was made beside the proxy, about the same client.
   void note(LogEntry entry);
+  // Brings what was decided so far into the file of the log.
+  void flush();
   // The newest decisions, oldest first.
   std::vector<LogEntry> decisions(std::size_t count) const;
   Traffic traffic() const;

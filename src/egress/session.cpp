@@ -428,7 +428,10 @@ asio::awaitable<void> Session::pace(std::size_t bytes) {
 asio::awaitable<Session::Next> Session::refuse(Error error) {
   if (error.code == Errc::cancelled || aborted_) co_return Next::close;
   entry_.reason = error.message;
+  // Each refusal is in the log before the client learns of it: a program that fails at once is
+  // judged by the log.
   if (door_ == Door::transparent) {
+    finish();
     reset_client();
     co_return Next::close;
   }
@@ -440,7 +443,10 @@ asio::awaitable<Session::Next> Session::refuse(Error error) {
                                         again ? Persistence::keep_alive : Persistence::close, body);
   phase_ = Phase::streaming;
   touch();
-  const Result<> written = co_await write_all(client_, text, entry_.bytes_down);
+  entry_.bytes_down += text.size();
+  finish();
+  std::uint64_t sent = 0;
+  const Result<> written = co_await write_all(client_, text, sent);
   if (!written) co_return Next::close;
   co_return again ? Next::request : Next::linger;
 }

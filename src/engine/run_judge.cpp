@@ -19,6 +19,7 @@ RunWork::End RunWork::judge(const drivers::Ended& ended) const {
       end.error = *said;
     } else {
       failed(Errc::command_failed, said ? how + ": " + said->message : how);
+      end.error = with_denials(*std::move(end.error));
     }
   };
   switch (ended.outcome) {
@@ -57,6 +58,8 @@ RunWork::End RunWork::judge(const drivers::Ended& ended) const {
       if (said) {
         end.error->message += ". Last words of the agent: " + said->message;
         if (!said->remedy.empty()) end.error->remedy = said->remedy;
+      } else {
+        end.error = with_denials(*std::move(end.error));
       }
       break;
     }

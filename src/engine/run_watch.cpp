@@ -4,6 +4,8 @@
 #include "engine/insist.hpp"
 #include "engine/run_work.hpp"
 
+#include <ranges>
+
 namespace berth::engine {
 namespace {
 
@@ -43,6 +45,21 @@ std::string RunWork::denied_text(const bj::object& entry) {
   const std::string rule = text_at(entry, "rule");
   return "The egress policy denied " + text_at(entry, "host") + ":" + text_at(entry, "port") +
          (rule.empty() ? "" : " (" + rule + ")");
+}
+
+Error RunWork::with_denials(Error error) const {
+  constexpr std::size_t named_max = 5;
+  if (denied_.empty()) return error;
+  for (const bj::object& entry : denied_ | std::views::take(named_max)) {
+    error.message += ". " + denied_text(entry);
+  }
+  if (denied_.size() > named_max) {
+    error.message += ", and " + std::to_string(denied_.size() - named_max) + " more";
+  }
+  if (error.remedy.empty()) {
+    error.remedy = "add the hosts to egress.allow in the config of the environment";
+  }
+  return error;
 }
 
 Task<> RunWork::watch() {
@@ -119,9 +136,13 @@ RunWork::End RunWork::judge_stopped(End end) const {
   return end;
 }
 
-Task<> RunWork::note_denied() {
+Task<> RunWork::note_denied(const drivers::Ended& ended) {
   denied_.clear();
-  if (!agent_ || lease_.value.driver != core::DriverKind::sandbox) co_return Result<>{};
+  const bool has_succeeded = ended.outcome == drivers::Outcome::exited && ended.exit_code == 0;
+  // An agent may have found a way around what it was denied; a plain command that succeeded had no
+  // need of it.
+  if (!agent_ && has_succeeded) co_return Result<>{};
+  if (lease_.value.driver != core::DriverKind::sandbox) co_return Result<>{};
   const std::optional<Time> since =
       start_ ? std::optional{start_->command.started_at} : run_.value.started_at;
   std::uint64_t offset = 0;

@@ -298,7 +298,7 @@ Task<drivers::Ended> RunWork::follow_once() {
     BERTH_CO_TRY(ended, co_await follow_again(std::move(ended)));
   }
   if (carries_session()) BERTH_CO_DO(co_await fetch_session());
-  BERTH_CO_DO(co_await note_denied());
+  BERTH_CO_DO(co_await note_denied(ended));
   BERTH_CO_DO(co_await measure_home());
   // What the place has used is asked for while the disk takes the log.
   const auto [kept, counted] = co_await (output_->finish() && count_usage());

@@ -162,7 +162,9 @@ class RunWork {
   Task<std::optional<Error>> reason_to_stop();
   // Whether the disk will be down to its reserve soon, if it goes on like this.
   bool nears_reserve();
-  Task<> note_denied();
+  Task<> note_denied(const drivers::Ended& ended);
+  // The failure of a command whose own words are not known to name what was denied.
+  Error with_denials(Error error) const;
   static std::string denied_text(const bj::object& entry);
   void stop_for(Error why);
   // Where the program of an agent was looked for, and how it gets there.

@@ -577,6 +577,7 @@ Task<> Linux::set_egress(const LeaseFacts& lease, core::LinuxEgress policy) {
 
 Task<execution::EgressPage> Linux::egress_log(const LeaseFacts& lease, std::uint64_t offset) {
   const std::string file = keepers_.folder_of(id_of(lease)).path + egress_file;
+  if (ways_out_ != nullptr) ways_out_->flush(id_of(lease));
   co_return co_await offload(keepers_.pool(), [file, offset] { return read_log(file, offset); });
 }
 

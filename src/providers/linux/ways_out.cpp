@@ -117,6 +117,11 @@ Result<> WaysOut::change(const std::string& id, const core::LinuxConfig& config)
   return {};
 }
 
+void WaysOut::flush(const std::string& id) {
+  const auto found = ways_.find(id);
+  if (found != ways_.end() && found->second->proxy) found->second->proxy->flush();
+}
+
 Task<> WaysOut::close(std::string id) {
   const auto found = ways_.find(id);
   if (found == ways_.end()) co_return Result<>{};

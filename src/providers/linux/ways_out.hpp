@@ -51,6 +51,8 @@ class WaysOut {
   // What a sandbox may reach from now on; what is open and no longer allowed is cut. Nothing to
   // change is fine: whoever opens it later brings the policy.
   Result<> change(const std::string& id, const core::LinuxConfig& config);
+  // Brings what was decided so far into the log of a sandbox, for who reads its file.
+  void flush(const std::string& id);
   // Nothing to close is fine.
   Task<> close(std::string id);
   Task<> close_all();
