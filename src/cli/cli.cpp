@@ -176,6 +176,8 @@ int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
   const Result<> done = flags.watch ? watch(tree, session) : tree.chosen()(session);
   console.out.flush();
   const int code = done ? 0 : report(console, flags, done.error());
+  const Result<> undone = session.finish();
+  if (!undone) report(console, flags, undone.error());
   return session.exit_code().value_or(code);
 }
 

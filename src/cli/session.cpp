@@ -29,7 +29,8 @@ std::string variable(const Variables& variables, const char* name) {
   return found == variables.end() ? "" : found->second;
 }
 
-// The newest run is `last`. What was run lately is looked at first: there may be very many runs.
+// The newest run is `last`, and of several with one name the newest counts. What was run lately is
+// looked at first: there may be very many runs.
 Result<bj::value> find_run(const Client& server, const std::string& path,
                            const std::string& named) {
   constexpr std::size_t telling = 8;  // characters that are hardly the same by chance
@@ -38,6 +39,8 @@ Result<bj::value> find_run(const Client& server, const std::string& path,
     if (!recent.empty()) return recent.front();
     return fail(Errc::run_not_found, "there is no run yet", "start one: berth run uname -a");
   }
+  BERTH_TRY(const bj::array called, server.list(path + "?name=" + url_encoded(named), 1));
+  if (!called.empty()) return called.front();
   Result<bj::value> found = choose(recent, named, run_kind());
   if (found && named.size() >= telling) return found;
   if (!found && found.error().code != Errc::run_not_found) return found;
@@ -140,6 +143,17 @@ Result<const Client*> Session::client() {
   }
   client_ = std::make_unique<Client>(std::move(endpoint), std::move(token));
   return client_.get();
+}
+
+Result<> Session::finish() {
+  Result<> outcome;
+  while (!at_end_.empty()) {
+    const AtEnd undo = std::move(at_end_.back());
+    at_end_.pop_back();
+    const Result<> done = undo(*this);
+    if (!done && outcome) outcome = done;
+  }
+  return outcome;
 }
 
 Result<bj::value> Session::send(const Request& request) {

@@ -6,9 +6,11 @@
 #include "cli/objects.hpp"
 #include "cli/printer.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace berth::cli {
 
@@ -67,6 +69,12 @@ class Session {
   const GlobalFlags& flags() const { return flags_; }
   Config& config() { return config_; }
 
+  // What is to be undone when the command has ended, however it ended.
+  using AtEnd = std::function<Result<>(Session&)>;
+  void at_end(AtEnd undo) { at_end_.push_back(std::move(undo)); }
+  // Does it, the latest first. The first failure is the answer.
+  Result<> finish();
+
   // What the process tells the shell, in place of what follows from success or the error.
   void end_with(int exit_code) { exit_code_ = exit_code; }
   std::optional<int> exit_code() const { return exit_code_; }
@@ -79,6 +87,7 @@ class Session {
   std::unique_ptr<Client> client_;
   std::optional<std::string> company_id_;
   std::optional<int> exit_code_;
+  std::vector<AtEnd> at_end_;
 };
 
 struct Discovered {

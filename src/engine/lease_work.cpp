@@ -114,6 +114,10 @@ Result<> add_plugin_facts(store::Session& session, const LeaseRecord& lease, bj:
       const auto agent = store::find_agent(session, everywhere, *run->value.agent_id);
       if (agent) facts["adapterType"] = name_of(agent->value.adapter_type);
     }
+  } else if (lease.sandbox_id && is_reuse(lease.lease_policy)) {
+    // Some providers resume a sandbox only for the agent that they made it for.
+    BERTH_TRY(const auto sandbox, store::find_sandbox(session, everywhere, *lease.sandbox_id));
+    if (sandbox.value.agent_id) facts["agentId"] = sandbox.value.agent_id->str();
   }
   if (lease.issue_id) facts["issueId"] = lease.issue_id->str();
   if (lease.execution_workspace_id) {
@@ -187,6 +191,21 @@ bool LeaseWork::reaches(const core::Sandbox& sandbox) const {
   return place && !(*place)->stays_on_its_server(sandbox.config);
 }
 
+// Whether an idle sandbox is the lease's now.
+Result<bool> LeaseWork::claim_kept(store::Session& session, const core::Sandbox& wanted,
+                                   std::optional<core::SandboxId> only, LeaseRecord& lease) {
+  BERTH_TRY(drivers::Driver* const place, driver(lease));
+  const store::SandboxClaim claim{.company_id = lease.company_id,
+                                  .fingerprint = wanted.fingerprint,
+                                  .lease_id = lease.id,
+                                  .node_id = node_,
+                                  .must_be_own = place->stays_on_its_server(lease.teardown.config),
+                                  .only = std::move(only)};
+  BERTH_TRY(const auto idle, store::claim_idle_sandbox(session, claim, lease.created_at));
+  if (idle) take_over(idle->value, lease);
+  return idle.has_value();
+}
+
 Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environment& environment,
                                    const std::optional<core::AgentId>& agent, LeaseRecord& lease) {
   const Time now = lease.created_at;
@@ -207,18 +226,8 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
   if (is_reuse(lease.lease_policy)) {
     BERTH_TRY(sandbox.fingerprint, fingerprint_of(session, environment, agent, lease));
     BERTH_DO(store::retire_idle_sandboxes(session, sandbox, now));
-    BERTH_TRY(drivers::Driver* const place, driver(lease));
-    const store::SandboxClaim claim{
-        .company_id = lease.company_id,
-        .fingerprint = sandbox.fingerprint,
-        .lease_id = lease.id,
-        .node_id = node_,
-        .must_be_own = place->stays_on_its_server(lease.teardown.config)};
-    BERTH_TRY(const auto idle, store::claim_idle_sandbox(session, claim, now));
-    if (idle) {
-      take_over(idle->value, lease);
-      return {};
-    }
+    BERTH_TRY(const bool was_kept, claim_kept(session, sandbox, std::nullopt, lease));
+    if (was_kept) return {};
     BERTH_TRY(const bool is_shared,
               store::is_named_by_environment(session, lease.company_id, environment.id));
     if (is_shared) {
@@ -235,20 +244,40 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
   return store::record_share(session, sandbox.id, core::share_of(sandbox.config));
 }
 
+Result<> LeaseWork::intend_visit(store::Session& session, const core::Environment& environment,
+                                 const Terms::Kept& kept, LeaseRecord& lease) {
+  core::Sandbox wanted{.id = kept.sandbox_id, .company_id = lease.company_id};
+  bool was_kept = false;
+  if (is_reuse(lease.lease_policy)) {
+    BERTH_TRY(wanted.fingerprint, fingerprint_of(session, environment, kept.agent_id, lease));
+    BERTH_TRY(was_kept, claim_kept(session, wanted, kept.sandbox_id, lease));
+  }
+  if (!was_kept) {
+    return fail(Errc::conflict,
+                "Sandbox " + kept.sandbox_id.str() + " is not kept for environment \"" +
+                    environment.name + "\" as it is today",
+                "restore the environment's config, or start a new run in it");
+  }
+  // However the lease ends, the sandbox is given back where it can be emptied.
+  lease.release_event = LeaseEvent::release_succeeded;
+  return {};
+}
+
 Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId id,
                                          const core::Environment& environment, const core::Run* run,
                                          Terms terms) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = means_.clock.now();
-  LeaseRecord lease{{.id = std::move(id),
-                     .company_id = environment.company_id,
-                     .environment_id = environment.id,
-                     .lease_policy = run ? policy_of(environment) : LeasePolicy::ephemeral,
-                     .acquired_at = now,
-                     .last_used_at = now,
-                     .expires_at = terms.expires_at,
-                     .created_at = now,
-                     .updated_at = now}};
+  LeaseRecord lease{
+      {.id = std::move(id),
+       .company_id = environment.company_id,
+       .environment_id = environment.id,
+       .lease_policy = run || terms.kept ? policy_of(environment) : LeasePolicy::ephemeral,
+       .acquired_at = now,
+       .last_used_at = now,
+       .expires_at = terms.expires_at,
+       .created_at = now,
+       .updated_at = now}};
   if (run) {
     lease.heartbeat_run_id = run->id;
     lease.issue_id = issue_of(*run);
@@ -272,6 +301,10 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
   if (environment.driver == core::DriverKind::sandbox) {
     if (terms.purpose == Terms::Purpose::test) lease.teardown.config["archiveOnRelease"] = true;
     lease.provider = core::provider_of(environment.config);
+    if (terms.kept) {
+      BERTH_DO(intend_visit(session, environment, *terms.kept, lease));
+      return store::inserted_lease(session, std::move(lease));
+    }
     if (!run) BERTH_DO(expect_sandbox_room(session, lease.company_id, lease.teardown.config));
     const std::optional<core::AgentId> agent = run ? run->agent_id : std::nullopt;
     BERTH_DO(intend_sandbox(session, environment, agent, lease));
@@ -418,7 +451,7 @@ Task<LeaseWork::Held> LeaseWork::acquire(Row lease, Ask ask, Also also) {
         [&](store::Session& s) { return add_plugin_facts(s, row->value, known.metadata); }));
   }
   pin(row->value.teardown, known.metadata);
-  co_return Held{*std::move(row), std::move(known)};
+  co_return Held{*std::move(row), std::move(known), acquired->resumed};
 }
 
 Task<ResolvedSecret> LeaseWork::read_for_draft(const core::Call& call,

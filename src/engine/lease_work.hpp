@@ -47,10 +47,17 @@ class LeaseWork {
     // No run uses what a test leaves, so a provider that would pause it archives it instead.
     enum class Purpose { work, test } purpose = Purpose::work;
     std::optional<core::AgentHomeId> home = {};
+    // An idle sandbox that the lease is for, by the rules by which a run of its agent would get it.
+    // `conflict` where those give it to nobody.
+    struct Kept {
+      core::SandboxId sandbox_id;
+      std::optional<core::AgentId> agent_id = {};
+    };
+    std::optional<Kept> kept = {};
   };
   // In the caller's transaction: a lease `acquiring`, and where the driver has sandboxes one that
   // is claimed for it or about to be made. Without a run it is an ad-hoc lease, which serves
-  // nobody else.
+  // nobody else unless its sandbox was kept.
   Result<Row> intend(store::Session& session, core::LeaseId id,
                      const core::Environment& environment, const core::Run* run, Terms terms);
 
@@ -73,6 +80,7 @@ class LeaseWork {
   struct Held {
     Row lease;
     drivers::LeaseFacts facts;
+    bool resumed = false;  // the sandbox that was claimed, and not a new one in its stead
   };
   using Also = std::function<Result<>(store::Session&)>;
   Task<Held> acquire(Row lease, Ask ask, Also also);
@@ -130,6 +138,10 @@ class LeaseWork {
 
   Result<> intend_sandbox(store::Session& session, const core::Environment& environment,
                           const std::optional<core::AgentId>& agent, core::LeaseRecord& lease);
+  Result<> intend_visit(store::Session& session, const core::Environment& environment,
+                        const Terms::Kept& kept, core::LeaseRecord& lease);
+  Result<bool> claim_kept(store::Session& session, const core::Sandbox& wanted,
+                          std::optional<core::SandboxId> only, core::LeaseRecord& lease);
   Result<Row> record_acquired(store::Session& session, const core::LeaseId& id,
                               const drivers::Acquired& acquired);
   Task<> act(core::LeaseRecord lease);

@@ -70,6 +70,12 @@ struct ForceResolve {
 };
 BOOST_DESCRIBE_STRUCT(ForceResolve, (), (reason))
 
+// How long a sandbox that is kept is taken out of the reach of runs.
+struct VisitSandbox {
+  std::optional<std::int64_t> ttl_seconds = {};
+};
+BOOST_DESCRIBE_STRUCT(VisitSandbox, (), (ttl_seconds))
+
 // The sandbox that a lease waits for whose acquire was never answered.
 struct AdoptSandbox {
   std::string provider_lease_id;
@@ -147,6 +153,9 @@ class Leases {
   Task<core::Listing<SandboxView>> sandboxes(core::Call call, core::CompanyId company,
                                              store::SandboxFilter filter, core::PageRequest page);
   Task<SandboxView> sandbox(core::Call call, core::SandboxId id);
+  // A lease of a sandbox that waits for a run, for who looks into it or works in it by hand. It
+  // ends by a release, or after a time, and the sandbox waits again.
+  Task<LeaseView> visit(core::Call call, core::SandboxId id, VisitSandbox wanted);
   // Destroys a sandbox that waits for a run, or whose end failed. `conflict` while a lease has it.
   Task<SandboxView> remove_sandbox(core::Call call, core::SandboxId id);
   // What the place of a lease that is held uses.
@@ -181,6 +190,10 @@ class Leases {
     drivers::Driver* driver;
     drivers::LeaseFacts facts;
   };
+  // In a transaction: the lease of a kept sandbox, `acquiring`.
+  Result<core::LeaseId> intend_visit(store::Session& session, const core::Call& call,
+                                     const core::SandboxId& id, std::int64_t ttl_s);
+  Task<LeaseView> enter(core::Call call, core::Stored<core::LeaseRecord> row, core::SandboxId id);
   Task<HeldPlace> look_into(const core::Call& call, const core::LeaseId& id);
   Task<> destroy_idle_sandbox(core::Call call, const LeaseView& ended);
   // A lease that another server has to give back, as it is some seconds later.

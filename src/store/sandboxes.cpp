@@ -143,11 +143,13 @@ Result<std::optional<Stored<Sandbox>>> claim_idle_sandbox(Session& session,
   static constexpr std::string_view tail =
       "where company_id = $1 and fingerprint = $2 and status = 'idle' and parked_at is null"
       " and (expires_at is null or expires_at > $3) and ($4 = '' or node_id = $4)"
+      " and ($5 = '' or id = $5)"
       " order by last_used_at desc, id desc limit 1";
   const std::string sql = std::string{tail} + std::string{session.skip_locked()};
   const std::string holder = claim.must_be_own ? claim.node_id.str() : std::string{};
-  BERTH_TRY(auto found,
-            select_one<Sandbox>(session, sql, claim.company_id, claim.fingerprint, now, holder));
+  const std::string only = claim.only ? claim.only->str() : std::string{};
+  BERTH_TRY(auto found, select_one<Sandbox>(session, sql, claim.company_id, claim.fingerprint, now,
+                                            holder, only));
   if (!found) return std::nullopt;
   found->value.lease_id = claim.lease_id;
   found->value.node_id = claim.node_id;

@@ -69,6 +69,7 @@ struct SandboxClaim {
   core::NodeId node_id;
   // Where one of another server is out of reach.
   bool must_be_own = false;
+  std::optional<core::SandboxId> only = {};  // no other one will do
 };
 // The idle sandbox that was used last, leased; nothing when none fits. Claimers at the same time
 // get different ones.

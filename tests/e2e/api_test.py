@@ -283,6 +283,7 @@ class Idempotency(BerthTest):
                      "/api/environments/{environment}/custom-image-template/relink",
                      "/api/environment-custom-image-setup-sessions/{session}/finish",
                      "/api/environment-custom-image-setup-sessions/{session}/cancel"}
+    OF_A_SANDBOX |= {"/api/sandboxes/{sandbox}/lease"}  # kept_sandbox_test.py
 
     def test_every_post_honours_the_key(self):
         server = self.serve()

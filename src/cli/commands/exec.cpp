@@ -78,7 +78,12 @@ Result<> exec(Session& session, const ExecOptions& options) {
   if (!options.timeout.empty()) {
     BERTH_TRY(timeout_ms, parse_span_ms(options.timeout, "--timeout"));
   }
-  BERTH_TRY(const std::string id, find_place(session, options.named));
+  // A little longer than the command, so that its end is seen.
+  constexpr std::chrono::seconds longest_command = std::chrono::hours{8};
+  constexpr std::chrono::seconds slack{60};
+  const auto longest = timeout_ms ? std::chrono::seconds{*timeout_ms / 1000} : longest_command;
+  BERTH_TRY(const std::string id,
+            enter_place(session, options.named, std::min(longest, longest_command) + slack));
   session.end_with(exit_not_run);
   StreamedCommand wanted{.lease_id = id,
                          .argv = command.value_or(std::vector<std::string>{}),

@@ -92,7 +92,7 @@ class Place {
  public:
   static Result<Place> find(Session& session, const There& there) {
     BERTH_TRY(const Client* client, session.client());
-    BERTH_TRY(const std::string id, find_place(session, there.place));
+    BERTH_TRY(const std::string id, enter_place(session, there.place));
     return Place{*client, "/api/environment-leases/" + id};
   }
 

@@ -12,9 +12,17 @@ constexpr auto shown_by =
     "'berth ps' shows runs, 'berth sandbox ls' sandboxes, 'berth lease list' "
     "leases";
 
-Result<std::string> lease_of_run(const bj::value& run) {
+// A lease, or a sandbox that none holds and that is kept for the next run.
+struct Spot {
+  std::string lease = {};
+  std::string kept = {};
+
+  friend auto operator<=>(const Spot&, const Spot&) = default;
+};
+
+Result<Spot> spot_of_run(const bj::value& run) {
   const std::string lease = text_of(run, "leaseId");
-  if (!lease.empty()) return lease;
+  if (!lease.empty()) return Spot{.lease = lease};
   const std::string state = text_of(run, "status");
   const auto known = parse_name<core::RunState>(state);
   return fail(Errc::conflict, "run " + text_of(run, "id") + " is " + state + " and has no place",
@@ -24,29 +32,25 @@ Result<std::string> lease_of_run(const bj::value& run) {
                         "running' lists them");
 }
 
-Result<std::string> lease_of_sandbox(const bj::value& sandbox) {
+Result<Spot> spot_of_sandbox(const bj::value& sandbox) {
   const std::string lease = text_of(sandbox, "leaseId");
-  if (!lease.empty()) return lease;
+  if (!lease.empty()) return Spot{.lease = lease};
   const std::string id = text_of(sandbox, "id");
-  const bool is_kept = text_of(sandbox, "status") == "idle";
-  return fail(
-      Errc::conflict,
-      "sandbox " + id +
-          (is_kept ? " is kept for the next run: no lease holds it now"
-                   : " is " + text_of(sandbox, "status")),
-      is_kept ? "start a run of its environment, which takes it, and name that run" : shown_by);
+  const std::string status = text_of(sandbox, "status");
+  if (status == "idle") return Spot{.kept = id};
+  return fail(Errc::conflict, "sandbox " + id + " is " + status, shown_by);
 }
 
 bool is_missing(const Error& error) {
   return std::string_view{name_of(error.code)}.ends_with("_not_found");
 }
 
-Result<std::string> find_by_id(Session& session, const std::string& id) {
+Result<Spot> find_by_id(Session& session, const std::string& id) {
   Result<bj::value> lease = session.find(lease_kind(), id);
-  if (lease) return id;
+  if (lease) return Spot{.lease = id};
   if (!is_missing(lease.error())) return std::unexpected(std::move(lease).error());
-  if (const auto run = session.find(run_kind(), id)) return lease_of_run(*run);
-  if (const auto sandbox = session.find(sandbox_kind(), id)) return lease_of_sandbox(*sandbox);
+  if (const auto run = session.find(run_kind(), id)) return spot_of_run(*run);
+  if (const auto sandbox = session.find(sandbox_kind(), id)) return spot_of_sandbox(*sandbox);
   for (const Kind* kind : {&environment_kind(), &agent_kind()}) {
     if (!session.find(*kind, id)) continue;
     return fail(Errc::bad_request, "'" + id + "' is an id of the kind " + kind->noun,
@@ -67,16 +71,14 @@ std::unexpected<Error> not_a_place(Session& session, const std::string& named) {
               shown_by);
 }
 
-}  // namespace
-
-Result<std::string> find_place(Session& session, const std::string& named) {
+Result<Spot> find_spot(Session& session, const std::string& named) {
   if (is_uuid(named)) return find_by_id(session, named);
   if (named == "last") {
     BERTH_TRY(const bj::value run, session.find(run_kind(), named));
-    return lease_of_run(run);
+    return spot_of_run(run);
   }
   // The same characters may end a run and a lease; they are one place where the lease is the same.
-  std::set<std::string> leases;
+  std::set<Spot> spots;
   std::vector<std::string> candidates;
   std::optional<Error> why;
   for (const Kind* kind : {&lease_kind(), &run_kind(), &sandbox_kind()}) {
@@ -88,17 +90,17 @@ Result<std::string> find_place(Session& session, const std::string& named) {
       continue;
     }
     candidates.push_back(kind->noun + " " + text_of(*found, "id"));
-    Result<std::string> lease = kind == &lease_kind() ? Result<std::string>{text_of(*found, "id")}
-                                : kind == &run_kind() ? lease_of_run(*found)
-                                                      : lease_of_sandbox(*found);
-    if (lease) {
-      leases.insert(*lease);
+    Result<Spot> spot = kind == &lease_kind() ? Result<Spot>{Spot{.lease = text_of(*found, "id")}}
+                        : kind == &run_kind() ? spot_of_run(*found)
+                                              : spot_of_sandbox(*found);
+    if (spot) {
+      spots.insert(*spot);
     } else {
-      why = std::move(lease).error();
+      why = std::move(spot).error();
     }
   }
-  if (leases.size() == 1 && (!why || candidates.size() > 1)) return *leases.begin();
-  if (leases.size() > 1) {
+  if (spots.size() == 1 && (!why || candidates.size() > 1)) return *spots.begin();
+  if (spots.size() > 1) {
     Error error{.code = Errc::conflict,
                 .message = "'" + named + "' fits several objects",
                 .remedy = "give more characters of either end of the id"};
@@ -107,6 +109,45 @@ Result<std::string> find_place(Session& session, const std::string& named) {
   }
   if (why) return std::unexpected(*std::move(why));
   return not_a_place(session, named);
+}
+
+// Of a lease that is over: the sandbox that it has left, if that is kept.
+Result<std::string> kept_after(Session& session, const std::string& lease_id) {
+  BERTH_TRY(const bj::value lease, session.get("/api/environment-leases/" + lease_id));
+  const auto state = parse_name<core::LeaseState>(text_of(lease, "status"));
+  const std::string sandbox = text_of(lease, "sandboxId");
+  if (!state || !core::is_final(*state) || sandbox.empty()) return std::string{};
+  const Result<bj::value> left = session.get("/api/sandboxes/" + sandbox);
+  return left && text_of(*left, "status") == "idle" ? sandbox : std::string{};
+}
+
+}  // namespace
+
+Result<std::string> find_place(Session& session, const std::string& named) {
+  BERTH_TRY(Spot spot, find_spot(session, named));
+  if (spot.kept.empty()) return std::move(spot.lease);
+  return fail(Errc::conflict,
+              "sandbox " + spot.kept + " is kept for the next run: no lease holds it now",
+              "start a run of its environment, which takes it, and name that run");
+}
+
+Result<std::string> enter_place(Session& session, const std::string& named,
+                                std::chrono::seconds longest) {
+  BERTH_TRY(Spot spot, find_spot(session, named));
+  if (spot.kept.empty()) {
+    BERTH_TRY(spot.kept, kept_after(session, spot.lease));
+    if (spot.kept.empty()) return std::move(spot.lease);
+  }
+  BERTH_TRY(const bj::value lease,
+            session.send({.method = "POST",
+                          .path = "/api/sandboxes/" + spot.kept + "/lease",
+                          .body = bj::object{{"ttlSeconds", longest.count()}}}));
+  const std::string id = text_of(lease, "id");
+  session.at_end([id](Session& ending) -> Result<> {
+    BERTH_DO(ending.send({.method = "POST", .path = "/api/environment-leases/" + id + "/release"}));
+    return {};
+  });
+  return id;
 }
 
 }  // namespace berth::cli

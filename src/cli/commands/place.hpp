@@ -2,6 +2,7 @@
 
 #include "cli/session.hpp"
 
+#include <chrono>
 #include <string>
 
 namespace berth::cli {
@@ -10,6 +11,11 @@ namespace berth::cli {
 // an end of it, or `last` for the newest run. What is something else, or is not held by a lease,
 // is an error that says what it is.
 Result<std::string> find_place(Session& session, const std::string& named);
+
+// The same for who works in the place: a sandbox that is kept for the next run is taken with a
+// lease, which is released when the command ends, and by the server at the latest after `longest`.
+Result<std::string> enter_place(Session& session, const std::string& named,
+                                std::chrono::seconds longest = std::chrono::minutes{15});
 
 // What the help says of such a word.
 inline constexpr auto place_words =

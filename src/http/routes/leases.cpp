@@ -64,6 +64,16 @@ std::vector<Route> sandbox_routes(engine::Leases& leases) {
           .says = "Read a sandbox: who holds it, or until when it is kept for the next run",
           .call = [&leases](core::Call call,
                             auto in) { return leases.sandbox(call, in.path.sandbox); }},
+      Endpoint<SandboxPath, None, engine::VisitSandbox, engine::LeaseView>{
+          .verb = Verb::post,
+          .path = path + "/lease",
+          .needs = Permission::company_operate,
+          .tag = "leases",
+          .says = "Take a lease of a sandbox that is kept for the next run, to work in it by hand; "
+                  "release it, or let it end after ttlSeconds (900), and the sandbox is kept again",
+          .status = 201,
+          .call = [&leases](core::Call call,
+                            auto in) { return leases.visit(call, in.path.sandbox, in.body); }},
       Endpoint<SandboxPath, None, None, SandboxView>{
           .verb = Verb::delete_,
           .path = path,
