@@ -144,6 +144,7 @@ const Kind& run_kind() {
                          .path = "heartbeat-runs",
                          .missing = Errc::run_not_found,
                          .columns = {{"ID", "id"},
+                                     {"NAME", "name", Shown::plain, When::known},
                                      {"STATUS", "status", Shown::state},
                                      {"COMMAND", "title"},
                                      {"ENVIRONMENT", "environmentName"},

@@ -95,13 +95,23 @@ std::string indented(const std::string& lines) {
 }
 
 // What names an object to a program.
+bool is_known(const bj::array& rows, const std::string& key) {
+  return std::ranges::any_of(rows, [&](const bj::value& row) {
+    const bj::value* value = find(row, key);
+    return value != nullptr && !value->is_null();
+  });
+}
+
 std::string handle_of(const bj::value& row) {
   if (!row.is_object()) return plain(row);
   const bj::value* names = row.get_object().if_contains("names");
   if (names != nullptr && names->is_array() && !names->get_array().empty()) {
     return plain(names->get_array().front());
   }
+  // Several runs may share a name, so a script gets the id of each.
+  const bool is_run = row.get_object().contains("invocationSource");
   for (const char* key : {"name", "id", "digest", "key"}) {
+    if (is_run && std::string_view{key} == "name") continue;
     const bj::value* found = row.get_object().if_contains(key);
     if (found != nullptr && found->is_string() && !found->get_string().empty()) {
       return plain(*found);
@@ -221,6 +231,7 @@ void Printer::list(const bj::array& rows, const std::vector<Column>& columns) co
   }
   std::vector<Column> shown;
   std::ranges::copy_if(columns, std::back_inserter(shown), [&](const Column& column) {
+    if (column.when == When::known) return is_known(rows, column.key);
     return column.when == When::always || options_.look == Look::wide;
   });
   std::vector<std::string> titles;

@@ -16,7 +16,8 @@ BOOST_DEFINE_ENUM_CLASS(Look, table, wide, name, json)
 
 // How a value of an object is shown in a table.
 enum class Shown { plain, moment, state, words, bytes };
-enum class When { always, wide };
+// `known`: where at least one row has it.
+enum class When { always, wide, known };
 
 struct Column {
   std::string title;

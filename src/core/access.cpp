@@ -84,6 +84,11 @@ std::string Caller::actor_id() const {
   return kind == CallerKind::system ? "system" : "local-board";
 }
 
+std::optional<std::string> Caller::responsible_user() const {
+  const bool is_operator = kind == CallerKind::local_operator || kind == CallerKind::operator_key;
+  return is_operator ? actor_id() : on_behalf_of;
+}
+
 Reach Reach::of(const Caller& caller) {
   if (!permits(caller.kind, caller.role, !caller.company_id, Permission::company_read)) {
     return Reach{no_company};

@@ -24,10 +24,15 @@ struct Caller {
   std::optional<AgentId> agent_id = {};
   std::optional<TokenId> token_id = {};
   std::optional<RunId> run_id = {};  // the one run for which an agent may speak with this token
+  // Of an agent: the operator who made its key, or who answers for its run.
+  std::optional<std::string> on_behalf_of = {};
 
   bool is_instance_admin() const;
   ActorType actor_type() const;
   std::string actor_id() const;
+  // Who answers for what this caller starts: an operator, or the one behind an agent. Absent where
+  // nobody is known, and for the server itself.
+  std::optional<std::string> responsible_user() const;
 };
 
 // Whether this kind of caller in this role may do it at all, whatever the object: a table, tested

@@ -36,14 +36,16 @@ BOOST_DESCRIBE_STRUCT(RunCommand, (),
                       (argv, cwd, env_names, stdin_bytes, stdin_open, timeout_ms, grace_ms,
                        terminal, prompt_excerpt))
 
-// What a caller gave to a run and the API never shows. A row of its own, so that it goes when the
-// run is final.
+// What a caller gave to a run and the API never shows. It is kept as long as the run, so that a
+// retry repeats the whole request.
 struct RunInput {
   RunId run_id;
   bj::object env = {};  // canonical bindings: plain values and secret ids
   std::string stdin_text = {};
+  // The command, where the caller named one; absent where the adapter of an agent builds it.
+  std::optional<RunCommand> command = {};
 };
-BOOST_DESCRIBE_STRUCT(RunInput, (), (run_id, env, stdin_text))
+BOOST_DESCRIBE_STRUCT(RunInput, (), (run_id, env, stdin_text, command))
 
 // Where a run goes and why, in a word for programs and a sentence for people.
 struct ChosenEnvironment {
@@ -108,6 +110,8 @@ struct Run {
   std::optional<Time> last_output_at = {};
   std::int64_t last_output_seq = 0;
   std::optional<RunId> retry_of_run_id = {};
+  std::optional<std::string> name = {};  // that its caller gave to it; several runs may share one
+  std::optional<std::string> responsible_user_id = {};  // who answers for it, as in the activity
   bj::object context_snapshot = {};
   std::optional<Time> cancel_requested_at =
       {};  // the intention; the status follows when the tree died
@@ -122,9 +126,9 @@ BOOST_DESCRIBE_STRUCT(Run, (),
                        phases, error, error_code, exit_code, signal, usage_json, result_json,
                        session_id_before, session_id_after, log_bytes, log_sha256, log_removed_at,
                        stdout_excerpt, stderr_excerpt, process_pid, process_group_id,
-                       process_started_at, last_output_at, last_output_seq, retry_of_run_id,
-                       context_snapshot, cancel_requested_at, started_at, finished_at, created_at,
-                       updated_at))
+                       process_started_at, last_output_at, last_output_seq, retry_of_run_id, name,
+                       responsible_user_id, context_snapshot, cancel_requested_at, started_at,
+                       finished_at, created_at, updated_at))
 
 BOOST_DEFINE_ENUM_CLASS(WaitReason, agent_paused, agent_limit, environment_limit, company_quota,
                         server_limit)

@@ -67,6 +67,7 @@ RunSummary summary_of(ListedRun run) {
           .lease_id = std::move(run.lease_id),
           .status = run.status,
           .invocation_source = run.invocation_source,
+          .name = std::move(run.name),
           .title = run.command ? title_of_command(*run.command) : std::string{},
           .error = std::move(error),
           .error_code = std::move(run.error_code),

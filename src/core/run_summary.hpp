@@ -14,6 +14,7 @@ struct ListedRun {
   std::optional<LeaseId> lease_id = {};
   RunState status = RunState::queued;
   InvocationSource invocation_source = InvocationSource::on_demand;
+  std::optional<std::string> name = {};
   std::optional<RunCommand> command = {};
   std::optional<std::string> error = {};
   std::optional<std::string> error_code = {};
@@ -29,9 +30,9 @@ struct ListedRun {
 };
 BOOST_DESCRIBE_STRUCT(ListedRun, (),
                       (id, company_id, agent_id, environment_id, lease_id, status,
-                       invocation_source, command, error, error_code, exit_code, signal, usage_json,
-                       retry_of_run_id, cancel_requested_at, started_at, finished_at, created_at,
-                       updated_at))
+                       invocation_source, name, command, error, error_code, exit_code, signal,
+                       usage_json, retry_of_run_id, cancel_requested_at, started_at, finished_at,
+                       created_at, updated_at))
 
 // What a list says of a run. Every text in it is short, so that a page of runs is small whatever
 // their commands are.
@@ -43,6 +44,7 @@ struct RunSummary {
   std::optional<LeaseId> lease_id = {};
   RunState status = RunState::queued;
   InvocationSource invocation_source = InvocationSource::on_demand;
+  std::optional<std::string> name = {};
   std::string title = {};  // what an agent was asked, or the command; empty until it is built
   std::optional<std::string> error = {};
   std::optional<std::string> error_code = {};
@@ -58,9 +60,9 @@ struct RunSummary {
 };
 BOOST_DESCRIBE_STRUCT(RunSummary, (),
                       (id, company_id, agent_id, environment_id, lease_id, status,
-                       invocation_source, title, error, error_code, exit_code, signal, usage_json,
-                       retry_of_run_id, cancel_requested_at, started_at, finished_at, created_at,
-                       updated_at))
+                       invocation_source, name, title, error, error_code, exit_code, signal,
+                       usage_json, retry_of_run_id, cancel_requested_at, started_at, finished_at,
+                       created_at, updated_at))
 
 RunSummary summary_of(ListedRun run);
 

@@ -20,9 +20,10 @@ struct Token {
   std::optional<Time> last_used_at;
   std::optional<Time> revoked_at;
   Time created_at;
+  std::optional<std::string> created_by = {};  // who made it, as in the activity
 };
 BOOST_DESCRIBE_STRUCT(Token, (),
                       (id, company_id, kind, agent_id, role, name, hint, expires_at, last_used_at,
-                       revoked_at, created_at))
+                       revoked_at, created_at, created_by))
 
 }  // namespace berth::core

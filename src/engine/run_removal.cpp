@@ -7,12 +7,14 @@
 namespace berth::engine {
 
 Task<core::Run> Runs::remove(core::Call call, core::RunId id) {
+  std::int64_t freed = 0;
   const auto work = [&](store::Session& s) -> Result<core::Run> {
     BERTH_TRY(auto row, store::find_run(s, core::Reach::of(call.who), id));
     if (!core::is_final(row.value.status)) {
       return fail(Errc::conflict, "Run " + id.str() + " is not over yet",
                   "cancel it first, or wait for its end");
     }
+    BERTH_TRY(freed, store::run_bytes(s, id));
     BERTH_DO(store::delete_run(s, id));
     BERTH_DO(record(s, means_, call,
                     {row.value.company_id,
@@ -33,8 +35,7 @@ Task<core::Run> Runs::remove(core::Call call, core::RunId id) {
   fault_point("run.deleted");
   // Where another server has the log, that server removes it when it looks for lost logs.
   BERTH_CO_DO(logs_.remove(id));
-  const std::int64_t kept = removed.log_removed_at ? 0 : removed.log_bytes;
-  guards_.quotas.add(removed.company_id, -(kept + store::payload_bytes(removed)));
+  guards_.quotas.add(removed.company_id, -freed);
   means_.feed.changed(removed.company_id);
   means_.feed.changed(id);
   co_return removed;

@@ -12,6 +12,7 @@
 #include "engine/workshop.hpp"
 #include "store/agents.hpp"
 #include "store/companies.hpp"
+#include "store/retention.hpp"
 
 namespace berth::engine {
 namespace {
@@ -31,6 +32,7 @@ struct Wish {
   core::InvocationSource source = core::InvocationSource::on_demand;
   std::optional<core::TriggerDetail> trigger_detail = {};
   bj::object context = {};
+  std::optional<std::string> name = {};
   std::optional<core::RunId> retry_of = {};
 };
 
@@ -69,6 +71,15 @@ Result<core::RunCommand> command_of(const StartRun& wanted) {
   command.stdin_open = wanted.stdin_open.value_or(false);
   command.stdin_bytes = static_cast<std::int64_t>(wanted.stdin_text.value_or("").size());
   return command;
+}
+
+// A run is found by its name where ids and `last` are understood, too.
+Result<std::optional<std::string>> name_for(const std::optional<std::string>& wanted) {
+  if (!wanted) return std::nullopt;
+  BERTH_TRY(std::string name, checked_name(*wanted, "/name"));
+  if (name != "last" && !is_uuid(name)) return name;
+  return fail(Errc::unprocessable, "/name: '" + name + "' already means a run",
+              "choose another name");
 }
 
 Result<std::optional<core::Agent>> runnable_agent(store::Session& session, const Wish& wish) {
@@ -119,6 +130,39 @@ Result<> check_width(const Wish& wish, const core::EnvVars& vars) {
   return {};
 }
 
+// Whether a run has an input of its own in the store. That of an agent always has one, so that a
+// missing one is known to be lost.
+bool has_input(const core::Run& run) {
+  if (run.agent_id || !run.command) return true;
+  return !run.command->env_names.empty() || run.command->stdin_bytes > 0;
+}
+
+Result<> insert_with_input(store::Session& session, Means& means, const core::Run& run,
+                           const core::RunInput& input) {
+  if (!has_input(run)) return store::insert_run(session, run);
+  BERTH_TRY(const store::SealedInput sealed, seal_run_input(session, means, input));
+  BERTH_DO(store::insert_run(session, run, std::ssize(sealed.material)));
+  return store::insert_run_input(session, sealed);
+}
+
+// What a run was given, for one that repeats it.
+Result<core::RunInput> input_again(store::Session& session, Means& means, const core::Run& before) {
+  BERTH_TRY(const auto sealed, store::find_run_input(session, before.id));
+  if (!sealed && !has_input(before)) {
+    return core::RunInput{.run_id = before.id, .command = before.command};
+  }
+  if (!sealed) {
+    return fail(Errc::unprocessable,
+                "Run " + before.id.str() +
+                    " is from an older server, which did not keep its prompt, variables and stdin",
+                "start a new run with them");
+  }
+  BERTH_TRY(core::RunInput given, unseal_run_input(means, *sealed));
+  if (before.agent_id || given.command) return given;
+  return fail(Errc::agent_not_found, "The agent of run " + before.id.str() + " was deleted",
+              "start a run of another agent");
+}
+
 // The run, what it was given, the bindings of its secrets, its first event and the activity: one
 // transaction.
 Result<core::Run> insert(store::Session& session, Means& means, const Catalog& catalog,
@@ -143,19 +187,18 @@ Result<core::Run> insert(store::Session& session, Means& means, const Catalog& c
                 .command = wish.command,
                 .environment_choice = choice,
                 .retry_of_run_id = wish.retry_of,
+                .name = wish.name,
+                .responsible_user_id = call.who.responsible_user(),
                 .context_snapshot = wish.context,
                 .created_at = now,
                 .updated_at = now};
   if (run.command) run.command->env_names = names_of(vars.canonical);
   core::enter_phase(run.phases, core::RunPhase::queued, now);
-  BERTH_DO(store::insert_run(session, run));
-  if (!vars.canonical.empty() || !wish.stdin_text.empty()) {
-    BERTH_TRY(
-        const store::SealedInput sealed,
-        seal_run_input(session, means,
-                       {.run_id = run.id, .env = vars.canonical, .stdin_text = wish.stdin_text}));
-    BERTH_DO(store::insert_run_input(session, sealed));
-  }
+  BERTH_DO(insert_with_input(session, means, run,
+                             {.run_id = run.id,
+                              .env = vars.canonical,
+                              .stdin_text = wish.stdin_text,
+                              .command = run.command}));
   if (!vars.refs.empty()) {
     BERTH_DO(bind_refs(session, means, wish.company_id, core::SecretTarget::run, run.id.str(),
                        BindingPart::env_vars, vars.refs));
@@ -213,7 +256,15 @@ Result<> expect_prompt(const core::Agent& agent, const InvokeAgent& wanted) {
 Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
   workshop_.expect_new();
   BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, insert));
-  guards_.quotas.add(run.company_id, store::payload_bytes(run));
+  std::int64_t bytes = store::payload_bytes(run);
+  if (has_input(run)) {
+    // Before the run has a log, which counts when the run is over. A read that fails is made up for
+    // by the next recount.
+    const auto stored =
+        co_await means_.store.read([&](store::Session& s) { return store::run_bytes(s, run.id); });
+    if (stored) bytes = *stored;
+  }
+  guards_.quotas.add(run.company_id, bytes);
   means_.feed.changed(run.company_id);
   workshop_.take_new(run.id);
   co_return run;
@@ -226,6 +277,7 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
             .env = wanted.env.value_or(bj::object{}),
             .stdin_text = wanted.stdin_text.value_or("")};
   BERTH_CO_TRY(wish.command, command_of(wanted));
+  BERTH_CO_TRY(wish.name, name_for(wanted.name));
   const Result<> room = co_await guards_.quotas.expect_room(
       call, [&](store::Session& /*s*/) -> Result<core::CompanyId> { return wish.company_id; });
   const auto work = [&](store::Session& s) -> Result<core::Run> {
@@ -237,6 +289,7 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
 
 Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
   BERTH_CO_DO(may_wish(call.who, wanted));
+  BERTH_CO_TRY(wanted.name, name_for(wanted.name));
   BERTH_CO_DO(co_await expect_calm(means_, guards_, call, agent));
   const auto company = [&](store::Session& s) -> Result<core::CompanyId> {
     BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
@@ -258,7 +311,8 @@ Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent w
               .stdin_text = wanted.prompt.value_or(""),
               .source = wanted.source.value_or(core::InvocationSource::on_demand),
               .trigger_detail = wanted.trigger_detail,
-              .context = wanted.payload.value_or(bj::object{})};
+              .context = wanted.payload.value_or(bj::object{}),
+              .name = wanted.name};
     if (wanted.reason) wish.context["reason"] = *wanted.reason;
     if (wanted.force_fresh_session) wish.context["forceFreshSession"] = *wanted.force_fresh_session;
     return insert(s, means_, catalog_, call, wish);
@@ -280,21 +334,18 @@ Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
       return fail(Errc::conflict, "Run " + id.str() + " is not over yet",
                   "cancel it first, or wait for its end");
     }
-    const bool had_input =
-        before.command && (!before.command->env_names.empty() || before.command->stdin_bytes > 0);
-    if (had_input && !before.agent_id) {
-      return fail(Errc::unprocessable,
-                  "Run " + id.str() + " was given variables or stdin, which are not kept",
-                  "start a new run with them");
-    }
+    BERTH_TRY(core::RunInput given, input_again(s, means_, before));
     Wish wish{.company_id = before.company_id,
               .agent_id = before.agent_id,
               .environment_id = place_again(before),
+              .command = std::move(given.command),
+              .env = std::move(given.env),
+              .stdin_text = std::move(given.stdin_text),
               .source = before.invocation_source,
               .trigger_detail = before.trigger_detail,
               .context = before.context_snapshot,
+              .name = before.name,
               .retry_of = id};
-    if (!before.agent_id) wish.command = before.command;
     return insert(s, means_, catalog_, call, wish);
   };
   co_return co_await queue(call, work);

@@ -32,11 +32,13 @@ struct Claims {
 
 std::string payload_of(const core::Run& run, core::AdapterType adapter) {
   const std::int64_t issued_s = run.created_at.ms / ms_per_s;
+  bj::value responsible;
+  if (run.responsible_user_id) responsible = *run.responsible_user_id;
   const std::string text = encode_text(bj::object{{"sub", run.agent_id->str()},
                                                   {"company_id", run.company_id.str()},
                                                   {"adapter_type", name_of(adapter)},
                                                   {"run_id", run.id.str()},
-                                                  {"responsible_user_id", nullptr},
+                                                  {"responsible_user_id", responsible},
                                                   {"instance_id", instance},
                                                   {"iat", issued_s},
                                                   {"exp", issued_s + lifetime_s},
@@ -118,7 +120,8 @@ Task<core::Caller> RunTokens::identify(std::string token) {
                          .role = core::Role::viewer,
                          .company_id = claims->company_id,
                          .agent_id = claims->agent_id,
-                         .run_id = claims->run_id};
+                         .run_id = claims->run_id,
+                         .on_behalf_of = run->value.responsible_user_id};
 }
 
 }  // namespace berth::engine

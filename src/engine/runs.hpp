@@ -29,10 +29,11 @@ struct StartRun {
   std::optional<std::int64_t> timeout_ms = {};
   std::optional<std::int64_t> grace_ms = {};
   std::optional<core::TerminalSize> terminal = {};
+  std::optional<std::string> name = {};  // by which people find it again; not unique
 };
 BOOST_DESCRIBE_STRUCT(StartRun, (),
                       (environment_id, agent_id, command, args, cwd, env, stdin_text, stdin_open,
-                       timeout_ms, grace_ms, terminal))
+                       timeout_ms, grace_ms, terminal, name))
 
 // A turn of an agent.
 struct InvokeAgent {
@@ -44,10 +45,11 @@ struct InvokeAgent {
   std::optional<core::EnvironmentId> environment_id = {};
   std::optional<bj::object> env = {};
   std::optional<bool> force_fresh_session = {};
+  std::optional<std::string> name = {};
 };
 BOOST_DESCRIBE_STRUCT(InvokeAgent, (),
                       (source, trigger_detail, reason, payload, prompt, environment_id, env,
-                       force_fresh_session))
+                       force_fresh_session, name))
 
 struct EnvironmentBrief {
   core::EnvironmentId id;

@@ -70,7 +70,8 @@ Result<NewToken> Tokens::insert(store::Session& session, const core::Call& call,
                     .expires_at = wish.expires_at,
                     .last_used_at = std::nullopt,
                     .revoked_at = std::nullopt,
-                    .created_at = now};
+                    .created_at = now,
+                    .created_by = call.who.responsible_user()};
   BERTH_DO(store::insert_token(session, token, sha256_hex(key)));
   if (wish.company_id) {
     BERTH_DO(record(
@@ -164,7 +165,8 @@ Task<core::Caller> Tokens::identify(std::string key) {
                          .role = token->role,
                          .company_id = token->company_id,
                          .agent_id = token->agent_id,
-                         .token_id = token->id};
+                         .token_id = token->id,
+                         .on_behalf_of = token->created_by};
 }
 
 std::string Tokens::make_key() {

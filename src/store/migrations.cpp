@@ -67,6 +67,10 @@ constexpr char one_row_per_sandbox[] = {
 #embed "migrations/0014_one_row_per_sandbox.sql"
 };
 
+constexpr char run_people[] = {
+#embed "migrations/0015_run_people.sql"
+};
+
 template <std::size_t N>
 constexpr std::string_view text_of(const char (&bytes)[N]) {
   return {bytes, N};
@@ -87,6 +91,7 @@ constexpr std::array known_migrations{
     Migration{12, "sandbox_shares", text_of(sandbox_shares)},
     Migration{13, "agent_homes", text_of(agent_homes)},
     Migration{14, "one_row_per_sandbox", text_of(one_row_per_sandbox)},
+    Migration{15, "run_people", text_of(run_people)},
 };
 
 constexpr std::string_view record_table = R"sql(

@@ -60,6 +60,14 @@ Result<std::vector<CompanyBytes>> stored_bytes(Session& session) {
   return with_homes(session, std::move(list));
 }
 
+Result<std::int64_t> run_bytes(Session& session, const core::RunId& id) {
+  static const std::string sql =
+      "select " + std::string{bytes_of_run} + " from heartbeat_runs where id = $1";
+  BERTH_TRY(const Rows found, query(session, sql, id));
+  if (found.rows.empty()) return 0;
+  return to_integer(found.rows.at(0).at(0), table, "bytes");
+}
+
 Result<std::int64_t> count_unfinished_runs(Session& session, const core::CompanyId& company,
                                            std::int64_t most) {
   static const std::string sql =

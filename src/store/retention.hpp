@@ -18,6 +18,9 @@ Result<std::vector<CompanyBytes>> stored_bytes(Session& session);
 Result<std::int64_t> count_unfinished_runs(Session& session, const core::CompanyId& company,
                                            std::int64_t most);
 
+// What one run counts for: its payload, and its log as far as it is kept.
+Result<std::int64_t> run_bytes(Session& session, const core::RunId& id);
+
 // A finished run that may be removed, and what that frees.
 struct ExpiredRun {
   core::RunId id;

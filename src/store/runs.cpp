@@ -16,9 +16,10 @@ Filter conditions_of(const core::CompanyId& company, const RunFilter& filter) {
   conditions.equal("company_id", company)
       .equal_if("status", filter.status)
       .equal_if("agent_id", filter.agent_id)
-      .equal_if("environment_id", filter.environment_id);
+      .equal_if("environment_id", filter.environment_id)
+      .equal_if("name", filter.name);
   if (!filter.search.empty()) {
-    conditions.contains({"command", "error", "id"}, filter.search);
+    conditions.contains({"command", "error", "id", "name"}, filter.search);
   }
   return conditions;
 }
@@ -138,8 +139,8 @@ std::int64_t payload_bytes(const core::Run& run) {
   return static_cast<std::int64_t>(bytes);
 }
 
-Result<> insert_run(Session& session, const core::Run& run) {
-  Result<> done = insert(session, RunRow{run, payload_bytes(run)});
+Result<> insert_run(Session& session, const core::Run& run, std::int64_t input_bytes) {
+  Result<> done = insert(session, RunRow{run, payload_bytes(run) + input_bytes});
   if (done || !violates_reference(done.error())) return done;
   return fail(Errc::environment_not_found,
               "The company, the agent or the environment of the run does not exist",
@@ -201,11 +202,7 @@ Result<Stored<core::Run>> move_run(Session& session, Stored<core::Run> run, core
   const bool ends = next && core::is_final(*next);
   run.value.updated_at = now;
   if (ends && !run.value.finished_at) run.value.finished_at = now;
-  BERTH_TRY(run, move_row(session, std::move(run), event, run_noun));
-  if (ends) {
-    BERTH_DO(delete_run_input(session, run.value.id));
-  }
-  return run;
+  return move_row(session, std::move(run), event, run_noun);
 }
 
 Result<Stored<core::Run>> update_run(Session& session, Stored<core::Run> run, Time now) {
@@ -354,11 +351,6 @@ Result<std::optional<SealedInput>> find_run_input(Session& session, const core::
   BERTH_TRY(auto found, select_one<SealedInput>(session, "where run_id = $1", run));
   if (!found) return std::nullopt;
   return std::move(found->value);
-}
-
-Result<> delete_run_input(Session& session, const core::RunId& run) {
-  BERTH_DO(query(session, "delete from heartbeat_run_inputs where run_id = $1", run));
-  return {};
 }
 
 Result<std::vector<SealedInput>> inputs_not_sealed_with(Session& session, const std::string& key_id,

@@ -13,7 +13,8 @@ inline constexpr std::string_view table_of<core::Run> = "heartbeat_runs";
 
 template <>
 inline constexpr std::string_view fixed_columns_of<core::Run> =
-    "company_id agent_id invocation_source trigger_detail retry_of_run_id created_at";
+    "company_id agent_id invocation_source trigger_detail retry_of_run_id name "
+    "responsible_user_id created_at";
 
 template <>
 inline constexpr std::string_view table_of<core::ListedRun> = "heartbeat_runs";
@@ -34,11 +35,13 @@ struct RunFilter {
   std::optional<core::RunState> status = {};
   std::optional<core::AgentId> agent_id = {};
   std::optional<core::EnvironmentId> environment_id = {};
-  std::string search = {};  // in the command, the error and the id, whatever its case
+  std::string name = {};
+  std::string search = {};  // in the command, the error, the id and the name, whatever its case
 };
 
-// environment_not_found when the company, the agent or the environment is gone.
-Result<> insert_run(Session& session, const core::Run& run);
+// environment_not_found when the company, the agent or the environment is gone. The size of the
+// run's sealed input counts as payload.
+Result<> insert_run(Session& session, const core::Run& run, std::int64_t input_bytes = 0);
 Result<Stored<core::Run>> find_run(Session& session, const core::Reach& reach,
                                    const core::RunId& id);
 // Ordered by (created_at, id) descending.
@@ -55,7 +58,7 @@ Result<std::vector<core::ListedRun>> runs_changed_since(Session& session,
                                                         std::int64_t limit);
 
 // The run in the state that follows on this event, with its other fields as they are given. A run
-// that becomes final has its finished_at, and loses its input. `conflict` when the event does not
+// that becomes final has its finished_at. `conflict` when the event does not
 // follow, or somebody was faster.
 Result<Stored<core::Run>> move_run(Session& session, Stored<core::Run> run, core::RunEvent event,
                                    Time now);
@@ -129,7 +132,6 @@ inline constexpr std::string_view table_of<SealedInput> = "heartbeat_run_inputs"
 
 Result<> insert_run_input(Session& session, const SealedInput& input);
 Result<std::optional<SealedInput>> find_run_input(Session& session, const core::RunId& run);
-Result<> delete_run_input(Session& session, const core::RunId& run);
 // For a rotation of the master key, as versions_not_sealed_with and reseal_version of secrets.hpp.
 Result<std::vector<SealedInput>> inputs_not_sealed_with(Session& session, const std::string& key_id,
                                                         const std::string& after,

@@ -309,7 +309,7 @@ TEST_P(Commands, ACommandReadsWhatTheRunWasGiven) {
   wanted.stdin_text = std::string(300'000, 'x') + "\nend";
   EXPECT_EQ(said(ran(wanted).id), *wanted.stdin_text);
   EXPECT_EQ(said(ran(program({"cat"})).id), "") << "nothing given is the end of input";
-  EXPECT_EQ(number("select count(*) from heartbeat_run_inputs"), 0) << "inputs go with their run";
+  EXPECT_EQ(number("select count(*) from heartbeat_run_inputs"), 1) << "inputs stay with their run";
 }
 
 TEST_P(Commands, ACommandReadsWhatIsSentToIt) {
@@ -446,12 +446,34 @@ TEST_P(Commands, ARunThatIsOverCanBeStartedAgain) {
   EXPECT_EQ(again->retry_of_run_id, first.id);
   EXPECT_EQ(said(ended(again->id).id), "again\n");
 
-  StartRun given = program({"cat"});
-  given.stdin_text = "once";
-  EXPECT_FAILS(await(server()->runs.retry(admin(), ran(given).id)), Errc::unprocessable);
   const core::RunId running = start(program({"sleep", "60"}));
   EXPECT_FAILS(await(server()->runs.retry(admin(), running)), Errc::conflict);
   end({running});
+}
+
+TEST_P(Commands, ARetryIsGivenWhatTheRunWasGiven) {
+  StartRun given = shell("cat; echo \" $WORD $KEY\"; pwd");
+  given.stdin_text = "stdin";
+  given.env = bj::object{{"WORD", "plain"}, {"KEY", reference("used", "s3cret value")}};
+  given.cwd = "/usr";
+  given.name = "twice";
+  const RunView first = ran(given);
+  EXPECT_EQ(said(first.id), "stdin plain ***REDACTED***\n/usr\n");
+  const auto again = await(server()->runs.retry(admin(), first.id));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->name, "twice");
+  EXPECT_EQ(again->command, first.command);
+  EXPECT_EQ(said(ended(again->id).id), said(first.id));
+  // And the retry of a retry, since each has an input of its own.
+  const auto third = await(server()->runs.retry(admin(), again->id));
+  ASSERT_TRUE(third) << third.error().message;
+  EXPECT_EQ(said(ended(third->id).id), said(first.id));
+
+  EXPECT_WORKS(write([&](store::Session& s) {
+    return store::query(s, "delete from heartbeat_run_inputs where run_id = $1", first.id);
+  }));
+  const auto lost = await(server()->runs.retry(admin(), first.id));
+  EXPECT_FAILS(lost, Errc::unprocessable);
 }
 
 TEST_P(Commands, WhoeverWaitsForARunHearsWhenItsStateChanges) {

@@ -274,7 +274,7 @@ TEST_P(WorkPlans, WhatWaitsOrWorksIsFoundPastAnyHistory) {
   const PageRequest page{.limit = 50, .after = core::PageKey{now() + -1000, acme.id.str()}};
   for (const RunFilter& filter :
        {RunFilter{}, RunFilter{.status = core::RunState::succeeded}, RunFilter{.agent_id = ada.id},
-        RunFilter{.environment_id = box.id}}) {
+        RunFilter{.environment_id = box.id}, RunFilter{.name = "nightly"}}) {
     expect_index("runs", [&](Session& s) { return list_runs(s, acme.id, filter, page); });
     expect_index("runs", [&](Session& s) { return brief_runs(s, acme.id, filter, page); });
   }

@@ -3,6 +3,7 @@
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 #include "store/nodes.hpp"
+#include "store/retention.hpp"
 #include "store/run_events.hpp"
 #include "store/runs.hpp"
 #include "store/secrets.hpp"
@@ -400,7 +401,7 @@ TEST_P(Runs, EventsAreReadFromTheOneAfter) {
                Errc::run_not_found);
 }
 
-TEST_P(Runs, TheSealedInputGoesWhenTheRunIsFinal) {
+TEST_P(Runs, TheSealedInputIsKeptAsLongAsTheRun) {
   const core::Company acme = given_company();
   const core::Run made = given_run(acme.id);
   const SealedInput input{made.id, "key-7", "sealed"};
@@ -412,6 +413,8 @@ TEST_P(Runs, TheSealedInputGoesWhenTheRunIsFinal) {
   EXPECT_EQ(*read([&](Session& s) { return key_ids_in_use(s); }),
             std::vector<std::string>{"key-7"});
   EXPECT_WORKS(move(stored(made.id), RunEvent::interrupted));
+  EXPECT_TRUE(find());
+  EXPECT_WORKS(write([&](Session& s) { return delete_run(s, made.id); }));
   EXPECT_FALSE(find());
 }
 

@@ -196,6 +196,27 @@ class Claude(Agents):
         _, called = self.turn(self.agent("claude_local"))
         self.assertNotIn("--resume", called["argv"], "a session is its own agent's")
 
+    def test_a_retry_repeats_the_prompt_and_the_variables(self):
+        agent = self.agent("claude_local", promptTemplate="the template")
+        self.plays(CLAUDE)
+        first, called = self.turn(agent, prompt="Only this.", env={"WORD": "given"}, forceFreshSession=True)
+        self.assertEqual((called["stdin"], called["environment"]["WORD"]), ("Only this.", "given"))
+        for again in range(2):
+            (self.stage / "called.json").unlink()
+            answer = self.server.post(f"/api/heartbeat-runs/{first['id']}/retry", None)
+            self.assertEqual(answer.status, 202, answer.text)
+            first = runs.wait_for_end(self.server, answer.json["id"])
+            self.assertEqual(first["status"], "succeeded", first)
+            called = json.loads((self.stage / "called.json").read_text())
+            self.assertEqual((called["stdin"], called["environment"]["WORD"]), ("Only this.", "given"))
+            self.assertNotIn("--resume", called["argv"], "a fresh session was asked for")
+        # A command that was named for an agent is repeated, and not a turn of the agent.
+        answer = self.server.post(f"/api/companies/{self.server.company()}/runs",
+                                  {"agentId": agent, "command": "sh", "args": ["-c", "cat"], "stdinText": "plain"})
+        named = runs.wait_for_end(self.server, answer.json["id"])
+        again = self.server.post(f"/api/heartbeat-runs/{named['id']}/retry", None).json["id"]
+        self.assertEqual(runs.wait_for_end(self.server, again)["stdoutExcerpt"], "plain")
+
     def test_what_is_no_session_id_never_becomes_an_argument(self):
         agent = self.agent("claude_local")
         for told in ("--dangerously-skip-permissions", "a\0b", "y" * 140_000):

@@ -419,7 +419,7 @@ class Tokens(ContractTest):
             "sub", "company_id", "run_id", "adapter_type", "iss", "aud", "instance_id", "responsible_user_id")},
             {"sub": agent, "company_id": server.company(), "run_id": run, "adapter_type": "process",
              "iss": "paperclip", "aud": "paperclip-api", "instance_id": "default",
-             "responsible_user_id": None})
+             "responsible_user_id": "local-board"})
         self.assertEqual(claims["exp"] - claims["iat"], 48 * 3600)
 
 

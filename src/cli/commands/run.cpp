@@ -34,6 +34,7 @@ Exit codes: those of the command, and
 
 struct RunOptions {
   std::string named;
+  std::string name;
   std::string environment;
   std::string agent;
   std::string cwd;
@@ -79,6 +80,7 @@ Result<bj::object> local_fields(Session& session, const RunOptions& options) {
   bj::object body{{"command", command.front()}};
   body["args"] = encode(std::vector<std::string>{command.begin() + 1, command.end()});
   set_text(body, "cwd", options.cwd);
+  set_text(body, "name", options.name);
   if (!options.timeout.empty()) {
     BERTH_TRY(body["timeoutMs"], parse_span_ms(options.timeout, "--timeout"));
   }
@@ -279,13 +281,15 @@ CLI::App& add_about_run(CommandTree& tree, CLI::App& group, const char* name, co
   CLI::App& app = tree.leaf(group, name, says, example, [options, action](Session& session) {
     return action(session, *options);
   });
-  app.add_option("run", options->named, "its id or an end of it; last: the newest")->required();
+  app.add_option("run", options->named, "its name, its id or an end of it; last: the newest")
+      ->required();
   return app;
 }
 
 void add_start(CLI::App& app, RunOptions& options) {
   add_environment_flag(app, options.environment, "where it runs; else the server chooses");
   app.add_option("-a,--agent", options.agent, "for whom it runs")->type_name("AGENT");
+  app.add_option("--name", options.name, "by which you find it again; the newest one counts");
   add_workdir_flag(app, options.cwd, "folder there in which it starts");
   add_variable_flags(app, options.variables);
   add_old_name(app, "--env", options.variables.old_given);

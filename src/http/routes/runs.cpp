@@ -28,13 +28,14 @@ struct RunQuery {
   std::optional<core::RunState> status;
   std::optional<core::AgentId> agent_id;
   std::optional<core::EnvironmentId> environment_id;
+  std::optional<std::string> name;
   std::optional<std::string> search;
   std::optional<Time> changed_since;
   std::optional<std::int64_t> limit;
   std::optional<std::string> after;
 };
 BOOST_DESCRIBE_STRUCT(RunQuery, (),
-                      (status, agent_id, environment_id, search, changed_since, limit, after))
+                      (status, agent_id, environment_id, name, search, changed_since, limit, after))
 
 struct WaitQuery {
   std::optional<std::int64_t> wait;  // seconds
@@ -209,6 +210,7 @@ Task<core::Listing<core::RunSummary>> list_runs(engine::Runs& runs, core::Call c
   const store::RunFilter filter{.status = query.status,
                                 .agent_id = query.agent_id,
                                 .environment_id = query.environment_id,
+                                .name = query.name.value_or(""),
                                 .search = query.search.value_or("")};
   if (!query.changed_since) co_return co_await runs.list(call, company, filter, std::move(page));
   if (query.after || query.status) {
