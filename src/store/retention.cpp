@@ -65,7 +65,7 @@ Result<std::int64_t> run_bytes(Session& session, const core::RunId& id) {
       "select " + std::string{bytes_of_run} + " from heartbeat_runs where id = $1";
   BERTH_TRY(const Rows found, query(session, sql, id));
   if (found.rows.empty()) return 0;
-  return to_integer(found.rows.at(0).at(0), table, "bytes");
+  return to_integer(found.rows.at(0).at(0), runs_table, "bytes");
 }
 
 Result<std::int64_t> count_unfinished_runs(Session& session, const core::CompanyId& company,
