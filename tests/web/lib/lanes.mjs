@@ -1,6 +1,18 @@
 // Seconds that a file of tests takes when it runs alone on two cores. They only share out the work: a wrong number makes
 // one lane longer than another.
 const seconds = {
+  "access.test.mjs": 22,
+  "environments.test.mjs": 11,
+  "many-runs.test.mjs": 15,
+  "objects.test.mjs": 18,
+  "plugins.test.mjs": 7,
+  "roles.test.mjs": 4,
+  "runner.test.mjs": 2,
+  "runs.test.mjs": 14,
+  "safety.test.mjs": 11,
+  "sandboxes.test.mjs": 17,
+  "start.test.mjs": 4,
+  "walls.test.mjs": 4,
 };
 const unknownSeconds = 5;
 
