@@ -8,6 +8,15 @@ export interface Problem {
 
 const steps = (pointer: string) => pointer.split("/").slice(1).map((each) => each.replaceAll("~1", "/").replaceAll("~0", "~"));
 
+const bounds: Record<string, string> = { minimum: "must be at least", maximum: "must be at most" };
+
+// The library says "1 is less than 16.", which leaves the reader to find out what to write.
+function sentence(keyword: string, error: string): string {
+  const bound = error.match(/ than (\S+)\.$/)?.[1];
+  const words = bounds[keyword];
+  return words && bound ? `${words} ${bound}` : error;
+}
+
 // What is wrong, at its field. Summaries of a whole object are left out: its fields say it better.
 export function problemsOf(schema: RJSFSchema, value: unknown): Problem[] {
   const result = new Validator(schema as Schema, "2020-12", false).validate(value ?? {});
@@ -16,7 +25,7 @@ export function problemsOf(schema: RJSFSchema, value: unknown): Problem[] {
     if (["properties", "items", "$ref", "anyOf", "allOf", "format"].includes(error.keyword)) continue;
     const at = error.instanceLocation.slice(1);
     const missing = error.keyword === "required" ? error.error.match(/"([^"]+)"/)?.[1] : undefined;
-    problems.push(missing ? { path: `${at}/${missing}`, message: "is required" } : { path: at, message: error.error });
+    problems.push(missing ? { path: `${at}/${missing}`, message: "is required" } : { path: at, message: sentence(error.keyword, error.error) });
   }
   return problems;
 }
