@@ -33,6 +33,8 @@ export function LogView({ log, name }: Props) {
   const [first, setFirst] = useState(0);
   const [rows, setRows] = useState(30);
   const box = useRef<HTMLDivElement>(null);
+  // Where following has put the scroll bar.
+  const followed = useRef(0);
   const search = useLogSearch(buffer, shown, log.version);
 
   const lines = buffer.lineCount(shown);
@@ -58,6 +60,7 @@ export function LogView({ log, name }: Props) {
   useEffect(() => {
     if (!follow || !box.current) return;
     box.current.scrollTop = box.current.scrollHeight;
+    followed.current = box.current.scrollTop;
     setFirst(lastFirst);
   }, [follow, lastFirst, log.version]);
 
@@ -71,9 +74,11 @@ export function LogView({ log, name }: Props) {
   const scrolled = () => {
     const element = box.current;
     if (!element) return;
+    const isAtEnd = element.scrollTop + element.clientHeight >= element.scrollHeight - 4;
+    // The output may have grown since it was followed: only a reader who scrolls up wants to leave its end.
+    if (follow && (isAtEnd || element.scrollTop >= followed.current)) return;
     const at = element.scrollTop / room();
     setFirst(Math.round(at * lastFirst));
-    const isAtEnd = element.scrollTop + element.clientHeight >= element.scrollHeight - 4;
     if (!isAtEnd) setFollow(false);
   };
 
@@ -110,7 +115,7 @@ export function LogView({ log, name }: Props) {
               const line = buffer.line(shown, at);
               return <LogLine key={at} number={at} text={line.text} stream={line.stream} wrap={wrap} marked={at === search.line} />;
             })}
-            {lines === 0 && <p className="px-4 py-2 text-[#aab2c0]">{log.ended ? "It said nothing." : "Nothing yet."}</p>}
+            {lines === 0 && <p className="px-4 py-2 text-[#aab2c0]">{log.ended ? "No output." : "No output yet."}</p>}
           </div>
         </div>
       </div>
