@@ -114,11 +114,15 @@ test("agents.a turn is read as a transcript, and as raw output on a second tab",
 }));
 
 test("activity.what happens appears by itself", visiting(async (page, visit, server) => {
+  await server.run("echo an entry with many details");
   await visit.goto("/activity");
   await page.getByRole("table").waitFor();
   const company = await server.company();
   const made = await server.call("POST", `/api/companies/${company}/secrets`, { name: "seen-live", value: "x" });
   await page.getByText("secret: created").first().waitFor();
+  await page.getByText("run: invoked").first().waitFor();
+  const hidden = await page.getByRole("region", { name: "Activity" }).evaluate((box) => box.scrollWidth - box.clientWidth);
+  assert.ok(hidden <= 0, `${hidden} px of the table are out of sight`);
   await visit.seen("activity");
   await server.call("DELETE", `/api/secrets/${made.id}`);
 }));

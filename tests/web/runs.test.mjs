@@ -56,7 +56,7 @@ test("runs.run again starts another run", visiting(async (page, visit, server) =
   await visit.goto(`/runs/${run.id}`);
   await page.getByRole("button", { name: "Run again" }).click();
   await page.waitForURL((url) => url.pathname.startsWith("/runs/") && !url.pathname.includes(run.id));
-  await page.getByText("Again of").waitFor();
+  await page.getByText("Retry of").waitFor();
 }));
 
 test("runs.search, streams, wrap and download work on the output", visiting(async (page, visit, server) => {

@@ -17,7 +17,7 @@ test("start.the sandbox of Berth is offered before one that somebody made later"
   needsSandboxes();
   const newer = await server.call("POST", `/api/companies/${await server.company()}/environments`, { name: `newer ${Date.now()}`, driver: "sandbox", config: { provider: "linux" } });
   await visit.goto("/");
-  await page.getByText("In Sandbox: a place of its own").waitFor();
+  await page.getByText("In Sandbox: a fresh sandbox").waitFor();
   await server.call("DELETE", `/api/environments/${newer.id}`);
 }));
 

@@ -43,7 +43,7 @@ export function AgentForm({ agent, onClose }: { agent: Agent | undefined; onClos
   const issues = save.error instanceof ApiError ? save.error.issues : [];
   const problems = issues.filter((each) => each.path.startsWith("/adapterConfig/")).map((each) => ({ ...each, path: each.path.slice("/adapterConfig".length) }));
   return (
-    <Dialog open onClose={onClose} title={agent ? `Edit ${agent.name}` : "New agent"} about="Who works, and where by default.">
+    <Dialog open onClose={onClose} title={agent ? `Edit ${agent.name}` : "New agent"} about="A program that works, and its default environment.">
       <form className="flex flex-col gap-3" onSubmit={(event) => { event.preventDefault(); void save.run(); }}>
         <Field label="Name" required error={issues.find((each) => each.path === "/name")?.message}>{(id) => <input id={id} className={input} required value={name} onChange={(event) => setName(event.target.value)} />}</Field>
         <Field label="Adapter">{(id) => (

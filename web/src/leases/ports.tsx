@@ -29,7 +29,7 @@ export function Ports({ lease }: { lease: string }) {
         <Button type="submit" disabled={!isPort}>Open</Button>
       </form>
       {opened.length === 0 ? (
-        <p className="text-sm text-muted">A program that listens on loopback in the sandbox is opened in a tab of its own. Only who may operate this company gets there.</p>
+        <p className="text-sm text-muted">Opens a program that listens on loopback in the sandbox in a new tab. Only operators of this company can reach it.</p>
       ) : (
         <ul aria-label="Opened ports" className="flex flex-col gap-1 text-sm">
           {opened.map((each) => <li key={each}><a className="link font-mono" href={urlOf(each)} target="_blank" rel="noopener noreferrer">{location.origin}{urlOf(each)}</a></li>)}
@@ -48,7 +48,7 @@ function Listening({ lease, urlOf }: { lease: string; urlOf: (port: number) => s
           {query.data.map((each) => <li key={each}><a className="link font-mono" href={urlOf(each)} target="_blank" rel="noopener noreferrer">{each}</a></li>)}
         </ul>
       )}
-      {query.data?.length === 0 && <span className="text-muted">Nothing listens there now.</span>}
+      {query.data?.length === 0 && <span className="text-muted">No program is listening.</span>}
       <Button busy={query.isFetching} onClick={() => void query.refetch()}>Look again</Button>
       {query.error && <ErrorBox error={query.error} />}
     </div>

@@ -33,7 +33,7 @@ export function ActivityPage() {
         {kinds.map((each) => <option key={each} value={each}>{words(each)}</option>)}
       </select>
       {query.error && <ErrorBox error={query.error} />}
-      {query.data && rows.length === 0 && <Empty title="Nothing yet">Whatever somebody does here, or Berth does by itself, is written down in this list.</Empty>}
+      {query.data && rows.length === 0 && <Empty title="Nothing yet">Everything that a caller or Berth itself does is written down in this list.</Empty>}
       {rows.length > 0 && (
         <Table label="Activity" head={["When", "Who", "What", "Object", "Details"]}>
           {rows.map((entry) => <Row key={entry.id} entry={entry} />)}
@@ -51,9 +51,9 @@ function Row({ entry }: { entry: Activity }) {
     <tr>
       <td><Ago at={entry.createdAt} /></td>
       <td className="whitespace-nowrap">{entry.agentId ? agentName(entry.agentId) : entry.actorId === "local-board" ? "operator of this machine" : entry.actorId}</td>
-      <td className="whitespace-nowrap">{words(entry.action.replace(".", ": "))}</td>
-      <td><Target entry={entry} /></td>
-      <td className="max-w-md truncate text-muted" title={details.join(", ")}>{details.join(", ")}</td>
+      <td className="whitespace-nowrap">{words(entry.action.replace(/^heartbeat\./, "run.").replace(".", ": "))}</td>
+      <td className="max-w-56 truncate"><Target entry={entry} /></td>
+      <td className="w-full max-w-40 truncate md:max-w-0 text-muted" title={details.join(", ")}>{details.join(", ")}</td>
     </tr>
   );
 }

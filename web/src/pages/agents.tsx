@@ -27,7 +27,7 @@ export function AgentsPage() {
   const [deleted, setDeleted] = useState<Agent>();
   const mayOperate = may("company_operate");
   return (
-    <Page title="Agents" about="Who works: an adapter that knows how to start it, and where it works by default."
+    <Page title="Agents" about="Programs that work: each has an adapter, which starts it, and a default environment."
       actions={mayOperate && <Button tone="primary" onClick={() => setEdited("new")}>New agent</Button>}>
       <Answer query={query}>
         {(agents) =>

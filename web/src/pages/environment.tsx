@@ -82,7 +82,7 @@ function Configuration({ environment }: { environment: Environment }) {
           ["Description", environment.description ?? ""],
           ["Isolation", isolationOf(environment)],
           ...config.map(([key, value]): [string, React.ReactNode] => [label(key), shownValue(key, value)]),
-          ["Kept by", isManaged(environment) ? "Berth" : "you"],
+          ["Managed by", isManaged(environment) ? "Berth" : "you"],
           ["Changed", <Ago key="changed" at={environment.updatedAt} />],
         ]} />
       </Panel>

@@ -29,7 +29,7 @@ export function EnvironmentsPage() {
           rows.length === 0 ? (
             <Empty title="No environment yet">Make one: this machine, a host over ssh, or a sandbox.</Empty>
           ) : (
-            <Table label="Environments" head={["Name", "Driver", "Isolation", "Health", "Live leases", "Used by", ""]}>
+            <Table label="Environments" head={["Name", "Driver", "Isolation", "Health", "Live leases", "Default of", ""]}>
               {rows.map((row) => <Row key={row.environment.id} row={row} mayTest={mayOperate} />)}
             </Table>
           )
@@ -67,7 +67,7 @@ function Row({ row, mayTest }: { row: EnvironmentOverview; mayTest: boolean }) {
           {row.liveLeaseCount}
           {row.pendingCleanupLeaseCount > 0 && <p className="text-xs text-warn-text">{row.pendingCleanupLeaseCount} to clean up</p>}
         </td>
-        <td className="text-muted">{used.join(", ") || "nobody by default"}</td>
+        <td className="text-muted">{used.join(", ") || "none"}</td>
         <td className="text-right">{mayTest && <Button busy={test.busy} onClick={() => void test.run()} aria-label={`Test ${environment.name}`}>Test</Button>}</td>
       </tr>
       {(test.report || test.error !== undefined) && (

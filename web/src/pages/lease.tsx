@@ -44,7 +44,7 @@ function Shown({ lease }: { lease: LeaseView }) {
             ["Environment", lease.environmentId ? <Link key="e" className="link" to="/environments/$environment" params={{ environment: lease.environmentId }}>{environmentName(lease.environmentId)}</Link> : "deleted"],
             ["Driver", lease.driver],
             ["Provider", lease.provider ?? "none"],
-            ["Its name there", <code key="p">{lease.providerLeaseId ?? "none"}</code>],
+            ["Provider ID", <code key="p">{lease.providerLeaseId ?? "none"}</code>],
             ["Held by", lease.heartbeatRunId ? <Link key="r" className="link" to="/runs/$run" params={{ run: lease.heartbeatRunId }}>run {shortId(lease.heartbeatRunId)}</Link> : "nobody"],
             ["Policy", words(lease.leasePolicy)],
             ["Since", <Ago key="s" at={lease.acquiredAt} />],
@@ -69,7 +69,7 @@ function Shown({ lease }: { lease: LeaseView }) {
             {terminal ? (
               <Suspense fallback={<p className="text-sm text-muted">Opening…</p>}><LeaseTerminal lease={lease.id} /></Suspense>
             ) : (
-              <p className="text-sm text-muted">A shell in the place that this lease holds. Whatever you do there is real.</p>
+              <p className="text-sm text-muted">A shell in the place that this lease holds. Changes that you make there are real.</p>
             )}
           </Panel>
           <Panel title="One command"><Console lease={lease.id} /></Panel>

@@ -102,6 +102,6 @@ function Place({ run }: { run: RunView }) {
   if (run.exitCode !== null && run.exitCode !== undefined) rows.push(["Exit status", String(run.exitCode)]);
   if (run.signal) rows.push(["Signal", run.signal]);
   if (run.name) rows.push(["Name", run.name]);
-  if (run.retryOfRunId) rows.push(["Again of", <Link key="again" className="link" to="/runs/$run" params={{ run: run.retryOfRunId }}>{shortId(run.retryOfRunId)}</Link>]);
+  if (run.retryOfRunId) rows.push(["Retry of", <Link key="again" className="link" to="/runs/$run" params={{ run: run.retryOfRunId }}>{shortId(run.retryOfRunId)}</Link>]);
   return <Facts rows={rows} />;
 }

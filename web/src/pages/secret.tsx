@@ -36,7 +36,7 @@ export function SecretPage() {
           {toggle.error !== undefined && <ErrorBox error={toggle.error} />}
           <Rotate secret={secret} version={record.latestVersion} onDone={renew} />
           <Folded title="Used in">{() => <Usage secret={secret} />}</Folded>
-          <Folded title="Who read it, or tried to">{() => <Access secret={secret} />}</Folded>
+          <Folded title="Access log">{() => <Access secret={secret} />}</Folded>
           <Confirm open={deleting} onClose={() => setDeleting(false)} title={`Delete ${record.name}`} action="Delete it" name={record.name}
             about="Every version, every binding and the list of who read it are gone. What names it fails until it names another."
             act={async () => { await api.delete("/api/secrets/{secret}", { path: { secret } }); await navigate({ to: "/secrets" }); }} />
@@ -56,9 +56,10 @@ function Rotate({ secret, version, onDone }: { secret: string; version: number; 
   return (
     <Panel title="New value">
       <form className="flex flex-wrap items-end gap-3" onSubmit={(event: FormEvent) => { event.preventDefault(); void rotate.run(); }}>
-        <div className="min-w-60 flex-1"><Field label="Value" hint={`It becomes version ${version + 1}. Runs that start from now on get it.`}>{(id, about) => <input id={id} aria-describedby={about} type="password" autoComplete="off" className={input} required value={value} onChange={(event) => setValue(event.target.value)} />}</Field></div>
+        <div className="min-w-60 flex-1"><Field label="Value">{(id) => <input id={id} aria-describedby="rotate-about" type="password" autoComplete="off" className={input} required value={value} onChange={(event) => setValue(event.target.value)} />}</Field></div>
         <Button type="submit" busy={rotate.busy}>Rotate</Button>
       </form>
+      <p id="rotate-about" className="mt-1 text-xs text-muted">It becomes version {version + 1}. Runs that start from now on get it.</p>
       {rotate.error !== undefined && <div className="mt-3"><ErrorBox error={rotate.error} /></div>}
     </Panel>
   );
@@ -81,7 +82,7 @@ function Access({ secret }: { secret: string }) {
   const query = useQuery(secretAccessQuery(secret));
   return (
     <Answer query={query}>
-      {(events) => events.length === 0 ? <p className="text-sm text-muted">Nobody has read it yet.</p> : (
+      {(events) => events.length === 0 ? <p className="text-sm text-muted">It has not been read yet.</p> : (
         <Table label="Access" head={["When", "Outcome", "By", "For", "Version"]}>
           {events.map((each) => (
             <tr key={each.id}><td><Ago at={each.createdAt} /></td><td><Badge tone={each.outcome === "success" ? "good" : "bad"}>{words(each.outcome)}</Badge></td><td>{each.actorId}</td><td>{words(each.consumerType)} <code>{each.consumerId.slice(-8)}</code></td><td>{each.secretVersion ?? ""}</td></tr>

@@ -46,7 +46,7 @@ export function StartPage() {
               {best.driver === "sandbox" ? "Run a command in a sandbox" : `Run a command in ${best.name}`}
             </Button>
             <p className="text-sm text-muted">
-              {best.driver === "sandbox" ? `In ${best.name}: a place of its own, which is gone afterwards.` : "This machine offers no sandbox yet; what it lacks is listed below."}
+              {best.driver === "sandbox" ? `In ${best.name}: a fresh sandbox, which Berth deletes afterwards.` : "This machine offers no sandbox yet; what it lacks is listed below."}
             </p>
           </div>
           {start.error !== undefined && <div className="mt-3"><ErrorBox error={start.error} /></div>}
@@ -65,7 +65,7 @@ function Next() {
       {([
         ["/environments", "Environments", "Places where work may run: this machine, hosts over ssh, sandboxes."],
         ["/runs", "Runs", "What runs, what ran, what it said, and how long each phase took."],
-        ["/agents", "Agents", "Who works, with which adapter, and where by default."],
+        ["/agents", "Agents", "Programs that work, with their adapters and default environments."],
       ] as const).map(([to, name, says]) => (
         <li key={to} className="rounded-lg border border-line bg-raised p-4">
           <Link to={to} className="link font-medium">{name}</Link>

@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 
-// A dense table that a phone may scroll sideways.
+// A dense table that a phone may scroll sideways; a shadow shows where there is more.
 export function Table({ label, head, children }: { label: string; head: ReactNode[]; children: ReactNode }) {
   return (
-    <div className="overflow-x-auto rounded-lg border border-line bg-raised" tabIndex={0} role="region" aria-label={label}>
+    <div className="sideways overflow-x-auto rounded-lg border border-line" tabIndex={0} role="region" aria-label={label}>
       <table className="w-full border-collapse text-sm">
         <thead>
           <tr className="border-b border-line text-left text-xs text-muted">
