@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "./lib/runner.mjs";
 import { environmentNamed, visiting } from "./lib/shared.mjs";
+import { cpuOf, frozenShare, scrollThrough, watchFrames } from "./lib/work.mjs";
 
 test("runs.the list shows runs, and filters and search narrow it", visiting(async (page, visit, server) => {
   await server.run("echo needle-in-a-command");
@@ -78,23 +79,30 @@ test("runs.search, streams, wrap and download work on the output", visiting(asyn
   assert.equal(text.split("\n").filter((line) => /^\d+$/.test(line)).length, 5000);
 }));
 
-test("runs.a hundred megabytes of output leave the page alive", visiting(async (page, visit, server) => {
-  const run = await server.run("yes 'a line of output that is about sixty characters long, sort of' | head -c 100000000");
-  await visit.goto(`/runs/${run.id}`);
-  await page.waitForFunction(() => /95\.\d MiB|95 MiB/.test(document.body.textContent), undefined, { timeout: 60_000 });
-  const longest = await page.evaluate(async () => {
-    const box = document.querySelector("[role=log]");
-    let worst = 0;
-    for (let at = 0; at <= 20; at += 1) {
-      const began = performance.now();
-      box.scrollTop = (box.scrollHeight * at) / 20;
-      await new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next)));
-      worst = Math.max(worst, performance.now() - began);
-    }
-    return { worst, nodes: box.querySelectorAll("div").length };
+// Opens a finished run with that much output, and scrolls through all of it.
+async function openOutput(visit, server, bytes, shownSize) {
+  const run = await server.run(`yes 'a line of output that is about sixty characters long, sort of' | head -c ${bytes - 10}; echo; echo the-last`);
+  const { page } = visit;
+  const cpu = await cpuOf(visit);
+  const loading = await cpu(async () => {
+    await visit.goto(`/runs/${run.id}`);
+    await page.getByText(new RegExp(`lines, ${shownSize}$`)).waitFor({ timeout: 120_000 });
+    return frozenShare(page);
   });
-  assert.ok(longest.nodes < 500, `${longest.nodes} elements for the log`);
-  console.log(`      longest scroll: ${Math.round(longest.worst)} ms`);
+  await page.getByRole("log").getByText("the-last", { exact: true }).waitFor();
+  const scrolling = await cpu(() => scrollThrough(page, "[role=log]", 40));
+  return { loading: loading.seconds, frozen: loading.result, scrolling: scrolling.seconds };
+}
+
+test("runs.a hundred megabytes of output leave the page alive", visiting(async (page, visit, server) => {
+  await watchFrames(page);
+  const small = await openOutput(visit, server, 10_000_000, "9\\.5 MiB");
+  const large = await openOutput(visit, server, 100_000_000, "95 MiB");
+  const elements = await page.locator("[role=log] div").count();
+  assert.ok(elements < 500, `${elements} elements for the log`);
+  assert.ok(large.loading < 10 * small.loading * 3, `${large.loading} s of CPU time to load 100 MB, ${small.loading} s for 10 MB`);
+  assert.ok(large.frozen < 1 / 4, `one frame took ${Math.round(large.frozen * 100)} % of the time that 100 MB took`);
+  assert.ok(large.scrolling < small.scrolling * 5, `${large.scrolling} s of CPU time to scroll through 100 MB, ${small.scrolling} s for 10 MB`);
 }));
 
 test("runs.a terminal takes what is typed", visiting(async (page, visit, server) => {
