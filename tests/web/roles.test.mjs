@@ -60,7 +60,7 @@ test("roles.each role signs in, sees what it may do, and signs out", async () =>
     await page.getByRole("heading", { name: "Start" }).waitFor();
     const tokens = await server.call("GET", `/api/companies/${company}/tokens`, undefined, admin);
     for (const token of tokens) if (!token.revokedAt) await server.call("DELETE", `/api/tokens/${token.id}`, undefined, admin);
-    await page.reload();
+    // The page notices by itself.
     await page.getByRole("heading", { name: "Sign in to Berth" }).waitFor();
   } catch (error) {
     await visit.picture("failed-roles");

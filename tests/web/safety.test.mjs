@@ -5,6 +5,16 @@ import { test } from "./lib/runner.mjs";
 import { Server } from "./lib/server.mjs";
 import { openServer, visiting } from "./lib/shared.mjs";
 
+const untouched = "what the visitor has copied";
+
+// A visitor whose pages may use the clipboard, and who has something in it.
+async function fillClipboard(visit) {
+  await visit.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await visit.page.evaluate((text) => navigator.clipboard.writeText(text), untouched);
+}
+
+const clipboard = (page) => page.evaluate(() => navigator.clipboard.readText());
+
 const markup = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'\`{{7*7}}`;
 
 test("safety.markup in names, commands, output and errors is shown and never run", visiting(async (page, visit, server) => {
@@ -12,6 +22,8 @@ test("safety.markup in names, commands, output and errors is shown and never run
   const agent = await server.call("POST", `/api/companies/${company}/agents`, { name: markup, adapterType: "process", adapterConfig: { command: "echo", args: [markup] } });
   const environment = await server.call("POST", `/api/companies/${company}/environments`, { name: markup.slice(0, 60), description: markup, driver: "ssh", config: { host: "127.0.0.1", port: 1, username: "u", remoteWorkspacePath: "/tmp/x" } });
   const run = await server.run(`printf '%s\\n' "$0"; printf '\\033]0;title\\007\\033]52;c;aGFja2Vk\\007\\033[2J\\033[8mhidden\\033[0m\\n'; printf '%s\\n' "$0" >&2; exit 1`.replaceAll("$0", markup.replaceAll('"', '\\"').replaceAll("`", "\\`")));
+  await visit.goto("/");
+  await fillClipboard(visit);
   for (const path of ["/runs", `/runs/${run.id}`, "/environments", `/environments/${environment.id}`, "/agents", "/activity", "/"]) {
     await visit.goto(path);
     await visit.loaded();
@@ -22,6 +34,7 @@ test("safety.markup in names, commands, output and errors is shown and never run
   await visit.goto(`/runs/${run.id}`);
   await page.getByRole("log").getByText("<script>window.hacked=1</script>").first().waitFor();
   assert.ok(!(await page.title()).startsWith("title"));
+  assert.equal(await clipboard(page), untouched);
   await server.call("DELETE", `/api/agents/${agent.id}`);
   await server.call("DELETE", `/api/environments/${environment.id}`);
 }));
@@ -30,11 +43,14 @@ test("safety.a terminal's output cannot act on the page", visiting(async (page, 
   const company = await server.company();
   const script = `printf '\\033]0;stolen\\007\\033]52;c;aGFja2Vk\\007\\033]8;;javascript:window.hacked=1\\007click\\033]8;;\\007 ${markup.replaceAll("'", "")} done-here\\n'; sleep 30`;
   const run = await server.call("POST", `/api/companies/${company}/runs`, { command: "sh", args: ["-c", script], stdinOpen: true, terminal: { columns: 100, rows: 24 } });
+  await visit.goto("/");
+  await fillClipboard(visit);
   await visit.goto(`/runs/${run.id}/terminal`);
   await page.waitForFunction(() => document.querySelector(".xterm")?.textContent.includes("done-here"));
   await page.getByText("click").first().click({ force: true });
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.ok(!(await page.title()).includes("stolen"));
+  assert.equal(await clipboard(page), untouched);
   await server.call("POST", `/api/heartbeat-runs/${run.id}/cancel`);
 }));
 
