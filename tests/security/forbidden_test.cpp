@@ -1,4 +1,5 @@
 #include "base/owned.hpp"
+#include "keeper/sandbox/landlock.hpp"
 #include "security/place.hpp"
 
 #include <gmock/gmock.h>
@@ -41,6 +42,7 @@ class Forbidden : public testing::Test {
   Result<std::unique_ptr<Sandbox>> make(const Place& place, const Plan& plan) {
     return Sandbox::make({.place = place, .plan = plan, .environment = {}});
   }
+  static bool has_landlock() { return keeper::sandbox::landlock_version() > 0; }
   static std::string said(Sandbox& sandbox, const std::string& script) {
     keeper::Exec exec = sandbox.hostile({});
     exec.argv = {"/bin/sh", "-c", script};
@@ -100,8 +102,8 @@ TEST_F(Forbidden, TheLeastIsMadeOnlyForAPlanThatAcceptsIt) {
   EXPECT_EQ(refused.error().code, Errc::sandbox_unavailable);
   EXPECT_THAT(refused.error().remedy, HasSubstr("sysctl -w user.max_user_namespaces=15000"));
 
+  if (!has_landlock()) GTEST_SKIP() << "this kernel has no Landlock";
   const auto made = make(by_anybody, plan_for(by_anybody));
-  if (!made && made.error().message.contains("Landlock")) GTEST_SKIP() << made.error().message;
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ((*made)->isolation().level, Level::minimal);
   for (const char* feature : {"user-namespace", "pid-namespace", "mount-namespace"}) {
@@ -124,8 +126,8 @@ TEST_F(Forbidden, TheLeastRefusesWhatItCannotHold) {
 
 // Everybody in it would be everybody of its user.
 TEST_F(Forbidden, TheLeastIsNotEmptied) {
+  if (!has_landlock()) GTEST_SKIP() << "this kernel has no Landlock";
   const auto made = make(by_anybody, plan_for(by_anybody));
-  if (!made && made.error().message.contains("Landlock")) GTEST_SKIP() << made.error().message;
   ASSERT_TRUE(made) << made.error().message;
   const Result<> emptied = (*made)->client().empty();
   ASSERT_FALSE(emptied);
@@ -133,8 +135,8 @@ TEST_F(Forbidden, TheLeastIsNotEmptied) {
 }
 
 TEST_F(Forbidden, NobodyOfTheLeastOutlivesIt) {
+  if (!has_landlock()) GTEST_SKIP() << "this kernel has no Landlock";
   const auto made = make(by_anybody, plan_for(by_anybody));
-  if (!made && made.error().message.contains("Landlock")) GTEST_SKIP() << made.error().message;
   ASSERT_TRUE(made) << made.error().message;
   Sandbox& sandbox = **made;
   const std::string box = sandbox.box();
@@ -225,8 +227,8 @@ class Listener {
 };
 
 TEST_F(Forbidden, TheLeastReachesNothingElseOfItsUser) {
+  if (!has_landlock()) GTEST_SKIP() << "this kernel has no Landlock";
   const auto made = make(by_anybody, plan_for(by_anybody));
-  if (!made && made.error().message.contains("Landlock")) GTEST_SKIP() << made.error().message;
   ASSERT_TRUE(made) << made.error().message;
   const auto other = make(by_anybody, plan_for(by_anybody));
   ASSERT_TRUE(other) << other.error().message;
