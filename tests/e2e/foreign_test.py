@@ -14,7 +14,7 @@ import runs_support as runs
 from furnished import PLUGIN, PORT, SESSIONS, Company, install_plugin
 from ports_test import UPGRADE
 from sandbox_test import WHY_NOT
-from support import ANSWER_LIMIT_S, Answer, BerthTest, ssh_environment
+from support import ANSWER_LIMIT_S, Answer, BerthTest, read_events, ssh_environment
 from tenancy_test import ALLOWED, BODIES
 
 CALLERS = ("viewer", "operator", "admin", "agent", "run", "nobody")
@@ -329,6 +329,34 @@ class Foreign(BerthTest):
         if not path.endswith("/reset"):  # the homes of its agent are elsewhere
             self.assertNotEqual((own.status, own.text.replace(blue.ids[kind], MISSING[kind])),
                                 (missing.status, missing.text), f"{what} makes no difference")
+
+    def test_the_streams_of_a_company_tell_nothing_of_another(self):
+        server = self.serve("--mode", "authenticated", place=None)
+        server.keys = {"instance": (server.home / "admin.token").read_text().strip(), "nobody": None}
+        red, blue = (Company(server, self.folder, name) for name in ("red", "blue"))
+        for company in (red, blue):
+            self.addCleanup(company.end)
+        secret = lambda company, name: company.made(f"{company.at}/secrets", {"name": name, "value": "v"})
+        for path in ("activity/stream", "changes/stream"):
+            with self.stream(server, "viewer of blue", f"{blue.at}/{path}") as events:
+                self.assertEqual(next(events)["event"], "ready")
+                secret(red, f"door of red in {path}")
+                mine = f"door of blue in {path}"
+                secret(blue, mine)
+                seen = []
+                while not seen or mine not in seen[-1]:
+                    seen.append(json.dumps(next(events)))
+            for trace in red.traces():
+                self.assertNotIn(trace, " ".join(seen), path)
+
+    @contextlib.contextmanager
+    def stream(self, server, who, path):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=ANSWER_LIMIT_S)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers={"Authorization": f"Bearer {server.keys[who]}"})
+            answer = connection.getresponse()
+            self.assertEqual(answer.status, 200, path)
+            yield read_events(answer)
 
     def state_of(self, server, company):
         """What its owner reads of it, but for what grows by itself."""

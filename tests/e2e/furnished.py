@@ -54,7 +54,7 @@ class Company:
     """Its keys are in server.keys, as "ROLE of NAME"; "run of NAME" is the token of a run that works."""
 
     def __init__(self, server, folder, name):
-        self.server, self.folder, self.name = server, folder, name
+        self.server, self.folder, self.name, self.turn = server, folder, name, None
         self.id = self.made("/api/companies", {"name": f"company {name}"})["id"]
         self.at = f"/api/companies/{self.id}"
         self.asked("PATCH", f"{self.at}/allowances", {"local": True})
@@ -157,7 +157,7 @@ class Company:
         """What no other company may read, wherever it is."""
         words = [f"{what} of {self.name}" for what in ("company", "door", "value", "agent", "answer", "file", "place",
                                                        "kept", "region", "line")]
-        return [*self.ids.values(), self.turn, self.caller_run, *words]
+        return [one for one in (*self.ids.values(), self.turn, self.caller_run, *words) if one]
 
     def end(self):
         """Ends what would outlive the test."""
