@@ -135,7 +135,7 @@ class Route:
 
     def order(self):
         """What ends something is asked for after what needs it."""
-        if self.verb == "DELETE":
+        if self.verb == "DELETE" and "{lease}" not in self.path:
             return 3 + ("{agent}" in self.path) + 2 * self.path.endswith("/{environment}")
         return 2 if self.path.endswith(ENDINGS) else int(self.verb not in ("GET", "HEAD", "OPTIONS", "TRACE"))
 
