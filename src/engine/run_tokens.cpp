@@ -47,7 +47,7 @@ std::string payload_of(const core::Run& run, core::AdapterType adapter) {
   return base64url({reinterpret_cast<const unsigned char*>(text.data()), text.size()});
 }
 
-std::string_view text_at(const bj::object& claims, std::string_view name) {
+std::string_view claim_at(const bj::object& claims, std::string_view name) {
   const bj::value* found = claims.if_contains(name);
   return found != nullptr && found->is_string() ? std::string_view{found->get_string()}
                                                 : std::string_view{};
@@ -60,12 +60,12 @@ std::optional<Claims> read_claims(std::string_view payload) {
   const auto document = parse_json(*text);
   if (!document || !document->is_object()) return std::nullopt;
   const bj::object& claims = document->get_object();
-  if (text_at(claims, "iss") != issuer || text_at(claims, "aud") != audience) return std::nullopt;
+  if (claim_at(claims, "iss") != issuer || claim_at(claims, "aud") != audience) return std::nullopt;
   const bj::value* expiry = claims.if_contains("exp");
   if (expiry == nullptr || !expiry->is_int64()) return std::nullopt;
-  const auto agent = core::AgentId::parse(text_at(claims, "sub"));
-  const auto company = core::CompanyId::parse(text_at(claims, "company_id"));
-  const auto run = core::RunId::parse(text_at(claims, "run_id"));
+  const auto agent = core::AgentId::parse(claim_at(claims, "sub"));
+  const auto company = core::CompanyId::parse(claim_at(claims, "company_id"));
+  const auto run = core::RunId::parse(claim_at(claims, "run_id"));
   if (!agent || !company || !run) return std::nullopt;
   return Claims{*agent, *company, *run, expiry->get_int64()};
 }

@@ -28,22 +28,22 @@ std::int64_t unreachable_ms(const core::Agent& agent) {
   return static_cast<std::int64_t>(std::clamp(value->to_number<double>(), 0.0, 1e6) * 1000);
 }
 
-std::string text_at(const bj::object& entry, std::string_view key) {
+std::string entry_text(const bj::object& entry, std::string_view key) {
   const bj::value* value = entry.if_contains(key);
   if (value == nullptr || value->is_null()) return {};
   return value->is_string() ? std::string{value->get_string()} : encode_text(*value);
 }
 
 bool is_same_target(const bj::object& one, const bj::object& other) {
-  return text_at(one, "host") == text_at(other, "host") &&
-         text_at(one, "port") == text_at(other, "port");
+  return entry_text(one, "host") == entry_text(other, "host") &&
+         entry_text(one, "port") == entry_text(other, "port");
 }
 
 }  // namespace
 
 std::string RunWork::denied_text(const bj::object& entry) {
-  const std::string rule = text_at(entry, "rule");
-  return "The egress policy denied " + text_at(entry, "host") + ":" + text_at(entry, "port") +
+  const std::string rule = entry_text(entry, "rule");
+  return "The egress policy denied " + entry_text(entry, "host") + ":" + entry_text(entry, "port") +
          (rule.empty() ? "" : " (" + rule + ")");
 }
 
@@ -156,7 +156,7 @@ Task<> RunWork::note_denied(const drivers::Ended& ended) {
     for (const bj::object& entry : page->entries) {
       const Result<Time> at = decode<Time>(entry.contains("at") ? entry.at("at") : bj::value{});
       // A sandbox that is kept has what was decided for the runs before this one, too.
-      if (text_at(entry, "decision") != "denied" || !at || (since && *at < *since)) continue;
+      if (entry_text(entry, "decision") != "denied" || !at || (since && *at < *since)) continue;
       const bool is_known = std::ranges::any_of(
           denied_, [&](const bj::object& known) { return is_same_target(known, entry); });
       if (!is_known && denied_.size() < denied_max) denied_.push_back(entry);
