@@ -39,8 +39,10 @@ Result<bj::value> find_run(const Client& server, const std::string& path,
     if (!recent.empty()) return recent.front();
     return fail(Errc::run_not_found, "there is no run yet", "start one: berth run uname -a");
   }
-  BERTH_TRY(const bj::array called, server.list(path + "?name=" + url_encoded(named), 1));
-  if (!called.empty()) return called.front();
+  const Result<bj::array> called = server.list(path + "?name=" + url_encoded(named), 1);
+  // A server that knows no names refuses the question or gives another answer.
+  const bool has_name = called && !called->empty() && text_of(called->front(), "name") == named;
+  if (has_name) return called->front();
   Result<bj::value> found = choose(recent, named, run_kind());
   if (found && named.size() >= telling) return found;
   if (!found && found.error().code != Errc::run_not_found) return found;

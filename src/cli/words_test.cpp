@@ -280,8 +280,34 @@ TEST_F(WordsTest, APlaceIsNamedByARunALeaseOrASandbox) {
   EXPECT_THAT(err_.str(), HasSubstr("no run, lease or sandbox is called 'nothing'"));
   answers_["GET " + of_company + "/sandboxes"] =
       http_answer(200, R"([{"id":")" + sandbox + R"(","status":"idle","leaseId":null}])");
-  EXPECT_EQ(run({"cp", "0000cc05:out.txt", "."}), 4);
+  EXPECT_EQ(run({"sandbox", "port", "0000cc05", "80"}), 4);
   EXPECT_THAT(err_.str(), HasSubstr("sandbox " + sandbox + " is kept for the next run"));
+  answers_["POST /api/sandboxes/" + sandbox + "/lease"] = http_answer(201, held);
+  answers_["POST /api/environment-leases/" + lease + "/release"] = http_answer(200, held);
+  ASSERT_EQ(run({"exec", "--json", "0000cc05", "ls"}), 0) << err_.str();
+  EXPECT_THAT(last().line, HasSubstr("/release")) << "it is given back";
+  answers_.erase("POST /api/environment-leases/" + lease + "/exec");
+  EXPECT_NE(run({"exec", "--json", "0000cc05", "ls"}), 0);
+  EXPECT_THAT(last().line, HasSubstr("/release")) << "also when the command failed";
+}
+
+TEST_F(WordsTest, ARunIsFoundByItsNameAndAScriptGetsItsId) {
+  const std::string named = R"([{"id":")" + run_two +
+                            R"(","name":"nightly","invocationSource":"on_demand",)"
+                            R"("status":"running","title":"make test"}])";
+  answers_["GET " + of_company + "/heartbeat-runs?name=nightly"] = http_answer(200, named);
+  answers_["GET /api/heartbeat-runs/" + run_two] =
+      http_answer(200, R"({"id":")" + run_two + R"(","status":"running"})");
+  ASSERT_EQ(run({"run", "get", "nightly"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("run " + run_two));
+  EXPECT_EQ(run({"run", "get", "weekly"}), 3);
+  EXPECT_EQ(run({"ps"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), Not(HasSubstr("NAME"))) << "no run has one";
+  answers_["GET " + of_company + "/heartbeat-runs"] = http_answer(200, named);
+  EXPECT_EQ(run({"ps"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("nightly"));
+  EXPECT_EQ(run({"ps", "-o", "name"}), 0) << err_.str();
+  EXPECT_EQ(out_.str(), run_two + "\n");
 }
 
 TEST_F(WordsTest, APortOfWhatIsNotHeldIsNotListenedFor) {
