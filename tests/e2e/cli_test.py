@@ -164,6 +164,19 @@ class Places(Typed):
         self.assertIn(run, both.stderr)
         self.assertIn(other, both.stderr)
 
+    def test_a_run_is_found_by_its_name_and_the_newest_counts(self):
+        first = self.done("run", "--name", "nightly", "-e", "Local", "-d", "sh", "-c", "echo one").strip()
+        self.done("run", "logs", "-f", first)
+        self.assertIn("nightly", self.done("ps", "-o", "table"))
+        self.assertEqual(self.done("logs", "nightly"), "one\n")
+        second = self.done("run", "retry", "nightly", "-o", "json")
+        self.assertEqual(json.loads(second)["name"], "nightly")
+        newest = json.loads(self.done("run", "get", "nightly", "-o", "json"))["id"]
+        self.assertEqual(newest, json.loads(second)["id"])
+        self.assertEqual(self.done("run", "list", "-n", "1", "-o", "name").strip(), newest)
+        wrong = self.berth("run", "--name", "last", "-e", "Local", "true")
+        self.assertIn("already means a run", wrong.stderr)
+
     def test_commands_about_places_take_a_run_a_lease_or_a_sandbox(self):
         run = self.held("-e", "Sandbox")
         lease = json.loads(self.done("run", "get", run, "-o", "json"))["leaseId"]

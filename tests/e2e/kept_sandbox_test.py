@@ -52,7 +52,7 @@ class KeptSandboxes(BerthTest):
         place, box, run = self.keep(server)
         for named in (box, box[-8:], run, "last"):
             with self.subTest(named):
-                done = self.berth(server, "exec", named, "sh", "-c", "cat file; sleep 600 & exit 3")
+                done = self.berth(server, "exec", named, "sh", "-c", "cat file; sleep 600 >/dev/null 2>&1 & exit 3")
                 self.assertEqual((done.returncode, done.stdout), (3, "mine\n"), done.stderr)
                 self.assertEqual(self.idle(server), box, "it is kept again")
         fetched = self.folder / "fetched"
