@@ -43,7 +43,10 @@ class AllowancesUpgrade : public StoreContract {
   // Takes back what the migrations from 12 on have made.
   static Result<> take_back_sandbox_shares_and_later(Session& session) {
     for (const char* step :
-         {"drop index sandboxes_company_id_provider_provider_lease_id", "drop table agent_homes",
+         {"drop index heartbeat_runs_by_name", "alter table heartbeat_runs drop column name",
+          "alter table heartbeat_runs drop column responsible_user_id",
+          "alter table tokens drop column created_by",
+          "drop index sandboxes_company_id_provider_provider_lease_id", "drop table agent_homes",
           "alter table sandboxes drop column memory_mb",
           "alter table sandboxes drop column disk_mb", "alter table sandboxes drop column pids",
           "alter table sandboxes drop column counted"}) {

@@ -166,12 +166,14 @@ class PlacementWalls(BerthTest):
         with contextlib.closing(sqlite3.connect(self.home / "berth.db")) as database, database:
             database.execute("drop table agent_homes")
             database.execute("drop index sandboxes_company_id_provider_provider_lease_id")
-            for index in ("stored", "finished", "logs", "retries"):
+            for index in ("by_name", "stored", "finished", "logs", "retries"):
                 database.execute(f"drop index heartbeat_runs_{index}")
             for table, columns in {"companies": ("allowances", "kept_allowances", "quota"),
                                    "plugins": ("egress",),
                                    "sandboxes": ("memory_mb", "disk_mb", "pids", "counted"),
-                                   "heartbeat_runs": ("payload_bytes", "log_removed_at")}.items():
+                                   "tokens": ("created_by",),
+                                   "heartbeat_runs": ("payload_bytes", "log_removed_at", "name",
+                                                      "responsible_user_id")}.items():
                 for column in columns:
                     database.execute(f"alter table {table} drop column {column}")
             database.execute("delete from schema_migrations where number >= 8")
