@@ -29,6 +29,7 @@ def static_checks(tally):
     counted(tally, "tidy-self-test", [sys.executable, ROOT / "tools" / "tidy_test.py"])
     counted(tally, "verdicts-self-test", [sys.executable, ROOT / "tools" / "verdicts_test.py"])
     counted(tally, "npm-ci-self-test", [sys.executable, ROOT / "tools" / "npm_ci_test.py"])
+    counted(tally, "fault-points-self-test", [sys.executable, ROOT / "tools" / "fault_points_test.py"])
 
 
 def headers_alone(tally, target="berth_headers_alone"):

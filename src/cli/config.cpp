@@ -26,7 +26,8 @@ constexpr std::array other_variables = {"BERTH_CONFIG",
                                         "BERTH_API_URL",
                                         "BERTH_API_KEY",
                                         "BERTH_RUNTIME_API_CANDIDATES_JSON",
-                                        "BERTH_FAULT_POINT"};
+                                        "BERTH_FAULT_POINT",
+                                        "BERTH_FAULT_LOG"};
 constexpr std::string_view test_prefix = "BERTH_TEST_";
 
 struct Bounds {

@@ -1,5 +1,6 @@
 #include "engine/runs.hpp"
 
+#include "base/fault_point.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
 #include "engine/node_life.hpp"
@@ -67,6 +68,7 @@ Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {
     return std::move(row.value);
   };
   BERTH_CO_TRY(core::Run run, co_await means_.store.write(work));
+  fault_point("cancel.recorded");
   workshop_.cancel(id);
   means_.feed.changed(run.company_id);
   means_.feed.changed(id);

@@ -116,9 +116,7 @@ Task<Keepers::Reached> Keepers::reach(std::string id, IfNone if_none) {
                                         options.nursery.get());
           }));
   if (at.child != 0) tasks_.start("keeper.reap", reap(executor_, at.child));
-  if (at.is_new) {
-    fault_point(options_.place + ".keeper_started");
-  }
+  if (at.is_new) fault_point("keeper.started");
   if (at.socket) {
     held->link = std::make_shared<KeeperLink>(make_link(id, std::move(at.socket)));
     co_return Reached{.link = held->link};
@@ -339,7 +337,7 @@ Task<> Keepers::remove(std::string id) {
   if (const Result<> stopped = co_await stop_keeper(id); !stopped) {
     co_return failed(stopped.error());
   }
-  fault_point(options_.place + ".keeper_stopped");
+  fault_point("keeper.stopped");
   const Result<> removed = co_await offload(pool_, [folder]() -> Result<> {
     BERTH_DO(expect_nobody_left(folder));
     return remove_tree(folder.path);

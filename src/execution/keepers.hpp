@@ -20,7 +20,6 @@ struct KeeperOptions {
   std::string keeper_program;  // path of berth-keeper
   std::vector<std::string> keeper_environment = {};  // commands get none of it
   std::shared_ptr<keeper::Nursery> nursery = {};     // has keepers ready; none: each is started
-  std::string place = "local";                       // who this is in names of fault points
   std::string noun = "lease";                        // what an id is the id of, in errors
   // Ends what a killed keeper held, and may block. Without it the keeper's wardens do that, and
   // they write down how each command ended.

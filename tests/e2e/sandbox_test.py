@@ -24,9 +24,9 @@ import runs_support as runs
 from support import BERTH, BerthTest, as_user, clean_environment
 
 # Once each start of a server passes them too, when it looks whether this machine makes sandboxes.
-STEPS_OF_A_SANDBOX = ["linux.keeper_started:2", "linux.confined:2", "acquire.acted",
+STEPS_OF_A_SANDBOX = ["keeper.started:2", "linux.confined:2", "acquire.acted",
                       "acquire.recorded", "execute.acted", "execute.recorded", "execute.ended",
-                      "release.intended", "linux.keeper_stopped:2", "release.acted"]
+                      "release.intended", "keeper.stopped:2", "release.acted"]
 
 
 WHY_NOT = machine.why_no_sandbox()

@@ -21,8 +21,10 @@ STOP_LIMIT_S = 30
 
 def clean_environment(**more):
     """Nothing of the caller's settings reaches a program under test. Lists and objects are JSON unless a test
-    says otherwise, and what a program would tell a person only once it always tells."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("BERTH_")}
+    says otherwise, and what a program would tell a person only once it always tells. BERTH_FAULT_LOG is where
+    a program notes the fault point at which it dies."""
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith("BERTH_") or name == "BERTH_FAULT_LOG"}
     return {**kept, "BERTH_OUTPUT": "json", "XDG_STATE_HOME": "/dev/null", **more}
 
 
@@ -154,6 +156,10 @@ class BerthTest(unittest.TestCase):
             self.placed.add(server.home)
             server.default_to(place)
         return server
+
+    def dies_at(self, point, server):
+        """The server has ended at this fault point, or does so soon."""
+        self.assertEqual(server.process.wait(60), -signal.SIGKILL, f"{point} was not passed")
 
     def run_berth(self, *words, stdin=None, **variables):
         return subprocess.run([BERTH, *map(str, words)], input=stdin, capture_output=True, text=True,

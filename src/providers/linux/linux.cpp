@@ -93,7 +93,6 @@ execution::KeeperOptions keepers_of(const LinuxOptions& options) {
           .keeper_program = options.keeper_program,
           .nursery = std::make_shared<keeper::Nursery>(
               keeper::Nursery::Options{.program = options.keeper_program}),
-          .place = "linux",
           .noun = "sandbox",
           .after_kill = end_what_it_held};
 }
