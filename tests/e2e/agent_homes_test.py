@@ -92,7 +92,7 @@ class AgentHomes(BerthTest):
                 self.calls.unlink()
                 server = self.serve(home=home, BERTH_FAULT_POINT=point)
                 run = server.post(f"/api/agents/{agent}/heartbeat/invoke", {"prompt": "go on"}).json["id"]
-                server.process.wait(30)
+                self.dies_at(point, server)
                 server = self.serve(home=home)
                 second = runs.wait_for_end(server, run)
                 self.assertEqual(second["status"], "succeeded", second)
@@ -116,7 +116,7 @@ class AgentHomes(BerthTest):
                 server = self.serve(home=home, BERTH_FAULT_POINT=point)
                 with self.assertRaises((OSError, http.client.HTTPException)):
                     server.post(f"/api/agents/{agent}/reset", {})
-                server.process.wait(30)
+                self.dies_at(point, server)
                 self.assertEqual(len(self.homes(server)), 1)
                 server = self.serve(home=home)
                 self.assertTrue(runs.eventually(lambda: not self.homes(server)))

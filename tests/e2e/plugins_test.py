@@ -512,13 +512,14 @@ class Faults(PluginTest):
         archive = self.folder / "p.tgz"
         subprocess.run(["tar", "-czf", archive, "-C", self.folder, "p"], check=True)
         wish = {"packageName": str(archive), "isLocalPath": True}
-        for number, step in enumerate(("plugin.fetch_intended", "plugin.fetch_acted",
-                                       "plugin.install_recorded", "plugin.start_acted")):
+        for number, step in enumerate(("plugin.fetch_intended", "plugin.fetch_acted", "plugin.install_recorded",
+                                       "plugin.start_intended", "plugin.start_acted")):
             with self.subTest(step):
                 home = self.folder / f"home{number}"
                 server = self.serve(home=home, BERTH_FAULT_POINT=step)
                 with self.assertRaises(OSError):
                     server.post("/api/plugins/install", wish)
+                self.dies_at(step, server)
                 server = self.serve(home=home)
                 rows = server.get("/api/plugins").json
                 folders = os.listdir(home / "plugins")
@@ -540,7 +541,7 @@ class Faults(PluginTest):
                     start(server, "true", environmentId=environment)
                 except OSError:
                     pass
-                server.process.wait(60)
+                self.dies_at(step, server)
                 server = self.serve()
                 self.assertTrue(eventually(lambda: not unfinished_leases(server), limit_s=60),
                                 unfinished_leases(server))
@@ -586,7 +587,7 @@ class Faults(PluginTest):
                     start(server, "true", environmentId=environment)
                 except OSError:
                     pass
-                server.process.wait(60)
+                self.dies_at(step, server)
                 server = self.serve()
                 self.resolve(server, is_there=step == "acquire.acted")
                 server.stop()

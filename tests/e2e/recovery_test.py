@@ -1,8 +1,11 @@
 """The server is killed at every step of a run, and started again: the run ends as it should, with all
 it said, nothing ran twice and nothing is left behind."""
 
+import contextlib
+import http.client
 import os
 import signal
+import sqlite3
 import tempfile
 import unittest
 from pathlib import Path
@@ -13,8 +16,8 @@ from support import POSTGRES, BerthTest, fresh_postgres
 # In the order in which a run passes them.
 STEPS_OF_A_RUN = [
     "claim.recorded", "acquire.intended", "acquire.acted", "acquire.recorded", "realize.acted",
-    "execute.intended", "execute.acted", "execute.recorded", "execute.ended", "finish.recorded",
-    "release.intended", "release.acted", "release.recorded",
+    "execute.intended", "keeper.started", "execute.acted", "execute.recorded", "execute.ended",
+    "finish.recorded", "release.intended", "keeper.stopped", "release.acted", "release.recorded",
 ]
 # Enough for both engines, where the order of rows and acts is what matters.
 STEPS_ON_POSTGRES = ["acquire.acted", "execute.acted", "execute.ended", "release.acted"]
@@ -50,10 +53,10 @@ class Recovery(BerthTest):
         self.assertEqual(self.executions(), 1)
         self.check_left(server, home)
 
-    def crash_at(self, step, home, **variables):
+    def crash_at(self, step, home, pause="0.2", **variables):
         server = self.serve(home=home, BERTH_FAULT_POINT=step, **variables)
-        run = runs.start(server, *self.script())
-        self.assertEqual(server.process.wait(30), -signal.SIGKILL, f"{step} was not passed")
+        run = runs.start(server, *self.script(pause))
+        self.dies_at(step, server)
         return run
 
     def test_a_run_survives_the_death_of_the_server_at_every_step(self):
@@ -81,14 +84,14 @@ class Recovery(BerthTest):
                 home = self.folder / step
                 run = self.crash_at("acquire.recorded", home)
                 again = self.serve(home=home, BERTH_FAULT_POINT=step)
-                self.assertEqual(again.process.wait(30), -signal.SIGKILL)
+                self.dies_at(step, again)
                 last = self.serve(home=home)
                 self.check_run(last, run, home)
 
     def test_a_death_of_the_sweeper_leaves_the_lease_to_the_next(self):
         run = self.crash_at("finish.recorded", self.home)
         again = self.serve(BERTH_FAULT_POINT="sweep.claimed")
-        self.assertEqual(again.process.wait(30), -signal.SIGKILL)
+        self.dies_at("sweep.claimed", again)
         last = self.serve()
         self.check_run(last, run, self.home)
 
@@ -135,17 +138,55 @@ class Recovery(BerthTest):
         self.check_left(again, self.home)
 
     def test_a_cancel_that_the_server_did_not_live_to_see_is_carried_out(self):
-        server = self.serve()
-        run = runs.start(server, *self.script(pause="60"))
-        runs.wait_until(server, run, {"running"})
-        os.kill(server.process.pid, signal.SIGSTOP)
-        server.kill()
+        for engine, variables in self.engines():
+            with self.subTest(engine):
+                home = self.folder / engine
+                server = self.serve(home=home, BERTH_FAULT_POINT="cancel.recorded", **variables)
+                run = runs.start(server, *self.script(pause="60"))
+                runs.wait_until(server, run, {"running"})
+                with self.assertRaises((OSError, http.client.HTTPException)):
+                    server.post(f"/api/heartbeat-runs/{run}/cancel", {})
+                self.dies_at("cancel.recorded", server)
+                self.assertNotEqual(self.keepers(home), [], "the command goes on without a server")
+                # The request is in the store, and not repeated.
+                again = self.serve(home=home, **variables)
+                ended = runs.wait_for_end(again, run, limit_s=30)
+                self.assertEqual((ended["status"], ended["errorCode"]), ("cancelled", "cancelled"), ended)
+                self.assertEqual((runs.output(again, run), self.executions()), ("begin\n", 1))
+                self.check_left(again, home)
+                again.stop()
+
+    def test_a_cancel_that_is_recorded_before_the_command_starts_is_carried_out_by_the_next_server(self):
+        for step, executions in (("claim.recorded", 0), ("acquire.recorded", 0), ("execute.acted", 1)):
+            with self.subTest(step):
+                home = self.folder / step
+                run = self.crash_at(step, home, pause="60")
+                with contextlib.closing(sqlite3.connect(home / "berth.db")) as database:
+                    changed = database.execute("update heartbeat_runs set cancel_requested_at = created_at"
+                                               " where id = ?", (run,))
+                    self.assertEqual(changed.rowcount, 1)
+                    database.commit()
+                again = self.serve(home=home)
+                self.assertEqual(runs.wait_for_end(again, run, limit_s=30)["status"], "cancelled")
+                self.assertEqual(self.executions(), executions)
+                self.check_left(again, home)
+                again.stop()
+
+    def test_a_run_that_was_deleted_when_the_server_died_leaves_no_log(self):
+        server = self.serve(BERTH_FAULT_POINT="run.deleted")
+        kept, gone = (runs.start(server, "echo", word) for word in ("kept", "gone"))
+        for run in (kept, gone):
+            self.assertEqual(server.get(f"/api/heartbeat-runs/{run}?wait=30&until=release").status, 200)
+        logs = lambda: {file.name.split(".")[0] for file in (self.home / "runs").iterdir()}
+        self.assertEqual(logs(), {kept, gone})
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            server.request("DELETE", f"/api/heartbeat-runs/{gone}")
+        self.dies_at("run.deleted", server)
+        self.assertEqual(logs(), {kept, gone}, "the log went before the crash")
         again = self.serve()
-        runs.wait_until(again, run, {"running"})
-        self.assertEqual(again.post(f"/api/heartbeat-runs/{run}/cancel", {}).status, 200)
-        ended = runs.wait_for_end(again, run)
-        self.assertEqual(ended["status"], "cancelled")
-        self.check_left(again, self.home)
+        self.assertEqual(again.get(f"/api/heartbeat-runs/{gone}").status, 404)
+        self.assertTrue(runs.eventually(lambda: logs() == {kept}), logs())
+        self.assertEqual(runs.output(again, kept), "kept\n")
 
 
 if __name__ == "__main__":
