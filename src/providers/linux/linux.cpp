@@ -247,12 +247,13 @@ Task<std::optional<keeper::Confined>> Linux::take_spare(std::string id,
                                                         keeper::sandbox::Plan plan) {
   std::optional<SpareSandbox> spare = spares_.take(plan);
   if (!spare) co_return std::nullopt;
+  // Before the name is gone by which a next server would find it. The image has its new holder.
+  co_await offload(keepers_.pool(),
+                   [images = images_, old = spare->id] { return images.release(old); });
   Result<> taken = co_await keepers_.rename(spare->id, id);
   const std::string& where = taken ? id : spare->id;
   fault_point("linux.spare_taken");
   if (taken) taken = co_await keepers_.renew(id, keeper::limits::first_deadline_ms);
-  co_await offload(keepers_.pool(),
-                   [images = images_, old = spare->id] { return images.release(old); });
   if (taken) co_return std::move(spare->confined);
   if (taken.error().code == Errc::cancelled) co_return std::unexpected(taken.error());
   log::warn("sandbox.spare_lost", {{"sandbox", spare->id}, {"error", taken.error().message}});
