@@ -419,7 +419,10 @@ Task<PluginView> Plugins::upgrade(core::Call call, std::string name, UpgradePlug
   if (before) co_return *std::move(before);
   BERTH_CO_TRY(Row row, co_await find(std::move(name)));
   const PluginState status = row.value.status;
-  if (status != PluginState::ready && status != PluginState::upgrade_pending) {
+  // One that failed because its folder asks for more by now waits for the same answer.
+  const bool waits_for_review = status == PluginState::upgrade_pending ||
+                                (status == PluginState::error && row.value.pending_upgrade);
+  if (status != PluginState::ready && !waits_for_review) {
     co_return fail(Errc::conflict,
                    "Plugin \"" + row.value.plugin_key + "\" is " + std::string{name_of(status)} +
                        ", so it cannot be upgraded",
@@ -457,7 +460,7 @@ Task<PluginView> Plugins::upgrade(core::Call call, std::string name, UpgradePlug
       const Time now = means_.clock.now();
       if (folder_id) BERTH_DO(store::use_plugin_folder(s, *folder_id, PluginFolderUse::held, now));
       const bool waits =
-          !next->added_capabilities.empty() && !accepts && status != PluginState::upgrade_pending;
+          !next->added_capabilities.empty() && !accepts && status == PluginState::ready;
       return waits ? store::move_plugin(s, row, PluginEvent::review_needed, std::nullopt, now)
                    : store::update_plugin(s, row, now);
     };

@@ -18,7 +18,7 @@ SECRET = "sk-hidden-6f1d0c"
 # A provider in a page: a sandbox is a folder, and every call is written down with its config.
 PROVIDER = r'''#!/usr/bin/env python3
 import base64, json, os, shutil, subprocess, sys, threading
-STATE = "@STATE@"
+STATE, VERSION = "@STATE@", "@VERSION@"
 speaking = threading.Lock()
 def there(name):
     return os.path.exists(os.path.join(STATE, name))
@@ -26,7 +26,8 @@ def sandbox(name):
     return os.path.join(STATE, "boxes", name.replace("/", "_"))
 def answer(method, p):
     with open(os.path.join(STATE, "calls"), "a") as calls:
-        calls.write(json.dumps({"method": method, "config": p.get("config"), "user": os.getuid()}) + "\n")
+        calls.write(json.dumps({"method": method, "config": p.get("config"), "user": os.getuid(),
+                                "version": VERSION}) + "\n")
     trap = os.path.join(STATE, "die-at-" + method)
     if os.path.exists(trap):
         os.remove(trap)
@@ -186,7 +187,7 @@ class PluginTest(BerthTest):
         package = self.folder / name
         package.mkdir(exist_ok=True)
         worker = package / "worker"
-        worker.write_text(PROVIDER.replace("@STATE@", str(self.state)))
+        worker.write_text(PROVIDER.replace("@STATE@", str(self.state)).replace("@VERSION@", version))
         worker.chmod(0o755)
         (package / "manifest.json").write_text(json.dumps({
             "id": "test.boxes", "apiVersion": 1, "version": version, "displayName": "Boxes",
@@ -222,6 +223,19 @@ class PluginTest(BerthTest):
 
     def worker_pid(self, server):
         return server.get("/api/plugins/test.boxes/health").json["worker"]["pid"]
+
+    def check_serves(self, server, environment, version):
+        """A probe and a run are served, by this version alone."""
+        before = len(self.calls())
+        probed = server.post(f"/api/environments/{environment}/probe", {})
+        self.assertTrue(probed.json.get("ok"), probed.text)
+        run = start(server, "true", environmentId=environment)
+        self.assertEqual(wait_for_end(server, run)["status"], "succeeded")
+        self.assertTrue(eventually(lambda: not unfinished_leases(server)), unfinished_leases(server))
+        self.assertEqual(self.boxes(), [])
+        made = self.calls()[before:]
+        self.assertEqual({call["version"] for call in made}, {version})
+        self.assertLess({"environmentProbe", "environmentExecute"}, {call["method"] for call in made})
 
 
 class Life(PluginTest):
@@ -296,6 +310,7 @@ class Life(PluginTest):
     def test_what_an_upgrade_asks_for_in_addition_is_reviewed_first(self):
         server = self.serve()
         self.install(server, self.write_provider())
+        environment = self.environment(server).json["id"]
         self.write_provider("1.1.0")
         self.assertEqual(server.post("/api/plugins/test.boxes/upgrade", {}).json["version"], "1.1.0")
         self.write_provider("2.0.0", ("environment.drivers.register", "http.outbound"))
@@ -303,8 +318,52 @@ class Life(PluginTest):
         self.assertEqual((asked.status, asked.json["code"]), (409, "plugin_review_needed"), asked.text)
         self.assertIn("http.outbound", asked.text)
         self.assertEqual(self.status(server), "upgrade_pending")
+        self.check_serves(server, environment, "1.1.0")
+        # After a restart the folder holds nothing but the version that nobody has agreed to.
+        server.stop()
+        server = self.serve()
+        self.assertIn("http.outbound", server.get("/api/plugins/test.boxes").json["lastError"])
+        self.check_serves_nobody(server, environment)
+        again = server.post("/api/plugins/test.boxes/upgrade", {})
+        self.assertEqual((again.status, again.json["code"]), (409, "plugin_review_needed"), again.text)
+        self.check_serves_nobody(server, environment)
         taken = server.post("/api/plugins/test.boxes/upgrade", {"acceptCapabilities": True})
         self.assertEqual((taken.json["status"], taken.json["version"]), ("ready", "2.0.0"), taken.text)
+        self.check_serves(server, environment, "2.0.0")
+
+    def check_serves_nobody(self, server, environment):
+        """A probe and a run are refused, by code and remedy, and no worker hears of them."""
+        before = len(self.calls())
+        probed = server.post(f"/api/environments/{environment}/probe", {}).json
+        self.assertFalse(probed["ok"], probed)
+        self.assertEqual(probed["steps"][0]["code"], "provider_unavailable")
+        self.assertTrue(probed["steps"][0]["remedy"])
+        run = server.post(f"/api/companies/{server.company()}/runs",
+                          {"command": "true", "environmentId": environment})
+        self.assertEqual((run.status, run.json["code"]), (422, "unsupported_adapter_environment"), run.text)
+        self.assertTrue(run.json["remedy"])
+        self.assertEqual(self.calls()[before:], [])
+
+    def test_an_archive_that_asks_for_more_waits_while_the_old_one_serves_also_after_a_restart(self):
+        server = self.serve()
+        self.write_provider()
+        archive = self.folder / "p.tgz"
+        pack = lambda: subprocess.run(["tar", "-czf", archive, "-C", self.folder, "p"], check=True)
+        pack()
+        self.install(server, archive)
+        environment = self.environment(server).json["id"]
+        self.write_provider("2.0.0", ("environment.drivers.register", "http.outbound"))
+        pack()
+        asked = server.post("/api/plugins/test.boxes/upgrade", {})
+        self.assertEqual((asked.status, asked.json["code"]), (409, "plugin_review_needed"), asked.text)
+        self.check_serves(server, environment, "1.0.0")
+        server.stop()
+        server = self.serve()
+        self.assertEqual(self.status(server), "upgrade_pending")
+        self.check_serves(server, environment, "1.0.0")
+        taken = server.post("/api/plugins/test.boxes/upgrade", {"acceptCapabilities": True})
+        self.assertEqual((taken.json["status"], taken.json["version"]), ("ready", "2.0.0"), taken.text)
+        self.check_serves(server, environment, "2.0.0")
 
     def test_a_worker_that_goes_on_crashing_is_not_called_ready(self):
         server = self.serve()
