@@ -8,6 +8,16 @@ namespace {
 
 // SSH, HTTP, HTTPS, and where Kubernetes and many services serve their HTTPS.
 constexpr std::array<std::uint16_t, 5> usual_ports{22, 80, 443, 6443, 8443};
+constexpr std::size_t decisions_max = 1000;  // of one plugin, in memory
+
+// What is too much is missing at the beginning.
+std::vector<egress::LogEntry> joined(std::vector<egress::LogEntry> past,
+                                     const egress::WorkerFront& front) {
+  std::ranges::move(front.decisions(decisions_max), std::back_inserter(past));
+  const std::size_t surplus = past.size() - std::min(past.size(), decisions_max);
+  past.erase(past.begin(), past.begin() + static_cast<std::ptrdiff_t>(surplus));
+  return past;
+}
 
 }  // namespace
 
@@ -22,7 +32,7 @@ std::vector<std::uint16_t> PluginWaysOut::ports() const {
 }
 
 Result<egress::Policy> PluginWaysOut::policy_of(std::vector<std::string> allow) const {
-  return egress::worker_policy(ports(), {.allow = std::move(allow), .log = egress::LogLevel::none});
+  return egress::worker_policy(ports(), {.allow = std::move(allow), .log = egress::LogLevel::all});
 }
 
 Result<> PluginWaysOut::open(Wish wish) {
@@ -32,7 +42,9 @@ Result<> PluginWaysOut::open(Wish wish) {
   for (keeper::PluginSockets::Door& door : wish.sockets.doors) {
     sockets.transparent.push_back(std::move(door.listener));
   }
-  egress::WorkerFrontOptions options{.worker = wish.plugin.str(), .policy = std::move(policy)};
+  egress::WorkerFrontOptions options{.worker = wish.plugin.str(),
+                                     .policy = std::move(policy),
+                                     .log_limits = {.entries_max = decisions_max}};
   if (own_port_ != 0) options.own_ports = {own_port_};
   auto front = std::make_shared<egress::WorkerFront>(loop_, resolver_, clock_, std::move(options));
   // What has begun to listen is stopped by close(), also after a failure.
@@ -52,7 +64,23 @@ Task<> PluginWaysOut::close(core::PluginId plugin) {
   if (found == fronts_.end()) co_return Result<>{};
   const std::shared_ptr<egress::WorkerFront> front = found->second;
   fronts_.erase(found);
-  co_return co_await front->stop();
+  const Result<> stopped = co_await front->stop();
+  // By now they say too what was cut.
+  past_[plugin] = joined(std::move(past_[plugin]), *front);
+  co_return stopped;
+}
+
+std::vector<bj::object> PluginWaysOut::decisions(const core::PluginId& plugin,
+                                                 std::size_t count) const {
+  const auto past = past_.find(plugin);
+  const auto front = fronts_.find(plugin);
+  std::vector<egress::LogEntry> all;
+  if (past != past_.end()) all = past->second;
+  if (front != fronts_.end()) all = joined(std::move(all), *front->second);
+  std::vector<bj::object> out;
+  for (const egress::LogEntry& entry : all) out.push_back(encode(entry).as_object());
+  if (out.size() > count) out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(count));
+  return out;
 }
 
 }  // namespace berth::app

@@ -26,6 +26,7 @@ class PluginWaysOut final : public plugins::WayOut {
   Result<> open(Wish wish) override;
   Result<> change(const core::PluginId& plugin, std::vector<std::string> allow) override;
   Task<> close(core::PluginId plugin) override;
+  std::vector<bj::object> decisions(const core::PluginId& plugin, std::size_t count) const override;
 
  private:
   Result<egress::Policy> policy_of(std::vector<std::string> allow) const;
@@ -35,6 +36,7 @@ class PluginWaysOut final : public plugins::WayOut {
   const Clock& clock_;
   std::uint16_t own_port_ = 0;
   std::map<core::PluginId, std::shared_ptr<egress::WorkerFront>> fronts_;
+  std::map<core::PluginId, std::vector<egress::LogEntry>> past_;  // of fronts that are closed
 };
 
 }  // namespace berth::app

@@ -62,4 +62,15 @@ Task<PluginView> Plugins::set_egress(core::Call call, std::string name, PluginEg
   co_return view(call.who, row.value);
 }
 
+Task<PluginEgressLog> Plugins::egress(core::Call /*call*/, std::string name, std::int64_t limit) {
+  BERTH_CO_DO(place());
+  BERTH_CO_TRY(const Row row, co_await find(std::move(name)));
+  const plugins::WayOut* const way_out = place_->host.config().way_out;
+  PluginEgressLog out{.allow = egress_rules(row.value.egress, way_out), .entries = {}};
+  if (way_out != nullptr) {
+    out.entries = way_out->decisions(row.value.id, static_cast<std::size_t>(limit));
+  }
+  co_return out;
+}
+
 }  // namespace berth::engine

@@ -80,6 +80,13 @@ struct PluginEgressWish {
 };
 BOOST_DESCRIBE_STRUCT(PluginEgressWish, (), (allow))
 
+// What a plugin may reach besides the public internet, and what it has asked to reach.
+struct PluginEgressLog {
+  std::vector<std::string> allow;
+  std::vector<bj::object> entries;  // oldest first; never a query, a header or a body
+};
+BOOST_DESCRIBE_STRUCT(PluginEgressLog, (), (allow, entries))
+
 struct DisablePlugin {
   std::optional<std::string> reason;
 };
@@ -166,6 +173,8 @@ class Plugins {
   Task<PluginView> upgrade(core::Call call, std::string name, UpgradePlugin wanted);
   // What its worker may reach besides the public internet, from now on.
   Task<PluginView> set_egress(core::Call call, std::string name, PluginEgressWish wanted);
+  // The newest decisions about the requests of its workers since this server started.
+  Task<PluginEgressLog> egress(core::Call call, std::string name, std::int64_t limit);
   // plugin_in_use while it holds sandboxes, unless forced.
   Task<PluginView> uninstall(core::Call call, std::string name, UninstallWish wish);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/json.hpp"
 #include "base/task.hpp"
 #include "core/ids.hpp"
 #include "keeper/plugin_box.hpp"
@@ -30,6 +31,10 @@ class WayOut {
   virtual Result<> change(const core::PluginId& plugin, std::vector<std::string> allow) = 0;
   // Returns when nothing of the plugin is open. One that is not there is fine.
   virtual Task<> close(core::PluginId plugin) = 0;
+  // The newest decisions about what the plugin asked to reach, oldest first: also those about
+  // workers that have ended, but none from before the server started.
+  virtual std::vector<bj::object> decisions(const core::PluginId& plugin,
+                                            std::size_t count) const = 0;
 };
 
 }  // namespace berth::plugins

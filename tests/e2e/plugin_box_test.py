@@ -1,8 +1,10 @@
 """The box around a plugin's worker: what a hostile plugin reaches of the server that started it."""
 
+import http.server
 import json
 import os
 import shutil
+import threading
 
 from plugins_test import PluginTest
 from runs_support import eventually
@@ -57,6 +59,35 @@ for line in sys.stdin:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 '''
 
+# Asks the proxy for two addresses as soon as it is started, with what no log may hold.
+ASKS = r'''#!/usr/bin/env python3
+import json, socket, sys
+def ask(host, port):
+    with socket.create_connection(("127.0.0.1", 3128), 5) as proxy:
+        proxy.sendall(("GET http://%s:%d/path?key=@HIDDEN@ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n"
+                       "Authorization: Bearer @HIDDEN@\r\n\r\n" % (host, port, host)).encode())
+        while proxy.recv(4096):
+            pass
+ask("127.0.0.1", @PORT@)
+ask("169.254.169.254", 80)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = {"ok": True, "supportedMethods": []} if message["method"] == "initialize" else None
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+'''
+HIDDEN = "never-in-a-log"
+
+
+class Quiet(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format, *arguments):
+        pass
+
 
 class Box(PluginTest):
     def install_evil(self, server):
@@ -105,6 +136,38 @@ class Box(PluginTest):
         self.assertEqual((wrong.status, wrong.json["code"]), (400, "validation_failed"), wrong.text)
         listed = self.run_berth("plugin", "list", BERTH_URL=f"http://127.0.0.1:{server.port}")
         self.assertIn("strong", listed.stdout)
+
+    def test_an_administrator_sees_what_a_plugin_has_asked_to_reach(self):
+        target = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+        self.addCleanup(target.server_close)
+        threading.Thread(target=target.serve_forever, daemon=True).start()
+        self.addCleanup(target.shutdown)
+        port = target.server_address[1]
+        server = self.serve()
+        package = self.write_provider()
+        (package / "worker").write_text(ASKS.replace("@PORT@", str(port)).replace("@HIDDEN@", HIDDEN))
+        self.install(server, package)
+        path = "/api/plugins/test.boxes/egress"
+        rule = f"127.0.0.1/32:{port}"
+        self.assertEqual(server.request("PUT", path, {"allow": [rule]}).status, 200)
+        self.assertEqual(server.post("/api/plugins/test.boxes/restart", {}).json["status"], "ready")
+        found = server.get(path)
+        self.assertEqual(found.status, 200, found.text)
+        self.assertEqual(found.json["allow"], [rule])
+        seen = [(row["host"], row["port"], row["path"], row["decision"]) for row in found.json["entries"]]
+        # Of both workers, oldest first.
+        self.assertEqual(seen, [("127.0.0.1", port, "/path", "denied"), ("169.254.169.254", 80, "/path", "denied"),
+                                ("127.0.0.1", port, "/path", "allowed"), ("169.254.169.254", 80, "/path", "denied")])
+        self.assertNotIn(HIDDEN, found.text)
+        self.assertEqual(len(server.get(f"{path}?limit=1").json["entries"]), 1)
+        self.assertEqual(server.get(f"{path}?limit=1001").status, 400)
+        url = f"http://127.0.0.1:{server.port}"
+        shown = self.run_berth("plugin", "egress", "test.boxes", BERTH_URL=url)
+        self.assertEqual([row["decision"] for row in json.loads(shown.stdout)],
+                         ["denied", "denied", "allowed", "denied"], shown.stderr)
+        self.assertEqual(server.get(path).json["allow"], [rule], "a look changes nothing")
+        ended = self.run_berth("plugin", "egress", "test.boxes", "--none", BERTH_URL=url)
+        self.assertEqual((ended.returncode, server.get(path).json["allow"]), (0, []), ended.stderr)
 
     def test_a_plugin_starts_in_no_weaker_box_than_the_server_wants(self):
         server = self.serve(BERTH_PLUGIN_MIN_ISOLATION="strong")

@@ -216,6 +216,10 @@ class DoorKeeper final : public WayOut {
     sockets = {};
     co_return Result<>{};
   }
+  std::vector<bj::object> decisions(const core::PluginId& /*plugin*/,
+                                    std::size_t /*count*/) const override {
+    return {};
+  }
 
   keeper::PluginSockets sockets;
 };

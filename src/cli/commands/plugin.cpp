@@ -24,6 +24,7 @@ struct PluginOptions {
   bool purge = false;
   bool force = false;
   bool test = false;
+  bool nothing = false;
 };
 
 const std::vector<Column>& columns() {
@@ -135,6 +136,19 @@ Result<> upgrade(Session& session, const PluginOptions& options) {
 
 Result<> egress(Session& session, const PluginOptions& options) {
   BERTH_TRY(const std::string path, path_of(options.named, "/egress"));
+  if (options.allow.empty() && !options.nothing) {
+    BERTH_TRY(const bj::value found, session.get(path + "?limit=" + std::to_string(options.lines)));
+    static const std::vector<Column> shown = {{"TIME", "at", Shown::moment},
+                                              {"DECISION", "decision", Shown::state},
+                                              {"METHOD", "method"},
+                                              {"HOST", "host"},
+                                              {"PORT", "port"},
+                                              {"PATH", "path"},
+                                              {"RULE", "rule"},
+                                              {"REASON", "reason", Shown::words}};
+    session.printer().list(found.at("entries").as_array(), shown);
+    return {};
+  }
   bj::array allow;
   for (const std::string& rule : options.allow) allow.emplace_back(rule);
   BERTH_TRY(const bj::value made,
@@ -257,11 +271,18 @@ void add_life(CommandTree& tree, CLI::App& group) {
             options);
 
   options = fresh();
-  add_named(tree, group,
-            {"egress", "set what one may reach besides the public internet; no rule: nothing",
-             "berth plugin egress my-provider --allow 10.0.0.0/8:443", egress},
-            options)
-      .add_option("--allow", options->allow, "a name or a range, as in an environment's egress");
+  CLI::App& reaches = add_named(
+      tree, group,
+      {"egress", "what one has asked to reach; set what it may reach besides the public internet",
+       "berth plugin egress my-provider\n"
+       "berth plugin egress my-provider --allow 10.0.0.0/8:443",
+       egress},
+      options);
+  reaches.add_option("--allow", options->allow, "a name or a range, as in an environment's egress")
+      ->type_name("RULE");
+  reaches.add_flag("--none", options->nothing, "remove all rules: the public internet alone")
+      ->excludes("--allow");
+  reaches.add_option("--lines", options->lines, "the newest decisions, at most 1000");
 
   options = fresh();
   CLI::App& upgrades = add_named(tree, group,

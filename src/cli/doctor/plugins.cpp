@@ -22,7 +22,7 @@ std::vector<Finding> judge_plugins(const bj::value& list) {
     if (keeps_private_networks(one.get_object())) {
       findings.push_back({"plugin " + key, Verdict::warn,
                           "reaches private networks, kept from before the upgrade",
-                          "berth plugin egress " + key + " --allow RANGE:PORT, or no rule"});
+                          "berth plugin egress " + key + " --allow RANGE:PORT, or --none"});
     }
     const std::string isolation = text_of(one, "isolation");
     if (isolation == "weak" || isolation == "none") {

@@ -7,6 +7,7 @@ namespace {
 using core::Permission;
 
 constexpr Bounds log_lines{.usual = 25, .least = 1, .most = 500};
+constexpr Bounds egress_entries{.usual = 100, .least = 1, .most = 1000};
 
 // An id or a key.
 struct PluginPath {
@@ -32,6 +33,11 @@ struct PluginLogQuery {
 };
 BOOST_DESCRIBE_STRUCT(PluginLogQuery, (), (limit, level, since))
 
+struct PluginEgressQuery {
+  std::optional<std::int64_t> limit;
+};
+BOOST_DESCRIBE_STRUCT(PluginEgressQuery, (), (limit))
+
 struct ConfigQuery {
   core::CompanyId company_id;
 };
@@ -42,6 +48,12 @@ Task<std::vector<core::PluginLogLine>> read_logs(engine::Plugins& plugins, core:
   BERTH_CO_TRY(const std::int64_t limit, bounded("limit", query.limit, log_lines));
   co_return co_await plugins.logs(std::move(call), std::move(name),
                                   {.level = query.level, .since = query.since}, limit);
+}
+
+Task<engine::PluginEgressLog> read_egress(engine::Plugins& plugins, core::Call call,
+                                          std::string name, PluginEgressQuery query) {
+  BERTH_CO_TRY(const std::int64_t limit, bounded("limit", query.limit, egress_entries));
+  co_return co_await plugins.egress(std::move(call), std::move(name), limit);
 }
 
 std::vector<Route> life_routes(engine::Plugins& plugins) {
@@ -118,6 +130,17 @@ std::vector<Route> life_routes(engine::Plugins& plugins) {
           .call =
               [&plugins](core::Call call, auto in) {
                 return plugins.set_egress(call, in.path.plugin, std::move(in.body));
+              }},
+      Endpoint<PluginPath, PluginEgressQuery, None, engine::PluginEgressLog>{
+          .verb = Verb::get,
+          .path = "/api/plugins/{plugin}/egress",
+          .needs = Permission::instance_admin,
+          .tag = "plugins",
+          .says = "What a plugin may reach besides the public internet, and the newest decisions "
+                  "about its requests since the server started, oldest first",
+          .call =
+              [&plugins](core::Call call, auto in) {
+                return read_egress(plugins, std::move(call), in.path.plugin, in.query);
               }},
       Endpoint<PluginPath, None, engine::UpgradePlugin, engine::PluginView>{
           .verb = Verb::post,

@@ -158,6 +158,12 @@ export const pluginHealthQuery = (plugin: string) =>
     queryFn: ({ signal }) => api.get("/api/plugins/{plugin}/health", { path: { plugin }, signal }),
   });
 
+export const pluginEgressQuery = (plugin: string) =>
+  queryOptions({
+    queryKey: ["plugin-egress", plugin],
+    queryFn: ({ signal }) => api.get("/api/plugins/{plugin}/egress", { path: { plugin }, query: { limit: 200 }, signal }),
+  });
+
 export const pluginLogsQuery = (plugin: string) =>
   queryOptions({
     queryKey: ["plugin-logs", plugin],

@@ -13,7 +13,7 @@ import { Answer } from "../ui/loading";
 import { Table } from "../ui/table";
 import { Ago } from "../ui/time";
 import { useAction } from "../ui/use-action";
-import { useEgressLog } from "./use-egress-log";
+import { useEgressLog, type Decision } from "./use-egress-log";
 
 const lines = (rules: readonly string[] | null | undefined) => (rules ?? []).join("\n");
 const rulesOf = (text: string) => text.split("\n").map((line) => line.trim()).filter(Boolean);
@@ -28,21 +28,26 @@ export function Egress({ lease }: { lease: string }) {
       {error !== undefined && <ErrorBox error={error} />}
       {decisions.length === 0 ? (
         <Empty title="No request yet">Each request that leaves the sandbox is listed here when it is over, with the rule that decided.</Empty>
-      ) : (
-        <Table label="Requests" head={["When", "Decision", "Where to", "Rule", "Up, down", "Took"]}>
-          {decisions.map((each, at) => (
-            <tr key={decisions.length - at}>
-              <td><Ago at={each.at} /></td>
-              <td><StateBadge state={each.decision} /></td>
-              <td className="font-mono text-[13px] break-all">{each.method} {each.host}:{each.port}{each.path}</td>
-              <td className="text-muted">{each.rule}{each.reason && <p>{each.reason}</p>}</td>
-              <td className="whitespace-nowrap">{bytes(each.bytesUp)}, {bytes(each.bytesDown)}</td>
-              <td className="whitespace-nowrap">{duration(each.durationMs)}</td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      ) : <Requests decisions={decisions} />}
     </div>
+  );
+}
+
+// What was decided about each request, newest first.
+export function Requests({ decisions }: { decisions: readonly Decision[] }) {
+  return (
+    <Table label="Requests" head={["When", "Decision", "Where to", "Rule", "Up, down", "Took"]}>
+      {decisions.map((each, at) => (
+        <tr key={decisions.length - at}>
+          <td><Ago at={each.at} /></td>
+          <td><StateBadge state={each.decision} /></td>
+          <td className="font-mono text-[13px] break-all">{each.method} {each.host}:{each.port}{each.path}</td>
+          <td className="text-muted">{each.rule}{each.reason && <p>{each.reason}</p>}</td>
+          <td className="whitespace-nowrap">{bytes(each.bytesUp)}, {bytes(each.bytesDown)}</td>
+          <td className="whitespace-nowrap">{duration(each.durationMs)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

@@ -26,7 +26,7 @@ const waitSeconds = 20;
 const shownMax = 1000;
 const againMs = 1000;
 
-const isDecision = (entry: object): entry is Decision => "decision" in entry;
+export const isDecision = (entry: object): entry is Decision => "decision" in entry;
 
 // The log of a sandbox from its beginning, newest first, as it grows.
 export function useEgressLog(lease: string): Log {

@@ -2,9 +2,11 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import { api } from "../api/client";
-import { pluginHealthQuery, pluginLogsQuery, pluginQuery } from "../api/queries";
+import { pluginEgressQuery, pluginHealthQuery, pluginLogsQuery, pluginQuery } from "../api/queries";
 import type { Plugin } from "../api/types";
 import { count, words } from "../format";
+import { Requests } from "../leases/egress";
+import { isDecision } from "../leases/use-egress-log";
 import { capabilitiesOf, descriptionOf, nameOf } from "../plugins/manifest";
 import { useSession } from "../session/session";
 import { Badge, StateBadge } from "../ui/badge";
@@ -42,6 +44,7 @@ function Shown({ plugin }: { plugin: Plugin }) {
       </Panel>
       <Folded title="Health and worker">{() => <Health plugin={plugin.id} />}</Folded>
       <Folded title="Configuration">{() => <Suspense fallback={<p className="text-sm text-muted">Loading…</p>}><PluginConfig plugin={plugin} /></Suspense>}</Folded>
+      {may("instance_admin") && <Folded title="Egress log">{() => <EgressLog plugin={plugin.id} />}</Folded>}
       <Folded title="Logs">{() => <Logs plugin={plugin.id} />}</Folded>
     </Page>
   );
@@ -92,6 +95,19 @@ function Health({ plugin }: { plugin: string }) {
           ]} />
         </div>
       )}
+    </Answer>
+  );
+}
+
+function EgressLog({ plugin }: { plugin: string }) {
+  const query = useQuery(pluginEgressQuery(plugin));
+  return (
+    <Answer query={query}>
+      {({ entries }) => {
+        const decisions = (entries as object[]).filter(isDecision).reverse();
+        if (decisions.length === 0) return <p className="text-sm text-muted">Its workers have asked for nothing since the server started.</p>;
+        return <Requests decisions={decisions} />;
+      }}
     </Answer>
   );
 }
