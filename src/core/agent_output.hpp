@@ -65,7 +65,7 @@ struct AgentSigns {
 
 // A longer line is raw output. Codex cuts a command's output at 1 MiB, and escapes it then.
 inline constexpr std::size_t agent_line_bytes_max = 8UL * 1024 * 1024;
-inline constexpr std::size_t quick_line_bytes_max = 256UL * 1024;  // parsed in a few milliseconds
+inline constexpr std::size_t quick_line_bytes_max = 256UL * 1024;   // parsed in a few milliseconds
 inline constexpr std::size_t event_message_bytes_max = 2UL * 1024;  // of a tool's call or result
 inline constexpr std::size_t event_text_bytes_max = 16UL * 1024;
 inline constexpr std::size_t result_bytes_max = 64UL * 1024;
