@@ -150,6 +150,7 @@ class RemoteProvider final : public execution::Execution {
     std::vector<std::string> args = {};
     std::string input = {};
     std::chrono::milliseconds time = std::chrono::seconds{60};
+    std::string cwd = "/";  // which is there whatever became of the workspace
   };
 
   Result<DriverPlace> find(const bj::object& config, const bj::object& metadata) const;
@@ -177,11 +178,16 @@ class RemoteProvider final : public execution::Execution {
   // Closes what is open in the sandbox of the lease before that goes.
   Task<> end_live(const LeaseFacts& lease);
   Task<> signal_marked(const Place& place, const std::string& mark, std::string_view signal) const;
+  // Whether the provider starts commands somewhere else than in the folder that it is given. False
+  // as well when that cannot be found out. Asked once of each version of a plugin.
+  Task<bool> ignores_cwd(const Place& place);
 
   Host& host_;
   Addressing addressing_;
   std::map<std::string, std::shared_ptr<Running>> running_;  // by folder
   std::map<std::string, std::shared_ptr<Live>> live_;        // by route
+  // By the driver of a manifest: another version of the plugin has another one.
+  std::map<std::shared_ptr<const DriverDeclaration>, bool> ignores_cwd_;
   std::unique_ptr<execution::RemoteFiles> files_;
   TaskGroup tasks_;
 };

@@ -38,6 +38,17 @@ constexpr std::string_view signal_script =
     "if [ \"${p#/proc/}\" != \"$$\" ] && tr '\\0' '\\n' <\"$p/environ\" 2>/dev/null | "
     "grep -qxF -- \"$1\"; then kill -\"$2\" \"${p#/proc/}\" 2>/dev/null; fi; done; exit 0";
 
+// A folder that every sandbox has and no command starts in by itself.
+constexpr std::string_view cwd_trial_folder = "/dev";
+// Says "ignored" only if it could have been in the folder and is not. Providers that set the folder
+// themselves may name it by another way to the same place.
+constexpr std::string_view cwd_trial_script =
+    "a=$(pwd -P) && cd -P -- \"$1\" && b=$(pwd -P) && "
+    "if [ \"$a\" = \"$b\" ]; then echo kept; else echo ignored; fi";
+constexpr std::chrono::milliseconds cwd_trial_time = 10s;
+// The words of the command are the shell's own arguments, so that none of them is ever quoted.
+constexpr std::string_view cwd_script = "cd -- \"$1\" || exit 126; shift; exec \"$@\"";
+
 // Of a place that sets its variables itself: ours must not replace its PATH and HOME.
 constexpr std::string_view own_path = "";
 // After the limit of a command, for a provider that keeps it by itself to say so.
@@ -86,6 +97,19 @@ Result<> give_input(bj::object& params, std::string_view bytes) {
   }
   params["stdin"] = bj::string(bytes);
   return {};
+}
+
+std::string_view shell_of(const bj::value& lease) {
+  const auto named = text_at(lease.at("metadata").get_object(), "shellCommand");
+  return named == "bash" ? "bash" : "sh";
+}
+
+// The same command by way of a shell that goes to its folder first.
+void enter_cwd(bj::object& params, const bj::value& lease) {
+  bj::array words{"-c", cwd_script, "berth", params.at("cwd"), params.at("command")};
+  for (bj::value& word : params.at("args").as_array()) words.push_back(std::move(word));
+  params["command"] = shell_of(lease);
+  params["args"] = std::move(words);
 }
 
 Result<bj::object> parameters_of(const Command& command, const std::string& mark) {
@@ -275,6 +299,10 @@ Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& comm
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   const std::string mark = make_uuid(host_.random(), host_.clock().now());
   BERTH_CO_TRY(bj::object more, parameters_of(command, mark));
+  if (command.cwd.starts_with('/')) {
+    BERTH_CO_TRY(const bool ignored, co_await ignores_cwd(place));
+    if (ignored) enter_cwd(more, place.lease);
+  }
   PluginCall call{
       .method = "environmentExecute", .params = place.base, .deadline = longest_command};
   std::optional<std::chrono::milliseconds> limit = milliseconds_at(place.config, "timeoutMs");
@@ -444,15 +472,14 @@ Task<> RemoteProvider::cancel(const LeaseFacts& lease, const std::string& exec_i
 }
 
 auto RemoteProvider::run_small(const Place& place, SmallCommand command) const -> Task<Output> {
-  const auto named = text_at(place.lease.at("metadata").get_object(), "shellCommand");
   bj::array words{"-c", command.script, "berth"};
   for (const std::string& arg : command.args) words.emplace_back(arg);
   PluginCall call{
       .method = "environmentExecute", .params = place.base, .deadline = command.time + exec_margin};
   call.params["lease"] = place.lease;
-  call.params["command"] = named == "bash" ? "bash" : "sh";
+  call.params["command"] = shell_of(place.lease);
   call.params["args"] = std::move(words);
-  call.params["cwd"] = "/";  // which is there whatever became of the workspace
+  call.params["cwd"] = command.cwd;
   call.params["bypassSession"] = true;
   // Some providers run what has this mark beside the command of the lease, and not after it.
   call.params["env"] = bj::object{{"PAPERCLIP_SANDBOX_EXEC_CHANNEL", "bridge"}};
@@ -481,6 +508,22 @@ Task<> RemoteProvider::signal_marked(const Place& place, const std::string& mark
   if (output.exit_code == 0) co_return Result<>{};
   co_return fail(Errc::plugin_call_failed,
                  "a signal could not be sent in the sandbox: " + output.err);
+}
+
+Task<bool> RemoteProvider::ignores_cwd(const Place& place) {
+  const auto known = ignores_cwd_.find(place.driver.driver);
+  if (known != ignores_cwd_.end()) co_return known->second;
+  const Result<Output> output = co_await run_small(place, {.script = std::string{cwd_trial_script},
+                                                           .args = {std::string{cwd_trial_folder}},
+                                                           .time = cwd_trial_time,
+                                                           .cwd = std::string{cwd_trial_folder}});
+  const bool ignored = output && output->exit_code == 0 && output->out.ends_with("ignored\n");
+  // A sandbox without a shell may be followed by one that has it.
+  if (ignored || (output && output->out.ends_with("kept\n"))) {
+    std::erase_if(ignores_cwd_, [](const auto& entry) { return entry.first.use_count() == 1; });
+    ignores_cwd_[place.driver.driver] = ignored;
+  }
+  co_return ignored;
 }
 
 }  // namespace berth::plugins

@@ -7,6 +7,8 @@ A file in that folder with one of these names changes what it does:
   sync            it moves files itself
   sync-refuses    it says that it does, and refuses
   no-remote-cwd   acquire names no folder; only realize does, as in Kubernetes
+  ignores-cwd     commands start in / whatever folder is given, as in Kubernetes
+  no-shell        a sandbox without a shell: sh and bash cannot be started
 """
 
 import json
@@ -90,7 +92,9 @@ def realize(p):
 def execute(p):
     home = box_of(p["lease"]["providerLeaseId"])
     env = {"PATH": "/opt/sandbox/bin:/usr/bin:/bin", "HOME": home, **(p.get("env") or {})}
-    cwd = p.get("cwd") or home
+    cwd = "/" if there("ignores-cwd") else p.get("cwd") or home
+    if there("no-shell") and os.path.basename(p["command"]) in ("sh", "bash"):
+        raise FileNotFoundError(p["command"])
     limit = p.get("timeoutMs") or p["config"].get("timeoutMs")
     given = p.get("stdin")
     process = subprocess.Popen([p["command"], *p.get("args", [])], cwd=cwd, env=env, text=True,

@@ -340,6 +340,77 @@ class Commands(ContractTest):
             self.assertEqual(call["env"], {"PAPERCLIP_SANDBOX_EXEC_CHANNEL": "bridge"})
 
 
+class WorkingFolder(ContractTest):
+    HARD = ["a b", "it's", 'a "quoted" word', "two\nlines", "$HOME `id` $(id) *", "\\", "", "-n", "--", "ü\u2028"]
+
+    def started(self):
+        """The commands of runs, as the worker was given them."""
+        return [[row["params"]["command"], *row["params"]["args"]] for row in self.calls("environmentExecute")
+                if not row["params"]["bypassSession"]]
+
+    def here(self, server, place, **more):
+        run = self.ran(server, place, "/bin/pwd", **more)
+        self.assertEqual(run["status"], "succeeded", run)
+        return output(server, run["id"]).rstrip("\n")
+
+    def test_a_command_starts_in_its_folder_though_the_provider_ignores_it(self):
+        self.switch("ignores-cwd")
+        server = self.serve()
+        self.install(server, self.package())
+        place = self.make(server)
+        self.assertTrue(self.here(server, place).startswith(str(self.state / "boxes")))
+        hard = self.state / "it's $HOME \"here\"\nand there"
+        hard.mkdir(mode=0o755)
+        self.assertEqual(self.here(server, place, cwd=str(hard)), str(hard))
+        lease = self.held(server, place)
+        answer = server.post(f"/api/environment-leases/{lease}/exec", {"argv": ["/bin/pwd"], "cwd": "/usr"})
+        self.assertEqual(answer.json["stdoutText"], "/usr\n", answer.text)
+
+    def test_words_are_exact_on_every_way(self):
+        script = "import json, sys; print(json.dumps([sys.argv[1:], sys.stdin.read()]))"
+        for way in ("kept", "ignored"):
+            with self.subTest(way):
+                if way == "ignored":
+                    self.switch("ignores-cwd")
+                server = self.serve(home=self.folder / way)
+                self.install(server, self.package())
+                run = self.ran(server, self.make(server), "python3", "-c", script, *self.HARD, stdinText="in")
+                self.assertEqual(json.loads(output(server, run["id"])), [self.HARD, "in"])
+                server.stop()
+
+    def test_a_command_that_fails_says_so_by_way_of_the_shell(self):
+        self.switch("ignores-cwd")
+        server = self.serve()
+        self.install(server, self.package())
+        place = self.make(server)
+        run = self.ran(server, place, "sh", "-c", "echo out; echo err >&2; exit 7")
+        self.assertEqual((run["status"], run["exitCode"]), ("failed", 7), run)
+        self.assertEqual((output(server, run["id"]), output(server, run["id"], "stderr")), ("out\n", "err\n"))
+        missing = self.ran(server, place, "true", cwd="/no/such/folder")
+        self.assertEqual((missing["status"], missing["exitCode"]), ("failed", 126), missing)
+        self.assertIn("/no/such/folder", output(server, missing["id"], "stderr"))
+
+    def test_a_provider_that_goes_to_the_folder_is_sent_the_command_itself(self):
+        server = self.serve()
+        self.install(server, self.package())
+        place = self.make(server)
+        for _ in range(2):
+            self.here(server, place, cwd="/usr")
+        self.assertEqual(self.started(), [["/bin/pwd"]] * 2)
+        trials = [row for row in self.calls("environmentExecute") if row["params"]["cwd"] == "/dev"]
+        self.assertEqual(len(trials), 1, "a version of a plugin is tried once")
+
+    def test_a_sandbox_without_a_shell_is_sent_the_command_itself(self):
+        for switch in ("no-shell", "ignores-cwd"):
+            self.switch(switch)
+            server = self.serve(home=self.folder / switch)
+            self.install(server, self.package())
+            run = self.ran(server, self.make(server), "/bin/echo", "there")
+            self.assertEqual((run["status"], output(server, run["id"])), ("succeeded", "there\n"), run)
+            server.stop()
+        self.assertEqual(self.started(), [["/bin/echo", "there"]] * 2)
+
+
 class Files(ContractTest):
     def put(self, server, lease, name, text):
         answer = server.request("PUT", f"/api/environment-leases/{lease}/files?path={name}", text.encode(),
