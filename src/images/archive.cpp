@@ -16,6 +16,9 @@ namespace berth::images {
 namespace {
 
 constexpr std::size_t read_bytes = 256 << 10;
+constexpr std::size_t block_bytes = 512;
+// A tar ends with two blocks of zeros; the one before them is filled up with zeros.
+constexpr std::array<char, 3 * block_bytes> tar_end{};
 constexpr std::string_view whiteout_prefix = ".wh.";
 constexpr std::string_view opaque_name = ".wh..wh..opq";
 constexpr std::string_view aufs_prefix = ".wh..wh.";
@@ -225,16 +228,22 @@ Result<> Content::check_growth() const {
 }
 
 std::ptrdiff_t ArchiveReader::feed(::archive* archive, void* context, const void** bytes) {
-  return hand_over(archive, static_cast<Feed*>(context)->content, *static_cast<Feed*>(context),
-                   bytes);
+  Feed& feed = *static_cast<Feed*>(context);
+  const std::ptrdiff_t got = hand_over(archive, feed.content, feed, bytes);
+  const std::uint64_t size = feed.content.bytes();
+  if (got != 0 || feed.form == ArchiveForm::plain || feed.end_added || size == 0) return got;
+  feed.end_added = true;
+  *bytes = tar_end.data();
+  return static_cast<std::ptrdiff_t>(2 * block_bytes +
+                                     (block_bytes - size % block_bytes) % block_bytes);
 }
 
-Result<ArchiveReader> ArchiveReader::open(Content& content) {
+Result<ArchiveReader> ArchiveReader::open(Content& content, ArchiveForm form) {
   Owned<ArchiveKind> archive{::archive_read_new()};
   if (!archive) return fail(Errc::io_failed, content.name() + ": no memory for an archive reader");
   ::archive* raw = archive.get();
   ::archive_read_support_format_tar(raw);
-  ArchiveReader reader{std::make_unique<Feed>(content, std::nullopt), std::move(archive)};
+  ArchiveReader reader{std::make_unique<Feed>(content, form), std::move(archive)};
   if (::archive_read_open(raw, reader.feed_.get(), nullptr, &ArchiveReader::feed, nullptr) !=
       ARCHIVE_OK) {
     return reader.failure();
@@ -264,6 +273,8 @@ Result<> ArchiveReader::copy_content(const Entry& entry, int into, Meter& meter)
     const int status = ::archive_read_data_block(archive_.get(), &bytes, &size, &offset);
     if (status == ARCHIVE_EOF) return {};
     if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return failure();
+    // Zeros that end a tar are no content of a file that is cut off.
+    if (feed_->end_added) return refuse_entry(entry.path, "is cut off");
     const auto at = static_cast<std::uint64_t>(offset);
     if (offset < 0 || at > entry.bytes || size > entry.bytes - at) {
       return refuse_entry(entry.path, "holds more than it says");
@@ -275,7 +286,7 @@ Result<> ArchiveReader::copy_content(const Entry& entry, int into, Meter& meter)
 
 Result<Digests> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter) {
   BERTH_TRY(Content content, Content::open(blob, into.limits()));
-  BERTH_TRY(ArchiveReader reader, ArchiveReader::open(content));
+  BERTH_TRY(ArchiveReader reader, ArchiveReader::open(content, form));
   into.begin_layer();
   std::uint64_t entries = 0;
   while (true) {

@@ -66,6 +66,7 @@ class Content {
   // the blob's.
   std::optional<std::string> digest();
   const std::string& name() const { return feed_->blob.name(); }
+  std::uint64_t bytes() const { return bytes_; }  // so far
 
  private:
   // What the read call-back of libarchive works with; it stays where it is when this moves.
@@ -89,11 +90,15 @@ class Content {
   std::optional<Hash> hash_;
 };
 
+// plain: names mean what they say. layer: ".wh.x" hides x of the layers below, and the blocks that
+// end a tar may be missing, as some tools leave them out: the digest tells whether it is whole.
+enum class ArchiveForm { plain, layer };
+
 // The entries of a tar. No other format is understood.
 class ArchiveReader {
  public:
   // The content must outlive the reader.
-  static Result<ArchiveReader> open(Content& content);
+  static Result<ArchiveReader> open(Content& content, ArchiveForm form);
 
   // Nothing at the end.
   Result<std::optional<Entry>> next();
@@ -103,7 +108,9 @@ class ArchiveReader {
  private:
   struct Feed {
     Content& content;
-    std::optional<Error> error;
+    ArchiveForm form;
+    std::optional<Error> error = {};
+    bool end_added = false;
   };
   ArchiveReader(std::unique_ptr<Feed> feed, Owned<ArchiveKind> archive)
       : feed_(std::move(feed)), archive_(std::move(archive)) {}
@@ -120,8 +127,6 @@ struct Digests {
   std::string content;  // of what is in it, decompressed
 };
 
-// plain: names mean what they say. layer: ".wh.x" hides x of the layers below.
-enum class ArchiveForm { plain, layer };
 // Unpacks to the last byte of the blob. The caller compares its digests, and finishes the tree.
 Result<Digests> unpack(Blob& blob, ArchiveForm form, TreeWriter& into, Meter& meter);
 // Of what is in the blob, decompressed, whether it is a tar or not.

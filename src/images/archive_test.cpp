@@ -286,6 +286,19 @@ TEST_F(Unpacking, WhatIsNoWholeTarIsRefused) {
   }
 }
 
+TEST_F(Unpacking, TakesALayerWithoutTheBlocksThatEndATar) {
+  std::string tar = Tar{}.file("a", "1").file("c", "23").bytes();
+  tar.resize(tar.find_last_not_of('\0') + 1);  // as umoci 0.4.7 inserts files
+  ASSERT_TRUE(tar.ends_with("23"));
+  const auto done = unpack_layers({tar, gzipped(tar)});
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(text_at("a") + text_at("c"), "123");
+  EXPECT_FALSE(unpack_layers({tar}, {}, ArchiveForm::plain)) << "no digest would tell";
+  const auto cut = unpack_layers({tar.substr(0, tar.size() - 1)});
+  ASSERT_FALSE(cut);
+  EXPECT_THAT(cut.error().message, HasSubstr("cut off"));
+}
+
 TEST_F(Unpacking, NamesThatAreNoTextInAnyLocaleAreKept) {
   const std::string accents =
       "gr\xc3\xbc\xc3\x9f"

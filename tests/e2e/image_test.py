@@ -8,10 +8,12 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 from unittest import mock
 
@@ -44,7 +46,8 @@ def member(path, kind, target=""):
 
 
 class Layout:
-    """An OCI layout, written as other tools write it: gzipped layers, an index in the index."""
+    """An OCI layout with what its makers never write: layers that are changed, damaged, of another size or
+    machine. Sound ones are those of `umoci` (OtherTools)."""
 
     bytes_promised_too_many = 0  # of each blob
 
@@ -85,7 +88,7 @@ class Layout:
         return self.blob(json.dumps(value).encode(), kind)
 
 
-class Images(BerthTest):
+class ImageTest(BerthTest):
     def image(self, *words, **variables):
         return self.run_berth("image", *words, "--home", self.home, "--json", **variables)
 
@@ -137,6 +140,8 @@ class Images(BerthTest):
         file = self.home / "images" / "environments.json"
         return file.read_text() if file.exists() else ""
 
+
+class Images(ImageTest):
     def test_the_host_is_there_before_anything_is_imported(self):
         self.assertEqual(self.names(), ["host"])
         shown = self.run_berth("image", "list", "--home", self.home, "--json")
@@ -167,30 +172,6 @@ class Images(BerthTest):
                 timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((self.root_of("a") / "f").read_bytes(), b"piped")
-
-    def test_layers_of_an_oci_layout_with_whiteouts(self):
-        layout = Layout(self.folder / "oci", [
-            tar_of([("etc/a", b"1"), ("etc/b", b"1"), ("var/old", b"1"), ("opt/x/y", b"1")]),
-            tar_of([("etc/.wh.a", b""), ("etc/b", b"2"), ("var/new", b"2"), ("var/.wh..wh..opq", b"")]),
-            tar_of([(".wh.opt", b""), ("etc/c", b"3")]),
-        ], Env=["LANG=C.UTF-8"], User="1000", WorkingDir="/work", Cmd=["/bin/sh"])
-        made = self.did("import", layout.folder, "team/app:1")
-        self.assertEqual(made["sourceDigest"], layout.manifest["digest"])
-        self.assertEqual(made["config"]["env"], {"LANG": "C.UTF-8"})
-        self.assertEqual(made["config"]["workdir"], "/work")
-        root = self.root_of("team/app:1")
-        found = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
-        self.assertEqual(found, ["etc/b", "etc/c", "var/new"])
-        self.assertEqual((root / "etc" / "b").read_bytes(), b"2")
-        self.did("inspect", layout.manifest["digest"], "--verify")
-
-    def test_an_oci_archive_is_the_image_of_its_layout(self):
-        layout = Layout(self.folder / "oci", [tar_of([("f", b"1")])])
-        with tarfile.open(self.folder / "oci.tar", "w") as tar:
-            tar.add(layout.folder, arcname="")
-        archived = self.did("import", self.folder / "oci.tar", "archived")
-        self.assertEqual(archived["kind"], "oci")
-        self.assertEqual(archived["digest"], self.did("import", layout.folder, "direct")["digest"])
 
     def test_a_layer_that_was_changed_is_refused_and_nothing_is_left(self):
         layout = Layout(self.folder / "oci", [tar_of([("f", b"1")])])
@@ -500,3 +481,104 @@ class Images(BerthTest):
             done = self.run_berth("image", command, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertIn(f"Example: berth image {command}", done.stdout)
+
+
+class OtherTools(ImageTest):
+    """Layouts and archives that Debian's umoci and skopeo made."""
+
+    def tool(self, *words):
+        done = subprocess.run(list(map(str, words)), cwd=self.folder, capture_output=True, text=True,
+                              env={"PATH": os.environ["PATH"], "HOME": str(self.folder)}, check=False)
+        self.assertEqual(done.returncode, 0, f"{words}: {done.stdout}{done.stderr}")
+
+    def umoci(self, verb, *words):
+        self.tool("umoci", verb, "--image", "made:app", *words)
+
+    def insert(self, target, *words, **files):
+        """A layer with these files below `target`."""
+        source = Path(tempfile.mkdtemp(dir=self.folder))
+        for name, content in files.items():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes(content)
+        source.chmod(0o755)
+        self.umoci("insert", *(() if os.geteuid() == 0 else ("--rootless",)), *words, source, target)
+
+    def make_layout(self):
+        """Two versions of a small system: what the first has, the second replaces, removes or hides."""
+        busybox = shutil.which("busybox")
+        needed = re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", busybox], capture_output=True, text=True,
+                                                         check=False).stdout)
+        tree = self.folder / "tree"
+        for file in (busybox, *needed):
+            copy = tree / ("bin/busybox" if file == busybox else file.lstrip("/"))
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copy)
+        for name in ("sh", "cat", "ls", "id"):
+            (tree / "bin" / name).symlink_to("busybox")
+        for path in [tree, *(path for path in tree.rglob("*") if path.is_dir())]:
+            path.chmod(0o755)
+        self.tool("umoci", "init", "--layout", "made")
+        self.umoci("new")
+        for folder in sorted(tree.iterdir()):
+            self.umoci("insert", *(() if os.geteuid() == 0 else ("--rootless",)), folder, f"/{folder.name}")
+        self.insert("/etc", a=b"1", b=b"1")
+        self.insert("/var", old=b"1")
+        self.insert("/opt", **{"x/y": b"1"})
+        self.umoci("insert", "--whiteout", "/etc/a")
+        self.insert("/etc", b=b"2", c=b"3")
+        self.insert("/var", "--opaque", new=b"2")
+        self.umoci("insert", "--whiteout", "/opt")
+        self.umoci("config", "--config.workingdir", "/etc", "--config.env", "GREETING=hello there",
+                   "--config.cmd", "/bin/sh")
+        return self.folder / "made"
+
+    def assert_is_the_second_version(self, name):
+        root = self.root_of(name)
+        found = {str(path.relative_to(root)): path.read_bytes() for folder in ("etc", "var", "opt")
+                 for path in (root / folder).rglob("*") if path.is_file()}
+        self.assertEqual(found, {"etc/b": b"2", "etc/c": b"3", "var/new": b"2"})
+        self.assertEqual(os.readlink(root / "bin" / "sh"), "busybox")
+        self.did("inspect", name, "--verify")
+
+    def test_a_layout_of_umoci_is_unpacked_layer_by_layer(self):
+        layout = self.make_layout()
+        manifest, = json.loads((layout / "index.json").read_text())["manifests"]
+        made = self.did("import", layout, "team/app:1")
+        self.assertEqual((made["kind"], made["sourceDigest"]), ("oci", manifest["digest"]))
+        self.assertEqual((made["config"]["env"], made["config"]["workdir"]),
+                         ({"GREETING": "hello there"}, "/etc"))
+        self.assert_is_the_second_version("team/app:1")
+
+    def test_archives_of_skopeo_hold_the_image_of_their_layout(self):
+        layout = self.make_layout()
+        direct = self.did("import", layout, "direct")
+        for kind in ("docker-archive", "oci-archive"):
+            with self.subTest(kind):
+                self.tool("skopeo", "copy", "--insecure-policy", "oci:made:app", f"{kind}:{kind}.tar:team/app:1")
+                made = self.did("import", self.folder / f"{kind}.tar", kind)
+                self.assertEqual(made["config"], direct["config"])
+                self.assert_is_the_second_version(kind)
+        self.assertEqual(self.did("inspect", "oci-archive")["digest"], direct["digest"])
+
+    def test_a_layout_that_skopeo_wrote_of_a_docker_archive_is_the_same_again(self):
+        self.make_layout()
+        self.tool("skopeo", "copy", "--insecure-policy", "oci:made:app", "docker-archive:there.tar:team/app:1")
+        self.tool("skopeo", "copy", "--insecure-policy", "docker-archive:there.tar", "oci:back:app")
+        self.did("import", self.folder / "back", "back")
+        self.assert_is_the_second_version("back")
+
+    def test_a_command_runs_in_a_sandbox_of_what_they_made(self):
+        self.need_sandboxes()
+        layout = self.make_layout()
+        self.tool("skopeo", "copy", "--insecure-policy", "oci:made:app", "docker-archive:app.tar:team/app:1")
+        for source in (layout, self.folder / "app.tar"):
+            with self.subTest(source.name):
+                self.did("import", source, "app")
+                done = self.run_berth("sandbox", "run", "-q", "--home", self.home, "--image", "app", "--",
+                                      "/bin/sh", "-c", "pwd; echo $GREETING; cat b c; ls /var; ls /opt")
+                self.assertEqual((done.returncode, done.stdout.split("\n")[:4]),
+                                 (1, ["/etc", "hello there", "23new", ""]), done.stderr)
+        server = self.serve()
+        run = runs.wait_for_end(server, runs.start(server, "cat", "/etc/b", "/etc/c", environmentId=(
+            self.environment(server, "theirs", "app"))))
+        self.assertEqual((run["status"], runs.output(server, run["id"])), ("succeeded", "23"), run)
