@@ -243,7 +243,8 @@ Lab::Lab(LabPlan setup) : special_(setup.special) {
   // A deadline shows soon after it has passed.
   setup.limits.sweep_interval = 10ms;
   tasks_.emplace(loop_.get_executor());
-  proxy_.emplace(loop_, resolver, clock_,
+  if (setup.resolver) other_resolver_ = setup.resolver(loop_.get_executor());
+  proxy_.emplace(loop_, other_resolver_ ? *other_resolver_ : resolver, clock_,
                  egress::ProxyOptions{.lease = "test",
                                       .policy = policy.value_or(egress::Policy{}),
                                       .limits = setup.limits,

@@ -12,6 +12,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -125,6 +126,8 @@ struct LabPlan {
   std::vector<egress::SpecialRange> special = special_but_loopback();
   // Runs first in the thread of the proxy.
   std::function<void()> prepare = {};
+  // Another one than the lab's own.
+  std::function<std::unique_ptr<egress::Resolver>(const asio::any_io_executor&)> resolver = {};
 
   static std::vector<egress::SpecialRange> special_but_loopback();
 };
@@ -170,6 +173,7 @@ class Lab {
  private:
   SystemClock clock_;
   std::vector<egress::SpecialRange> special_;
+  std::unique_ptr<egress::Resolver> other_resolver_;
   std::optional<egress::Proxy> proxy_;
   std::optional<TaskGroup> tasks_;
   unsigned short port_ = 0;

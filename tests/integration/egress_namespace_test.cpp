@@ -1,10 +1,8 @@
 #include "egress_room.hpp"
 
 #include <arpa/inet.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,23 +18,6 @@ namespace {
 constexpr unsigned short proxy_port = 3128;
 constexpr const char* public_v4 = "93.184.216.34";
 constexpr const char* public_v6 = "2606:2800:220:1::1";
-
-// The kernel's own header for it does not go together with netinet/in.h.
-struct in6_ifreq {
-  in6_addr ifr6_addr;
-  std::uint32_t ifr6_prefixlen;
-  int ifr6_ifindex;
-};
-
-bool add_address_v6(const char* address) {
-  const Fd fd{::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  if (!fd) return false;
-  in6_ifreq request{};
-  request.ifr6_prefixlen = 128;
-  request.ifr6_ifindex = static_cast<int>(::if_nametoindex("lo"));
-  ::inet_pton(AF_INET6, address, &request.ifr6_addr);
-  return ::ioctl(fd.get(), SIOCSIFADDR, &request) == 0;
-}
 
 // A process in a namespace of its own, which listens there, and connects from there when it is told
 // to. What it makes is handed out, so that the test holds sockets of the inside.

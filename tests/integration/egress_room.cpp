@@ -19,6 +19,13 @@
 namespace berth::egress_test {
 namespace {
 
+// The kernel's own header for it does not go together with netinet/in.h.
+struct in6_ifreq {
+  in6_addr ifr6_addr;
+  std::uint32_t ifr6_prefixlen;
+  int ifr6_ifindex;
+};
+
 ifreq request_for(const char* label, const char* address) {
   ifreq request{};
   std::memcpy(request.ifr_name, label, std::strlen(label) + 1);
@@ -65,6 +72,16 @@ void add_address_v4(const char* address, const char* label) {
   const Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   ifreq request = request_for(label, address);
   EXPECT_EQ(::ioctl(fd.get(), SIOCSIFADDR, &request), 0) << std::strerror(errno);
+}
+
+bool add_address_v6(const char* address) {
+  const Fd fd{::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  if (!fd) return false;
+  in6_ifreq request{};
+  request.ifr6_prefixlen = 128;
+  request.ifr6_ifindex = static_cast<int>(::if_nametoindex("lo"));
+  ::inet_pton(AF_INET6, address, &request.ifr6_addr);
+  return ::ioctl(fd.get(), SIOCSIFADDR, &request) == 0;
 }
 
 Room::Room() {

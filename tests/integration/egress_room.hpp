@@ -13,6 +13,8 @@ namespace berth::egress_test {
 // use it as well.
 bool raise_loopback();
 void add_address_v4(const char* address, const char* label = "lo:1");
+// False where the kernel has no IPv6.
+bool add_address_v6(const char* address);
 
 // A network namespace as the keeper makes it for a worker: synthetic addresses are local, and the
 // resolver of programs is 127.0.0.1. Needs root.
