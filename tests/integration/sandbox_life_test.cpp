@@ -38,6 +38,13 @@ INSTANTIATE_TEST_SUITE_P(By, SandboxLife, testing::Values(Maker::root, Maker::us
                            return by.param == Maker::root ? "Root" : "OrdinaryUser";
                          });
 
+// These tests need control groups or several user ids, which an ordinary user does not have.
+class SandboxLifeByRoot : public SandboxLife {};
+INSTANTIATE_TEST_SUITE_P(Made, SandboxLifeByRoot, testing::Values(Maker::root));
+// These tests need a sandbox without control groups.
+class SandboxLifeByUser : public SandboxLife {};
+INSTANTIATE_TEST_SUITE_P(Made, SandboxLifeByUser, testing::Values(Maker::user));
+
 #define CONFINE(...)    \
   confine(__VA_ARGS__); \
   if (IsSkipped() || HasFatalFailure()) return
@@ -156,8 +163,7 @@ TEST_P(SandboxLife, GivesItsRootAndWhatWasWrittenToIt) {
   }
 }
 
-TEST_P(SandboxLife, WhatWasWrittenHasTheIdsOfTheSandboxAlsoOutside) {
-  if (!is_by_root()) GTEST_SKIP() << "an ordinary user has one id";
+TEST_P(SandboxLifeByRoot, WhatWasWrittenHasTheIdsOfTheSandboxAlsoOutside) {
   CONFINE({.directories = {"/made"}, .user = {.uid = 0, .gid = 0}});
   said("touch /made/file; chown 7:8 /made/file");
   const auto upper = client().root(keeper::Part::upper);
@@ -283,8 +289,7 @@ TEST_P(SandboxLife, CountsWhatItUses) {
   EXPECT_TRUE(eventually(busy));
 }
 
-TEST_P(SandboxLife, StandsStillWhileItIsFrozen) {
-  if (!is_by_root()) GTEST_SKIP() << "no control group for an ordinary user";
+TEST_P(SandboxLifeByRoot, StandsStillWhileItIsFrozen) {
   CONFINE();
   const keeper::Exec exec = inside("i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done");
   ASSERT_TRUE(client().exec(exec));
@@ -300,8 +305,7 @@ TEST_P(SandboxLife, StandsStillWhileItIsFrozen) {
   EXPECT_TRUE(eventually([&] { return output_of(exec.exec_id).out.size() > before; }));
 }
 
-TEST_P(SandboxLife, EndsAlsoWhileItIsFrozen) {
-  if (!is_by_root()) GTEST_SKIP() << "no control group for an ordinary user";
+TEST_P(SandboxLifeByRoot, EndsAlsoWhileItIsFrozen) {
   CONFINE();
   const keeper::Exec exec = stubborn();
   ASSERT_TRUE(client().exec(exec));
@@ -312,8 +316,7 @@ TEST_P(SandboxLife, EndsAlsoWhileItIsFrozen) {
   ASSERT_TRUE(wait_for_keeper());
 }
 
-TEST_P(SandboxLife, FrozenStillEndsWhoeverIsPastItsTimeOrCancelled) {
-  if (!is_by_root()) GTEST_SKIP() << "no control group for an ordinary user";
+TEST_P(SandboxLifeByRoot, FrozenStillEndsWhoeverIsPastItsTimeOrCancelled) {
   CONFINE();
   keeper::Exec late = stubborn();
   late.deadline_ms = 300;
@@ -342,8 +345,7 @@ TEST_P(SandboxLife, FrozenStillEndsWhoeverIsPastItsTimeOrCancelled) {
   EXPECT_TRUE(eventually([&] { return output_of(counting.exec_id).out.size() > before; }));
 }
 
-TEST_P(SandboxLife, WithoutAControlGroupIsNotFrozenAndGoesOn) {
-  if (is_by_root()) GTEST_SKIP() << "root has control groups";
+TEST_P(SandboxLifeByUser, WithoutAControlGroupIsNotFrozenAndGoesOn) {
   CONFINE();
   const auto frozen = client().freeze();
   ASSERT_FALSE(frozen) << "nobody gave this user a control group";

@@ -42,7 +42,6 @@ class UnconfinedAttempt : public testing::TestWithParam<Expectation> {
 
 TEST_P(UnconfinedAttempt, Succeeds) {
   const Expectation& expectation = GetParam();
-  if (expectation.shown == Shown::nowhere) GTEST_SKIP() << expectation.cannot_be_shown;
   if (::geteuid() != 0) GTEST_SKIP() << "only root can do everything";
 
   const HostileProgram hostile;
@@ -65,8 +64,14 @@ std::string name_of_attempt(const testing::TestParamInfo<Expectation>& info) {
   return std::string{info.param.attempt};
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, UnconfinedAttempt,
-                         testing::ValuesIn(expectations().begin(), expectations().end()),
+std::vector<Expectation> shown_somewhere() {
+  std::vector<Expectation> shown;
+  std::ranges::copy_if(expectations(), std::back_inserter(shown),
+                       [](const Expectation& one) { return one.shown != Shown::nowhere; });
+  return shown;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, UnconfinedAttempt, testing::ValuesIn(shown_somewhere()),
                          name_of_attempt);
 
 TEST(Expectations, CoverEveryAttemptOfTheHostileProgram) {
