@@ -112,7 +112,7 @@ Outcome survives_silence(Bench& bench) {
       [](WorkerProcess& worker) {
         worker.answer_with([](const bj::object&) { return std::optional<bj::object>{}; });
       },
-      Limit{60'000});
+      bench.subject().patience.silence);
 }
 
 Outcome shuts_down(Bench& bench) {

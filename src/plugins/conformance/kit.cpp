@@ -19,6 +19,8 @@ std::vector<Check> all_checks() {
   return all;
 }
 
+constexpr std::string_view manifest_check = "manifest.valid";
+
 CheckResult run(Bench& bench, const Check& check, bool has_started) {
   CheckResult result{.check = check.name, .promise = check.promise, .weight = check.weight};
   const auto began = std::chrono::steady_clock::now();
@@ -42,7 +44,7 @@ CheckResult run(Bench& bench, const Check& check, bool has_started) {
 
 // The manifest is a check too, and without it there are no others.
 CheckResult manifest_result(const Result<Subject>& subject) {
-  CheckResult result{.check = "manifest.valid",
+  CheckResult result{.check = std::string{manifest_check},
                      .promise = "the manifest keeps the rules of the format"};
   if (subject) return result;
   result.verdict = Verdict::failed;
@@ -55,6 +57,12 @@ CheckResult manifest_result(const Result<Subject>& subject) {
 }
 
 }  // namespace
+
+std::vector<std::string> check_names() {
+  std::vector<std::string> names{std::string{manifest_check}};
+  for (const Check& check : all_checks()) names.push_back(check.name);
+  return names;
+}
 
 Result<Report> examine(const Wish& wish, const Watcher& watcher) {
   std::signal(SIGPIPE, SIG_IGN);

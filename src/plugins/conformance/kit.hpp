@@ -4,11 +4,16 @@
 #include "plugins/conformance/subject.hpp"
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace berth::plugins::conformance {
 
 // Told of each check as soon as it is over.
 using Watcher = std::function<void(const CheckResult&)>;
+
+// Every check that there is, in the order in which they run.
+std::vector<std::string> check_names();
 
 // Examines a plugin from outside, as any host sees it: the contract, every hook that it advertises,
 // and what happens when either side fails. Takes sandboxes of the provider, and gives them back.

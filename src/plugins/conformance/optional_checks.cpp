@@ -201,10 +201,9 @@ Outcome carries_bytes(Bench& bench) {
 }
 
 // Whether there is such a program inside is not the provider's business; the close is.
-Outcome closes_terminals(Bench& bench) {
+Outcome closes_terminals(Bench& bench, const std::string& prefix) {
   BERTH_CHECK_TRY(const bj::object lease, bench.shared_lease());
-  const bool is_new = bench.has("loginPtyOpen");
-  const std::string prefix = is_new ? "loginPty" : "setupTokenPty";
+  const bool is_new = prefix == "loginPty";
   const std::string route = bench.fresh_id();
   bj::object open{{"hostRouteId", route}, {"providerLeaseId", lease.at("providerLeaseId")}};
   if (is_new) {
@@ -258,13 +257,13 @@ std::vector<Check> optional_checks() {
        {"environmentAcquireLease", "duplexChannelOpen", "duplexChannelWrite", "duplexChannelStop",
         "duplexChannelClose"}},
   };
-  for (const char* open : {"loginPtyOpen", "setupTokenPtyOpen"}) {
-    checks.push_back({std::string{"terminal."} + open,
+  for (const std::string prefix : {"loginPty", "setupTokenPty"}) {
+    checks.push_back({"terminal." + prefix + "Open",
                       "a terminal is closed by its hostRouteId",
                       "acknowledge a close also when the open failed: {hostRouteId}",
-                      closes_terminals,
+                      [prefix](Bench& bench) { return closes_terminals(bench, prefix); },
                       Weight::required,
-                      {"environmentAcquireLease", open}});
+                      {"environmentAcquireLease", prefix + "Open"}});
   }
   return checks;
 }

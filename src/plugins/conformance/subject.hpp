@@ -14,6 +14,7 @@ struct Patience {
   WorkerProcess::Limit good_start{5'000};
   WorkerProcess::Limit stop{10'000};
   WorkerProcess::Limit orphans{10'000};  // to end by themselves
+  WorkerProcess::Limit silence{60'000};  // of a host that never answers
 };
 
 // What is to be examined, as a person asks for it.

@@ -127,6 +127,7 @@ Outcome survives_wrong_types(Bench& bench) {
 Outcome answers_all(Bench& bench) {
   BERTH_CHECK_TRY(WorkerProcess* const worker, bench.worker());
   constexpr int calls = 100;
+  const std::size_t strays = worker->stray_answers.size();
   std::vector<std::int64_t> ids;
   ids.reserve(calls);
   for (int i = 0; i < calls; ++i) {
@@ -138,7 +139,6 @@ Outcome answers_all(Bench& bench) {
     if (!answer)
       return failed("call " + std::to_string(i + 1) + " of 100: " + answer.error().message);
   }
-  const std::size_t strays = worker->stray_answers.size();
   worker->read_until([] { return false; }, Limit{50});
   BERTH_CHECK_THAT(worker->stray_answers.size() == strays, "a call was answered twice");
   return passed();

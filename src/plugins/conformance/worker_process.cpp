@@ -116,6 +116,7 @@ WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
       incoming_(std::move(other.incoming_)),
       last_id_(other.last_id_),
       answers_(std::move(other.answers_)),
+      answered_(std::move(other.answered_)),
       status_(other.status_) {}
 
 WorkerProcess::~WorkerProcess() {
@@ -160,6 +161,7 @@ Result<bj::object> WorkerProcess::answer_to(const bj::value& id, Limit limit) {
   if (const auto found = answers_.find(key); found != answers_.end()) {
     bj::object answer = std::move(found->second);
     answers_.erase(found);
+    answered_.insert(key);
     return answer;
   }
   if (!came) {
@@ -263,7 +265,9 @@ void WorkerProcess::take(std::string line) {
   const bj::value* id = message.if_contains("id");
   if (id != nullptr && (message.contains("result") || message.contains("error"))) {
     const std::string key = bj::serialize(*id);
-    if (id->is_null() || answers_.contains(key)) return keep(stray_answers, std::move(message));
+    if (id->is_null() || answers_.contains(key) || answered_.contains(key)) {
+      return keep(stray_answers, std::move(message));
+    }
     answers_.emplace(key, std::move(message));
   } else if (id != nullptr) {
     keep(requests, message);

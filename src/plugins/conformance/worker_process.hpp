@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,6 +89,7 @@ class WorkerProcess {
   std::string incoming_;
   std::int64_t last_id_ = 0;
   std::map<std::string, bj::object> answers_;  // by the id as JSON text
+  std::set<std::string> answered_;             // ids whose answer was taken
   std::optional<int> status_;
 };
 
