@@ -107,7 +107,7 @@ struct PluginStateKey {
 struct PluginEntity {
   EventId id;
   PluginId plugin_id;
-  std::optional<CompanyId> company_id = {};  // of a company's scope: it goes with the company
+  std::optional<CompanyId> company_id = {};  // of the call that made it, but for the instance scope
   std::string entity_type = {};
   PluginScope scope_kind = PluginScope::instance;
   std::optional<std::string> scope_id = {};

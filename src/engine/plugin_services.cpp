@@ -5,6 +5,7 @@
 #include "core/bindings.hpp"
 #include "engine/insist.hpp"
 #include "engine/journal.hpp"
+#include "engine/plugin_requests.hpp"
 #include "store/plugins.hpp"
 #include "store/secrets.hpp"
 
@@ -21,52 +22,6 @@ constexpr std::size_t key_bytes_max = 512;
 constexpr std::chrono::milliseconds settle_pause{5};
 constexpr int settle_tries_max =
     1'000;  // longer, and the store is away: what waits is written later
-
-// What the host's methods are asked for; a plugin may know more fields than we do.
-struct StateRequest {
-  core::PluginScope scope_kind;
-  std::optional<std::string> scope_id;
-  std::string state_key;
-};
-BOOST_DESCRIBE_STRUCT(StateRequest, (), (scope_kind, scope_id, state_key))
-
-struct EntityRequest {
-  std::string entity_type;
-  core::PluginScope scope_kind;
-  std::optional<std::string> scope_id;
-  std::optional<std::string> external_id;
-  std::optional<std::string> title;
-  std::optional<std::string> status;
-  bj::object data;
-};
-BOOST_DESCRIBE_STRUCT(EntityRequest, (),
-                      (entity_type, scope_kind, scope_id, external_id, title, status, data))
-
-struct EntityQuery {
-  std::optional<std::string> entity_type;
-  std::optional<core::PluginScope> scope_kind;
-  std::optional<std::string> scope_id;
-  std::optional<std::string> external_id;
-  std::optional<std::int64_t> limit;
-  std::optional<std::int64_t> offset;
-};
-BOOST_DESCRIBE_STRUCT(EntityQuery, (),
-                      (entity_type, scope_kind, scope_id, external_id, limit, offset))
-
-struct ActivityRequest {
-  std::string message;
-  std::optional<std::string> entity_type;
-  std::optional<std::string> entity_id;
-  std::optional<bj::object> metadata;
-};
-BOOST_DESCRIBE_STRUCT(ActivityRequest, (), (message, entity_type, entity_id, metadata))
-
-struct FetchInit {
-  std::optional<std::string> method;
-  std::optional<std::map<std::string, std::string>> headers;
-  std::optional<std::string> body;
-};
-BOOST_DESCRIBE_STRUCT(FetchInit, (), (method, headers, body))
 
 template <class T>
 Result<T> params_as(const bj::object& params) {
@@ -91,6 +46,16 @@ Result<> check_scope(const plugins::RequestScope& scope, core::PluginScope kind,
   if (!id || id->empty()) return fail(Errc::forbidden, "a company's scope needs its id");
   if (scope.company_id && scope.company_id->str() == *id) return {};
   return fail(Errc::forbidden, "the scope of company \"" + *id + "\" is not that of this call");
+}
+
+// An agent and a run belong to a company as well.
+Result<> expect_own(store::Session& session, const plugins::RequestScope& scope,
+                    core::PluginScope kind, const std::string& id) {
+  if (!scope.company_id) return {};
+  BERTH_TRY(const auto owner, store::owner_of_scope(session, kind, id));
+  if (!owner || *owner == *scope.company_id) return {};
+  return fail(Errc::forbidden, "the scope of " + std::string{name_of(kind)} + " \"" + id +
+                                   "\" is not that of this call");
 }
 
 Result<core::PluginStateKey> state_key_of(const plugins::RequestScope& scope,
@@ -177,6 +142,12 @@ const std::map<std::string, PluginServices::Method, std::less<>>& PluginServices
   return table;
 }
 
+std::vector<std::string> PluginServices::method_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, method] : methods()) names.push_back(name);
+  return names;
+}
+
 bool PluginServices::has(std::string_view method) const {
   return methods().contains(method);
 }
@@ -260,9 +231,12 @@ Task<bj::value> PluginServices::get_config(Scope scope, bj::object /*params*/) {
 
 Task<bj::value> PluginServices::get_state(Scope scope, bj::object params) {
   BERTH_CO_TRY(const core::PluginStateKey key, state_key_of(scope, params));
-  BERTH_CO_TRY(const auto found, co_await means_.store.read([&](store::Session& s) {
-    return store::find_plugin_state(s, scope.plugin_id, key);
-  }));
+  using Found = std::optional<bj::value>;
+  BERTH_CO_TRY(const Found found,
+               co_await means_.store.read([&](store::Session& s) -> Result<Found> {
+                 BERTH_DO(expect_own(s, scope, key.scope_kind, key.scope_id));
+                 return store::find_plugin_state(s, scope.plugin_id, key);
+               }));
   co_return found.value_or(nullptr);
 }
 
@@ -271,7 +245,8 @@ Task<bj::value> PluginServices::set_state(Scope scope, bj::object params) {
   const bj::value* const given = params.if_contains("value");
   const bj::value value = given != nullptr ? *given : bj::value(nullptr);
   BERTH_CO_DO(check_size(value, allowance_.value_bytes_max));
-  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
+  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) -> Result<> {
+    BERTH_DO(expect_own(s, scope, key.scope_kind, key.scope_id));
     return store::save_plugin_state(s, scope.plugin_id, key, value, allowance_.state_values_max,
                                     means_.clock.now());
   }));
@@ -280,8 +255,10 @@ Task<bj::value> PluginServices::set_state(Scope scope, bj::object params) {
 
 Task<bj::value> PluginServices::delete_state(Scope scope, bj::object params) {
   BERTH_CO_TRY(const core::PluginStateKey key, state_key_of(scope, params));
-  BERTH_CO_DO(co_await means_.store.write(
-      [&](store::Session& s) { return store::delete_plugin_state(s, scope.plugin_id, key); }));
+  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) -> Result<> {
+    BERTH_DO(expect_own(s, scope, key.scope_kind, key.scope_id));
+    return store::delete_plugin_state(s, scope.plugin_id, key);
+  }));
   co_return nullptr;
 }
 
@@ -301,8 +278,10 @@ Task<bj::value> PluginServices::upsert_entity(Scope scope, bj::object params) {
                             .document = std::move(wanted.data),
                             .created_at = now,
                             .updated_at = now};
-  if (entity.scope_kind == core::PluginScope::company) entity.company_id = scope.company_id;
-  BERTH_CO_TRY(const core::PluginEntity kept, co_await means_.store.write([&](store::Session& s) {
+  if (entity.scope_kind != core::PluginScope::instance) entity.company_id = scope.company_id;
+  using Kept = core::PluginEntity;
+  BERTH_CO_TRY(const Kept kept, co_await means_.store.write([&](store::Session& s) -> Result<Kept> {
+    BERTH_DO(expect_own(s, scope, entity.scope_kind, entity.scope_id.value_or("")));
     return store::save_plugin_entity(s, entity, allowance_.entities_max);
   }));
   co_return to_wire(kept);
@@ -311,22 +290,24 @@ Task<bj::value> PluginServices::upsert_entity(Scope scope, bj::object params) {
 Task<bj::value> PluginServices::list_entities(Scope scope, bj::object params) {
   BERTH_CO_TRY(const EntityQuery wanted, params_as<EntityQuery>(params));
   if (wanted.scope_kind) BERTH_CO_DO(check_scope(scope, *wanted.scope_kind, wanted.scope_id));
-  const store::EntityFilter filter{.entity_type = wanted.entity_type,
+  const store::EntityFilter filter{.company_id = scope.company_id,
+                                   .entity_type = wanted.entity_type,
                                    .scope_kind = wanted.scope_kind,
                                    .scope_id = wanted.scope_id,
                                    .external_id = wanted.external_id};
   const std::int64_t limit =
       std::clamp<std::int64_t>(wanted.limit.value_or(100), 1, entities_page_max);
   const std::int64_t offset = std::max<std::int64_t>(wanted.offset.value_or(0), 0);
-  BERTH_CO_TRY(const auto rows, co_await means_.store.read([&](store::Session& s) {
-    return store::list_plugin_entities(s, scope.plugin_id, filter, limit, offset);
-  }));
+  using Entities = std::vector<core::PluginEntity>;
+  BERTH_CO_TRY(const Entities rows,
+               co_await means_.store.read([&](store::Session& s) -> Result<Entities> {
+                 if (wanted.scope_kind) {
+                   BERTH_DO(expect_own(s, scope, *wanted.scope_kind, wanted.scope_id.value_or("")));
+                 }
+                 return store::list_plugin_entities(s, scope.plugin_id, filter, limit, offset);
+               }));
   bj::array out;
-  for (const core::PluginEntity& entity : rows) {
-    // Without a scope in the question, other companies' entities are not part of the answer.
-    const bool foreign = entity.company_id && scope.company_id != entity.company_id;
-    if (!foreign) out.push_back(to_wire(entity));
-  }
+  for (const core::PluginEntity& entity : rows) out.push_back(to_wire(entity));
   co_return out;
 }
 
@@ -423,6 +404,9 @@ Task<bj::value> PluginServices::emit_event(Scope scope, bj::object params) {
 
 Task<bj::value> PluginServices::subscribe(Scope scope, bj::object params) {
   BERTH_CO_TRY(EventWish wish, parse_event_wish(params));
+  if (wish.company_id) {
+    BERTH_CO_DO(check_scope(scope, core::PluginScope::company, wish.company_id));
+  }
   BERTH_CO_DO(co_await events_.subscribe(scope.plugin_id, std::move(wish)));
   co_return nullptr;
 }

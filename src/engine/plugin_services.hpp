@@ -44,6 +44,8 @@ class PluginServices final : public plugins::HostServices {
   PluginServices(Means means, asio::any_io_executor executor, egress::Resolver& resolver,
                  std::vector<egress::Range> fetch_allowed = {}, PluginAllowance allowance = {});
 
+  // Every method that has an answer, in alphabetical order.
+  static std::vector<std::string> method_names();
   bool has(std::string_view method) const override;
   Task<bj::value> answer(plugins::RequestScope scope, std::string method,
                          bj::object params) override;

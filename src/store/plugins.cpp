@@ -219,6 +219,12 @@ Result<PluginEntity> save_plugin_entity(Session& session, PluginEntity entity,
                               entity.plugin_id, entity.entity_type, *entity.external_id,
                               entity.scope_kind, entity.scope_id.value_or("")));
     if (found) {
+      const std::optional<core::CompanyId>& owner = found->value.company_id;
+      if (owner && entity.company_id && *owner != *entity.company_id) {
+        return fail(Errc::forbidden, "entity \"" + *entity.external_id + "\" of type \"" +
+                                         entity.entity_type + "\" belongs to another company");
+      }
+      entity.company_id = owner;
       entity.id = found->value.id;
       entity.created_at = found->value.created_at;
       BERTH_TRY(auto kept,
@@ -237,6 +243,20 @@ Result<PluginEntity> save_plugin_entity(Session& session, PluginEntity entity,
   return std::unexpected(std::move(done).error());
 }
 
+Result<std::optional<core::CompanyId>> owner_of_scope(Session& session, core::PluginScope kind,
+                                                      const std::string& id) {
+  std::string_view table;
+  if (kind == core::PluginScope::agent) table = "agents";
+  if (kind == core::PluginScope::run) table = "heartbeat_runs";
+  if (table.empty()) return std::nullopt;
+  BERTH_TRY(const Rows found,
+            query(session, "select company_id from " + std::string{table} + " where id = $1", id));
+  if (found.rows.empty()) return std::nullopt;
+  BERTH_TRY(core::CompanyId owner,
+            from_value<core::CompanyId>(found.rows.front().at(0), table, "company_id"));
+  return owner;
+}
+
 Result<std::vector<PluginEntity>> list_plugin_entities(Session& session,
                                                        const core::PluginId& plugin,
                                                        const EntityFilter& filter,
@@ -248,15 +268,18 @@ Result<std::vector<PluginEntity>> list_plugin_entities(Session& session,
       .equal_if("scope_id", filter.scope_id)
       .equal_if("external_id", filter.external_id);
   std::vector<Value> values = conditions.values();
+  values.push_back(to_value(filter.company_id));
   values.push_back(to_value(limit));
   values.push_back(to_value(offset));
-  const std::string places =
-      "$" + std::to_string(values.size() - 1) + " offset $" + std::to_string(values.size());
+  const std::size_t last = values.size();
+  const std::string reached =
+      " and (company_id is null or company_id = $" + std::to_string(last - 2) + ")";
+  const std::string places = "$" + std::to_string(last - 1) + " offset $" + std::to_string(last);
   BERTH_TRY(auto rows,
-            select_bound<PluginEntity>(
-                session,
-                "where " + conditions.text() + " order by created_at desc, id desc limit " + places,
-                values));
+            select_bound<PluginEntity>(session,
+                                       "where " + conditions.text() + reached +
+                                           " order by created_at desc, id desc limit " + places,
+                                       values));
   return values_of(std::move(rows));
 }
 

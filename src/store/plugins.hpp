@@ -68,14 +68,22 @@ Result<> save_plugin_state(Session& session, const core::PluginId& plugin,
 Result<> delete_plugin_state(Session& session, const core::PluginId& plugin,
                              const core::PluginStateKey& key);
 
+// The company of the agent or the run that a scope names; nothing when the id has no row, and for
+// every other kind of scope.
+Result<std::optional<core::CompanyId>> owner_of_scope(Session& session, core::PluginScope kind,
+                                                      const std::string& id);
+
 struct EntityFilter {
+  // Entities of this company and those that belong to no company; absent: those alone.
+  std::optional<core::CompanyId> company_id = {};
   std::optional<std::string> entity_type = {};
   std::optional<core::PluginScope> scope_kind = {};
   std::optional<std::string> scope_id = {};
   std::optional<std::string> external_id = {};
 };
 // Replaces the entity of the same type, scope and external id; without an external id it is always
-// a new one. `overloaded` when the plugin would keep more than `entities_max`.
+// a new one. `overloaded` when the plugin would keep more than `entities_max`, `forbidden` when the
+// entity belongs to another company.
 Result<core::PluginEntity> save_plugin_entity(Session& session, core::PluginEntity entity,
                                               std::int64_t entities_max);
 // The newest first.
