@@ -217,6 +217,12 @@ class Session final : public Connection {
     traffic_.held_bytes().remove(holder_, std::exchange(buffered_bytes_, 0));
     holder_ = {};
   }
+  // A body that no handler gets does not count against others while its client is slow to read the
+  // error.
+  void drop_body() {
+    request_.body = {};
+    traffic_.held_bytes().remove(holder_, std::exchange(buffered_bytes_, 0));
+  }
   static Error crowded() {
     return Error{Errc::overloaded, "the server holds too many bodies of requests and answers",
                  "send the request again a little later"};
@@ -229,6 +235,7 @@ class Session final : public Connection {
     if (request_.request_id.empty()) request_.request_id = traffic_.next_request_id();
     const bool whole = reader_->stage() == Stage::done && began_ != Moment{};
     if (whole) co_return co_await deliver_error(error, route);
+    drop_body();
     co_await deliver(error_response(error), route, Persistence::close);
     co_return Next::linger;
   }
@@ -377,6 +384,7 @@ class Session final : public Connection {
   }
 
   asio::awaitable<Next> deliver_error(const Error& error, const Route* route) {
+    drop_body();
     co_return co_await deliver(error_response(shown(error)), route, persistence());
   }
 
