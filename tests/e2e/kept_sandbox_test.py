@@ -78,7 +78,7 @@ class KeptSandboxes(BerthTest):
     def test_who_works_in_it_has_it_alone(self):
         server = self.serve()
         place, box, _ = self.keep(server)
-        key = {"Idempotency-Key": "one visit"}
+        key = {"Idempotency-Key": "one-visit"}
         taken = server.post(f"/api/sandboxes/{box}/lease", {}, key)
         self.assertEqual((taken.status, taken.json["status"], taken.json["sandboxId"]), (201, "active", box))
         self.assertEqual(server.post(f"/api/sandboxes/{box}/lease", {}, key).json["id"], taken.json["id"])

@@ -64,8 +64,8 @@ ASKS = r'''#!/usr/bin/env python3
 import json, socket, sys
 def ask(host, port):
     with socket.create_connection(("127.0.0.1", 3128), 5) as proxy:
-        proxy.sendall(("GET http://%s:%d/path?key=@HIDDEN@ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n"
-                       "Authorization: Bearer @HIDDEN@\r\n\r\n" % (host, port, host)).encode())
+        proxy.sendall(("GET http://%s:%d/path?key=@HIDDEN@ HTTP/1.1\r\nHost: %s:%d\r\nConnection: close\r\n"
+                       "Authorization: Bearer @HIDDEN@\r\n\r\n" % (host, port, host, port)).encode())
         while proxy.recv(4096):
             pass
 ask("127.0.0.1", @PORT@)
