@@ -72,7 +72,7 @@ function(berth_test name)
   if(arg_SHARDS)
     math(EXPR last "${arg_SHARDS} - 1")
     foreach(shard RANGE ${last})
-      berth_test_entry(${name} ${name}.${shard} LABELS ${arg_LABEL} TIMEOUT 600)
+      berth_test_entry(${name} ${name}.${shard} LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
       set_property(TEST ${name}.${shard} PROPERTY ENVIRONMENT
         GTEST_TOTAL_SHARDS=${arg_SHARDS} GTEST_SHARD_INDEX=${shard})
     endforeach()
