@@ -67,7 +67,7 @@ function(berth_test name)
   berth_compile_in_batches(${name})
   foreach(group ${arg_GROUPS})
     berth_test_entry(${name} ${name}.${group} LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL}
-      ENVIRONMENT GTEST_FILTER=*${group}*)
+      RESOURCE_LOCK "${arg_LOCK}" ENVIRONMENT GTEST_FILTER=*${group}*)
   endforeach()
   if(arg_SHARDS)
     math(EXPR last "${arg_SHARDS} - 1")
