@@ -1,5 +1,6 @@
 """Runs commands one after the other, shows how they get on, and counts what passed and failed."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "logs"
 PROGRESS_EVERY_S = 10.0
 LOG_TAIL_LINES = 60
+STOP_LIMIT_S = 30
 STOPPED = "stopped by the runner"  # the words under the output of a command that took too long
 
 
@@ -135,9 +137,16 @@ class BuildAhead:
                                             start_new_session=True)
 
     def stop(self):
-        """Whatever is half done is begun again by the next build."""
-        _Deadline(self.process, None).kill()
-        self.process.wait()
+        """Whatever is half done is begun again by the next build. The compilers are in groups of their own, and
+        it is ninja that ends them when it is interrupted."""
+        import signal
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGINT)
+        try:
+            self.process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            _Deadline(self.process, None).kill()
+            self.process.wait()
 
 
 class _Deadline:
