@@ -7,7 +7,7 @@
 #include "drivers/plugin.hpp"
 #include "drivers/sandbox.hpp"
 #include "engine/engine.hpp"
-#include "engine/vault_key.hpp"
+#include "engine/secrets/vault_key.hpp"
 #include "plugins/manifest_file.hpp"
 #include "plugins/provider.hpp"
 #include "store/database.hpp"

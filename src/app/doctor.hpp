@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/config.hpp"
-#include "engine/settings.hpp"
+#include "engine/accounts/settings.hpp"
 #include "http/routes/routes.hpp"
 
 #include <boost/asio/thread_pool.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/doctor/check.hpp"
-#include "engine/workshop.hpp"
+#include "engine/runs/workshop.hpp"
 #include "http/gate.hpp"
 
 #include <prometheus/counter.h>

@@ -4,7 +4,7 @@
 #include "app/plugin_ways_out.hpp"
 #include "cli/config.hpp"
 #include "egress/resolver.hpp"
-#include "engine/plugins.hpp"
+#include "engine/plugins/plugins.hpp"
 #include "plugins/host.hpp"
 #include "plugins/provider.hpp"
 

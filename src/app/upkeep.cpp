@@ -2,9 +2,9 @@
 
 #include "base/log.hpp"
 #include "core/linux_config.hpp"
-#include "engine/sandbox_room.hpp"
-#include "engine/settings.hpp"
-#include "engine/start_from.hpp"
+#include "engine/accounts/settings.hpp"
+#include "engine/leases/sandbox_room.hpp"
+#include "engine/templates/start_from.hpp"
 #include "store/environments.hpp"
 
 #include <boost/asio/as_tuple.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "engine/run_tokens.hpp"
-#include "engine/tokens.hpp"
+#include "engine/accounts/tokens.hpp"
+#include "engine/runs/run_tokens.hpp"
 #include "http/gate.hpp"
 
 #include <string>

@@ -1,6 +1,6 @@
 #include "contract/engine_fixture.hpp"
-#include "engine/janitor.hpp"
-#include "engine/vault_key.hpp"
+#include "engine/secrets/vault_key.hpp"
+#include "engine/upkeep/janitor.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"
 #include "store/nodes.hpp"

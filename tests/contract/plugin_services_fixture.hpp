@@ -1,7 +1,7 @@
 #pragma once
 
 #include "contract/engine_fixture.hpp"
-#include "engine/plugin_services.hpp"
+#include "engine/plugins/plugin_services.hpp"
 #include "support/loopback_server.hpp"
 
 namespace berth::engine {

@@ -1,7 +1,7 @@
 #include "contract/work_fixture.hpp"
 
 #include "drivers/sandbox.hpp"
-#include "engine/vault_key.hpp"
+#include "engine/secrets/vault_key.hpp"
 #include "keeper/process_tree.hpp"
 #include "providers/fake.hpp"
 #include "store/environments.hpp"

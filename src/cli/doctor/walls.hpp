@@ -5,7 +5,7 @@
 #include "keeper/messages.hpp"
 
 // The walls that the machine and the settings of its server make. What only the database knows is
-// in engine/walls.hpp.
+// in engine/environments/walls.hpp.
 namespace berth::cli::doctor {
 
 // In the order in which they are shown. A wall that cannot be looked at is left out.

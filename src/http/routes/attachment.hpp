@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/runs.hpp"
+#include "engine/runs/runs.hpp"
 #include "http/route.hpp"
 
 namespace berth::http {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/environments.hpp"
+#include "engine/environments/environments.hpp"
 #include "http/routes/inputs.hpp"
 
 namespace berth::http {

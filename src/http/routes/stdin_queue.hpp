@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/attach.hpp"
-#include "engine/runs.hpp"
+#include "engine/runs/runs.hpp"
 
 #include <algorithm>
 #include <deque>

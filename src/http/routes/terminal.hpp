@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/attach.hpp"
-#include "engine/lease_terminals.hpp"
+#include "engine/leases/lease_terminals.hpp"
 #include "http/route.hpp"
 
 namespace berth::http {

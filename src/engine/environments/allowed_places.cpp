@@ -1,0 +1,117 @@
+#include "engine/environments/allowed_places.hpp"
+
+#include "core/environment_config.hpp"
+#include "core/linux_config.hpp"
+#include "egress/policy.hpp"
+#include "egress/resolver.hpp"
+#include "store/companies.hpp"
+#include "store/environments.hpp"
+
+#include <algorithm>
+
+namespace berth::engine {
+namespace {
+
+std::string_view text_of(const bj::object& config, std::string_view key) {
+  const bj::value* value = config.if_contains(key);
+  if (value == nullptr || !value->is_string()) return {};
+  return std::string_view{value->get_string()};
+}
+
+bool opens_nothing(const core::Openings& place) {
+  return !place.local && !place.host_network && place.private_rules.empty() &&
+         place.private_host.empty() && place.weakening.empty();
+}
+
+// A policy that cannot be read opens nothing: no sandbox is made with it.
+std::vector<std::string> private_rules_of(const bj::object& config) {
+  const bj::value* rules = config.if_contains("egress");
+  if (rules == nullptr) return {};
+  const Result<egress::Policy> policy =
+      egress::Policy::decode(*rules, egress::addresses_that_are_not_public());
+  return policy ? policy->private_rules() : std::vector<std::string>{};
+}
+
+// A host that is written as an address. What a name leads to is known when the driver connects.
+std::string private_host_of(const bj::object& config) {
+  const std::string host{text_of(config, "host")};
+  const auto address = egress::Address::parse(host);
+  const bool is_private =
+      address && egress::is_among(*address, egress::addresses_that_are_not_public());
+  return is_private ? host : std::string{};
+}
+
+std::string weakening_of(const bj::object& config) {
+  if (text_of(config, "minIsolation") == "minimal") return "minIsolation: minimal";
+  const bj::value* allow = config.if_contains("allow");
+  if (allow == nullptr || !allow->is_array()) return {};
+  const bool nests = std::ranges::any_of(allow->get_array(), [](const bj::value& one) {
+    return one.is_string() && one.get_string() == "nested_user_namespaces";
+  });
+  return nests ? "allow: nested_user_namespaces" : "";
+}
+
+// What the driver has recorded about a connection that it made for a lease.
+bool was_private(const core::LeaseRecord& lease) {
+  const bj::value* seen = lease.metadata ? lease.metadata->if_contains("privateAddress") : nullptr;
+  return seen != nullptr && seen->is_bool() && seen->get_bool();
+}
+
+}  // namespace
+
+core::Openings openings_of(std::string environment, core::DriverKind driver,
+                           const bj::object& config) {
+  core::Openings place{.environment = std::move(environment),
+                       .local = driver == core::DriverKind::local};
+  if (driver == core::DriverKind::ssh) place.private_host = private_host_of(config);
+  const bool is_linux = driver == core::DriverKind::sandbox &&
+                        core::provider_of(config) == std::string{core::linux_provider};
+  if (!is_linux) return place;
+  place.host_network = text_of(config, "network") == "host";
+  place.private_rules = private_rules_of(config);
+  place.weakening = weakening_of(config);
+  return place;
+}
+
+core::Allowances allowed_to(const Means& means, const core::Company& company) {
+  return means.allowed_by_default.with(company.allowances);
+}
+
+Result<drivers::PrivateAddresses> private_addresses(store::Session& session, const Means& means,
+                                                    const core::LeaseRecord& lease) {
+  using drivers::PrivateAddresses;
+  // What runs there goes on to its end and is taken down, also where it is forbidden by now.
+  if (was_private(lease)) return PrivateAddresses::reachable;
+  BERTH_TRY(const auto row,
+            store::find_company(session, core::Reach::everything(), lease.company_id));
+  return allowed_to(means, row.value).private_ssh ? PrivateAddresses::reachable
+                                                  : PrivateAddresses::refused;
+}
+
+Result<> expect_allowed(store::Session& session, const Means& means, const core::CompanyId& company,
+                        const core::Openings& place) {
+  if (opens_nothing(place)) return {};
+  BERTH_TRY(const auto row, store::find_company(session, core::Reach::everything(), company));
+  return core::check_allowed(place, row.value.name, allowed_to(means, row.value));
+}
+
+Result<> expect_allowed(store::Session& session, const Means& means,
+                        const core::Environment& environment) {
+  return expect_allowed(session, means, environment.company_id,
+                        openings_of(environment.name, environment.driver, environment.config));
+}
+
+Result<> expect_allowed(store::Session& session, const Means& means,
+                        const core::LeaseRecord& lease) {
+  core::Openings place = openings_of("", lease.driver, lease.teardown.config);
+  if (was_private(lease)) place.private_host = text_of(lease.teardown.config, "host");
+  if (opens_nothing(place)) return {};
+  if (lease.environment_id) {
+    const auto found =
+        store::find_environment(session, core::Reach::everything(), *lease.environment_id);
+    if (found) place.environment = found->value.name;
+  }
+  return expect_allowed(session, means, lease.company_id, place);
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,237 @@
+// Tests of environments, saved ones and drafts.
+#include "core/environment_config.hpp"
+#include "engine/environments/allowed_places.hpp"
+#include "engine/journal.hpp"
+#include "engine/leases/lease_work.hpp"
+#include "engine/leases/leases.hpp"
+#include "engine/secrets/environment_secrets.hpp"
+#include "engine/templates/start_from.hpp"
+#include "store/companies.hpp"
+#include "store/environments.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::int64_t test_lease_ms = 10LL * 60 * 1000;
+constexpr std::string_view test_exec = "test";
+
+// Nobody reads what the test's command says.
+class Unheard final : public drivers::OutputTaker {
+ public:
+  Task<> take(std::span<const drivers::OutputPiece> /*pieces*/) override { co_return Result<>{}; }
+};
+
+// Adds a step with its time and what came of it.
+class Steps {
+ public:
+  Steps(const Clock& clock, ProbeReport& report) : clock_(clock), report_(report) {}
+
+  void begin() { began_ = clock_.steady(); }
+  void end(std::string name, const Result<>& outcome, std::string message) {
+    const auto taken = clock_.steady() - began_;
+    drivers::ProbeStep step{
+        .name = std::move(name),
+        .ok = outcome.has_value(),
+        .duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(taken).count(),
+        .message = outcome ? std::move(message) : outcome.error().message};
+    if (!outcome) {
+      step.code = name_of(outcome.error().code);
+      if (!outcome.error().remedy.empty()) step.remedy = outcome.error().remedy;
+      report_.ok = false;
+    }
+    report_.steps.push_back(std::move(step));
+  }
+
+ private:
+  const Clock& clock_;
+  ProbeReport& report_;
+  Clock::Steady began_ = {};
+};
+
+template <class T>
+Result<> outcome_of(const Result<T>& result) {
+  if (result) return {};
+  return std::unexpected(result.error());
+}
+
+// A command that does nothing, in the place that the lease holds.
+Task<> try_command(drivers::Driver& driver, const drivers::LeaseFacts& place) {
+  const std::optional<std::string> anywhere;
+  BERTH_CO_TRY(const drivers::Workspace workspace, co_await driver.realize(place, anywhere));
+  drivers::Command command{
+      .exec_id = std::string{test_exec}, .argv = {"true"}, .cwd = workspace.cwd};
+  const std::string path = workspace.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+  if (!path.empty()) command.environment.emplace("PATH", Secret{path});
+  BERTH_CO_DO(co_await driver.start(place, command));
+  Unheard nobody;
+  BERTH_CO_TRY(const drivers::Ended ended,
+               co_await driver.follow(place, command.exec_id, 0, nobody));
+  if (ended.exit_code == 0) co_return Result<>{};
+  co_return fail(Errc::command_failed, "The command `true` did not succeed in the environment");
+}
+
+// A provider may repeat what it was given.
+void hide(ProbeReport& report, const std::map<std::string, Secret>& secrets) {
+  if (secrets.empty()) return;
+  report.summary = without_secrets(report.summary, secrets);
+  for (drivers::ProbeStep& step : report.steps) {
+    step.message = without_secrets(step.message, secrets);
+  }
+  if (!report.details) return;
+  const std::string clean = without_secrets(encode_text(*report.details), secrets);
+  const Result<bj::value> details = parse_json(clean);
+  report.details = details && details->is_object() ? details->get_object() : bj::object{};
+}
+
+void note_lease(bj::object& details, const core::LeaseRecord& lease) {
+  details["leaseId"] = lease.id.str();
+  if (lease.provider_lease_id) details["providerLeaseId"] = *lease.provider_lease_id;
+  if (lease.driver != core::DriverKind::sandbox) return;
+  details["leasePolicy"] = name_of(lease.lease_policy);
+  details["metadata"] = lease.metadata.value_or(bj::object{});
+}
+
+// Clients of other makes look for the reason among the details.
+void note_failure(ProbeReport& report, const bj::object& config) {
+  if (report.ok) return;
+  if (!report.details) report.details.emplace();
+  report.details->emplace("error", report.summary);
+  if (report.driver == core::DriverKind::sandbox) {
+    report.details->emplace("provider", core::provider_of(config));
+  }
+}
+
+Entry entry_of(const core::CompanyId& company, std::string_view action, std::string id,
+               const ProbeReport& report) {
+  bj::object details{
+      {"driver", name_of(report.driver)}, {"ok", report.ok}, {"summary", report.summary}};
+  const bj::value* isolation = report.details ? report.details->if_contains("isolation") : nullptr;
+  if (isolation != nullptr) details["isolation"] = *isolation;
+  return {company, action, "environment", std::move(id), std::move(details)};
+}
+
+}  // namespace
+
+// Takes an ad-hoc lease like a run's, works with it and gives it back. Whatever happens in between,
+// the lease is settled or left to the sweeper.
+Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& report) {
+  Steps steps{means_.clock, report};
+  steps.begin();
+  const Time until = means_.clock.now() + test_lease_ms;
+  BERTH_CO_TRY(auto row, co_await means_.store.write([&](store::Session& s) {
+    return work_.intend(s, core::LeaseId::make(means_.random, means_.clock.now()), environment,
+                        nullptr, {.expires_at = until, .purpose = LeaseWork::Terms::Purpose::test});
+  }));
+  Result<LeaseWork::Held> held = co_await work_.acquire(row, {}, {});
+  steps.end("lease", outcome_of(held), "Took lease " + row.value.id.str());
+  if (held) {
+    row = held->lease;
+    BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
+    steps.begin();
+    const Result<> ran = co_await try_command(*driver, held->facts);
+    const bool cannot = !ran && ran.error().code == Errc::execution_unsupported;
+    if (!cannot) steps.end("command", ran, "Ran a command");
+    row.value.release_event =
+        ran || cannot ? core::LeaseEvent::release_succeeded : core::LeaseEvent::release_failed;
+    if (report.details) note_lease(*report.details, row.value);
+  }
+  steps.begin();
+  BERTH_CO_TRY(const auto settled, co_await work_.settle(std::move(row)));
+  const bool is_over = core::is_final(settled.value.status);
+  const Result<> released =
+      is_over ? Result<>{}
+              : Result<>{fail(Errc::lease_release_failed,
+                              "Lease " + settled.value.id.str() + " could not be given back: " +
+                                  settled.value.failure_reason.value_or(""),
+                              "it is tried again by itself")};
+  steps.end("release", released, "Gave the lease back");
+  co_return Result<>{};
+}
+
+Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
+  using Found = core::Stored<core::Environment>;
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) -> Result<Found> {
+    BERTH_TRY(Found found, store::find_environment(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_allowed(s, means_, found.value));
+    return found;
+  }));
+  const core::Environment& environment = row.value;
+  // As a lease of it would look, without one.
+  core::LeaseRecord draft{{.id = core::LeaseId::make(means_.random, means_.clock.now()),
+                           .company_id = environment.company_id,
+                           .environment_id = environment.id}};
+  draft.driver = environment.driver;
+  BERTH_CO_TRY(draft.teardown.config,
+               co_await means_.store.read([&](store::Session& s) -> Result<bj::object> {
+                 BERTH_TRY(StartFrom start, start_from(s, environment, {}));
+                 return spelled_out(s, id, std::move(start.config));
+               }));
+  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(draft));
+  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(draft));
+  const drivers::AcquireRequest request{.lease = std::move(facts)};
+  BERTH_CO_TRY(ProbeReport report, co_await driver->probe(request));
+  hide(report, request.lease.secrets);
+  if (report.ok) {
+    const Result<> tried = co_await try_lease(environment, report);
+    if (!tried) co_return std::unexpected(tried.error());
+    if (!report.ok) report.summary = report.steps.back().message;
+    for (const drivers::ProbeStep& step : report.steps) {
+      if (!step.ok) report.summary = step.message;
+    }
+  }
+  note_failure(report, environment.config);
+  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
+    return record(s, means_, call,
+                  entry_of(environment.company_id, "environment.probed", id.str(), report));
+  }));
+  means_.feed.changed(environment.company_id);
+  co_return report;
+}
+
+Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, ProbeDraft draft) {
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_company(s, core::Reach::of(call.who), company);
+  }));
+  const bj::object given = draft.config.value_or(bj::object{});
+  core::ConfigForStore config;
+  if (PluginConfigs::concerns(draft.driver, given)) {
+    BERTH_CO_TRY(config, co_await plugins_.prepare(draft.driver, given));
+  } else {
+    BERTH_CO_TRY(config, core::normalize_for_probe(draft.driver, given));
+  }
+  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+    return expect_allowed(s, means_, company,
+                          openings_of(draft.name.value_or("draft"), draft.driver, config.config));
+  }));
+  const Time now = means_.clock.now();
+  drivers::AcquireRequest request{
+      .lease = {.lease_id = core::LeaseId::make(means_.random, now), .company_id = company}};
+  if (allowed_to(means_, row.value).private_ssh) {
+    request.lease.private_addresses = drivers::PrivateAddresses::reachable;
+  }
+  // A value of the draft is used from here and never stored; a reference is read without a binding,
+  // on the word of the operator who asks.
+  for (core::BoundValue& bound : config.values) {
+    request.lease.secrets.emplace(bound.path, std::move(bound.value));
+  }
+  for (const core::BoundRef& bound : config.refs) {
+    BERTH_CO_TRY(ResolvedSecret found, co_await work_.read_for_draft(call, company, bound));
+    request.lease.secrets.emplace(bound.path, std::move(found.value));
+  }
+  BERTH_CO_TRY(request.lease.config, co_await means_.store.read([&](store::Session& s) {
+    return resolve_template(s, company, draft.driver, std::move(config.config));
+  }));
+  core::LeaseRecord lookup{{.id = request.lease.lease_id, .company_id = company}};
+  lookup.driver = draft.driver;
+  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(lookup));
+  BERTH_CO_TRY(ProbeReport report, co_await driver->probe(request));
+  hide(report, request.lease.secrets);
+  note_failure(report, request.lease.config);
+  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
+    return record(s, means_, call,
+                  entry_of(company, "environment.probed_unsaved", "unsaved", report));
+  }));
+  co_return report;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,52 @@
+#include "engine/leases/held_lease.hpp"
+
+#include "store/nodes.hpp"
+
+namespace berth::engine {
+
+Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node) {
+  using core::LeaseState;
+  // First: whoever held it before it ended is nobody to ask.
+  if (lease.status != LeaseState::active && lease.status != LeaseState::retained) {
+    return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no place: it is " +
+                                    std::string{name_of(lease.status)});
+  }
+  if (lease.node_id == node) return {};
+  return fail(Errc::conflict, "Lease " + lease.id.str() + " is held by another server",
+              "ask that server");
+}
+
+Result<> expect_held(store::Session& session, const core::LeaseRecord& lease,
+                     const core::NodeId& node) {
+  Result<> held = expect_held(lease, node);
+  const bool is_live =
+      lease.status == core::LeaseState::active || lease.status == core::LeaseState::retained;
+  if (held || !is_live || !lease.node_id) return held;
+  BERTH_TRY(const auto holder, store::find_node(session, *lease.node_id));
+  if (!holder) return held;
+  held.error().message += ": " + described(*holder);
+  held.error().remedy = "ask that server: " + command_at(*holder, "lease get " + lease.id.str());
+  return held;
+}
+
+bool is_frozen(const core::LeaseRecord& lease) {
+  const bj::value* frozen = lease.metadata ? lease.metadata->if_contains("frozen") : nullptr;
+  return frozen != nullptr && frozen->is_bool() && frozen->get_bool();
+}
+
+Result<> expect_moving(const core::LeaseRecord& lease) {
+  if (!is_frozen(lease)) return {};
+  return fail(Errc::conflict, "The sandbox of lease " + lease.id.str() + " is frozen",
+              "let it go on: berth sandbox thaw " + lease.id.str());
+}
+
+std::map<std::string, Secret> usual_environment(const drivers::Workspace& place) {
+  std::map<std::string, Secret> out;
+  if (place.path && place.path->empty()) return out;  // the place sets them itself
+  out.emplace("PATH", Secret{place.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")});
+  out.emplace("LANG", Secret{"C.UTF-8"});
+  if (place.home) out.emplace("HOME", Secret{*place.home});
+  return out;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,85 @@
+// The way out of a place that a lease holds: what it may reach, and what it has asked for.
+#include "engine/environments/allowed_places.hpp"
+#include "engine/journal.hpp"
+#include "engine/leases/held_lease.hpp"
+#include "engine/leases/lease_work.hpp"
+#include "engine/leases/leases.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::chrono::milliseconds egress_wait_max{60'000};
+constexpr std::chrono::milliseconds egress_look_every{500};
+
+bj::object* config_in(core::LeaseRecord& lease) {
+  bj::value* config = lease.metadata ? lease.metadata->if_contains("config") : nullptr;
+  return config != nullptr ? config->if_object() : nullptr;
+}
+
+bj::object policy_in(core::LeaseRecord lease) {
+  const bj::object* config = config_in(lease);
+  const bj::value* policy = config != nullptr ? config->if_contains("egress") : nullptr;
+  return policy != nullptr && policy->is_object() ? policy->get_object() : bj::object{};
+}
+
+// As a config keeps it: what is absent is not there.
+bj::object stored(const core::LinuxEgress& policy) {
+  bj::object out;
+  for (const auto& [key, value] : encode(policy).as_object()) {
+    if (!value.is_null()) out.emplace(key, value);
+  }
+  return out;
+}
+
+}  // namespace
+
+Task<LeaseEgress> Leases::egress(core::Call call, core::LeaseId id, std::uint64_t offset,
+                                 std::chrono::milliseconds wait) {
+  const Clock::Steady limit = means_.clock.steady() + std::min(wait, egress_wait_max);
+  for (;;) {
+    BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+    BERTH_CO_TRY(execution::EgressPage page,
+                 co_await place.driver->egress_log(place.facts, offset));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - means_.clock.steady());
+    if (!page.entries.empty() || left.count() <= 0) {
+      co_return LeaseEgress{.policy = policy_in(place.lease),
+                            .entries = std::move(page.entries),
+                            .next_offset = page.next_offset};
+    }
+    // A change of the company may be one of the policy; the log itself tells nobody that it grows.
+    BERTH_CO_DO(
+        co_await means_.feed.wait(place.lease.company_id, std::min(left, egress_look_every)));
+  }
+}
+
+Task<LeaseEgress> Leases::set_egress(core::Call call, core::LeaseId id, core::LinuxEgress policy) {
+  BERTH_CO_DO(core::check_rule_count(policy));
+  // Asked first, so that a rule that cannot be read and a place without a way out change nothing.
+  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+    core::LeaseRecord wanted = place.lease;
+    wanted.teardown.config["egress"] = stored(policy);
+    return expect_allowed(s, means_, wanted);
+  }));
+  BERTH_CO_DO(co_await place.driver->set_egress(place.facts, policy));
+  const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
+    const Time now = means_.clock.now();
+    BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_held(s, row.value, work_.node()));
+    bj::object* const config = config_in(row.value);
+    if (config == nullptr) return fail(Errc::conflict, "Lease " + id.str() + " has no config");
+    Entry entry{row.value.company_id,
+                "environment.lease_egress_changed",
+                "environment_lease",
+                id.str(),
+                {{"from", policy_in(row.value)}, {"to", stored(policy)}}};
+    (*config)["egress"] = stored(policy);
+    BERTH_DO(record(s, means_, call, std::move(entry)));
+    return store::update_lease(s, std::move(row), now);
+  };
+  BERTH_CO_TRY(const auto row, co_await means_.store.write(save));
+  means_.feed.changed(row.value.company_id);
+  co_return LeaseEgress{.policy = policy_in(row.value)};
+}
+
+}  // namespace berth::engine

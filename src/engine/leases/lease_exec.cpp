@@ -1,0 +1,141 @@
+// Looks into a place that a lease holds, while it lives or is retained: what it uses, and one more
+// command.
+#include "base/text.hpp"
+#include "core/bindings.hpp"
+#include "engine/environments/allowed_places.hpp"
+#include "engine/journal.hpp"
+#include "engine/leases/held_lease.hpp"
+#include "engine/leases/lease_work.hpp"
+#include "engine/leases/leases.hpp"
+#include "engine/once.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::size_t stream_bytes_max = std::size_t{1} << 20;
+// Each stream may be answered in full; what a command says beyond is not worth the disk. The rest
+// is for what the keeper writes around the pieces.
+constexpr std::int64_t kept_bytes_max = 4 * static_cast<std::int64_t>(stream_bytes_max);
+constexpr std::int64_t usual_timeout_ms = 30'000;
+constexpr std::int64_t timeout_ms_max = 60'000;
+constexpr std::int64_t grace_ms = 1000;
+
+// The beginning of what a command says.
+class Beginning final : public drivers::OutputTaker {
+ public:
+  Task<> take(std::span<const drivers::OutputPiece> pieces) override {
+    for (const drivers::OutputPiece& piece : pieces) {
+      // What a keeper notes beside the output is counted in the end.
+      if (piece.kind == drivers::OutputKind::note) continue;
+      std::string& stream = piece.kind == drivers::OutputKind::out ? out : err;
+      const std::size_t room = stream_bytes_max - stream.size();
+      stream += piece.bytes.substr(0, room);
+      truncated = truncated || piece.bytes.size() > room;
+    }
+    co_return Result<>{};
+  }
+
+  std::string out;
+  std::string err;
+  bool truncated = false;
+};
+
+Entry entry_of(const core::LeaseRecord& lease, const ExecInLease& wanted) {
+  return {lease.company_id,
+          "environment.lease_exec",
+          "environment_lease",
+          lease.id.str(),
+          {{"command", wanted.argv.empty() ? "" : wanted.argv.front()}}};
+}
+
+Result<> check_names(const std::optional<std::map<std::string, std::string>>& env) {
+  if (!env) return {};
+  for (const auto& [name, value] : *env) {
+    if (core::is_env_name(name)) continue;
+    return fail(Errc::validation_failed, "/env: " + in_quotes(name) + " is no name of a variable",
+                "use letters, digits and underscores, no digit first");
+  }
+  return {};
+}
+
+}  // namespace
+
+Task<Leases::HeldPlace> Leases::look_into(const core::Call& call, const core::LeaseId& id) {
+  const auto find = [&](store::Session& s) -> Result<LeaseWork::Row> {
+    BERTH_TRY(LeaseWork::Row found, store::find_lease_record(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_held(s, found.value, work_.node()));
+    return found;
+  };
+  BERTH_CO_TRY(LeaseWork::Row row, co_await means_.store.read(find));
+  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
+  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(row.value));
+  co_return HeldPlace{std::move(row.value), driver, std::move(facts)};
+}
+
+Task<execution::Usage> Leases::usage(core::Call call, core::LeaseId id) {
+  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+  co_return co_await place.driver->usage(place.facts);
+}
+
+Task<ListeningPorts> Leases::listening(core::Call call, core::LeaseId id) {
+  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+  BERTH_CO_TRY(const auto ports, co_await place.driver->listening(place.facts));
+  co_return ListeningPorts{{ports.begin(), ports.end()}};
+}
+
+Task<Fd> Leases::dial(core::Call call, core::LeaseId id, std::uint16_t port) {
+  BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
+  co_return co_await place.driver->dial(place.facts, port);
+}
+
+Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wanted) {
+  const std::int64_t timeout_ms = wanted.timeout_ms.value_or(usual_timeout_ms);
+  if (timeout_ms < 1 || timeout_ms > timeout_ms_max) {
+    co_return fail(Errc::validation_failed, "/timeoutMs: must be from 1 to 60000",
+                   "run what takes longer with .../stream ('berth exec')");
+  }
+  BERTH_CO_DO(check_names(wanted.env));
+  // A repeated request has the same id, and a command runs once for each.
+  const auto name_it = [&](store::Session& s) -> Result<std::string> {
+    BERTH_TRY(const auto found, store::find_lease_record(s, core::Reach::of(call.who), id));
+    BERTH_DO(expect_held(s, found.value, work_.node()));
+    BERTH_DO(expect_moving(found.value));
+    BERTH_DO(expect_allowed(s, means_, found.value));
+    BERTH_DO(record(s, means_, call, entry_of(found.value, wanted)));
+    return "exec-" + make_uuid(means_.random, means_.clock.now());
+  };
+  BERTH_CO_TRY(const std::string exec_id, co_await write_once(means_, call, name_it));
+  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+    return store::find_lease_record(s, core::Reach::of(call.who), id);
+  }));
+  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
+  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await work_.facts(row.value));
+  BERTH_CO_TRY(const drivers::Workspace place, co_await driver->realize(facts, wanted.cwd));
+  drivers::Command command{.exec_id = exec_id,
+                           .argv = std::move(wanted.argv),
+                           .cwd = place.cwd,
+                           .timeout_ms = timeout_ms,
+                           .grace_ms = grace_ms,
+                           .output_bytes_max = kept_bytes_max};
+  command.environment = usual_environment(place);
+  for (const auto& [name, value] : wanted.env.value_or(std::map<std::string, std::string>{})) {
+    command.environment.insert_or_assign(name, Secret{value});
+    if (core::looks_sensitive(name)) command.secrets.emplace_back(value);
+  }
+  if (wanted.stdin_text) command.input = drivers::StdinBytes{Secret{*wanted.stdin_text}};
+  BERTH_CO_DO(co_await driver->start(facts, command));
+  Beginning output;
+  BERTH_CO_TRY(const drivers::Ended ended,
+               co_await driver->follow(facts, command.exec_id, 0, output));
+  co_return ExecOutcome{
+      .outcome = ended.outcome,
+      .exit_code = ended.exit_code,
+      .signal = ended.signal,
+      .stdout_text = as_utf8(output.out),
+      .stderr_text = as_utf8(output.err),
+      .is_truncated = output.truncated || ended.bytes_lost + ended.bytes_over_limit > 0,
+      .bytes_lost = ended.bytes_lost,
+      .usage = ended.usage};
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,169 @@
+#include "engine/leases/lease_terminals.hpp"
+
+#include "base/log.hpp"
+#include "engine/accounts/settings.hpp"
+#include "engine/environments/allowed_places.hpp"
+#include "engine/journal.hpp"
+#include "engine/leases/held_lease.hpp"
+#include "engine/leases/lease_work.hpp"
+#include "store/leases.hpp"
+
+namespace berth::engine {
+namespace {
+
+// Whoever leaves a terminal open over night finds it closed.
+constexpr std::int64_t timeout_ms = 8LL * 60 * 60 * 1000;
+constexpr std::int64_t terminal_grace_ms = 1000;
+constexpr std::size_t id_size_max = 64;
+constexpr std::string_view any_shell =
+    "if command -v bash >/dev/null; then exec bash -i; else exec sh -i; fi";
+
+bool is_terminal_id(std::string_view id) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !id.empty() && id.size() <= id_size_max && std::ranges::all_of(id, fits);
+}
+
+drivers::Command command_in(const drivers::Workspace& place, std::string exec_id,
+                            std::vector<std::string> argv) {
+  drivers::Command command{.exec_id = std::move(exec_id),
+                           .argv = std::move(argv),
+                           .cwd = place.cwd,
+                           .input = drivers::StdinPipe{},
+                           .timeout_ms = timeout_ms,
+                           .grace_ms = terminal_grace_ms};
+  command.environment = usual_environment(place);
+  return command;
+}
+
+// A command that the driver finds again by its id.
+class HeldCommand : public execution::LiveCommand {
+ public:
+  HeldCommand(drivers::Driver& driver, drivers::LeaseFacts facts, std::string exec_id)
+      : driver_(driver), facts_(std::move(facts)), exec_id_(std::move(exec_id)) {}
+
+  const std::string& id() const override { return exec_id_; }
+  Task<drivers::Ended> follow(std::uint64_t offset, drivers::OutputTaker& taker) override {
+    co_return co_await driver_.follow(facts_, exec_id_, offset, taker);
+  }
+  Task<> forget_output() { co_return co_await driver_.forget_output(facts_, exec_id_); }
+  Task<> send(drivers::Input input) override {
+    co_return co_await driver_.send(facts_, exec_id_, std::move(input));
+  }
+  Task<> cancel() override {
+    co_return co_await driver_.cancel(facts_, exec_id_, terminal_grace_ms);
+  }
+
+ private:
+  drivers::Driver& driver_;
+  drivers::LeaseFacts facts_;
+  std::string exec_id_;
+};
+
+// One that is heard once: nobody can ask for its output again.
+class StreamedCommand final : public HeldCommand {
+ public:
+  using HeldCommand::HeldCommand;
+  Task<drivers::Ended> follow(std::uint64_t offset, drivers::OutputTaker& taker) override {
+    BERTH_CO_TRY(drivers::Ended ended, co_await HeldCommand::follow(offset, taker));
+    // What stays goes with the sandbox.
+    const Result<> forgotten = co_await forget_output();
+    if (!forgotten)
+      log::warn("exec.output_left", {{"exec", id()}, {"error", forgotten.error().message}});
+    co_return ended;
+  }
+};
+
+}  // namespace
+
+// The intention is in the activity before anything is opened.
+Task<LeaseTerminals::Place> LeaseTerminals::enter(const core::Call& call,
+                                                  const core::LeaseId& lease,
+                                                  std::string_view action, bj::object details) {
+  const auto intend = [&](store::Session& s) -> Result<core::LeaseRecord> {
+    BERTH_TRY(auto found, store::find_lease_record(s, core::Reach::of(call.who), lease));
+    BERTH_DO(expect_held(s, found.value, work_.node()));
+    BERTH_DO(expect_moving(found.value));
+    BERTH_DO(expect_allowed(s, means_, found.value));
+    BERTH_DO(record(s, means_, call,
+                    {found.value.company_id, action, "environment_lease", lease.str(), details}));
+    return std::move(found.value);
+  };
+  BERTH_CO_TRY(const core::LeaseRecord held, co_await means_.store.write(intend));
+  BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(held));
+  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(held));
+  co_return Place{driver, std::move(facts)};
+}
+
+Task<execution::LiveCommandPtr> LeaseTerminals::open(core::Call call, core::LeaseId lease,
+                                                     OpenTerminal wanted) {
+  if (wanted.id && !is_terminal_id(*wanted.id)) {
+    co_return fail(Errc::validation_failed, "/id: is not 1 to 64 letters, digits and hyphens");
+  }
+  const std::string exec_id =
+      "terminal-" + wanted.id.value_or(make_uuid(means_.random, means_.clock.now()));
+  BERTH_CO_TRY(Place held, co_await enter(call, lease, "environment.lease_terminal", {}));
+  BERTH_CO_TRY(const drivers::Workspace place,
+               co_await held.driver->realize(held.facts, wanted.cwd));
+  if (wanted.argv.empty()) wanted.argv = {"sh", "-c", std::string{any_shell}};
+  drivers::Command command = command_in(place, exec_id, std::move(wanted.argv));
+  command.terminal = wanted.size;
+  command.environment.emplace("TERM", Secret{"xterm-256color"});
+  BERTH_CO_DO(co_await held.driver->start(held.facts, command));
+  co_return std::make_unique<HeldCommand>(*held.driver, std::move(held.facts), exec_id);
+}
+
+Task<execution::LiveCommandPtr> LeaseTerminals::log_in(core::Call call, core::LeaseId lease,
+                                                       execution::LoginCommand command) {
+  bj::object details{{"command", name_of(command)}};
+  BERTH_CO_TRY(const Place held,
+               co_await enter(call, lease, "environment.lease_login", std::move(details)));
+  co_return co_await held.driver->open_login(held.facts, command);
+}
+
+// Nothing where the driver has no such channel, and the command can be started as any other.
+Task<execution::LiveCommandPtr> LeaseTerminals::open_duplex(const Place& held,
+                                                            const drivers::Command& command,
+                                                            OpenStream::Input input) {
+  // A setting that cannot be read is off.
+  const Result<InstanceSettings> settings = co_await means_.store.read(read_settings);
+  const bool is_on = settings && settings->enable_sandbox_duplex_bridge;
+  Result<execution::LiveCommandPtr> opened = co_await held.driver->open_stream(
+      held.facts, command, is_on ? execution::DuplexBridge::on : execution::DuplexBridge::off);
+  const bool may_gather = !opened && opened.error().code == Errc::execution_unsupported &&
+                          input == OpenStream::Input::whole_will_do;
+  if (may_gather) co_return nullptr;
+  co_return opened;
+}
+
+Task<execution::LiveCommandPtr> LeaseTerminals::stream(core::Call call, core::LeaseId lease,
+                                                       OpenStream wanted) {
+  if (wanted.argv.empty()) {
+    co_return fail(Errc::validation_failed, "/command: has no words",
+                   "name the program and its arguments");
+  }
+  if (wanted.timeout_ms && (*wanted.timeout_ms < 1 || *wanted.timeout_ms > timeout_ms)) {
+    co_return fail(Errc::validation_failed,
+                   "/timeoutMs: must be from 1 to " + std::to_string(timeout_ms));
+  }
+  bj::object details{{"command", wanted.argv.front()}};
+  BERTH_CO_TRY(Place held,
+               co_await enter(call, lease, "environment.lease_exec", std::move(details)));
+  BERTH_CO_TRY(const drivers::Workspace place,
+               co_await held.driver->realize(held.facts, wanted.cwd));
+  const std::string exec_id = "stream-" + make_uuid(means_.random, means_.clock.now());
+  drivers::Command command = command_in(place, exec_id, std::move(wanted.argv));
+  if (wanted.timeout_ms) command.timeout_ms = *wanted.timeout_ms;
+  if (wanted.input == OpenStream::Input::none) {
+    command.input = drivers::NoStdin{};
+  } else {
+    BERTH_CO_TRY(execution::LiveCommandPtr opened,
+                 co_await open_duplex(held, command, wanted.input));
+    if (opened) co_return std::move(opened);
+  }
+  BERTH_CO_DO(co_await held.driver->start(held.facts, command));
+  co_return std::make_unique<StreamedCommand>(*held.driver, std::move(held.facts), exec_id);
+}
+
+}  // namespace berth::engine

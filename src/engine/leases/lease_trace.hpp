@@ -1,0 +1,17 @@
+#pragma once
+
+#include "core/setup_session.hpp"
+#include "engine/leases/lease_work.hpp"
+
+namespace berth::engine {
+
+// A lease that waits for an operator, because an acquire of it was not answered and its provider
+// cannot be asked for what it made.
+bool is_untraceable(const core::LeaseRecord& lease);
+// What the operator does about it, in sentences with the commands.
+std::string way_out_of_untraceable(const core::LeaseRecord& lease);
+
+// How a session asks for its place.
+Result<drivers::SetupWish> wish_of(store::Session& session, const core::SetupSession& started);
+
+}  // namespace berth::engine

@@ -1,0 +1,180 @@
+#include "engine/plugins/plugin_events.hpp"
+
+#include "base/log.hpp"
+#include "engine/insist.hpp"
+#include "store/activity.hpp"
+#include "store/companies.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+
+namespace berth::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::size_t wishes_max = 100;  // of one plugin
+constexpr std::size_t pattern_bytes_max = 200;
+constexpr std::int64_t events_at_a_time = 200;
+constexpr auto pause = 250ms;
+// What another server has written is found by looking.
+constexpr auto look_anyway_after = 5s;
+
+std::optional<std::string> text_at(const bj::object& object, std::string_view key) {
+  const bj::value* found = object.if_contains(key);
+  if (found == nullptr || !found->is_string()) return std::nullopt;
+  return std::string{found->get_string()};
+}
+
+bool is_pattern(std::string_view text) {
+  if (text.ends_with(".*")) text.remove_suffix(2);
+  return !text.empty() && text.size() <= pattern_bytes_max && !text.contains('*');
+}
+
+// Of a company that was not looked at before; oldest first.
+Result<std::vector<core::Activity>> newest(store::Session& session,
+                                           const core::CompanyId& company) {
+  BERTH_TRY(auto page, store::list_activity(session, company, {}, {.limit = events_at_a_time}));
+  std::vector<core::Activity> out;
+  for (auto& row : std::views::reverse(page.rows)) out.push_back(std::move(row.value));
+  return out;
+}
+
+}  // namespace
+
+Result<EventWish> parse_event_wish(const bj::object& params) {
+  EventWish wish{.pattern = text_at(params, "eventPattern").value_or("")};
+  if (!is_pattern(wish.pattern)) {
+    return fail(Errc::validation_failed,
+                "/eventPattern: must be the name of an event, or end in \".*\"");
+  }
+  const bj::value* filter = params.if_contains("filter");
+  if (filter == nullptr || filter->is_null()) return wish;
+  if (!filter->is_object()) return fail(Errc::validation_failed, "/filter: is no object");
+  const std::array<std::pair<std::string_view, std::optional<std::string>*>, 3> known{
+      {{"companyId", &wish.company_id},
+       {"agentId", &wish.agent_id},
+       {"projectId", &wish.project_id}}};
+  for (const auto& member : filter->get_object()) {
+    const std::string_view key{member.key().data(), member.key().size()};
+    const auto* field = std::ranges::find(known, key, [](const auto& one) { return one.first; });
+    if (field == known.end() || !member.value().is_string()) {
+      return fail(Errc::validation_failed,
+                  "/filter/" + std::string{key} + ": is no filter that the host knows");
+    }
+    *field->second = std::string{member.value().get_string()};
+  }
+  return wish;
+}
+
+bool wants(const EventWish& wish, const core::Activity& happened) {
+  const std::string_view pattern = wish.pattern;
+  const bool named = pattern.ends_with(".*")
+                         ? happened.action.starts_with(pattern.substr(0, pattern.size() - 1))
+                         : happened.action == pattern;
+  if (!named || happened.created_at < wish.since) return false;
+  if (wish.company_id && *wish.company_id != happened.company_id.str()) return false;
+  if (wish.project_id && wish.project_id != text_at(happened.details, "projectId")) return false;
+  if (!wish.agent_id) return true;
+  return happened.agent_id ? happened.agent_id->str() == *wish.agent_id
+                           : wish.agent_id == text_at(happened.details, "agentId");
+}
+
+bj::object to_event(const core::Activity& happened) {
+  return {{"eventId", happened.id.str()},
+          {"eventType", happened.action},
+          {"companyId", happened.company_id.str()},
+          {"occurredAt", to_iso8601(happened.created_at)},
+          {"actorId", happened.actor_id},
+          {"actorType", name_of(happened.actor_type)},
+          {"entityId", happened.entity_id},
+          {"entityType", happened.entity_type},
+          {"payload", happened.details}};
+}
+
+PluginEvents::PluginEvents(Means means, asio::any_io_executor executor)
+    : means_(means), executor_(executor), tasks_(std::move(executor)) {}
+
+Task<> PluginEvents::subscribe(core::PluginId plugin, EventWish wish) {
+  if (wishes_.contains(plugin) && wishes_.at(plugin).size() >= wishes_max) {
+    co_return fail(Errc::overloaded, "a plugin has at most " + std::to_string(wishes_max) +
+                                         " subscriptions at a time");
+  }
+  // What happened before is nobody's news.
+  wish.since = means_.clock.now();
+  wishes_[std::move(plugin)].push_back(std::move(wish));
+  if (!std::exchange(pumping_, true)) tasks_.start("plugin events", pump());
+  co_return Result<>{};
+}
+
+void PluginEvents::forget(const core::PluginId& plugin) {
+  wishes_.erase(plugin);
+}
+
+Task<> PluginEvents::pump() {
+  told_.clear();
+  Result<> waited;
+  while (waited && !wishes_.empty()) {
+    const Result<> looked = co_await look();
+    if (!looked && looked.error().code == Errc::cancelled) break;
+    if (!looked) log::warn("plugin.events", {{"error", looked.error().message}});
+    waited = co_await pause_for(executor_, pause);
+  }
+  pumping_ = false;
+  co_return Result<>{};
+}
+
+Task<std::vector<core::CompanyId>> PluginEvents::companies() {
+  co_return co_await means_.store.read(
+      [](store::Session& s) -> Result<std::vector<core::CompanyId>> {
+        std::vector<core::CompanyId> all;
+        core::PageRequest page;
+        while (true) {
+          BERTH_TRY(const auto some, store::list_companies(s, core::Reach::everything(), page));
+          for (const auto& company : some.rows) all.push_back(company.value.id);
+          if (!some.next) return all;
+          page.after = some.next;
+        }
+      });
+}
+
+Task<> PluginEvents::look() {
+  BERTH_CO_TRY(const std::vector<core::CompanyId> all, co_await companies());
+  for (const core::CompanyId& company : all) {
+    const std::uint64_t changes = means_.feed.changes(company);
+    Told& told = told_[company];
+    const bool is_due = SteadyClock::now() - told.looked_at >= look_anyway_after;
+    if (told.changes == changes && !is_due) continue;
+    told.changes = changes;
+    told.looked_at = SteadyClock::now();
+    BERTH_CO_DO(co_await tell_news(company));
+  }
+  co_return Result<>{};
+}
+
+Task<> PluginEvents::tell_news(core::CompanyId company) {
+  std::vector<core::Activity> news;
+  do {
+    const std::optional<core::EventId> last = told_[company].last;
+    BERTH_CO_TRY(news, co_await means_.store.read([&](store::Session& s) {
+      return last ? store::activity_after(s, company, *last, events_at_a_time) : newest(s, company);
+    }));
+    for (const core::Activity& happened : news) {
+      told_[company].last = happened.id;
+      tell(happened);
+    }
+  } while (std::ssize(news) == events_at_a_time);
+  co_return Result<>{};
+}
+
+void PluginEvents::tell(const core::Activity& happened) {
+  for (const auto& [plugin, wishes] : wishes_) {
+    const bool wanted =
+        std::ranges::any_of(wishes, [&](const EventWish& wish) { return wants(wish, happened); });
+    if (wanted && deliver_) deliver_(plugin, happened.company_id, to_event(happened));
+  }
+}
+
+}  // namespace berth::engine

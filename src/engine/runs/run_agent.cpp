@@ -1,0 +1,157 @@
+// What the program of an agent is given beside its config, and what it said when it failed.
+#include "base/files.hpp"
+#include "core/agent_failure.hpp"
+#include "core/redaction.hpp"
+#include "engine/environments/allowed_places.hpp"
+#include "engine/runs/run_work.hpp"
+#include "store/runs.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace berth::engine {
+namespace {
+
+constexpr std::size_t prompt_bytes_max = 64UL * 1024;
+constexpr std::size_t excerpt_bytes_max = 160;
+
+std::optional<std::string> text_at(const bj::object& object, std::string_view key) {
+  const bj::value* value = object.if_contains(key);
+  if (value == nullptr || !value->is_string() || value->get_string().empty()) return std::nullopt;
+  return std::string{value->get_string()};
+}
+
+std::string first_line(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin);
+  const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
+  const std::string_view head = clipped(line, excerpt_bytes_max);
+  return head.size() < line.size() ? std::string{head} + "..." : std::string{head};
+}
+
+std::unexpected<Error> instructions_missing(const std::string& path, const std::string& why) {
+  return fail(Errc::agent_instructions_missing,
+              "The instructions file " + in_quotes(path) + " cannot be read on the server: " + why,
+              "correct instructionsFilePath, or put the text into `instructions` of the agent");
+}
+
+// A pipe or a device would hold the server up.
+Result<std::string> read_instructions(const std::string& path) {
+  const Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+  if (!file) return instructions_missing(path, std::generic_category().message(errno));
+  struct stat facts{};
+  if (::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    return instructions_missing(path, "it is not a regular file");
+  }
+  if (facts.st_size > static_cast<off_t>(core::instructions_bytes_max)) {
+    return instructions_missing(path, "it has " + std::to_string(facts.st_size) +
+                                          " bytes; the limit is " +
+                                          std::to_string(core::instructions_bytes_max));
+  }
+  Result<std::string> text = read_fd(file.get(), core::instructions_bytes_max, path);
+  if (!text) return instructions_missing(path, text.error().message);
+  return core::storable(*text);
+}
+
+std::optional<core::SessionUsage> usage_after(const core::Run& run) {
+  if (!run.session_id_after || !run.result_json) return std::nullopt;
+  const bj::value* sum = run.result_json->if_contains("sessionUsage");
+  // Older servers stored the sum of the session as the usage of the run.
+  if (sum == nullptr) sum = run.result_json->if_contains("usage");
+  if (sum == nullptr || !sum->is_object()) return std::nullopt;
+  core::SessionUsage out{.session_id = *run.session_id_after,
+                         .model = text_at(*run.result_json, "model")};
+  const auto count = [&](std::string_view key) -> std::int64_t {
+    const bj::value* value = sum->get_object().if_contains(key);
+    return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+  };
+  out.usage = {.input_tokens = count("inputTokens"),
+               .cached_input_tokens = count("cachedInputTokens"),
+               .output_tokens = count("outputTokens"),
+               .cache_write_input_tokens = count("cacheWriteInputTokens")};
+  return out;
+}
+
+}  // namespace
+
+core::InvocationPlace RunWork::invocation_place() const {
+  const bj::object& config = place_->config;
+  switch (environment_->driver) {
+    case core::DriverKind::local: return {.is_root = ::geteuid() == 0};
+    case core::DriverKind::ssh: return {.is_root = text_at(config, "username") == "root"};
+    case core::DriverKind::sandbox:
+    case core::DriverKind::plugin: break;
+  }
+  return {.is_sandbox = true, .is_root = text_at(config, "user") == "root"};
+}
+
+Task<std::optional<std::string>> RunWork::instructions() {
+  const auto path = text_at(agent_->adapter_config, "instructionsFilePath");
+  if (!path || agent_->adapter_type == core::AdapterType::process) co_return std::nullopt;
+  // A company that may start commands on this machine can read its files anyway. Another one must
+  // not get them by way of its agents.
+  const core::Openings as_local{.environment = "instructionsFilePath", .local = true};
+  const Result<> allowed = co_await tools_.means.store.read(
+      [&](store::Session& s) { return expect_allowed(s, tools_.means, company_, as_local); });
+  if (!allowed && allowed.error().code != Errc::not_allowed_here) {
+    co_return std::unexpected(allowed.error());
+  }
+  if (!allowed) {
+    co_return fail(Errc::not_allowed_here,
+                   "instructionsFilePath names a file of the server, and the company may not use "
+                   "the server's machine",
+                   "put the text into `instructions` of the agent's config");
+  }
+  co_return read_instructions(*path);
+}
+
+Task<std::optional<core::SessionUsage>> RunWork::session_before() {
+  const auto session = start_ ? start_->resumed_session : run_.value.session_id_before;
+  if (!session || !agent_ || agent_->adapter_type != core::AdapterType::codex_local) {
+    co_return std::nullopt;
+  }
+  const store::RunFilter filter{.agent_id = agent_->id};
+  BERTH_CO_TRY(const auto page, co_await tools_.means.store.read([&](store::Session& s) {
+    return store::list_runs(s, company_, filter, {.limit = 50});
+  }));
+  for (const auto& row : page.rows) {
+    if (row.value.id == id_ || row.value.session_id_after != session) continue;
+    if (auto found = usage_after(row.value)) co_return found;
+  }
+  co_return std::nullopt;
+}
+
+void RunWork::show_prompt(Plan& plan, bj::object& invocation) const {
+  // What a program of one's own reads on stdin need not be a text for people.
+  if (plan.prompt.empty() || agent_->adapter_type == core::AdapterType::process) return;
+  std::string text = plan.prompt;
+  if (!hidden_.empty()) {
+    const core::RedactionSet set{hidden_.all()};
+    core::Redactor redactor{set};
+    text = redactor.push(plan.prompt);
+    text += redactor.flush();
+  }
+  invocation["prompt"] = core::storable(clipped(text, prompt_bytes_max));
+  invocation["promptBytes"] = static_cast<std::int64_t>(plan.prompt.size());
+  plan.shown.prompt_excerpt = core::storable(first_line(text));
+}
+
+std::optional<Error> RunWork::agent_failure() const {
+  if (!agent_ || agent_->adapter_type == core::AdapterType::process || !output_) {
+    return std::nullopt;
+  }
+  std::vector<std::string> denials;
+  for (const bj::object& entry : denied_) {
+    denials.push_back(text_at(entry, "host").value_or("") + ":" +
+                      encode_text(entry.contains("port") ? entry.at("port") : bj::value{}));
+  }
+  return core::explain_failure({.adapter = agent_->adapter_type,
+                                .outcome = output_->agent_outcome(),
+                                .signs = output_->agent_signs(),
+                                .stderr_text = output_->facts().stderr_excerpt,
+                                .denials = std::move(denials)});
+}
+
+}  // namespace berth::engine

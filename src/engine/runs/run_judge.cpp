@@ -1,0 +1,89 @@
+// What the end of a command means for its run.
+#include "engine/runs/run_work.hpp"
+
+namespace berth::engine {
+
+using core::RunEvent;
+
+RunWork::End RunWork::judge(const drivers::Ended& ended) const {
+  End end{.event = RunEvent::exited_nonzero, .command = ended};
+  // A shell whose child was killed for want of memory ends with a code, not with a signal.
+  const bool starved = ended.oom_kills > 0 && ended.exit_code != 0 && !cancelled_;
+  const auto failed = [&](Errc code, std::string message, std::string remedy = {}) {
+    end.error = Error{code, std::move(message), std::move(remedy)};
+  };
+  const std::optional<Error> said = agent_failure();
+  // A cause that has a code is the whole sentence; other words follow on how the process ended.
+  const auto fail_with_words = [&](const std::string& how) {
+    if (said && said->code != Errc::command_failed) {
+      end.error = *said;
+    } else {
+      failed(Errc::command_failed, said ? how + ": " + said->message : how);
+      end.error = with_denials(*std::move(end.error));
+    }
+  };
+  switch (ended.outcome) {
+    case drivers::Outcome::exited:
+      if (cancelled_ && ended.exit_code != 0) {
+        end.event = RunEvent::cancelled;
+      } else if (ended.exit_code != 0) {
+        fail_with_words("Process exited with code " + std::to_string(ended.exit_code.value_or(0)));
+      } else if (output_ && output_->agent_outcome().error) {
+        end.error = agent_failure();
+      } else {
+        end.event = RunEvent::exited_zero;
+      }
+      break;
+    case drivers::Outcome::signaled:
+      if (cancelled_) {
+        end.event = RunEvent::cancelled;
+      } else {
+        fail_with_words("Process was ended by " + ended.signal.value_or("a signal"));
+      }
+      break;
+    case drivers::Outcome::timed_out: {
+      end.event = RunEvent::deadline_passed;
+      const auto own = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
+      const bj::value* config = place_ ? place_->config.if_contains("timeoutMs") : nullptr;
+      // Of two limits the shorter one holds: a longer one of the run does not help then. Only in
+      // the sandbox of a plugin a run's own limit replaces that of the config.
+      const bool replaces = lease_.value.teardown.plugin_id && own;
+      const bool is_environments =
+          config != nullptr && config->is_int64() &&
+          (replaces ? config->get_int64() == *own : !own || config->get_int64() <= *own);
+      const std::int64_t limit = is_environments ? config->get_int64() : own.value_or(0);
+      failed(Errc::timed_out, "Timed out after " + std::to_string(limit) + " ms",
+             is_environments ? "raise timeoutMs in the config of the environment"
+                             : "give the run a longer timeout");
+      if (said) {
+        end.error->message += ". Last words of the agent: " + said->message;
+        if (!said->remedy.empty()) end.error->remedy = said->remedy;
+      } else {
+        end.error = with_denials(*std::move(end.error));
+      }
+      break;
+    }
+    case drivers::Outcome::stopped:
+      end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
+      if (!cancelled_) failed(Errc::process_lost, "The command was stopped from outside");
+      break;
+    case drivers::Outcome::lapsed:
+      end.event = RunEvent::interrupted;
+      failed(Errc::lease_lapsed, "No server renewed the lease in time, so the command was ended",
+             "start the run again; a longer hold time survives longer outages");
+      break;
+    case drivers::Outcome::lost:
+      end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
+      failed(Errc::process_lost, "Whoever watched the command was killed, and the command with it",
+             "start the run again");
+      break;
+  }
+  if (end.event == RunEvent::cancelled) end.error = cancelled().error;
+  if (starved && end.event == RunEvent::exited_nonzero) {
+    failed(Errc::out_of_memory, "The sandbox ran out of its memory, and the kernel ended processes",
+           "raise memoryMb in the config of the environment");
+  }
+  return end;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,218 @@
+#include "engine/runs/run_output.hpp"
+
+#include "base/id.hpp"
+#include "base/offload.hpp"
+#include "engine/upkeep/node_life.hpp"
+#include "store/run_events.hpp"
+#include "store/runs.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::size_t excerpt_bytes = std::size_t{8} << 10;
+constexpr std::chrono::seconds tell_every{2};
+
+void append_excerpt(std::string& excerpt, std::string_view bytes) {
+  if (bytes.size() > excerpt_bytes) bytes.remove_prefix(bytes.size() - excerpt_bytes);
+  excerpt += bytes;
+  // Cut rarely: the text may be twice as long until the end.
+  if (excerpt.size() > 2 * excerpt_bytes) excerpt.erase(0, excerpt.size() - excerpt_bytes);
+}
+
+std::string last_of(const std::string& excerpt) {
+  const std::size_t from = excerpt.size() > excerpt_bytes ? excerpt.size() - excerpt_bytes : 0;
+  return core::storable(std::string_view{excerpt}.substr(from));
+}
+
+std::size_t index_of(core::OutputStream stream) {
+  return stream == core::OutputStream::stdout_ ? 0 : 1;
+}
+
+}  // namespace
+
+RunOutput::RunOutput(Means& means, const RunLogs& logs, core::Run run, core::NodeId node,
+                     core::AgentOutput agent, std::int64_t events_known)
+    : means_(means),
+      logs_(logs),
+      run_(std::move(run)),
+      node_(std::move(node)),
+      agent_(std::move(agent)),
+      waits_(agent_.adapter()),
+      events_known_(events_known),
+      told_at_(means.clock.steady()) {}
+
+void RunOutput::hide(const Secret& value) {
+  if (!hidden_.add(value)) return;
+  auto wider = std::make_unique<core::RedactionSet>(hidden_.all());
+  ++sets_made_;
+  for (Stream& stream : streams_) {
+    if (stream.redactor) {
+      stream.redactor->widen(*wider);
+    } else {
+      stream.redactor = std::make_unique<core::Redactor>(*wider);
+    }
+  }
+  set_ = std::move(wider);  // nothing refers to the one before
+}
+
+Task<> RunOutput::keep(core::OutputStream stream, Time at, std::string_view bytes) {
+  if (bytes.empty()) co_return Result<>{};
+  if (!log_) {
+    BERTH_CO_TRY(log_, logs_.writer(run_.id));
+  }
+  BERTH_CO_DO(log_->append(stream, at, bytes));
+  const bool is_out = stream == core::OutputStream::stdout_;
+  append_excerpt(is_out ? facts_.stdout_excerpt : facts_.stderr_excerpt, bytes);
+  facts_.last_output_at = at;
+  if (is_out) {
+    waits_.push(bytes, at);
+    note_events(co_await read_agent(bytes), at);
+  }
+  co_return Result<>{};
+}
+
+// A line of some megabytes would hold up the loop, and an agent can print them without end. Others
+// may look at what was read so far meanwhile, so a copy reads on.
+asio::awaitable<std::vector<core::AgentEvent>> RunOutput::read_agent(std::string_view bytes) {
+  if (!agent_.would_take_long(bytes)) co_return agent_.push(bytes);
+  core::AgentOutput reader = agent_;
+  std::vector<core::AgentEvent> events =
+      co_await offload(logs_.pool(), [&] { return reader.push(bytes); });
+  agent_ = std::move(reader);
+  co_return events;
+}
+
+void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
+  for (core::AgentEvent& event : events) {
+    if (event.kind == core::AgentEventKind::session && !session_) {
+      const bj::value* id = event.payload.if_contains("sessionId");
+      if (id != nullptr && id->is_string() && is_uuid(id->get_string()))
+        session_ = id->get_string();
+    }
+    // After a restart the output is read from its beginning; its first events are stored already.
+    if (events_known_ > 0) {
+      --events_known_;
+      continue;
+    }
+    events_.push_back({.company_id = run_.company_id,
+                       .run_id = run_.id,
+                       .agent_id = run_.agent_id,
+                       .event_type = "agent." + std::string{name_of(event.kind)},
+                       .stream = core::EventStream::stdout_,
+                       .level = event.level,
+                       .message = core::storable(event.message),
+                       .payload = std::move(event.payload),
+                       .created_at = at});
+  }
+}
+
+void RunOutput::begin_again(const std::string& why) {
+  agent_.begin_again();
+  waits_ = core::AgentWaits{agent_.adapter()};
+  session_.reset();
+  facts_.stderr_excerpt.clear();
+  warn(why, means_.clock.now());
+}
+
+void RunOutput::warn(const std::optional<std::string>& message, Time at) {
+  if (!message) return;
+  note_events(
+      {{.kind = core::AgentEventKind::error, .level = core::EventLevel::warn, .message = *message}},
+      at);
+}
+
+Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
+  for (const drivers::OutputPiece& piece : pieces) {
+    if (piece.kind == drivers::OutputKind::note) {
+      warn(losses_.take(piece.bytes), piece.at);
+      continue;
+    }
+    const auto stream = piece.kind == drivers::OutputKind::out ? core::OutputStream::stdout_
+                                                               : core::OutputStream::stderr_;
+    Stream& part = streams_[index_of(stream)];
+    part.at = piece.at;
+    std::string redacted;
+    if (part.redactor) redacted = part.redactor->push(piece.bytes);
+    const std::string_view shown = part.redactor ? redacted : piece.bytes;
+    BERTH_CO_DO(co_await keep(stream, piece.at, part.cutter.push(shown)));
+  }
+  co_return co_await publish();
+}
+
+Task<> RunOutput::publish() {
+  means_.feed.said(run_.id);
+  BERTH_CO_DO(co_await save_events());
+  if (means_.clock.steady() - told_at_ < tell_every) co_return Result<>{};
+  co_return co_await tell();
+}
+
+Task<> RunOutput::tell() {
+  if (!log_ || log_->size() == told_bytes_) co_return Result<>{};
+  told_at_ = means_.clock.steady();
+  told_bytes_ = log_->size();
+  const store::RunOutput output{.log_bytes = log_->size(),
+                                .last_output_seq = log_->last_seq(),
+                                .last_output_at = facts_.last_output_at.value_or(Time{})};
+  const Result<> recorded = co_await means_.store.write([&](store::Session& s) {
+    return store::record_output(s, run_.id, node_, output, means_.clock.now());
+  });
+  // How much there is so far is news, not a fact that the end depends on.
+  if (!recorded && recorded.error().code == Errc::conflict) {
+    co_return std::unexpected(recorded.error());
+  }
+  co_return Result<>{};
+}
+
+// What an agent tells is also in its log. The reserve of the disk is for what the server must
+// record.
+void RunOutput::leave_reserve() {
+  if (events_.empty() || logs_.reserve().has_room()) return;
+  const auto is_told = [](const core::RunEventRecord& event) {
+    return event.level == core::EventLevel::info;
+  };
+  events_left_out_ += static_cast<std::int64_t>(std::erase_if(events_, is_told));
+}
+
+Task<> RunOutput::save_events() {
+  leave_reserve();
+  if (events_.empty()) co_return Result<>{};
+  const auto save = [&](store::Session& s) -> Result<> {
+    BERTH_DO(expect_alive(s, node_));
+    for (const core::RunEventRecord& event : events_) BERTH_DO(store::append_run_event(s, event));
+    return {};
+  };
+  BERTH_CO_DO(co_await means_.store.write(save));
+  events_.clear();
+  means_.feed.changed(run_.id);
+  co_return Result<>{};
+}
+
+Task<> RunOutput::finish() {
+  for (const core::OutputStream stream :
+       {core::OutputStream::stdout_, core::OutputStream::stderr_}) {
+    Stream& part = streams_[index_of(stream)];
+    std::string rest;
+    if (part.redactor) rest = part.cutter.push(part.redactor->flush());
+    rest += part.cutter.flush();
+    BERTH_CO_DO(co_await keep(stream, part.at, rest));
+  }
+  note_events(agent_.finish(), means_.clock.now());
+  warn(losses_.sum(), means_.clock.now());
+  if (events_left_out_ > 0) {
+    warn(std::to_string(events_left_out_) + " events were not stored: the disk is nearly full",
+         means_.clock.now());
+  }
+  BERTH_CO_DO(co_await save_events());
+  if (log_) {
+    facts_.log_bytes = log_->size();
+    facts_.last_seq = log_->last_seq();
+    BERTH_CO_DO(co_await logs_.flush(*log_));
+    BERTH_CO_TRY(facts_.sha256, log_->finish());
+  }
+  facts_.stdout_excerpt = last_of(facts_.stdout_excerpt);
+  facts_.stderr_excerpt = last_of(facts_.stderr_excerpt);
+  means_.feed.changed(run_.id);
+  co_return Result<>{};
+}
+
+}  // namespace berth::engine

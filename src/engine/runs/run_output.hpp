@@ -1,0 +1,94 @@
+#pragma once
+
+#include "core/agent_output.hpp"
+#include "core/agent_waits.hpp"
+#include "core/hidden_values.hpp"
+#include "core/log_lines.hpp"
+#include "core/redaction.hpp"
+#include "drivers/driver.hpp"
+#include "engine/means.hpp"
+#include "engine/runs/run_log.hpp"
+
+#include <array>
+#include <memory>
+
+namespace berth::engine {
+
+// What a command says on its way to the log of its run: secrets are hidden, pieces end between
+// characters, and what an agent tells in its own language becomes events of the run.
+class RunOutput final : public drivers::OutputTaker {
+ public:
+  // The logs and the means outlive this.
+  RunOutput(Means& means, const RunLogs& logs, core::Run run, core::NodeId node,
+            core::AgentOutput agent, std::int64_t events_known);
+
+  // Values to hide from here on. They are given before the command starts, or while it runs.
+  // A value that is hidden already changes nothing.
+  void hide(const Secret& value);
+  // How often a set was made of all values.
+  std::int64_t sets_made() const { return sets_made_; }
+
+  Task<> take(std::span<const drivers::OutputPiece> pieces) override;
+  // How much there is so far, on the run's row, for whoever looks at it from elsewhere. What a
+  // short command says is told with its end.
+  Task<> tell();
+  // Everything that was withheld, and the log on the disk.
+  Task<> finish();
+
+  struct Facts {
+    std::int64_t log_bytes = 0;
+    std::int64_t last_seq = 0;
+    std::optional<Time> last_output_at = {};
+    std::string sha256 = {};
+    std::string stdout_excerpt = {};
+    std::string stderr_excerpt = {};
+  };
+  const Facts& facts() const { return facts_; }
+  const core::AgentOutcome& agent_outcome() const { return agent_.outcome(); }
+  const core::AgentSigns& agent_signs() const { return agent_.signs(); }
+  // The session that the program has named in its first event, where that is a UUID. What it says
+  // later may repeat an id that it does not know.
+  const std::optional<std::string>& session() const { return session_; }
+  // Since when the program only tries to reach its model.
+  const std::optional<Time>& waits_since() const { return waits_.since(); }
+  // The program is started once more: what it said of its work so far does not count. The reason
+  // is an event of the run.
+  void begin_again(const std::string& why);
+
+ private:
+  struct Stream {
+    std::unique_ptr<core::Redactor> redactor;  // absent while nothing is hidden
+    core::RecordCutter cutter;
+    Time at = {};
+  };
+
+  Task<> keep(core::OutputStream stream, Time at, std::string_view bytes);
+  asio::awaitable<std::vector<core::AgentEvent>> read_agent(std::string_view bytes);
+  void note_events(std::vector<core::AgentEvent> events, Time at);
+  void warn(const std::optional<std::string>& message, Time at);
+  Task<> publish();
+  void leave_reserve();
+  Task<> save_events();
+
+  Means& means_;
+  const RunLogs& logs_;
+  core::Run run_;
+  core::NodeId node_;
+  std::optional<RunLogWriter> log_;
+  core::HiddenValues hidden_;
+  std::unique_ptr<core::RedactionSet> set_;  // redactors refer to it
+  std::int64_t sets_made_ = 0;
+  std::array<Stream, 2> streams_;
+  core::AgentOutput agent_;
+  core::AgentWaits waits_;
+  std::optional<std::string> session_;
+  core::LossNotes losses_;
+  std::int64_t events_known_;  // that an earlier process stored already
+  std::vector<core::RunEventRecord> events_;
+  std::int64_t events_left_out_ = 0;
+  Clock::Steady told_at_;
+  std::int64_t told_bytes_ = 0;
+  Facts facts_;
+};
+
+}  // namespace berth::engine

@@ -1,0 +1,354 @@
+// How runs are asked for: the whole request in one transaction, from the row to the first event.
+#include "core/adapters.hpp"
+#include "engine/accounts/settings.hpp"
+#include "engine/environments/checks.hpp"
+#include "engine/journal.hpp"
+#include "engine/once.hpp"
+#include "engine/runs/run_inputs.hpp"
+#include "engine/runs/run_notes.hpp"
+#include "engine/runs/run_place.hpp"
+#include "engine/runs/runs.hpp"
+#include "engine/runs/workshop.hpp"
+#include "engine/secrets/environment_secrets.hpp"
+#include "store/agents.hpp"
+#include "store/companies.hpp"
+#include "store/retention.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::int64_t timeout_ms_max = 30LL * 24 * 60 * 60 * 1000;
+constexpr std::int64_t grace_ms_max = 10LL * 60 * 1000;
+constexpr std::int64_t terminal_size_max = 10'000;
+
+// What a run is made of, before it has a row.
+struct Wish {
+  core::CompanyId company_id;
+  std::optional<core::AgentId> agent_id = {};
+  std::optional<core::EnvironmentId> environment_id = {};
+  std::optional<core::RunCommand> command = {};
+  bj::object env = {};
+  std::string stdin_text = {};
+  core::InvocationSource source = core::InvocationSource::on_demand;
+  std::optional<core::TriggerDetail> trigger_detail = {};
+  bj::object context = {};
+  std::optional<std::string> name = {};
+  std::optional<core::RunId> retry_of = {};
+};
+
+Result<> check_number(std::optional<std::int64_t> value, std::string_view field, std::int64_t least,
+                      std::int64_t most) {
+  if (!value || (*value >= least && *value <= most)) return {};
+  return fail(Errc::unprocessable,
+              "/" + std::string{field} + ": is no number from " + std::to_string(least) + " to " +
+                  std::to_string(most),
+              "leave it out for the default");
+}
+
+Result<core::RunCommand> command_of(const StartRun& wanted) {
+  core::RunCommand command{.argv = {wanted.command}, .cwd = wanted.cwd};
+  if (wanted.args) {
+    command.argv.insert(command.argv.end(), wanted.args->begin(), wanted.args->end());
+  }
+  BERTH_DO(core::check_argv(command.argv));
+  if (wanted.cwd && (!wanted.cwd->starts_with('/') || wanted.cwd->contains('\0'))) {
+    return fail(Errc::unprocessable, "/cwd: " + in_quotes(*wanted.cwd) + " is no absolute path",
+                "name a folder of the environment from its root on, or leave it out");
+  }
+  BERTH_DO(check_number(wanted.timeout_ms, "timeoutMs", 1, timeout_ms_max));
+  BERTH_DO(check_number(wanted.grace_ms, "graceMs", 0, grace_ms_max));
+  if (wanted.terminal) {
+    BERTH_DO(check_number(wanted.terminal->columns, "terminal/columns", 1, terminal_size_max));
+    BERTH_DO(check_number(wanted.terminal->rows, "terminal/rows", 1, terminal_size_max));
+  }
+  if (wanted.stdin_text && wanted.stdin_open.value_or(false)) {
+    return fail(Errc::unprocessable, "/stdinText: stdin is either given here or left open",
+                "leave out stdinText or stdinOpen");
+  }
+  command.timeout_ms = wanted.timeout_ms;
+  command.grace_ms = wanted.grace_ms.value_or(command.grace_ms);
+  command.terminal = wanted.terminal;
+  command.stdin_open = wanted.stdin_open.value_or(false);
+  command.stdin_bytes = static_cast<std::int64_t>(wanted.stdin_text.value_or("").size());
+  return command;
+}
+
+// A run is found by its name where ids and `last` are understood, too.
+Result<std::optional<std::string>> name_for(const std::optional<std::string>& wanted) {
+  if (!wanted) return std::nullopt;
+  BERTH_TRY(std::string name, checked_name(*wanted, "/name"));
+  if (name != "last" && !is_uuid(name)) return name;
+  return fail(Errc::unprocessable, "/name: '" + name + "' already means a run",
+              "choose another name");
+}
+
+Result<std::optional<core::Agent>> runnable_agent(store::Session& session, const Wish& wish) {
+  if (!wish.agent_id) return std::nullopt;
+  BERTH_TRY(auto row,
+            store::find_agent(session, core::Reach::only(wish.company_id), *wish.agent_id));
+  const bool can_run = row.value.status != core::AgentStatus::terminated &&
+                       row.value.status != core::AgentStatus::pending_approval;
+  if (can_run) return std::move(row.value);
+  return fail(Errc::agent_not_runnable,
+              "Agent " + row.value.name + " is " + std::string{name_of(row.value.status)},
+              "set its status to idle");
+}
+
+// Where the same run is started again: a place that was asked for, or that its agent was bound to,
+// is part of what it was.
+std::optional<core::EnvironmentId> place_again(const core::Run& before) {
+  if (!before.environment_choice) return std::nullopt;
+  const core::ChoiceReason reason = before.environment_choice->reason;
+  const bool is_part =
+      reason == core::ChoiceReason::run || reason == core::ChoiceReason::calling_run;
+  return is_part ? before.environment_id : std::nullopt;
+}
+
+std::vector<std::string> names_of(const bj::object& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object) names.emplace_back(name);
+  std::ranges::sort(names);
+  return names;
+}
+
+// Each run carries its words and the names of its variables into every list.
+Result<> check_width(const Wish& wish, const core::EnvVars& vars) {
+  constexpr std::size_t variables_max = 1000;
+  constexpr std::size_t arguments_max = 4096;
+  if (vars.canonical.size() > variables_max) {
+    return fail(Errc::unprocessable,
+                "/env: has " + std::to_string(vars.canonical.size()) + " variables; a run takes " +
+                    std::to_string(variables_max) + " at the most",
+                "pass more in a file or on stdin");
+  }
+  if (wish.command && wish.command->argv.size() > arguments_max) {
+    return fail(Errc::unprocessable,
+                "/args: has " + std::to_string(wish.command->argv.size()) + " words; a run takes " +
+                    std::to_string(arguments_max) + " at the most",
+                "pass more in a file or on stdin");
+  }
+  return {};
+}
+
+// Whether a run has an input of its own in the store. That of an agent always has one, so that a
+// missing one is known to be lost.
+bool has_input(const core::Run& run) {
+  if (run.agent_id || !run.command) return true;
+  return !run.command->env_names.empty() || run.command->stdin_bytes > 0;
+}
+
+Result<> insert_with_input(store::Session& session, Means& means, const core::Run& run,
+                           const core::RunInput& input) {
+  if (!has_input(run)) return store::insert_run(session, run);
+  BERTH_TRY(const store::SealedInput sealed, seal_run_input(session, means, input));
+  BERTH_DO(store::insert_run(session, run, std::ssize(sealed.material)));
+  return store::insert_run_input(session, sealed);
+}
+
+// What a run was given, for one that repeats it.
+Result<core::RunInput> input_again(store::Session& session, Means& means, const core::Run& before) {
+  BERTH_TRY(const auto sealed, store::find_run_input(session, before.id));
+  if (!sealed && !has_input(before)) {
+    return core::RunInput{.run_id = before.id, .command = before.command};
+  }
+  if (!sealed) {
+    return fail(Errc::unprocessable,
+                "Run " + before.id.str() +
+                    " is from an older server, which did not keep its prompt, variables and stdin",
+                "start a new run with them");
+  }
+  BERTH_TRY(core::RunInput given, unseal_run_input(means, *sealed));
+  if (before.agent_id || given.command) return given;
+  return fail(Errc::agent_not_found, "The agent of run " + before.id.str() + " was deleted",
+              "start a run of another agent");
+}
+
+// The run, what it was given, the bindings of its secrets, its first event and the activity: one
+// transaction.
+Result<core::Run> insert(store::Session& session, Means& means, const Catalog& catalog,
+                         const core::Call& call, const Wish& wish) {
+  BERTH_TRY(const auto company,
+            store::find_company(session, core::Reach::of(call.who), wish.company_id));
+  BERTH_TRY(const std::optional<core::Agent> agent, runnable_agent(session, wish));
+  BERTH_TRY(
+      const core::ChosenEnvironment choice,
+      choose_place(session, means, catalog, {call.who, company.value, agent, wish.environment_id}));
+  BERTH_TRY(const InstanceSettings settings, read_settings(session));
+  BERTH_TRY(const core::EnvVars vars,
+            core::normalize_env_vars(wish.env, settings.plain_secrets(), "/env"));
+  BERTH_DO(check_width(wish, vars));
+  const Time now = means.clock.now();
+  core::Run run{.id = core::RunId::make(means.random, now),
+                .company_id = wish.company_id,
+                .agent_id = wish.agent_id,
+                .environment_id = choice.environment_id,
+                .invocation_source = wish.source,
+                .trigger_detail = wish.trigger_detail,
+                .command = wish.command,
+                .environment_choice = choice,
+                .retry_of_run_id = wish.retry_of,
+                .name = wish.name,
+                .responsible_user_id = call.who.responsible_user(),
+                .context_snapshot = wish.context,
+                .created_at = now,
+                .updated_at = now};
+  if (run.command) run.command->env_names = names_of(vars.canonical);
+  core::enter_phase(run.phases, core::RunPhase::queued, now);
+  BERTH_DO(insert_with_input(session, means, run,
+                             {.run_id = run.id,
+                              .env = vars.canonical,
+                              .stdin_text = wish.stdin_text,
+                              .command = run.command}));
+  if (!vars.refs.empty()) {
+    BERTH_DO(bind_refs(session, means, wish.company_id, core::SecretTarget::run, run.id.str(),
+                       BindingPart::env_vars, vars.refs));
+  }
+  BERTH_DO(note(session, run, {.message = choice.explanation}, now));
+  BERTH_DO(record(
+      session, means, call,
+      {run.company_id,
+       "heartbeat.invoked",
+       "heartbeat_run",
+       run.id.str(),
+       {{"environmentId", choice.environment_id.str()}, {"reason", name_of(choice.reason)}}}));
+  return run;
+}
+
+// Where an agent works, and with what, is its operator's to say: what runs in a sandbox would else
+// start itself outside of it, or with a secret that it was never given.
+Result<> may_wish(const core::Caller& who, const InvokeAgent& wanted) {
+  if (who.kind != core::CallerKind::agent_key) return {};
+  const bool has_variables = wanted.env && !wanted.env->empty();
+  if (!wanted.environment_id && !has_variables) return {};
+  return fail(Errc::forbidden,
+              std::string{wanted.environment_id ? "environmentId" : "env"} +
+                  ": an agent that starts itself chooses neither its place nor its variables",
+              "leave it out, or let an operator start the agent");
+}
+
+// An agent that starts itself in a circle must not fill the queue of everybody else.
+Result<> has_room(store::Session& session, const core::Caller& who, const core::Agent& agent) {
+  constexpr std::int64_t waiting_max = 20;
+  if (who.kind != core::CallerKind::agent_key) return {};
+  const store::RunFilter waiting{.status = core::RunState::queued, .agent_id = agent.id};
+  BERTH_TRY(const auto found,
+            store::list_runs(session, agent.company_id, waiting, {.limit = waiting_max}));
+  if (std::ssize(found.rows) < waiting_max) return {};
+  return fail(Errc::overloaded,
+              "Agent " + agent.id.str() + " has " + std::to_string(waiting_max) +
+                  " runs of its own waiting",
+              "wait until some of them have begun");
+}
+
+// Refused here, since the program would be started for nothing.
+Result<> expect_prompt(const core::Agent& agent, const InvokeAgent& wanted) {
+  const core::InvocationFacts facts{
+      .prompt_facts = {{"agent", {{"id", agent.id.str()}, {"name", agent.name}}},
+                       {"company", {{"id", agent.company_id.str()}}},
+                       {"run", {{"id", "run"}}},
+                       {"context", wanted.payload.value_or(bj::object{})}},
+      .prompt = wanted.prompt};
+  return core::check_prompt(agent.adapter_type, agent.adapter_config, facts);
+}
+
+}  // namespace
+
+Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
+  workshop_.expect_new();
+  BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, insert));
+  std::int64_t bytes = store::payload_bytes(run);
+  if (has_input(run)) {
+    // Before the run has a log, which counts when the run is over. A read that fails is made up for
+    // by the next recount.
+    const auto stored =
+        co_await means_.store.read([&](store::Session& s) { return store::run_bytes(s, run.id); });
+    if (stored) bytes = *stored;
+  }
+  guards_.quotas.add(run.company_id, bytes);
+  means_.feed.changed(run.company_id);
+  workshop_.take_new(run.id);
+  co_return run;
+}
+
+Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun wanted) {
+  Wish wish{.company_id = std::move(company),
+            .agent_id = wanted.agent_id,
+            .environment_id = wanted.environment_id,
+            .env = wanted.env.value_or(bj::object{}),
+            .stdin_text = wanted.stdin_text.value_or("")};
+  BERTH_CO_TRY(wish.command, command_of(wanted));
+  BERTH_CO_TRY(wish.name, name_for(wanted.name));
+  const Result<> room = co_await guards_.quotas.expect_room(
+      call, [&](store::Session& /*s*/) -> Result<core::CompanyId> { return wish.company_id; });
+  const auto work = [&](store::Session& s) -> Result<core::Run> {
+    BERTH_DO(room);
+    return insert(s, means_, catalog_, call, wish);
+  };
+  co_return co_await queue(call, work);
+}
+
+Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
+  BERTH_CO_DO(may_wish(call.who, wanted));
+  BERTH_CO_TRY(wanted.name, name_for(wanted.name));
+  BERTH_CO_DO(co_await expect_calm(means_, guards_, call, agent));
+  const auto company = [&](store::Session& s) -> Result<core::CompanyId> {
+    BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
+    return row.value.company_id;
+  };
+  const Result<> room = co_await guards_.quotas.expect_room(call, company);
+  const auto work = [&](store::Session& s) -> Result<core::Run> {
+    BERTH_DO(room);
+    BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
+    BERTH_DO(has_room(s, call.who, row.value));
+    BERTH_TRY(const InstanceSettings settings, read_settings(s));
+    BERTH_TRY(const Quota quota, quota_of(s, row.value.company_id, settings));
+    BERTH_DO(check_size(call.who, wanted, quota));
+    BERTH_DO(expect_prompt(row.value, wanted));
+    Wish wish{.company_id = row.value.company_id,
+              .agent_id = agent,
+              .environment_id = wanted.environment_id,
+              .env = wanted.env.value_or(bj::object{}),
+              .stdin_text = wanted.prompt.value_or(""),
+              .source = wanted.source.value_or(core::InvocationSource::on_demand),
+              .trigger_detail = wanted.trigger_detail,
+              .context = wanted.payload.value_or(bj::object{}),
+              .name = wanted.name};
+    if (wanted.reason) wish.context["reason"] = *wanted.reason;
+    if (wanted.force_fresh_session) wish.context["forceFreshSession"] = *wanted.force_fresh_session;
+    return insert(s, means_, catalog_, call, wish);
+  };
+  co_return co_await queue(call, work);
+}
+
+Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
+  const auto company = [&](store::Session& s) -> Result<core::CompanyId> {
+    BERTH_TRY(const auto row, store::find_run(s, core::Reach::of(call.who), id));
+    return row.value.company_id;
+  };
+  const Result<> room = co_await guards_.quotas.expect_room(call, company);
+  const auto work = [&](store::Session& s) -> Result<core::Run> {
+    BERTH_DO(room);
+    BERTH_TRY(const auto row, store::find_run(s, core::Reach::of(call.who), id));
+    const core::Run& before = row.value;
+    if (!core::is_final(before.status)) {
+      return fail(Errc::conflict, "Run " + id.str() + " is not over yet",
+                  "cancel it first, or wait for its end");
+    }
+    BERTH_TRY(core::RunInput given, input_again(s, means_, before));
+    Wish wish{.company_id = before.company_id,
+              .agent_id = before.agent_id,
+              .environment_id = place_again(before),
+              .command = std::move(given.command),
+              .env = std::move(given.env),
+              .stdin_text = std::move(given.stdin_text),
+              .source = before.invocation_source,
+              .trigger_detail = before.trigger_detail,
+              .context = before.context_snapshot,
+              .name = before.name,
+              .retry_of = id};
+    return insert(s, means_, catalog_, call, wish);
+  };
+  co_return co_await queue(call, work);
+}
+
+}  // namespace berth::engine

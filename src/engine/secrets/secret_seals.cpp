@@ -1,0 +1,28 @@
+#include "engine/secrets/secret_seals.hpp"
+
+namespace berth::engine {
+
+std::string seal_context(const core::SecretId& secret, std::int64_t number) {
+  return "secret:" + secret.str() + ":" + std::to_string(number);
+}
+
+// A value that is sealed with a key we do not have may have been resealed by another server: look
+// at the file again.
+Result<Secret> unseal_version(Means& means, const core::SecretVersion& version) {
+  if (!means.vault.has_key(version.key_id)) BERTH_DO(means.vault.reload());
+  return means.vault.unseal({version.key_id, version.material},
+                            seal_context(version.secret_id, version.number));
+}
+
+Result<core::SecretVersion> resealed_version(Means& means, const core::SecretVersion& version) {
+  BERTH_TRY(const Secret value, unseal_version(means, version));
+  core::SecretVersion next = version;
+  vault::Sealed sealed =
+      means.vault.seal(value.reveal(), seal_context(version.secret_id, version.number));
+  next.key_id = std::move(sealed.key_id);
+  next.material = std::move(sealed.text);
+  next.fingerprint = means.vault.fingerprint(value.reveal());
+  return next;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,60 @@
+#include "engine/secrets/vault_key.hpp"
+
+#include "store/settings.hpp"
+
+namespace berth::engine {
+namespace {
+
+const std::string setting_name = "vault";
+
+std::string key_in(const bj::object& document) {
+  const bj::value* key = document.if_contains("keyId");
+  return key != nullptr && key->is_string() ? std::string{key->get_string()} : std::string{};
+}
+
+std::unexpected<Error> wrong_key(const std::string& wanted) {
+  return fail(Errc::master_key_missing,
+              "the secrets of this database are sealed with master key " + wanted +
+                  ", which this server does not have",
+              "restore the key file from its backup, or name it with BERTH_MASTER_KEY_FILE");
+}
+
+}  // namespace
+
+Task<> adopt_vault_key(Means& means) {
+  co_return co_await means.store.write([&](store::Session& s) -> Result<> {
+    BERTH_TRY(const auto known, store::find_setting(s, setting_name));
+    if (!known) {
+      const bj::object document{{"keyId", means.vault.current_key_id()}};
+      return store::save_setting(s, setting_name, document, 0, means.clock.now());
+    }
+    const std::string wanted = key_in(known->value);
+    if (!means.vault.has_key(wanted)) return wrong_key(wanted);
+    if (wanted == means.vault.current_key_id()) return {};
+    // A rotation stopped before it was announced: both keys are in the file, and the new one is as
+    // good.
+    const bj::object document{{"keyId", means.vault.current_key_id()}};
+    return store::save_setting(s, setting_name, document, known->version, means.clock.now());
+  });
+}
+
+Result<> expect_vault_key(store::Session& session, Means& means) {
+  BERTH_TRY(const auto known, store::find_setting(session, setting_name));
+  if (!known) return {};
+  const std::string wanted = key_in(known->value);
+  if (wanted == means.vault.current_key_id()) return {};
+  BERTH_DO(means.vault.reload());
+  if (wanted == means.vault.current_key_id()) return {};
+  return wrong_key(wanted);
+}
+
+Task<> announce_vault_key(Means& means) {
+  co_return co_await means.store.write([&](store::Session& s) -> Result<> {
+    BERTH_TRY(const auto known, store::find_setting(s, setting_name));
+    const bj::object document{{"keyId", means.vault.current_key_id()}};
+    return store::save_setting(s, setting_name, document, known ? known->version : 0,
+                               means.clock.now());
+  });
+}
+
+}  // namespace berth::engine

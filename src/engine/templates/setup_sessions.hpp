@@ -1,0 +1,107 @@
+#pragma once
+
+#include "core/call.hpp"
+#include "core/setup_session.hpp"
+#include "engine/environments/catalog.hpp"
+#include "engine/templates/template_work.hpp"
+
+namespace berth::engine {
+
+struct StartSetup {
+  std::optional<core::TemplateId> template_id;  // absent: the active one, or the image
+  std::optional<std::int64_t> ttl_seconds;
+};
+BOOST_DESCRIBE_STRUCT(StartSetup, (), (template_id, ttl_seconds))
+
+struct FinishSetup {
+  std::optional<bj::object> metadata;
+};
+BOOST_DESCRIBE_STRUCT(FinishSetup, (), (metadata))
+
+struct CancelSetup {
+  std::optional<std::string> reason;
+};
+BOOST_DESCRIBE_STRUCT(CancelSetup, (), (reason))
+
+// How somebody gets into the sandbox of a session.
+struct SetupConnectionPayload {
+  core::SetupConnection type = core::SetupConnection::browser_terminal;
+  core::LeaseId lease_id;
+  std::optional<std::string> websocket_path = {};  // of our own terminal
+  std::optional<std::string> command = {};         // where the provider lets them in itself
+  std::optional<std::string> token = {};
+  Time expires_at;
+};
+BOOST_DESCRIBE_STRUCT(SetupConnectionPayload, (),
+                      (type, lease_id, websocket_path, command, token, expires_at))
+
+struct SetupView {
+  core::SetupSession session;
+  std::optional<SetupConnectionPayload> connection_payload;  // while it waits for the user
+};
+BOOST_DESCRIBE_STRUCT(SetupView, (), (session, connection_payload))
+
+struct SetupFinished {
+  core::SetupSession session;
+  core::Template template_;
+  std::optional<SetupConnectionPayload> connection_payload;
+};
+BOOST_DESCRIBE_STRUCT(SetupFinished, (), (session, template_, connection_payload))
+
+// Somebody prepares a sandbox of an environment by hand: it is made, they work in it through a
+// terminal, and what it has become is captured as the environment's active template. One session of
+// an environment at a time; one that nobody finishes in its time ends by itself.
+class SetupSessions {
+ public:
+  using Row = core::Stored<core::SetupSession>;
+
+  SetupSessions(Means& means, const Catalog& catalog, LeaseWork& leases, TemplateWork& templates)
+      : means_(means), catalog_(catalog), leases_(leases), templates_(templates) {}
+
+  Task<SetupView> start(core::Call call, core::EnvironmentId environment, StartSetup wanted);
+  Task<SetupView> get(core::Call call, core::SetupSessionId id);
+  // A capture that fails leaves the session as it was, so that the user's work is not lost.
+  Task<SetupFinished> finish(core::Call call, core::SetupSessionId id, FinishSetup wanted);
+  Task<core::SetupSession> cancel(core::Call call, core::SetupSessionId id, CancelSetup wanted);
+
+  // One look of the sweeper: what has expired ends, and a step that a server did not finish is
+  // finished or taken back.
+  Task<> look_at(Row row);
+
+ private:
+  struct Begun {
+    Row session;
+    LeaseWork::Row lease;
+    std::optional<drivers::SetupWish> wish = {};  // of one that begins
+  };
+  Result<Begun> intend(store::Session& session, const core::Call& call,
+                       const core::EnvironmentId& environment, const StartSetup& wanted);
+  // In the caller's transaction: the session is over, and its lease begins to end.
+  Result<Begun> end(store::Session& session, const core::Call& call, Row row,
+                    core::SetupEvent event, std::optional<std::string> reason);
+  Task<core::SetupSession> end_now(core::Call call, Row row, core::SetupEvent event,
+                                   std::optional<std::string> reason);
+  Result<Row> promote(store::Session& session, const core::Call& call, Row row,
+                      core::Template& made);
+  struct Capture {
+    Row session;
+    TemplateWork::Row made;
+    core::LeaseRecord lease;
+  };
+  Result<Capture> intend_capture(store::Session& session, Row row, const FinishSetup& wanted);
+  Task<SetupFinished> finished(const core::Call& call, const core::SetupSessionId& id);
+  // The user's work is not lost with a capture.
+  Task<Row> take_back(Row capturing, std::string why);
+  Task<Row> current(const core::Call& call, const core::SetupSessionId& id);
+  Task<> give_back(core::LeaseId lease);
+  // With the way into it, while it waits for the user.
+  Task<SetupView> shown(core::SetupSession session);
+  Task<std::optional<drivers::SetupAccess>> access_to(const core::SetupSession& session);
+
+  Means& means_;
+  const Catalog& catalog_;
+  LeaseWork& leases_;
+  TemplateWork& templates_;
+};
+
+}  // namespace berth::engine

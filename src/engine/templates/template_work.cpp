@@ -1,0 +1,314 @@
+#include "engine/templates/template_work.hpp"
+
+#include "base/digest.hpp"
+#include "base/fault_point.hpp"
+#include "base/log.hpp"
+#include "core/fingerprint.hpp"
+#include "engine/journal.hpp"
+#include "engine/leases/held_lease.hpp"
+#include "engine/upkeep/node_life.hpp"
+#include "store/environments.hpp"
+#include "store/leases.hpp"
+#include "store/templates.hpp"
+
+namespace berth::engine {
+namespace {
+
+using core::LeaseState;
+using core::Template;
+using core::TemplateEvent;
+using core::TemplateState;
+
+constexpr std::int64_t template_claim_ms = 10LL * 60 * 1000;  // longer than one attempt takes
+constexpr std::int64_t template_again_ms = 60'000;
+
+core::Call call_of(const Template& row) {
+  return {.who = {.kind = core::CallerKind::system, .company_id = row.company_id}};
+}
+
+Entry entry_of(const Template& row, std::string_view action) {
+  bj::object details{{"name", row.name}, {"provider", row.provider}};
+  if (row.failure_reason) details["failureReason"] = *row.failure_reason;
+  return {row.company_id, action, "template", row.id.str(), std::move(details)};
+}
+
+execution::DeleteTemplate deletion_of(const Template& row) {
+  return {.key = row.id, .ref = row.template_ref, .kind = row.kind, .metadata = row.metadata};
+}
+
+std::optional<std::string> ref_of(store::Session& session,
+                                  const std::optional<core::TemplateId>& id) {
+  if (!id) return std::nullopt;
+  const auto found = store::find_template(session, core::Reach::everything(), *id);
+  return found ? found->value.template_ref : std::nullopt;
+}
+
+bool is_held(const core::LeaseRecord& lease) {
+  return lease.status == LeaseState::active || lease.status == LeaseState::retained;
+}
+
+constexpr std::string_view unanswered = "capture_unanswered: ";
+
+Result<> expect_unanswered(const Template& row) {
+  if (is_unanswered(row)) return {};
+  return fail(Errc::conflict, "Template \"" + row.name + "\" does not wait for its reference",
+              "delete it: berth template delete " + row.id.str());
+}
+
+}  // namespace
+
+bool is_unanswered(const Template& row) {
+  return row.status == TemplateState::deleting && !row.template_ref && !row.next_attempt_at &&
+         row.failure_reason.value_or("").starts_with(unanswered);
+}
+
+void link(Template& row, const bj::object& config) {
+  row.source_config_fingerprint = sha256_hex(core::canonical_json(config));
+  row.source_config = config;
+}
+
+Result<TemplateWork::Row> TemplateWork::intend(store::Session& session,
+                                               const core::LeaseRecord& lease, Wish wish) {
+  BERTH_DO(expect_alive(session, leases_.node()));
+  if (!lease.sandbox_id) {
+    return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no sandbox: its driver is " +
+                                    std::string{name_of(lease.driver)});
+  }
+  const Time now = means_.clock.now();
+  Template row{.id = core::TemplateId::make(means_.random, now),
+               .company_id = lease.company_id,
+               .name = std::move(wish.name),
+               .environment_id = lease.environment_id,
+               .provider = lease.provider.value_or(""),
+               .source_template_id = lease.teardown.template_id,
+               .source_lease_id = lease.id,
+               .node_id = leases_.node(),
+               .expendable = wish.stays == Wish::Stays::while_used,
+               .config = lease.teardown.config,
+               .next_attempt_at = now + template_claim_ms,
+               .created_at = now,
+               .updated_at = now};
+  // Whoever captures it is asked to delete it, also when the answer does not come.
+  if (lease.teardown.plugin_id) row.metadata["pluginId"] = lease.teardown.plugin_id->str();
+  if (lease.environment_id) {
+    const auto environment =
+        store::find_environment(session, core::Reach::everything(), *lease.environment_id);
+    if (environment) {
+      link(row, environment->value.config);
+    }
+  }
+  BERTH_DO(store::insert_template(session, row));
+  return store::find_template(session, core::Reach::everything(), row.id);
+}
+
+Task<TemplateWork::Row> TemplateWork::record_captured(Row intended,
+                                                      execution::CapturedTemplate captured,
+                                                      Also also) {
+  const auto save = [&](store::Session& s) -> Result<Row> {
+    BERTH_DO(expect_alive(s, leases_.node()));
+    const Time now = means_.clock.now();
+    BERTH_TRY(Row row, store::find_template(s, core::Reach::everything(), intended.value.id));
+    row.value.template_ref = captured.ref;
+    row.value.kind = captured.kind;
+    row.value.binding = captured.binding;
+    row.value.metadata = captured.metadata;
+    row.value.captured_at = now;
+    if (also) BERTH_DO(also(s, row.value));
+    BERTH_TRY(row, store::move_template(s, std::move(row), TemplateEvent::captured, now));
+    BERTH_DO(record(s, means_, call_of(row.value), entry_of(row.value, "template.captured")));
+    return row;
+  };
+  co_return co_await means_.store.write(save);
+}
+
+Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord lease, Also also) {
+  fault_point("capture.intended");
+  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease));
+  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await leases_.facts(lease));
+  execution::CaptureTemplate request{.key = intended.value.id, .label = intended.value.name};
+  if (is_frozen(lease)) request.afterwards = execution::Afterwards::stays_frozen;
+  BERTH_CO_TRY(
+      request.source_ref,
+      co_await means_.store.read([&](store::Session& s) -> Result<std::optional<std::string>> {
+        return ref_of(s, lease.teardown.template_id);
+      }));
+  Result<execution::CapturedTemplate> captured = co_await driver->capture_template(facts, request);
+  fault_point("capture.acted");
+  Error why;
+  if (captured) {
+    // Not every provider can be asked for it by our key: what it is called is not forgotten.
+    intended.value.template_ref = captured->ref;
+    intended.value.kind = captured->kind;
+    intended.value.metadata = captured->metadata;
+    Result<Row> row = co_await record_captured(intended, *std::move(captured), std::move(also));
+    fault_point("capture.recorded");
+    if (row) {
+      means_.feed.changed(row->value.company_id);
+      means_.feed.environments_changed();
+      co_return row;
+    }
+    why = row.error();
+  } else {
+    why = captured.error();
+  }
+  if (why.code == Errc::cancelled) co_return std::unexpected(why);
+  // What could not be made whole goes at once, or with the sweeper.
+  const bool is_refused = !captured && LeaseWork::made_none(why.code);
+  const Result<Row> gone =
+      co_await settle(std::move(intended), is_refused ? Left::nothing : Left::something);
+  if (!gone && gone.error().code != Errc::cancelled) {
+    log::warn("template.not_settled", {{"error", gone.error().message}});
+  }
+  co_return std::unexpected(why);
+}
+
+Result<TemplateWork::Row> TemplateWork::begin_delete(store::Session& session, Row row) {
+  BERTH_DO(expect_alive(session, leases_.node()));
+  const Template& value = row.value;
+  if (value.role == core::TemplateRole::active && value.environment_id) {
+    return fail(Errc::image_in_use,
+                "Template \"" + value.name + "\" is the active one of its environment",
+                "go back to the one before, or revoke it: berth env image ENVIRONMENT --revoke");
+  }
+  BERTH_TRY(std::vector<std::string> users, store::users_of_template(session, value));
+  if (!users.empty()) {
+    Error error{.code = Errc::image_in_use,
+                .message = "Template \"" + value.name + "\" is in use by " + users.front(),
+                .remedy = "release the leases, and change or delete what stands on it"};
+    error.facts["users"] = users;
+    return std::unexpected(std::move(error));
+  }
+  row.value.node_id = leases_.node();
+  return store::move_template(session, std::move(row), TemplateEvent::delete_begun,
+                              means_.clock.now());
+}
+
+// A server that was killed while it copied has left the sandbox standing still.
+Task<> TemplateWork::let_go_on(Template row) {
+  if (!row.source_lease_id) co_return Result<>{};
+  const auto lease = co_await means_.store.read([&](store::Session& s) {
+    return store::find_lease_record(s, core::Reach::everything(), *row.source_lease_id);
+  });
+  if (!lease || !is_held(lease->value) || is_frozen(lease->value)) co_return Result<>{};
+  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease->value));
+  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await leases_.facts(lease->value));
+  co_return co_await driver->thaw(facts);
+}
+
+Task<TemplateWork::Row> TemplateWork::park(Row row) {
+  const auto save = [&](store::Session& s) -> Result<Row> {
+    BERTH_DO(expect_alive(s, leases_.node()));
+    Template& value = row.value;
+    if (!value.failure_reason || !value.failure_reason->starts_with(unanswered)) {
+      const Time now = means_.clock.now();
+      const std::string id = value.id.str();
+      value.failure_reason =
+          std::string{unanswered} + "provider \"" + value.provider + "\" was asked at " +
+          to_iso8601(value.created_at) + " to capture template \"" + value.name + "\"" +
+          (value.source_lease_id ? " of lease " + value.source_lease_id->str() : std::string{}) +
+          ", and its answer was lost. Look in its console for a template that was made between "
+          "then "
+          "and " +
+          to_iso8601(now) + ". If it is there, name it: berth template adopt " + id +
+          " --ref REFERENCE. If it is not: berth template force-resolve " + id +
+          " --reason 'not there'.";
+      value.name += " (unanswered " + id + ")";  // whoever captures again may have the name
+      log::warn("template.capture_unanswered", {{"template", id}, {"provider", value.provider}});
+    }
+    value.next_attempt_at.reset();
+    return store::update_template(s, row, means_.clock.now());
+  };
+  BERTH_CO_TRY(row, co_await means_.store.write(save));
+  means_.feed.changed(row.value.company_id);
+  co_return row;
+}
+
+Result<TemplateWork::Row> TemplateWork::adopt(store::Session& session, Row row,
+                                              std::string template_ref) {
+  BERTH_DO(expect_alive(session, leases_.node()));
+  BERTH_DO(expect_unanswered(row.value));
+  BERTH_TRY(const auto other, store::template_with_ref(session, row.value, template_ref));
+  if (other) {
+    return fail(Errc::conflict,
+                "\"" + template_ref + "\" is template \"" + other->value.name + "\" of Berth",
+                "name the one that no template of Berth is, or delete that template");
+  }
+  row.value.template_ref = std::move(template_ref);
+  return store::update_template(session, std::move(row), means_.clock.now());
+}
+
+Result<TemplateWork::Row> TemplateWork::force_end(store::Session& session, Row row,
+                                                  const std::string& reason) {
+  BERTH_DO(expect_alive(session, leases_.node()));
+  BERTH_DO(expect_unanswered(row.value));
+  row.value.failure_reason = reason;
+  return store::move_template(session, std::move(row), TemplateEvent::deleted, means_.clock.now());
+}
+
+Task<TemplateWork::Row> TemplateWork::settle(Row row, Left left) {
+  const bool was_unfinished = row.value.status == TemplateState::capturing;
+  const auto begin = [&](store::Session& s) -> Result<Row> {
+    BERTH_DO(expect_alive(s, leases_.node()));
+    const Time now = means_.clock.now();
+    Row current = row;
+    if (current.value.status != TemplateState::deleting) {
+      BERTH_TRY(current,
+                store::move_template(s, std::move(current), TemplateEvent::delete_begun, now));
+    }
+    current.value.node_id = leases_.node();
+    current.value.next_attempt_at = now + template_claim_ms;
+    ++current.value.attempts;
+    return store::update_template(s, std::move(current), now);
+  };
+  BERTH_CO_TRY(row, co_await means_.store.write(begin));
+  fault_point("template.delete_intended");
+  if (was_unfinished) {
+    const Result<> goes_on = co_await let_go_on(row.value);
+    if (!goes_on) log::warn("template.not_thawed", {{"error", goes_on.error().message}});
+  }
+  BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(core::DriverKind::sandbox));
+  const bool has_name = row.value.template_ref || driver->finds_by_key(row.value.config);
+  if (!has_name && left == Left::something) co_return co_await park(std::move(row));
+  BERTH_CO_TRY(const drivers::LeaseFacts place, co_await leases_.facts(row.value));
+  const Result<bool> deleted = co_await driver->delete_template(place, deletion_of(row.value));
+  fault_point("template.delete_acted");
+  if (!deleted && deleted.error().code == Errc::cancelled) {
+    co_return std::unexpected(deleted.error());
+  }
+  const auto save = [&](store::Session& s) -> Result<Row> {
+    BERTH_DO(expect_alive(s, leases_.node()));
+    const Time now = means_.clock.now();
+    Row current = row;
+    if (!deleted) {
+      current.value.failure_reason =
+          std::string{name_of(deleted.error().code)} + ": " + deleted.error().message;
+      current.value.next_attempt_at = now + teardown_pause_ms(current.value.attempts);
+      return store::update_template(s, std::move(current), now);
+    }
+    BERTH_DO(
+        record(s, means_, call_of(current.value), entry_of(current.value, "template.deleted")));
+    return store::move_template(s, std::move(current), TemplateEvent::deleted, now);
+  };
+  BERTH_CO_TRY(row, co_await means_.store.write(save));
+  means_.feed.changed(row.value.company_id);
+  co_return row;
+}
+
+Task<> TemplateWork::look_at(Row row) {
+  if (row.value.status == TemplateState::ready) {
+    const auto begin = [&](store::Session& s) -> Result<Row> {
+      Result<Row> going = begin_delete(s, row);
+      if (going || going.error().code != Errc::image_in_use) return going;
+      const Time now = means_.clock.now();
+      Row later = row;
+      later.value.next_attempt_at = now + template_again_ms;
+      return store::update_template(s, std::move(later), now);
+    };
+    BERTH_CO_TRY(row, co_await means_.store.write(begin));
+    if (row.value.status == TemplateState::ready) co_return Result<>{};
+  }
+  BERTH_CO_DO(co_await settle(std::move(row)));
+  co_return Result<>{};
+}
+
+}  // namespace berth::engine

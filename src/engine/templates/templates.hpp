@@ -1,0 +1,98 @@
+#pragma once
+
+#include "core/call.hpp"
+#include "core/page.hpp"
+#include "core/setup_session.hpp"
+#include "core/template_drift.hpp"
+#include "engine/templates/template_work.hpp"
+#include "store/templates.hpp"
+
+namespace berth::engine {
+
+struct CaptureLease {
+  std::string name;
+};
+BOOST_DESCRIBE_STRUCT(CaptureLease, (), (name))
+
+// The template that one waits for whose capture was never answered.
+struct AdoptTemplate {
+  std::string template_ref;
+};
+BOOST_DESCRIBE_STRUCT(AdoptTemplate, (), (template_ref))
+struct ForgetTemplate {
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(ForgetTemplate, (), (reason))
+
+// What an environment's sandboxes start from, and who prepares another.
+struct CustomImage {
+  std::optional<core::Template> active_template = {};
+  // Whether the environment's config is still the one that it was captured under.
+  std::optional<bool> active_template_matches_config = {};
+  std::optional<core::TemplateDrift> active_template_drift = {};
+  std::optional<core::SetupSession> active_session = {};
+  std::optional<core::SetupSession> latest_session = {};
+};
+BOOST_DESCRIBE_STRUCT(CustomImage, (),
+                      (active_template, active_template_matches_config, active_template_drift,
+                       active_session, latest_session))
+
+struct ImageRolledBack {
+  core::Template active_template;
+  core::Template superseded_template;
+};
+BOOST_DESCRIBE_STRUCT(ImageRolledBack, (), (active_template, superseded_template))
+
+struct RelinkImage {
+  std::optional<bool> confirm_boot_source_drift;
+};
+BOOST_DESCRIBE_STRUCT(RelinkImage, (), (confirm_boot_source_drift))
+
+struct ImageRelinked {
+  core::Template template_;
+  core::DriftKind classification = core::DriftKind::knob_only;
+};
+BOOST_DESCRIBE_STRUCT(ImageRelinked, (), (template_, classification))
+
+// What becomes of a template that nothing new starts from.
+enum class RevokedTemplate { stays, goes };
+
+// What operators ask of templates.
+class Templates {
+ public:
+  Templates(Means& means, LeaseWork& leases, TemplateWork& work)
+      : means_(means), leases_(leases), work_(work) {}
+
+  // The place of a lease that is held, at this moment. It goes on afterwards.
+  Task<core::Template> capture(core::Call call, core::LeaseId lease, CaptureLease wanted);
+  Task<core::Listing<core::Template>> list(core::Call call, core::CompanyId company,
+                                           store::TemplateFilter filter, core::PageRequest page);
+  Task<core::Template> get(core::Call call, core::TemplateId id);
+  // image_in_use while sandboxes, environments or other templates stand on it.
+  Task<core::Template> remove(core::Call call, core::TemplateId id);
+  // On the operator's word: one whose capture was never answered is this one at the provider, and
+  // is deleted there; or it is not there.
+  Task<core::Template> adopt(core::Call call, core::TemplateId id, AdoptTemplate wanted);
+  Task<core::Template> force_resolve(core::Call call, core::TemplateId id, ForgetTemplate wanted);
+
+  Task<CustomImage> custom_image(core::Call call, core::EnvironmentId environment);
+  // Back to the one that was active before.
+  Task<ImageRolledBack> roll_back(core::Call call, core::EnvironmentId environment);
+  // The active one is taken for captured under the environment's config of today. More than knobs
+  // must be confirmed: `conflict` tells what has changed.
+  Task<ImageRelinked> relink(core::Call call, core::EnvironmentId environment, RelinkImage wanted);
+  // New sandboxes of the environment start from its image again. That is recorded before the
+  // provider deletes the template, which waits until nothing stands on it any more.
+  Task<core::Template> revoke(core::Call call, core::EnvironmentId environment,
+                              RevokedTemplate afterwards = RevokedTemplate::stays);
+
+ private:
+  Means& means_;
+  LeaseWork& leases_;
+  TemplateWork& work_;
+};
+
+// In the caller's transaction: the template is about to become the active one of its environment.
+Result<> supersede(store::Session& session, const core::EnvironmentId& environment, Time now);
+
+}  // namespace berth::engine

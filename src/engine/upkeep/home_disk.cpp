@@ -1,0 +1,171 @@
+#include "engine/upkeep/home_disk.hpp"
+
+#include "base/files.hpp"
+#include "base/id.hpp"
+#include "base/offload.hpp"
+#include "base/remove_tree.hpp"
+#include "base/text.hpp"
+#include "workspaces/walk.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace berth::engine {
+namespace {
+
+using workspaces::Mounts;
+using workspaces::Walk;
+
+constexpr std::size_t name_bytes_max = 64;
+constexpr std::uint64_t session_files_max = 50'000;
+constexpr std::int64_t block_bytes = 512;
+constexpr std::string_view name_file = "/disk-id";
+constexpr std::string_view session_prefix = "session-";
+constexpr std::size_t path_bytes_max = 4096;
+
+Result<std::string> disk_name(const std::string& folder, Random& random, Time now) {
+  const std::string path = folder + std::string{name_file};
+  Result<std::string> found = read_file(path, name_bytes_max);
+  if (found && is_uuid(*found)) return found;
+  const std::string made = make_uuid(random, now);
+  BERTH_DO(replace_file(path, made, 0600));
+  return made;
+}
+
+// Nothing where there is no such folder.
+Result<std::optional<Walk>> walk_below(const std::string& home, const std::string& path,
+                                       workspaces::Limits limits) {
+  const Fd root{::open(home.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  if (!root) {
+    if (errno == ENOENT) return std::nullopt;
+    return io_failure("open", home, errno);
+  }
+  const Fd folder{workspaces::open_beneath(root.get(), path, O_PATH | O_DIRECTORY | O_NOFOLLOW,
+                                           Mounts::refused)};
+  if (!folder) return std::nullopt;
+  BERTH_TRY(Walk walk, Walk::from(folder.get(), ".", Mounts::refused, limits));
+  return std::optional{std::move(walk)};
+}
+
+Result<HomeSize> size_of(const std::string& home, std::int64_t files_max) {
+  HomeSize size;
+  auto begun = walk_below(home, ".", {.entries_max = std::uint64_t{1} << 40});
+  const bool is_closed = begun ? !*begun && ::access(home.c_str(), F_OK) == 0
+                               : begun.error().code == Errc::path_refused;
+  if (is_closed) {
+    size.hidden = "it is closed to the server";
+    return size;
+  }
+  BERTH_TRY(auto walk, std::move(begun));
+  if (!walk) return size;
+  while (true) {
+    BERTH_TRY(const auto item, walk->next());
+    if (!item) return size;
+    ++size.files;
+    if (item->refusal && !size.hidden) size.hidden = clipped(item->refusal->message, 300);
+    if (item->found.at) size.bytes += item->found.status.st_blocks * block_bytes;
+    if (size.files <= files_max) continue;
+    size.is_all = false;
+    return size;
+  }
+}
+
+bool is_session_file(core::AdapterType adapter, const std::string& name,
+                     const std::string& session) {
+  if (adapter == core::AdapterType::claude_local) return name == session + ".jsonl";
+  return name.starts_with("rollout-") && name.ends_with("-" + session + ".jsonl");
+}
+
+Result<bool> has_session(const std::string& home, core::AdapterType adapter,
+                         const std::string& session) {
+  const bool is_claude = adapter == core::AdapterType::claude_local;
+  BERTH_TRY(auto walk, walk_below(home, is_claude ? ".claude/projects" : ".codex/sessions",
+                                  {.entries_max = std::uint64_t{1} << 40}));
+  if (!walk) return false;
+  for (std::uint64_t seen = 0; seen < session_files_max; ++seen) {
+    BERTH_TRY(const auto item, walk->next());
+    if (!item) return false;
+    const bool is_file = item->found.at && S_ISREG(item->found.status.st_mode);
+    if (is_file && is_session_file(adapter, item->name, session)) return true;
+  }
+  return true;  // among so many it may be: the program says
+}
+
+}  // namespace
+
+std::string size_text(std::int64_t bytes) {
+  constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+  return bytes < mebibyte ? std::to_string(bytes) + " bytes"
+                          : std::to_string(bytes / mebibyte) + " MiB";
+}
+
+Result<HomeDisk> HomeDisk::open(std::string folder, Random& random, Time now) {
+  BERTH_DO(make_directories(folder, 0700));
+  BERTH_TRY(const std::string name, disk_name(folder, random, now));
+  return HomeDisk{std::move(folder), "disk:" + name};
+}
+
+std::string HomeDisk::home_of(const core::AgentHomeId& id) const {
+  return folder_ + "/" + id.str() + std::string{core::home_inside};
+}
+
+Task<HomeSize> HomeDisk::measure(core::AgentHomeId id, std::int64_t files_max) const {
+  co_return co_await offload(*pool_,
+                             [home = home_of(id), files_max] { return size_of(home, files_max); });
+}
+
+Task<bool> HomeDisk::holds_session(core::AgentHomeId id, core::AdapterType adapter,
+                                   std::string session) const {
+  co_return co_await offload(*pool_, [home = home_of(id), adapter, session] {
+    return has_session(home, adapter, session);
+  });
+}
+
+Task<> HomeDisk::keep_session(core::AgentHomeId id, std::string session, KeptSession kept) const {
+  const std::string around = folder_ + "/" + id.str();
+  co_return co_await offload(*pool_, [around, session, kept = std::move(kept)]() -> Result<> {
+    BERTH_DO(make_directories(around, 0700));
+    const std::string name = std::string{session_prefix} + session;
+    BERTH_DO(replace_file(around + "/" + name, kept.path + "\n" + kept.bytes, 0600));
+    BERTH_TRY(const std::vector<std::string> names, names_in(around));
+    for (const std::string& other : names) {
+      if (!other.starts_with(session_prefix) || other == name) continue;
+      BERTH_DO(remove_tree(around + "/" + other));
+    }
+    return {};
+  });
+}
+
+Task<std::optional<HomeDisk::KeptSession>> HomeDisk::kept_session(core::AgentHomeId id,
+                                                                  std::string session) const {
+  using Kept = std::optional<KeptSession>;
+  const std::string path = folder_ + "/" + id.str() + "/" + std::string{session_prefix} + session;
+  co_return co_await offload(*pool_, [path]() -> Result<Kept> {
+    const Result<std::string> text = read_file(path, session_bytes_max + path_bytes_max);
+    if (!text) return Kept{};
+    const std::size_t end = text->find('\n');
+    if (end == std::string::npos) return Kept{};
+    return Kept{{.path = text->substr(0, end), .bytes = text->substr(end + 1)}};
+  });
+}
+
+Task<std::vector<core::AgentHomeId>> HomeDisk::list() const {
+  using Ids = std::vector<core::AgentHomeId>;
+  co_return co_await offload(*pool_, [folder = folder_]() -> Result<Ids> {
+    BERTH_TRY(const std::vector<std::string> names, names_in(folder));
+    Ids ids;
+    for (const std::string& name : names) {
+      if (auto id = core::AgentHomeId::parse(name)) ids.push_back(*std::move(id));
+    }
+    return ids;
+  });
+}
+
+Task<> HomeDisk::remove(core::AgentHomeId id) const {
+  co_return co_await offload(*pool_,
+                             [path = folder_ + "/" + id.str()] { return remove_tree(path); });
+}
+
+}  // namespace berth::engine
