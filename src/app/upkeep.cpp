@@ -1,7 +1,7 @@
 #include "app/upkeep.hpp"
 
 #include "base/log.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "engine/accounts/settings.hpp"
 #include "engine/leases/sandbox_room.hpp"
 #include "engine/templates/start_from.hpp"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "core/agent.hpp"
-#include "core/agent_home.hpp"
-#include "core/environment.hpp"
-#include "core/run.hpp"
+#include "core/rows/agent.hpp"
+#include "core/rows/agent_home.hpp"
+#include "core/rows/environment.hpp"
+#include "core/rows/run.hpp"
 #include "core/sandbox_share.hpp"
 
 #include <map>

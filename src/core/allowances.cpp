@@ -1,8 +1,8 @@
 #include "core/allowances.hpp"
 
 #include "base/text.hpp"
-#include "core/environment_config.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/linux_config.hpp"
 
 namespace berth::core {
 namespace {

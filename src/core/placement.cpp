@@ -1,6 +1,6 @@
 #include "core/placement.hpp"
 
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 
 namespace berth::core {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/environment.hpp"
+#include "core/rows/environment.hpp"
 
 #include <optional>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "core/run_environment.hpp"
 
-#include "core/redaction.hpp"
+#include "core/output/redaction.hpp"
 
 namespace berth::core {
 namespace {

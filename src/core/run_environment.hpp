@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/bindings.hpp"
+#include "core/config/bindings.hpp"
 #include "core/enums.hpp"
 #include "core/ids.hpp"
 

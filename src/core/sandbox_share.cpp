@@ -1,7 +1,7 @@
 #include "core/sandbox_share.hpp"
 
-#include "core/environment_config.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/linux_config.hpp"
 
 namespace berth::core {
 namespace {

@@ -1,8 +1,8 @@
 #include "core/template_drift.hpp"
 
-#include "core/config_path.hpp"
+#include "core/config/config_path.hpp"
+#include "core/config/linux_config.hpp"
 #include "core/fingerprint.hpp"
-#include "core/linux_config.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/template.hpp"
+#include "core/rows/template.hpp"
 
 #include <set>
 

@@ -1,6 +1,6 @@
 #include "drivers/plugin.hpp"
 
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 #include "plugins/provider.hpp"
 
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "drivers/sandbox.hpp"
 
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 
 #include <chrono>
 

@@ -1,5 +1,5 @@
 // What is done with a sandbox as a whole goes to the provider of the lease.
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 #include "drivers/sandbox.hpp"
 
 namespace berth::drivers {

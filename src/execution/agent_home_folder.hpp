@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "core/agent_home.hpp"
+#include "core/rows/agent_home.hpp"
 
 #include <string>
 

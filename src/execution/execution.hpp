@@ -5,10 +5,10 @@
 #include "base/secret.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
-#include "core/agent_home.hpp"
+#include "core/config/linux_config.hpp"
 #include "core/ids.hpp"
-#include "core/linux_config.hpp"
-#include "core/run.hpp"
+#include "core/rows/agent_home.hpp"
+#include "core/rows/run.hpp"
 
 #include <sys/types.h>
 

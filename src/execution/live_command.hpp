@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/login.hpp"
+#include "core/rows/login.hpp"
 #include "execution/execution.hpp"
 
 #include <memory>

@@ -2,7 +2,7 @@
 
 #include "base/json.hpp"
 #include "core/ids.hpp"
-#include "core/template.hpp"
+#include "core/rows/template.hpp"
 
 #include <optional>
 #include <string>

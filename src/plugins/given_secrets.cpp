@@ -1,6 +1,6 @@
 #include "plugins/given_secrets.hpp"
 
-#include "core/redaction.hpp"
+#include "core/output/redaction.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 #include "plugins/manifest_rules.hpp"
 
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 
 #include <algorithm>
 

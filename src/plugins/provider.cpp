@@ -1,7 +1,7 @@
 #include "plugins/provider.hpp"
 
-#include "core/environment_config.hpp"
-#include "core/provider_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/provider_config.hpp"
 #include "plugins/provider_place.hpp"
 #include "plugins/remote_config.hpp"
 #include "plugins/sandbox_files.hpp"

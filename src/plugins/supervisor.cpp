@@ -1,7 +1,7 @@
 #include "plugins/supervisor.hpp"
 
 #include "base/log.hpp"
-#include "core/bindings.hpp"
+#include "core/config/bindings.hpp"
 #include "plugins/box.hpp"
 #include "providers/metadata.hpp"
 

@@ -1,7 +1,7 @@
 #include "providers/built_in.hpp"
 
 #include "base/assert.hpp"
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 #include "providers/metadata.hpp"
 
 #include <algorithm>

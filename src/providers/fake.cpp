@@ -1,6 +1,6 @@
 #include "providers/fake.hpp"
 
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 #include "providers/metadata.hpp"
 
 namespace berth::providers {

@@ -1,6 +1,6 @@
 #include "providers/provider.hpp"
 
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 
 namespace berth::providers {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "base/json.hpp"
 #include "base/task.hpp"
-#include "core/agent_home.hpp"
 #include "core/ids.hpp"
+#include "core/rows/agent_home.hpp"
 #include "execution/execution.hpp"
 #include "execution/templates.hpp"
 

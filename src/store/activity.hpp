@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/activity.hpp"
+#include "core/rows/activity.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

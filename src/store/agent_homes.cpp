@@ -1,6 +1,6 @@
 #include "store/agent_homes.hpp"
 
-#include "core/lease.hpp"
+#include "core/rows/lease.hpp"
 #include "store/moving.hpp"
 
 namespace berth::store {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/agent_home.hpp"
+#include "core/rows/agent_home.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

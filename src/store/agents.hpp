@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/agent.hpp"
+#include "core/rows/agent.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

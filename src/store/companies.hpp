@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/company.hpp"
+#include "core/rows/company.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/environment.hpp"
+#include "core/rows/environment.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

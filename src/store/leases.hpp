@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/lease.hpp"
+#include "core/rows/lease.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/lifecycle.hpp"
-#include "core/plugin.hpp"
+#include "core/rows/plugin.hpp"
 #include "store/mapping.hpp"
 
 // Rows with a life cycle: they move by the tables of core, and only from where they were read.

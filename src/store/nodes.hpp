@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/node.hpp"
+#include "core/rows/node.hpp"
 #include "store/mapping.hpp"
 
 // Servers that share the store. Whoever is fenced has lost what it held, and learns it here.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/plugin.hpp"
+#include "core/rows/plugin.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/agent_home.hpp"
-#include "core/run_summary.hpp"
+#include "core/output/run_summary.hpp"
+#include "core/rows/agent_home.hpp"
 #include "store/mapping.hpp"
 
 // Runs and their sealed inputs. What a run tells on its way is in run_events.hpp.

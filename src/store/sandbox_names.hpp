@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/sandbox.hpp"
+#include "core/rows/sandbox.hpp"
 #include "store/mapping.hpp"
 
 // How providers name sandboxes, and which of them are of no use any more.

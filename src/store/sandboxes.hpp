@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/lease.hpp"
-#include "core/sandbox.hpp"
+#include "core/rows/lease.hpp"
+#include "core/rows/sandbox.hpp"
 #include "core/sandbox_share.hpp"
 #include "store/mapping.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/secret.hpp"
+#include "core/rows/secret.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

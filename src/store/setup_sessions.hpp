@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/setup_session.hpp"
+#include "core/rows/setup_session.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

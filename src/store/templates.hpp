@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/template.hpp"
+#include "core/rows/template.hpp"
 #include "store/mapping.hpp"
 
 // Sandboxes that were captured. One that is deleted is found no more.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/token.hpp"
+#include "core/rows/token.hpp"
 #include "store/mapping.hpp"
 
 namespace berth::store {

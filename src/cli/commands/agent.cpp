@@ -1,7 +1,7 @@
 #include "base/files.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/follow.hpp"
-#include "core/adapters.hpp"
+#include "core/config/adapters.hpp"
 #include "core/enums.hpp"
 
 namespace berth::cli {

@@ -1,6 +1,6 @@
 #include "cli/commands/common.hpp"
+#include "core/config/linux_config.hpp"
 #include "core/enums.hpp"
-#include "core/linux_config.hpp"
 
 #include <sstream>
 

@@ -2,8 +2,8 @@
 #include "cli/commands/variables.hpp"
 #include "cli/failure.hpp"
 #include "cli/run/page.hpp"
+#include "core/config/linux_config.hpp"
 #include "core/enums.hpp"
-#include "core/linux_config.hpp"
 
 #include "base/files.hpp"
 

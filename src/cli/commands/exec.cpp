@@ -3,7 +3,7 @@
 #include "cli/commands/terminal.hpp"
 #include "cli/run/span.hpp"
 #include "cli/run/verdict.hpp"
-#include "core/login.hpp"
+#include "core/rows/login.hpp"
 
 namespace berth::cli {
 namespace {

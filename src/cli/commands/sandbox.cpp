@@ -7,9 +7,9 @@
 #include "cli/run/verdict.hpp"
 #include "cli/sandbox_shortfall.hpp"
 #include "cli/sandbox_wish.hpp"
-#include "core/bindings.hpp"
+#include "core/config/bindings.hpp"
+#include "core/config/linux_config.hpp"
 #include "core/lifecycle.hpp"
-#include "core/linux_config.hpp"
 #include "images/image_store.hpp"
 
 #include <unistd.h>

@@ -2,7 +2,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "core/bindings.hpp"
+#include "core/config/bindings.hpp"
 
 #include <string_view>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/doctor/check.hpp"
-#include "core/wall.hpp"
+#include "core/rows/wall.hpp"
 #include "keeper/messages.hpp"
 
 // The walls that the machine and the settings of its server make. What only the database knows is

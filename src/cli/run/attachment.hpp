@@ -6,7 +6,7 @@
 #include "cli/console.hpp"
 #include "cli/run/outlet.hpp"
 #include "cli/run/socket.hpp"
-#include "core/attach.hpp"
+#include "core/output/attach.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>

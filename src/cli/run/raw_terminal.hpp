@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "core/run.hpp"
+#include "core/rows/run.hpp"
 
 #include <termios.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
-#include "core/agent_output.hpp"
+#include "core/output/agent_output.hpp"
 
 #include <cstddef>
 #include <string>

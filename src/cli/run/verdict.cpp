@@ -4,8 +4,8 @@
 #include "cli/client.hpp"
 #include "cli/objects.hpp"
 #include "cli/plain_words.hpp"
-#include "core/attach.hpp"
 #include "core/lifecycle.hpp"
+#include "core/output/attach.hpp"
 
 namespace berth::cli {
 namespace {

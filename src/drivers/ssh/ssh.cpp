@@ -1,6 +1,6 @@
 #include "drivers/ssh/ssh.hpp"
 
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 #include "drivers/ssh/keeper_lease.hpp"
 #include "drivers/ssh/shell_lease.hpp"
 

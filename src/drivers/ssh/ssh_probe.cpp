@@ -1,4 +1,4 @@
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 #include "drivers/ssh/ssh.hpp"
 
 #include <utility>

@@ -1,7 +1,7 @@
 #include "drivers/ssh/target.hpp"
 
 #include "base/digest.hpp"
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 
 #include <algorithm>
 

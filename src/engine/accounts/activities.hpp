@@ -1,8 +1,8 @@
 #pragma once
 
-#include "core/activity.hpp"
 #include "core/call.hpp"
 #include "core/page.hpp"
+#include "core/rows/activity.hpp"
 #include "engine/means.hpp"
 #include "store/activity.hpp"
 

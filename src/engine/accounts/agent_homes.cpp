@@ -2,8 +2,8 @@
 
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
-#include "core/environment_config.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "engine/insist.hpp"
 #include "engine/journal.hpp"
 #include "store/agent_homes.hpp"

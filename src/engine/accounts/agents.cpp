@@ -1,7 +1,7 @@
 #include "engine/accounts/agents.hpp"
 
 #include "base/log.hpp"
-#include "core/adapter_config.hpp"
+#include "core/config/adapter_config.hpp"
 #include "engine/accounts/settings.hpp"
 #include "engine/environments/checks.hpp"
 #include "engine/journal.hpp"

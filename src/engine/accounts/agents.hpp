@@ -1,8 +1,8 @@
 #pragma once
 
-#include "core/agent.hpp"
 #include "core/call.hpp"
 #include "core/page.hpp"
+#include "core/rows/agent.hpp"
 #include "engine/accounts/agent_homes.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/means.hpp"

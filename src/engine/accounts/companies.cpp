@@ -1,7 +1,7 @@
 #include "engine/accounts/companies.hpp"
 
-#include "core/environment.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/linux_config.hpp"
+#include "core/rows/environment.hpp"
 #include "engine/accounts/settings.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/environments/checks.hpp"

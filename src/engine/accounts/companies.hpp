@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "core/company.hpp"
 #include "core/page.hpp"
+#include "core/rows/company.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/means.hpp"
 

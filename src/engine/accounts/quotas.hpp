@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "core/company.hpp"
+#include "core/rows/company.hpp"
 #include "core/sandbox_share.hpp"
 #include "engine/accounts/settings.hpp"
 #include "engine/means.hpp"

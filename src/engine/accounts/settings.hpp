@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/bindings.hpp"
 #include "core/call.hpp"
+#include "core/config/bindings.hpp"
 #include "core/page.hpp"
 #include "engine/means.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "core/call.hpp"
 #include "core/page.hpp"
-#include "core/token.hpp"
+#include "core/rows/token.hpp"
 #include "engine/means.hpp"
 
 namespace berth::engine {

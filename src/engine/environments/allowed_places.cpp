@@ -1,7 +1,7 @@
 #include "engine/environments/allowed_places.hpp"
 
-#include "core/environment_config.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "egress/policy.hpp"
 #include "egress/resolver.hpp"
 #include "store/companies.hpp"

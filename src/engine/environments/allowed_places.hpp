@@ -1,9 +1,9 @@
 #pragma once
 
 #include "core/allowances.hpp"
-#include "core/company.hpp"
-#include "core/environment.hpp"
-#include "core/lease.hpp"
+#include "core/rows/company.hpp"
+#include "core/rows/environment.hpp"
+#include "core/rows/lease.hpp"
 #include "drivers/driver.hpp"
 #include "engine/means.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "core/environment.hpp"
 #include "core/placement.hpp"
+#include "core/rows/environment.hpp"
 #include "engine/means.hpp"
 #include "store/database.hpp"
 

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "core/environment.hpp"
-#include "core/environment_config.hpp"
-#include "core/lease.hpp"
+#include "core/config/environment_config.hpp"
 #include "core/page.hpp"
+#include "core/rows/environment.hpp"
+#include "core/rows/lease.hpp"
 #include "core/template_drift.hpp"
 #include "drivers/registry.hpp"
 #include "engine/environments/catalog.hpp"

@@ -1,5 +1,5 @@
 // Tests of environments, saved ones and drafts.
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/lease_work.hpp"

@@ -1,6 +1,6 @@
 #include "engine/environments/walls.hpp"
 
-#include "core/linux_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/plugins/plugins.hpp"
 #include "store/companies.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/wall.hpp"
+#include "core/rows/wall.hpp"
 #include "engine/means.hpp"
 
 #include <vector>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "core/lease.hpp"
+#include "core/rows/lease.hpp"
 #include "drivers/driver.hpp"
 #include "store/database.hpp"
 

@@ -1,7 +1,7 @@
 // How leases end: given back, kept, destroyed, and what is tried again.
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
-#include "core/provider_config.hpp"
+#include "core/config/provider_config.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/lease_notes.hpp"
 #include "engine/leases/lease_trace.hpp"

@@ -1,7 +1,7 @@
 // Looks into a place that a lease holds, while it lives or is retained: what it uses, and one more
 // command.
 #include "base/text.hpp"
-#include "core/bindings.hpp"
+#include "core/config/bindings.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "core/lease.hpp"
+#include "core/rows/lease.hpp"
 #include "engine/leases/far_files.hpp"
 #include "engine/means.hpp"
 #include "workspaces/archive_in.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/lease.hpp"
+#include "core/rows/lease.hpp"
 #include "engine/journal.hpp"
 
 // What is written down of a lease.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "core/run.hpp"
+#include "core/rows/run.hpp"
 #include "drivers/driver.hpp"
 #include "engine/means.hpp"
 

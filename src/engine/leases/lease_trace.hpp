@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/setup_session.hpp"
+#include "core/rows/setup_session.hpp"
 #include "engine/leases/lease_work.hpp"
 
 namespace berth::engine {

@@ -1,9 +1,9 @@
 #include "engine/leases/lease_work.hpp"
 
 #include "base/fault_point.hpp"
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/provider_config.hpp"
 #include "core/fingerprint.hpp"
-#include "core/provider_config.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/insist.hpp"
 #include "engine/journal.hpp"

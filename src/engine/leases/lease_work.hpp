@@ -1,12 +1,12 @@
 #pragma once
 
-#include "core/bindings.hpp"
-#include "core/environment.hpp"
-#include "core/lease.hpp"
+#include "core/config/bindings.hpp"
 #include "core/page.hpp"
-#include "core/run.hpp"
-#include "core/sandbox.hpp"
-#include "core/template.hpp"
+#include "core/rows/environment.hpp"
+#include "core/rows/lease.hpp"
+#include "core/rows/run.hpp"
+#include "core/rows/sandbox.hpp"
+#include "core/rows/template.hpp"
 #include "drivers/registry.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/means.hpp"

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "core/environment.hpp"
-#include "core/lease.hpp"
-#include "core/node.hpp"
 #include "core/page.hpp"
-#include "core/sandbox.hpp"
+#include "core/rows/environment.hpp"
+#include "core/rows/lease.hpp"
+#include "core/rows/node.hpp"
+#include "core/rows/sandbox.hpp"
 #include "drivers/driver.hpp"
 #include "drivers/registry.hpp"
 #include "engine/means.hpp"

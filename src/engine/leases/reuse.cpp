@@ -1,6 +1,6 @@
 #include "engine/leases/reuse.hpp"
 
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 
 namespace berth::engine {
 

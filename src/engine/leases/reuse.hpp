@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/environment.hpp"
-#include "core/lease.hpp"
+#include "core/rows/environment.hpp"
+#include "core/rows/lease.hpp"
 #include "engine/environments/catalog.hpp"
 
 // Whether sandboxes of an environment serve several runs, one after the other.

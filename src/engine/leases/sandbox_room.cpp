@@ -1,7 +1,7 @@
 #include "engine/leases/sandbox_room.hpp"
 
-#include "core/environment_config.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
 #include "store/sandboxes.hpp"

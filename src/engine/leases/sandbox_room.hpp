@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/admission.hpp"
-#include "core/environment.hpp"
+#include "core/rows/environment.hpp"
 #include "engine/accounts/quotas.hpp"
 
 #include <map>

@@ -1,7 +1,7 @@
 #include "engine/plugins/plugin_configs.hpp"
 
-#include "core/linux_config.hpp"
-#include "core/provider_config.hpp"
+#include "core/config/linux_config.hpp"
+#include "core/config/provider_config.hpp"
 #include "engine/leases/reuse.hpp"
 
 namespace berth::engine {

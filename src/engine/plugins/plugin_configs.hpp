@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/plugins/plugins.hpp"
 

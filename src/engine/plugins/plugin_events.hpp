@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/task_group.hpp"
-#include "core/activity.hpp"
+#include "core/rows/activity.hpp"
 #include "engine/means.hpp"
 
 #include <functional>

@@ -4,7 +4,7 @@
 #include "base/offload.hpp"
 #include "base/remove_tree.hpp"
 #include "base/text.hpp"
-#include "core/config_schema.hpp"
+#include "core/config/config_schema.hpp"
 #include "engine/insist.hpp"
 #include "plugins/manifest_file.hpp"
 #include "plugins/worker.hpp"

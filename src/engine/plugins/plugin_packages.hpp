@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/task.hpp"
-#include "core/plugin.hpp"
+#include "core/rows/plugin.hpp"
 #include "plugins/command.hpp"
 #include "plugins/manifest.hpp"
 

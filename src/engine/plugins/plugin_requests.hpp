@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
-#include "core/plugin.hpp"
+#include "core/rows/plugin.hpp"
 
 #include <map>
 #include <optional>

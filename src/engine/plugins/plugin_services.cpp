@@ -2,7 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "core/bindings.hpp"
+#include "core/config/bindings.hpp"
 #include "engine/insist.hpp"
 #include "engine/journal.hpp"
 #include "engine/plugins/plugin_requests.hpp"

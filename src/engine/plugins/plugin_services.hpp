@@ -1,8 +1,8 @@
 #pragma once
 
 #include "base/task_group.hpp"
-#include "core/plugin.hpp"
 #include "core/rate_limit.hpp"
+#include "core/rows/plugin.hpp"
 #include "engine/means.hpp"
 #include "engine/plugins/outbound_fetch.hpp"
 #include "engine/plugins/plugin_events.hpp"

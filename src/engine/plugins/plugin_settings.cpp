@@ -1,5 +1,5 @@
 // What companies set for plugins, and what is known of how plugins fare.
-#include "core/provider_config.hpp"
+#include "core/config/provider_config.hpp"
 #include "engine/journal.hpp"
 #include "engine/once.hpp"
 #include "engine/plugins/plugins.hpp"

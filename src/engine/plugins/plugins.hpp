@@ -1,9 +1,9 @@
 #pragma once
 
-#include "core/bindings.hpp"
 #include "core/call.hpp"
+#include "core/config/bindings.hpp"
 #include "core/page.hpp"
-#include "core/plugin.hpp"
+#include "core/rows/plugin.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/means.hpp"
 #include "engine/plugins/plugin_packages.hpp"

@@ -1,7 +1,7 @@
 // What the program of an agent is given beside its config, and what it said when it failed.
 #include "base/files.hpp"
-#include "core/agent_failure.hpp"
-#include "core/redaction.hpp"
+#include "core/output/agent_failure.hpp"
+#include "core/output/redaction.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/runs/run_work.hpp"
 #include "store/runs.hpp"

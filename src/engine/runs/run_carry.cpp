@@ -1,7 +1,7 @@
 // Sessions in places that keep nothing between runs: the file is brought there and fetched again,
 // by commands, which every provider has.
-#include "core/environment_config.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "engine/runs/run_work.hpp"
 
 namespace berth::engine {

@@ -7,7 +7,7 @@
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "core/ids.hpp"
-#include "core/log_lines.hpp"
+#include "core/output/log_lines.hpp"
 #include "engine/upkeep/disk_reserve.hpp"
 
 #include <boost/asio/thread_pool.hpp>

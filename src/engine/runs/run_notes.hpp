@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/run.hpp"
+#include "core/rows/run.hpp"
 #include "store/database.hpp"
 
 namespace berth::engine {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "core/agent_output.hpp"
-#include "core/agent_waits.hpp"
-#include "core/hidden_values.hpp"
-#include "core/log_lines.hpp"
-#include "core/redaction.hpp"
+#include "core/output/agent_output.hpp"
+#include "core/output/agent_waits.hpp"
+#include "core/output/hidden_values.hpp"
+#include "core/output/log_lines.hpp"
+#include "core/output/redaction.hpp"
 #include "drivers/driver.hpp"
 #include "engine/means.hpp"
 #include "engine/runs/run_log.hpp"

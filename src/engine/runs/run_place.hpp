@@ -1,9 +1,9 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/agent.hpp"
-#include "core/company.hpp"
-#include "core/run.hpp"
+#include "core/rows/agent.hpp"
+#include "core/rows/company.hpp"
+#include "core/rows/run.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/means.hpp"
 

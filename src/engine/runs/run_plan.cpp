@@ -1,5 +1,5 @@
 // What the command of a run is: its command line, its variables and its secrets.
-#include "core/adapters.hpp"
+#include "core/config/adapters.hpp"
 #include "engine/runs/run_inputs.hpp"
 #include "engine/runs/run_secrets.hpp"
 #include "engine/runs/run_work.hpp"

@@ -1,7 +1,7 @@
 #include "engine/runs/run_queue.hpp"
 
-#include "core/environment_config.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "engine/accounts/agent_homes.hpp"
 #include "engine/leases/reuse.hpp"
 #include "engine/leases/sandbox_room.hpp"

@@ -1,5 +1,5 @@
 // How runs are asked for: the whole request in one transaction, from the row to the first event.
-#include "core/adapters.hpp"
+#include "core/config/adapters.hpp"
 #include "engine/accounts/settings.hpp"
 #include "engine/environments/checks.hpp"
 #include "engine/journal.hpp"

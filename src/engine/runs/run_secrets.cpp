@@ -1,7 +1,7 @@
 #include "engine/runs/run_secrets.hpp"
 
 #include "base/log.hpp"
-#include "core/bindings.hpp"
+#include "core/config/bindings.hpp"
 #include "engine/journal.hpp"
 #include "engine/secrets/secret_seals.hpp"
 #include "store/secrets.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/access.hpp"
-#include "core/run.hpp"
+#include "core/rows/run.hpp"
 #include "engine/means.hpp"
 
 namespace berth::engine {

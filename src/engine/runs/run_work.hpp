@@ -1,10 +1,10 @@
 #pragma once
 
 #include "base/task_group.hpp"
-#include "core/adapters.hpp"
-#include "core/agent.hpp"
-#include "core/environment.hpp"
-#include "core/node.hpp"
+#include "core/config/adapters.hpp"
+#include "core/rows/agent.hpp"
+#include "core/rows/environment.hpp"
+#include "core/rows/node.hpp"
 #include "core/run_environment.hpp"
 #include "engine/accounts/quotas.hpp"
 #include "engine/leases/lease_work.hpp"

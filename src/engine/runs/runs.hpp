@@ -1,10 +1,10 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "core/node.hpp"
+#include "core/output/transcript.hpp"
 #include "core/page.hpp"
-#include "core/run.hpp"
-#include "core/transcript.hpp"
+#include "core/rows/node.hpp"
+#include "core/rows/run.hpp"
 #include "drivers/driver.hpp"
 #include "engine/means.hpp"
 #include "engine/runs/run_limits.hpp"

@@ -1,7 +1,7 @@
 #include "engine/secrets/environment_secrets.hpp"
 
-#include "core/provider_config.hpp"
-#include "core/redaction.hpp"
+#include "core/config/provider_config.hpp"
+#include "core/output/redaction.hpp"
 #include "engine/journal.hpp"
 #include "store/secrets.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/environment.hpp"
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/rows/environment.hpp"
 #include "engine/means.hpp"
 #include "engine/secrets/secrets.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/secret.hpp"
+#include "core/rows/secret.hpp"
 #include "engine/means.hpp"
 
 // The seals of secret values. Each is bound to its secret and its number: in another row it does

@@ -2,7 +2,7 @@
 
 #include "core/call.hpp"
 #include "core/page.hpp"
-#include "core/secret.hpp"
+#include "core/rows/secret.hpp"
 #include "engine/means.hpp"
 
 namespace berth::engine {

@@ -2,7 +2,7 @@
 
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/lease_trace.hpp"
 #include "engine/once.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "core/setup_session.hpp"
+#include "core/rows/setup_session.hpp"
 #include "engine/environments/catalog.hpp"
 #include "engine/templates/template_work.hpp"
 

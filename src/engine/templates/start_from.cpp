@@ -1,8 +1,8 @@
 #include "engine/templates/start_from.hpp"
 
-#include "core/config_path.hpp"
-#include "core/environment_config.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/config_path.hpp"
+#include "core/config/environment_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "engine/templates/template_work.hpp"
 #include "store/environments.hpp"
 #include "store/secrets.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/environment.hpp"
 #include "core/page.hpp"
+#include "core/rows/environment.hpp"
 #include "core/template_drift.hpp"
 #include "store/store.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/lease.hpp"
-#include "core/template.hpp"
+#include "core/rows/lease.hpp"
+#include "core/rows/template.hpp"
 #include "engine/leases/lease_work.hpp"
 
 namespace berth::engine {

@@ -2,7 +2,7 @@
 
 #include "core/call.hpp"
 #include "core/page.hpp"
-#include "core/setup_session.hpp"
+#include "core/rows/setup_session.hpp"
 #include "core/template_drift.hpp"
 #include "engine/templates/template_work.hpp"
 #include "store/templates.hpp"

@@ -2,7 +2,7 @@
 
 #include "base/random.hpp"
 #include "base/task.hpp"
-#include "core/agent_home.hpp"
+#include "core/rows/agent_home.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 

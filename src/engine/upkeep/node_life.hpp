@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/node.hpp"
+#include "core/rows/node.hpp"
 #include "engine/means.hpp"
 
 #include <functional>

@@ -1,4 +1,4 @@
-#include "core/adapter_schema.hpp"
+#include "core/config/adapter_schema.hpp"
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
 

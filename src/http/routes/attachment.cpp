@@ -1,6 +1,6 @@
 #include "http/routes/attachment.hpp"
 
-#include "core/attach.hpp"
+#include "core/output/attach.hpp"
 #include "http/routes/stdin_queue.hpp"
 
 #include <boost/asio/as_tuple.hpp>

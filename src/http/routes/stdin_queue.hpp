@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/attach.hpp"
+#include "core/output/attach.hpp"
 #include "engine/runs/runs.hpp"
 
 #include <algorithm>

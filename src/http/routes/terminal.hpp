@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/attach.hpp"
+#include "core/output/attach.hpp"
 #include "engine/leases/lease_terminals.hpp"
 #include "http/route.hpp"
 
@@ -20,7 +20,7 @@ class TerminalFrames {
   virtual Result<core::AttachRequest> request(const Message& message) = 0;
 };
 
-// The frames of core/attach.hpp; what a run's `ended` says of the run, this one says of the
+// The frames of core/output/attach.hpp; what a run's `ended` says of the run, this one says of the
 // command, as `exec`.
 class AttachFrames final : public TerminalFrames {
  public:

@@ -83,7 +83,7 @@ void add_once(std::string_view remedy, std::vector<std::string_view>& remedies) 
 
 }  // namespace
 
-// What a weakening of the plan leaves at most core/linux_config.cpp tells of a config, too.
+// What a weakening of the plan leaves at most core/config/linux_config.cpp tells of a config, too.
 Confined describe(const Plan& plan, Features features, const std::vector<Unenforced>& unenforced) {
   Confined confined{.level = Level::strong};
   const auto lower = [&](Level at_most) { confined.level = std::min(confined.level, at_most); };

@@ -1,6 +1,6 @@
 #include "providers/linux/lease_metadata.hpp"
 
-#include "core/environment.hpp"
+#include "core/rows/environment.hpp"
 #include "providers/metadata.hpp"
 
 namespace berth::providers {

@@ -2,7 +2,7 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "execution/kept_folder.hpp"
 #include "keeper/messages.hpp"
 #include "providers/linux/plan.hpp"

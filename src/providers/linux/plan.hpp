@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "images/image_user.hpp"
 #include "keeper/messages.hpp"
 

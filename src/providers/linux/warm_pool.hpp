@@ -3,7 +3,7 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "base/task_group.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "execution/bell.hpp"
 #include "keeper/messages.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/task_group.hpp"
-#include "core/linux_config.hpp"
+#include "core/config/linux_config.hpp"
 #include "egress/proxy.hpp"
 #include "execution/bell.hpp"
 #include "execution/execution.hpp"

@@ -1,0 +1,328 @@
+#include "core/config/adapters.hpp"
+
+#include "core/output/agent_output.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace berth::core {
+namespace {
+
+constexpr std::string_view prompt_default =
+    "You are {{agent.name}} (agent {{agent.id}}). Continue with your work.";
+
+// Reads the fields that an adapter knows; what has another type counts as absent.
+class Config {
+ public:
+  explicit Config(const bj::object& config) : config_(config) {}
+
+  std::optional<std::string> text(std::string_view key) const {
+    const bj::value* value = config_.if_contains(key);
+    if (value == nullptr || !value->is_string() || value->get_string().empty()) return std::nullopt;
+    return std::string{value->get_string()};
+  }
+
+  std::vector<std::string> texts(std::string_view key) const {
+    std::vector<std::string> out;
+    const bj::value* value = config_.if_contains(key);
+    if (value == nullptr || !value->is_array()) return out;
+    for (const bj::value& item : value->get_array()) {
+      if (item.is_string()) out.emplace_back(item.get_string());
+    }
+    return out;
+  }
+
+  double number(std::string_view key, double absent) const {
+    const bj::value* value = config_.if_contains(key);
+    return value != nullptr && value->is_number() ? value->to_number<double>() : absent;
+  }
+
+  // Whether a flag was switched off, which an absent one was not.
+  bool is_unset(std::string_view key) const {
+    const bj::value* value = config_.if_contains(key);
+    return value != nullptr && value->is_bool() && !value->get_bool();
+  }
+
+  bool is_set(std::string_view key) const {
+    const bj::value* value = config_.if_contains(key);
+    return value != nullptr && value->is_bool() && value->get_bool();
+  }
+
+ private:
+  const bj::object& config_;
+};
+
+std::int64_t to_ms(double seconds) {
+  return static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9) * 1000);
+}
+
+void add(std::vector<std::string>& argv, std::string_view flag,
+         const std::optional<std::string>& value) {
+  if (!value) return;
+  argv.emplace_back(flag);
+  argv.push_back(*value);
+}
+
+void add_all(std::vector<std::string>& argv, std::vector<std::string> more) {
+  std::ranges::move(more, std::back_inserter(argv));
+}
+
+// What is stored may be older than the rule for it.
+std::optional<std::string> session_of(const InvocationFacts& facts) {
+  if (!facts.resume_session || !is_session_id(*facts.resume_session)) return std::nullopt;
+  return facts.resume_session;
+}
+
+bool mentions(const std::vector<std::string>& arguments,
+              std::initializer_list<std::string_view> flags) {
+  return std::ranges::any_of(arguments, [&](const std::string& argument) {
+    const std::string_view flag = std::string_view{argument}.substr(0, argument.find('='));
+    return std::ranges::find(flags, flag) != flags.end();
+  });
+}
+
+// A flag of older configs that allowed everything; switched off, it asks for less than the default.
+std::string mode_of(const Config& config, std::string_view old_flag, std::string_view without) {
+  if (const auto mode = config.text("permissionMode")) return *mode;
+  return config.is_unset(old_flag) ? std::string{without} : "bypass";
+}
+
+// Claude refuses to skip its permissions as root, unless it is told that it is in a sandbox. As
+// root outside of one, its tools are allowed one by one.
+constexpr std::string_view claude_tools =
+    "Bash,Edit,Glob,Grep,LS,MultiEdit,NotebookEdit,Read,Task,TodoWrite,WebFetch,WebSearch,Write";
+
+void add_claude_permissions(std::vector<std::string>& argv, const Config& config,
+                            const InvocationPlace& place) {
+  if (mentions(config.texts("extraArgs"),
+               {"--permission-mode", "--dangerously-skip-permissions", "--allowedTools",
+                "--allowed-tools", "--permission-prompt-tool"})) {
+    return;
+  }
+  const std::string mode = mode_of(config, "dangerouslySkipPermissions", "default");
+  if (mode == "default") return;
+  if (mode != "bypass") {
+    add(argv, "--permission-mode", mode);
+  } else if (place.is_root && !place.is_sandbox) {
+    add(argv, "--permission-mode", "acceptEdits");
+    add(argv, "--allowedTools", std::string{claude_tools});
+  } else {
+    argv.emplace_back("--dangerously-skip-permissions");
+  }
+}
+
+std::optional<std::string> instructions_of(const Config& config, const InvocationFacts& facts) {
+  auto text = config.text("instructions");
+  if (!facts.instructions_file || facts.instructions_file->empty()) return text;
+  return text ? *facts.instructions_file + "\n\n" + *text : *facts.instructions_file;
+}
+
+Invocation claude_invocation(const Config& config, const InvocationFacts& facts) {
+  // Nothing positional may stand here: Claude puts it in front of what it reads from stdin.
+  std::vector<std::string> argv{config.text("command").value_or("claude"), "--print",
+                                "--output-format", "stream-json", "--verbose"};
+  add(argv, "--resume", session_of(facts));
+  add_claude_permissions(argv, config, facts.place);
+  add(argv, "--model", config.text("model"));
+  add(argv, "--effort", config.text("effort"));
+  if (const double turns = config.number("maxTurnsPerRun", 0); turns >= 1) {
+    add(argv, "--max-turns", std::to_string(static_cast<std::int64_t>(turns)));
+  }
+  std::vector<std::string> shown = argv;
+  // The text is not part of a session, so each turn brings it.
+  if (const auto instructions = instructions_of(config, facts)) {
+    add(argv, "--append-system-prompt", *instructions);
+    add(shown, "--append-system-prompt",
+        "[instructions, " + std::to_string(instructions->size()) + " bytes]");
+  }
+  add_all(argv, config.texts("extraArgs"));
+  add_all(shown, config.texts("extraArgs"));
+  Invocation out{.argv = std::move(argv), .shown_argv = std::move(shown)};
+  // Without it the program calls Anthropic beside the server that it was given.
+  out.environment["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1";
+  if (facts.place.is_sandbox) out.environment["IS_SANDBOX"] = "1";
+  return out;
+}
+
+void add_codex_permissions(std::vector<std::string>& argv, const Config& config,
+                           const InvocationPlace& place) {
+  if (mentions(config.texts("extraArgs"), {"-s", "--sandbox", "--full-auto", "--yolo",
+                                           "--dangerously-bypass-approvals-and-sandbox"})) {
+    return;
+  }
+  const std::string mode =
+      mode_of(config, "dangerouslyBypassApprovalsAndSandbox", "workspaceWrite");
+  // Its own sandbox cannot be made within another one, which is the wall already.
+  if (mode == "bypass" || (mode == "workspaceWrite" && place.is_sandbox)) {
+    argv.emplace_back("--dangerously-bypass-approvals-and-sandbox");
+  } else if (mode == "workspaceWrite") {
+    add(argv, "-s", "workspace-write");
+    if (!config.is_unset("networkAccess")) {
+      add(argv, "-c", "sandbox_workspace_write.network_access=true");
+    }
+  } else {
+    add(argv, "-s", "read-only");
+  }
+}
+
+Invocation codex_invocation(const Config& config, const InvocationFacts& facts) {
+  std::vector<std::string> argv{config.text("command").value_or("codex")};
+  if (config.is_set("search")) argv.emplace_back("--search");  // known before the subcommand only
+  // A workspace need not be a repository; without this, codex refuses to work in one that is none.
+  // The two settings end its calls of hosts that are not the model's.
+  add_all(argv, {"exec", "--json", "--skip-git-repo-check", "-c", "features.plugins=false", "-c",
+                 "analytics.enabled=false"});
+  add_codex_permissions(argv, config, facts.place);
+  add(argv, "--model", config.text("model"));
+  if (const auto effort = config.text("modelReasoningEffort")) {
+    // The value is TOML, where a string stands in quotes.
+    add(argv, "-c", "model_reasoning_effort=" + encode_text(*effort));
+  }
+  add_all(argv, config.texts("extraArgs"));  // `resume` knows only some of the options
+  if (const auto session = session_of(facts)) add_all(argv, {"resume", *session});
+  argv.emplace_back("-");
+  Invocation out{.argv = argv, .shown_argv = std::move(argv)};
+  // It has no option for instructions.
+  if (const auto instructions = instructions_of(config, facts)) {
+    out.stdin_text = *instructions + "\n\n";
+  }
+  return out;
+}
+
+std::vector<std::string> process_argv(const Config& config) {
+  std::vector<std::string> argv;
+  if (const auto command = config.text("command")) argv.push_back(*command);
+  add_all(argv, config.texts("args"));
+  return argv;
+}
+
+Result<std::string> prompt_of(AdapterType adapter, const Config& config,
+                              const InvocationFacts& facts) {
+  if (facts.prompt) return *facts.prompt;
+  const auto custom = config.text("promptTemplate");
+  if (!custom && adapter == AdapterType::process) return std::string{};
+  auto prompt = render_template(custom.value_or(std::string{prompt_default}), facts.prompt_facts);
+  if (prompt) return *std::move(prompt);
+  return fail(Errc::unprocessable,
+              "The prompt made of promptTemplate has more than " +
+                  std::to_string(prompt_bytes_max) + " bytes",
+              "name long values of the payload less often, or send a shorter payload");
+}
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
+const bj::value* find_path(const bj::object& facts, std::string_view path) {
+  const bj::object* object = &facts;
+  for (;;) {
+    const std::size_t dot = path.find('.');
+    const bj::value* value = object != nullptr ? object->if_contains(path.substr(0, dot)) : nullptr;
+    if (dot == std::string_view::npos || value == nullptr) return value;
+    object = value->if_object();
+    path.remove_prefix(dot + 1);
+  }
+}
+
+std::string text_of(const bj::value* value) {
+  if (value == nullptr || value->is_null()) return {};
+  if (value->is_string()) return std::string{value->get_string()};
+  return encode_text(*value);
+}
+
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+bool is_path(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view{"._-"}.contains(c);
+  });
+}
+
+}  // namespace
+
+std::optional<std::string> render_template(std::string_view text, const bj::object& facts) {
+  std::string out;
+  while (out.size() <= prompt_bytes_max) {
+    const std::size_t open = text.find("{{");
+    if (open == text.npos) {
+      out += text;
+      break;
+    }
+    const std::string_view inner = text.substr(open + 2);
+    const std::size_t end = std::min(inner.find_first_of("{}"), inner.size());
+    const std::string_view path = without_blanks(inner.substr(0, end));
+    if (!inner.substr(end).starts_with("}}") || !is_path(path)) {
+      out += text.substr(0, open + 1);  // the second brace may open a placeholder
+      text.remove_prefix(open + 1);
+      continue;
+    }
+    out += text.substr(0, open);
+    out += text_of(find_path(facts, path));
+    text.remove_prefix(open + 2 + end + 2);
+  }
+  return out.size() <= prompt_bytes_max ? std::optional{std::move(out)} : std::nullopt;
+}
+
+Result<> check_argv(const std::vector<std::string>& argv) {
+  if (argv.empty() || argv.front().empty()) {
+    return fail(Errc::unprocessable, "the run has no command", "name the program to run");
+  }
+  std::size_t total = 0;
+  for (const std::string& argument : argv) {
+    if (argument.contains('\0')) {
+      return fail(Errc::unprocessable,
+                  "argument " + in_quotes(argument) + " holds a NUL, where an argument ends",
+                  "pass such bytes on stdin or in a file");
+    }
+    if (argument.size() > argument_bytes_max) {
+      return fail(Errc::unprocessable,
+                  "argument " + in_quotes(argument) + " has " + std::to_string(argument.size()) +
+                      " bytes; a process takes at most " + std::to_string(argument_bytes_max),
+                  "pass large values on stdin or in a file");
+    }
+    total += argument.size() + 1;
+  }
+  if (total <= argv_bytes_max) return {};
+  return fail(Errc::unprocessable,
+              "the arguments have " + std::to_string(total) + " bytes together; the limit is " +
+                  std::to_string(argv_bytes_max),
+              "pass large values on stdin or in a file");
+}
+
+Result<> check_prompt(AdapterType adapter, const bj::object& config, const InvocationFacts& facts) {
+  if (adapter == AdapterType::process) return {};
+  BERTH_TRY(const std::string prompt, prompt_of(adapter, Config{config}, facts));
+  if (!is_blank(prompt)) return {};
+  const std::string source = facts.prompt ? "The prompt" : "The prompt made of promptTemplate";
+  return fail(Errc::unprocessable, source + " is empty",
+              "say in the prompt what the agent is to do");
+}
+
+Result<Invocation> build_invocation(AdapterType adapter, const bj::object& config,
+                                    const InvocationFacts& facts) {
+  const Config read{config};
+  BERTH_DO(check_prompt(adapter, config, facts));
+  Invocation out{.argv = {}};
+  switch (adapter) {
+    case AdapterType::process: out.argv = out.shown_argv = process_argv(read); break;
+    case AdapterType::claude_local: out = claude_invocation(read, facts); break;
+    case AdapterType::codex_local: out = codex_invocation(read, facts); break;
+  }
+  BERTH_DO(check_argv(out.argv));
+  BERTH_TRY(out.prompt, prompt_of(adapter, read, facts));
+  out.stdin_text += out.prompt;
+  out.cwd = read.text("cwd");
+  if (const std::int64_t timeout_ms = to_ms(read.number("timeoutSec", 0)); timeout_ms > 0) {
+    out.timeout_ms = timeout_ms;
+  }
+  // At least a second: a program that is told to end must be able to.
+  out.grace_ms = std::max<std::int64_t>(1000, to_ms(read.number("graceSec", 15)));
+  return out;
+}
+
+}  // namespace berth::core

@@ -1,0 +1,103 @@
+#pragma once
+
+#include "base/json.hpp"
+#include "core/enums.hpp"
+#include "core/ids.hpp"
+#include "core/lifecycle.hpp"
+#include "core/rows/agent_home.hpp"
+
+#include <vector>
+
+namespace berth::core {
+
+// One run's exclusive right to use an environment. It outlives the environment's row, so that
+// release never needs it.
+struct Lease {
+  LeaseId id;
+  CompanyId company_id;
+  std::optional<EnvironmentId> environment_id = {};
+  std::optional<WorkspaceId> execution_workspace_id = {};
+  std::optional<IssueId> issue_id = {};
+  std::optional<RunId> heartbeat_run_id = {};  // absent: an ad-hoc lease of a probe
+  LeaseState status = LeaseState::acquiring;
+  LeasePolicy lease_policy = LeasePolicy::ephemeral;
+  std::optional<std::string> provider = {};
+  std::optional<std::string> provider_lease_id = {};
+  Time acquired_at = {};
+  Time last_used_at = {};
+  std::optional<Time> expires_at = {};
+  std::optional<Time> released_at = {};
+  std::optional<std::string> failure_reason = {};
+  std::optional<CleanupStatus> cleanup_status = {};
+  std::optional<bj::object> metadata = {};
+  Time created_at = {};
+  Time updated_at = {};
+};
+BOOST_DESCRIBE_STRUCT(Lease, (),
+                      (id, company_id, environment_id, execution_workspace_id, issue_id,
+                       heartbeat_run_id, status, lease_policy, provider, provider_lease_id,
+                       acquired_at, last_used_at, expires_at, released_at, failure_reason,
+                       cleanup_status, metadata, created_at, updated_at))
+
+// Whether the sandbox of such a lease may serve others after it.
+inline bool is_reuse(LeasePolicy policy) {
+  return policy == LeasePolicy::reuse_by_environment ||
+         policy == LeasePolicy::reuse_by_execution_workspace;
+}
+
+// What is known of an acquire whose answer nobody recorded.
+BOOST_DEFINE_ENUM_CLASS(AcquireTrace,
+                        none_made,    // it was never sent, or refused
+                        found,        // asked again, the provider gave the same sandbox each time
+                        untraceable,  // asked again, it made others
+                        named)        // an operator has said which sandbox it was
+
+// A sandbox of which nothing is known but its name at the provider, and what came with it.
+struct Stray {
+  std::optional<std::string> provider_lease_id = {};
+  bj::object metadata = {};
+
+  friend bool operator==(const Stray&, const Stray&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Stray, (), (provider_lease_id, metadata))
+
+// What teardown needs beside the lease's own columns, kept as it was at acquisition: neither the
+// environment nor the plugin of today is asked.
+struct Teardown {
+  std::optional<PluginId> plugin_id = {};
+  std::optional<std::string> plugin_version = {};
+  bj::object config = {};                        // secret ids, never values
+  std::optional<std::string> state_folder = {};  // of the keeper, below the node's folder of states
+  std::optional<TemplateId> template_id = {};    // what its sandbox started from
+  // Somebody works with it who is no run: a restart of the server does not end it.
+  std::optional<bool> kept = {};
+  std::optional<SetupSessionId> setup_session_id = {};  // for whom it was asked
+  // Only of a lease that was never acquired, of a provider that cannot be asked by our key.
+  std::optional<AcquireTrace> acquire_trace = {};
+  std::optional<std::vector<Stray>> strays = {};  // to be destroyed with the lease
+  std::optional<AgentHomeId> home_id = {};        // of the agent that works in it
+
+  friend bool operator==(const Teardown&, const Teardown&) = default;
+};
+BOOST_DESCRIBE_STRUCT(Teardown, (),
+                      (plugin_id, plugin_version, config, state_folder, template_id, kept,
+                       setup_session_id, acquire_trace, strays, home_id))
+
+// A lease as the store keeps it: what the API shows, and what only the engine needs to end it.
+struct LeaseRecord : Lease {
+  std::optional<SandboxId> sandbox_id = {};
+  std::optional<NodeId> node_id = {};  // the server that works with it
+  DriverKind driver = DriverKind::local;
+  Teardown teardown = {};
+  std::optional<LeaseEvent> release_event = {};  // how it is to end, once that is known
+  std::int64_t attempts = 0;                     // of teardown
+  std::optional<Time> next_attempt_at = {};      // when the sweeper looks; absent: not by itself
+  std::optional<Time> parked_at = {};            // given up on, until an operator decides
+  std::optional<NodeId> claimed_by = {};  // the sweeper that is at it, until the claim lapses
+  std::optional<Time> claimed_until = {};
+};
+BOOST_DESCRIBE_STRUCT(LeaseRecord, (Lease),
+                      (sandbox_id, node_id, driver, teardown, release_event, attempts,
+                       next_attempt_at, parked_at, claimed_by, claimed_until))
+
+}  // namespace berth::core
