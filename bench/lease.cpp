@@ -10,8 +10,8 @@
 #include "engine/secrets/vault_key.hpp"
 #include "plugins/manifest_file.hpp"
 #include "plugins/provider.hpp"
-#include "store/database.hpp"
 #include "store/environments.hpp"
+#include "store/sql/database.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>

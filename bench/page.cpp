@@ -3,8 +3,8 @@
 // microseconds.
 
 #include "store/companies.hpp"
-#include "store/database.hpp"
 #include "store/environments.hpp"
+#include "store/sql/database.hpp"
 
 #include <algorithm>
 #include <chrono>

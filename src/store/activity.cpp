@@ -1,7 +1,7 @@
 #include "store/activity.hpp"
 
-#include "store/constraint.hpp"
-#include "store/paging.hpp"
+#include "store/sql/constraint.hpp"
+#include "store/sql/paging.hpp"
 
 namespace berth::store {
 

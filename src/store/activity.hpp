@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/rows/activity.hpp"
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 namespace berth::store {
 

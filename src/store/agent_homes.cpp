@@ -1,7 +1,7 @@
 #include "store/agent_homes.hpp"
 
 #include "core/rows/lease.hpp"
-#include "store/moving.hpp"
+#include "store/sql/moving.hpp"
 
 namespace berth::store {
 

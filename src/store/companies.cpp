@@ -1,7 +1,7 @@
 #include "store/companies.hpp"
 
-#include "store/moving.hpp"
-#include "store/paging.hpp"
+#include "store/sql/moving.hpp"
+#include "store/sql/paging.hpp"
 
 namespace berth::store {
 namespace {

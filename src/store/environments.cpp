@@ -1,8 +1,8 @@
 #include "store/environments.hpp"
 
-#include "store/constraint.hpp"
-#include "store/moving.hpp"
-#include "store/paging.hpp"
+#include "store/sql/constraint.hpp"
+#include "store/sql/moving.hpp"
+#include "store/sql/paging.hpp"
 
 namespace berth::store {
 namespace {

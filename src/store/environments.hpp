@@ -2,7 +2,7 @@
 
 #include "core/access.hpp"
 #include "core/rows/environment.hpp"
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 namespace berth::store {
 

@@ -1,6 +1,6 @@
 #include "store/nodes.hpp"
 
-#include "store/moving.hpp"
+#include "store/sql/moving.hpp"
 
 namespace berth::store {
 namespace {

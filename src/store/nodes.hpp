@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/rows/node.hpp"
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 // Servers that share the store. Whoever is fenced has lost what it held, and learns it here.
 namespace berth::store {

@@ -1,6 +1,6 @@
 #include "store/retention.hpp"
 
-#include "store/moving.hpp"
+#include "store/sql/moving.hpp"
 
 #include <algorithm>
 

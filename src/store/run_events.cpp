@@ -1,6 +1,6 @@
 #include "store/run_events.hpp"
 
-#include "store/constraint.hpp"
+#include "store/sql/constraint.hpp"
 
 namespace berth::store {
 namespace {

@@ -3,7 +3,7 @@
 #include "core/access.hpp"
 #include "core/output/run_summary.hpp"
 #include "core/rows/agent_home.hpp"
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 // Runs and their sealed inputs. What a run tells on its way is in run_events.hpp.
 namespace berth::store {

@@ -1,8 +1,8 @@
 #include "store/sandbox_names.hpp"
 
-#include "store/constraint.hpp"
-#include "store/moving.hpp"
 #include "store/sandboxes.hpp"
+#include "store/sql/constraint.hpp"
+#include "store/sql/moving.hpp"
 
 namespace berth::store {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/rows/sandbox.hpp"
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 // How providers name sandboxes, and which of them are of no use any more.
 namespace berth::store {

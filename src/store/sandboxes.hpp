@@ -4,7 +4,7 @@
 #include "core/rows/lease.hpp"
 #include "core/rows/sandbox.hpp"
 #include "core/sandbox_share.hpp"
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 // Resources of providers, apart from the leases that use them one after the other.
 namespace berth::store {

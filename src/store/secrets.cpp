@@ -1,9 +1,9 @@
 #include "store/secrets.hpp"
 
-#include "store/constraint.hpp"
-#include "store/moving.hpp"
-#include "store/paging.hpp"
 #include "store/settings.hpp"
+#include "store/sql/constraint.hpp"
+#include "store/sql/moving.hpp"
+#include "store/sql/paging.hpp"
 
 namespace berth::store {
 namespace {

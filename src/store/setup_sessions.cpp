@@ -1,8 +1,8 @@
 #include "store/setup_sessions.hpp"
 
-#include "store/constraint.hpp"
-#include "store/moving.hpp"
 #include "store/nodes.hpp"
+#include "store/sql/constraint.hpp"
+#include "store/sql/moving.hpp"
 
 namespace berth::store {
 namespace {

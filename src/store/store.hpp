@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/task.hpp"
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>

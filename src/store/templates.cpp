@@ -1,10 +1,10 @@
 #include "store/templates.hpp"
 
 #include "base/id.hpp"
-#include "store/constraint.hpp"
-#include "store/moving.hpp"
 #include "store/nodes.hpp"
-#include "store/paging.hpp"
+#include "store/sql/constraint.hpp"
+#include "store/sql/moving.hpp"
+#include "store/sql/paging.hpp"
 
 namespace berth::store {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "core/access.hpp"
 #include "core/rows/template.hpp"
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 // Sandboxes that were captured. One that is deleted is found no more.
 namespace berth::store {

@@ -1,7 +1,7 @@
 #include "store/tokens.hpp"
 
-#include "store/constraint.hpp"
-#include "store/paging.hpp"
+#include "store/sql/constraint.hpp"
+#include "store/sql/paging.hpp"
 
 namespace berth::store {
 namespace {

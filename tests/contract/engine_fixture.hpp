@@ -3,7 +3,7 @@
 #include "base/task_group.hpp"
 #include "contract/store_fixture.hpp"
 #include "engine/engine.hpp"
-#include "store/failing.hpp"
+#include "store/sql/failing.hpp"
 
 #include <boost/asio/io_context.hpp>
 

@@ -1,7 +1,7 @@
 #include "contract/store_fixture.hpp"
 #include "store/companies.hpp"
-#include "store/migrations.hpp"
 #include "store/settings.hpp"
+#include "store/sql/migrations.hpp"
 
 #include <future>
 #include <thread>

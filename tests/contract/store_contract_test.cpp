@@ -1,11 +1,11 @@
 #include "contract/store_fixture.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
-#include "store/failing.hpp"
 #include "store/leases.hpp"
-#include "store/migrations.hpp"
 #include "store/secrets.hpp"
 #include "store/settings.hpp"
+#include "store/sql/failing.hpp"
+#include "store/sql/migrations.hpp"
 
 #include <future>
 #include <latch>

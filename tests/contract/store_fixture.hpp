@@ -12,7 +12,7 @@
 #include "core/rows/sandbox.hpp"
 #include "core/rows/secret.hpp"
 #include "core/rows/token.hpp"
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>

@@ -2,9 +2,9 @@
 #include "store/agents.hpp"
 #include "store/companies.hpp"
 #include "store/environments.hpp"
-#include "store/migrations.hpp"
 #include "store/runs.hpp"
 #include "store/sandboxes.hpp"
+#include "store/sql/migrations.hpp"
 
 #include <gmock/gmock.h>
 

@@ -4,7 +4,7 @@
 #include "core/placement.hpp"
 #include "core/rows/environment.hpp"
 #include "engine/means.hpp"
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 
 #include <string>
 #include <string_view>

@@ -3,7 +3,7 @@
 #include "base/result.hpp"
 #include "core/rows/lease.hpp"
 #include "drivers/driver.hpp"
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 
 namespace berth::engine {
 

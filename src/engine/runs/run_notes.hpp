@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/rows/run.hpp"
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 
 namespace berth::engine {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 #include <algorithm>
 #include <initializer_list>

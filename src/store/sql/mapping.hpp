@@ -2,7 +2,7 @@
 
 #include "base/json.hpp"
 #include "core/page.hpp"
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 
 #include <charconv>
 

@@ -1,7 +1,7 @@
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 
-#include "store/postgres.hpp"
-#include "store/sqlite.hpp"
+#include "store/sql/postgres.hpp"
+#include "store/sql/sqlite.hpp"
 
 #include <future>
 

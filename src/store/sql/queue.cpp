@@ -1,4 +1,4 @@
-#include "store/queue.hpp"
+#include "store/sql/queue.hpp"
 
 namespace berth::store {
 

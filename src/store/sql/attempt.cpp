@@ -1,4 +1,4 @@
-#include "store/attempt.hpp"
+#include "store/sql/attempt.hpp"
 
 #include <algorithm>
 #include <exception>

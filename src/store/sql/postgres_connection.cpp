@@ -1,6 +1,6 @@
-#include "store/postgres_connection.hpp"
+#include "store/sql/postgres_connection.hpp"
 
-#include "store/constraint.hpp"
+#include "store/sql/constraint.hpp"
 
 #include <libpq-fe.h>
 

@@ -1,4 +1,4 @@
-#include "store/sqlite_file.hpp"
+#include "store/sql/sqlite_file.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 
 #include <chrono>
 #include <condition_variable>

@@ -1,12 +1,12 @@
-#include "store/sqlite.hpp"
+#include "store/sql/sqlite.hpp"
 
 #include "base/clock.hpp"
-#include "store/attempt.hpp"
-#include "store/gathered_wal.hpp"
-#include "store/migrations.hpp"
-#include "store/queue.hpp"
-#include "store/sqlite_connection.hpp"
-#include "store/sqlite_file.hpp"
+#include "store/sql/attempt.hpp"
+#include "store/sql/gathered_wal.hpp"
+#include "store/sql/migrations.hpp"
+#include "store/sql/queue.hpp"
+#include "store/sql/sqlite_connection.hpp"
+#include "store/sql/sqlite_file.hpp"
 
 #include <thread>
 

@@ -2,7 +2,7 @@
 
 #include "core/lifecycle.hpp"
 #include "core/rows/plugin.hpp"
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 // Rows with a life cycle: they move by the tables of core, and only from where they were read.
 namespace berth::store {

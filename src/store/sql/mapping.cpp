@@ -1,4 +1,4 @@
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 namespace berth::store::mapping_detail {
 

@@ -1,4 +1,4 @@
-#include "store/failing.hpp"
+#include "store/sql/failing.hpp"
 
 namespace berth::store {
 namespace {

@@ -1,6 +1,6 @@
-#include "store/migrations.hpp"
+#include "store/sql/migrations.hpp"
 
-#include "store/mapping.hpp"
+#include "store/sql/mapping.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "store/moving.hpp"
+#include "store/sql/moving.hpp"
 
 namespace berth::store::moving_detail {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/time.hpp"
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 
 #include <span>
 #include <string_view>

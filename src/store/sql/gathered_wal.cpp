@@ -1,4 +1,4 @@
-#include "store/gathered_wal.hpp"
+#include "store/sql/gathered_wal.hpp"
 
 #include <sqlite3.h>
 

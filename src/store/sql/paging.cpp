@@ -1,4 +1,4 @@
-#include "store/paging.hpp"
+#include "store/sql/paging.hpp"
 
 namespace berth::store {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/owned.hpp"
-#include "store/database.hpp"
+#include "store/sql/database.hpp"
 
 #include <string>
 #include <unordered_map>

@@ -1,6 +1,6 @@
-#include "store/sqlite_connection.hpp"
+#include "store/sql/sqlite_connection.hpp"
 
-#include "store/constraint.hpp"
+#include "store/sql/constraint.hpp"
 
 #include <sqlite3.h>
 

@@ -1,10 +1,10 @@
-#include "store/postgres.hpp"
+#include "store/sql/postgres.hpp"
 
 #include "base/clock.hpp"
-#include "store/attempt.hpp"
-#include "store/migrations.hpp"
-#include "store/postgres_connection.hpp"
-#include "store/queue.hpp"
+#include "store/sql/attempt.hpp"
+#include "store/sql/migrations.hpp"
+#include "store/sql/postgres_connection.hpp"
+#include "store/sql/queue.hpp"
 
 #include <random>
 #include <thread>

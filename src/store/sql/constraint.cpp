@@ -1,4 +1,4 @@
-#include "store/constraint.hpp"
+#include "store/sql/constraint.hpp"
 
 namespace berth::store {
 namespace {
