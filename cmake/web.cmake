@@ -6,7 +6,7 @@ file(MAKE_DIRECTORY ${made})
 
 if(NOT BERTH_WEB)
   file(CONFIGURE OUTPUT ${made}/no_page.cpp CONTENT
-    "#include \"http/assets.hpp\"\n\nstd::span<const berth::http::Asset> berth::http::embedded_page() {\n  return {};\n}\n")
+    "#include \"http/server/assets.hpp\"\n\nstd::span<const berth::http::Asset> berth::http::embedded_page() {\n  return {};\n}\n")
   target_sources(berth_web PRIVATE ${made}/no_page.cpp)
   return()
 endif()

@@ -1,5 +1,5 @@
 // node embed.mjs DIST OUTPUT: writes the files of the built page as one block of bytes (page.bin), the assembly that
-// takes it into the program (page.S), and the table that http/assets.hpp promises (page.cpp).
+// takes it into the program (page.S), and the table that http/server/assets.hpp promises (page.cpp).
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join, relative } from "node:path";
@@ -58,7 +58,7 @@ berth_web_page:
   .incbin "${join(output, "page.bin")}"
   .section .note.GNU-stack, "", @progbits
 `);
-writeFileSync(join(output, "page.cpp"), `#include "http/assets.hpp"
+writeFileSync(join(output, "page.cpp"), `#include "http/server/assets.hpp"
 
 #include <array>
 

@@ -14,10 +14,10 @@
 #include "engine/engine.hpp"
 #include "engine/secrets/vault_key.hpp"
 #include "engine/upkeep/janitor.hpp"
-#include "http/assets.hpp"
-#include "http/bearer_gate.hpp"
 #include "http/routes/routes.hpp"
-#include "http/server.hpp"
+#include "http/server/assets.hpp"
+#include "http/server/bearer_gate.hpp"
+#include "http/server/server.hpp"
 #include "store/secrets.hpp"
 
 #include <boost/asio/io_context.hpp>

@@ -1,6 +1,6 @@
 #include "http/endpoint.hpp"
 
-#include "http/target.hpp"
+#include "http/server/target.hpp"
 
 namespace berth::http::endpoint_detail {
 

@@ -3,8 +3,8 @@
 #include "base/assert.hpp"
 #include "base/json_schema.hpp"
 #include "core/page.hpp"
-#include "http/parameters.hpp"
 #include "http/route.hpp"
+#include "http/server/parameters.hpp"
 
 // Typed routes: a handler receives decoded values and returns one; it sees neither header nor
 // status.

@@ -1,5 +1,5 @@
 #include "http/endpoint.hpp"
-#include "http/bearer_gate.hpp"
+#include "http/server/bearer_gate.hpp"
 
 #include "support/http.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "base/task.hpp"
 #include "core/access.hpp"
-#include "http/message.hpp"
+#include "http/server/message.hpp"
 
 #include <chrono>
 #include <string_view>

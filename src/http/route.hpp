@@ -4,7 +4,7 @@
 #include "base/task.hpp"
 #include "core/access.hpp"
 #include "core/call.hpp"
-#include "http/message.hpp"
+#include "http/server/message.hpp"
 
 #include <functional>
 #include <variant>

@@ -1,4 +1,4 @@
-#include "http/message.hpp"
+#include "http/server/message.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "base/owned.hpp"
 #include "base/task_group.hpp"
-#include "http/server.hpp"
+#include "http/server/server.hpp"
 
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>

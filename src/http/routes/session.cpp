@@ -1,9 +1,9 @@
 // Who is looking at the page, and the cookie by which a browser brings its key: a WebSocket and a
 // stream of events cannot carry a header of the page's choosing, and no script can read a cookie
 // that is HttpOnly.
-#include "http/bearer_gate.hpp"
 #include "http/routes/inputs.hpp"
 #include "http/routes/routes.hpp"
+#include "http/server/bearer_gate.hpp"
 
 namespace berth::http {
 namespace {

@@ -1,0 +1,10 @@
+#include "http/server/relay.hpp"
+
+namespace berth::http {
+
+Task<unsigned> serve_relay(TcpSocket& stream, Relaying what, Traffic& traffic,
+                           DrainSignal& drained) {
+  return run_relay(stream, std::move(what), traffic, drained);
+}
+
+}  // namespace berth::http

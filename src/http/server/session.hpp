@@ -1,0 +1,508 @@
+#pragma once
+
+#include "base/log.hpp"
+#include "base/names.hpp"
+#include "http/server/event_writer.hpp"
+#include "http/server/relay_head.hpp"
+#include "http/server/serve.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+
+#include <array>
+#include <concepts>
+
+namespace berth::http {
+
+// One client from its first byte to its last, over a plain or a TLS stream. Only this coroutine
+// uses the stream; the sweep, an eviction or a drain wakes it by cancelling or closing the socket.
+template <class Stream>
+class Session final : public Connection {
+ public:
+  Session(Stream stream, Arrival arrival, Dispatcher& dispatcher, Traffic& traffic)
+      : stream_(std::move(stream)),
+        dispatcher_(dispatcher),
+        traffic_(traffic),
+        limits_(traffic.limits()),
+        drained_(stream_.get_executor()) {
+    boost::system::error_code gone;
+    const auto peer = stream_.lowest_layer().remote_endpoint(gone);
+    if (!gone) request_.remote_address = peer.address().to_string();
+    request_.peer_user = arrival.user;
+    traffic_.enter(*this, arrival.place);
+  }
+  ~Session() override {
+    let_go();
+    traffic_.leave(*this);
+  }
+
+  Task<> run() {
+    set_deadline_in(limits_.header_timeout);
+    if constexpr (std::same_as<Stream, TlsStream>) {
+      const auto [error] = co_await stream_.async_handshake(asio::ssl::stream_base::server,
+                                                            asio::as_tuple(asio::use_awaitable));
+      if (error) co_return Result<>{};  // a port scanner or a client that distrusts us
+      set_deadline_in(limits_.header_timeout);
+    }
+    Next next = co_await exchange();
+    while (next == Next::request) {
+      set_deadline_in(inbox_.size() > 0 ? limits_.header_timeout : limits_.idle_timeout);
+      next = co_await exchange();
+    }
+    if (next == Next::linger) co_await linger();
+    if constexpr (std::same_as<Stream, TlsStream>) {
+      set_deadline_in(limits_.linger_timeout);
+      co_await stream_.async_shutdown(asio::as_tuple(asio::use_awaitable));
+    }
+    co_return Result<>{};
+  }
+
+  void expire() override {
+    clear_deadline();
+    timed_out_ = phase_ == Phase::reading;
+    boost::system::error_code ignored;
+    if (timed_out_) {
+      stream_.lowest_layer().cancel(ignored);  // the read ends, and the client gets a 408
+    } else {
+      abort();
+    }
+  }
+
+  void abort() override {
+    boost::system::error_code ignored;
+    stream_.lowest_layer().close(ignored);
+    drained_.cancel();
+  }
+
+  void drain() override {
+    if (phase_ == Phase::idle) abort();
+    drained_.ring(DrainSignal::Cause::drain);
+  }
+
+  void give_way() override { drained_.ring(DrainSignal::Cause::eviction); }
+
+ private:
+  using Stage = RequestReader::Stage;
+  // Idle: not a byte of the next request has come.
+  enum class Phase { idle, reading, working, writing };
+  enum class Next { request, close, linger };
+
+  asio::awaitable<Next> exchange() {
+    begin();
+    if (Result<> got = co_await read_to(Stage::body); !got) {
+      co_return co_await refuse(std::move(got).error(), nullptr);
+    }
+    began_ = std::chrono::steady_clock::now();
+    name_request();
+    Result<Match> match = dispatcher_.route(reader_->head(), request_);
+    if (!match) co_return co_await refuse(std::move(match).error(), nullptr);
+    const Route& route = *match->route;
+    traffic_.settle(*this);
+    if (std::holds_alternative<RelayHandler>(route.handler)) co_return co_await relay(*match);
+    if (reader_->stage() == Stage::body) {
+      if (Result<> known = co_await admit_large(route); !known) {
+        co_return co_await refuse(std::move(known).error(), &route);
+      }
+      if (Result<> got = co_await read_body(route); !got) {
+        co_return co_await refuse(std::move(got).error(), &route);
+      }
+    }
+    traffic_.works(*this);
+    phase_ = Phase::working;
+    clear_deadline();
+    co_return co_await respond(*match);
+  }
+
+  void begin() {
+    traffic_.waits(*this);
+    let_go();
+    constexpr std::size_t kept_bytes_max = 4096;
+    if (request_.body.capacity() > kept_bytes_max) request_.body = {};
+    if (out_.capacity() > kept_bytes_max) out_ = {};
+    if (inbox_.size() == 0 && inbox_.capacity() > kept_bytes_max) inbox_.shrink_to_fit();
+    reader_.emplace(request_, limits_);
+    phase_ = inbox_.size() > 0 ? Phase::reading : Phase::idle;
+    began_ = {};
+  }
+
+  void name_request() {
+    const auto given = request_.headers.find("x-request-id");
+    request_.request_id =
+        given && is_request_id(*given) ? std::string{*given} : traffic_.next_request_id();
+  }
+
+  // What is more than a few bytes is kept for nobody who may not send it.
+  Task<> admit_large(const Route& route) {
+    const auto length = reader_->body_length();
+    const bool is_small = length && *length <= limits_.small_body_bytes;
+    if (is_small) co_return Result<>{};
+    const bool is_beyond_usual = dispatcher_.body_bytes_max(route) > limits_.body_bytes_max;
+    if (is_beyond_usual && place() == Place::reserve) {
+      co_return std::unexpected(only_for_administrators());
+    }
+    BERTH_CO_TRY(const core::Call call,
+                 co_await guarded(dispatcher_.admit(request_, route), request_));
+    holder_ = BytesHolder::of(call.who);
+    co_return Result<>{};
+  }
+
+  Task<> read_body(const Route& route) {
+    BERTH_CO_DO(reader_->limit_body(dispatcher_.body_bytes_max(route)));
+    set_deadline_in(limits_.body_timeout);
+    if (reader_->expects_continue() && inbox_.size() == 0) {
+      const auto [error, size] = co_await asio::async_write(stream_, asio::buffer(continue_head),
+                                                            asio::as_tuple(asio::use_awaitable));
+      if (error) co_return fail(Errc::cancelled, "the client is gone");
+    }
+    co_return co_await read_to(Stage::done);
+  }
+
+  // Fails `cancelled` where there is nobody to answer.
+  Task<> read_to(Stage wanted) {
+    const std::size_t read_bytes = wanted == Stage::done ? 16UL * 1024 : 2UL * 1024;
+    while (true) {
+      if (inbox_.size() > 0) {
+        const auto bytes = inbox_.cdata();
+        const std::string_view text{static_cast<const char*>(bytes.data()), bytes.size()};
+        BERTH_CO_TRY(const std::size_t used, reader_->feed(text));
+        inbox_.consume(used);
+        BERTH_CO_DO(count_body());
+        if (reader_->stage() >= wanted) co_return Result<>{};
+      }
+      const auto [error, size] = co_await stream_.async_read_some(
+          inbox_.prepare(read_bytes), asio::as_tuple(asio::use_awaitable));
+      // The sweep may find a connection overdue when its next bytes are already on the way here.
+      if (error || timed_out_) co_return std::unexpected(interrupted(error));
+      inbox_.commit(size);
+      if (phase_ == Phase::idle) begin_reading();
+    }
+  }
+
+  void begin_reading() {
+    phase_ = Phase::reading;
+    // The first request of a connection is timed from the start of the connection.
+    if (std::exchange(is_first_, false)) return;
+    set_deadline_in(limits_.header_timeout);
+  }
+
+  Error interrupted(const boost::system::error_code& error) {
+    if (std::exchange(timed_out_, false)) {
+      return Error{Errc::request_timed_out, "the request did not arrive in time",
+                   "send the request without pauses"};
+    }
+    const bool half_sent = phase_ == Phase::reading;
+    if (half_sent && error == asio::error::eof) {
+      return Error{Errc::bad_request, "the request ends in the middle"};
+    }
+    return Error{Errc::cancelled, "the client is gone"};
+  }
+
+  Result<> count_body() {
+    const std::size_t bytes = request_.body.size();
+    if (bytes <= limits_.small_body_bytes) return {};
+    if (!hold(bytes - buffered_bytes_)) return std::unexpected(crowded());
+    return {};
+  }
+
+  // Counts bytes that this connection makes the server keep, until the next request.
+  bool hold(std::size_t bytes) {
+    if (!traffic_.held_bytes().add(holder_, bytes)) return false;
+    buffered_bytes_ += bytes;
+    return true;
+  }
+  void let_go() {
+    traffic_.held_bytes().remove(holder_, std::exchange(buffered_bytes_, 0));
+    holder_ = {};
+  }
+  // A body that no handler gets does not count against others while its client is slow to read the
+  // error.
+  void drop_body() {
+    request_.body = {};
+    traffic_.held_bytes().remove(holder_, std::exchange(buffered_bytes_, 0));
+  }
+  static Error crowded() {
+    return Error{Errc::overloaded, "the server holds too many bodies of requests and answers",
+                 "send the request again a little later"};
+  }
+
+  // Answers a request that gets no handler. Unless it was read to its end, what follows it on the
+  // connection cannot be trusted to be a request.
+  asio::awaitable<Next> refuse(Error error, const Route* route) {
+    if (error.code == Errc::cancelled) co_return Next::close;
+    if (request_.request_id.empty()) request_.request_id = traffic_.next_request_id();
+    const bool whole = reader_->stage() == Stage::done && began_ != Moment{};
+    if (whole) co_return co_await deliver_error(error, route);
+    drop_body();
+    co_await deliver(error_response(error), route, Persistence::close);
+    co_return Next::linger;
+  }
+
+  asio::awaitable<Next> respond(const Match& match) {
+    const Handler& handler = match.route->handler;
+    if (const auto* plain = std::get_if<PlainHandler>(&handler)) {
+      co_return co_await respond_plain(*plain, match);
+    }
+    if (reader_->head().method == Head::Method::head) {
+      const Error error{Errc::method_not_allowed, "a stream has no HEAD", "use GET"};
+      co_return co_await deliver_error(error, match.route);
+    }
+    Result<core::Call> call = co_await guarded(dispatcher_.admit(request_, *match.route), request_);
+    if (!call) co_return co_await deliver_error(call.error(), match.route);
+    Result<Shares::Share> share = share_of(ShareKind::stream, call->who);
+    if (!share) co_return co_await deliver_error(share.error(), match.route);
+    const Streaming streaming{traffic_, *this, *std::move(share)};
+    if (const auto* events = std::get_if<EventHandler>(&handler)) {
+      co_return co_await respond_events(*events, *std::move(call), match);
+    }
+    co_return co_await respond_socket(std::get<SocketHandler>(handler), *std::move(call), match);
+  }
+
+  // What stays open takes no place of the reserve.
+  Result<Shares::Share> share_of(ShareKind kind, const core::Caller& caller) {
+    if (place() == Place::reserve) return std::unexpected(only_for_administrators());
+    return dispatcher_.share_of(kind, caller, request_);
+  }
+
+  asio::awaitable<Next> respond_plain(const PlainHandler& handler, const Match& match) {
+    Result<Answered> answer =
+        co_await guarded(dispatcher_.answer(handler, request_, match, place()), request_);
+    if (!answer) co_return co_await deliver_error(answer.error(), match.route);
+    // The body is not needed any more; the answer is counted in its place.
+    request_.body = {};
+    let_go();
+    holder_ = std::move(answer->holder);
+    co_return co_await deliver(std::move(answer->response), match.route, persistence());
+  }
+
+  // The handler, the watch on the client and the pulse run side by side; whichever ends first ends
+  // the others.
+  asio::awaitable<Next> respond_events(const EventHandler& handler, core::Call call,
+                                       const Match& match) {
+    using namespace asio::experimental::awaitable_operators;
+    EventWriter<Stream> sink{stream_, *this, traffic_, delivery(Persistence::close)};
+    Task<> events = handler(std::move(call), request_, match.values, sink);
+    const auto ended = co_await (guarded(std::move(events), request_) || sink.watch() ||
+                                 sink.pulse(drained_) || watch_rights(*match.route));
+    const auto* handled = std::get_if<0>(&ended);
+    const bool failed = handled != nullptr && !*handled && sink.open();
+    if (failed && !sink.started()) co_return co_await deliver_error(handled->error(), match.route);
+    if (failed) {
+      Event last{.name = "error", .data = error_response(shown(handled->error())).body};
+      co_await sink.send(std::move(last));
+    }
+    finish(match.route, 200);
+    co_return Next::close;
+  }
+
+  asio::awaitable<Next> respond_socket(const SocketHandler& handler, core::Call call,
+                                       const Match& match) {
+    drained_.expires_at(Moment::max());
+    Upgrade upgrade{
+        .handler = handler, .request = request_, .values = match.values, .call = std::move(call)};
+    Result<> served = Result<>{};
+    if (inbox_.size() > 0) {
+      served = fail(Errc::bad_request, "the client sent frames before the upgrade was answered");
+    } else {
+      using namespace asio::experimental::awaitable_operators;
+      Task<> socket = serve_socket(stream_, std::move(upgrade), traffic_, drained_);
+      auto ended = co_await (guarded(std::move(socket), request_) || watch_rights(*match.route));
+      if (auto* result = std::get_if<0>(&ended)) served = std::move(*result);
+    }
+    if (!served) co_return co_await deliver_error(served.error(), match.route);
+    finish(match.route, 101);
+    co_return Next::close;
+  }
+
+  // The body is read while it is passed on.
+  asio::awaitable<Next> relay(const Match& match) {
+    traffic_.works(*this);
+    phase_ = Phase::working;
+    clear_deadline();
+    drained_.expires_at(Moment::max());
+    Result<unsigned> status = co_await guarded(pass_on(match), request_);
+    const Next next = reader_->stage() == Stage::done ? Next::close : Next::linger;
+    if (status) {
+      finish(match.route, *status);
+      co_return next;
+    }
+    if (status.error().code == Errc::cancelled) co_return Next::close;
+    // What the client has sent behind the request is gone, so nothing more is served here.
+    co_await deliver(error_response(shown(status.error())), match.route, Persistence::close);
+    co_return next;
+  }
+
+  Task<unsigned> pass_on(const Match& match) {
+    BERTH_CO_DO(check_destination(request_));
+    BERTH_CO_TRY(core::Call call, co_await dispatcher_.admit(request_, *match.route));
+    BERTH_CO_TRY(Shares::Share share, share_of(ShareKind::relay, call.who));
+    const Streaming streaming{traffic_, *this, std::move(share)};
+    const auto& dial = std::get<RelayHandler>(match.route->handler);
+    BERTH_CO_TRY(Fd server, co_await dial(std::move(call), request_, match.values));
+    Relaying what{.server = std::move(server),
+                  .request = request_,
+                  .reader = *reader_,
+                  .inbox = inbox_,
+                  .prefix_bytes = bytes_above(match.route->path),
+                  .delivery = delivery(Persistence::close)};
+    using namespace asio::experimental::awaitable_operators;
+    Task<unsigned> relay = serve_relay(stream_, std::move(what), traffic_, drained_);
+    auto ended = co_await (guarded(std::move(relay), request_) || watch_rights(*match.route));
+    if (auto* status = std::get_if<0>(&ended)) co_return std::move(*status);
+    co_return fail(Errc::cancelled, "the client is gone");
+  }
+
+  // A stream may outlive the key that opened it. Who may not have it any more is cut off, as if the
+  // line had broken, so that what was done for it ends as it would then. Never returns by itself.
+  asio::awaitable<void> watch_rights(const Route& route) {
+    asio::steady_timer next{stream_.get_executor()};
+    while (true) {
+      next.expires_after(limits_.rights_interval);
+      co_await next.async_wait(asio::use_awaitable);
+      const Result<core::Call> still =
+          co_await guarded(dispatcher_.admit(request_, route), request_);
+      // Whoever cannot be asked now is asked again.
+      const bool is_refused = !still && (still.error().code == Errc::unauthenticated ||
+                                         still.error().code == Errc::forbidden);
+      if (!is_refused) continue;
+      log::info("http.rights_ended", {{"request", request_.request_id}, {"path", request_.path}});
+      abort();
+      next.expires_at(std::chrono::steady_clock::time_point::max());
+      co_await next.async_wait(asio::use_awaitable);
+    }
+  }
+
+  // How much of the request's path stands for a route's path without its final "/*".
+  std::size_t bytes_above(std::string_view route_path) const {
+    std::size_t at = 0;
+    for (auto i = std::ranges::count(route_path, '/'); i > 1; --i) {
+      at = request_.path.find('/', at + 1);
+    }
+    return at;
+  }
+
+  asio::awaitable<Next> deliver_error(const Error& error, const Route* route) {
+    drop_body();
+    co_return co_await deliver(error_response(shown(error)), route, persistence());
+  }
+
+  // What a client gets to see. What is wrong with us goes to the log, and details of a bug only
+  // there.
+  Error shown(const Error& error) const {
+    // What a sandbox does is no failure of this server.
+    const bool is_ours = error.code != Errc::overloaded && error.code != Errc::port_unreachable;
+    if (status_of(error.code) >= 500 && is_ours) {
+      log::error("http.request_failed", {{"request", request_.request_id},
+                                         {"path", request_.path},
+                                         {"code", error.code},
+                                         {"error", error.message}});
+    }
+    if (error.code != Errc::bug) return error;
+    return Error{Errc::bug, "the server failed on request " + request_.request_id,
+                 "look for this request in the server's log"};
+  }
+
+  asio::awaitable<Next> deliver(Response response, const Route* route, Persistence persistence) {
+    constexpr std::size_t joined_bytes_max = 16UL * 1024;
+    // From here on it is the client that others wait for.
+    traffic_.waits(*this);
+    phase_ = Phase::writing;
+    set_deadline_in(limits_.write_timeout);
+    if (response.body.size() > joined_bytes_max && !hold(response.body.size())) {
+      response = error_response(crowded());
+    }
+    out_.clear();
+    append_head(out_, response, delivery(persistence));
+    if (reader_->stage() != Stage::head && reader_->head().method == Head::Method::head) {
+      response.body.clear();
+    }
+    const bool joined = response.body.size() <= joined_bytes_max;
+    if (joined) out_ += std::exchange(response.body, {});
+    const std::array buffers{asio::buffer(out_), asio::buffer(response.body)};
+    const auto [error, size] =
+        co_await asio::async_write(stream_, buffers, asio::as_tuple(asio::use_awaitable));
+    finish(route, response.status);
+    // A drain that began during the write found nothing idle to close.
+    const bool again = !error && persistence == Persistence::keep_alive && !traffic_.draining();
+    co_return again ? Next::request : Next::close;
+  }
+
+  void finish(const Route* route, unsigned status) {
+    const bool known =
+        reader_->stage() != Stage::head && reader_->head().method != Head::Method::other;
+    const auto took = began_ == Moment{} ? std::chrono::nanoseconds{0}
+                                         : std::chrono::steady_clock::now() - began_;
+    traffic_.observer().request_finished(route != nullptr ? std::string_view{route->path} : "",
+                                         known ? name_of(request_.verb) : "other", status, took);
+    if (!log::enabled(log::Level::debug)) return;
+    log::debug("http.request", {{"request", request_.request_id},
+                                {"verb", name_of(request_.verb)},
+                                {"path", request_.path},
+                                {"status", status},
+                                {"us", took.count() / 1000}});
+  }
+
+  // A client that is still sending would lose our answer to a reset: it gets time to read it.
+  asio::awaitable<void> linger() {
+    constexpr std::size_t dropped_bytes_max = 1024UL * 1024;
+    set_deadline_in(limits_.linger_timeout);
+    boost::system::error_code gone;
+    if constexpr (std::same_as<Stream, TcpSocket>) {
+      stream_.shutdown(TcpSocket::shutdown_send, gone);
+    }
+    std::array<char, 1024> scratch{};
+    for (std::size_t dropped = 0; !gone && dropped < dropped_bytes_max;) {
+      const auto [error, size] = co_await stream_.async_read_some(
+          asio::buffer(scratch), asio::as_tuple(asio::use_awaitable));
+      gone = error;
+      dropped += size;
+    }
+  }
+
+  Persistence persistence() const {
+    const bool keep = reader_->keeps_alive() && !traffic_.draining() && place() == Place::usual;
+    return keep ? Persistence::keep_alive : Persistence::close;
+  }
+
+  Delivery delivery(Persistence persistence) const {
+    return Delivery{.version = reader_->head().version,
+                    .persistence = persistence,
+                    .path = request_.path,
+                    .request_id = request_.request_id,
+                    .date = traffic_.date()};
+  }
+
+  Stream stream_;
+  Dispatcher& dispatcher_;
+  Traffic& traffic_;
+  const Limits& limits_;
+  DrainSignal drained_;
+  Request request_;  // reused, so that its strings keep their room
+  std::optional<RequestReader> reader_;
+  boost::beast::flat_buffer inbox_;
+  std::string out_;
+  Phase phase_ = Phase::idle;
+  bool is_first_ = true;
+  bool timed_out_ = false;
+  BytesHolder holder_;
+  std::size_t buffered_bytes_ = 0;
+  Moment began_ = {};  // when the head was complete
+};
+
+// What the end of a session looks like to its task: nothing that a client does is an error of ours.
+template <class Stream>
+Task<> run_session(Stream stream, Arrival arrival, Dispatcher& dispatcher, Traffic& traffic) {
+  try {
+    Session<Stream> session{std::move(stream), arrival, dispatcher, traffic};
+    co_return co_await session.run();
+  } catch (const boost::system::system_error& error) {
+    if (error.code() == asio::error::operation_aborted) co_return Result<>{};
+    co_return fail(Errc::bug, std::string{"http session: "} + error.what());
+  } catch (const std::exception& error) {
+    co_return fail(Errc::bug, std::string{"http session: "} + error.what());
+  }
+}
+
+}  // namespace berth::http

@@ -1,0 +1,159 @@
+#pragma once
+
+#include "http/server/serve.hpp"
+#include "http/server/turn.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
+#include <boost/beast/websocket/stream.hpp>
+
+namespace berth::http {
+
+namespace websocket = boost::beast::websocket;
+
+// A WebSocket over a stream that a session owns.
+template <class Stream>
+class StreamSocket final : public Socket {
+ public:
+  StreamSocket(Stream& stream, const Request& request, const Limits& limits)
+      : socket_(stream), request_(request), turn_(stream.get_executor()) {
+    socket_.read_message_max(limits.socket_message_bytes_max);
+    // Beast would cut a message into frames of 4 KB, each with a write of its own.
+    socket_.auto_fragment(false);
+    socket_.set_option(websocket::stream_base::timeout{
+        .handshake_timeout = limits.header_timeout,
+        .idle_timeout = limits.idle_timeout,
+        .keep_alive_pings = true,
+    });
+  }
+
+  Task<std::optional<Message>> receive() override {
+    BERTH_CO_DO(co_await accept());
+    boost::beast::flat_buffer inbox;
+    const auto [error, size] =
+        co_await socket_.async_read(inbox, asio::as_tuple(asio::use_awaitable));
+    if (error) {
+      open_ = false;
+      co_return std::optional<Message>{};
+    }
+    const auto kind = socket_.got_binary() ? Message::Kind::binary : Message::Kind::text;
+    co_return Message{kind, {static_cast<const char*>(inbox.cdata().data()), inbox.size()}};
+  }
+
+  Task<> send(Message message) override {
+    BERTH_CO_DO(co_await accept());
+    const Turn::Held held = co_await turn_.take();
+    if (!open_) co_return gone();
+    socket_.binary(message.kind == Message::Kind::binary);
+    const auto [error, size] = co_await socket_.async_write(asio::buffer(message.bytes),
+                                                            asio::as_tuple(asio::use_awaitable));
+    if (!error) co_return Result<>{};
+    open_ = false;
+    co_return gone();
+  }
+
+  Task<> close(CloseCode code, std::string reason) override {
+    BERTH_CO_DO(co_await accept());
+    const Turn::Held held = co_await turn_.take();
+    if (!std::exchange(open_, false)) co_return Result<>{};
+    // A control frame has room for 123 bytes of reason.
+    const websocket::close_reason last{
+        static_cast<websocket::close_code>(code),
+        boost::beast::string_view{reason.data(), std::min<std::size_t>(reason.size(), 123)}};
+    co_await socket_.async_close(last, asio::as_tuple(asio::use_awaitable));
+    co_return Result<>{};
+  }
+
+  bool accepted() const { return accepted_; }
+
+ private:
+  static std::unexpected<Error> gone() {
+    return fail(Errc::cancelled, "the peer of the socket is gone");
+  }
+
+  // Answers the upgrade, once. Whoever comes while the answer is on its way waits for it: Beast
+  // begins its state anew when it is out.
+  Task<> accept() {
+    if (ready_) co_return Result<>{};
+    const Turn::Held held = co_await turn_.take();
+    if (ready_) co_return Result<>{};
+    if (accepted_) co_return gone();
+    const auto upgrade = upgrade_request();
+    if (!websocket::is_upgrade(upgrade)) {
+      co_return fail(Errc::bad_request, "this route is a WebSocket",
+                     "ask for an upgrade to WebSocket, version 13");
+    }
+    socket_.set_option(websocket::stream_base::decorator([id = request_.request_id](auto& answer) {
+      if constexpr (std::remove_cvref_t<decltype(answer)>::is_request::value) return;
+      answer.set(boost::beast::http::field::server, "berth");  // Beast would add its version
+      answer.set("X-Request-Id", id);
+      answer.set("X-Content-Type-Options", "nosniff");
+      answer.set("Referrer-Policy", "no-referrer");
+    }));
+    accepted_ = true;
+    const auto [error] =
+        co_await socket_.async_accept(upgrade, asio::as_tuple(asio::use_awaitable));
+    ready_ = !error;
+    if (ready_) co_return Result<>{};
+    open_ = false;
+    co_return gone();
+  }
+
+  // What Beast wants to see of the request.
+  boost::beast::http::request<boost::beast::http::empty_body> upgrade_request() const {
+    namespace fields = boost::beast::http;
+    fields::request<fields::empty_body> upgrade{fields::verb::get, request_.path, 11};
+    for (const char* name :
+         {"host", "connection", "upgrade", "sec-websocket-key", "sec-websocket-version"}) {
+      if (const auto value = request_.headers.find(name)) {
+        upgrade.set(name, boost::beast::string_view{value->data(), value->size()});
+      }
+    }
+    return upgrade;
+  }
+
+  websocket::stream<Stream&> socket_;
+  const Request& request_;
+  Turn turn_;
+  bool accepted_ = false;  // the answer has left, or failed on its way
+  bool ready_ = false;     // for frames
+  bool open_ = true;
+};
+
+// Says goodbye when the server drains or needs the place; the handler sees its receive end.
+template <class Stream>
+Task<> close_when_drained(StreamSocket<Stream>& socket, DrainSignal& drained) {
+  while (!drained.has_rung()) co_await drained.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (socket.accepted()) {
+    const bool is_evicted = drained.cause() == DrainSignal::Cause::eviction;
+    co_await (is_evicted
+                  ? socket.close(CloseCode::try_again_later, "the server needs the connection")
+                  : socket.close(CloseCode::going_away, "the server is stopping"));
+  }
+  drained.expires_at(Moment::max());
+  co_await drained.async_wait(asio::as_tuple(asio::use_awaitable));
+  co_return Result<>{};
+}
+
+template <class Stream>
+Task<> run_socket_handler(Stream& stream, Upgrade upgrade, Traffic& traffic, DrainSignal& drained) {
+  using namespace asio::experimental::awaitable_operators;
+  StreamSocket<Stream> socket{stream, upgrade.request, traffic.limits()};
+  Task<> talk = upgrade.handler(std::move(upgrade.call), upgrade.request, upgrade.values, socket);
+  const auto ended =
+      co_await (guarded(std::move(talk), upgrade.request) || close_when_drained(socket, drained));
+  const auto* handled = std::get_if<0>(&ended);
+  const bool failed = handled != nullptr && !*handled;
+  if (failed && !socket.accepted()) co_return *handled;
+  const auto code = failed ? CloseCode::internal_error : CloseCode::normal;
+  const std::string reason{failed ? name_of(handled->error().code) : ""};
+  const Result<> closed = co_await socket.close(code, reason);
+  co_return socket.accepted() ? Result<>{} : closed;
+}
+
+}  // namespace berth::http
