@@ -5,8 +5,8 @@
 
 #include "bare_pipe.hpp"
 #include "base/files.hpp"
-#include "keeper/client.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/protocol/client.hpp"
+#include "keeper/protocol/state_folder.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>

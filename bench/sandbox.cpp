@@ -16,10 +16,10 @@
 //   heap KEEPER FOLDER MEBIBYTES ROUNDS  p50 of a start by a small and by a large process
 
 #include "base/files.hpp"
-#include "keeper/client.hpp"
-#include "keeper/nursery.hpp"
-#include "keeper/process_tree.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/holder/nursery.hpp"
+#include "keeper/holder/process_tree.hpp"
+#include "keeper/protocol/client.hpp"
+#include "keeper/protocol/state_folder.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -4,7 +4,7 @@
 #include "base/files.hpp"
 #include "base/random.hpp"
 #include "base/remove_tree.hpp"
-#include "keeper/output.hpp"
+#include "keeper/protocol/output.hpp"
 #include "sdk/live_output.hpp"
 #include "sdk/program.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "keeper/client.hpp"
+#include "keeper/protocol/client.hpp"
 #include "sdk/call.hpp"
 #include "sdk/values.hpp"
 

@@ -7,7 +7,7 @@
 #include "drivers/plugin.hpp"
 #include "drivers/sandbox.hpp"
 #include "drivers/ssh/ssh.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/protocol/state_folder.hpp"
 #include "providers/fake.hpp"
 
 namespace berth::app {

@@ -2,7 +2,7 @@
 
 #include "base/files.hpp"
 #include "cli/objects.hpp"
-#include "keeper/sandbox/cgroup_settings.hpp"
+#include "keeper/sandbox/cgroup/cgroup_settings.hpp"
 
 #include <algorithm>
 #include <cmath>

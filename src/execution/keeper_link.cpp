@@ -3,7 +3,7 @@
 #include "execution/bell.hpp"
 #include "execution/keeper_values.hpp"
 #include "execution/output_records.hpp"
-#include "keeper/output.hpp"
+#include "keeper/protocol/output.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

@@ -3,7 +3,7 @@
 #include "base/owned.hpp"
 #include "base/task_group.hpp"
 #include "execution/execution.hpp"
-#include "keeper/client.hpp"
+#include "keeper/protocol/client.hpp"
 
 #include <chrono>
 #include <memory>

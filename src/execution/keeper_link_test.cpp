@@ -1,6 +1,6 @@
 #include "execution/keeper_link.hpp"
 
-#include "keeper/output.hpp"
+#include "keeper/protocol/output.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>

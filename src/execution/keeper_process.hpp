@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/task.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/protocol/state_folder.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 

@@ -1,6 +1,6 @@
 #include "execution/keeper_values.hpp"
 
-#include "keeper/protocol.hpp"
+#include "keeper/protocol/protocol.hpp"
 
 #include <algorithm>
 #include <csignal>

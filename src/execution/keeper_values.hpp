@@ -1,7 +1,7 @@
 #pragma once
 
 #include "execution/execution.hpp"
-#include "keeper/messages.hpp"
+#include "keeper/protocol/messages.hpp"
 
 // The drivers' values in the words of the keeper, and back.
 namespace berth::execution {

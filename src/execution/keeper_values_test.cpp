@@ -1,7 +1,7 @@
 #include "execution/keeper_values.hpp"
 
 #include "execution/output_records.hpp"
-#include "keeper/output.hpp"
+#include "keeper/protocol/output.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "execution/keeper_process.hpp"
 #include "execution/keeper_values.hpp"
 #include "execution/output_records.hpp"
-#include "keeper/exec_journal.hpp"
+#include "keeper/protocol/exec_journal.hpp"
 
 #include <algorithm>
 #include <cerrno>

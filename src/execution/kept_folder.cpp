@@ -2,8 +2,8 @@
 
 #include "base/files.hpp"
 #include "execution/keeper_process.hpp"
-#include "keeper/exec_journal.hpp"
-#include "keeper/output.hpp"
+#include "keeper/protocol/exec_journal.hpp"
+#include "keeper/protocol/output.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

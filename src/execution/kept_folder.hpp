@@ -2,9 +2,9 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
-#include "keeper/client.hpp"
-#include "keeper/nursery.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/holder/nursery.hpp"
+#include "keeper/protocol/client.hpp"
+#include "keeper/protocol/state_folder.hpp"
 
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #include "execution/output_records.hpp"
 
-#include "keeper/output.hpp"
+#include "keeper/protocol/output.hpp"
 
 namespace berth::execution {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/task.hpp"
-#include "keeper/plugin_box.hpp"
+#include "keeper/plugin_worker/plugin_box.hpp"
 #include "plugins/host.hpp"
 
 #include <boost/asio/any_io_executor.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "keeper/plugin_box.hpp"
+#include "keeper/plugin_worker/plugin_box.hpp"
 #include "plugins/manifest.hpp"
 
 #include <sys/types.h>

@@ -3,7 +3,7 @@
 #include "base/json.hpp"
 #include "base/task.hpp"
 #include "core/ids.hpp"
-#include "keeper/plugin_box.hpp"
+#include "keeper/plugin_worker/plugin_box.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 #include "plugins/worker.hpp"
 
 #include "base/files.hpp"
-#include "keeper/plugin_worker.hpp"
+#include "keeper/plugin_worker/plugin_worker.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>

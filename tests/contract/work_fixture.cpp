@@ -2,7 +2,7 @@
 
 #include "drivers/sandbox.hpp"
 #include "engine/secrets/vault_key.hpp"
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
 #include "providers/fake.hpp"
 #include "store/environments.hpp"
 #include "store/leases.hpp"

@@ -1,4 +1,4 @@
-#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "base/files.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "base/clock.hpp"
 #include "integration/driver_contract.hpp"
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
 
 #include <poll.h>
 #include <signal.h>

@@ -2,9 +2,9 @@
 #include "base/files.hpp"
 #include "drivers/sandbox.hpp"
 #include "integration/driver_contract.hpp"
-#include "keeper/process_tree.hpp"
-#include "keeper/sandbox/cgroup.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/holder/process_tree.hpp"
+#include "keeper/protocol/state_folder.hpp"
+#include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "providers/linux/linux.hpp"
 #include "support/temporary_folder.hpp"
 

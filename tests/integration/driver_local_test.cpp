@@ -1,11 +1,11 @@
 #include "base/files.hpp"
 #include "drivers/local.hpp"
 #include "integration/driver_contract.hpp"
-#include "keeper/output.hpp"
-#include "keeper/process_tree.hpp"
-#include "keeper/state_folder.hpp"
-#include "keeper/text_record.hpp"
-#include "keeper/version.hpp"
+#include "keeper/holder/process_tree.hpp"
+#include "keeper/protocol/output.hpp"
+#include "keeper/protocol/state_folder.hpp"
+#include "keeper/protocol/text_record.hpp"
+#include "keeper/protocol/version.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 #include "integration/driver_ssh_fixture.hpp"
 
 #include "base/files.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/protocol/state_folder.hpp"
 
 namespace berth::driver_test {
 

@@ -1,5 +1,5 @@
 #include "base/files.hpp"
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
 #include "plugins/conformance/worker_process.hpp"
 
 #include <gtest/gtest.h>

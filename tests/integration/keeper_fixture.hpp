@@ -1,9 +1,9 @@
 #pragma once
 
-#include "keeper/client.hpp"
-#include "keeper/exec_journal.hpp"
-#include "keeper/output.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/protocol/client.hpp"
+#include "keeper/protocol/exec_journal.hpp"
+#include "keeper/protocol/output.hpp"
+#include "keeper/protocol/state_folder.hpp"
 
 #include <gtest/gtest.h>
 

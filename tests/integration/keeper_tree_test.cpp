@@ -1,7 +1,7 @@
 #include "integration/keeper_fixture.hpp"
 
 #include "base/files.hpp"
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
 #include "integration/plugin_fixture.hpp"
 
 #include "base/files.hpp"
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
 #include "keeper/sandbox/landlock.hpp"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 #include "integration/plugin_fixture.hpp"
-#include "keeper/process_tree.hpp"
-#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/holder/process_tree.hpp"
+#include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "plugins/spawn.hpp"
 
 #include <poll.h>

@@ -1,6 +1,6 @@
 #include "integration/sandbox_fixture.hpp"
 
-#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/sandbox/cgroup/cgroup.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "integration/sandbox_fixture.hpp"
 
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 #include "integration/sandbox_fixture.hpp"
-#include "keeper/sandbox/cgroup_layout.hpp"
+#include "keeper/sandbox/cgroup/cgroup_layout.hpp"
 #include "providers/linux/snapshots.hpp"
 
 #include <gmock/gmock.h>

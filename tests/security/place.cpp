@@ -1,9 +1,9 @@
 #include "security/place.hpp"
 
 #include "base/assert.hpp"
-#include "keeper/output.hpp"
-#include "keeper/process_tree.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/holder/process_tree.hpp"
+#include "keeper/protocol/output.hpp"
+#include "keeper/protocol/state_folder.hpp"
 #include "security/host_bait.hpp"
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "keeper/client.hpp"
-#include "keeper/nursery.hpp"
+#include "keeper/holder/nursery.hpp"
+#include "keeper/protocol/client.hpp"
 #include "keeper/sandbox/plan.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -1,5 +1,5 @@
-#include "keeper/process_tree.hpp"
-#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/holder/process_tree.hpp"
+#include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "security/host_bait.hpp"
 #include "security/place.hpp"
 #include "security/remains.hpp"

@@ -1,7 +1,7 @@
 #include "security/unconfined.hpp"
 
 #include "base/files.hpp"
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
 #include "security/host_bait.hpp"
 #include "security/place.hpp"
 

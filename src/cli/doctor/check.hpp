@@ -3,7 +3,7 @@
 #include "base/disk_room.hpp"
 #include "cli/config.hpp"
 #include "cli/doctor/facts.hpp"
-#include "keeper/sandbox/cgroup_layout.hpp"
+#include "keeper/sandbox/cgroup/cgroup_layout.hpp"
 
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 #include "base/files.hpp"
 #include "cli/doctor/check.hpp"
 #include "cli/doctor/facts.hpp"
-#include "keeper/sandbox/cgroup_layout.hpp"
+#include "keeper/sandbox/cgroup/cgroup_layout.hpp"
 #include "keeper/sandbox/user_namespaces.hpp"
 
 #include <linux/landlock.h>

@@ -2,7 +2,7 @@
 #include "base/remove_tree.hpp"
 #include "cli/doctor/walls.hpp"
 #include "cli/keeper_program.hpp"
-#include "keeper/client.hpp"
+#include "keeper/protocol/client.hpp"
 
 #include <sys/wait.h>
 

@@ -2,7 +2,7 @@
 
 #include "cli/doctor/check.hpp"
 #include "core/rows/wall.hpp"
-#include "keeper/messages.hpp"
+#include "keeper/protocol/messages.hpp"
 
 // The walls that the machine and the settings of its server make. What only the database knows is
 // in engine/environments/walls.hpp.

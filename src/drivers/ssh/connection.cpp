@@ -3,7 +3,7 @@
 #include "base/digest.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
-#include "keeper/version.hpp"
+#include "keeper/protocol/version.hpp"
 
 #include <boost/asio/this_coro.hpp>
 

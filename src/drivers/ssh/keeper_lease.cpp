@@ -3,7 +3,7 @@
 #include "drivers/ssh/quoting.hpp"
 #include "execution/keeper_values.hpp"
 #include "execution/output_records.hpp"
-#include "keeper/text_record.hpp"
+#include "keeper/protocol/text_record.hpp"
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "execution/keeper_values.hpp"
-#include "keeper/protocol.hpp"
+#include "keeper/protocol/protocol.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "drivers/ssh/scripts.hpp"
-#include "keeper/messages.hpp"
+#include "keeper/protocol/messages.hpp"
 
 // The scripts by which commands are held on hosts where a keeper cannot run. Each command has a
 // folder `sh-ID` in the folder of its lease:

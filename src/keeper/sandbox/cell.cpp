@@ -1,8 +1,8 @@
 #include "keeper/sandbox/cell.hpp"
 
 #include "base/files.hpp"
-#include "keeper/descriptors.hpp"
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
+#include "keeper/protocol/descriptors.hpp"
 #include "keeper/sandbox/enter.hpp"
 #include "keeper/sandbox/init.hpp"
 #include "keeper/sandbox/isolation.hpp"

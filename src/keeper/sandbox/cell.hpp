@@ -2,8 +2,8 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
-#include "keeper/messages.hpp"
-#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/protocol/messages.hpp"
+#include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "keeper/sandbox/namespaces.hpp"
 #include "keeper/sandbox/plan.hpp"
 #include "keeper/sandbox/setup.hpp"

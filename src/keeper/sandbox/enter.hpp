@@ -1,6 +1,6 @@
 #pragma once
 
-#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "keeper/sandbox/mounts.hpp"
 #include "keeper/sandbox/namespaces.hpp"
 #include "keeper/sandbox/plan.hpp"

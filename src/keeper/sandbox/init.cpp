@@ -1,9 +1,9 @@
 #include "keeper/sandbox/init.hpp"
 
-#include "keeper/descriptors.hpp"
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
+#include "keeper/holder/warden.hpp"
+#include "keeper/protocol/descriptors.hpp"
 #include "keeper/sandbox/setup.hpp"
-#include "keeper/warden.hpp"
 
 #include <netinet/in.h>
 #include <poll.h>

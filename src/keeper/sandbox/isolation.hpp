@@ -1,8 +1,8 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "keeper/messages.hpp"
-#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/protocol/messages.hpp"
+#include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "keeper/sandbox/plan.hpp"
 #include "keeper/sandbox/setup.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "keeper/fields.hpp"
+#include "keeper/protocol/fields.hpp"
 
 #include <cstdint>
 #include <tuple>

@@ -1,5 +1,5 @@
 #include "base/files.hpp"
-#include "keeper/descriptors.hpp"
+#include "keeper/protocol/descriptors.hpp"
 #include "keeper/sandbox/cell.hpp"
 #include "keeper/sandbox/identity.hpp"
 #include "keeper/sandbox/init.hpp"

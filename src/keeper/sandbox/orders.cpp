@@ -1,8 +1,8 @@
 #include "keeper/sandbox/orders.hpp"
 
 #include "base/files.hpp"
-#include "keeper/descriptors.hpp"
-#include "keeper/protocol.hpp"
+#include "keeper/protocol/descriptors.hpp"
+#include "keeper/protocol/protocol.hpp"
 
 #include <sys/mman.h>
 #include <sys/socket.h>

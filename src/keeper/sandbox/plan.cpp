@@ -1,7 +1,7 @@
 #include "keeper/sandbox/plan.hpp"
 
 #include "base/text.hpp"
-#include "keeper/sandbox/cgroup_settings.hpp"
+#include "keeper/sandbox/cgroup/cgroup_settings.hpp"
 
 #include <sys/resource.h>
 

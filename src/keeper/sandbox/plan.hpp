@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "keeper/fields.hpp"
+#include "keeper/protocol/fields.hpp"
 #include "keeper/sandbox/limits.hpp"
 
 #include <cstddef>

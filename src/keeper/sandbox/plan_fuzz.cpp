@@ -1,5 +1,5 @@
+#include "keeper/protocol/wire.hpp"
 #include "keeper/sandbox/plan.hpp"
-#include "keeper/wire.hpp"
 
 #include <cstddef>
 #include <cstdint>

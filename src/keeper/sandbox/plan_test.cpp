@@ -1,7 +1,7 @@
 #include "keeper/sandbox/plan.hpp"
 
+#include "keeper/protocol/wire.hpp"
 #include "keeper/sandbox/isolation.hpp"
-#include "keeper/wire.hpp"
 
 #include <gtest/gtest.h>
 

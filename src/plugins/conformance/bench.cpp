@@ -1,7 +1,7 @@
 #include "plugins/conformance/bench.hpp"
 
 #include "base/files.hpp"
-#include "keeper/process_tree.hpp"
+#include "keeper/holder/process_tree.hpp"
 
 #include <poll.h>
 #include <sys/stat.h>

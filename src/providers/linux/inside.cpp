@@ -2,7 +2,7 @@
 
 #include "base/files.hpp"
 #include "base/offload.hpp"
-#include "keeper/client.hpp"
+#include "keeper/protocol/client.hpp"
 #include "keeper/sandbox/user_namespaces.hpp"
 
 #include <boost/asio/as_tuple.hpp>

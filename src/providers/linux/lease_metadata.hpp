@@ -4,7 +4,7 @@
 #include "base/result.hpp"
 #include "core/config/linux_config.hpp"
 #include "execution/kept_folder.hpp"
-#include "keeper/messages.hpp"
+#include "keeper/protocol/messages.hpp"
 #include "providers/linux/plan.hpp"
 
 #include <string>

@@ -5,7 +5,7 @@
 #include "base/log.hpp"
 #include "base/offload.hpp"
 #include "images/image.hpp"
-#include "keeper/sandbox/cgroup.hpp"
+#include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "providers/linux/inside.hpp"
 #include "providers/linux/lease_metadata.hpp"
 #include "providers/linux/listening.hpp"

@@ -2,7 +2,7 @@
 #include "base/log.hpp"
 #include "base/offload.hpp"
 #include "execution/agent_home_folder.hpp"
-#include "keeper/state_folder.hpp"
+#include "keeper/protocol/state_folder.hpp"
 #include "providers/linux/linux.hpp"
 
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "keeper/client.hpp"
+#include "keeper/protocol/client.hpp"
 #include "providers/linux/ways_out.hpp"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #include "providers/linux/plan.hpp"
 
 #include "core/sandbox_share.hpp"
-#include "keeper/sandbox/cgroup_settings.hpp"
+#include "keeper/sandbox/cgroup/cgroup_settings.hpp"
 
 #include <sys/resource.h>
 

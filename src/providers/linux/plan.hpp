@@ -3,7 +3,7 @@
 #include "base/json.hpp"
 #include "core/config/linux_config.hpp"
 #include "images/image_user.hpp"
-#include "keeper/messages.hpp"
+#include "keeper/protocol/messages.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "providers/linux/plan.hpp"
 
-#include "keeper/sandbox/cgroup_settings.hpp"
+#include "keeper/sandbox/cgroup/cgroup_settings.hpp"
 #include "keeper/sandbox/isolation.hpp"
 
 #include <gtest/gtest.h>

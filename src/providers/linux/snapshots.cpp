@@ -4,7 +4,7 @@
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "images/layer_diff.hpp"
-#include "keeper/client.hpp"
+#include "keeper/protocol/client.hpp"
 #include "keeper/sandbox/plan.hpp"
 #include "keeper/sandbox/skeleton.hpp"
 #include "keeper/sandbox/user_namespaces.hpp"

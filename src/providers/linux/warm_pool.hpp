@@ -5,7 +5,7 @@
 #include "base/task_group.hpp"
 #include "core/config/linux_config.hpp"
 #include "execution/bell.hpp"
-#include "keeper/messages.hpp"
+#include "keeper/protocol/messages.hpp"
 
 #include <chrono>
 #include <deque>

@@ -1,0 +1,148 @@
+#pragma once
+
+#include "base/owned.hpp"
+#include "base/result.hpp"
+#include "keeper/holder/held_exec.hpp"
+#include "keeper/holder/loop.hpp"
+#include "keeper/holder/session.hpp"
+#include "keeper/protocol/exec_journal.hpp"
+#include "keeper/protocol/state_folder.hpp"
+#include "keeper/sandbox/cell.hpp"
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace berth::keeper {
+
+// Makes the calling process ready to hold, once; what it forks is ready too. Signals are set,
+// memory is hidden, and as many files may be open as are allowed. Returns how many were before.
+rlimit prepare_to_hold();
+
+// What a keeper brings along.
+struct Origin {
+  Card card;                     // of the calling process
+  rlimit open_files;             // what commands get
+  std::span<char> command_line;  // where a sandbox's first process writes its own name
+  std::unique_ptr<sandbox::Cell> unborn = {};  // a sandbox that waits for its plan
+};
+
+// Holds execs, and answers clients until it is stopped, lapses or loses its folder. One thread, one
+// loop; the current directory is the state folder.
+class Keeper final : public Mail, public Session::Host {
+ public:
+  // Takes the folder over; `conflict` when it is or was another keeper's. The first client may be
+  // none.
+  static Result<std::unique_ptr<Keeper>> open(const std::string& folder, Fd first_client,
+                                              Origin origin);
+
+  // Until nothing is left of it.
+  void run();
+  // Afterwards: whether it has been seen that nobody whom it held is left.
+  bool left_nobody() const { return epitaph_.left_behind == 0 && (!cell_ || cell_->is_empty()); }
+
+  void deliver(std::uint64_t client, std::string frame) override;
+  void handle(Session& from, const Frame& frame) override;
+  bool is_live(const std::string& exec_id) const override { return execs_.contains(exec_id); }
+  bool is_known(const std::string& exec_id) const override;
+  void answer_end(Address to, const std::string& exec_id) override;
+
+ private:
+  explicit Keeper(Origin origin);
+  Result<> listen();
+  Result<> watch_folder();
+  void add_client(Fd socket);
+  void accept();
+  void take_signals();
+  void look_at_folder();
+  void turn();
+  void end_frozen(HeldExec& exec, Outcome cause);
+  void thaw();
+  void freeze_again();
+  void bury();
+  void start_sync();
+  void sync_records() const;
+  bool is_warden(pid_t pid) const;
+  void kill_orphans();
+  void end_all(Outcome cause, std::string reason, std::uint64_t grace_ms);
+  void say_goodbye();
+
+  template <class Message>
+  void act(Session& from, const Frame& frame);
+  void on(Address from, const Hello& hello);
+  void on(Address from, Exec exec);
+  void on(Address from, Write write);
+  void on(Address from, const CloseStdin& close);
+  void on(Address from, const Signal& signal);
+  void on(Address from, const Resize& resize);
+  void on(Address from, const Attach& attach);
+  void on(Address from, const Wait& wait);
+  void on(Address from, const Stats& stats);
+  void on(Address from, const Renew& renew);
+  void on(Address from, const Cancel& cancel);
+  void on(Address from, const Stop& stop);
+  void on(Address from, const List& list);
+  void on(Address from, const Confine& confine);
+  void on(Address from, const Root& root);
+  void on(Address from, const Listener& listener);
+  void on(Address from, const Dial& dial);
+  void on(Address from, const Freeze& freeze);
+  void on(Address from, const Thaw& thaw);
+  void on(Address from, const Empty& empty);
+  void on(Address from, const Remake& remake);
+  enum class Wanted : std::uint8_t { empty, remade };
+  void begin_emptying(Address from, Wanted wanted);
+  void empty_cell();
+  Result<> remake_cell();
+  Result<std::unique_ptr<sandbox::Cell>> make_cell(const sandbox::Plan& plan);
+  Result<> note_groups(const sandbox::CgroupLayout& layout);
+  // The sandbox, or nothing after a refusal.
+  sandbox::Cell* cell(Address to);
+  void answer_descriptor(Address to, int descriptor);
+  void look_at_cell();
+  void refuse(Address to, const Error& error) { answer(*this, to, as_refused(error)); }
+  void answer_again(Address to, const Exec& exec);
+  HeldExec* live(Address to, const std::string& exec_id);
+
+  Card card_;
+  std::unique_ptr<char[]> scratch_;
+  rlimit open_files_;
+  std::span<char> command_line_;
+  std::unique_ptr<sandbox::Cell> unborn_;
+  std::unique_ptr<sandbox::Cell> cell_;
+  sandbox::Plan plan_;  // of the sandbox
+  bool cell_lost_ = false;
+  bool may_have_stranger_ = false;  // a command of the sandbox was lost
+  struct WantsEmpty {
+    Address to;
+    Wanted wanted;
+  };
+  std::vector<WantsEmpty> want_empty_;
+  std::unordered_set<std::string> ending_frozen_;  // execs for whose end the sandbox was thawed
+  bool must_confine_ = false;                      // a sandbox was asked for
+  Wardens wardens_;
+  ExecJournal journal_{"."};
+  HeldExec::Shared shared_;
+  Fd listener_;
+  Fd signals_;
+  Fd folder_changes_;
+  std::map<std::string, std::unique_ptr<HeldExec>> execs_;
+  // Hashes of every id that has been used: who is not among them need not be looked for.
+  std::unordered_set<std::size_t> used_;
+  std::map<std::uint64_t, std::unique_ptr<Session>> sessions_;
+  std::uint64_t next_client_ = 1;
+  BootMs deadline_ = never;
+  bool has_orphans_ = false;
+  bool has_unsynced_ = false;  // exit records that are only in memory of the kernel
+  BootMs sync_at_ = never;
+  pid_t syncer_ = 0;
+  bool stopping_ = false;
+  Epitaph epitaph_;
+  Draft goodbye_{ended_file};
+  std::vector<Address> want_goodbye_;
+};
+
+}  // namespace berth::keeper
