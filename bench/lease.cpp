@@ -8,8 +8,8 @@
 #include "drivers/sandbox.hpp"
 #include "engine/engine.hpp"
 #include "engine/secrets/vault_key.hpp"
-#include "plugins/manifest_file.hpp"
-#include "plugins/provider.hpp"
+#include "plugins/manifest/manifest_file.hpp"
+#include "plugins/remote/provider.hpp"
 #include "store/environments.hpp"
 #include "store/sql/database.hpp"
 

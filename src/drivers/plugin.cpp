@@ -1,7 +1,7 @@
 #include "drivers/plugin.hpp"
 
 #include "core/config/environment_config.hpp"
-#include "plugins/provider.hpp"
+#include "plugins/remote/provider.hpp"
 
 #include <chrono>
 

@@ -2,7 +2,7 @@
 
 #include "base/result.hpp"
 #include "keeper/plugin_worker/plugin_box.hpp"
-#include "plugins/manifest.hpp"
+#include "plugins/manifest/manifest.hpp"
 
 #include <sys/types.h>
 

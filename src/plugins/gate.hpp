@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/json.hpp"
-#include "plugins/manifest.hpp"
+#include "plugins/manifest/manifest.hpp"
 #include "plugins/message.hpp"
 
 #include <expected>

@@ -2,7 +2,7 @@
 
 #include "plugins/gate.hpp"
 #include "plugins/host.hpp"
-#include "plugins/routes.hpp"
+#include "plugins/manifest/routes.hpp"
 
 #include <deque>
 #include <memory>

@@ -1,7 +1,7 @@
 #include "integration/plugin_fixture.hpp"
 
 #include "base/files.hpp"
-#include "plugins/manifest_file.hpp"
+#include "plugins/manifest/manifest_file.hpp"
 #include "plugins/supervisor.hpp"
 
 #include <cstdio>

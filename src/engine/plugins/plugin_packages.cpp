@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "core/config/config_schema.hpp"
 #include "engine/insist.hpp"
-#include "plugins/manifest_file.hpp"
+#include "plugins/manifest/manifest_file.hpp"
 #include "plugins/worker.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>

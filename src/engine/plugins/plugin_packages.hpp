@@ -3,7 +3,7 @@
 #include "base/task.hpp"
 #include "core/rows/plugin.hpp"
 #include "plugins/command.hpp"
-#include "plugins/manifest.hpp"
+#include "plugins/manifest/manifest.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/thread_pool.hpp>

@@ -8,7 +8,7 @@
 #include "engine/means.hpp"
 #include "engine/plugins/plugin_packages.hpp"
 #include "engine/plugins/plugin_services.hpp"
-#include "plugins/provider.hpp"
+#include "plugins/remote/provider.hpp"
 #include "store/plugins.hpp"
 
 #include <set>

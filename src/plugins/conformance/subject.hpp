@@ -1,7 +1,7 @@
 #pragma once
 
 #include "plugins/conformance/worker_process.hpp"
-#include "plugins/manifest.hpp"
+#include "plugins/manifest/manifest.hpp"
 
 #include <map>
 #include <optional>

@@ -1,7 +1,7 @@
-#include "plugins/terminal.hpp"
+#include "plugins/remote/terminal.hpp"
 
 #include "base/base64.hpp"
-#include "plugins/manifest_rules.hpp"
+#include "plugins/manifest/manifest_rules.hpp"
 #include "plugins/supervisor.hpp"
 #include "providers/metadata.hpp"
 

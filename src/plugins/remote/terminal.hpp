@@ -2,7 +2,7 @@
 
 #include "base/task.hpp"
 #include "plugins/host.hpp"
-#include "plugins/routes.hpp"
+#include "plugins/manifest/routes.hpp"
 
 #include <memory>
 #include <optional>

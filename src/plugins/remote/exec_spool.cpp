@@ -1,4 +1,4 @@
-#include "plugins/exec_spool.hpp"
+#include "plugins/remote/exec_spool.hpp"
 
 #include "base/files.hpp"
 #include "base/json.hpp"

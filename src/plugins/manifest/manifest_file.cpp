@@ -1,4 +1,4 @@
-#include "plugins/manifest_file.hpp"
+#include "plugins/manifest/manifest_file.hpp"
 
 #include "base/files.hpp"
 #include "execution/keeper_process.hpp"

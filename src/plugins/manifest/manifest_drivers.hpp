@@ -1,7 +1,7 @@
 #pragma once
 
-#include "plugins/manifest.hpp"
-#include "plugins/manifest_rules.hpp"
+#include "plugins/manifest/manifest.hpp"
+#include "plugins/manifest/manifest_rules.hpp"
 
 namespace berth::plugins::rules {
 

@@ -1,5 +1,5 @@
-#include "plugins/manifest.hpp"
-#include "plugins/manifest_rules.hpp"
+#include "plugins/manifest/manifest.hpp"
+#include "plugins/manifest/manifest_rules.hpp"
 
 #include <array>
 

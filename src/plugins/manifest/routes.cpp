@@ -1,7 +1,7 @@
-#include "plugins/routes.hpp"
+#include "plugins/manifest/routes.hpp"
 
 #include "base/base64.hpp"
-#include "plugins/manifest_rules.hpp"
+#include "plugins/manifest/manifest_rules.hpp"
 #include "providers/metadata.hpp"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "execution/remote_files.hpp"
 #include "execution/templates.hpp"
 #include "plugins/host.hpp"
-#include "plugins/terminal.hpp"
+#include "plugins/remote/terminal.hpp"
 #include "providers/provider.hpp"
 
 #include <map>

@@ -1,4 +1,4 @@
-#include "plugins/manifest_rules.hpp"
+#include "plugins/manifest/manifest_rules.hpp"
 
 #include "core/config/environment_config.hpp"
 

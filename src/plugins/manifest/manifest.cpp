@@ -1,7 +1,7 @@
-#include "plugins/manifest.hpp"
+#include "plugins/manifest/manifest.hpp"
 
-#include "plugins/manifest_drivers.hpp"
-#include "plugins/manifest_rules.hpp"
+#include "plugins/manifest/manifest_drivers.hpp"
+#include "plugins/manifest/manifest_rules.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "plugins/manifest_drivers.hpp"
+#include "plugins/manifest/manifest_drivers.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "plugins/remote_config.hpp"
+#include "plugins/remote/remote_config.hpp"
 
 #include "base/text.hpp"
 #include "providers/metadata.hpp"

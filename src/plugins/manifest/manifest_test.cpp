@@ -1,4 +1,4 @@
-#include "plugins/manifest.hpp"
+#include "plugins/manifest/manifest.hpp"
 
 #include <boost/json/parse.hpp>
 

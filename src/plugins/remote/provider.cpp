@@ -1,10 +1,10 @@
-#include "plugins/provider.hpp"
+#include "plugins/remote/provider.hpp"
 
 #include "core/config/environment_config.hpp"
 #include "core/config/provider_config.hpp"
-#include "plugins/provider_place.hpp"
-#include "plugins/remote_config.hpp"
-#include "plugins/sandbox_files.hpp"
+#include "plugins/remote/provider_place.hpp"
+#include "plugins/remote/remote_config.hpp"
+#include "plugins/remote/sandbox_files.hpp"
 #include "providers/metadata.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Commands with somebody in front of them: logins on a terminal, and streams of bytes.
 #include "base/base64.hpp"
 #include "base/text.hpp"
-#include "plugins/provider_place.hpp"
-#include "plugins/remote_config.hpp"
+#include "plugins/remote/provider_place.hpp"
+#include "plugins/remote/remote_config.hpp"
 #include "providers/metadata.hpp"
 
 #include <algorithm>

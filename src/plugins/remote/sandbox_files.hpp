@@ -1,7 +1,7 @@
 #pragma once
 
 #include "execution/remote_files.hpp"
-#include "plugins/provider_place.hpp"
+#include "plugins/remote/provider_place.hpp"
 
 #include <chrono>
 #include <map>

@@ -2,7 +2,7 @@
 
 #include "base/task.hpp"
 #include "plugins/command.hpp"
-#include "plugins/manifest.hpp"
+#include "plugins/manifest/manifest.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 

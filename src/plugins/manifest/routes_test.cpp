@@ -1,4 +1,4 @@
-#include "plugins/routes.hpp"
+#include "plugins/manifest/routes.hpp"
 
 #include "base/base64.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "plugins/provider.hpp"
+#include "plugins/remote/provider.hpp"
 #include "plugins/supervisor.hpp"
 
 namespace berth::plugins {

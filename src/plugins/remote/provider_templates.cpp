@@ -1,6 +1,6 @@
 // Sandboxes that somebody prepares by hand, and what is captured of a sandbox.
-#include "plugins/provider_place.hpp"
-#include "plugins/remote_config.hpp"
+#include "plugins/remote/provider_place.hpp"
+#include "plugins/remote/remote_config.hpp"
 #include "providers/metadata.hpp"
 
 namespace berth::plugins {

@@ -1,4 +1,4 @@
-#include "plugins/manifest.hpp"
+#include "plugins/manifest/manifest.hpp"
 
 #include "base/assert.hpp"
 #include "base/json.hpp"

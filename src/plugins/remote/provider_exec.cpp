@@ -1,10 +1,10 @@
-#include "plugins/provider.hpp"
+#include "plugins/remote/provider.hpp"
 
 #include "base/remove_tree.hpp"
-#include "plugins/exec_spool.hpp"
-#include "plugins/provider_place.hpp"
-#include "plugins/remote_config.hpp"
-#include "plugins/sandbox_files.hpp"
+#include "plugins/remote/exec_spool.hpp"
+#include "plugins/remote/provider_place.hpp"
+#include "plugins/remote/remote_config.hpp"
+#include "plugins/remote/sandbox_files.hpp"
 #include "plugins/waiters.hpp"
 #include "providers/metadata.hpp"
 

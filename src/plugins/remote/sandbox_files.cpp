@@ -1,9 +1,9 @@
-#include "plugins/sandbox_files.hpp"
+#include "plugins/remote/sandbox_files.hpp"
 
 #include "base/base64.hpp"
 #include "base/text.hpp"
 #include "plugins/box.hpp"
-#include "plugins/file_scripts.hpp"
+#include "plugins/remote/file_scripts.hpp"
 
 #include <algorithm>
 #include <array>
