@@ -1,7 +1,7 @@
 #include "app/sandbox_run.hpp"
 #include "app/serve.hpp"
 #include "cli/cli.hpp"
-#include "cli/failure.hpp"
+#include "cli/print/failure.hpp"
 
 #include <iostream>
 

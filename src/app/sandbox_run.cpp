@@ -7,11 +7,11 @@
 #include "base/random.hpp"
 #include "base/task_group.hpp"
 #include "cli/keeper_program.hpp"
+#include "cli/print/table.hpp"
 #include "cli/run/raw_terminal.hpp"
 #include "cli/run/readiness.hpp"
 #include "cli/run/verdict.hpp"
 #include "cli/sandbox_shortfall.hpp"
-#include "cli/table.hpp"
 #include "execution/keeper_values.hpp"
 #include "providers/linux/linux.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
-#include "cli/console.hpp"
+#include "cli/print/console.hpp"
 
 #include <string>
 #include <utility>

@@ -1,10 +1,10 @@
 #include "cli/cli.hpp"
 
 #include "base/clock.hpp"
-#include "cli/failure.hpp"
+#include "cli/print/failure.hpp"
+#include "cli/print/words.hpp"
 #include "cli/tree.hpp"
 #include "cli/version.hpp"
-#include "cli/words.hpp"
 
 #include <CLI/Error.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/config.hpp"
-#include "cli/console.hpp"
+#include "cli/print/console.hpp"
 #include "cli/sandbox_wish.hpp"
 
 #include <functional>

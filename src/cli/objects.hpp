@@ -2,7 +2,7 @@
 
 #include "base/json.hpp"
 #include "base/result.hpp"
-#include "cli/printer.hpp"
+#include "cli/print/printer.hpp"
 
 #include <string>
 #include <string_view>

@@ -2,7 +2,7 @@
 
 #include "base/json.hpp"
 #include "cli/config.hpp"
-#include "cli/console.hpp"
+#include "cli/print/console.hpp"
 #include "keeper/sandbox/plan.hpp"
 
 #include <functional>

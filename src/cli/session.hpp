@@ -1,10 +1,10 @@
 #pragma once
 
-#include "cli/client.hpp"
 #include "cli/config.hpp"
-#include "cli/console.hpp"
+#include "cli/net/client.hpp"
 #include "cli/objects.hpp"
-#include "cli/printer.hpp"
+#include "cli/print/console.hpp"
+#include "cli/print/printer.hpp"
 
 #include <functional>
 #include <memory>

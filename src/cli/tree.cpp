@@ -1,6 +1,6 @@
 #include "cli/tree.hpp"
 
-#include "cli/words.hpp"
+#include "cli/print/words.hpp"
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>

@@ -1,5 +1,5 @@
 #include "cli/commands/common.hpp"
-#include "cli/plain_words.hpp"
+#include "cli/print/plain_words.hpp"
 
 #include <ostream>
 

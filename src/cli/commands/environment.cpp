@@ -1,6 +1,6 @@
 #include "cli/commands/common.hpp"
 #include "cli/commands/variables.hpp"
-#include "cli/failure.hpp"
+#include "cli/print/failure.hpp"
 #include "cli/run/page.hpp"
 #include "core/config/linux_config.hpp"
 #include "core/enums.hpp"

@@ -2,7 +2,7 @@
 #include "cli/commands/common.hpp"
 #include "cli/commands/place.hpp"
 #include "cli/commands/variables.hpp"
-#include "cli/failure.hpp"
+#include "cli/print/failure.hpp"
 #include "cli/run/span.hpp"
 #include "cli/run/verdict.hpp"
 #include "cli/sandbox_shortfall.hpp"

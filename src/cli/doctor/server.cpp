@@ -1,8 +1,8 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "cli/client.hpp"
 #include "cli/doctor/check.hpp"
 #include "cli/doctor/facts.hpp"
+#include "cli/net/client.hpp"
 #include "cli/objects.hpp"
 
 #include <netdb.h>

@@ -2,11 +2,11 @@
 
 #include "base/files.hpp"
 #include "base/task_group.hpp"
-#include "cli/failure.hpp"
 #include "cli/objects.hpp"
+#include "cli/print/failure.hpp"
+#include "cli/print/table.hpp"
 #include "cli/run/page.hpp"
 #include "cli/run/raw_terminal.hpp"
-#include "cli/table.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>

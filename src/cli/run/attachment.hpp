@@ -2,8 +2,8 @@
 
 #include "base/json.hpp"
 #include "base/task.hpp"
-#include "cli/client.hpp"
-#include "cli/console.hpp"
+#include "cli/net/client.hpp"
+#include "cli/print/console.hpp"
 #include "cli/run/outlet.hpp"
 #include "cli/run/socket.hpp"
 #include "core/output/attach.hpp"

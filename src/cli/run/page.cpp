@@ -1,10 +1,10 @@
 #include "cli/run/page.hpp"
 
 #include "cli/objects.hpp"
+#include "cli/print/table.hpp"
 #include "cli/run/span.hpp"
 #include "cli/run/transcript_text.hpp"
 #include "cli/run/verdict.hpp"
-#include "cli/table.hpp"
 #include "core/lifecycle.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "cli/run/port_forward.hpp"
 
 #include "base/task_group.hpp"
-#include "cli/printer.hpp"
+#include "cli/print/printer.hpp"
 #include "cli/run/socket.hpp"
 
 #include <boost/asio/as_tuple.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "cli/client.hpp"
-#include "cli/console.hpp"
+#include "cli/net/client.hpp"
+#include "cli/print/console.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 #include "cli/run/socket.hpp"
 
-#include "cli/client.hpp"
-#include "cli/tls.hpp"
+#include "cli/net/client.hpp"
+#include "cli/net/tls.hpp"
 #include "cli/version.hpp"
 
 #include <boost/asio/as_tuple.hpp>

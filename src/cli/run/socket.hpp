@@ -2,7 +2,7 @@
 
 #include "base/secret.hpp"
 #include "base/task.hpp"
-#include "cli/connection.hpp"
+#include "cli/net/connection.hpp"
 
 #include <chrono>
 #include <memory>

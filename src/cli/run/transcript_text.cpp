@@ -1,7 +1,7 @@
 #include "cli/run/transcript_text.hpp"
 
 #include "cli/objects.hpp"
-#include "cli/table.hpp"
+#include "cli/print/table.hpp"
 
 #include <cmath>
 #include <cstdio>

@@ -1,9 +1,9 @@
 #include "cli/run/verdict.hpp"
 
 #include "base/text.hpp"
-#include "cli/client.hpp"
+#include "cli/net/client.hpp"
 #include "cli/objects.hpp"
-#include "cli/plain_words.hpp"
+#include "cli/print/plain_words.hpp"
 #include "core/lifecycle.hpp"
 #include "core/output/attach.hpp"
 

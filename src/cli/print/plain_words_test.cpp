@@ -1,4 +1,4 @@
-#include "cli/plain_words.hpp"
+#include "cli/print/plain_words.hpp"
 
 #include <gtest/gtest.h>
 

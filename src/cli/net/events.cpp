@@ -1,4 +1,4 @@
-#include "cli/events.hpp"
+#include "cli/net/events.hpp"
 
 namespace berth::cli {
 namespace {

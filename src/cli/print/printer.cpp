@@ -1,4 +1,4 @@
-#include "cli/printer.hpp"
+#include "cli/print/printer.hpp"
 
 #include "base/id.hpp"
 

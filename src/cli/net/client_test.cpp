@@ -1,4 +1,4 @@
-#include "cli/client.hpp"
+#include "cli/net/client.hpp"
 
 #include "support/loopback_server.hpp"
 

@@ -1,8 +1,8 @@
-#include "cli/failure.hpp"
+#include "cli/print/failure.hpp"
 
 #include "base/json.hpp"
-#include "cli/plain_words.hpp"
-#include "cli/table.hpp"
+#include "cli/print/plain_words.hpp"
+#include "cli/print/table.hpp"
 
 namespace berth::cli {
 

@@ -1,6 +1,6 @@
-#include "cli/connection.hpp"
+#include "cli/net/connection.hpp"
 
-#include "cli/tls.hpp"
+#include "cli/net/tls.hpp"
 
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>

@@ -1,4 +1,4 @@
-#include "cli/tls.hpp"
+#include "cli/net/tls.hpp"
 
 #include <openssl/ssl.h>
 

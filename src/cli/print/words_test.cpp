@@ -1,7 +1,7 @@
-#include "cli/words.hpp"
+#include "cli/print/words.hpp"
 
 #include "cli/cli_fixture.hpp"
-#include "cli/printer.hpp"
+#include "cli/print/printer.hpp"
 
 #include <gmock/gmock.h>
 

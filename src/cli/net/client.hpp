@@ -3,8 +3,8 @@
 #include "base/json.hpp"
 #include "base/secret.hpp"
 #include "base/time.hpp"
-#include "cli/connection.hpp"
-#include "cli/events.hpp"
+#include "cli/net/connection.hpp"
+#include "cli/net/events.hpp"
 
 #include <chrono>
 #include <functional>

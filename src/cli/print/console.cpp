@@ -1,4 +1,4 @@
-#include "cli/console.hpp"
+#include "cli/print/console.hpp"
 
 #include "base/files.hpp"
 

@@ -1,4 +1,4 @@
-#include "cli/words.hpp"
+#include "cli/print/words.hpp"
 
 #include "cli/config.hpp"
 

@@ -2,8 +2,8 @@
 
 #include "base/json.hpp"
 #include "base/names.hpp"
-#include "cli/console.hpp"
-#include "cli/table.hpp"
+#include "cli/print/console.hpp"
+#include "cli/print/table.hpp"
 
 #include <string>
 #include <vector>
