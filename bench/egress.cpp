@@ -2,7 +2,7 @@
 // Prints three pairs, through the proxy and direct: microseconds of a small GET on a connection of
 // its own; the same through a tunnel that is made for it; MB/s of one long answer through a tunnel.
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "egress/proxy.hpp"
 
 #include <arpa/inet.h>

@@ -46,7 +46,7 @@ BANS = (
     Ban(r"\basio::detached\b", NOWHERE, "TaskGroup::start, so that the task has an owner and an end"),
     Ban(r"\bco_spawn\b", r"^src/base/task_group\.|" + TESTS, "TaskGroup::start"),
     Ban(r"\bstd::j?thread\b", r"^src/(base|store|app)/|^(sdk|plugins)/|" + TESTS,
-        "offload (base/offload.hpp): logic stays on the loop"),
+        "offload (base/async/offload.hpp): logic stays on the loop"),
     Ban(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", NOWHERE, "a Result that says what happened"),
     Ban(r"\busing\s+namespace\s+std\b(?!::\w*literals)", NOWHERE, "the names themselves"),
     Ban(r"\b(sleep_for|usleep|nanosleep)\b", r"^bench/", "a wait for the event itself, or a Clock"),

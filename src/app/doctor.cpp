@@ -1,6 +1,6 @@
 #include "app/doctor.hpp"
 
-#include "base/offload.hpp"
+#include "base/async/offload.hpp"
 #include "cli/doctor/walls.hpp"
 
 #include <iterator>

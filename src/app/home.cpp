@@ -1,7 +1,7 @@
 #include "app/home.hpp"
 
 #include "base/files.hpp"
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,6 +1,6 @@
 #include "app/reachability.hpp"
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,11 +1,11 @@
 #include "app/sandbox_run.hpp"
 
 #include "app/work_folder.hpp"
+#include "base/async/task_group.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
-#include "base/task_group.hpp"
 #include "cli/keeper_program.hpp"
 #include "cli/print/table.hpp"
 #include "cli/run/raw_terminal.hpp"

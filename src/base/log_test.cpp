@@ -1,6 +1,6 @@
 #include "base/log.hpp"
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

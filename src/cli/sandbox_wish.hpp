@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "cli/config.hpp"
 #include "cli/print/console.hpp"
 #include "keeper/sandbox/plan.hpp"

@@ -1,7 +1,7 @@
 #include "drivers/local.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/files.hpp"
-#include "base/offload.hpp"
 #include "execution/agent_home_folder.hpp"
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 #include "drivers/local.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
-#include "base/offload.hpp"
 #include "base/remove_tree.hpp"
 #include "execution/keeper_process.hpp"
 

@@ -1,8 +1,8 @@
 #include "egress/proxy.hpp"
 
+#include "base/async/task_group.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
-#include "base/task_group.hpp"
 #include "egress/session.hpp"
 
 #include <boost/asio/as_tuple.hpp>

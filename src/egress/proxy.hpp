@@ -1,8 +1,8 @@
 #pragma once
 
+#include "base/async/task.hpp"
 #include "base/clock.hpp"
 #include "base/owned.hpp"
-#include "base/task.hpp"
 #include "egress/decision_log.hpp"
 #include "egress/limits.hpp"
 #include "egress/policy.hpp"

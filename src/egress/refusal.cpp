@@ -1,6 +1,6 @@
 #include "egress/refusal.hpp"
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
 #include <boost/json/serialize.hpp>
 

@@ -1,6 +1,6 @@
 #include "egress/resolver.hpp"
 
-#include "base/offload.hpp"
+#include "base/async/offload.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "base/task.hpp"
-#include "base/task_group.hpp"
+#include "base/async/task.hpp"
+#include "base/async/task_group.hpp"
 #include "egress/address.hpp"
 
 #include <boost/asio/thread_pool.hpp>

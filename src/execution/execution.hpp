@@ -1,9 +1,9 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/async/task.hpp"
+#include "base/json/json.hpp"
 #include "base/owned.hpp"
 #include "base/secret.hpp"
-#include "base/task.hpp"
 #include "base/time.hpp"
 #include "core/config/linux_config.hpp"
 #include "core/ids.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task.hpp"
+#include "base/async/task.hpp"
 #include "keeper/protocol/state_folder.hpp"
 
 #include <boost/asio/any_io_executor.hpp>

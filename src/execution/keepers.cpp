@@ -1,8 +1,8 @@
 #include "execution/keepers.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/fault_point.hpp"
 #include "base/files.hpp"
-#include "base/offload.hpp"
 #include "base/remove_tree.hpp"
 #include "execution/bell.hpp"
 #include "execution/keeper_process.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "execution/execution.hpp"
 #include "execution/keeper_link.hpp"
 #include "execution/kept_folder.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/assert.hpp"
-#include "base/json_schema.hpp"
+#include "base/json/json_schema.hpp"
 #include "core/page.hpp"
 #include "http/route.hpp"
 #include "http/server/parameters.hpp"

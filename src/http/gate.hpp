@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task.hpp"
+#include "base/async/task.hpp"
 #include "core/access.hpp"
 #include "http/server/message.hpp"
 

@@ -1,6 +1,6 @@
 #include "http/openapi.hpp"
 
-#include "base/json_schema.hpp"
+#include "base/json/json_schema.hpp"
 
 namespace berth::http {
 namespace {

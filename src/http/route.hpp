@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/async/task.hpp"
 #include "base/owned.hpp"
-#include "base/task.hpp"
 #include "core/access.hpp"
 #include "core/call.hpp"
 #include "http/server/message.hpp"

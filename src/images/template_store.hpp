@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "images/copy_tree.hpp"
 #include "images/image_store.hpp"
 #include "images/store_folder.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task.hpp"
+#include "base/async/task.hpp"
 #include "keeper/plugin_worker/plugin_box.hpp"
 #include "plugins/host.hpp"
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/async/task.hpp"
+#include "base/async/task_group.hpp"
+#include "base/json/json.hpp"
 #include "base/owned.hpp"
-#include "base/task.hpp"
-#include "base/task_group.hpp"
 #include "execution/bell.hpp"
 #include "plugins/message.hpp"
 

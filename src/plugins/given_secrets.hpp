@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "base/secret.hpp"
 
 #include <chrono>

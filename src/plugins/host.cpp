@@ -1,7 +1,7 @@
 #include "plugins/host.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/disk_room.hpp"
-#include "base/offload.hpp"
 #include "base/remove_tree.hpp"
 #include "plugins/box.hpp"
 #include "plugins/supervisor.hpp"

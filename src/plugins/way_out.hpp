@@ -1,7 +1,7 @@
 #pragma once
 
-#include "base/json.hpp"
-#include "base/task.hpp"
+#include "base/async/task.hpp"
+#include "base/json/json.hpp"
 #include "core/ids.hpp"
 #include "keeper/plugin_worker/plugin_box.hpp"
 

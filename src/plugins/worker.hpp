@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "plugins/channel.hpp"
 #include "plugins/command.hpp"
 #include "plugins/spawn.hpp"

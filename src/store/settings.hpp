@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "store/sql/mapping.hpp"
 
 namespace berth::store {

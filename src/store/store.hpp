@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task.hpp"
+#include "base/async/task.hpp"
 #include "store/sql/database.hpp"
 
 #include <boost/asio/associated_executor.hpp>

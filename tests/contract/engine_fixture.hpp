@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "contract/store_fixture.hpp"
 #include "engine/engine.hpp"
 #include "store/sql/failing.hpp"

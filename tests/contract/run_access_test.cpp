@@ -1,5 +1,5 @@
+#include "base/async/task_group.hpp"
 #include "base/digest.hpp"
-#include "base/task_group.hpp"
 #include "contract/engine_fixture.hpp"
 #include "engine/journal.hpp"
 #include "engine/runs/run_inputs.hpp"

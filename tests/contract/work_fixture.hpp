@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "contract/boxes.hpp"
 #include "contract/engine_fixture.hpp"
 #include "drivers/local.hpp"

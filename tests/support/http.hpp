@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/async/task_group.hpp"
 #include "base/owned.hpp"
-#include "base/task_group.hpp"
 #include "http/server/server.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "cli/print/failure.hpp"
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "cli/print/plain_words.hpp"
 #include "cli/print/table.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "base/names.hpp"
 #include "cli/print/console.hpp"
 #include "cli/print/table.hpp"

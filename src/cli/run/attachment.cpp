@@ -1,7 +1,7 @@
 #include "cli/run/attachment.hpp"
 
+#include "base/async/task_group.hpp"
 #include "base/files.hpp"
-#include "base/task_group.hpp"
 #include "cli/objects.hpp"
 #include "cli/print/failure.hpp"
 #include "cli/print/table.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "base/json.hpp"
-#include "base/task.hpp"
+#include "base/async/task.hpp"
+#include "base/json/json.hpp"
 #include "cli/net/client.hpp"
 #include "cli/print/console.hpp"
 #include "cli/run/outlet.hpp"

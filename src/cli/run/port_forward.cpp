@@ -1,6 +1,6 @@
 #include "cli/run/port_forward.hpp"
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "cli/print/printer.hpp"
 #include "cli/run/socket.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task.hpp"
+#include "base/async/task.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 

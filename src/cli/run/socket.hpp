@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/async/task.hpp"
 #include "base/secret.hpp"
-#include "base/task.hpp"
 #include "cli/net/connection.hpp"
 
 #include <chrono>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "core/ids.hpp"
 
 // How config names secrets: `{"type": "secret_ref", "secretId": UUID, "version": "latest" | N}`.

@@ -1,6 +1,6 @@
 #include "core/config/config_path.hpp"
 
-#include "base/json_keys.hpp"
+#include "base/json/json_keys.hpp"
 
 #include <charconv>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
 // A place inside a config, of any depth.
 namespace berth::core {

@@ -1,6 +1,6 @@
 #include "core/config/linux_config.hpp"
 
-#include "base/json_schema.hpp"
+#include "base/json/json_schema.hpp"
 
 namespace berth::core {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "core/enums.hpp"
 
 // What command-line agents print: one JSON object a line, turned into events of the run.

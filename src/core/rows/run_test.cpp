@@ -1,6 +1,6 @@
 #include "core/rows/run.hpp"
 
-#include "base/json_schema.hpp"
+#include "base/json/json_schema.hpp"
 #include "core/values_fixture.hpp"
 
 #include <gmock/gmock.h>

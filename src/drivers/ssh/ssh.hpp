@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/async/task_group.hpp"
 #include "base/clock.hpp"
-#include "base/task_group.hpp"
 #include "drivers/driver.hpp"
 #include "drivers/ssh/connection.hpp"
 #include "drivers/ssh/control_folder.hpp"

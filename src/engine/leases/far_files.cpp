@@ -1,6 +1,6 @@
 #include "engine/leases/far_files.hpp"
 
-#include "base/offload.hpp"
+#include "base/async/offload.hpp"
 #include "workspaces/archive_out.hpp"
 
 #include <fcntl.h>

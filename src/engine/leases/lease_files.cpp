@@ -1,6 +1,6 @@
 #include "engine/leases/lease_files.hpp"
 
-#include "base/offload.hpp"
+#include "base/async/offload.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"

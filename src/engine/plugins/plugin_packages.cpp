@@ -1,7 +1,7 @@
 #include "engine/plugins/plugin_packages.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/files.hpp"
-#include "base/offload.hpp"
 #include "base/remove_tree.hpp"
 #include "base/text.hpp"
 #include "core/config/config_schema.hpp"

@@ -1,7 +1,7 @@
 #include "engine/runs/run_log.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/files.hpp"
-#include "base/offload.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>

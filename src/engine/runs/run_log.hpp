@@ -1,10 +1,10 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/async/task.hpp"
+#include "base/json/json.hpp"
 #include "base/nameless_files.hpp"
 #include "base/owned.hpp"
 #include "base/result.hpp"
-#include "base/task.hpp"
 #include "base/time.hpp"
 #include "core/ids.hpp"
 #include "core/output/log_lines.hpp"

@@ -1,7 +1,7 @@
 #include "engine/runs/run_output.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/id.hpp"
-#include "base/offload.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/run_events.hpp"
 #include "store/runs.hpp"

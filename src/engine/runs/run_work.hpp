@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "core/config/adapters.hpp"
 #include "core/rows/agent.hpp"
 #include "core/rows/environment.hpp"

@@ -1,8 +1,8 @@
 #include "engine/upkeep/home_disk.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/files.hpp"
 #include "base/id.hpp"
-#include "base/offload.hpp"
 #include "base/remove_tree.hpp"
 #include "base/text.hpp"
 #include "workspaces/walk.hpp"

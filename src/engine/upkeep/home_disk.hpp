@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/async/task.hpp"
 #include "base/random.hpp"
-#include "base/task.hpp"
 #include "core/rows/agent_home.hpp"
 
 #include <boost/asio/thread_pool.hpp>

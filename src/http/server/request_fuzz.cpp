@@ -1,6 +1,6 @@
 #include "base/assert.hpp"
+#include "base/async/task_group.hpp"
 #include "base/log.hpp"
-#include "base/task_group.hpp"
 #include "http/endpoint.hpp"
 #include "http/server/dispatcher.hpp"
 #include "http/server/writer.hpp"

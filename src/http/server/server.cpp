@@ -1,7 +1,7 @@
 #include "http/server/server.hpp"
 
+#include "base/async/task_group.hpp"
 #include "base/log.hpp"
-#include "base/task_group.hpp"
 #include "http/server/peer_owner.hpp"
 #include "http/server/serve.hpp"
 #include "http/server/tls.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task.hpp"
+#include "base/async/task.hpp"
 #include "http/gate.hpp"
 #include "http/limits.hpp"
 #include "http/route.hpp"

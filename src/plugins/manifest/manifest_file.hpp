@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task.hpp"
+#include "base/async/task.hpp"
 #include "plugins/command.hpp"
 #include "plugins/manifest/manifest.hpp"
 

@@ -1,7 +1,7 @@
 #include "plugins/manifest/manifest.hpp"
 
 #include "base/assert.hpp"
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "base/json.hpp"
-#include "base/task.hpp"
+#include "base/async/task.hpp"
+#include "base/json/json.hpp"
 #include "execution/execution.hpp"
 #include "plugins/message.hpp"
 #include "plugins/waiters.hpp"

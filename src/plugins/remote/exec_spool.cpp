@@ -1,7 +1,7 @@
 #include "plugins/remote/exec_spool.hpp"
 
 #include "base/files.hpp"
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
 #include <boost/json/serialize.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "core/capability.hpp"
 #include "execution/execution.hpp"
 #include "execution/live_command.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task.hpp"
+#include "base/async/task.hpp"
 #include "plugins/host.hpp"
 #include "plugins/manifest/routes.hpp"
 

@@ -1,7 +1,7 @@
 #include "providers/linux/inside.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/files.hpp"
-#include "base/offload.hpp"
 #include "keeper/protocol/client.hpp"
 #include "keeper/sandbox/user_namespaces.hpp"
 

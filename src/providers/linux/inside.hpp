@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task.hpp"
+#include "base/async/task.hpp"
 #include "execution/execution.hpp"
 #include "providers/linux/plan.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "base/result.hpp"
 #include "core/config/linux_config.hpp"
 #include "execution/kept_folder.hpp"

@@ -1,9 +1,9 @@
 #include "providers/linux/linux.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/fault_point.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
-#include "base/offload.hpp"
 #include "images/image.hpp"
 #include "keeper/sandbox/cgroup/cgroup.hpp"
 #include "providers/linux/inside.hpp"

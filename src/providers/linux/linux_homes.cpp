@@ -1,6 +1,6 @@
+#include "base/async/offload.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
-#include "base/offload.hpp"
 #include "execution/agent_home_folder.hpp"
 #include "keeper/protocol/state_folder.hpp"
 #include "providers/linux/linux.hpp"

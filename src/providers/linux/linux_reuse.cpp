@@ -1,6 +1,6 @@
+#include "base/async/offload.hpp"
 #include "base/fault_point.hpp"
 #include "base/files.hpp"
-#include "base/offload.hpp"
 #include "providers/linux/inside.hpp"
 #include "providers/linux/lease_metadata.hpp"
 #include "providers/linux/linux.hpp"

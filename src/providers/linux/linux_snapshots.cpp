@@ -1,5 +1,5 @@
 // The verbs of a sandbox as a whole; what they do on the disk is in snapshots.cpp.
-#include "base/offload.hpp"
+#include "base/async/offload.hpp"
 #include "providers/linux/linux.hpp"
 
 namespace berth::providers {

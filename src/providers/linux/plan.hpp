@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 #include "core/config/linux_config.hpp"
 #include "images/image_user.hpp"
 #include "keeper/protocol/messages.hpp"

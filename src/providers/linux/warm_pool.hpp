@@ -1,8 +1,8 @@
 #pragma once
 
+#include "base/async/task_group.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
-#include "base/task_group.hpp"
 #include "core/config/linux_config.hpp"
 #include "execution/bell.hpp"
 #include "keeper/protocol/messages.hpp"

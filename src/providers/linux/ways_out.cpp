@@ -1,7 +1,7 @@
 #include "providers/linux/ways_out.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/files.hpp"
-#include "base/offload.hpp"
 #include "keeper/protocol/client.hpp"
 
 #include <fcntl.h>

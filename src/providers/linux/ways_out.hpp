@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 #include "core/config/linux_config.hpp"
 #include "egress/proxy.hpp"
 #include "execution/bell.hpp"

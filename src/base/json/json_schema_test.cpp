@@ -1,4 +1,4 @@
-#include "base/json_schema.hpp"
+#include "base/json/json_schema.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "base/offload.hpp"
+#include "base/async/offload.hpp"
 
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>

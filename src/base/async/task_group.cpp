@@ -1,4 +1,4 @@
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 
 #include "base/assert.hpp"
 #include "base/log.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/assert.hpp"
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
 #include <cctype>
 

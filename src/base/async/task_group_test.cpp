@@ -1,7 +1,7 @@
-#include "base/task_group.hpp"
+#include "base/async/task_group.hpp"
 
+#include "base/async/offload.hpp"
 #include "base/log.hpp"
-#include "base/offload.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "base/json_builder.hpp"
+#include "base/json/json_builder.hpp"
 
 #include <boost/json/error.hpp>
 

@@ -1,7 +1,7 @@
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
-#include "base/json_builder.hpp"
-#include "base/json_keys.hpp"
+#include "base/json/json_builder.hpp"
+#include "base/json/json_keys.hpp"
 #include "base/random.hpp"
 
 #include <boost/json/basic_parser_impl.hpp>

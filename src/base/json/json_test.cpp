@@ -1,4 +1,4 @@
-#include "base/json.hpp"
+#include "base/json/json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

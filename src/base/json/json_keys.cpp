@@ -1,4 +1,4 @@
-#include "base/json_keys.hpp"
+#include "base/json/json_keys.hpp"
 
 #include "base/text.hpp"
 
