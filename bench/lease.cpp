@@ -10,7 +10,7 @@
 #include "engine/secrets/vault_key.hpp"
 #include "plugins/manifest/manifest_file.hpp"
 #include "plugins/remote/provider.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 #include "store/sql/database.hpp"
 
 #include <boost/asio/co_spawn.hpp>

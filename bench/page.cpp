@@ -3,7 +3,7 @@
 // microseconds.
 
 #include "store/companies.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 #include "store/sql/database.hpp"
 
 #include <algorithm>

@@ -44,7 +44,7 @@ NOWHERE = r"$^"
 TESTS = r"_test\.[ch]pp$|^tests/|^bench/"
 BANS = (
     Ban(r"\basio::detached\b", NOWHERE, "TaskGroup::start, so that the task has an owner and an end"),
-    Ban(r"\bco_spawn\b", r"^src/base/task_group\.|" + TESTS, "TaskGroup::start"),
+    Ban(r"\bco_spawn\b", r"^src/base/async/task_group\.|" + TESTS, "TaskGroup::start"),
     Ban(r"\bstd::j?thread\b", r"^src/(base|store|app)/|^(sdk|plugins)/|" + TESTS,
         "offload (base/async/offload.hpp): logic stays on the loop"),
     Ban(r"\bcatch\s*\(\s*\.\.\.\s*\)\s*\{\s*\}", NOWHERE, "a Result that says what happened"),

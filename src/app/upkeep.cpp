@@ -5,7 +5,7 @@
 #include "engine/accounts/settings.hpp"
 #include "engine/leases/sandbox_room.hpp"
 #include "engine/templates/start_from.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -1,6 +1,6 @@
 #include "http/endpoint.hpp"
 
-#include "http/server/target.hpp"
+#include "http/server/message/target.hpp"
 
 namespace berth::http::endpoint_detail {
 

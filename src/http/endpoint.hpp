@@ -4,7 +4,7 @@
 #include "base/json/json_schema.hpp"
 #include "core/page.hpp"
 #include "http/route.hpp"
-#include "http/server/parameters.hpp"
+#include "http/server/message/parameters.hpp"
 
 // Typed routes: a handler receives decoded values and returns one; it sees neither header nor
 // status.

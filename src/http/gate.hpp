@@ -2,7 +2,7 @@
 
 #include "base/async/task.hpp"
 #include "core/access.hpp"
-#include "http/server/message.hpp"
+#include "http/server/message/message.hpp"
 
 #include <chrono>
 #include <string_view>

@@ -4,7 +4,7 @@
 #include "base/owned.hpp"
 #include "core/access.hpp"
 #include "core/call.hpp"
-#include "http/server/message.hpp"
+#include "http/server/message/message.hpp"
 
 #include <functional>
 #include <variant>

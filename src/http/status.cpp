@@ -1,4 +1,4 @@
-#include "http/server/message.hpp"
+#include "http/server/message/message.hpp"
 
 namespace berth::http {
 namespace {

@@ -1,5 +1,5 @@
 #include "contract/work_fixture.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 
 // One sandbox serves one lease at a time, however its provider names it.
 namespace berth::engine {

@@ -1,7 +1,7 @@
 #include "contract/work_fixture.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
-#include "store/sandboxes.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
 
 namespace berth::engine {
 namespace {

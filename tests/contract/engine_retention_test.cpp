@@ -2,7 +2,7 @@
 #include "engine/secrets/vault_key.hpp"
 #include "engine/upkeep/janitor.hpp"
 #include "engine/upkeep/retention.hpp"
-#include "store/leases.hpp"
+#include "store/places/leases.hpp"
 #include "store/retention.hpp"
 #include "store/run_events.hpp"
 #include "store/runs.hpp"

@@ -1,6 +1,6 @@
 #include "base/digest.hpp"
 #include "contract/work_fixture.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 #include "store/runs.hpp"
 
 #include <sstream>

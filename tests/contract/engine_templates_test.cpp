@@ -1,9 +1,9 @@
 #include "contract/work_fixture.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
 #include "store/nodes.hpp"
-#include "store/setup_sessions.hpp"
-#include "store/templates.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/setup_sessions.hpp"
+#include "store/places/templates.hpp"
 
 #include <gmock/gmock.h>
 

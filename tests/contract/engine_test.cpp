@@ -1,10 +1,10 @@
 #include "contract/engine_fixture.hpp"
 #include "engine/secrets/vault_key.hpp"
 #include "engine/upkeep/janitor.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
 #include "store/nodes.hpp"
-#include "store/sandboxes.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/secrets.hpp"
 
 #include <boost/asio/steady_timer.hpp>

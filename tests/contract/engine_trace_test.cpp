@@ -1,6 +1,6 @@
 #include "contract/work_fixture.hpp"
-#include "store/leases.hpp"
-#include "store/sandboxes.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
 
 #include <gmock/gmock.h>
 

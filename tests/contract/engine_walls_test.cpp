@@ -1,6 +1,6 @@
 #include "contract/work_fixture.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 #include "store/runs.hpp"
 
 #include <gmock/gmock.h>

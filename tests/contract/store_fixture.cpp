@@ -2,8 +2,8 @@
 
 #include "base/assert.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
 #include "store/nodes.hpp"
+#include "store/places/environments.hpp"
 #include "store/runs.hpp"
 #include "store/secrets.hpp"
 

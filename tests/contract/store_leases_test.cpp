@@ -1,10 +1,10 @@
 #include "contract/store_fixture.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
 #include "store/nodes.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/runs.hpp"
-#include "store/sandboxes.hpp"
 
 #include <functional>
 #include <set>

@@ -1,8 +1,8 @@
 #include "contract/store_fixture.hpp"
-#include "store/leases.hpp"
 #include "store/nodes.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/runs.hpp"
-#include "store/sandboxes.hpp"
 
 #include <thread>
 

@@ -1,9 +1,9 @@
 #include "contract/store_fixture.hpp"
 #include "store/agents.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
-#include "store/sandboxes.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/secrets.hpp"
 #include "store/tokens.hpp"
 

@@ -1,8 +1,8 @@
 #include "contract/store_fixture.hpp"
 #include "store/companies.hpp"
-#include "store/leases.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/plugins.hpp"
-#include "store/sandboxes.hpp"
 
 #include <gmock/gmock.h>
 

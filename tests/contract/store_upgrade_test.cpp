@@ -1,9 +1,9 @@
 #include "contract/store_fixture.hpp"
 #include "store/agents.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/runs.hpp"
-#include "store/sandboxes.hpp"
 #include "store/sql/migrations.hpp"
 
 #include <gmock/gmock.h>

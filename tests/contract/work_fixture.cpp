@@ -4,10 +4,10 @@
 #include "engine/secrets/vault_key.hpp"
 #include "keeper/holder/process_tree.hpp"
 #include "providers/fake.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/runs.hpp"
-#include "store/sandboxes.hpp"
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -9,7 +9,7 @@
 #include "engine/listing.hpp"
 #include "engine/once.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 
 namespace berth::engine {
 namespace {

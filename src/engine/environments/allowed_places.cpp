@@ -5,7 +5,7 @@
 #include "egress/policy.hpp"
 #include "egress/resolver.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 
 #include <algorithm>
 

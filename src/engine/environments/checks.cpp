@@ -1,7 +1,7 @@
 #include "engine/environments/checks.hpp"
 
 #include "engine/environments/allowed_places.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 
 namespace berth::engine {
 namespace {

@@ -11,7 +11,7 @@
 #include "engine/secrets/environment_secrets.hpp"
 #include "engine/templates/start_from.hpp"
 #include "store/companies.hpp"
-#include "store/leases.hpp"
+#include "store/places/leases.hpp"
 #include "store/secrets.hpp"
 
 namespace berth::engine {

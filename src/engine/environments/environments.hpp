@@ -10,7 +10,7 @@
 #include "engine/environments/catalog.hpp"
 #include "engine/means.hpp"
 #include "engine/plugins/plugin_configs.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 
 namespace berth::engine {
 

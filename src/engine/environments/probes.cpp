@@ -7,7 +7,7 @@
 #include "engine/secrets/environment_secrets.hpp"
 #include "engine/templates/start_from.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 
 namespace berth::engine {
 namespace {

@@ -4,7 +4,7 @@
 #include "engine/environments/allowed_places.hpp"
 #include "engine/plugins/plugins.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 
 #include <algorithm>
 #include <array>

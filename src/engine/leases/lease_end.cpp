@@ -9,12 +9,12 @@
 #include "engine/leases/reuse.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "engine/upkeep/node_life.hpp"
-#include "store/leases.hpp"
 #include "store/nodes.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
+#include "store/places/templates.hpp"
 #include "store/runs.hpp"
-#include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
-#include "store/templates.hpp"
 
 namespace berth::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/leases/lease_work.hpp"
-#include "store/leases.hpp"
+#include "store/places/leases.hpp"
 
 namespace berth::engine {
 namespace {

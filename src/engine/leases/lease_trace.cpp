@@ -5,11 +5,11 @@
 #include "base/log.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "engine/upkeep/node_life.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
-#include "store/sandboxes.hpp"
-#include "store/setup_sessions.hpp"
-#include "store/templates.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
+#include "store/places/setup_sessions.hpp"
+#include "store/places/templates.hpp"
 
 namespace berth::engine {
 namespace {

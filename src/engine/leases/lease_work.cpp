@@ -15,10 +15,10 @@
 #include "engine/templates/start_from.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/agents.hpp"
-#include "store/leases.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandbox_names.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/runs.hpp"
-#include "store/sandbox_names.hpp"
-#include "store/sandboxes.hpp"
 #include "store/secrets.hpp"
 
 #include <boost/asio/this_coro.hpp>

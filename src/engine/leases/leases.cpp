@@ -7,8 +7,8 @@
 #include "engine/listing.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/companies.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/runs.hpp"
-#include "store/sandboxes.hpp"
 
 #include <boost/asio/this_coro.hpp>
 

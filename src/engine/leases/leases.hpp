@@ -10,8 +10,8 @@
 #include "drivers/registry.hpp"
 #include "engine/means.hpp"
 #include "engine/plugins/plugin_configs.hpp"
-#include "store/leases.hpp"
-#include "store/sandboxes.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
 
 namespace berth::engine {
 

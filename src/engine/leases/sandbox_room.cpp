@@ -3,8 +3,8 @@
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
-#include "store/sandboxes.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/sandboxes.hpp"
 
 namespace berth::engine {
 namespace {

@@ -6,8 +6,8 @@
 #include "engine/once.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/agent_homes.hpp"
-#include "store/environments.hpp"
-#include "store/sandboxes.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/sandboxes.hpp"
 
 namespace berth::engine {
 namespace {

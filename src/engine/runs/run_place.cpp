@@ -3,8 +3,8 @@
 #include "engine/environments/allowed_places.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "engine/templates/start_from.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
 #include "store/runs.hpp"
 
 namespace berth::engine {

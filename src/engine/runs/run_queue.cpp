@@ -10,11 +10,11 @@
 #include "engine/templates/start_from.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/agents.hpp"
-#include "store/environments.hpp"
 #include "store/nodes.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/sandboxes.hpp"
+#include "store/places/templates.hpp"
 #include "store/runs.hpp"
-#include "store/sandboxes.hpp"
-#include "store/templates.hpp"
 
 #include <set>
 

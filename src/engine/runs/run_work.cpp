@@ -6,8 +6,8 @@
 #include "engine/runs/run_notes.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/agents.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
 #include "store/run_events.hpp"
 #include "store/runs.hpp"
 

@@ -7,9 +7,9 @@
 #include "engine/runs/workshop.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
 #include "store/nodes.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
 #include "store/run_events.hpp"
 
 namespace berth::engine {

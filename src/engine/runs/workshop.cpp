@@ -5,8 +5,8 @@
 #include "engine/insist.hpp"
 #include "engine/runs/run_notes.hpp"
 #include "engine/upkeep/node_life.hpp"
-#include "store/leases.hpp"
 #include "store/nodes.hpp"
+#include "store/places/leases.hpp"
 #include "store/runs.hpp"
 
 #include <boost/asio/as_tuple.hpp>

@@ -8,7 +8,7 @@
 #include "engine/secrets/vault_key.hpp"
 #include "store/agents.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 #include "store/secrets.hpp"
 
 namespace berth::engine {

@@ -9,10 +9,10 @@
 #include "engine/templates/start_from.hpp"
 #include "engine/templates/templates.hpp"
 #include "engine/upkeep/node_life.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
-#include "store/setup_sessions.hpp"
-#include "store/templates.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/setup_sessions.hpp"
+#include "store/places/templates.hpp"
 
 #include <algorithm>
 

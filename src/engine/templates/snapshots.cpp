@@ -6,11 +6,11 @@
 #include "engine/leases/held_lease.hpp"
 #include "engine/once.hpp"
 #include "engine/upkeep/node_life.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
+#include "store/places/templates.hpp"
 #include "store/runs.hpp"
-#include "store/sandboxes.hpp"
-#include "store/templates.hpp"
 #include "workspaces/path.hpp"
 
 namespace berth::engine {

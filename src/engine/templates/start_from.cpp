@@ -4,9 +4,9 @@
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
 #include "engine/templates/template_work.hpp"
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/templates.hpp"
 #include "store/secrets.hpp"
-#include "store/templates.hpp"
 
 namespace berth::engine {
 namespace {

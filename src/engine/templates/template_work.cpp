@@ -7,9 +7,9 @@
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/upkeep/node_life.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
-#include "store/templates.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/templates.hpp"
 
 namespace berth::engine {
 namespace {

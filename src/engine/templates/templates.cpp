@@ -9,9 +9,9 @@
 #include "engine/once.hpp"
 #include "engine/templates/start_from.hpp"
 #include "store/companies.hpp"
-#include "store/environments.hpp"
-#include "store/leases.hpp"
-#include "store/setup_sessions.hpp"
+#include "store/places/environments.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/setup_sessions.hpp"
 
 namespace berth::engine {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/rows/setup_session.hpp"
 #include "core/template_drift.hpp"
 #include "engine/templates/template_work.hpp"
-#include "store/templates.hpp"
+#include "store/places/templates.hpp"
 
 namespace berth::engine {
 

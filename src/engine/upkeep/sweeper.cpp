@@ -4,11 +4,11 @@
 #include "base/log.hpp"
 #include "engine/insist.hpp"
 #include "engine/upkeep/node_life.hpp"
-#include "store/leases.hpp"
+#include "store/places/leases.hpp"
+#include "store/places/sandboxes.hpp"
+#include "store/places/setup_sessions.hpp"
+#include "store/places/templates.hpp"
 #include "store/runs.hpp"
-#include "store/sandboxes.hpp"
-#include "store/setup_sessions.hpp"
-#include "store/templates.hpp"
 
 namespace berth::engine {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "http/server/message.hpp"
+#include "http/server/message/message.hpp"
 
 namespace berth::http {
 

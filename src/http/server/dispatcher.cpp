@@ -1,6 +1,6 @@
 #include "http/server/dispatcher.hpp"
 
-#include "http/server/target.hpp"
+#include "http/server/message/target.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>

@@ -4,7 +4,7 @@
 #include "http/limits.hpp"
 #include "http/server/call.hpp"
 #include "http/server/held_bytes.hpp"
-#include "http/server/reader.hpp"
+#include "http/server/message/reader.hpp"
 #include "http/server/router.hpp"
 #include "http/server/shares.hpp"
 

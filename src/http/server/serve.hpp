@@ -1,9 +1,9 @@
 #pragma once
 
 #include "http/server/dispatcher.hpp"
+#include "http/server/message/writer.hpp"
 #include "http/server/tcp.hpp"
 #include "http/server/traffic.hpp"
-#include "http/server/writer.hpp"
 
 #include <boost/beast/core/flat_buffer.hpp>
 

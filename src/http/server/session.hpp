@@ -3,7 +3,7 @@
 #include "base/log.hpp"
 #include "base/names.hpp"
 #include "http/server/event_writer.hpp"
-#include "http/server/relay_head.hpp"
+#include "http/server/relay/relay_head.hpp"
 #include "http/server/serve.hpp"
 
 #include <boost/asio/as_tuple.hpp>

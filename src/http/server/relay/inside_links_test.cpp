@@ -1,4 +1,4 @@
-#include "http/server/inside_links.hpp"
+#include "http/server/relay/inside_links.hpp"
 
 #include <gtest/gtest.h>
 

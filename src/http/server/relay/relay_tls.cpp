@@ -1,4 +1,4 @@
-#include "http/server/relay.hpp"
+#include "http/server/relay/relay.hpp"
 
 namespace berth::http {
 

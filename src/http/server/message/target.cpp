@@ -1,6 +1,6 @@
-#include "http/server/target.hpp"
+#include "http/server/message/target.hpp"
 
-#include "http/server/message.hpp"
+#include "http/server/message/message.hpp"
 
 namespace berth::http {
 namespace {

@@ -1,4 +1,4 @@
-#include "http/server/reader.hpp"
+#include "http/server/message/reader.hpp"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/error.hpp>

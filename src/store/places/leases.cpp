@@ -1,4 +1,4 @@
-#include "store/leases.hpp"
+#include "store/places/leases.hpp"
 
 #include "store/nodes.hpp"
 #include "store/sql/constraint.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "http/server/writer.hpp"
+#include "http/server/message/writer.hpp"
 
 #include <boost/beast/http/fields.hpp>
 #include <boost/beast/http/message.hpp>

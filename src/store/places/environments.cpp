@@ -1,4 +1,4 @@
-#include "store/environments.hpp"
+#include "store/places/environments.hpp"
 
 #include "store/sql/constraint.hpp"
 #include "store/sql/moving.hpp"

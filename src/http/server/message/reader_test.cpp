@@ -1,4 +1,4 @@
-#include "http/server/reader.hpp"
+#include "http/server/message/reader.hpp"
 
 #include <gtest/gtest.h>
 

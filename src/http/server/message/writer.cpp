@@ -1,4 +1,4 @@
-#include "http/server/writer.hpp"
+#include "http/server/message/writer.hpp"
 
 #include <boost/beast/http/status.hpp>
 

@@ -1,4 +1,4 @@
-#include "http/server/target.hpp"
+#include "http/server/message/target.hpp"
 
 #include <gtest/gtest.h>
 

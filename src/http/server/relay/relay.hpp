@@ -1,6 +1,6 @@
 #pragma once
 
-#include "http/server/relay_head.hpp"
+#include "http/server/relay/relay_head.hpp"
 #include "http/server/serve.hpp"
 
 #include <boost/asio/as_tuple.hpp>

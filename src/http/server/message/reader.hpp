@@ -1,7 +1,7 @@
 #pragma once
 
 #include "http/limits.hpp"
-#include "http/server/message.hpp"
+#include "http/server/message/message.hpp"
 
 #include <boost/beast/http/basic_parser.hpp>
 

@@ -1,4 +1,4 @@
-#include "store/sandboxes.hpp"
+#include "store/places/sandboxes.hpp"
 
 #include "store/nodes.hpp"
 #include "store/sql/constraint.hpp"

@@ -1,4 +1,4 @@
-#include "store/setup_sessions.hpp"
+#include "store/places/setup_sessions.hpp"
 
 #include "store/nodes.hpp"
 #include "store/sql/constraint.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "http/route.hpp"
-#include "http/server/reader.hpp"
+#include "http/server/message/reader.hpp"
 
 namespace berth::http {
 

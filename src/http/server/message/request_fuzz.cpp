@@ -3,7 +3,7 @@
 #include "base/log.hpp"
 #include "http/endpoint.hpp"
 #include "http/server/dispatcher.hpp"
-#include "http/server/writer.hpp"
+#include "http/server/message/writer.hpp"
 
 #include <boost/asio/io_context.hpp>
 

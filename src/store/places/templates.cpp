@@ -1,4 +1,4 @@
-#include "store/templates.hpp"
+#include "store/places/templates.hpp"
 
 #include "base/id.hpp"
 #include "store/nodes.hpp"

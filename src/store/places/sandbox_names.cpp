@@ -1,6 +1,6 @@
-#include "store/sandbox_names.hpp"
+#include "store/places/sandbox_names.hpp"
 
-#include "store/sandboxes.hpp"
+#include "store/places/sandboxes.hpp"
 #include "store/sql/constraint.hpp"
 #include "store/sql/moving.hpp"
 

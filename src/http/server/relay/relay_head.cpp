@@ -1,6 +1,6 @@
-#include "http/server/relay_head.hpp"
+#include "http/server/relay/relay_head.hpp"
 
-#include "http/server/inside_links.hpp"
+#include "http/server/relay/inside_links.hpp"
 
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/status.hpp>

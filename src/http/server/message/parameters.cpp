@@ -1,4 +1,4 @@
-#include "http/server/parameters.hpp"
+#include "http/server/message/parameters.hpp"
 
 #include <charconv>
 

@@ -1,6 +1,6 @@
-#include "http/server/inside_links.hpp"
+#include "http/server/relay/inside_links.hpp"
 
-#include "http/server/message.hpp"
+#include "http/server/message/message.hpp"
 
 #include <algorithm>
 #include <vector>
