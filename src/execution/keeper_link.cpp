@@ -1,6 +1,6 @@
 #include "execution/keeper_link.hpp"
 
-#include "execution/bell.hpp"
+#include "base/async/event.hpp"
 #include "execution/keeper_values.hpp"
 #include "execution/output_records.hpp"
 #include "keeper/protocol/output.hpp"
@@ -74,15 +74,15 @@ struct KeeperLink::State {
   std::optional<Error> broken;
   bool writing = false;
   bool read_to_end = false;
-  Bell room;  // rung when a taker has caught up
-  Bell over;  // rung when the reader has ended
+  Event room;  // notified when a taker has caught up
+  Event over;  // notified when the reader has ended
 };
 
 // A request that waits for its answer, in the frame of the coroutine that asked.
 class KeeperLink::Waiting {
  public:
   Waiting(std::shared_ptr<State> state, std::uint64_t id)
-      : bell(state->in.get_executor()), state_(std::move(state)), id_(id) {
+      : event(state->in.get_executor()), state_(std::move(state)), id_(id) {
     state_->waiting.emplace(id_, this);
   }
   Waiting(const Waiting&) = delete;
@@ -92,10 +92,10 @@ class KeeperLink::Waiting {
   void take(const keeper::Frame& frame) {
     answer = Answered{.verb = frame.verb, .message = std::string{frame.message}};
     if (frame.verb == keeper::Verb::refused) answer = std::unexpected(refusal(frame));
-    bell.ring();
+    event.notify();
   }
 
-  Bell bell;
+  Event event;
   std::optional<Result<Answered>> answer;
 
  private:
@@ -107,14 +107,14 @@ class KeeperLink::Waiting {
 class KeeperLink::Following {
  public:
   Following(std::shared_ptr<State> state, std::uint64_t id)
-      : bell(state->in.get_executor()), state_(std::move(state)), id_(id) {
+      : event(state->in.get_executor()), state_(std::move(state)), id_(id) {
     state_->following.emplace(id_, this);
   }
   Following(const Following&) = delete;
   Following& operator=(const Following&) = delete;
   ~Following() {
     state_->following.erase(id_);
-    state_->room.ring();
+    state_->room.notify();
   }
 
   Result<> take(const keeper::Frame& frame) {
@@ -127,11 +127,11 @@ class KeeperLink::Following {
     } else {
       end = keeper::decode<keeper::Ended>(frame);
     }
-    bell.ring();
+    event.notify();
     return {};
   }
 
-  Bell bell;
+  Event event;
   std::string arrived;  // begins with a record
   bool has_news = false;
   std::optional<Result<keeper::Ended>> end;
@@ -153,13 +153,13 @@ void KeeperLink::State::break_off(Error why) {
   out.close(ignored);
   for (const auto& [id, request] : waiting) {
     if (!request->answer) request->answer = std::unexpected(*broken);
-    request->bell.ring();
+    request->event.notify();
   }
   for (const auto& [id, output] : following) {
     if (!output->end) output->end = std::unexpected(*broken);
-    output->bell.ring();
+    output->event.notify();
   }
-  room.ring();
+  room.notify();
 }
 
 boost::system::error_code KeeperLink::State::write_some() {
@@ -185,7 +185,7 @@ class KeeperLink::ReaderEnd {
                       state_.name + ": the connection to the keeper broke",
                       "its files say whether and how it ended"});
     state_.read_to_end = true;
-    state_.over.ring();
+    state_.over.notify();
   }
 
  private:
@@ -275,7 +275,7 @@ Task<KeeperLink::Answered> KeeperLink::answer_to(std::shared_ptr<State> state, s
       co_return fail(Errc::timed_out, state->name + ": the keeper has not answered within " +
                                           std::to_string(limit.count()) + " ms");
     }
-    BERTH_CO_DO(co_await waiting.bell.wait_until(until));
+    BERTH_CO_DO(co_await waiting.event.wait_until(until));
   }
 }
 
@@ -294,7 +294,7 @@ Task<Ended> KeeperLink::follow_on(std::shared_ptr<State> state, std::string exec
       BERTH_CO_TRY(const CutRecords cut, cut_records(held, offset));
       output.arrived.assign(held, cut.used);
       offset += cut.used;
-      state->room.ring();
+      state->room.notify();
       if (!cut.pieces.empty()) BERTH_CO_DO(co_await taker.take(cut.pieces));
     } else if (output.end) {
       BERTH_CO_TRY(const keeper::Ended ended, *std::move(output.end));
@@ -302,7 +302,7 @@ Task<Ended> KeeperLink::follow_on(std::shared_ptr<State> state, std::string exec
     } else if (state->broken) {
       co_return std::unexpected(*state->broken);
     } else {
-      BERTH_CO_DO(co_await output.bell.wait());
+      BERTH_CO_DO(co_await output.event.wait());
     }
   }
 }

@@ -1,10 +1,10 @@
 #include "execution/keepers.hpp"
 
+#include "base/async/event.hpp"
 #include "base/async/offload.hpp"
 #include "base/fault_point.hpp"
 #include "base/files.hpp"
 #include "base/remove_tree.hpp"
-#include "execution/bell.hpp"
 #include "execution/keeper_process.hpp"
 #include "execution/keeper_values.hpp"
 #include "execution/output_records.hpp"
@@ -65,7 +65,7 @@ struct Keepers::Held {
 
   Link link;
   bool opening = false;
-  Bell opened;
+  Event opened;
 };
 
 // One at a time: of two who start the first command of a lease, only one may start its keeper.
@@ -76,7 +76,7 @@ class Keepers::Opening {
   Opening& operator=(const Opening&) = delete;
   ~Opening() {
     held_->opening = false;
-    held_->opened.ring();
+    held_->opened.notify();
   }
 
  private:
@@ -126,8 +126,8 @@ Task<Keepers::Reached> Keepers::reach(std::string id, IfNone if_none) {
 }
 
 Task<> Keepers::pause() {
-  Bell bell{executor_};
-  co_return co_await bell.wait_until(std::chrono::steady_clock::now() + look_again_after);
+  Event event{executor_};
+  co_return co_await event.wait_until(std::chrono::steady_clock::now() + look_again_after);
 }
 
 Task<Started> Keepers::start(std::string id, const Command& command, IfNone if_none,
@@ -232,7 +232,7 @@ Task<> Keepers::wait_for_wardens(KeptFolder folder, keeper::FoundKeeper gone) {
     co_return co_await offload(pool_, [end = options_.after_kill, gone] { return end(gone.card); });
   }
   const auto until = std::chrono::steady_clock::now() + wardens_limit;
-  Bell pause{executor_};
+  Event pause{executor_};
   while (std::chrono::steady_clock::now() < until) {
     const bool all_written = co_await offload(pool_, [folder] {
       const auto execs = keeper::read_execs(folder.keeper());

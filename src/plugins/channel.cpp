@@ -19,7 +19,6 @@ namespace berth::plugins {
 namespace {
 
 using namespace std::chrono_literals;
-using execution::Bell;
 
 constexpr std::size_t read_bytes = std::size_t{256} << 10;
 constexpr std::size_t excerpt_bytes = 200;
@@ -84,7 +83,7 @@ struct Channel::Pending {
   std::uint64_t id;
   Moment deadline;
   std::optional<CallResult> result = {};
-  Bell settled;
+  Event settled;
 };
 
 Error to_error(const CallFailure& failure, std::string_view subject) {
@@ -142,10 +141,10 @@ void Channel::close(std::string why) {
   for (auto& [id, pending] : pending_) {
     pending->result = std::unexpected(
         CallFailure{CallFailure::Cause::gone, rpc_code::worker_unavailable, why_closed_});
-    pending->settled.ring();
+    pending->settled.notify();
   }
   pending_.clear();
-  alarm_.ring();
+  alarm_.notify();
 }
 
 Task<> Channel::drain() {
@@ -272,7 +271,7 @@ void Channel::settle(const bj::value& id, Reply reply) {
     pending->result = std::unexpected(CallFailure{CallFailure::Cause::refused, reply.error().code,
                                                   std::move(reply.error().message)});
   }
-  pending->settled.ring();
+  pending->settled.notify();
 }
 
 asio::awaitable<CallResult> Channel::call(std::string method, bj::value params,
@@ -317,7 +316,7 @@ void Channel::expect_until(Moment deadline) {
     tasks_.start("plugin.deadlines", watch_deadlines());
   } else if (deadline < alarm_at_) {
     alarm_at_ = deadline;
-    alarm_.ring();
+    alarm_.notify();
   }
 }
 
@@ -332,7 +331,7 @@ Task<> Channel::watch_deadlines() {
     alarm_at_ = Moment::max();
     for (const auto& [id, pending] : pending_) {
       if (pending->deadline <= std::chrono::steady_clock::now()) {
-        pending->settled.ring();
+        pending->settled.notify();
       } else {
         alarm_at_ = std::min(alarm_at_, pending->deadline);
       }

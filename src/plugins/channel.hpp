@@ -1,10 +1,10 @@
 #pragma once
 
+#include "base/async/event.hpp"
 #include "base/async/task.hpp"
 #include "base/async/task_group.hpp"
 #include "base/json/json.hpp"
 #include "base/owned.hpp"
-#include "execution/bell.hpp"
 #include "plugins/message.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -116,7 +116,7 @@ class Channel {
   std::unordered_map<std::uint64_t, Pending*> pending_;
   // One alarm for the deadlines of all calls: most calls are answered long before, and none of them
   // has to set a timer of the kernel for that.
-  execution::Bell alarm_;
+  Event alarm_;
   Moment alarm_at_ = Moment::max();
   bool watching_deadlines_ = false;
   std::size_t requests_ = 0;

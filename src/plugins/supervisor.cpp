@@ -22,7 +22,7 @@ constexpr int jitter_percent = 25;
 constexpr auto told_for = 15min;  // the scope of a notification
 constexpr std::size_t told_max = 1'000;
 
-Waiters::Moment moment_in(std::chrono::milliseconds time) {
+Condition::Moment moment_in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
@@ -114,7 +114,7 @@ void Supervisor::enter(WorkerState state, std::string reason) {
   services_.state_changed(
       plugin_.id, state,
       {.sentence = reason_, .worker_said = is_down ? last_words_ : std::string{}});
-  waiters_.ring();
+  waiters_.notify();
 }
 
 void Supervisor::remember(std::string_view line) {
@@ -141,7 +141,7 @@ Task<> Supervisor::start() {
         StateReason{.sentence = launched.error().message, .worker_said = last_words_}.text();
   }
   --starting_;
-  waiters_.ring();
+  waiters_.notify();
   co_return launched;
 }
 
@@ -262,7 +262,7 @@ Task<> Supervisor::watch() {
     if (!launched) reason_ = launched.error().message;
   }
   watching_ = false;
-  waiters_.ring();
+  waiters_.notify();
   co_return Result<>{};
 }
 
@@ -294,7 +294,7 @@ std::chrono::milliseconds Supervisor::next_delay() {
 
 Task<> Supervisor::stop() {
   stopping_ = true;
-  waiters_.ring();
+  waiters_.notify();
   const std::shared_ptr<Worker> worker = worker_;
   if (worker) {
     const bool polite = is_running();
@@ -370,7 +370,7 @@ void Supervisor::expel(std::string why) {
   if (stopping_ || expelled_) return;
   expelled_ = why;
   punish(std::move(why));
-  waiters_.ring();
+  waiters_.notify();
 }
 
 asio::awaitable<Reply> Supervisor::answer(Request request) {

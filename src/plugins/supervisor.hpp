@@ -100,7 +100,7 @@ class Supervisor final : public Peer, public StderrReader {
   StreamRoutes streams_;
   Clock::Steady log_second_{};
   int logged_in_second_ = 0;
-  Waiters waiters_;
+  Condition waiters_;
   TaskGroup tasks_;
 };
 

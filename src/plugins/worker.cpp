@@ -25,7 +25,7 @@ constexpr std::string_view memory_limit = "the limit for all its processes is ";
 // After the end of the one, for the other: their order is the kernel's.
 constexpr auto last_words = 2s;
 
-Waiters::Moment in(std::chrono::milliseconds time) {
+Condition::Moment in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
@@ -107,7 +107,7 @@ std::string Worker::epitaph() const {
 Task<> Worker::read_messages() {
   const Result<> outcome = co_await channel_.run();
   messages_ended_ = true;
-  waiters_.ring();
+  waiters_.notify();
   if (!outcome) {
     kill(outcome.error().message);
     co_return Result<>{};
@@ -131,7 +131,7 @@ Task<> Worker::read_stderr() {
     reader_->read_stderr(stderr_line_, LinePart::beginning);
   }
   stderr_ended_ = true;
-  waiters_.ring();
+  waiters_.notify();
   co_return Result<>{};
 }
 
@@ -168,7 +168,7 @@ Task<> Worker::watch_process() {
   // What is still in the pipes is read; an end that never comes, because somebody else holds them,
   // is not waited for.
   const auto read = [this] { return messages_ended_ && stderr_ended_; };
-  waiters_.ring();
+  waiters_.notify();
   BERTH_CO_DO(co_await waiters_.wait_for(read, in(last_words)));
   channel_.close(epitaph());
   boost::system::error_code ignored;

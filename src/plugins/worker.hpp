@@ -1,10 +1,10 @@
 #pragma once
 
+#include "base/async/condition.hpp"
 #include "base/async/task_group.hpp"
 #include "plugins/channel.hpp"
 #include "plugins/command.hpp"
 #include "plugins/spawn.hpp"
-#include "plugins/waiters.hpp"
 
 #include <chrono>
 #include <memory>
@@ -98,7 +98,7 @@ class Worker {
   bool skips_line_ = false;  // until its end: its beginning was read
   bool messages_ended_ = false;
   bool stderr_ended_ = false;
-  Waiters waiters_;
+  Condition waiters_;
   TaskGroup tasks_;
 };
 

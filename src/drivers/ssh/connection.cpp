@@ -119,7 +119,7 @@ Task<std::shared_ptr<Master>> Connection::log_in() {
 
 // A connection with room for one more session, made where there is none.
 Task<std::shared_ptr<Master>> Connection::master() {
-  BERTH_CO_TRY(const Turn::Pass pass, co_await connecting_.take());
+  BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await connecting_.lock());
   BERTH_CO_DO(check_open());
   std::erase_if(masters_, [](const auto& master) { return !master->is_alive(); });
   const auto with_room =
@@ -137,7 +137,7 @@ Task<std::shared_ptr<Master>> Connection::master() {
 }
 
 Task<ScriptEnd> Connection::ask(std::string script, RunLimits limits) {
-  BERTH_CO_TRY(const Turn::Pass pass, co_await asking_.take());
+  BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await asking_.lock());
   while (true) {
     const bool fresh = !shell_ || !shell_->is_alive();
     if (fresh) {
@@ -178,7 +178,7 @@ Task<Session> Connection::begin_command(std::string command, std::string line) {
 }
 
 Task<Place> Connection::survey(std::string workspace) {
-  BERTH_CO_TRY(const Turn::Pass pass, co_await surveying_.take());
+  BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await surveying_.lock());
   if (const auto known = places_.find(workspace); known != places_.end()) co_return known->second;
   BERTH_CO_TRY(Place place, co_await look_around(workspace));
   places_.insert_or_assign(workspace, place);
@@ -260,7 +260,7 @@ Task<> Connection::close() {
   const std::vector<std::shared_ptr<Master>> masters = std::exchange(masters_, {});
   for (const auto& master : masters) BERTH_CO_DO(co_await master->end());
   // Without its connection a script that is under way has come to its end by now.
-  BERTH_CO_TRY(const Turn::Pass pass, co_await asking_.take());
+  BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await asking_.lock());
   if (shell_) BERTH_CO_DO(co_await shell_->end());
   shell_.reset();
   co_return Result<>{};

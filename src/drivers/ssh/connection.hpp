@@ -1,9 +1,9 @@
 #pragma once
 
+#include "base/async/async_mutex.hpp"
 #include "base/clock.hpp"
 #include "drivers/ssh/remote_shell.hpp"
 #include "drivers/ssh/scripts.hpp"
-#include "drivers/ssh/turn.hpp"
 
 #include <functional>
 #include <map>
@@ -118,9 +118,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Clock::Steady at;
   };
   std::map<std::vector<std::string>, Reached> reached_;
-  Turn connecting_;
-  Turn asking_;
-  Turn surveying_;
+  AsyncMutex connecting_;
+  AsyncMutex asking_;
+  AsyncMutex surveying_;
   std::size_t uses_ = 0;
   asio::steady_timer idle_;
   bool closed_ = false;

@@ -102,7 +102,7 @@ Task<Session> KeeperLease::begin_session() {
 }
 
 Task<std::shared_ptr<KeeperLease::Line>> KeeperLease::line(keeper::OpenHow how) {
-  BERTH_CO_TRY(const Turn::Pass pass, co_await opening_.take());
+  BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await opening_.lock());
   if (line_ && !line_->link.broken()) co_return line_;
   line_.reset();
   BERTH_CO_TRY(Session session, co_await begin_session());

@@ -60,7 +60,7 @@ class KeeperLease final : public HeldLease {
   Connection::Use connection_;
   TaskGroup& tasks_;
   LeasePaths paths_;
-  Turn opening_;
+  AsyncMutex opening_;
   std::shared_ptr<Line> line_;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/async/async_mutex.hpp"
 #include "http/server/serve.hpp"
-#include "http/server/turn.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -15,12 +15,15 @@ template <class Stream>
 class EventWriter final : public EventSink {
  public:
   EventWriter(Stream& stream, Connection& connection, Traffic& traffic, const Delivery& delivery)
-      : stream_(stream), connection_(connection), traffic_(traffic), turn_(stream.get_executor()) {
+      : stream_(stream),
+        connection_(connection),
+        traffic_(traffic),
+        writing_(stream.get_executor()) {
     append_event_head(head_, delivery);
   }
 
   Task<> send(Event event) override {
-    const Turn::Held held = co_await turn_.take();
+    BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());
     std::string text = std::exchange(head_, {});
     append_event(text, event);
     co_return co_await write(std::move(text));
@@ -36,9 +39,9 @@ class EventWriter final : public EventSink {
       drained.expires_after(pause);
       co_await drained.async_wait(asio::as_tuple(asio::use_awaitable));
       pause = traffic_.limits().keep_alive_interval;
-      // Whoever holds the turn is writing, which shows as much.
-      if (!open_ || drained.has_rung() || turn_.taken()) continue;
-      const Turn::Held held = co_await turn_.take();
+      // The holder of the lock is writing, which shows as much.
+      if (!open_ || drained.has_rung() || writing_.locked()) continue;
+      BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());
       const Result<> written = co_await write(std::exchange(head_, {}) + ": keep-alive\n\n");
       if (!written) co_return written;
     }
@@ -60,7 +63,7 @@ class EventWriter final : public EventSink {
   }
 
  private:
-  // The caller holds the turn.
+  // The caller holds the lock.
   Task<> write(std::string text) {
     if (!open_) co_return fail(Errc::cancelled, "the client of the event stream is gone");
     connection_.set_deadline_in(traffic_.limits().write_timeout);
@@ -75,7 +78,7 @@ class EventWriter final : public EventSink {
   Stream& stream_;
   Connection& connection_;
   Traffic& traffic_;
-  Turn turn_;
+  AsyncMutex writing_;
   std::string head_;  // until the first byte has been sent
   bool open_ = true;
 };

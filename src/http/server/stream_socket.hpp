@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/async/async_mutex.hpp"
 #include "http/server/serve.hpp"
-#include "http/server/turn.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -21,7 +21,7 @@ template <class Stream>
 class StreamSocket final : public Socket {
  public:
   StreamSocket(Stream& stream, const Request& request, const Limits& limits)
-      : socket_(stream), request_(request), turn_(stream.get_executor()) {
+      : socket_(stream), request_(request), writing_(stream.get_executor()) {
     socket_.read_message_max(limits.socket_message_bytes_max);
     // Beast would cut a message into frames of 4 KB, each with a write of its own.
     socket_.auto_fragment(false);
@@ -47,7 +47,7 @@ class StreamSocket final : public Socket {
 
   Task<> send(Message message) override {
     BERTH_CO_DO(co_await accept());
-    const Turn::Held held = co_await turn_.take();
+    BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());
     if (!open_) co_return gone();
     socket_.binary(message.kind == Message::Kind::binary);
     const auto [error, size] = co_await socket_.async_write(asio::buffer(message.bytes),
@@ -59,7 +59,7 @@ class StreamSocket final : public Socket {
 
   Task<> close(CloseCode code, std::string reason) override {
     BERTH_CO_DO(co_await accept());
-    const Turn::Held held = co_await turn_.take();
+    BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());
     if (!std::exchange(open_, false)) co_return Result<>{};
     // A control frame has room for 123 bytes of reason.
     const websocket::close_reason last{
@@ -80,7 +80,7 @@ class StreamSocket final : public Socket {
   // begins its state anew when it is out.
   Task<> accept() {
     if (ready_) co_return Result<>{};
-    const Turn::Held held = co_await turn_.take();
+    BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());
     if (ready_) co_return Result<>{};
     if (accepted_) co_return gone();
     const auto upgrade = upgrade_request();
@@ -119,7 +119,7 @@ class StreamSocket final : public Socket {
 
   websocket::stream<Stream&> socket_;
   const Request& request_;
-  Turn turn_;
+  AsyncMutex writing_;
   bool accepted_ = false;  // the answer has left, or failed on its way
   bool ready_ = false;     // for frames
   bool open_ = true;

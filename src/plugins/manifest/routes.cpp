@@ -102,7 +102,7 @@ void Stream::take(std::string bytes) {
   total_ += bytes.size();
   buffered_ += bytes.size();
   chunks_.push_back(std::move(bytes));
-  waiters_.ring();
+  waiters_.notify();
 }
 
 void Stream::take_malformed() {
@@ -113,7 +113,7 @@ void Stream::take_malformed() {
 void Stream::finish(StreamEnd end) {
   if (end_) return;
   end_ = std::move(end);
-  waiters_.ring();
+  waiters_.notify();
 }
 
 bool StreamRoutes::has_login() const {

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "base/async/condition.hpp"
 #include "base/async/task.hpp"
 #include "base/json/json.hpp"
 #include "execution/execution.hpp"
 #include "plugins/message.hpp"
-#include "plugins/waiters.hpp"
 
 #include <deque>
 #include <map>
@@ -78,7 +78,7 @@ class Stream {
   // The next bytes; nothing when the stream has ended and all was read.
   Task<std::optional<std::string>> read();
   const std::optional<StreamEnd>& end() const { return end_; }
-  Waiters& news() { return waiters_; }
+  Condition& news() { return waiters_; }
 
   void take(std::string bytes);
   void take_malformed();
@@ -87,7 +87,7 @@ class Stream {
 
  private:
   StreamLimits limits_;
-  Waiters waiters_;
+  Condition waiters_;
   std::deque<std::string> chunks_;
   std::size_t buffered_ = 0;
   std::size_t total_ = 0;

@@ -1,11 +1,11 @@
 #include "plugins/remote/provider.hpp"
 
+#include "base/async/condition.hpp"
 #include "base/remove_tree.hpp"
 #include "plugins/remote/exec_spool.hpp"
 #include "plugins/remote/provider_place.hpp"
 #include "plugins/remote/remote_config.hpp"
 #include "plugins/remote/sandbox_files.hpp"
-#include "plugins/waiters.hpp"
 #include "providers/metadata.hpp"
 
 #include <algorithm>
@@ -174,11 +174,11 @@ class RemoteProvider::Running final : public LiveOutput {
     end.ended.ended_at = clock_.now();
     if (const Result<> written = spool_.finish(std::move(end)); !written)
       failure_ = written.error();
-    waiters_.ring();
+    waiters_.notify();
   }
   bool finished() const { return finished_; }
   const std::optional<Error>& failure() const { return failure_; }
-  Waiters& waiters() { return waiters_; }
+  Condition& waiters() { return waiters_; }
   std::uint64_t version() const { return version_; }
   bool cancelled = false;
   bool timed_out = false;
@@ -207,7 +207,7 @@ class RemoteProvider::Running final : public LiveOutput {
   }
   void end_input() {
     input_ended_ = true;
-    waiters_.ring();
+    waiters_.notify();
   }
   const std::optional<std::string>& input() const { return input_; }
 
@@ -223,7 +223,7 @@ class RemoteProvider::Running final : public LiveOutput {
     if (finished_ || text.empty()) return;
     spool_.append(kind, text, clock_.now());
     ++version_;
-    waiters_.ring();
+    waiters_.notify();
   }
 
   std::shared_ptr<Supervisor> plugin_;
@@ -236,7 +236,7 @@ class RemoteProvider::Running final : public LiveOutput {
   std::optional<Error> failure_;
   std::optional<std::string> input_;  // what came so far, of one that is fed
   bool input_ended_ = false;
-  Waiters waiters_;
+  Condition waiters_;
 };
 
 std::string RemoteProvider::folder_of(const LeaseFacts& lease) const {

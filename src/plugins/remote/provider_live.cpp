@@ -112,13 +112,13 @@ struct RemoteProvider::Live {
 
   void let_go() {
     is_wanted = false;
-    news.ring();
-    if (terminal) terminal->stream().news().ring();
+    news.notify();
+    if (terminal) terminal->stream().news().notify();
   }
 
   const core::LeaseId lease;
   const std::string route;
-  Waiters news;
+  Condition news;
   std::shared_ptr<Terminal> terminal = {};
   std::optional<Error> failure = {};  // to open it
   bool is_wanted = true;
@@ -261,12 +261,12 @@ Task<> RemoteProvider::hold(std::shared_ptr<Live> live, std::shared_ptr<Supervis
   if (!opened) {
     live->failure = std::move(opened).error();
     live_.erase(live->route);
-    live->news.ring();
+    live->news.notify();
     co_return Result<>{};
   }
   const std::shared_ptr<Terminal> terminal = *opened;
   live->terminal = terminal;
-  live->news.ring();
+  live->news.notify();
   const auto is_over = [&] { return !live->is_wanted || terminal->end(); };
   const auto until = std::chrono::steady_clock::now() + lifetime;
   Result<> waited = co_await terminal->stream().news().wait_for(is_over, until);
@@ -277,7 +277,7 @@ Task<> RemoteProvider::hold(std::shared_ptr<Live> live, std::shared_ptr<Supervis
   if (waited && !terminal->end()) (void)co_await terminal->stop();
   if (waited) waited = co_await terminal->close();
   live_.erase(live->route);
-  live->news.ring();
+  live->news.notify();
   co_return waited;
 }
 

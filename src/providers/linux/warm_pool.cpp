@@ -22,7 +22,11 @@ constexpr auto lifetime_slack = 5min;
 
 WarmPool::WarmPool(asio::any_io_executor executor, SpareMaker& maker, Random& random,
                    const Clock& clock)
-    : maker_(maker), random_(random), clock_(clock), bell_(executor), tasks_(std::move(executor)) {}
+    : maker_(maker),
+      random_(random),
+      clock_(clock),
+      event_(executor),
+      tasks_(std::move(executor)) {}
 
 // The order is that of a customer who is still there: the image that one who has left called by its
 // name may be another by now.
@@ -75,13 +79,13 @@ std::optional<SpareSandbox> WarmPool::take(const keeper::sandbox::Plan& plan) {
   if (found == shelf->ready.end()) return std::nullopt;
   SpareSandbox taken = std::move(found->sandbox);
   shelf->ready.erase(found);
-  bell_.ring();
+  event_.notify();
   return taken;
 }
 
 void WarmPool::begin_tending() {
   if (!std::exchange(is_tended_, true)) tasks_.start("pool.tend", tend());
-  bell_.ring();
+  event_.notify();
 }
 
 bool WarmPool::holds(const std::string& id) const {
@@ -111,7 +115,7 @@ Task<> WarmPool::tend() {
       continue;
     }
     const Result<> rested =
-        co_await bell_.wait_until(shelf != nullptr ? quiet_at : now + tend_every);
+        co_await event_.wait_until(shelf != nullptr ? quiet_at : now + tend_every);
     if (!rested) co_return Result<>{};
   }
 }

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "base/async/event.hpp"
 #include "base/async/task_group.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "core/config/linux_config.hpp"
-#include "execution/bell.hpp"
 #include "keeper/protocol/messages.hpp"
 
 #include <chrono>
@@ -69,7 +69,7 @@ class WarmPool {
   Task<> stop();
 
  private:
-  using Moment = execution::Bell::Moment;
+  using Moment = Event::Moment;
   struct Ready {
     SpareSandbox sandbox;
     Moment made;
@@ -106,7 +106,7 @@ class WarmPool {
   Moment last_asked_ = {};
   bool is_tended_ = false;
   bool has_new_wishes_ = false;  // that nobody has looked at yet
-  execution::Bell bell_;
+  Event event_;
   TaskGroup tasks_;
 };
 

@@ -80,7 +80,7 @@ Result<> WaysOut::begin(Wish wish) {
 Task<> WaysOut::open(std::shared_ptr<Way> way, Wish wish, egress::Policy policy) {
   way->outcome = co_await listen(*way, std::move(wish), std::move(policy));
   way->opening = false;
-  way->opened.ring();
+  way->opened.notify();
   co_return Result<>{};
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "base/async/event.hpp"
 #include "base/async/task_group.hpp"
 #include "core/config/linux_config.hpp"
 #include "egress/proxy.hpp"
-#include "execution/bell.hpp"
 #include "execution/execution.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -73,7 +73,7 @@ class WaysOut {
     std::shared_ptr<egress::Proxy> proxy = {};
     bool opening = true;
     Result<> outcome = {};
-    execution::Bell opened;
+    Event opened;
   };
   static Result<Listeners> listeners_in(const std::string& keeper_folder);
   Task<> open(std::shared_ptr<Way> way, Wish wish, egress::Policy policy);

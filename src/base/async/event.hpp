@@ -12,20 +12,21 @@
 #include <chrono>
 #include <utility>
 
-namespace berth::execution {
+namespace berth {
 
-// Wakes who waits. Whether the awaited thing has happened they look up themselves, before the wait
-// and after it, so a ring that nobody hears is not missed. One thread.
-class Bell {
+// Wakes every coroutine that waits for it. It keeps no state: a waiter checks what it waits for
+// before the wait and after it, so a notification that no coroutine hears is not missed. For one
+// thread.
+class Event {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  explicit Bell(asio::any_io_executor executor) : timer_(std::move(executor), Moment::max()) {}
+  explicit Event(asio::any_io_executor executor) : timer_(std::move(executor), Moment::max()) {}
 
-  void ring() { timer_.cancel(); }
+  void notify() { timer_.cancel(); }
   // `cancelled` when the waiting task was asked to end.
   Task<> wait() { return wait_until(Moment::max()); }
-  // Also returns at that moment. All who wait at one bell wait for the same moment.
+  // Also returns at that moment, which is the same for all waiters of one event.
   Task<> wait_until(Moment at) {
     if (timer_.expiry() != at) timer_.expires_at(at);
     co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -40,4 +41,4 @@ class Bell {
   asio::steady_timer timer_;
 };
 
-}  // namespace berth::execution
+}  // namespace berth
