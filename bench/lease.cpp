@@ -89,12 +89,13 @@ Task<> live_once(engine::Engine& work, core::Environment environment, Random& ra
                  Costs& costs) {
   const auto start = Steady::now();
   const core::LeaseId id = core::LeaseId::make(random, clock.now());
-  BERTH_CO_TRY(engine::LeaseWork::Row row, co_await work.means.store.write([&](store::Session& s) {
-    return work.lease_work.intend(s, id, environment, nullptr, {});
-  }));
+  BERTH_CO_TRY(engine::LeaseWork::Row row,
+               co_await work.services.store.write([&](store::Session& s) {
+                 return work.lease_work.intend(s, id, environment, nullptr, {});
+               }));
   BERTH_CO_TRY(engine::LeaseWork::Held held,
                co_await work.lease_work.acquire(std::move(row), {}, {}));
-  BERTH_CO_TRY(row, co_await work.means.store.write([&](store::Session& s) {
+  BERTH_CO_TRY(row, co_await work.services.store.write([&](store::Session& s) {
     return work.lease_work.begin_release(s, held.lease, core::LeaseEvent::release_succeeded);
   }));
   BERTH_CO_TRY(row, co_await work.lease_work.settle(std::move(row)));
@@ -159,7 +160,7 @@ int main(int argc, char** argv) {
                        .node = {.id = core::NodeId::make(random, clock.now()), .name = "bench"},
                        .executor = loop.get_executor()}};
   must(loop, work.node.join({}));
-  must(loop, engine::adopt_vault_key(work.means));
+  must(loop, engine::adopt_vault_key(work.services));
   const core::Call operator_call{
       .who = {.kind = core::CallerKind::local_operator, .role = core::Role::admin}};
   const auto company = must(loop, work.companies.create(operator_call, {"bench", {}}));

@@ -41,13 +41,13 @@ plugins::HostConfig with_way_out(plugins::HostConfig host, plugins::WayOut& way_
 
 }  // namespace
 
-PluginParts::PluginParts(asio::io_context& loop, Clock& clock, const engine::Means& means,
+PluginParts::PluginParts(asio::io_context& loop, Clock& clock, const engine::Services& services,
                          plugins::HostConfig host, engine::PackageOptions packages)
     : resolver_(loop.get_executor(), pool_),
-      services_(means, loop.get_executor(), resolver_),
+      services_(services, loop.get_executor(), resolver_),
       ways_out_(loop, resolver_, clock),
       host_(loop.get_executor(), with_way_out(std::move(host), ways_out_), services_, clock,
-            means.random),
+            services.random),
       sandboxes_(host_, plugins::Addressing::provider_key),
       drivers_(host_, plugins::Addressing::plugin_key),
       packages_(loop.get_executor(), pool_, std::move(packages)),
@@ -58,7 +58,8 @@ PluginParts::PluginParts(asio::io_context& loop, Clock& clock, const engine::Mea
              .drivers = drivers_} {}
 
 Result<std::unique_ptr<PluginParts>> PluginParts::open(asio::io_context& loop, Clock& clock,
-                                                       const engine::Means& means, const Home& home,
+                                                       const engine::Services& services,
+                                                       const Home& home,
                                                        const cli::Settings& settings) {
   BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
   BERTH_DO(make_directories(home.plugins_folder(), 0755));
@@ -90,7 +91,7 @@ Result<std::unique_ptr<PluginParts>> PluginParts::open(asio::io_context& loop, C
     packages.fetcher = plugins::WorkerUser{.uid = fetcher, .gid = fetcher};
   }
   std::unique_ptr<PluginParts> parts{
-      new PluginParts{loop, clock, means, std::move(host), std::move(packages)}};
+      new PluginParts{loop, clock, services, std::move(host), std::move(packages)}};
   parts->services_.spare(engine::DiskReserve{home.path()});
   return parts;
 }

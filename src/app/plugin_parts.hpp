@@ -20,8 +20,8 @@ class PluginParts {
  public:
   // The loop, the clock and the means outlive it.
   static Result<std::unique_ptr<PluginParts>> open(asio::io_context& loop, Clock& clock,
-                                                   const engine::Means& means, const Home& home,
-                                                   const cli::Settings& settings);
+                                                   const engine::Services& services,
+                                                   const Home& home, const cli::Settings& settings);
 
   plugins::RemoteProvider& sandboxes() { return sandboxes_; }
   plugins::RemoteProvider& drivers() { return drivers_; }
@@ -33,7 +33,7 @@ class PluginParts {
   Task<> close();
 
  private:
-  PluginParts(asio::io_context& loop, Clock& clock, const engine::Means& means,
+  PluginParts(asio::io_context& loop, Clock& clock, const engine::Services& services,
               plugins::HostConfig host, engine::PackageOptions packages);
 
   asio::thread_pool pool_{2};  // look-ups of names, removal of folders

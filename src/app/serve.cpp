@@ -107,7 +107,7 @@ Result<vault::Vault> open_vault(const cli::Config& config, store::Database& data
 // What a first start leaves behind: a company with its environments, and in `authenticated` a key
 // to get in with.
 Task<> prepare(engine::Engine& work, const Home& home, cli::Mode mode) {
-  BERTH_CO_DO(co_await engine::adopt_vault_key(work.means));
+  BERTH_CO_DO(co_await engine::adopt_vault_key(work.services));
   BERTH_CO_DO(co_await work.companies.ensure_one());
   if (mode == cli::Mode::local_trusted) co_return Result<>{};
   BERTH_CO_TRY(const bool opened, co_await work.tokens.any());
@@ -206,18 +206,18 @@ class Program {
     if (!options.tls) places_.reachable_at(callback_of(options.host, port));
     BERTH_CO_DO(home_.announce(url));
     background_.start("accept", server_.accept());
-    background_.start("janitor", engine::keep_clean(work_.means, logs_, work_.guards.quotas,
+    background_.start("janitor", engine::keep_clean(work_.services, logs_, work_.guards.quotas,
                                                     loop_.get_executor()));
     background_.start("agent homes", work_.homes.keep_clean(loop_.get_executor()));
     background_.start("heartbeat", beat());
     if (makes_sandboxes) {
       const UpkeepOptions wanted{.image_age_hours = settings.image_age_hours};
-      background_.start("upkeep", keep_up(work_.means, places_, wanted, loop_.get_executor()));
+      background_.start("upkeep", keep_up(work_.services, places_, wanted, loop_.get_executor()));
     }
     BERTH_CO_DO(co_await work_.plugins.start_all());
     background_.start("dispatch", work_.workshop.dispatch());
     background_.start("sweeper", work_.sweeper.sweep());
-    if (work_.means.store.engine() == store::EngineKind::postgres) {
+    if (work_.services.store.engine() == store::EngineKind::postgres) {
       background_.start("run secrets", work_.run_secrets.watch());
     }
     std::printf("listening on %s\n", url.c_str());
@@ -311,17 +311,17 @@ Result<> try_serve(const cli::Config& config) {
   BERTH_TRY(engine::RunLogs logs, engine::RunLogs::open(home.logs_folder()));
   BERTH_TRY(engine::HomeDisk homes,
             engine::HomeDisk::open(home.homes_folder(), random, clock.now()));
-  const engine::Means means{.store = store,
-                            .vault = vault,
-                            .clock = clock,
-                            .random = random,
-                            .feed = feed,
-                            .allowed_by_default = allowed_by_default(settings.mode)};
+  const engine::Services services{.store = store,
+                                  .vault = vault,
+                                  .clock = clock,
+                                  .random = random,
+                                  .feed = feed,
+                                  .allowed_by_default = allowed_by_default(settings.mode)};
   BERTH_TRY(const std::unique_ptr<PluginParts> plugins,
-            PluginParts::open(loop, clock, means, home, settings));
+            PluginParts::open(loop, clock, services, home, settings));
   BERTH_TRY(const std::unique_ptr<Places> places,
             Places::open(loop, clock, random, home, settings, *plugins));
-  engine::Engine work{means,
+  engine::Engine work{services,
                       {.drivers = places->drivers(),
                        .logs = logs,
                        .node = new_node(random, clock),

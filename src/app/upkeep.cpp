@@ -93,8 +93,8 @@ Result<Seen> look(store::Session& session) {
 
 class Upkeep {
  public:
-  Upkeep(engine::Means& means, Places& places, UpkeepOptions options)
-      : means_(means), places_(places), options_(options) {}
+  Upkeep(engine::Services& services, Places& places, UpkeepOptions options)
+      : services_(services), places_(places), options_(options) {}
 
   Task<> once();
   // What nobody may be late with: which images environments name.
@@ -106,7 +106,7 @@ class Upkeep {
   Task<> note_images(const Environments& environments);
   Task<> collect_images();
 
-  engine::Means& means_;
+  engine::Services& services_;
   Places& places_;
   UpkeepOptions options_;
   std::map<core::EnvironmentId, std::string> told_;  // why there is no pool
@@ -163,7 +163,7 @@ Task<> Upkeep::note_images(const Environments& environments) {
 }
 
 Task<> Upkeep::note_images() {
-  BERTH_CO_TRY(const Environments all, co_await means_.store.read([](store::Session& s) {
+  BERTH_CO_TRY(const Environments all, co_await services_.store.read([](store::Session& s) {
     return store::environments_of_provider(s, core::linux_provider, environments_max);
   }));
   co_return co_await note_images(all);
@@ -172,7 +172,7 @@ Task<> Upkeep::note_images() {
 // A name keeps an image, and so do a sandbox, a template and an environment.
 Task<> Upkeep::collect_images() {
   const images::Spared spared{.made_after =
-                                  means_.clock.now() + -options_.image_age_hours * ms_per_hour};
+                                  services_.clock.now() + -options_.image_age_hours * ms_per_hour};
   BERTH_CO_TRY(const images::Removed removed, co_await places_.collect_images(spared));
   if (removed.digests.empty() && removed.drafts == 0) co_return Result<>{};
   log::info(
@@ -182,10 +182,10 @@ Task<> Upkeep::collect_images() {
 }
 
 Task<> Upkeep::once() {
-  BERTH_CO_TRY(Seen seen, co_await means_.store.read([](store::Session& s) { return look(s); }));
+  BERTH_CO_TRY(Seen seen, co_await services_.store.read([](store::Session& s) { return look(s); }));
   BERTH_CO_DO(co_await serve_pools(std::move(seen.pooled)));
   BERTH_CO_DO(co_await note_images(seen.environments));
-  const Clock::Steady now = means_.clock.steady();
+  const Clock::Steady now = services_.clock.steady();
   if (options_.image_age_hours == 0 || now < collect_at_) co_return Result<>{};
   collect_at_ = now + collect_every;
   co_return co_await collect_images();
@@ -193,16 +193,16 @@ Task<> Upkeep::once() {
 
 }  // namespace
 
-Task<> keep_up(engine::Means& means, Places& places, UpkeepOptions options,
+Task<> keep_up(engine::Services& services, Places& places, UpkeepOptions options,
                asio::any_io_executor executor) {
-  Upkeep upkeep{means, places, options};
+  Upkeep upkeep{services, places, options};
   asio::steady_timer timer{executor};
   while (true) {
-    const std::uint64_t before = means.feed.environment_changes();
+    const std::uint64_t before = services.feed.environment_changes();
     const Result<> done = co_await upkeep.once();
     if (!done && done.error().code == Errc::cancelled) co_return done;
     if (!done) log::warn("upkeep.failed", {{"error", done.error().message}});
-    BERTH_CO_DO(co_await means.feed.wait_for_environments(before, look_every));
+    BERTH_CO_DO(co_await services.feed.wait_for_environments(before, look_every));
     const Result<> noted = co_await upkeep.note_images();
     if (!noted && noted.error().code == Errc::cancelled) co_return noted;
     if (!noted) log::warn("upkeep.failed", {{"error", noted.error().message}});

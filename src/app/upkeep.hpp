@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/places.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::app {
 
@@ -12,7 +12,7 @@ struct UpkeepOptions {
 // What the places of this machine need: sandboxes that are ready before the first run asks, for
 // environments that want some, as soon as one has changed; and from time to time room on the disk.
 // Until it is cancelled.
-Task<> keep_up(engine::Means& means, Places& places, UpkeepOptions options,
+Task<> keep_up(engine::Services& services, Places& places, UpkeepOptions options,
                asio::any_io_executor executor);
 
 }  // namespace berth::app

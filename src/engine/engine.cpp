@@ -5,7 +5,7 @@
 namespace berth::engine {
 
 Task<> Engine::ready() {
-  BERTH_CO_DO(co_await means.store.read(store::count_companies));
+  BERTH_CO_DO(co_await services.store.read(store::count_companies));
   co_return Result<>{};
 }
 

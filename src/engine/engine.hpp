@@ -42,16 +42,16 @@ struct Workplace {
 // All use cases over one set of means. Pinned: the parts refer to each other.
 class Engine {
  public:
-  Engine(Means means_given, const Workplace& place)
-      : means(means_given),
-        guards{.reserve = place.logs.reserve(), .quotas = Quotas{means}},
+  Engine(Services means_given, const Workplace& place)
+      : services(means_given),
+        guards{.reserve = place.logs.reserve(), .quotas = Quotas{services}},
         plugin_configs(place.plugins),
-        environments(means, catalog, plugin_configs, place.drivers),
-        walls(means, place.plugins),
-        node(means, place.node, std::chrono::milliseconds{place.options.silence_ms},
+        environments(services, catalog, plugin_configs, place.drivers),
+        walls(services, place.plugins),
+        node(services, place.node, std::chrono::milliseconds{place.options.silence_ms},
              place.executor),
-        lease_work(means, place.drivers, secrets, catalog, place.node.id, place.options.hold_ms),
-        workshop({.means = means,
+        lease_work(services, place.drivers, secrets, catalog, place.node.id, place.options.hold_ms),
+        workshop({.services = services,
                   .leases = lease_work,
                   .logs = place.logs,
                   .secrets = secrets,
@@ -61,43 +61,43 @@ class Engine {
                   .options = place.options,
                   .executor = place.executor},
                  catalog),
-        sweeper(means, {lease_work, template_work, setup_sessions}, workshop, place.executor),
-        runs(means, catalog, place.logs, workshop, place.node.id, guards),
-        plugins(means, catalog, place.plugins, place.node.id, place.former),
-        homes(means, place.homes) {}
+        sweeper(services, {lease_work, template_work, setup_sessions}, workshop, place.executor),
+        runs(services, catalog, place.logs, workshop, place.node.id, guards),
+        plugins(services, catalog, place.plugins, place.node.id, place.former),
+        homes(services, place.homes) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Whether the store answers: asked by whoever decides to send requests here.
   Task<> ready();
 
-  Means means;
+  Services services;
   Guards guards;
   Catalog catalog;
-  Companies companies{means, catalog};
-  Agents agents{means, catalog, homes};
+  Companies companies{services, catalog};
+  Agents agents{services, catalog, homes};
   PluginConfigs plugin_configs;
   Environments environments;
-  Secrets secrets{means};
-  Tokens tokens{means};
-  Settings settings{means};
+  Secrets secrets{services};
+  Tokens tokens{services};
+  Settings settings{services};
   Walls walls;
-  Activities activities{means};
-  RunTokens run_tokens{means};
+  Activities activities{services};
+  RunTokens run_tokens{services};
   NodeLife node;
   LeaseWork lease_work;
-  TemplateWork template_work{means, lease_work};
-  Templates templates{means, lease_work, template_work};
-  Snapshots snapshots{means, lease_work, template_work};
-  SetupSessions setup_sessions{means, catalog, lease_work, template_work};
-  LeaseTerminals terminals{means, lease_work};
-  SetupTerminals setup_terminals{means, setup_sessions, terminals};
+  TemplateWork template_work{services, lease_work};
+  Templates templates{services, lease_work, template_work};
+  Snapshots snapshots{services, lease_work, template_work};
+  SetupSessions setup_sessions{services, catalog, lease_work, template_work};
+  LeaseTerminals terminals{services, lease_work};
+  SetupTerminals setup_terminals{services, setup_sessions, terminals};
   Workshop workshop;
   Sweeper sweeper;
   Runs runs;
-  Leases leases{means, lease_work, plugin_configs};
-  LeaseFiles lease_files{means, lease_work};
-  RunSecrets run_secrets{means, secrets, workshop, node.id(), guards.reserve};
+  Leases leases{services, lease_work, plugin_configs};
+  LeaseFiles lease_files{services, lease_work};
+  RunSecrets run_secrets{services, secrets, workshop, node.id(), guards.reserve};
   Plugins plugins;
   AgentHomes homes;
 };

@@ -17,10 +17,11 @@ Result<std::optional<core::RunId>> vouched_run(store::Session& session, const co
   return call.run_id;
 }
 
-Result<> record(store::Session& session, const Means& means, const core::Call& call, Entry entry) {
-  const Time now = means.clock.now();
+Result<> record(store::Session& session, const Services& services, const core::Call& call,
+                Entry entry) {
+  const Time now = services.clock.now();
   BERTH_TRY(std::optional<core::RunId> run, vouched_run(session, call, entry.company_id));
-  return store::insert_activity(session, {.id = core::EventId::make(means.random, now),
+  return store::insert_activity(session, {.id = core::EventId::make(services.random, now),
                                           .company_id = std::move(entry.company_id),
                                           .actor_type = call.who.actor_type(),
                                           .actor_id = call.who.actor_id(),

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::engine {
 
@@ -22,6 +22,7 @@ Result<std::optional<core::RunId>> vouched_run(store::Session& session, const co
                                                const core::CompanyId& company);
 
 // Part of the transaction that makes the change: either both are there or neither.
-Result<> record(store::Session& session, const Means& means, const core::Call& call, Entry entry);
+Result<> record(store::Session& session, const Services& services, const core::Call& call,
+                Entry entry);
 
 }  // namespace berth::engine

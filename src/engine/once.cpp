@@ -9,7 +9,8 @@ std::string context_of(const core::Call& call) {
 
 }  // namespace
 
-Result<std::optional<Secret>> find(store::Session& session, Means& means, const core::Call& call) {
+Result<std::optional<Secret>> find(store::Session& session, Services& services,
+                                   const core::Call& call) {
   BERTH_TRY(const auto kept, store::find_answer(session, call.who.actor_id(), call.once->key));
   if (!kept) return std::nullopt;
   if (kept->fingerprint != call.once->fingerprint) {
@@ -19,7 +20,7 @@ Result<std::optional<Secret>> find(store::Session& session, Means& means, const 
   }
   const std::size_t colon = kept->answer.find(':');
   const vault::Sealed sealed{kept->answer.substr(0, colon), kept->answer.substr(colon + 1)};
-  BERTH_TRY(Secret answer, means.vault.unseal(sealed, context_of(call)));
+  BERTH_TRY(Secret answer, services.vault.unseal(sealed, context_of(call)));
   return std::optional{std::move(answer)};
 }
 
@@ -28,14 +29,14 @@ Result<> forget(store::Session& session, const core::Call& call) {
   return kept ? store::forget_answer(session, *kept) : Result<>{};
 }
 
-Result<> keep(store::Session& session, Means& means, const core::Call& call,
+Result<> keep(store::Session& session, Services& services, const core::Call& call,
               const std::string& answer) {
-  const vault::Sealed sealed = means.vault.seal(answer, context_of(call));
+  const vault::Sealed sealed = services.vault.seal(answer, context_of(call));
   return store::keep_answer(session, {.caller = call.who.actor_id(),
                                       .key = call.once->key,
                                       .fingerprint = call.once->fingerprint,
                                       .answer = sealed.key_id + ":" + sealed.text,
-                                      .created_at = means.clock.now()});
+                                      .created_at = services.clock.now()});
 }
 
 }  // namespace berth::engine::once_detail

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/call.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 #include "store/idempotency.hpp"
 
 namespace berth::engine {
@@ -10,9 +10,10 @@ namespace once_detail {
 
 // The sealed answer that was given before to this key, if there is one; idempotency_key_reused when
 // the request differs.
-Result<std::optional<Secret>> find(store::Session& session, Means& means, const core::Call& call);
+Result<std::optional<Secret>> find(store::Session& session, Services& services,
+                                   const core::Call& call);
 Result<> forget(store::Session& session, const core::Call& call);
-Result<> keep(store::Session& session, Means& means, const core::Call& call,
+Result<> keep(store::Session& session, Services& services, const core::Call& call,
               const std::string& answer);
 
 template <class T>
@@ -49,13 +50,13 @@ Result<Answer> from_text(std::string_view text) {
 // Where the answer names work that goes on after the transaction, `was_given_up` says of it, in a
 // transaction, whether that came to nothing. The request is then done anew, under the same key.
 template <class Work, class GivenUp>
-auto write_once(Means& means, const core::Call& call, Work work, GivenUp was_given_up)
+auto write_once(Services& services, const core::Call& call, Work work, GivenUp was_given_up)
     -> asio::awaitable<std::invoke_result_t<Work&, store::Session&>> {
   using Outcome = std::invoke_result_t<Work&, store::Session&>;
   using Answer = typename Outcome::value_type;
   const auto attempt = [&](store::Session& session) -> Outcome {
     if (!call.once) return work(session);
-    BERTH_TRY(const std::optional<Secret> kept, once_detail::find(session, means, call));
+    BERTH_TRY(const std::optional<Secret> kept, once_detail::find(session, services, call));
     if (kept) {
       BERTH_TRY(Answer before, once_detail::from_text<Answer>(kept->reveal()));
       BERTH_TRY(const bool is_nothing, was_given_up(session, before));
@@ -63,25 +64,25 @@ auto write_once(Means& means, const core::Call& call, Work work, GivenUp was_giv
       BERTH_DO(once_detail::forget(session, call));
     }
     BERTH_TRY(Answer answer, work(session));
-    BERTH_DO(once_detail::keep(session, means, call, once_detail::to_text(answer)));
+    BERTH_DO(once_detail::keep(session, services, call, once_detail::to_text(answer)));
     return answer;
   };
-  Outcome outcome = co_await means.store.write(attempt);
+  Outcome outcome = co_await services.store.write(attempt);
   // A twin with the same key was faster and is committed by now: the second attempt finds its
   // answer.
   if (!outcome && call.once && outcome.error().code == Errc::conflict) {
-    outcome = co_await means.store.write(attempt);
+    outcome = co_await services.store.write(attempt);
   }
   co_return outcome;
 }
 
 template <class Work>
-auto write_once(Means& means, const core::Call& call, Work work)
+auto write_once(Services& services, const core::Call& call, Work work)
     -> asio::awaitable<std::invoke_result_t<Work&, store::Session&>> {
   const auto never = [](store::Session& /*session*/, const auto& /*answer*/) -> Result<bool> {
     return false;
   };
-  co_return co_await write_once(means, call, std::move(work), never);
+  co_return co_await write_once(services, call, std::move(work), never);
 }
 
 }  // namespace berth::engine

@@ -56,7 +56,7 @@ TEST_P(Exclusive, ALeaseThatIsAnsweredWithASandboxOfAnotherAsksForItsOwn) {
   std::optional<LeaseWork::Row> inner;
   boxes_->meanwhile = [&]() -> Task<> {
     auto& leases = server()->lease_work;
-    BERTH_CO_TRY(auto row, co_await server()->means.store.write([&](store::Session& s) {
+    BERTH_CO_TRY(auto row, co_await server()->services.store.write([&](store::Session& s) {
       return leases.intend(s, core::LeaseId::make(any_, hand_.now()), *environment_, &other, {});
     }));
     BERTH_CO_TRY(LeaseWork::Held held, co_await leases.acquire(std::move(row), {}, {}));

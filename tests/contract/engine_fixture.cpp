@@ -19,7 +19,7 @@ void EngineContract::SetUp() {
   ASSERT_TRUE(logs) << logs.error().message;
   logs_.emplace(*std::move(logs));
   engine_ = std::make_unique<Engine>(
-      Means{*store_, *vault_, clock_, random_, *feed_, core::Allowances::all()},
+      Services{*store_, *vault_, clock_, random_, *feed_, core::Allowances::all()},
       Workplace{.drivers = drivers_,
                 .logs = *logs_,
                 .node = {.id = core::NodeId::make(random_, clock_.now()), .name = "test"},

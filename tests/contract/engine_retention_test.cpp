@@ -20,7 +20,7 @@ class RetentionTest : public EngineContract {
   void SetUp() override {
     EngineContract::SetUp();
     if (IsSkipped()) return;
-    ASSERT_TRUE(run(adopt_vault_key(engine_->means)));
+    ASSERT_TRUE(run(adopt_vault_key(engine_->services)));
     company_ = given_company("Acme").id;
   }
 
@@ -58,7 +58,7 @@ class RetentionTest : public EngineContract {
     }));
   }
 
-  void clean() { EXPECT_WORKS(run(clean_once(engine_->means, *logs_, engine_->guards.quotas))); }
+  void clean() { EXPECT_WORKS(run(clean_once(engine_->services, *logs_, engine_->guards.quotas))); }
   bool is_kept(const core::RunId& id) {
     return read(
                [&](store::Session& s) { return store::find_run(s, core::Reach::everything(), id); })

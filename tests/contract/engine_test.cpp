@@ -111,7 +111,7 @@ TEST_P(Reading, ARowMovedToAnotherSecretDoesNotOpen) {
 }
 
 TEST_P(Reading, ARekeyedSecretStillOpens) {
-  ASSERT_TRUE(run(adopt_vault_key(engine_->means)));
+  ASSERT_TRUE(run(adopt_vault_key(engine_->services)));
   const auto done = run(engine_->secrets.rekey(admin()));
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->resealed_versions, 1);
@@ -240,7 +240,7 @@ TEST_P(Failing, AnUpdateThatBreaksAtAnyStatementChangesNothing) {
 }
 
 TEST_P(Failing, AServerWithAnotherMasterKeyRefusesToSeal) {
-  ASSERT_TRUE(run(adopt_vault_key(engine_->means)));
+  ASSERT_TRUE(run(adopt_vault_key(engine_->services)));
   const auto company = run(engine_->companies.create(admin(), {"Acme", std::nullopt}));
   store::TemporaryFolder elsewhere;
   auto other = vault::Vault::open({.key = std::nullopt,
@@ -249,11 +249,11 @@ TEST_P(Failing, AServerWithAnotherMasterKeyRefusesToSeal) {
                                    .may_create = true},
                                   random_);
   ASSERT_TRUE(other);
-  Means means{*store_, *other, clock_, random_, *feed_};
-  Secrets stranger{means};
+  Services services{*store_, *other, clock_, random_, *feed_};
+  Secrets stranger{services};
   const auto made = run(stranger.create(admin(), company->value.id, secret_named("s")));
   EXPECT_EQ(made.error().code, Errc::master_key_missing);
-  EXPECT_EQ(run(adopt_vault_key(means)).error().code, Errc::master_key_missing);
+  EXPECT_EQ(run(adopt_vault_key(services)).error().code, Errc::master_key_missing);
 }
 
 class Cleaning : public EngineContract {
@@ -278,8 +278,8 @@ class Cleaning : public EngineContract {
   void clean(std::function<bool()> is_done) {
     TaskGroup janitor{loop_.get_executor()};
     TaskGroup watching{loop_.get_executor()};
-    janitor.start("janitor",
-                  keep_clean(engine_->means, *logs_, engine_->guards.quotas, loop_.get_executor()));
+    janitor.start("janitor", keep_clean(engine_->services, *logs_, engine_->guards.quotas,
+                                        loop_.get_executor()));
     watching.start("watch", wait_until(*this, std::move(is_done), janitor));
     loop_.run();
   }

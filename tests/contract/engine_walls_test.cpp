@@ -172,8 +172,8 @@ class CompanyWalls : public WorkContract {
   void SetUp() override {
     WorkContract::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    server().use_boxes();                     // whose driver takes configs of every provider
-    server()->means.allowed_by_default = {};  // as in the mode `authenticated`
+    server().use_boxes();                        // whose driver takes configs of every provider
+    server()->services.allowed_by_default = {};  // as in the mode `authenticated`
   }
 
   core::Call key(core::Role role) const {
@@ -373,7 +373,7 @@ TEST_P(CompanyWalls, DecisionEndsWhatWasKeptAndNullGivesItBackToTheMode) {
   const auto decided = decide(Allowance::local, true);
   EXPECT_EQ(decided.value.kept_allowances, std::vector{Allowance::host_network});
   EXPECT_EQ(decide(Allowance::local, std::nullopt).value.allowed, std::vector<Allowance>{});
-  server()->means.allowed_by_default = core::Allowances::all();
+  server()->services.allowed_by_default = core::Allowances::all();
   const auto seen = await(server()->companies.get(admin(), *company_));
   EXPECT_THAT(seen->value.allowed, testing::ElementsAreArray(all<Allowance>()));
 }

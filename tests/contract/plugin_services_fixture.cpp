@@ -52,7 +52,7 @@ PluginServicesContract::Tenant PluginServicesContract::tenant(const std::string&
 
 std::unique_ptr<PluginServices> PluginServicesContract::services(std::vector<egress::Range> allowed,
                                                                  PluginAllowance allowance) {
-  return std::make_unique<PluginServices>(engine_->means, loop_.get_executor(), names_,
+  return std::make_unique<PluginServices>(engine_->services, loop_.get_executor(), names_,
                                           std::move(allowed), allowance);
 }
 

@@ -24,7 +24,7 @@ class RunAccess : public EngineContract {
   void SetUp() override {
     EngineContract::SetUp();
     if (IsSkipped()) return;
-    ASSERT_TRUE(run(adopt_vault_key(engine_->means)));
+    ASSERT_TRUE(run(adopt_vault_key(engine_->services)));
     const auto company = run(engine_->companies.create(admin(), {"Acme", std::nullopt}));
     ASSERT_TRUE(company) << company.error().message;
     company_ = company->value.id;
@@ -237,7 +237,7 @@ TEST_P(RunTokensTest, ATokenIsTheSameHoweverOftenAndOnWhicheverServerItIsMade) {
   const std::string first = token(*run_);
   clock_.advance(std::chrono::hours{1});
   EXPECT_EQ(token(*run_), first);
-  RunTokens elsewhere{engine_->means};
+  RunTokens elsewhere{engine_->services};
   EXPECT_EQ(run(elsewhere.make(*run_, core::AdapterType::process))->reveal(), first);
   EXPECT_TRUE(run(elsewhere.identify(first)));
 }
@@ -325,8 +325,8 @@ TEST_P(RunTokensTest, ATokenThatWasTamperedWithIsRefused) {
 }
 
 TEST_P(RunTokensTest, TwoServersThatStartTogetherAgreeOnOneKey) {
-  RunTokens one{engine_->means};
-  RunTokens two{engine_->means};
+  RunTokens one{engine_->services};
+  RunTokens two{engine_->services};
   const auto first = run(one.make(*run_, core::AdapterType::process));
   const auto second = run(two.make(*run_, core::AdapterType::process));
   EXPECT_EQ(first->reveal(), second->reveal());
@@ -351,7 +351,7 @@ TEST_P(RunTokensTest, ATokenOutlivesARotationOfTheMasterKey) {
   const auto done = run(engine_->secrets.rekey(admin()));
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_FALSE(vault_->has_key(old_key));
-  RunTokens restarted{engine_->means};
+  RunTokens restarted{engine_->services};
   EXPECT_TRUE(run(restarted.identify(made)));
   EXPECT_EQ(run(restarted.make(*run_, core::AdapterType::process))->reveal(), made);
 }
@@ -363,7 +363,7 @@ class RunInputsTest : public RunAccess {
   }
   store::SealedInput stored() {
     const auto sealed = write([&](store::Session& s) -> Result<store::SealedInput> {
-      BERTH_TRY(auto made, seal_run_input(s, engine_->means, input()));
+      BERTH_TRY(auto made, seal_run_input(s, engine_->services, input()));
       BERTH_DO(store::insert_run_input(s, made));
       return made;
     });
@@ -376,7 +376,7 @@ BERTH_ON_BOTH_ENGINES(RunInputsTest);
 TEST_P(RunInputsTest, AnInputComesBackAsItWasGiven) {
   const store::SealedInput sealed = stored();
   EXPECT_FALSE(sealed.material.contains("hunter2"));
-  const auto opened = unseal_run_input(engine_->means, sealed);
+  const auto opened = unseal_run_input(engine_->services, sealed);
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(encode_text(*opened), encode_text(input()));
 }
@@ -384,7 +384,7 @@ TEST_P(RunInputsTest, AnInputComesBackAsItWasGiven) {
 TEST_P(RunInputsTest, AnInputDoesNotOpenForAnotherRun) {
   store::SealedInput sealed = stored();
   sealed.run_id = working_run(*agent_).id;
-  EXPECT_FAILS(unseal_run_input(engine_->means, sealed), Errc::unseal_failed);
+  EXPECT_FAILS(unseal_run_input(engine_->services, sealed), Errc::unseal_failed);
 }
 
 TEST_P(RunInputsTest, AnInputOutlivesARotationOfTheMasterKey) {
@@ -395,7 +395,7 @@ TEST_P(RunInputsTest, AnInputOutlivesARotationOfTheMasterKey) {
   ASSERT_TRUE(after && *after);
   EXPECT_NE((*after)->key_id, before.key_id);
   EXPECT_EQ((*after)->key_id, vault_->current_key_id());
-  const auto opened = unseal_run_input(engine_->means, **after);
+  const auto opened = unseal_run_input(engine_->services, **after);
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->stdin_text, "typed");
 }
@@ -411,8 +411,8 @@ TEST_P(RunInputsTest, ARotationThatBreaksAtAnyStatementIsFinishedByTheNext) {
     if (done) break;
     ++broken;
     const auto now = read([&](store::Session& s) { return store::find_run_input(s, run_->id); });
-    EXPECT_WORKS(unseal_run_input(engine_->means, **now));
-    RunTokens restarted{engine_->means};
+    EXPECT_WORKS(unseal_run_input(engine_->services, **now));
+    RunTokens restarted{engine_->services};
     EXPECT_WORKS(run(restarted.identify(made)));
   }
   EXPECT_GT(broken, 5);
@@ -430,7 +430,9 @@ class Sink final : public RedactionSink {
 
 class RunSecretsTest : public RunAccess {
  protected:
-  RunSecrets secrets() { return {engine_->means, engine_->secrets, sink_, node_, DiskReserve{}}; }
+  RunSecrets secrets() {
+    return {engine_->services, engine_->secrets, sink_, node_, DiskReserve{}};
+  }
   auto list(const core::Call& call) {
     RunSecrets asked = secrets();
     return run(asked.list(call));
@@ -477,7 +479,7 @@ TEST_P(RunSecretsTest, AValueIsReadRecordedAndHidden) {
 
 TEST_P(RunSecretsTest, AValueThatIsReadAgainAndAgainIsHiddenOnce) {
   RunOutput output{
-      engine_->means, *logs_, *run_, node_, core::AgentOutput{core::AdapterType::process}, 0};
+      engine_->services, *logs_, *run_, node_, core::AgentOutput{core::AdapterType::process}, 0};
   const Secret value{std::string(4000, 'x') + "\"the value\""};
   for (int i = 0; i < 400; ++i) output.hide(value);
   EXPECT_EQ(output.sets_made(), 1);
@@ -505,17 +507,17 @@ TEST_P(RunSecretsTest, AServerThatTakesTheRunOverKnowsWhatToHide) {
   RotateSecret rotation{Secret{"rotated"}, std::nullopt};
   ASSERT_TRUE(run(engine_->secrets.rotate(admin(), ids_.at("of-agent"), std::move(rotation))));
   ASSERT_EQ(value(call_of(*run_), "of-agent")->value, "rotated");
-  const auto values = run(values_given_to(engine_->means, run_->id));
+  const auto values = run(values_given_to(engine_->services, run_->id));
   ASSERT_TRUE(values) << values.error().message;
   ASSERT_EQ(values->size(), 2U);
   EXPECT_EQ((*values)[0].reveal(), "the value of of-agent");
   EXPECT_EQ((*values)[1].reveal(), "rotated");
-  EXPECT_TRUE(run(values_given_to(engine_->means, working_run(*agent_).id))->empty());
+  EXPECT_TRUE(run(values_given_to(engine_->services, working_run(*agent_).id))->empty());
 }
 
 TEST_P(RunSecretsTest, ThroughAnotherServerAValueLeavesOnceTheServerOfTheRunHidesIt) {
   Sink elsewhere;
-  RunSecrets other{engine_->means, engine_->secrets, elsewhere, fresh<core::NodeId>(),
+  RunSecrets other{engine_->services, engine_->secrets, elsewhere, fresh<core::NodeId>(),
                    DiskReserve{}};
   RunSecrets ours = secrets();
   const core::Call call = call_of(*run_);

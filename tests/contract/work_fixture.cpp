@@ -37,7 +37,7 @@ drivers::LocalOptions local_options(const std::string& home) {
 
 Server::Server(const ServerParts& parts, const std::string& home, WorkOptions options)
     : feed_(parts.loop.get_executor()),
-      means_{parts.store, parts.vault, parts.clock, parts.random, feed_, parts.allowed},
+      services_{parts.store, parts.vault, parts.clock, parts.random, feed_, parts.allowed},
       background_(parts.loop.get_executor()) {
   providers_.add(std::make_unique<providers::Fake>(parts.random, parts.clock));
   auto local =
@@ -50,7 +50,7 @@ Server::Server(const ServerParts& parts, const std::string& home, WorkOptions op
   logs_.emplace(*std::move(logs));
   options.api_url = "http://127.0.0.1:1";
   engine_ = std::make_unique<Engine>(
-      means_,
+      services_,
       Workplace{.drivers = drivers_,
                 .logs = *logs_,
                 .node = {.id = core::NodeId::make(parts.random, parts.clock.now()), .name = "test"},
@@ -93,7 +93,7 @@ void WorkContract::SetUp() {
   EngineContract::SetUp();
   if (IsSkipped() || HasFatalFailure()) return;
   Server& first = add_server("first");
-  ASSERT_TRUE(await(adopt_vault_key(first->means)));
+  ASSERT_TRUE(await(adopt_vault_key(first->services)));
   const auto company = await(first->companies.create(admin(), {"Acme", std::nullopt}));
   ASSERT_TRUE(company) << company.error().message;
   company_ = company->value.id;

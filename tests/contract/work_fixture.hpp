@@ -61,7 +61,7 @@ class Server {
 
  private:
   Feed feed_;
-  Means means_;
+  Services services_;
   providers::BuiltInProviders providers_;
   drivers::Registry drivers_;
   drivers::Local* local_ = nullptr;

@@ -16,7 +16,7 @@ Task<core::Listing<core::Activity>> Activities::list(core::Call call, core::Comp
                                                      store::ActivityFilter filter,
                                                      core::PageRequest page) {
   using Rows = core::Page<core::Activity>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_activity(s, company, filter, page);
   }));
@@ -44,19 +44,19 @@ Task<std::vector<core::Activity>> Activities::after(core::Call call, core::Compa
                                                     std::optional<core::EventId> last) {
   using Entries = std::vector<core::Activity>;
   const auto look = [&](store::Session& s) { return look_after(s, call, company, last); };
-  BERTH_CO_TRY(Entries entries, co_await means_.store.read(look));
+  BERTH_CO_TRY(Entries entries, co_await services_.store.read(look));
   if (!entries.empty()) co_return entries;
-  BERTH_CO_DO(co_await means_.feed.wait(company, wait_max));
-  co_return co_await means_.store.read(look);
+  BERTH_CO_DO(co_await services_.feed.wait(company, wait_max));
+  co_return co_await services_.store.read(look);
 }
 
 Task<CompanyNews> Activities::news(core::Call call, core::CompanyId company,
                                    std::optional<core::EventId> last, std::uint64_t seen) {
   const auto look = [&](store::Session& s) { return look_after(s, call, company, last); };
-  BERTH_CO_TRY(auto entries, co_await means_.store.read(look));
+  BERTH_CO_TRY(auto entries, co_await services_.store.read(look));
   if (entries.empty() && changes(company) == seen) {
-    BERTH_CO_DO(co_await means_.feed.wait(company, wait_max));
-    BERTH_CO_TRY(entries, co_await means_.store.read(look));
+    BERTH_CO_DO(co_await services_.feed.wait(company, wait_max));
+    BERTH_CO_TRY(entries, co_await services_.store.read(look));
   }
   co_return CompanyNews{.entries = std::move(entries), .changes = changes(company)};
 }

@@ -3,7 +3,7 @@
 #include "core/call.hpp"
 #include "core/page.hpp"
 #include "core/rows/activity.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 #include "store/activity.hpp"
 
 namespace berth::engine {
@@ -18,7 +18,7 @@ struct CompanyNews {
 // The audit trail of a company, as pages and as a stream.
 class Activities {
  public:
-  explicit Activities(Means& means) : means_(means) {}
+  explicit Activities(Services& services) : services_(services) {}
 
   Task<core::Listing<core::Activity>> list(core::Call call, core::CompanyId company,
                                            store::ActivityFilter filter, core::PageRequest page);
@@ -31,7 +31,7 @@ class Activities {
 
   // How often the company has changed so far; the start of a count for `news`.
   std::uint64_t changes(const core::CompanyId& company) const {
-    return means_.feed.changes(company);
+    return services_.feed.changes(company);
   }
   // What came after this entry and this count. Waits a while when there is nothing yet.
   Task<CompanyNews> news(core::Call call, core::CompanyId company,
@@ -42,7 +42,7 @@ class Activities {
                                                  const core::CompanyId& company,
                                                  const std::optional<core::EventId>& last) const;
 
-  Means& means_;
+  Services& services_;
 };
 
 }  // namespace berth::engine

@@ -33,13 +33,13 @@ bool is_on_disk(const core::AgentHome& home, const std::string& disk) {
   return !disk.empty() && home.place == disk;
 }
 
-Result<std::optional<core::AgentHomeId>> home_for(store::Session& session, Means& means,
+Result<std::optional<core::AgentHomeId>> home_for(store::Session& session, Services& services,
                                                   const core::Agent& agent,
                                                   const core::Environment& environment,
                                                   const std::string& disk) {
   if (!core::keeps_sessions(agent.adapter_type)) return std::nullopt;
-  const Time now = means.clock.now();
-  const core::AgentHome wanted{.id = core::AgentHomeId::make(means.random, now),
+  const Time now = services.clock.now();
+  const core::AgentHome wanted{.id = core::AgentHomeId::make(services.random, now),
                                .company_id = agent.company_id,
                                .agent_id = agent.id,
                                .environment_id = environment.id,
@@ -51,12 +51,12 @@ Result<std::optional<core::AgentHomeId>> home_for(store::Session& session, Means
   return std::optional{home.id};
 }
 
-Task<> remove_lost_homes(Means& means, const HomeDisk& disk) {
+Task<> remove_lost_homes(Services& services, const HomeDisk& disk) {
   BERTH_CO_TRY(const std::vector<core::AgentHomeId> there, co_await disk.list());
   for (const core::AgentHomeId& id : there) {
     // The folder is made after the row, so one that has none now had its row deleted.
     BERTH_CO_TRY(const bool is_lost,
-                 co_await means.store.read([&](store::Session& s) -> Result<bool> {
+                 co_await services.store.read([&](store::Session& s) -> Result<bool> {
                    BERTH_TRY(const auto home, store::find_home(s, id));
                    if (home) return false;
                    BERTH_TRY(const auto user, store::user_of_home(s, id));
@@ -85,7 +85,7 @@ Task<AgentReset> AgentHomes::reset(core::Call call, core::AgentId agent, ResetAg
       BERTH_DO(store::delete_home(s, home.id));
       ++done.homes;
     }
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {row.value.company_id,
                      "agent.reset",
                      "agent",
@@ -93,9 +93,9 @@ Task<AgentReset> AgentHomes::reset(core::Call call, core::AgentId agent, ResetAg
                      {{"name", row.value.name}, {"homes", done.homes}}}));
     return std::pair{done, row.value.company_id};
   };
-  BERTH_CO_TRY(const auto done, co_await means_.store.write(work));
+  BERTH_CO_TRY(const auto done, co_await services_.store.write(work));
   fault_point("agent_homes.reset");
-  means_.feed.changed(done.second);
+  services_.feed.changed(done.second);
   const Result<> removed = co_await remove_lost();
   // The rows are gone, so the next round removes what is left.
   if (!removed) log::warn("agent.home_not_removed", {{"error", removed.error().message}});
@@ -104,7 +104,7 @@ Task<AgentReset> AgentHomes::reset(core::Call call, core::AgentId agent, ResetAg
 
 Task<std::vector<core::AgentHome>> AgentHomes::list(core::Call call, core::AgentId agent) {
   using Homes = std::vector<core::AgentHome>;
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<Homes> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<Homes> {
     BERTH_DO(store::find_agent(s, core::Reach::of(call.who), agent));
     return store::homes_of_agent(s, agent, std::nullopt);
   });
@@ -119,7 +119,7 @@ Task<> AgentHomes::keep_clean(asio::any_io_executor executor) {
 }
 
 Task<> AgentHomes::remove_lost() {
-  co_return disk_ != nullptr ? co_await remove_lost_homes(means_, *disk_) : Result<>{};
+  co_return disk_ != nullptr ? co_await remove_lost_homes(services_, *disk_) : Result<>{};
 }
 
 }  // namespace berth::engine

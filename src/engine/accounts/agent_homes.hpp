@@ -4,7 +4,7 @@
 #include "core/rows/agent.hpp"
 #include "core/rows/agent_home.hpp"
 #include "core/rows/environment.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 #include "engine/upkeep/home_disk.hpp"
 
 // What agents keep between their runs: the rows, and the folders that belong to them.
@@ -12,7 +12,7 @@ namespace berth::engine {
 
 // In the transaction that claims a run: the home that its agent has in the environment, seen from
 // this server. Nothing for an agent whose program keeps no sessions.
-Result<std::optional<core::AgentHomeId>> home_for(store::Session& session, Means& means,
+Result<std::optional<core::AgentHomeId>> home_for(store::Session& session, Services& services,
                                                   const core::Agent& agent,
                                                   const core::Environment& environment,
                                                   const std::string& disk);
@@ -21,7 +21,7 @@ bool is_on_disk(const core::AgentHome& home, const std::string& disk);
 
 // Removes the folders of homes that have no row any more: those of agents and environments that
 // were deleted, and of homes that were reset. What a lease still works with stays.
-Task<> remove_lost_homes(Means& means, const HomeDisk& disk);
+Task<> remove_lost_homes(Services& services, const HomeDisk& disk);
 
 struct ResetAgent {
   std::optional<core::EnvironmentId> environment_id;  // absent: in all of them
@@ -37,7 +37,7 @@ BOOST_DESCRIBE_STRUCT(AgentReset, (), (agent_id, homes))
 class AgentHomes {
  public:
   // Without a disk no folder is removed here.
-  AgentHomes(Means& means, const HomeDisk* disk) : means_(means), disk_(disk) {}
+  AgentHomes(Services& services, const HomeDisk* disk) : services_(services), disk_(disk) {}
 
   // The agent begins anew: its homes and sessions are forgotten, then their folders go. `conflict`
   // while one of its runs works with them.
@@ -48,7 +48,7 @@ class AgentHomes {
   Task<> keep_clean(asio::any_io_executor executor);
 
  private:
-  Means& means_;
+  Services& services_;
   const HomeDisk* disk_;
 };
 

@@ -29,7 +29,7 @@ core::Agent shown(core::Agent agent, const core::Caller& who) {
 Task<core::Listing<core::Agent>> Agents::list(core::Call call, core::CompanyId company,
                                               core::PageRequest page) {
   using Rows = core::Page<core::Agent>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_agents(s, company, page);
   }));
@@ -38,7 +38,7 @@ Task<core::Listing<core::Agent>> Agents::list(core::Call call, core::CompanyId c
 }
 
 Task<core::Stored<core::Agent>> Agents::get(core::Call call, core::AgentId id) {
-  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_agent(s, core::Reach::of(call.who), id);
   }));
   row.value = shown(std::move(row.value), call.who);
@@ -59,11 +59,11 @@ Result<> Agents::settle(store::Session& session, core::Agent& agent, const bj::o
                                                         settings.plain_secrets(), stored));
   agent.adapter_config = std::move(config.config);
   if (agent.default_environment_id) {
-    BERTH_DO(check_default_environment(session, means_, agent.company_id,
+    BERTH_DO(check_default_environment(session, services_, agent.company_id,
                                        *agent.default_environment_id,
                                        core::drivers_for(agent.adapter_type), catalog_.facts()));
   }
-  return bind_refs(session, means_, agent.company_id, core::SecretTarget::agent, agent.id.str(),
+  return bind_refs(session, services_, agent.company_id, core::SecretTarget::agent, agent.id.str(),
                    BindingPart::env_vars, config.refs);
 }
 
@@ -72,8 +72,8 @@ Task<core::Stored<core::Agent>> Agents::create(core::Call call, core::CompanyId 
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
   const auto work = [&](store::Session& s) -> Result<core::Stored<core::Agent>> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
-    const Time now = means_.clock.now();
-    core::Agent agent{.id = core::AgentId::make(means_.random, now),
+    const Time now = services_.clock.now();
+    core::Agent agent{.id = core::AgentId::make(services_.random, now),
                       .company_id = company,
                       .name = wanted.name,
                       .role = wanted.role.value_or("general"),
@@ -89,7 +89,7 @@ Task<core::Stored<core::Agent>> Agents::create(core::Call call, core::CompanyId 
                       .updated_at = now};
     BERTH_DO(settle(s, agent, {}));
     BERTH_DO(store::insert_agent(s, agent));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {company,
                      "agent.created",
                      "agent",
@@ -97,8 +97,8 @@ Task<core::Stored<core::Agent>> Agents::create(core::Call call, core::CompanyId 
                      {{"name", agent.name}, {"adapterType", name_of(agent.adapter_type)}}}));
     return core::Stored<core::Agent>{std::move(agent), 1};
   };
-  BERTH_CO_TRY(auto made, co_await write_once(means_, call, work));
-  means_.feed.changed(company);
+  BERTH_CO_TRY(auto made, co_await write_once(services_, call, work));
+  services_.feed.changed(company);
   co_return made;
 }
 
@@ -128,7 +128,7 @@ Task<core::Stored<core::Agent>> Agents::update(core::Call call, core::AgentId id
     agent.default_environment_id =
         change.default_environment_id.or_keep(agent.default_environment_id);
     agent.metadata = change.metadata.or_keep(agent.metadata);
-    agent.updated_at = means_.clock.now();
+    agent.updated_at = services_.clock.now();
     // An agent whose environment was archived meanwhile can still be renamed: only a change is
     // checked.
     const bool moves = change.adapter_type.given || change.adapter_config.given ||
@@ -136,13 +136,13 @@ Task<core::Stored<core::Agent>> Agents::update(core::Call call, core::AgentId id
     if (moves) BERTH_DO(settle(s, agent, stored));
     BERTH_DO(store::update_agent(s, row));
     BERTH_DO(
-        record(s, means_, call,
+        record(s, services_, call,
                {agent.company_id, "agent.updated", "agent", id.str(), changed_fields(change)}));
     ++row.version;
     return row;
   };
-  BERTH_CO_TRY(auto row, co_await means_.store.write(work));
-  means_.feed.changed(row.value.company_id);
+  BERTH_CO_TRY(auto row, co_await services_.store.write(work));
+  services_.feed.changed(row.value.company_id);
   co_return row;
 }
 
@@ -151,12 +151,12 @@ Task<core::Agent> Agents::remove(core::Call call, core::AgentId id) {
     BERTH_TRY(auto row, store::find_agent(s, core::Reach::of(call.who), id));
     BERTH_DO(store::delete_agent(s, id));
     BERTH_DO(record(
-        s, means_, call,
+        s, services_, call,
         {row.value.company_id, "agent.deleted", "agent", id.str(), {{"name", row.value.name}}}));
     return std::move(row.value);
   };
-  BERTH_CO_TRY(auto removed, co_await means_.store.write(work));
-  means_.feed.changed(removed.company_id);
+  BERTH_CO_TRY(auto removed, co_await services_.store.write(work));
+  services_.feed.changed(removed.company_id);
   // Its homes have no rows any more. What is in use by a run is removed after that.
   const Result<> cleaned = co_await homes_.remove_lost();
   if (!cleaned) log::warn("agent.home_not_removed", {{"error", cleaned.error().message}});

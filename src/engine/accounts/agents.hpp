@@ -5,7 +5,7 @@
 #include "core/rows/agent.hpp"
 #include "engine/accounts/agent_homes.hpp"
 #include "engine/environments/catalog.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::engine {
 
@@ -40,8 +40,8 @@ BOOST_DESCRIBE_STRUCT(UpdateAgent, (),
 
 class Agents {
  public:
-  Agents(Means& means, const Catalog& catalog, AgentHomes& homes)
-      : means_(means), catalog_(catalog), homes_(homes) {}
+  Agents(Services& services, const Catalog& catalog, AgentHomes& homes)
+      : services_(services), catalog_(catalog), homes_(homes) {}
 
   Task<core::Listing<core::Agent>> list(core::Call call, core::CompanyId company,
                                         core::PageRequest page);
@@ -58,7 +58,7 @@ class Agents {
   // work. `stored` is the config before: keys that it has are kept, known or not.
   Result<> settle(store::Session& session, core::Agent& agent, const bj::object& stored);
 
-  Means& means_;
+  Services& services_;
   const Catalog& catalog_;
   AgentHomes& homes_;
 };

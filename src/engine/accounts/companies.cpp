@@ -14,10 +14,10 @@
 namespace berth::engine {
 namespace {
 
-core::Environment local_environment(const Means& means, const core::CompanyId& company) {
-  const Time now = means.clock.now();
+core::Environment local_environment(const Services& services, const core::CompanyId& company) {
+  const Time now = services.clock.now();
   return {
-      .id = core::EnvironmentId::make(means.random, now),
+      .id = core::EnvironmentId::make(services.random, now),
       .company_id = company,
       .name = std::string{core::local_environment_name},
       .description = "This machine itself: commands run as the server's user, without a sandbox.",
@@ -30,8 +30,8 @@ core::Environment local_environment(const Means& means, const core::CompanyId& c
       .updated_at = now};
 }
 
-core::Environment sandbox_environment(const Means& means, const core::CompanyId& company) {
-  core::Environment environment = local_environment(means, company);
+core::Environment sandbox_environment(const Services& services, const core::CompanyId& company) {
+  core::Environment environment = local_environment(services, company);
   environment.name = core::sandbox_environment_name;
   environment.description = "Runs on this machine, each run in a sandbox of its own.";
   environment.driver = core::DriverKind::sandbox;
@@ -43,7 +43,7 @@ core::Environment sandbox_environment(const Means& means, const core::CompanyId&
 }  // namespace
 
 CompanyView Companies::to_view(core::Company company) const {
-  std::vector<core::Allowance> allowed = allowed_to(means_, company).names();
+  std::vector<core::Allowance> allowed = allowed_to(services_, company).names();
   return {std::move(company), std::move(allowed)};
 }
 
@@ -52,7 +52,7 @@ core::Stored<CompanyView> Companies::to_view(core::Stored<core::Company> row) co
 }
 
 Task<core::Listing<CompanyView>> Companies::list(core::Call call, core::PageRequest page) {
-  BERTH_CO_TRY(auto rows, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto rows, co_await services_.store.read([&](store::Session& s) {
     return store::list_companies(s, core::Reach::of(call.who), page);
   }));
   co_return to_listing(std::move(rows),
@@ -60,7 +60,7 @@ Task<core::Listing<CompanyView>> Companies::list(core::Call call, core::PageRequ
 }
 
 Task<core::Stored<CompanyView>> Companies::get(core::Call call, core::CompanyId id) {
-  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_company(s, core::Reach::of(call.who), id);
   }));
   co_return to_view(std::move(row));
@@ -69,8 +69,8 @@ Task<core::Stored<CompanyView>> Companies::get(core::Call call, core::CompanyId 
 Result<core::Stored<core::Company>> Companies::insert(store::Session& session,
                                                       const core::Call& call,
                                                       const CreateCompany& wanted) {
-  const Time now = means_.clock.now();
-  core::Company company{.id = core::CompanyId::make(means_.random, now),
+  const Time now = services_.clock.now();
+  core::Company company{.id = core::CompanyId::make(services_.random, now),
                         .name = wanted.name,
                         .description = wanted.description,
                         .status = core::CompanyStatus::active,
@@ -80,22 +80,22 @@ Result<core::Stored<core::Company>> Companies::insert(store::Session& session,
                         .created_at = now,
                         .updated_at = now};
   BERTH_DO(store::insert_company(session, company));
-  BERTH_DO(store::insert_environment(session, local_environment(means_, company.id)));
+  BERTH_DO(store::insert_environment(session, local_environment(services_, company.id)));
   if (catalog_.makes_sandboxes()) {
-    const core::Environment sandbox = sandbox_environment(means_, company.id);
+    const core::Environment sandbox = sandbox_environment(services_, company.id);
     BERTH_DO(store::insert_environment(session, sandbox));
     company.default_environment_id = sandbox.id;
     BERTH_DO(store::set_first_default(session, company));
   }
   BERTH_DO(record(
-      session, means_, call,
+      session, services_, call,
       {company.id, "company.created", "company", company.id.str(), {{"name", company.name}}}));
   return core::Stored<core::Company>{std::move(company), 1};
 }
 
 Task<core::Stored<CompanyView>> Companies::create(core::Call call, CreateCompany wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
-  BERTH_CO_TRY(auto made, co_await write_once(means_, call, [&](store::Session& s) {
+  BERTH_CO_TRY(auto made, co_await write_once(services_, call, [&](store::Session& s) {
                  return insert(s, call, wanted);
                }));
   co_return to_view(std::move(made));
@@ -115,7 +115,7 @@ Task<core::Stored<CompanyView>> Companies::update(core::Call call, core::Company
     core::Company& company = row.value;
     if (const auto& wish = change.default_environment_id.value) {
       BERTH_DO(check_default_environment(
-          s, means_, id, *wish,
+          s, services_, id, *wish,
           {core::DriverKind::local, core::DriverKind::ssh, core::DriverKind::sandbox}, providers));
     }
     company.name = change.name.or_else(company.name);
@@ -123,15 +123,15 @@ Task<core::Stored<CompanyView>> Companies::update(core::Call call, core::Company
     company.status = change.status.or_else(company.status);
     company.default_environment_id =
         change.default_environment_id.or_keep(company.default_environment_id);
-    company.updated_at = means_.clock.now();
+    company.updated_at = services_.clock.now();
     BERTH_DO(store::update_company(s, row));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {id, "company.updated", "company", id.str(), changed_fields(change)}));
     ++row.version;
     return row;
   };
-  BERTH_CO_TRY(auto row, co_await means_.store.write(work));
-  means_.feed.changed(id);
+  BERTH_CO_TRY(auto row, co_await services_.store.write(work));
+  services_.feed.changed(id);
   co_return to_view(std::move(row));
 }
 
@@ -155,16 +155,16 @@ Task<core::Stored<CompanyView>> Companies::allow(core::Call call, core::CompanyI
            company.allowances.private_egress);
     decide(change.private_ssh, core::Allowance::private_ssh, company.allowances.private_ssh);
     decide(change.weak_sandbox, core::Allowance::weak_sandbox, company.allowances.weak_sandbox);
-    company.updated_at = means_.clock.now();
+    company.updated_at = services_.clock.now();
     BERTH_DO(store::update_company(s, row));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {id, "company.allowances_changed", "company", id.str(),
                      encode(company.allowances).as_object()}));
     ++row.version;
     return row;
   };
-  BERTH_CO_TRY(auto row, co_await means_.store.write(work));
-  means_.feed.changed(id);
+  BERTH_CO_TRY(auto row, co_await services_.store.write(work));
+  services_.feed.changed(id);
   co_return to_view(std::move(row));
 }
 
@@ -174,16 +174,16 @@ Task<CompanyView> Companies::remove(core::Call call, core::CompanyId id) {
     BERTH_DO(store::delete_company(s, id));
     return std::move(row.value);
   };
-  BERTH_CO_TRY(core::Company removed, co_await means_.store.write(work));
-  means_.feed.environments_changed();  // its own are gone
+  BERTH_CO_TRY(core::Company removed, co_await services_.store.write(work));
+  services_.feed.environments_changed();  // its own are gone
   co_return to_view(std::move(removed));
 }
 
 Task<> Companies::ensure_one() {
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<> {
     BERTH_TRY(const std::int64_t count, store::count_companies(s));
     if (count > 0) return {};
-    BERTH_DO(save_first_settings(s, means_.clock.now()));
+    BERTH_DO(save_first_settings(s, services_.clock.now()));
     const core::Call system{.who = {.kind = core::CallerKind::local_operator}};
     BERTH_DO(insert(s, system, {.name = "Default", .description = std::nullopt}));
     return {};

@@ -4,7 +4,7 @@
 #include "core/page.hpp"
 #include "core/rows/company.hpp"
 #include "engine/environments/catalog.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::engine {
 
@@ -43,7 +43,7 @@ BOOST_DESCRIBE_STRUCT(CompanyView, (core::Company), (allowed))
 // sandboxes with a `Sandbox`, which is its default.
 class Companies {
  public:
-  Companies(Means& means, const Catalog& catalog) : means_(means), catalog_(catalog) {}
+  Companies(Services& services, const Catalog& catalog) : services_(services), catalog_(catalog) {}
 
   Task<core::Listing<CompanyView>> list(core::Call call, core::PageRequest page);
   Task<core::Stored<CompanyView>> get(core::Call call, core::CompanyId id);
@@ -65,7 +65,7 @@ class Companies {
   CompanyView to_view(core::Company company) const;
   core::Stored<CompanyView> to_view(core::Stored<core::Company> row) const;
 
-  Means& means_;
+  Services& services_;
   const Catalog& catalog_;
 };
 

@@ -72,7 +72,7 @@ Result<Quota> quota_of(store::Session& session, const core::CompanyId& company,
 }
 
 Task<> Quotas::expect_room(core::Call call, FindCompany find) {
-  const Result<> room = co_await means_.store.read([&](store::Session& s) -> Result<> {
+  const Result<> room = co_await services_.store.read([&](store::Session& s) -> Result<> {
     BERTH_TRY(const core::CompanyId id, find(s));
     BERTH_TRY(const auto company, store::find_company(s, core::Reach::of(call.who), id));
     return expect_room(s, company.value);
@@ -116,7 +116,7 @@ std::int64_t Quotas::bytes(const core::CompanyId& company) const {
 }
 
 Task<> Quotas::recount() {
-  BERTH_CO_TRY(const auto counted, co_await means_.store.read(store::stored_bytes));
+  BERTH_CO_TRY(const auto counted, co_await services_.store.read(store::stored_bytes));
   std::map<core::CompanyId, std::int64_t> bytes;
   for (const store::CompanyBytes& each : counted) bytes[each.company_id] = each.bytes;
   const std::lock_guard lock{mutex_};
@@ -149,7 +149,7 @@ Result<CompanyUsage> Quotas::look(store::Session& session, const core::CompanyId
 }
 
 Task<CompanyUsage> Quotas::usage(core::Call call, core::CompanyId company) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<CompanyUsage> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<CompanyUsage> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return look(s, company);
   });
@@ -165,13 +165,13 @@ Task<CompanyUsage> Quotas::update(core::Call call, core::CompanyId company, Upda
     for (const QuotaField& field : quota_fields) lay(quota, field.name, change.*field.change);
     BERTH_DO(store::save_quota(s, company, quota));
     BERTH_DO(record(
-        s, means_, call,
+        s, services_, call,
         {company, "company.quota_changed", "company", company.str(), changed_fields(change)}));
     return look(s, company);
   };
-  BERTH_CO_TRY(const CompanyUsage usage, co_await means_.store.write(work));
-  means_.feed.changed(company);
-  means_.feed.environments_changed();  // pools follow the quota
+  BERTH_CO_TRY(const CompanyUsage usage, co_await services_.store.write(work));
+  services_.feed.changed(company);
+  services_.feed.environments_changed();  // pools follow the quota
   co_return usage;
 }
 

@@ -4,7 +4,7 @@
 #include "core/rows/company.hpp"
 #include "core/sandbox_share.hpp"
 #include "engine/accounts/settings.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 #include <functional>
 #include <map>
@@ -68,7 +68,7 @@ BOOST_DESCRIBE_STRUCT(UpdateQuota, (),
 // next count.
 class Quotas {
  public:
-  explicit Quotas(Means& means) : means_(means) {}
+  explicit Quotas(Services& services) : services_(services) {}
 
   Task<CompanyUsage> usage(core::Call call, core::CompanyId company);
   Task<CompanyUsage> update(core::Call call, core::CompanyId company, UpdateQuota change);
@@ -86,7 +86,7 @@ class Quotas {
   Result<> expect_room(store::Session& session, const core::Company& company) const;
   Result<CompanyUsage> look(store::Session& session, const core::CompanyId& company) const;
 
-  Means& means_;
+  Services& services_;
   mutable std::mutex mutex_;  // the loop counts, transactions look
   std::map<core::CompanyId, std::int64_t> bytes_;
 };

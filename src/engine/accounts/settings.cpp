@@ -149,7 +149,7 @@ Result<> save_first_settings(store::Session& session, Time now) {
 }
 
 Task<core::Stored<InstanceSettings>> Settings::get(core::Call /*call*/) {
-  co_return co_await means_.store.read(read_stored);
+  co_return co_await services_.store.read(read_stored);
 }
 
 Task<core::Stored<InstanceSettings>> Settings::update(core::Call call, UpdateSettings change) {
@@ -175,11 +175,11 @@ Task<core::Stored<InstanceSettings>> Settings::update(core::Call call, UpdateSet
     take_numbers(row.value, change);
     const bj::value document = encode(row.value);
     BERTH_DO(store::save_setting(s, setting_name, document.get_object(), row.version,
-                                 means_.clock.now()));
+                                 services_.clock.now()));
     ++row.version;
     return row;
   };
-  BERTH_CO_TRY(auto row, co_await means_.store.write(work));
+  BERTH_CO_TRY(auto row, co_await services_.store.write(work));
   log::info("settings.updated", {{"by", call.who.actor_id()}});
   co_return row;
 }

@@ -3,7 +3,7 @@
 #include "core/call.hpp"
 #include "core/config/bindings.hpp"
 #include "core/page.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::engine {
 
@@ -99,13 +99,13 @@ Result<> save_first_settings(store::Session& session, Time now);
 
 class Settings {
  public:
-  explicit Settings(Means& means) : means_(means) {}
+  explicit Settings(Services& services) : services_(services) {}
 
   Task<core::Stored<InstanceSettings>> get(core::Call call);
   Task<core::Stored<InstanceSettings>> update(core::Call call, UpdateSettings change);
 
  private:
-  Means& means_;
+  Services& services_;
 };
 
 }  // namespace berth::engine

@@ -36,7 +36,7 @@ std::unexpected<Error> unknown_token() {
 Task<core::Listing<core::Token>> Tokens::list(core::Call call, core::CompanyId company,
                                               core::PageRequest page) {
   using Rows = core::Page<core::Token>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_tokens(s, core::Reach::only(company), page);
   }));
@@ -44,14 +44,14 @@ Task<core::Listing<core::Token>> Tokens::list(core::Call call, core::CompanyId c
 }
 
 Task<core::Listing<core::Token>> Tokens::list_all(core::Call call, core::PageRequest page) {
-  BERTH_CO_TRY(auto rows, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto rows, co_await services_.store.read([&](store::Session& s) {
     return store::list_tokens(s, core::Reach::of(call.who), page);
   }));
   co_return to_listing(std::move(rows));
 }
 
 Task<core::Token> Tokens::get(core::Call call, core::TokenId id) {
-  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_token(s, core::Reach::of(call.who), id);
   }));
   co_return std::move(row.value);
@@ -59,8 +59,8 @@ Task<core::Token> Tokens::get(core::Call call, core::TokenId id) {
 
 Result<NewToken> Tokens::insert(store::Session& session, const core::Call& call, const Wish& wish,
                                 std::string key) {
-  const Time now = means_.clock.now();
-  core::Token token{.id = core::TokenId::make(means_.random, now),
+  const Time now = services_.clock.now();
+  core::Token token{.id = core::TokenId::make(services_.random, now),
                     .company_id = wish.company_id,
                     .kind = wish.kind,
                     .agent_id = wish.agent_id,
@@ -75,7 +75,7 @@ Result<NewToken> Tokens::insert(store::Session& session, const core::Call& call,
   BERTH_DO(store::insert_token(session, token, sha256_hex(key)));
   if (wish.company_id) {
     BERTH_DO(record(
-        session, means_, call,
+        session, services_, call,
         {*wish.company_id,
          "token.created",
          "token",
@@ -92,7 +92,7 @@ Task<NewToken> Tokens::create(core::Call call, core::CompanyId company, CreateTo
   if (for_agent && !wanted.agent_id) co_return wrong("/agentId", "is required for an agent key");
   if (!for_agent && wanted.agent_id) co_return wrong("/agentId", "is for agent keys only");
   if (for_agent && wanted.role) co_return wrong("/role", "is for operator keys only");
-  if (wanted.expires_at && *wanted.expires_at <= means_.clock.now()) {
+  if (wanted.expires_at && *wanted.expires_at <= services_.clock.now()) {
     co_return wrong("/expiresAt", "is in the past");
   }
   const Wish wish{company,         kind,        wanted.role.value_or(core::Role::viewer),
@@ -102,8 +102,8 @@ Task<NewToken> Tokens::create(core::Call call, core::CompanyId company, CreateTo
     if (wish.agent_id) BERTH_DO(store::find_agent(s, core::Reach::only(company), *wish.agent_id));
     return insert(s, call, wish, make_key());
   };
-  BERTH_CO_TRY(auto made, co_await write_once(means_, call, work));
-  means_.feed.changed(company);
+  BERTH_CO_TRY(auto made, co_await write_once(services_, call, work));
+  services_.feed.changed(company);
   co_return made;
 }
 
@@ -115,47 +115,47 @@ Task<NewToken> Tokens::create_instance_key(core::Call call, CreateToken wanted) 
   if (wanted.role && *wanted.role != core::Role::admin) {
     co_return wrong("/role", "must be admin for a key without a company");
   }
-  if (wanted.expires_at && *wanted.expires_at <= means_.clock.now()) {
+  if (wanted.expires_at && *wanted.expires_at <= services_.clock.now()) {
     co_return wrong("/expiresAt", "is in the past");
   }
   const Wish wish{std::nullopt,      core::TokenKind::operator_key,
                   core::Role::admin, std::nullopt,
                   wanted.name,       wanted.expires_at};
   co_return co_await write_once(
-      means_, call, [&](store::Session& s) { return insert(s, call, wish, make_key()); });
+      services_, call, [&](store::Session& s) { return insert(s, call, wish, make_key()); });
 }
 
 Task<core::Token> Tokens::revoke(core::Call call, core::TokenId id) {
   const auto work = [&](store::Session& s) -> Result<core::Token> {
     BERTH_TRY(auto row, store::find_token(s, core::Reach::of(call.who), id));
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     if (row.value.revoked_at) return std::move(row.value);
     BERTH_DO(store::revoke_token(s, id, now));
     row.value.revoked_at = now;
     if (row.value.company_id) {
       BERTH_DO(record(
-          s, means_, call,
+          s, services_, call,
           {*row.value.company_id, "token.revoked", "token", id.str(), {{"name", row.value.name}}}));
     }
     return std::move(row.value);
   };
-  BERTH_CO_TRY(auto token, co_await means_.store.write(work));
-  if (token.company_id) means_.feed.changed(*token.company_id);
+  BERTH_CO_TRY(auto token, co_await services_.store.write(work));
+  if (token.company_id) services_.feed.changed(*token.company_id);
   co_return token;
 }
 
 Task<core::Caller> Tokens::identify(std::string key) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   std::optional<core::Token> token;
   if (key.starts_with(key_prefix) && key.size() <= key_length_max) {
     const std::string hash = sha256_hex(key);
-    BERTH_CO_TRY(token, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(token, co_await services_.store.read([&](store::Session& s) {
       return store::find_token_by_hash(s, hash, now);
     }));
   }
   if (!token) co_return unknown_token();
   if (!token->last_used_at || now - *token->last_used_at > touch_every_ms) {
-    const Result<> touched = co_await means_.store.write(
+    const Result<> touched = co_await services_.store.write(
         [&](store::Session& s) { return store::touch_token(s, token->id, now); });
     if (!touched) log::debug("token.touch_failed", {{"token", token->id}});
   }
@@ -170,16 +170,16 @@ Task<core::Caller> Tokens::identify(std::string key) {
 }
 
 std::string Tokens::make_key() {
-  return std::string{key_prefix} + random_base64url(means_.random, key_bytes);
+  return std::string{key_prefix} + random_base64url(services_.random, key_bytes);
 }
 
 Task<bool> Tokens::any() {
-  BERTH_CO_TRY(const std::int64_t count, co_await means_.store.read(store::count_tokens));
+  BERTH_CO_TRY(const std::int64_t count, co_await services_.store.read(store::count_tokens));
   co_return count > 0;
 }
 
 Task<bool> Tokens::add_first_admin(std::string key) {
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<bool> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<bool> {
     BERTH_TRY(const std::int64_t count, store::count_tokens(s));
     if (count > 0) return false;
     const core::Call system{.who = {.kind = core::CallerKind::local_operator}};

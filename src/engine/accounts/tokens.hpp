@@ -3,7 +3,7 @@
 #include "core/call.hpp"
 #include "core/page.hpp"
 #include "core/rows/token.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::engine {
 
@@ -29,7 +29,7 @@ std::unexpected<Error> unknown_token();
 // Bearer keys. The store holds their hashes.
 class Tokens {
  public:
-  explicit Tokens(Means& means) : means_(means) {}
+  explicit Tokens(Services& services) : services_(services) {}
 
   Task<core::Listing<core::Token>> list(core::Call call, core::CompanyId company,
                                         core::PageRequest page);
@@ -61,7 +61,7 @@ class Tokens {
   Result<NewToken> insert(store::Session& session, const core::Call& call, const Wish& wish,
                           std::string key);
 
-  Means& means_;
+  Services& services_;
 };
 
 }  // namespace berth::engine

@@ -73,35 +73,36 @@ core::Openings openings_of(std::string environment, core::DriverKind driver,
   return place;
 }
 
-core::Allowances allowed_to(const Means& means, const core::Company& company) {
-  return means.allowed_by_default.with(company.allowances);
+core::Allowances allowed_to(const Services& services, const core::Company& company) {
+  return services.allowed_by_default.with(company.allowances);
 }
 
-Result<drivers::PrivateAddresses> private_addresses(store::Session& session, const Means& means,
+Result<drivers::PrivateAddresses> private_addresses(store::Session& session,
+                                                    const Services& services,
                                                     const core::LeaseRecord& lease) {
   using drivers::PrivateAddresses;
   // What runs there goes on to its end and is taken down, also where it is forbidden by now.
   if (was_private(lease)) return PrivateAddresses::reachable;
   BERTH_TRY(const auto row,
             store::find_company(session, core::Reach::everything(), lease.company_id));
-  return allowed_to(means, row.value).private_ssh ? PrivateAddresses::reachable
-                                                  : PrivateAddresses::refused;
+  return allowed_to(services, row.value).private_ssh ? PrivateAddresses::reachable
+                                                     : PrivateAddresses::refused;
 }
 
-Result<> expect_allowed(store::Session& session, const Means& means, const core::CompanyId& company,
-                        const core::Openings& place) {
+Result<> expect_allowed(store::Session& session, const Services& services,
+                        const core::CompanyId& company, const core::Openings& place) {
   if (opens_nothing(place)) return {};
   BERTH_TRY(const auto row, store::find_company(session, core::Reach::everything(), company));
-  return core::check_allowed(place, row.value.name, allowed_to(means, row.value));
+  return core::check_allowed(place, row.value.name, allowed_to(services, row.value));
 }
 
-Result<> expect_allowed(store::Session& session, const Means& means,
+Result<> expect_allowed(store::Session& session, const Services& services,
                         const core::Environment& environment) {
-  return expect_allowed(session, means, environment.company_id,
+  return expect_allowed(session, services, environment.company_id,
                         openings_of(environment.name, environment.driver, environment.config));
 }
 
-Result<> expect_allowed(store::Session& session, const Means& means,
+Result<> expect_allowed(store::Session& session, const Services& services,
                         const core::LeaseRecord& lease) {
   core::Openings place = openings_of("", lease.driver, lease.teardown.config);
   if (was_private(lease)) place.private_host = text_of(lease.teardown.config, "host");
@@ -111,7 +112,7 @@ Result<> expect_allowed(store::Session& session, const Means& means,
         store::find_environment(session, core::Reach::everything(), *lease.environment_id);
     if (found) place.environment = found->value.name;
   }
-  return expect_allowed(session, means, lease.company_id, place);
+  return expect_allowed(session, services, lease.company_id, place);
 }
 
 }  // namespace berth::engine

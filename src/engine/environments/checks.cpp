@@ -41,7 +41,7 @@ Result<> expect_version(const core::Call& call, std::int64_t version) {
               "read it again, apply your change to what you find, and send the new ETag");
 }
 
-Result<> check_default_environment(store::Session& session, const Means& means,
+Result<> check_default_environment(store::Session& session, const Services& services,
                                    const core::CompanyId& company, const core::EnvironmentId& id,
                                    const std::vector<core::DriverKind>& allowed,
                                    const std::vector<core::ProviderFacts>& providers) {
@@ -55,7 +55,7 @@ Result<> check_default_environment(store::Session& session, const Means& means,
   }
   if (!found) return std::unexpected(found.error());
   BERTH_DO(core::check_selection(found->value, allowed, providers));
-  return expect_allowed(session, means, found->value);
+  return expect_allowed(session, services, found->value);
 }
 
 }  // namespace berth::engine

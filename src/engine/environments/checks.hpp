@@ -3,7 +3,7 @@
 #include "core/call.hpp"
 #include "core/placement.hpp"
 #include "core/rows/environment.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 #include "store/sql/database.hpp"
 
 #include <string>
@@ -29,7 +29,7 @@ Result<> expect_version(const core::Call& call, std::int64_t version);
 
 // Whether an environment may be named as a default: it exists in this company, which may use it,
 // and work can be sent to it.
-Result<> check_default_environment(store::Session& session, const Means& means,
+Result<> check_default_environment(store::Session& session, const Services& services,
                                    const core::CompanyId& company, const core::EnvironmentId& id,
                                    const std::vector<core::DriverKind>& allowed,
                                    const std::vector<core::ProviderFacts>& providers);

@@ -28,7 +28,7 @@ Task<std::vector<EnvironmentOverview>> Environments::overview(core::Call call,
   using Overviews = std::vector<EnvironmentOverview>;
   BERTH_CO_TRY(const auto listed,
                co_await list(call, company, {}, {.limit = core::page_limit_max}));
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<Overviews> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<Overviews> {
     Overviews all;
     for (const EnvironmentView& view : listed.rows) {
       BERTH_TRY(const store::EnvironmentUse use, store::environment_use(s, view));

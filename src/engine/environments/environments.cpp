@@ -139,7 +139,7 @@ Task<std::optional<Environments::Judged>> Environments::judge(const core::Call& 
   // Of the others the transaction knows everything.
   if (!is_for_plugin && wanted.driver != core::DriverKind::sandbox) co_return std::nullopt;
   // Whoever does not see the company learns nothing else.
-  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_DO(co_await services_.store.read([&](store::Session& s) {
     return store::expect_company(s, core::Reach::of(call.who), company);
   }));
   if (!is_for_plugin) {
@@ -154,7 +154,7 @@ Task<std::optional<Environments::Judged>> Environments::judge(const core::Call& 
                                                               const core::EnvironmentId& id,
                                                               const UpdateEnvironment& change) {
   if (!change.config.given && !change.driver.value) co_return std::nullopt;
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_environment(s, core::Reach::of(call.who), id);
   }));
   const core::DriverKind driver = change.driver.or_else(row.value.driver);
@@ -173,7 +173,7 @@ Task<core::Listing<EnvironmentView>> Environments::list(core::Call call, core::C
                                                         store::EnvironmentFilter filter,
                                                         core::PageRequest page) {
   using Rows = core::Page<core::Environment>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_environments(s, company, filter, page);
   }));
@@ -183,14 +183,14 @@ Task<core::Listing<EnvironmentView>> Environments::list(core::Call call, core::C
 }
 
 Task<Capabilities> Environments::capabilities(core::Call call, core::CompanyId company) {
-  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_DO(co_await services_.store.read([&](store::Session& s) {
     return store::expect_company(s, core::Reach::of(call.who), company);
   }));
   co_return catalog_.capabilities();
 }
 
 Task<core::Stored<EnvironmentView>> Environments::get(core::Call call, core::EnvironmentId id) {
-  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_environment(s, core::Reach::of(call.who), id);
   }));
   co_return core::Stored<EnvironmentView>{to_view(std::move(row.value), call.who), row.version};
@@ -203,7 +203,7 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
                                                            const std::optional<Judged>& judged) {
   BERTH_DO(store::expect_company(session, core::Reach::of(call.who), company));
   BERTH_TRY(auto config, config_for(wanted.driver, wanted.config.value_or(bj::object{}), judged));
-  BERTH_DO(expect_allowed(session, means_, company,
+  BERTH_DO(expect_allowed(session, services_, company,
                           openings_of(wanted.name, wanted.driver, config.config)));
   BERTH_DO(expect_template(session, company, wanted.driver, config.config));
   BERTH_DO(expect_in_bounds(session, company, wanted.driver, config.config));
@@ -212,8 +212,8 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
     BERTH_TRY(const InstanceSettings settings, read_settings(session));
     BERTH_TRY(vars, core::normalize_env_vars(*wanted.env_vars, settings.plain_secrets()));
   }
-  const Time now = means_.clock.now();
-  core::Environment environment{.id = core::EnvironmentId::make(means_.random, now),
+  const Time now = services_.clock.now();
+  core::Environment environment{.id = core::EnvironmentId::make(services_.random, now),
                                 .company_id = company,
                                 .name = wanted.name,
                                 .description = wanted.description,
@@ -224,20 +224,20 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
                                 .metadata = wanted.metadata,
                                 .created_at = now,
                                 .updated_at = now};
-  BERTH_DO(store_config_values(session, means_, call, environment, config));
+  BERTH_DO(store_config_values(session, services_, call, environment, config));
   environment.config = config.config;
   BERTH_DO(store::insert_environment(session, environment));
   const std::string& id = environment.id.str();
   // What has just been made has no bindings yet that an empty list would have to take away.
   if (!config.refs.empty()) {
-    BERTH_DO(bind_refs(session, means_, company, core::SecretTarget::environment, id,
+    BERTH_DO(bind_refs(session, services_, company, core::SecretTarget::environment, id,
                        BindingPart::config, config.refs));
   }
   if (!vars.refs.empty()) {
-    BERTH_DO(bind_refs(session, means_, company, core::SecretTarget::environment, id,
+    BERTH_DO(bind_refs(session, services_, company, core::SecretTarget::environment, id,
                        BindingPart::env_vars, vars.refs));
   }
-  BERTH_DO(record(session, means_, call,
+  BERTH_DO(record(session, services_, call,
                   {company,
                    "environment.created",
                    "environment",
@@ -252,11 +252,11 @@ Task<core::Stored<EnvironmentView>> Environments::create(core::Call call, core::
                                                          CreateEnvironment wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
   BERTH_CO_TRY(const auto judged, co_await judge(call, company, wanted));
-  BERTH_CO_TRY(auto made, co_await write_once(means_, call, [&](store::Session& s) {
+  BERTH_CO_TRY(auto made, co_await write_once(services_, call, [&](store::Session& s) {
                  return insert(s, call, company, wanted, judged);
                }));
-  means_.feed.changed(company);
-  means_.feed.environments_changed();
+  services_.feed.changed(company);
+  services_.feed.environments_changed();
   co_return made;
 }
 
@@ -275,11 +275,11 @@ Result<core::ConfigForStore> Environments::move_to(store::Session& session, cons
                                                      change.driver.value, change.config.value);
   environment.driver = change.driver.or_else(environment.driver);
   BERTH_TRY(auto config, config_for(environment.driver, source, judged));
-  BERTH_DO(expect_allowed(session, means_, environment.company_id,
+  BERTH_DO(expect_allowed(session, services_, environment.company_id,
                           openings_of(environment.name, environment.driver, config.config)));
   BERTH_DO(expect_template(session, environment.company_id, environment.driver, config.config));
   BERTH_DO(expect_in_bounds(session, environment.company_id, environment.driver, config.config));
-  BERTH_DO(store_config_values(session, means_, call, environment, config));
+  BERTH_DO(store_config_values(session, services_, call, environment, config));
   environment.config = config.config;
   return config;
 }
@@ -304,7 +304,7 @@ Result<core::Stored<UpdatedEnvironment>> Environments::change(store::Session& se
   environment.description = change.description.or_keep(environment.description);
   environment.status = change.status.or_else(environment.status);
   environment.metadata = change.metadata.or_keep(environment.metadata);
-  environment.updated_at = means_.clock.now();
+  environment.updated_at = services_.clock.now();
 
   std::optional<ImageFollows> image;
   std::optional<core::ConfigForStore> config;
@@ -321,21 +321,21 @@ Result<core::Stored<UpdatedEnvironment>> Environments::change(store::Session& se
   }
   BERTH_DO(store::update_environment(session, row));
   if (config) {
-    BERTH_DO(bind_refs(session, means_, company, core::SecretTarget::environment, id.str(),
+    BERTH_DO(bind_refs(session, services_, company, core::SecretTarget::environment, id.str(),
                        BindingPart::config, config->refs));
   }
   if (vars) {
-    BERTH_DO(bind_refs(session, means_, company, core::SecretTarget::environment, id.str(),
+    BERTH_DO(bind_refs(session, services_, company, core::SecretTarget::environment, id.str(),
                        BindingPart::env_vars, vars->refs));
   }
-  BERTH_DO(drop_unused_owned(session, means_, call, id));
+  BERTH_DO(drop_unused_owned(session, services_, call, id));
   std::optional<core::ImageReconciliation> followed;
   if (image) {
     BERTH_TRY(followed, image->after(session, environment, environment.updated_at));
   }
   bj::object details = update_details(change, environment);
   if (followed) details["customImageReconciliation"] = name_of(followed->action);
-  BERTH_DO(record(session, means_, call,
+  BERTH_DO(record(session, services_, call,
                   {company, "environment.updated", "environment", id.str(), std::move(details)}));
   return core::Stored<UpdatedEnvironment>{
       {to_view(std::move(environment), call.who), std::move(followed)}, row.version + 1};
@@ -350,11 +350,11 @@ Task<core::Stored<UpdatedEnvironment>> Environments::update(core::Call call, cor
     BERTH_CO_TRY(change.name.value, checked_name(*change.name.value, "/name"));
   }
   BERTH_CO_TRY(const auto judged, co_await judge(call, id, change));
-  BERTH_CO_TRY(auto row, co_await means_.store.write([&](store::Session& s) {
+  BERTH_CO_TRY(auto row, co_await services_.store.write([&](store::Session& s) {
     return this->change(s, call, id, change, judged);
   }));
-  means_.feed.changed(row.value.company_id);
-  means_.feed.environments_changed();
+  services_.feed.changed(row.value.company_id);
+  services_.feed.environments_changed();
   co_return row;
 }
 
@@ -367,8 +367,8 @@ Task<EnvironmentView> Environments::remove(core::Call call, core::EnvironmentId 
     if (!reasons.empty()) return std::unexpected(delete_refused(reasons));
     BERTH_TRY(const bool deleted, store::delete_environment(s, id));
     if (!deleted) return std::unexpected(delete_refused({}));
-    BERTH_DO(drop_unused_owned(s, means_, call, id));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(drop_unused_owned(s, services_, call, id));
+    BERTH_DO(record(s, services_, call,
                     {row.value.company_id,
                      "environment.deleted",
                      "environment",
@@ -376,14 +376,14 @@ Task<EnvironmentView> Environments::remove(core::Call call, core::EnvironmentId 
                      {{"name", row.value.name}, {"driver", name_of(row.value.driver)}}}));
     return std::move(row.value);
   };
-  BERTH_CO_TRY(auto removed, co_await means_.store.write(work));
-  means_.feed.changed(removed.company_id);
-  means_.feed.environments_changed();
+  BERTH_CO_TRY(auto removed, co_await services_.store.write(work));
+  services_.feed.changed(removed.company_id);
+  services_.feed.environments_changed();
   co_return to_view(std::move(removed), call.who);
 }
 
 Task<BlastRadius> Environments::blast_radius(core::Call call, core::EnvironmentId id) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<BlastRadius> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<BlastRadius> {
     BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), id));
     BERTH_TRY(const auto use, store::environment_use(s, row.value));
     const auto reasons = reasons_against(row.value, use);
@@ -403,7 +403,7 @@ Task<BlastRadius> Environments::blast_radius(core::Call call, core::EnvironmentI
 }
 
 Task<SecretRefs> Environments::secret_refs(core::Call call, core::EnvironmentId id) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<SecretRefs> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<SecretRefs> {
     BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), id));
     BERTH_TRY(const auto company,
               store::find_company(s, core::Reach::everything(), row.value.company_id));
@@ -424,7 +424,7 @@ Task<core::Listing<core::Lease>> Environments::leases(core::Call call, core::Env
                                                       std::optional<core::LeaseState> status,
                                                       core::PageRequest page) {
   using Rows = core::Page<core::Lease>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::find_environment(s, core::Reach::of(call.who), id));
     return store::list_leases(s, id, status, page);
   }));
@@ -432,7 +432,7 @@ Task<core::Listing<core::Lease>> Environments::leases(core::Call call, core::Env
 }
 
 Task<core::Lease> Environments::lease(core::Call call, core::LeaseId id) {
-  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease(s, core::Reach::of(call.who), id);
   }));
   co_return std::move(row.value);

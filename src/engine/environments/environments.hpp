@@ -8,8 +8,8 @@
 #include "core/template_drift.hpp"
 #include "drivers/registry.hpp"
 #include "engine/environments/catalog.hpp"
-#include "engine/means.hpp"
 #include "engine/plugins/plugin_configs.hpp"
+#include "engine/services.hpp"
 #include "store/places/environments.hpp"
 
 namespace berth::engine {
@@ -133,9 +133,9 @@ BOOST_DESCRIBE_STRUCT(EnvironmentOverview, (),
 
 class Environments {
  public:
-  Environments(Means& means, const Catalog& catalog, const PluginConfigs& plugins,
+  Environments(Services& services, const Catalog& catalog, const PluginConfigs& plugins,
                const drivers::Registry& drivers)
-      : means_(means), catalog_(catalog), plugins_(plugins), drivers_(drivers) {}
+      : services_(services), catalog_(catalog), plugins_(plugins), drivers_(drivers) {}
 
   Task<core::Listing<EnvironmentView>> list(core::Call call, core::CompanyId company,
                                             store::EnvironmentFilter filter,
@@ -189,7 +189,7 @@ class Environments {
   // the first run.
   Task<> check_place(core::DriverKind driver, bj::object source) const;
 
-  Means& means_;
+  Services& services_;
   const Catalog& catalog_;
   const PluginConfigs& plugins_;
   const drivers::Registry& drivers_;

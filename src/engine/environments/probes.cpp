@@ -115,12 +115,13 @@ Entry entry_of(const core::CompanyId& company, std::string_view action, std::str
 // Takes an ad-hoc lease like a run's, works with it and gives it back. Whatever happens in between,
 // the lease is settled or left to the sweeper.
 Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& report) {
-  Steps steps{means_.clock, report};
+  Steps steps{services_.clock, report};
   steps.begin();
-  const Time until = means_.clock.now() + test_lease_ms;
-  BERTH_CO_TRY(auto row, co_await means_.store.write([&](store::Session& s) {
-    return work_.intend(s, core::LeaseId::make(means_.random, means_.clock.now()), environment,
-                        nullptr, {.expires_at = until, .purpose = LeaseWork::Terms::Purpose::test});
+  const Time until = services_.clock.now() + test_lease_ms;
+  BERTH_CO_TRY(auto row, co_await services_.store.write([&](store::Session& s) {
+    return work_.intend(s, core::LeaseId::make(services_.random, services_.clock.now()),
+                        environment, nullptr,
+                        {.expires_at = until, .purpose = LeaseWork::Terms::Purpose::test});
   }));
   Result<LeaseWork::Held> held = co_await work_.acquire(row, {}, {});
   steps.end("lease", outcome_of(held), "Took lease " + row.value.id.str());
@@ -150,19 +151,20 @@ Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& repo
 
 Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
   using Found = core::Stored<core::Environment>;
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) -> Result<Found> {
-    BERTH_TRY(Found found, store::find_environment(s, core::Reach::of(call.who), id));
-    BERTH_DO(expect_allowed(s, means_, found.value));
-    return found;
-  }));
+  BERTH_CO_TRY(const auto row,
+               co_await services_.store.read([&](store::Session& s) -> Result<Found> {
+                 BERTH_TRY(Found found, store::find_environment(s, core::Reach::of(call.who), id));
+                 BERTH_DO(expect_allowed(s, services_, found.value));
+                 return found;
+               }));
   const core::Environment& environment = row.value;
   // As a lease of it would look, without one.
-  core::LeaseRecord draft{{.id = core::LeaseId::make(means_.random, means_.clock.now()),
+  core::LeaseRecord draft{{.id = core::LeaseId::make(services_.random, services_.clock.now()),
                            .company_id = environment.company_id,
                            .environment_id = environment.id}};
   draft.driver = environment.driver;
   BERTH_CO_TRY(draft.teardown.config,
-               co_await means_.store.read([&](store::Session& s) -> Result<bj::object> {
+               co_await services_.store.read([&](store::Session& s) -> Result<bj::object> {
                  BERTH_TRY(StartFrom start, start_from(s, environment, {}));
                  return spelled_out(s, id, std::move(start.config));
                }));
@@ -180,16 +182,16 @@ Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
     }
   }
   note_failure(report, environment.config);
-  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
-    return record(s, means_, call,
+  BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {
+    return record(s, services_, call,
                   entry_of(environment.company_id, "environment.probed", id.str(), report));
   }));
-  means_.feed.changed(environment.company_id);
+  services_.feed.changed(environment.company_id);
   co_return report;
 }
 
 Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, ProbeDraft draft) {
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_company(s, core::Reach::of(call.who), company);
   }));
   const bj::object given = draft.config.value_or(bj::object{});
@@ -199,14 +201,14 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   } else {
     BERTH_CO_TRY(config, core::normalize_for_probe(draft.driver, given));
   }
-  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
-    return expect_allowed(s, means_, company,
+  BERTH_CO_DO(co_await services_.store.read([&](store::Session& s) {
+    return expect_allowed(s, services_, company,
                           openings_of(draft.name.value_or("draft"), draft.driver, config.config));
   }));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   drivers::AcquireRequest request{
-      .lease = {.lease_id = core::LeaseId::make(means_.random, now), .company_id = company}};
-  if (allowed_to(means_, row.value).private_ssh) {
+      .lease = {.lease_id = core::LeaseId::make(services_.random, now), .company_id = company}};
+  if (allowed_to(services_, row.value).private_ssh) {
     request.lease.private_addresses = drivers::PrivateAddresses::reachable;
   }
   // A value of the draft is used from here and never stored; a reference is read without a binding,
@@ -218,7 +220,7 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
     BERTH_CO_TRY(ResolvedSecret found, co_await work_.read_for_draft(call, company, bound));
     request.lease.secrets.emplace(bound.path, std::move(found.value));
   }
-  BERTH_CO_TRY(request.lease.config, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(request.lease.config, co_await services_.store.read([&](store::Session& s) {
     return resolve_template(s, company, draft.driver, std::move(config.config));
   }));
   core::LeaseRecord lookup{{.id = request.lease.lease_id, .company_id = company}};
@@ -227,8 +229,8 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   BERTH_CO_TRY(ProbeReport report, co_await driver->probe(request));
   hide(report, request.lease.secrets);
   note_failure(report, request.lease.config);
-  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
-    return record(s, means_, call,
+  BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {
+    return record(s, services_, call,
                   entry_of(company, "environment.probed_unsaved", "unsaved", report));
   }));
   co_return report;

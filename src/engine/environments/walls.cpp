@@ -56,7 +56,7 @@ Result<std::vector<std::string>> names_where(store::Session& session, Test is_so
   return names;
 }
 
-Result<Wall> sandbox_network(store::Session& session, const Means& /*means*/) {
+Result<Wall> sandbox_network(store::Session& session, const Services& /*means*/) {
   Wall wall{.key = "sandbox_network", .title = "Sandbox network", .against = Attacker::agent};
   BERTH_TRY(const auto names, names_where(session, [](const core::LinuxConfig& config) {
               return config.network == core::LinuxNetwork::host;
@@ -72,7 +72,7 @@ Result<Wall> sandbox_network(store::Session& session, const Means& /*means*/) {
       "remove network: host from them, and name what they may reach in egress.allow");
 }
 
-Result<Wall> sandbox_allowances(store::Session& session, const Means& /*means*/) {
+Result<Wall> sandbox_allowances(store::Session& session, const Services& /*means*/) {
   Wall wall{.key = "sandbox_allowances", .title = "Sandbox weakenings", .against = Attacker::agent};
   BERTH_TRY(const auto names, names_where(session, [](const core::LinuxConfig& config) {
               const bool allows = config.allow && !config.allow->empty();
@@ -96,7 +96,7 @@ std::string with_allowances(const core::Company& company,
   return company.name + " (" + names + ")";
 }
 
-Result<Wall> company_machine(store::Session& session, const Means& means) {
+Result<Wall> company_machine(store::Session& session, const Services& services) {
   Wall wall{.key = "company_machine",
             .title = "This machine without a sandbox",
             .against = Attacker::company};
@@ -104,7 +104,7 @@ Result<Wall> company_machine(store::Session& session, const Means& means) {
             store::list_companies(session, core::Reach::everything(), {.limit = companies_max}));
   std::vector<std::string> names;
   for (const auto& row : page.rows) {
-    const std::vector<core::Allowance> allowed = allowed_to(means, row.value).names();
+    const std::vector<core::Allowance> allowed = allowed_to(services, row.value).names();
     if (!allowed.empty()) names.push_back(with_allowances(row.value, allowed));
   }
   if (names.empty()) {
@@ -119,7 +119,7 @@ Result<Wall> company_machine(store::Session& session, const Means& means) {
 }
 
 // One line per wall.
-constexpr std::array<Result<Wall> (*)(store::Session&, const Means&), 3> walls{
+constexpr std::array<Result<Wall> (*)(store::Session&, const Services&), 3> walls{
     sandbox_network, sandbox_allowances, company_machine};
 
 Wall plugin_boxes(const PluginPlace& place) {
@@ -145,10 +145,10 @@ Wall plugin_boxes(const PluginPlace& place) {
 
 Task<std::vector<Wall>> Walls::list() {
   BERTH_CO_TRY(auto out,
-               co_await means_.store.read([&](store::Session& s) -> Result<std::vector<Wall>> {
+               co_await services_.store.read([&](store::Session& s) -> Result<std::vector<Wall>> {
                  std::vector<Wall> found;
                  for (const auto look : walls) {
-                   BERTH_TRY(Wall wall, look(s, means_));
+                   BERTH_TRY(Wall wall, look(s, services_));
                    found.push_back(std::move(wall));
                  }
                  return found;

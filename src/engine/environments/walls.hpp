@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/rows/wall.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 #include <vector>
 
@@ -14,12 +14,12 @@ struct PluginPlace;
 class Walls {
  public:
   // Without a place for plugins there are no boxes to report.
-  Walls(Means& means, const PluginPlace* plugins) : means_(means), plugins_(plugins) {}
+  Walls(Services& services, const PluginPlace* plugins) : services_(services), plugins_(plugins) {}
 
   Task<std::vector<core::Wall>> list();
 
  private:
-  Means& means_;
+  Services& services_;
   const PluginPlace* plugins_;
 };
 

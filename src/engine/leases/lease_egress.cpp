@@ -35,12 +35,13 @@ bj::object stored(const core::LinuxEgress& policy) {
 
 Task<LeaseEgress> Leases::egress(core::Call call, core::LeaseId id, std::uint64_t offset,
                                  std::chrono::milliseconds wait) {
-  const Clock::Steady limit = means_.clock.steady() + std::min(wait, egress_wait_max);
+  const Clock::Steady limit = services_.clock.steady() + std::min(wait, egress_wait_max);
   for (;;) {
     BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
     BERTH_CO_TRY(execution::EgressPage page,
                  co_await place.driver->egress_log(place.facts, offset));
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - means_.clock.steady());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(limit - services_.clock.steady());
     if (!page.entries.empty() || left.count() <= 0) {
       co_return LeaseEgress{.policy = policy_in(place.lease),
                             .entries = std::move(page.entries),
@@ -48,7 +49,7 @@ Task<LeaseEgress> Leases::egress(core::Call call, core::LeaseId id, std::uint64_
     }
     // A change of the company may be one of the policy; the log itself tells nobody that it grows.
     BERTH_CO_DO(
-        co_await means_.feed.wait(place.lease.company_id, std::min(left, egress_look_every)));
+        co_await services_.feed.wait(place.lease.company_id, std::min(left, egress_look_every)));
   }
 }
 
@@ -56,14 +57,14 @@ Task<LeaseEgress> Leases::set_egress(core::Call call, core::LeaseId id, core::Li
   BERTH_CO_DO(core::check_rule_count(policy));
   // Asked first, so that a rule that cannot be read and a place without a way out change nothing.
   BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
-  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_DO(co_await services_.store.read([&](store::Session& s) {
     core::LeaseRecord wanted = place.lease;
     wanted.teardown.config["egress"] = stored(policy);
-    return expect_allowed(s, means_, wanted);
+    return expect_allowed(s, services_, wanted);
   }));
   BERTH_CO_DO(co_await place.driver->set_egress(place.facts, policy));
   const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_held(s, row.value, work_.node()));
     bj::object* const config = config_in(row.value);
@@ -74,11 +75,11 @@ Task<LeaseEgress> Leases::set_egress(core::Call call, core::LeaseId id, core::Li
                 id.str(),
                 {{"from", policy_in(row.value)}, {"to", stored(policy)}}};
     (*config)["egress"] = stored(policy);
-    BERTH_DO(record(s, means_, call, std::move(entry)));
+    BERTH_DO(record(s, services_, call, std::move(entry)));
     return store::update_lease(s, std::move(row), now);
   };
-  BERTH_CO_TRY(const auto row, co_await means_.store.write(save));
-  means_.feed.changed(row.value.company_id);
+  BERTH_CO_TRY(const auto row, co_await services_.store.write(save));
+  services_.feed.changed(row.value.company_id);
   co_return LeaseEgress{.policy = policy_in(row.value)};
 }
 

@@ -79,7 +79,7 @@ std::int64_t teardown_pause_ms(std::int64_t attempts) {
 
 Result<LeaseWork::Row> LeaseWork::begin_release(store::Session& session, Row lease,
                                                 LeaseEvent how) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   lease.value.release_event = how;
   // Whoever begins it ends it; should that fail without a word, the sweeper looks.
   lease.value.next_attempt_at = now + end_claim_ms;
@@ -106,8 +106,8 @@ Result<LeaseWork::Row> LeaseWork::begin_release(store::Session& session, Row lea
 
 Task<> LeaseWork::keep(const LeaseRecord& lease, const drivers::LeaseFacts& known) {
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
-  const Time until = lease.expires_at.value_or(means_.clock.now() + retained_ms);
-  const std::int64_t left_ms = std::max<std::int64_t>(until - means_.clock.now(), 0);
+  const Time until = lease.expires_at.value_or(services_.clock.now() + retained_ms);
+  const std::int64_t left_ms = std::max<std::int64_t>(until - services_.clock.now(), 0);
   const Result<> kept = co_await place->renew(known, left_ms + retained_slack_ms);
   if (!kept && kept.error().code != Errc::cancelled) {
     log::warn("lease.not_kept", {{"lease", lease.id}, {"error", kept.error().message}});
@@ -146,7 +146,7 @@ Task<> LeaseWork::act(LeaseRecord lease) {
 
 Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& lease) {
   if (!lease.sandbox_id) return {};
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(auto sandbox,
             store::find_sandbox(session, core::Reach::everything(), *lease.sandbox_id));
   if (core::is_final(sandbox.value.status) || sandbox.value.lease_id != lease.id) return {};
@@ -165,15 +165,15 @@ Result<> LeaseWork::drop_needs(store::Session& session, const LeaseRecord& lease
   for (const core::BoundRef& bound : core::refs_in(lease.teardown.config)) {
     const auto secret = store::find_secret(session, core::Reach::everything(), bound.ref.secret_id);
     if (!secret || !secret->value.owned_by_environment_id) continue;
-    BERTH_DO(drop_unused_owned(session, means_, call, *secret->value.owned_by_environment_id));
+    BERTH_DO(drop_unused_owned(session, services_, call, *secret->value.owned_by_environment_id));
   }
-  return store::make_due(session, lease.teardown.template_id, means_.clock.now());
+  return store::make_due(session, lease.teardown.template_id, services_.clock.now());
 }
 
 Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const core::LeaseId& id,
                                                  const Result<>& outcome) {
   BERTH_DO(expect_alive(session, node_));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
   if (core::is_final(row.value.status)) return row;
   LeaseRecord& lease = row.value;
@@ -199,7 +199,7 @@ Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const 
   BERTH_TRY(row, store::move_lease(session, std::move(row), event, now));
   BERTH_DO(drop_needs(session, row.value));
   BERTH_DO(end_release_phase(session, row.value, now));
-  BERTH_DO(record(session, means_, call_of(row.value),
+  BERTH_DO(record(session, services_, call_of(row.value),
                   entry_of(row.value, "environment.lease_released")));
   return row;
 }
@@ -224,7 +224,7 @@ Result<std::optional<Time>> LeaseWork::gone_with(store::Session& session,
 
 Result<LeaseWork::Row> LeaseWork::leave(store::Session& session, const core::LeaseId& id) {
   BERTH_DO(expect_alive(session, node_));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
   if (core::is_final(row.value.status)) return row;
   BERTH_TRY(const std::optional<Time> gone, gone_with(session, row.value.node_id));
@@ -240,7 +240,7 @@ Result<LeaseWork::Row> LeaseWork::leave(store::Session& session, const core::Lea
 
 Result<> LeaseWork::leave(store::Session& session, const core::SandboxId& id) {
   BERTH_DO(expect_alive(session, node_));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(auto row, store::find_sandbox(session, core::Reach::everything(), id));
   if (core::is_final(row.value.status)) return {};
   BERTH_TRY(const std::optional<Time> gone, gone_with(session, row.value.node_id));
@@ -261,9 +261,9 @@ Result<> LeaseWork::leave(store::Session& session, const core::SandboxId& id) {
 Task<LeaseWork::Row> LeaseWork::settle(Row lease) {
   const core::LeaseId id = lease.value.id;
   if (!reaches(lease.value)) {
-    BERTH_CO_TRY(Row left, co_await means_.store.write(
+    BERTH_CO_TRY(Row left, co_await services_.store.write(
                                [&](store::Session& s) -> Result<Row> { return leave(s, id); }));
-    means_.feed.changed(left.value.company_id);
+    services_.feed.changed(left.value.company_id);
     co_return left;
   }
   if (lease.value.status == LeaseState::active || lease.value.status == LeaseState::retained) {
@@ -274,22 +274,22 @@ Task<LeaseWork::Row> LeaseWork::settle(Row lease) {
       BERTH_DO(expect_alive(s, node_));
       return begin_end(s, lease);
     };
-    BERTH_CO_TRY(lease, co_await means_.store.write(begin));
+    BERTH_CO_TRY(lease, co_await services_.store.write(begin));
   }
   fault_point("release.intended");
   const Result<> acted = co_await act(lease.value);
   fault_point("release.acted");
   if (!acted && acted.error().code == Errc::cancelled) co_return std::unexpected(acted.error());
-  BERTH_CO_TRY(Row row, co_await means_.store.write(
+  BERTH_CO_TRY(Row row, co_await services_.store.write(
                             [&](store::Session& s) { return record_settled(s, id, acted); }));
   fault_point("release.recorded");
-  means_.feed.changed(row.value.company_id);
+  services_.feed.changed(row.value.company_id);
   co_return row;
 }
 
 Result<LeaseWork::Row> LeaseWork::force_end(store::Session& session, Row lease,
                                             const std::string& reason) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::force_resolve_lease(session, std::move(lease), reason, now));
   if (row.value.sandbox_id) {
     BERTH_TRY(auto sandbox,
@@ -306,10 +306,10 @@ Result<LeaseWork::Row> LeaseWork::force_end(store::Session& session, Row lease,
 
 Task<> LeaseWork::settle(core::Stored<core::Sandbox> sandbox) {
   if (!reaches(sandbox.value)) {
-    co_return co_await means_.store.write(
+    co_return co_await services_.store.write(
         [&](store::Session& s) -> Result<> { return leave(s, sandbox.value.id); });
   }
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   const auto begin = [&](store::Session& s) -> Result<core::Stored<core::Sandbox>> {
     BERTH_DO(expect_alive(s, node_));
     auto row = sandbox;
@@ -318,14 +318,14 @@ Task<> LeaseWork::settle(core::Stored<core::Sandbox> sandbox) {
     }
     return store::claim_due_sandbox(s, std::move(row), node_, now + end_claim_ms, now);
   };
-  BERTH_CO_TRY(sandbox, co_await means_.store.write(begin));
+  BERTH_CO_TRY(sandbox, co_await services_.store.write(begin));
   fault_point("sandbox.destroy_intended");
 
   const core::Sandbox& row = sandbox.value;
   const LeaseRecord stand_in = stand_in_for(row);
   const Result<> acted = co_await act(stand_in);
   fault_point("sandbox.destroy_acted");
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<> {
     BERTH_DO(expect_alive(s, node_));
     BERTH_TRY(auto current, store::find_sandbox(s, core::Reach::everything(), row.id));
     if (acted) {

@@ -66,7 +66,7 @@ Task<Leases::HeldPlace> Leases::look_into(const core::Call& call, const core::Le
     BERTH_DO(expect_held(s, found.value, work_.node()));
     return found;
   };
-  BERTH_CO_TRY(LeaseWork::Row row, co_await means_.store.read(find));
+  BERTH_CO_TRY(LeaseWork::Row row, co_await services_.store.read(find));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
   BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(row.value));
   co_return HeldPlace{std::move(row.value), driver, std::move(facts)};
@@ -100,12 +100,12 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
     BERTH_TRY(const auto found, store::find_lease_record(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_held(s, found.value, work_.node()));
     BERTH_DO(expect_moving(found.value));
-    BERTH_DO(expect_allowed(s, means_, found.value));
-    BERTH_DO(record(s, means_, call, entry_of(found.value, wanted)));
-    return "exec-" + make_uuid(means_.random, means_.clock.now());
+    BERTH_DO(expect_allowed(s, services_, found.value));
+    BERTH_DO(record(s, services_, call, entry_of(found.value, wanted)));
+    return "exec-" + make_uuid(services_.random, services_.clock.now());
   };
-  BERTH_CO_TRY(const std::string exec_id, co_await write_once(means_, call, name_it));
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const std::string exec_id, co_await write_once(services_, call, name_it));
+  BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));

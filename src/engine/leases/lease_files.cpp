@@ -68,10 +68,10 @@ std::string way_to(const std::optional<std::string>& workdir, std::string path) 
 Task<LeaseFiles::Found> LeaseFiles::look(const core::Call& call, const core::LeaseId& id,
                                          std::string path) {
   using Row = core::Stored<core::LeaseRecord>;
-  BERTH_CO_TRY(const Row row, co_await means_.store.read([&](store::Session& s) -> Result<Row> {
+  BERTH_CO_TRY(const Row row, co_await services_.store.read([&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row found, store::find_lease_record(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_held(s, found.value, work_.node()));
-    BERTH_DO(expect_allowed(s, means_, found.value));
+    BERTH_DO(expect_allowed(s, services_, found.value));
     return found;
   }));
   co_return co_await open(row.value, std::move(path));
@@ -80,13 +80,13 @@ Task<LeaseFiles::Found> LeaseFiles::look(const core::Call& call, const core::Lea
 Task<LeaseFiles::Found> LeaseFiles::intend(const core::Call& call, const core::LeaseId& id,
                                            std::string_view action, std::string path) {
   BERTH_CO_TRY(const auto row,
-               co_await means_.store.write(
+               co_await services_.store.write(
                    [&](store::Session& s) -> Result<core::Stored<core::LeaseRecord>> {
                      BERTH_TRY(auto found,
                                store::find_lease_record(s, core::Reach::of(call.who), id));
                      BERTH_DO(expect_held(s, found.value, work_.node()));
-                     BERTH_DO(expect_allowed(s, means_, found.value));
-                     BERTH_DO(record(s, means_, call,
+                     BERTH_DO(expect_allowed(s, services_, found.value));
+                     BERTH_DO(record(s, services_, call,
                                      {.company_id = found.value.company_id,
                                       .action = action,
                                       .entity_type = "environment_lease",

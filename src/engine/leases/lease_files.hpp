@@ -3,7 +3,7 @@
 #include "core/call.hpp"
 #include "core/rows/lease.hpp"
 #include "engine/leases/far_files.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 #include "workspaces/archive_in.hpp"
 
 #include <boost/asio/thread_pool.hpp>
@@ -26,7 +26,7 @@ class LeaseFiles {
  public:
   static constexpr std::size_t bytes_max = file_bytes_max;
 
-  LeaseFiles(Means& means, LeaseWork& work) : means_(means), work_(work) {}
+  LeaseFiles(Services& services, LeaseWork& work) : services_(services), work_(work) {}
 
   // A folder is listed. body_too_large when more than `bytes_max` would have to be read.
   Task<std::variant<FilePart, FolderListing>> read(core::Call call, core::LeaseId id,
@@ -57,12 +57,12 @@ class LeaseFiles {
   Task<Found> open(const core::LeaseRecord& lease, std::string path);
   Task<FarPlace> open_far(drivers::Driver& driver, drivers::LeaseFacts facts, std::string path);
 
-  Means& means_;
+  Services& services_;
   LeaseWork& work_;
   // Threads of its own, so that a long transfer keeps no lease from being made; as many transfers
   // are in memory at a time, the others wait.
   asio::thread_pool pool_{2};
-  FarFiles far_{means_.random, pool_};
+  FarFiles far_{services_.random, pool_};
 };
 
 }  // namespace berth::engine

@@ -85,12 +85,12 @@ Task<LeaseTerminals::Place> LeaseTerminals::enter(const core::Call& call,
     BERTH_TRY(auto found, store::find_lease_record(s, core::Reach::of(call.who), lease));
     BERTH_DO(expect_held(s, found.value, work_.node()));
     BERTH_DO(expect_moving(found.value));
-    BERTH_DO(expect_allowed(s, means_, found.value));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(expect_allowed(s, services_, found.value));
+    BERTH_DO(record(s, services_, call,
                     {found.value.company_id, action, "environment_lease", lease.str(), details}));
     return std::move(found.value);
   };
-  BERTH_CO_TRY(const core::LeaseRecord held, co_await means_.store.write(intend));
+  BERTH_CO_TRY(const core::LeaseRecord held, co_await services_.store.write(intend));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(held));
   BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(held));
   co_return Place{driver, std::move(facts)};
@@ -102,7 +102,7 @@ Task<execution::LiveCommandPtr> LeaseTerminals::open(core::Call call, core::Leas
     co_return fail(Errc::validation_failed, "/id: is not 1 to 64 letters, digits and hyphens");
   }
   const std::string exec_id =
-      "terminal-" + wanted.id.value_or(make_uuid(means_.random, means_.clock.now()));
+      "terminal-" + wanted.id.value_or(make_uuid(services_.random, services_.clock.now()));
   BERTH_CO_TRY(Place held, co_await enter(call, lease, "environment.lease_terminal", {}));
   BERTH_CO_TRY(const drivers::Workspace place,
                co_await held.driver->realize(held.facts, wanted.cwd));
@@ -127,7 +127,7 @@ Task<execution::LiveCommandPtr> LeaseTerminals::open_duplex(const Place& held,
                                                             const drivers::Command& command,
                                                             OpenStream::Input input) {
   // A setting that cannot be read is off.
-  const Result<InstanceSettings> settings = co_await means_.store.read(read_settings);
+  const Result<InstanceSettings> settings = co_await services_.store.read(read_settings);
   const bool is_on = settings && settings->enable_sandbox_duplex_bridge;
   Result<execution::LiveCommandPtr> opened = co_await held.driver->open_stream(
       held.facts, command, is_on ? execution::DuplexBridge::on : execution::DuplexBridge::off);
@@ -152,7 +152,7 @@ Task<execution::LiveCommandPtr> LeaseTerminals::stream(core::Call call, core::Le
                co_await enter(call, lease, "environment.lease_exec", std::move(details)));
   BERTH_CO_TRY(const drivers::Workspace place,
                co_await held.driver->realize(held.facts, wanted.cwd));
-  const std::string exec_id = "stream-" + make_uuid(means_.random, means_.clock.now());
+  const std::string exec_id = "stream-" + make_uuid(services_.random, services_.clock.now());
   drivers::Command command = command_in(place, exec_id, std::move(wanted.argv));
   if (wanted.timeout_ms) command.timeout_ms = *wanted.timeout_ms;
   if (wanted.input == OpenStream::Input::none) {

@@ -3,7 +3,7 @@
 #include "core/call.hpp"
 #include "core/rows/run.hpp"
 #include "drivers/driver.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::engine {
 
@@ -30,7 +30,7 @@ struct OpenStream {
 // Commands with somebody in front of them, in places that leases hold.
 class LeaseTerminals {
  public:
-  LeaseTerminals(Means& means, LeaseWork& work) : means_(means), work_(work) {}
+  LeaseTerminals(Services& services, LeaseWork& work) : services_(services), work_(work) {}
 
   // A terminal in the place of a lease that is active or retained; the activity says who opened it.
   // Starting the same id twice runs it once.
@@ -51,7 +51,7 @@ class LeaseTerminals {
   Task<execution::LiveCommandPtr> open_duplex(const Place& held, const drivers::Command& command,
                                               OpenStream::Input input);
 
-  Means& means_;
+  Services& services_;
   LeaseWork& work_;
 };
 

@@ -81,11 +81,11 @@ bool LeaseWork::made_none(Errc code) {
 }
 
 Task<LeaseWork::Row> LeaseWork::change_lease(core::LeaseId id, Change change) {
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<Row> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, node_));
     BERTH_TRY(Row row, store::find_lease_record(s, core::Reach::everything(), id));
     change(row.value);
-    return store::update_lease(s, std::move(row), means_.clock.now());
+    return store::update_lease(s, std::move(row), services_.clock.now());
   });
 }
 
@@ -126,7 +126,7 @@ Task<LeaseWork::Row> LeaseWork::trace(drivers::Driver& place, drivers::AcquireRe
 Task<drivers::Acquired> LeaseWork::acquire_again(drivers::Driver& place,
                                                  drivers::AcquireRequest request) {
   const core::LeaseId id = request.lease.lease_id;
-  BERTH_CO_TRY(const Row seen, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const Row seen, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), id);
   }));
   if (seen.value.teardown.acquire_trace == AcquireTrace::none_made) {
@@ -160,7 +160,7 @@ Task<> LeaseWork::destroy_strays(drivers::Driver& place, Row row,
   Result<> outcome;
   while (!left.empty() && outcome) {
     const Stray& stray = left.back();
-    BERTH_CO_TRY(const auto holder, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(const auto holder, co_await services_.store.read([&](store::Session& s) {
       return store::holder_of(s, row.value, stray.provider_lease_id.value_or(""));
     }));
     if (!holder) {
@@ -184,9 +184,9 @@ Task<> LeaseWork::destroy_strays(drivers::Driver& place, Row row,
 
 Task<> LeaseWork::end_unanswered(core::LeaseId id) {
   std::optional<drivers::SetupWish> setup;
-  BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) -> Result<Row> {
+  BERTH_CO_TRY(Row row, co_await services_.store.read([&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row found, store::find_lease_record(s, core::Reach::everything(), id));
-    BERTH_TRY(setup, setup_in(s, found.value, means_.clock.now()));
+    BERTH_TRY(setup, setup_in(s, found.value, services_.clock.now()));
     return found;
   }));
   const bool has_name = row.value.provider_lease_id || row.value.teardown.strays;
@@ -212,7 +212,7 @@ Task<> LeaseWork::end_unanswered(core::LeaseId id) {
 }
 
 Result<LeaseWork::Row> LeaseWork::park_unanswered(store::Session& session, Row row) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   LeaseRecord& lease = row.value;
   std::string where = "an environment that is gone";
   if (lease.environment_id) {
@@ -245,7 +245,7 @@ Result<LeaseWork::Row> LeaseWork::park_unanswered(store::Session& session, Row r
 Result<LeaseWork::Row> LeaseWork::adopt(store::Session& session, Row row,
                                         std::string provider_lease_id) {
   BERTH_DO(expect_alive(session, node_));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   LeaseRecord& lease = row.value;
   BERTH_TRY(drivers::Driver* const place, driver(lease));
   const bool waits_for_a_name =

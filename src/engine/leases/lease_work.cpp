@@ -209,7 +209,7 @@ Result<bool> LeaseWork::claim_kept(store::Session& session, const core::Sandbox&
 Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environment& environment,
                                    const std::optional<core::AgentId>& agent, LeaseRecord& lease) {
   const Time now = lease.created_at;
-  core::Sandbox sandbox{.id = core::SandboxId::make(means_.random, now),
+  core::Sandbox sandbox{.id = core::SandboxId::make(services_.random, now),
                         .company_id = lease.company_id,
                         .environment_id = environment.id,
                         .agent_id = agent,
@@ -267,7 +267,7 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
                                          const core::Environment& environment, const core::Run* run,
                                          Terms terms) {
   BERTH_DO(expect_alive(session, node_));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   LeaseRecord lease{
       {.id = std::move(id),
        .company_id = environment.company_id,
@@ -284,7 +284,7 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
   }
   lease.node_id = node_;
   lease.driver = environment.driver;
-  BERTH_DO(expect_allowed(session, means_, environment));
+  BERTH_DO(expect_allowed(session, services_, environment));
   BERTH_TRY(StartFrom start, start_from(session, environment, terms.from));
   BERTH_TRY(lease.teardown.config, spelled_out(session, environment.id, std::move(start.config)));
   if (const auto plugin = catalog_.plugin_for(environment.driver, environment.config)) {
@@ -323,13 +323,13 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
                           .provider_lease_id = lease.provider_lease_id,
                           .metadata = lease.metadata.value_or(bj::object{})};
   if (lease.teardown.plugin_id) {
-    BERTH_CO_DO(co_await means_.store.read(
+    BERTH_CO_DO(co_await services_.store.read(
         [&](store::Session& s) { return add_plugin_facts(s, lease, out.metadata); }));
   }
   pin(lease.teardown, out.metadata);
   if (lease.driver == core::DriverKind::ssh) {
-    BERTH_CO_TRY(out.private_addresses, co_await means_.store.read([&](store::Session& s) {
-      return private_addresses(s, means_, lease);
+    BERTH_CO_TRY(out.private_addresses, co_await services_.store.read([&](store::Session& s) {
+      return private_addresses(s, services_, lease);
     }));
   }
   for (const core::BoundRef& bound : core::refs_in(out.config)) {
@@ -376,7 +376,7 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const core::Template& row) {
 Result<LeaseWork::Row> LeaseWork::record_acquired(store::Session& session, const core::LeaseId& id,
                                                   const drivers::Acquired& acquired) {
   BERTH_DO(expect_alive(session, node_));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
   LeaseRecord& lease = row.value;
   lease.provider = acquired.provider;
@@ -386,14 +386,14 @@ Result<LeaseWork::Row> LeaseWork::record_acquired(store::Session& session, const
   lease.acquired_at = now;
   BERTH_TRY(row, store::move_lease(session, std::move(row), LeaseEvent::acquired, now));
   BERTH_DO(record_sandbox(session, row.value.sandbox_id, acquired, now));
-  BERTH_DO(record(session, means_, call_of(row.value),
+  BERTH_DO(record(session, services_, call_of(row.value),
                   entry_of(row.value, "environment.lease_acquired")));
   return row;
 }
 
 Result<LeaseWork::Row> LeaseWork::record_again(store::Session& session, const core::LeaseId& id,
                                                const drivers::Acquired& acquired) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
   BERTH_DO(expect_held(row.value, node_));
   row.value.provider_lease_id = acquired.provider_lease_id;
@@ -428,16 +428,16 @@ Task<LeaseWork::Held> LeaseWork::acquire(Row lease, Ask ask, Also also) {
     return row;
   };
   // Who is found by an answer alone must not be forgotten because the store is away.
-  const auto attempt = [&] { return means_.store.write(save); };
+  const auto attempt = [&] { return services_.store.write(save); };
   Result<Row> row =
       by_key ? co_await attempt() : co_await insist(co_await asio::this_coro::executor, attempt);
   if (!row && store::is_held_elsewhere(row.error())) {
     const bool had_asked_to_share = asks_for_reuse(lease.value.teardown.config);
     const core::LeaseId id = lease.value.id;
-    BERTH_CO_TRY(lease, co_await means_.store.write([&](store::Session& s) -> Result<Row> {
+    BERTH_CO_TRY(lease, co_await services_.store.write([&](store::Session& s) -> Result<Row> {
       BERTH_DO(expect_alive(s, node_));
       BERTH_TRY(Row seen, store::find_lease_record(s, core::Reach::everything(), id));
-      return give_up_shared(s, std::move(seen), means_.clock.now());
+      return give_up_shared(s, std::move(seen), services_.clock.now());
     }));
     if (!had_asked_to_share) co_return gave_away(*acquired);
     co_return co_await acquire(std::move(lease), std::move(again), std::move(also));
@@ -447,7 +447,7 @@ Task<LeaseWork::Held> LeaseWork::acquire(Row lease, Ask ask, Also also) {
   known.provider_lease_id = row->value.provider_lease_id;
   known.metadata = row->value.metadata.value_or(bj::object{});
   if (row->value.teardown.plugin_id) {
-    BERTH_CO_DO(co_await means_.store.read(
+    BERTH_CO_DO(co_await services_.store.read(
         [&](store::Session& s) { return add_plugin_facts(s, row->value, known.metadata); }));
   }
   pin(row->value.teardown, known.metadata);

@@ -9,8 +9,8 @@
 #include "core/rows/template.hpp"
 #include "drivers/registry.hpp"
 #include "engine/environments/catalog.hpp"
-#include "engine/means.hpp"
 #include "engine/secrets/secrets.hpp"
+#include "engine/services.hpp"
 
 #include <functional>
 
@@ -24,9 +24,9 @@ class LeaseWork {
   using Row = core::Stored<core::LeaseRecord>;
 
   // `hold_ms`: how long the place of a server that is gone may live on.
-  LeaseWork(Means& means, const drivers::Registry& drivers, Secrets& secrets,
+  LeaseWork(Services& services, const drivers::Registry& drivers, Secrets& secrets,
             const Catalog& catalog, core::NodeId node, std::int64_t hold_ms)
-      : means_(means),
+      : services_(services),
         drivers_(drivers),
         secrets_(secrets),
         catalog_(catalog),
@@ -158,7 +158,7 @@ class LeaseWork {
   // that it started from where that is expendable.
   Result<> drop_needs(store::Session& session, const core::LeaseRecord& lease);
 
-  Means& means_;
+  Services& services_;
   const drivers::Registry& drivers_;
   Secrets& secrets_;
   const Catalog& catalog_;

@@ -133,7 +133,7 @@ LeaseView view_of(core::LeaseRecord lease) {
 Task<core::Listing<LeaseView>> Leases::list(core::Call call, core::CompanyId company,
                                             store::LeaseFilter filter, core::PageRequest page) {
   using Rows = core::Page<core::LeaseRecord>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
     return store::list_company_leases(s, company, filter, page);
   }));
@@ -141,7 +141,7 @@ Task<core::Listing<LeaseView>> Leases::list(core::Call call, core::CompanyId com
 }
 
 Task<LeaseView> Leases::get(core::Call call, core::LeaseId id) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<LeaseView> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<LeaseView> {
     BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
     std::optional<std::string> kept = word_of_kept(s, row.value);
     LeaseView view = view_of(std::move(row.value));
@@ -155,7 +155,7 @@ Task<core::Listing<SandboxView>> Leases::sandboxes(core::Call call, core::Compan
                                                    store::SandboxFilter filter,
                                                    core::PageRequest page) {
   using Rows = core::Page<core::Sandbox>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_sandboxes(s, company, filter, page);
   }));
@@ -163,7 +163,7 @@ Task<core::Listing<SandboxView>> Leases::sandboxes(core::Call call, core::Compan
 }
 
 Task<SandboxView> Leases::sandbox(core::Call call, core::SandboxId id) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<SandboxView> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<SandboxView> {
     BERTH_TRY(auto row, store::find_sandbox(s, core::Reach::of(call.who), id));
     SandboxView view = shown(std::move(row.value));
     BERTH_TRY(view.server, server_of(s, view.node_id));
@@ -182,20 +182,20 @@ Task<SandboxView> Leases::remove_sandbox(core::Call call, core::SandboxId id) {
       return fail(Errc::conflict, "Sandbox " + id.str() + " is held by lease " + lease,
                   "end the lease with it: berth lease destroy " + lease);
     }
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {row.value.company_id,
                      "environment.sandbox_destroy_asked",
                      "sandbox",
                      id.str(),
                      {{"status", name_of(row.value.status)}}}));
     if (!row.value.parked_at) return row;
-    return store::unpark_sandbox(s, std::move(row), means_.clock.now());
+    return store::unpark_sandbox(s, std::move(row), services_.clock.now());
   };
-  BERTH_CO_TRY(Row row, co_await means_.store.write(begin));
+  BERTH_CO_TRY(Row row, co_await services_.store.write(begin));
   if (!core::is_final(row.value.status)) {
     BERTH_CO_DO(co_await work_.settle(row));
   }
-  means_.feed.changed(row.value.company_id);
+  services_.feed.changed(row.value.company_id);
   co_return co_await sandbox(call, id);
 }
 
@@ -203,7 +203,7 @@ Task<LeaseView> Leases::end(core::Call call, core::LeaseId id, std::string_view 
                             core::LeaseEvent how) {
   const auto begin = [&](store::Session& s) -> Result<LeaseWork::Row> {
     BERTH_DO(expect_alive(s, work_.node()));
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
     if (core::is_final(row.value.status)) return row;
     if (row.value.heartbeat_run_id) {
@@ -213,7 +213,7 @@ Task<LeaseView> Leases::end(core::Call call, core::LeaseId id, std::string_view 
                     "cancel the run: berth run cancel " + run->value.id.str());
       }
     }
-    BERTH_DO(record(s, means_, call, status_entry(row.value, action)));
+    BERTH_DO(record(s, services_, call, status_entry(row.value, action)));
     if (row.value.parked_at) {
       BERTH_TRY(row, store::unpark_lease(s, std::move(row), now));
     }
@@ -222,12 +222,12 @@ Task<LeaseView> Leases::end(core::Call call, core::LeaseId id, std::string_view 
     if (!is_held) return row;
     return work_.begin_release(s, std::move(row), how);
   };
-  BERTH_CO_TRY(auto row, co_await means_.store.write(begin));
+  BERTH_CO_TRY(auto row, co_await services_.store.write(begin));
   if (!core::is_final(row.value.status)) {
     BERTH_CO_TRY(row, co_await work_.settle(std::move(row)));
   }
   BERTH_CO_TRY(row, co_await wait_for_its_server(std::move(row)));
-  means_.feed.changed(row.value.company_id);
+  services_.feed.changed(row.value.company_id);
   co_return view_of(std::move(row.value));
 }
 
@@ -240,7 +240,7 @@ Task<Leases::LeaseRow> Leases::wait_for_its_server(LeaseRow row) {
     const bool is_left = row.value.status == LeaseState::releasing && !work_.reaches(row.value);
     if (!is_left) break;
     BERTH_CO_DO(co_await pause_for(co_await asio::this_coro::executor, pause));
-    BERTH_CO_TRY(row, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(row, co_await services_.store.read([&](store::Session& s) {
       return store::find_lease_record(s, core::Reach::everything(), id);
     }));
   }
@@ -266,7 +266,7 @@ Task<> Leases::destroy_idle_sandbox(core::Call call, const LeaseView& ended) {
   const auto find = [&](store::Session& s) -> Result<Found> {
     BERTH_TRY(auto row, store::find_sandbox(s, core::Reach::of(call.who), *ended.sandbox_id));
     if (row.value.status != core::SandboxState::idle) return Found{};
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {ended.company_id,
                      "environment.sandbox_destroy_asked",
                      "environment_lease",
@@ -274,7 +274,7 @@ Task<> Leases::destroy_idle_sandbox(core::Call call, const LeaseView& ended) {
                      {{"sandboxId", row.value.id.str()}}}));
     return Found{std::move(row)};
   };
-  BERTH_CO_TRY(Found idle, co_await means_.store.write(find));
+  BERTH_CO_TRY(Found idle, co_await services_.store.write(find));
   if (!idle) co_return Result<>{};
   co_return co_await work_.settle(*std::move(idle));
 }
@@ -289,14 +289,14 @@ Task<LeaseView> Leases::adopt(core::Call call, core::LeaseId id, AdoptSandbox wa
     BERTH_TRY(row, work_.adopt(s, std::move(row), wanted.provider_lease_id));
     Entry entry = status_entry(row.value, "environment.lease_sandbox_named");
     entry.details["providerLeaseId"] = wanted.provider_lease_id;
-    BERTH_DO(record(s, means_, call, std::move(entry)));
+    BERTH_DO(record(s, services_, call, std::move(entry)));
     return row;
   };
-  BERTH_CO_TRY(auto row, co_await means_.store.write(begin));
+  BERTH_CO_TRY(auto row, co_await services_.store.write(begin));
   if (!core::is_final(row.value.status)) {
     BERTH_CO_TRY(row, co_await work_.settle(std::move(row)));
   }
-  means_.feed.changed(row.value.company_id);
+  services_.feed.changed(row.value.company_id);
   co_return view_of(std::move(row.value));
 }
 
@@ -314,11 +314,11 @@ Task<LeaseView> Leases::force_resolve(core::Call call, core::LeaseId id, ForceRe
     BERTH_TRY(row, work_.force_end(s, std::move(row), wanted.reason));
     Entry entry = status_entry(row.value, "environment.lease_force_resolved");
     entry.details["reason"] = wanted.reason;
-    BERTH_DO(record(s, means_, call, std::move(entry)));
+    BERTH_DO(record(s, services_, call, std::move(entry)));
     return row;
   };
-  BERTH_CO_TRY(auto row, co_await means_.store.write(work));
-  means_.feed.changed(row.value.company_id);
+  BERTH_CO_TRY(auto row, co_await services_.store.write(work));
+  services_.feed.changed(row.value.company_id);
   co_return view_of(std::move(row.value));
 }
 

@@ -8,8 +8,8 @@
 #include "core/rows/sandbox.hpp"
 #include "drivers/driver.hpp"
 #include "drivers/registry.hpp"
-#include "engine/means.hpp"
 #include "engine/plugins/plugin_configs.hpp"
+#include "engine/services.hpp"
 #include "store/places/leases.hpp"
 #include "store/places/sandboxes.hpp"
 
@@ -138,8 +138,8 @@ BOOST_DESCRIBE_STRUCT(ListeningPorts, (), (ports))
 // What operators ask of leases. Those that runs hold are made and ended by LeaseWork.
 class Leases {
  public:
-  Leases(Means& means, LeaseWork& work, const PluginConfigs& plugins)
-      : means_(means), work_(work), plugins_(plugins) {}
+  Leases(Services& services, LeaseWork& work, const PluginConfigs& plugins)
+      : services_(services), work_(work), plugins_(plugins) {}
 
   Task<core::Listing<LeaseView>> list(core::Call call, core::CompanyId company,
                                       store::LeaseFilter filter, core::PageRequest page);
@@ -203,7 +203,7 @@ class Leases {
                       core::LeaseEvent how);
   Task<> try_lease(const core::Environment& environment, ProbeReport& report);
 
-  Means& means_;
+  Services& services_;
   LeaseWork& work_;
   const PluginConfigs& plugins_;
 };

@@ -37,7 +37,7 @@ Result<> expect_kept(store::Session& session, const core::Sandbox& sandbox, bool
 
 Result<core::LeaseId> Leases::intend_visit(store::Session& s, const core::Call& call,
                                            const core::SandboxId& id, std::int64_t ttl_s) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(const auto row, store::find_sandbox(s, core::Reach::of(call.who), id));
   const core::Sandbox& sandbox = row.value;
   BERTH_DO(expect_kept(s, sandbox, work_.reaches(sandbox)));
@@ -53,7 +53,7 @@ Result<core::LeaseId> Leases::intend_visit(store::Session& s, const core::Call& 
   if (sandbox.agent_id) {
     BERTH_TRY(homes, store::homes_of_agent(s, *sandbox.agent_id, sandbox.environment_id));
   }
-  const core::LeaseId lease_id = core::LeaseId::make(means_.random, now);
+  const core::LeaseId lease_id = core::LeaseId::make(services_.random, now);
   Result<LeaseWork::Row> lease = work_.intend(s, lease_id, place.value, nullptr, terms);
   for (const core::AgentHome& home : homes) {
     if (lease || lease.error().code != Errc::conflict) break;
@@ -61,7 +61,7 @@ Result<core::LeaseId> Leases::intend_visit(store::Session& s, const core::Call& 
     lease = work_.intend(s, lease_id, place.value, nullptr, terms);
   }
   if (!lease) return std::unexpected(std::move(lease).error());
-  BERTH_DO(record(s, means_, call,
+  BERTH_DO(record(s, services_, call,
                   {sandbox.company_id,
                    "environment.sandbox_visited",
                    "sandbox",
@@ -87,9 +87,9 @@ Task<LeaseView> Leases::visit(core::Call call, core::SandboxId id, VisitSandbox 
     BERTH_TRY(const auto row, store::find_lease_record(s, core::Reach::of(call.who), known));
     return core::is_final(row.value.status);
   };
-  BERTH_CO_TRY(const std::string named, co_await write_once(means_, call, begin, is_given_up));
+  BERTH_CO_TRY(const std::string named, co_await write_once(services_, call, begin, is_given_up));
   BERTH_CO_TRY(const core::LeaseId lease_id, core::LeaseId::parse(named));
-  BERTH_CO_TRY(LeaseWork::Row row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(LeaseWork::Row row, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), lease_id);
   }));
   if (begun != lease_id) co_return view_of(std::move(row.value));
@@ -102,7 +102,7 @@ Task<LeaseView> Leases::enter(core::Call call, LeaseRow row, core::SandboxId id)
   if (held && held->resumed) {
     // No run renews the place.
     BERTH_CO_DO(co_await work_.keep(held->lease.value, held->facts));
-    means_.feed.changed(held->lease.value.company_id);
+    services_.feed.changed(held->lease.value.company_id);
     co_return view_of(std::move(held->lease.value));
   }
   if (!held && held.error().code == Errc::cancelled) co_return std::unexpected(held.error());

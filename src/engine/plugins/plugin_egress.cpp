@@ -49,8 +49,8 @@ Task<PluginView> Plugins::set_egress(core::Call call, std::string name, PluginEg
   BERTH_CO_TRY(Row row, co_await find(std::move(name)));
   BERTH_CO_TRY(const Turn turn, take_turn(row.value.plugin_key));
   row.value.egress = core::PluginEgress{.allow = wanted.allow};
-  BERTH_CO_TRY(row, co_await means_.store.write([&](store::Session& s) -> Result<Row> {
-    return store::update_plugin(s, row, means_.clock.now());
+  BERTH_CO_TRY(row, co_await services_.store.write([&](store::Session& s) -> Result<Row> {
+    return store::update_plugin(s, row, services_.clock.now());
   }));
   plugins::WayOut* const way_out = place_->host.config().way_out;
   if (way_out != nullptr) {

@@ -94,8 +94,8 @@ bj::object to_event(const core::Activity& happened) {
           {"payload", happened.details}};
 }
 
-PluginEvents::PluginEvents(Means means, asio::any_io_executor executor)
-    : means_(means), executor_(executor), tasks_(std::move(executor)) {}
+PluginEvents::PluginEvents(Services services, asio::any_io_executor executor)
+    : services_(services), executor_(executor), tasks_(std::move(executor)) {}
 
 Task<> PluginEvents::subscribe(core::PluginId plugin, EventWish wish) {
   if (wishes_.contains(plugin) && wishes_.at(plugin).size() >= wishes_max) {
@@ -103,7 +103,7 @@ Task<> PluginEvents::subscribe(core::PluginId plugin, EventWish wish) {
                                          " subscriptions at a time");
   }
   // What happened before is nobody's news.
-  wish.since = means_.clock.now();
+  wish.since = services_.clock.now();
   wishes_[std::move(plugin)].push_back(std::move(wish));
   if (!std::exchange(pumping_, true)) tasks_.start("plugin events", pump());
   co_return Result<>{};
@@ -127,7 +127,7 @@ Task<> PluginEvents::pump() {
 }
 
 Task<std::vector<core::CompanyId>> PluginEvents::companies() {
-  co_return co_await means_.store.read(
+  co_return co_await services_.store.read(
       [](store::Session& s) -> Result<std::vector<core::CompanyId>> {
         std::vector<core::CompanyId> all;
         core::PageRequest page;
@@ -143,7 +143,7 @@ Task<std::vector<core::CompanyId>> PluginEvents::companies() {
 Task<> PluginEvents::look() {
   BERTH_CO_TRY(const std::vector<core::CompanyId> all, co_await companies());
   for (const core::CompanyId& company : all) {
-    const std::uint64_t changes = means_.feed.changes(company);
+    const std::uint64_t changes = services_.feed.changes(company);
     Told& told = told_[company];
     const bool is_due = SteadyClock::now() - told.looked_at >= look_anyway_after;
     if (told.changes == changes && !is_due) continue;
@@ -158,7 +158,7 @@ Task<> PluginEvents::tell_news(core::CompanyId company) {
   std::vector<core::Activity> news;
   do {
     const std::optional<core::EventId> last = told_[company].last;
-    BERTH_CO_TRY(news, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(news, co_await services_.store.read([&](store::Session& s) {
       return last ? store::activity_after(s, company, *last, events_at_a_time) : newest(s, company);
     }));
     for (const core::Activity& happened : news) {

@@ -2,7 +2,7 @@
 
 #include "base/async/task_group.hpp"
 #include "core/rows/activity.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 #include <functional>
 #include <map>
@@ -34,7 +34,7 @@ class PluginEvents {
   using Deliver =
       std::function<void(const core::PluginId&, const core::CompanyId&, bj::object event)>;
 
-  PluginEvents(Means means, asio::any_io_executor executor);
+  PluginEvents(Services services, asio::any_io_executor executor);
 
   void deliver_by(Deliver deliver) { deliver_ = std::move(deliver); }
   // `overloaded` when the plugin has too many.
@@ -56,7 +56,7 @@ class PluginEvents {
   Task<std::vector<core::CompanyId>> companies();
   void tell(const core::Activity& happened);
 
-  Means means_;
+  Services services_;
   asio::any_io_executor executor_;
   Deliver deliver_;
   std::map<core::PluginId, std::vector<EventWish>> wishes_;

@@ -113,13 +113,13 @@ std::string plugin_target_id(const core::PluginId& plugin, const core::CompanyId
   return plugin.str() + ":" + company.str();
 }
 
-PluginServices::PluginServices(Means means, asio::any_io_executor executor,
+PluginServices::PluginServices(Services services, asio::any_io_executor executor,
                                egress::Resolver& resolver, std::vector<egress::Range> fetch_allowed,
                                PluginAllowance allowance)
-    : means_(means),
+    : services_(services),
       executor_(executor),
       outbound_(executor, resolver, std::move(fetch_allowed)),
-      events_(means, executor),
+      events_(services, executor),
       allowance_(allowance),
       tasks_(std::move(executor)) {}
 
@@ -165,7 +165,7 @@ Task<bj::value> PluginServices::answer(plugins::RequestScope scope, std::string 
 Result<> PluginServices::take(const Scope& scope, std::string_view what, const core::Rate& rate) {
   const std::string company = scope.company_id ? scope.company_id->str() : std::string{};
   const std::string key = scope.plugin_id.str() + ":" + company + ":" + std::string{what};
-  const auto verdict = writes_.take(key, rate, means_.clock.steady());
+  const auto verdict = writes_.take(key, rate, services_.clock.steady());
   if (verdict == core::RateVerdict::granted) return {};
   if (verdict == core::RateVerdict::first_refusal) {
     log::warn("plugin.limited", {{"plugin", scope.plugin_id}, {"what", std::string{what}}});
@@ -214,7 +214,7 @@ Result<> PluginServices::expect_small(const Scope& scope, const bj::value& detai
 
 Task<std::vector<plugins::CompanyConfig>> PluginServices::configs(core::PluginId plugin) {
   BERTH_CO_TRY(const std::vector<core::PluginConfigRow> rows,
-               co_await means_.store.read(
+               co_await services_.store.read(
                    [&](store::Session& s) { return store::list_plugin_configs(s, plugin); }));
   std::vector<plugins::CompanyConfig> out;
   for (const core::PluginConfigRow& row : rows) out.push_back({row.company_id, row.config_json});
@@ -223,7 +223,7 @@ Task<std::vector<plugins::CompanyConfig>> PluginServices::configs(core::PluginId
 
 Task<bj::value> PluginServices::get_config(Scope scope, bj::object /*params*/) {
   BERTH_CO_TRY(const core::CompanyId company, company_of(scope));
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_plugin_config(s, scope.plugin_id, company);
   }));
   co_return row ? bj::value(row->value.config_json) : bj::value(bj::object{});
@@ -233,7 +233,7 @@ Task<bj::value> PluginServices::get_state(Scope scope, bj::object params) {
   BERTH_CO_TRY(const core::PluginStateKey key, state_key_of(scope, params));
   using Found = std::optional<bj::value>;
   BERTH_CO_TRY(const Found found,
-               co_await means_.store.read([&](store::Session& s) -> Result<Found> {
+               co_await services_.store.read([&](store::Session& s) -> Result<Found> {
                  BERTH_DO(expect_own(s, scope, key.scope_kind, key.scope_id));
                  return store::find_plugin_state(s, scope.plugin_id, key);
                }));
@@ -245,17 +245,17 @@ Task<bj::value> PluginServices::set_state(Scope scope, bj::object params) {
   const bj::value* const given = params.if_contains("value");
   const bj::value value = given != nullptr ? *given : bj::value(nullptr);
   BERTH_CO_DO(check_size(value, allowance_.value_bytes_max));
-  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) -> Result<> {
+  BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) -> Result<> {
     BERTH_DO(expect_own(s, scope, key.scope_kind, key.scope_id));
     return store::save_plugin_state(s, scope.plugin_id, key, value, allowance_.state_values_max,
-                                    means_.clock.now());
+                                    services_.clock.now());
   }));
   co_return nullptr;
 }
 
 Task<bj::value> PluginServices::delete_state(Scope scope, bj::object params) {
   BERTH_CO_TRY(const core::PluginStateKey key, state_key_of(scope, params));
-  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) -> Result<> {
+  BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) -> Result<> {
     BERTH_DO(expect_own(s, scope, key.scope_kind, key.scope_id));
     return store::delete_plugin_state(s, scope.plugin_id, key);
   }));
@@ -266,8 +266,8 @@ Task<bj::value> PluginServices::upsert_entity(Scope scope, bj::object params) {
   BERTH_CO_TRY(EntityRequest wanted, params_as<EntityRequest>(params));
   BERTH_CO_DO(check_scope(scope, wanted.scope_kind, wanted.scope_id));
   BERTH_CO_DO(check_size(wanted.data, allowance_.value_bytes_max));
-  const Time now = means_.clock.now();
-  core::PluginEntity entity{.id = core::EventId::make(means_.random, now),
+  const Time now = services_.clock.now();
+  core::PluginEntity entity{.id = core::EventId::make(services_.random, now),
                             .plugin_id = scope.plugin_id,
                             .entity_type = std::move(wanted.entity_type),
                             .scope_kind = wanted.scope_kind,
@@ -280,10 +280,11 @@ Task<bj::value> PluginServices::upsert_entity(Scope scope, bj::object params) {
                             .updated_at = now};
   if (entity.scope_kind != core::PluginScope::instance) entity.company_id = scope.company_id;
   using Kept = core::PluginEntity;
-  BERTH_CO_TRY(const Kept kept, co_await means_.store.write([&](store::Session& s) -> Result<Kept> {
-    BERTH_DO(expect_own(s, scope, entity.scope_kind, entity.scope_id.value_or("")));
-    return store::save_plugin_entity(s, entity, allowance_.entities_max);
-  }));
+  BERTH_CO_TRY(const Kept kept,
+               co_await services_.store.write([&](store::Session& s) -> Result<Kept> {
+                 BERTH_DO(expect_own(s, scope, entity.scope_kind, entity.scope_id.value_or("")));
+                 return store::save_plugin_entity(s, entity, allowance_.entities_max);
+               }));
   co_return to_wire(kept);
 }
 
@@ -300,7 +301,7 @@ Task<bj::value> PluginServices::list_entities(Scope scope, bj::object params) {
   const std::int64_t offset = std::max<std::int64_t>(wanted.offset.value_or(0), 0);
   using Entities = std::vector<core::PluginEntity>;
   BERTH_CO_TRY(const Entities rows,
-               co_await means_.store.read([&](store::Session& s) -> Result<Entities> {
+               co_await services_.store.read([&](store::Session& s) -> Result<Entities> {
                  if (wanted.scope_kind) {
                    BERTH_DO(expect_own(s, scope, *wanted.scope_kind, wanted.scope_id.value_or("")));
                  }
@@ -312,7 +313,7 @@ Task<bj::value> PluginServices::list_entities(Scope scope, bj::object params) {
 }
 
 Result<> PluginServices::count_secret_read(const Scope& scope) {
-  const std::int64_t now = means_.clock.now().ms;
+  const std::int64_t now = services_.clock.now().ms;
   std::deque<std::int64_t>& reads =
       secret_reads_[plugin_target_id(scope.plugin_id, *scope.company_id)];
   while (!reads.empty() && reads.front() + allowance_.secret_window_ms <= now) reads.pop_front();
@@ -342,7 +343,7 @@ Task<bj::value> PluginServices::resolve_secret(Scope scope, bj::object params) {
     const auto look = [&](store::Session& s) {
       return store::bindings_of_target(s, core::SecretTarget::plugin, target);
     };
-    BERTH_CO_TRY(const auto bindings, co_await means_.store.read(look));
+    BERTH_CO_TRY(const auto bindings, co_await services_.store.read(look));
     std::vector<std::string> paths;
     for (const core::SecretBinding& binding : bindings) {
       if (binding.secret_id == ref->secret_id) paths.push_back(binding.config_path);
@@ -373,10 +374,11 @@ Task<bj::value> PluginServices::log_activity(Scope scope, bj::object params) {
   BERTH_CO_DO(expect_small(scope, details));
   const std::string type = wanted.entity_type.value_or("plugin");
   const std::string id = wanted.entity_id.value_or(scope.plugin_id.str());
-  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
-    return engine::record(s, means_, call_of(scope), {company, "plugin.logged", type, id, details});
+  BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {
+    return engine::record(s, services_, call_of(scope),
+                          {company, "plugin.logged", type, id, details});
   }));
-  means_.feed.changed(company);
+  services_.feed.changed(company);
   co_return nullptr;
 }
 
@@ -394,11 +396,11 @@ Task<bj::value> PluginServices::emit_event(Scope scope, bj::object params) {
   if (const bj::value* payload = params.if_contains("payload")) details["payload"] = *payload;
   BERTH_CO_DO(expect_small(scope, details));
   const std::string action = "plugin." + scope.plugin_key + "." + name;
-  BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) {
-    return engine::record(s, means_, call_of(scope),
+  BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {
+    return engine::record(s, services_, call_of(scope),
                           {company, action, "plugin", scope.plugin_id.str(), details});
   }));
-  means_.feed.changed(company);
+  services_.feed.changed(company);
   co_return nullptr;
 }
 
@@ -420,8 +422,8 @@ Task<bj::value> PluginServices::write_metric(Scope scope, bj::object params) {
   bj::object meta{{"value", *value}};
   if (const bj::value* tags = params.if_contains("tags")) meta["tags"] = *tags;
   BERTH_CO_DO(check_size(meta, allowance_.message_bytes_max));
-  const Time now = means_.clock.now();
-  keep_line({.id = core::EventId::make(means_.random, now),
+  const Time now = services_.clock.now();
+  keep_line({.id = core::EventId::make(services_.random, now),
              .plugin_id = scope.plugin_id,
              .company_id = scope.company_id,
              .level = core::PluginLogLevel::metric,
@@ -458,12 +460,12 @@ Task<bj::value> PluginServices::fetch(Scope /*scope*/, bj::object params) {
 }
 
 void PluginServices::log(const core::PluginId& plugin, plugins::PluginLogLine line) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   bj::object meta = std::move(line.meta);
   if (line.source != "worker") meta["source"] = line.source;
   if (encode_text(meta).size() > allowance_.message_bytes_max) meta = {{"dropped", "too large"}};
   const std::string message = as_utf8(line.message);
-  keep_line({.id = core::EventId::make(means_.random, now),
+  keep_line({.id = core::EventId::make(services_.random, now),
              .plugin_id = plugin,
              .company_id = std::move(line.company_id),
              .level = *parse_name<core::PluginLogLevel>(name_of(line.level)),
@@ -519,7 +521,7 @@ Task<> PluginServices::record() {
 Task<> PluginServices::follow(Change change) {
   const auto move = [&](store::Session& s) -> Result<> {
     BERTH_TRY(auto row, store::find_plugin(s, change.plugin));
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     const auto event = event_for(change.state, row.value.status);
     if (event) {
       const bool failed = *event == PluginEvent::failed;
@@ -533,7 +535,7 @@ Task<> PluginServices::follow(Change change) {
     if (change.state != WorkerState::running) return {};
     return store::retry_teardowns_of(s, change.plugin, now);
   };
-  const auto attempt = [&]() -> Task<> { return means_.store.write(move); };
+  const auto attempt = [&]() -> Task<> { return services_.store.write(move); };
   Result<> moved = co_await insist(executor_, attempt);
   if (!moved && moved.error().code == Errc::conflict) moved = co_await attempt();
   // A plugin that was removed meanwhile has no row to follow.
@@ -549,7 +551,7 @@ Task<> PluginServices::write_lines() {
   if (const std::size_t lost = std::exchange(dropped_, 0); lost > 0) {
     log::warn("plugin.lines_dropped", {{"lines", lost}});
   }
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<> {
     for (const core::PluginLogLine& line : some) BERTH_DO(store::insert_plugin_log(s, line));
     return {};
   });

@@ -3,10 +3,10 @@
 #include "base/async/task_group.hpp"
 #include "core/rate_limit.hpp"
 #include "core/rows/plugin.hpp"
-#include "engine/means.hpp"
 #include "engine/plugins/outbound_fetch.hpp"
 #include "engine/plugins/plugin_events.hpp"
 #include "engine/secrets/secrets.hpp"
+#include "engine/services.hpp"
 #include "engine/upkeep/disk_reserve.hpp"
 #include "plugins/services.hpp"
 
@@ -41,7 +41,7 @@ std::string plugin_target_id(const core::PluginId& plugin, const core::CompanyId
 // the internet. And the row of a plugin follows its process: `ready` is said only of one that runs.
 class PluginServices final : public plugins::HostServices {
  public:
-  PluginServices(Means means, asio::any_io_executor executor, egress::Resolver& resolver,
+  PluginServices(Services services, asio::any_io_executor executor, egress::Resolver& resolver,
                  std::vector<egress::Range> fetch_allowed = {}, PluginAllowance allowance = {});
 
   // Every method that has an answer, in alphabetical order.
@@ -99,8 +99,8 @@ class PluginServices final : public plugins::HostServices {
   Task<> follow(Change change);
   Task<> write_lines();
 
-  Means means_;
-  Secrets secrets_{means_};
+  Services services_;
+  Secrets secrets_{services_};
   asio::any_io_executor executor_;
   OutboundFetch outbound_;
   PluginEvents events_;

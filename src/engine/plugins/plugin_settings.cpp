@@ -55,7 +55,7 @@ Task<std::optional<core::PluginConfigRow>> Plugins::config(core::Call call, std:
                                                            core::CompanyId company) {
   BERTH_CO_TRY(const Row row, co_await find(std::move(name)));
   using Found = std::optional<core::PluginConfigRow>;
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<Found> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<Found> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     BERTH_TRY(auto found, store::find_plugin_config(s, row.value.id, company));
     return found ? Found{std::move(found->value)} : Found{};
@@ -68,8 +68,8 @@ Task<core::PluginConfigRow> Plugins::set_config(core::Call call, std::string nam
   const core::PluginId id = row.value.id;
   std::vector<core::BoundRef> refs;
   BERTH_CO_TRY(const bj::object config, checked_config(row.value, wanted.config_json, refs));
-  const Time now = means_.clock.now();
-  const core::PluginConfigRow fresh{.id = core::EventId::make(means_.random, now),
+  const Time now = services_.clock.now();
+  const core::PluginConfigRow fresh{.id = core::EventId::make(services_.random, now),
                                     .plugin_id = id,
                                     .company_id = wanted.company_id,
                                     .config_json = config,
@@ -79,10 +79,10 @@ Task<core::PluginConfigRow> Plugins::set_config(core::Call call, std::string nam
   const auto save = [&](store::Session& s) -> Result<core::PluginConfigRow> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), wanted.company_id));
     BERTH_TRY(auto saved, store::save_plugin_config(s, fresh));
-    BERTH_DO(bind_refs(s, means_, wanted.company_id, core::SecretTarget::plugin,
+    BERTH_DO(bind_refs(s, services_, wanted.company_id, core::SecretTarget::plugin,
                        plugin_target_id(id, wanted.company_id), BindingPart::config, refs));
     BERTH_DO(
-        record(s, means_, call,
+        record(s, services_, call,
                {wanted.company_id,
                 "plugin.config_updated",
                 "plugin",
@@ -91,8 +91,8 @@ Task<core::PluginConfigRow> Plugins::set_config(core::Call call, std::string nam
     is_new = true;
     return std::move(saved.value);
   };
-  BERTH_CO_TRY(core::PluginConfigRow saved, co_await write_once(means_, call, save));
-  means_.feed.changed(wanted.company_id);
+  BERTH_CO_TRY(core::PluginConfigRow saved, co_await write_once(services_, call, save));
+  services_.feed.changed(wanted.company_id);
   // A repeated request changes nothing, also not what was set after it.
   if (place_ != nullptr && is_new) {
     BERTH_CO_DO(co_await place_->host.config_changed(id, wanted.company_id, config));
@@ -104,8 +104,8 @@ Task<std::optional<PluginView>> Plugins::answered(const core::Call& call) {
   if (!call.once) co_return std::optional<PluginView>{};
   BERTH_CO_TRY(
       const std::optional<std::string> id,
-      co_await means_.store.read([&](store::Session& s) -> Result<std::optional<std::string>> {
-        BERTH_TRY(const auto kept, once_detail::find(s, means_, call));
+      co_await services_.store.read([&](store::Session& s) -> Result<std::optional<std::string>> {
+        BERTH_TRY(const auto kept, once_detail::find(s, services_, call));
         if (!kept) return std::nullopt;
         return std::string{kept->reveal()};
       }));
@@ -117,14 +117,14 @@ Task<std::optional<PluginView>> Plugins::answered(const core::Call& call) {
 Result<> Plugins::keep_once(store::Session& session, const core::Call& call,
                             const core::PluginId& id) {
   if (!call.once) return {};
-  BERTH_TRY(const auto kept, once_detail::find(session, means_, call));
-  return kept ? Result<>{} : once_detail::keep(session, means_, call, id.str());
+  BERTH_TRY(const auto kept, once_detail::find(session, services_, call));
+  return kept ? Result<>{} : once_detail::keep(session, services_, call, id.str());
 }
 
 Task<ConfigTest> Plugins::test_config(core::Call call, std::string name, PluginConfigWish wanted) {
   BERTH_CO_DO(place());
   BERTH_CO_TRY(const Row row, co_await find(std::move(name)));
-  BERTH_CO_DO(co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_DO(co_await services_.store.read([&](store::Session& s) {
     return store::expect_company(s, core::Reach::of(call.who), wanted.company_id);
   }));
   std::vector<core::BoundRef> refs;
@@ -161,7 +161,7 @@ Task<std::vector<core::PluginLogLine>> Plugins::logs(core::Call call, std::strin
                                                      store::PluginLogFilter filter,
                                                      std::int64_t limit) {
   BERTH_CO_TRY(const Row row, co_await find(std::move(name)));
-  co_return co_await means_.store.read([&](store::Session& s) {
+  co_return co_await services_.store.read([&](store::Session& s) {
     return store::list_plugin_logs(s, row.value.id, core::Reach::of(call.who), filter, limit);
   });
 }
@@ -169,7 +169,7 @@ Task<std::vector<core::PluginLogLine>> Plugins::logs(core::Call call, std::strin
 Task<PluginHealth> Plugins::health(core::Call call, std::string name) {
   BERTH_CO_TRY(const Row row, co_await find(std::move(name)));
   const core::Plugin& plugin = row.value;
-  BERTH_CO_TRY(const std::int64_t held, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const std::int64_t held, co_await services_.store.read([&](store::Session& s) {
     return store::count_sandboxes_of(s, plugin.id, core::Reach::of(call.who));
   }));
   PluginHealth out{.plugin_id = plugin.id,

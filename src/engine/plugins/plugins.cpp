@@ -104,9 +104,9 @@ ProviderCapability capability_of(const plugins::DriverDeclaration& driver,
 
 }  // namespace
 
-Plugins::Plugins(Means& means, Catalog& catalog, PluginPlace* place, core::NodeId node,
+Plugins::Plugins(Services& services, Catalog& catalog, PluginPlace* place, core::NodeId node,
                  std::set<core::NodeId> former)
-    : means_(means),
+    : services_(services),
       catalog_(catalog),
       place_(place),
       node_(std::move(node)),
@@ -134,7 +134,7 @@ Result<Plugins::Turn> Plugins::take_turn(const std::string& key) {
 }
 
 Task<Plugins::Row> Plugins::find(std::string name) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<Row> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<Row> {
     if (const auto id = core::PluginId::parse(name)) return store::find_plugin(s, *id);
     BERTH_TRY(auto found, store::find_plugin_by_key(s, name));
     if (found) return *std::move(found);
@@ -163,14 +163,14 @@ void Plugins::refresh_catalog() {
 }
 
 Task<> Plugins::note(const core::Call& call, const core::PluginId& id, std::string what) {
-  const Time now = means_.clock.now();
-  const core::PluginLogLine line{.id = core::EventId::make(means_.random, now),
+  const Time now = services_.clock.now();
+  const core::PluginLogLine line{.id = core::EventId::make(services_.random, now),
                                  .plugin_id = id,
                                  .message = what + " by " + call.who.actor_id(),
                                  .meta = bj::object{{"source", "host"}},
                                  .created_at = now};
   log::info("plugin.changed", {{"plugin", id}, {"what", what}, {"by", call.who.actor_id()}});
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<> {
     BERTH_DO(keep_once(s, call, id));
     return store::insert_plugin_log(s, line);
   });
@@ -178,20 +178,21 @@ Task<> Plugins::note(const core::Call& call, const core::PluginId& id, std::stri
 
 Task<> Plugins::discard(std::string folder_id) {
   const auto mark = [&](store::Session& s) {
-    return store::use_plugin_folder(s, folder_id, PluginFolderUse::discarding, means_.clock.now());
+    return store::use_plugin_folder(s, folder_id, PluginFolderUse::discarding,
+                                    services_.clock.now());
   };
-  BERTH_CO_DO(co_await means_.store.write(mark));
+  BERTH_CO_DO(co_await services_.store.write(mark));
   BERTH_CO_DO(co_await place_->packages.discard(folder_id));
-  co_return co_await means_.store.write(
+  co_return co_await services_.store.write(
       [&](store::Session& s) { return store::delete_plugin_folder(s, folder_id); });
 }
 
 Task<FetchedPackage> Plugins::fetch(PackageWish wish, std::optional<std::string> folder_id) {
   if (folder_id) {
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     const core::PluginFolder intention{
         .id = *folder_id, .node_id = node_, .created_at = now, .updated_at = now};
-    BERTH_CO_DO(co_await means_.store.write([&](store::Session& s) -> Result<> {
+    BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) -> Result<> {
       BERTH_DO(expect_alive(s, node_));
       return store::insert_plugin_folder(s, intention);
     }));
@@ -209,8 +210,8 @@ Task<FetchedPackage> Plugins::fetch(PackageWish wish, std::optional<std::string>
 Task<Plugins::Row> Plugins::record_installed(const core::Call& call, PackageWish wish,
                                              FetchedPackage fetched,
                                              std::optional<std::string> folder_id) {
-  const Time now = means_.clock.now();
-  core::Plugin fresh{.id = core::PluginId::make(means_.random, now),
+  const Time now = services_.clock.now();
+  core::Plugin fresh{.id = core::PluginId::make(services_.random, now),
                      .plugin_key = fetched.manifest.id,
                      .package_name = wish.name,
                      .source = wish.source,
@@ -238,7 +239,7 @@ Task<Plugins::Row> Plugins::record_installed(const core::Call& call, PackageWish
     return store::move_plugin(s, {std::move(again), known->version}, PluginEvent::installed_again,
                               std::nullopt, now);
   };
-  Result<Row> saved = co_await means_.store.write(save);
+  Result<Row> saved = co_await services_.store.write(save);
   if (!saved && folder_id) {
     const Result<> gone = co_await discard(*folder_id);
     if (!gone) log::warn("plugin.folder_left", {{"folder", *folder_id}});
@@ -274,7 +275,7 @@ Task<Plugins::Row> Plugins::activate(core::PluginId id) {
   refresh_catalog();
   const auto save = [&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row now_row, store::find_plugin(s, id));
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     const PluginState status = now_row.value.status;
     if (started) {
       describe(now_row.value, *package);
@@ -290,7 +291,7 @@ Task<Plugins::Row> Plugins::activate(core::PluginId id) {
     }
     return store::move_plugin(s, std::move(now_row), PluginEvent::failed, why, now);
   };
-  co_return co_await means_.store.write(save);
+  co_return co_await services_.store.write(save);
 }
 
 Task<PluginView> Plugins::install(core::Call call, InstallPlugin wanted) {
@@ -304,7 +305,7 @@ Task<PluginView> Plugins::install(core::Call call, InstallPlugin wanted) {
   BERTH_CO_TRY(const Turn turn, take_turn("install " + wish.name));
   std::optional<std::string> folder_id;
   if (wish.source != PluginSource::folder) {
-    folder_id = core::PluginId::make(means_.random, means_.clock.now()).str();
+    folder_id = core::PluginId::make(services_.random, services_.clock.now()).str();
   }
   BERTH_CO_TRY(FetchedPackage fetched, co_await fetch(wish, folder_id));
   BERTH_CO_TRY(Row row, co_await record_installed(call, wish, std::move(fetched), folder_id));
@@ -317,7 +318,7 @@ Task<PluginView> Plugins::install(core::Call call, InstallPlugin wanted) {
 }
 
 Task<std::vector<PluginView>> Plugins::list(core::Call call, std::optional<PluginState> status) {
-  BERTH_CO_TRY(const auto rows, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto rows, co_await services_.store.read([&](store::Session& s) {
     return store::list_plugins(s, status);
   }));
   std::vector<PluginView> out;
@@ -359,9 +360,9 @@ Task<PluginView> Plugins::disable(core::Call call, std::string name, DisablePlug
   if (before) co_return *std::move(before);
   BERTH_CO_TRY(Row row, co_await find(std::move(name)));
   BERTH_CO_TRY(const Turn turn, take_turn(row.value.plugin_key));
-  BERTH_CO_TRY(row, co_await means_.store.write([&](store::Session& s) -> Result<Row> {
+  BERTH_CO_TRY(row, co_await services_.store.write([&](store::Session& s) -> Result<Row> {
     BERTH_DO(keep_once(s, call, row.value.id));
-    return store::move_plugin(s, row, PluginEvent::disabled, wanted.reason, means_.clock.now());
+    return store::move_plugin(s, row, PluginEvent::disabled, wanted.reason, services_.clock.now());
   }));
   fault_point("plugin.disable_intended");
   BERTH_CO_DO(co_await place_->host.stop(row.value.id));
@@ -399,13 +400,13 @@ Task<Plugins::Row> Plugins::apply_upgrade(Row row, core::PendingUpgrade next) {
   const core::PluginId id = row.value.id;
   const auto save = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, node_));
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     if (old_folder && old_folder != next.folder_id) {
       BERTH_DO(store::use_plugin_folder(s, *old_folder, PluginFolderUse::discarding, now));
     }
     return store::move_plugin(s, row, PluginEvent::activated, std::nullopt, now);
   };
-  BERTH_CO_TRY(row, co_await means_.store.write(save));
+  BERTH_CO_TRY(row, co_await services_.store.write(save));
   fault_point("plugin.upgrade_recorded");
   BERTH_CO_DO(co_await place_->host.stop(id));
   BERTH_CO_TRY(row, co_await activate(id));
@@ -439,7 +440,7 @@ Task<PluginView> Plugins::upgrade(core::Call call, std::string name, UpgradePlug
     }
     std::optional<std::string> folder_id;
     if (wish.source != PluginSource::folder) {
-      folder_id = core::PluginId::make(means_.random, means_.clock.now()).str();
+      folder_id = core::PluginId::make(services_.random, services_.clock.now()).str();
     }
     BERTH_CO_TRY(FetchedPackage fetched, co_await fetch(std::move(wish), folder_id));
     if (fetched.manifest.id != row.value.plugin_key) {
@@ -457,14 +458,14 @@ Task<PluginView> Plugins::upgrade(core::Call call, std::string name, UpgradePlug
                              .folder_id = folder_id};
     row.value.pending_upgrade = next;
     const auto keep = [&](store::Session& s) -> Result<Row> {
-      const Time now = means_.clock.now();
+      const Time now = services_.clock.now();
       if (folder_id) BERTH_DO(store::use_plugin_folder(s, *folder_id, PluginFolderUse::held, now));
       const bool waits =
           !next->added_capabilities.empty() && !accepts && status == PluginState::ready;
       return waits ? store::move_plugin(s, row, PluginEvent::review_needed, std::nullopt, now)
                    : store::update_plugin(s, row, now);
     };
-    BERTH_CO_TRY(row, co_await means_.store.write(keep));
+    BERTH_CO_TRY(row, co_await services_.store.write(keep));
     fault_point("plugin.upgrade_intended");
   }
   if (!next->added_capabilities.empty() && !accepts) co_return review_needed(row.value, *next);
@@ -489,9 +490,10 @@ Task<PluginView> Plugins::uninstall(core::Call call, std::string name, Uninstall
                      : "end their runs, or force it: they then wait until it is back");
     }
     if (row.value.status == PluginState::uninstalled) return row;
-    return store::move_plugin(s, row, PluginEvent::uninstalled, std::nullopt, means_.clock.now());
+    return store::move_plugin(s, row, PluginEvent::uninstalled, std::nullopt,
+                              services_.clock.now());
   };
-  BERTH_CO_TRY(row, co_await means_.store.write(begin));
+  BERTH_CO_TRY(row, co_await services_.store.write(begin));
   fault_point("plugin.uninstall_intended");
   BERTH_CO_DO(co_await place_->host.stop(row.value.id));
   refresh_catalog();
@@ -507,11 +509,11 @@ Task<PluginView> Plugins::uninstall(core::Call call, std::string name, Uninstall
   row.value.package_path.reset();
   if (wish.purge) BERTH_CO_DO(place_->host.forget(row.value.id));
   const auto finish = [&](store::Session& s) -> Result<Row> {
-    if (!wish.purge) return store::update_plugin(s, row, means_.clock.now());
+    if (!wish.purge) return store::update_plugin(s, row, services_.clock.now());
     BERTH_DO(store::delete_plugin(s, row.value.id));
     return row;
   };
-  BERTH_CO_TRY(row, co_await means_.store.write(finish));
+  BERTH_CO_TRY(row, co_await services_.store.write(finish));
   co_return view(call.who, row.value);
 }
 
@@ -522,7 +524,7 @@ Task<> Plugins::sweep_folders() {
     std::set<std::string> wanted;
   };
   BERTH_CO_TRY(const Found found,
-               co_await means_.store.read([&](store::Session& s) -> Result<Found> {
+               co_await services_.store.read([&](store::Session& s) -> Result<Found> {
                  Found out;
                  BERTH_TRY(out.folders, store::list_plugin_folders(s));
                  BERTH_TRY(const auto rows, store::list_plugins(s, std::nullopt));
@@ -547,7 +549,7 @@ Task<> Plugins::sweep_folders() {
 Task<> Plugins::start_all() {
   if (place_ == nullptr) co_return Result<>{};
   BERTH_CO_DO(co_await sweep_folders());
-  BERTH_CO_TRY(const auto rows, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto rows, co_await services_.store.read([&](store::Session& s) {
     return store::list_plugins(s, std::nullopt);
   }));
   for (const Row& row : rows) {

@@ -5,9 +5,9 @@
 #include "core/page.hpp"
 #include "core/rows/plugin.hpp"
 #include "engine/environments/catalog.hpp"
-#include "engine/means.hpp"
 #include "engine/plugins/plugin_packages.hpp"
 #include "engine/plugins/plugin_services.hpp"
+#include "engine/services.hpp"
 #include "plugins/remote/provider.hpp"
 #include "store/plugins.hpp"
 
@@ -151,7 +151,7 @@ BOOST_DESCRIBE_STRUCT(ConfigTest, (), (valid, supported, message))
 class Plugins {
  public:
   // Without a place this server has no plugins, and says so.
-  Plugins(Means& means, Catalog& catalog, PluginPlace* place, core::NodeId node,
+  Plugins(Services& services, Catalog& catalog, PluginPlace* place, core::NodeId node,
           std::set<core::NodeId> former);
 
   // Removes what a crash left half done, and starts everything that is enabled. One that does not
@@ -232,7 +232,7 @@ class Plugins {
   Result<bj::object> checked_config(const core::Plugin& plugin, const bj::object& config,
                                     std::vector<core::BoundRef>& refs) const;
 
-  Means& means_;
+  Services& services_;
   Catalog& catalog_;
   PluginPlace* place_;
   core::NodeId node_;

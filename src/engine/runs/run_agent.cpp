@@ -93,8 +93,8 @@ Task<std::optional<std::string>> RunWork::instructions() {
   // A company that may start commands on this machine can read its files anyway. Another one must
   // not get them by way of its agents.
   const core::Openings as_local{.environment = "instructionsFilePath", .local = true};
-  const Result<> allowed = co_await tools_.means.store.read(
-      [&](store::Session& s) { return expect_allowed(s, tools_.means, company_, as_local); });
+  const Result<> allowed = co_await tools_.services.store.read(
+      [&](store::Session& s) { return expect_allowed(s, tools_.services, company_, as_local); });
   if (!allowed && allowed.error().code != Errc::not_allowed_here) {
     co_return std::unexpected(allowed.error());
   }
@@ -113,7 +113,7 @@ Task<std::optional<core::SessionUsage>> RunWork::session_before() {
     co_return std::nullopt;
   }
   const store::RunFilter filter{.agent_id = agent_->id};
-  BERTH_CO_TRY(const auto page, co_await tools_.means.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto page, co_await tools_.services.store.read([&](store::Session& s) {
     return store::list_runs(s, company_, filter, {.limit = 50});
   }));
   for (const auto& row : page.rows) {

@@ -9,36 +9,36 @@ std::string context_of(const core::RunId& run) {
   return "run-input:" + run.str();
 }
 
-store::SealedInput seal(Means& means, const core::RunId& run, const Secret& text) {
-  vault::Sealed sealed = means.vault.seal(text.reveal(), context_of(run));
+store::SealedInput seal(Services& services, const core::RunId& run, const Secret& text) {
+  vault::Sealed sealed = services.vault.seal(text.reveal(), context_of(run));
   return {.run_id = run, .key_id = std::move(sealed.key_id), .material = std::move(sealed.text)};
 }
 
 // Another server may have rotated the keys since this one read them.
-Result<Secret> unseal(Means& means, const store::SealedInput& sealed) {
-  if (!means.vault.has_key(sealed.key_id)) BERTH_DO(means.vault.reload());
-  return means.vault.unseal({sealed.key_id, sealed.material}, context_of(sealed.run_id));
+Result<Secret> unseal(Services& services, const store::SealedInput& sealed) {
+  if (!services.vault.has_key(sealed.key_id)) BERTH_DO(services.vault.reload());
+  return services.vault.unseal({sealed.key_id, sealed.material}, context_of(sealed.run_id));
 }
 
 }  // namespace
 
-Result<store::SealedInput> seal_run_input(store::Session& session, Means& means,
+Result<store::SealedInput> seal_run_input(store::Session& session, Services& services,
                                           const core::RunInput& input) {
-  BERTH_DO(expect_vault_key(session, means));
+  BERTH_DO(expect_vault_key(session, services));
   std::string text = encode_text(input);
   const Secret secret{text};
   ::explicit_bzero(text.data(), text.size());
-  return seal(means, input.run_id, secret);
+  return seal(services, input.run_id, secret);
 }
 
-Result<core::RunInput> unseal_run_input(Means& means, const store::SealedInput& sealed) {
-  BERTH_TRY(const Secret text, unseal(means, sealed));
+Result<core::RunInput> unseal_run_input(Services& services, const store::SealedInput& sealed) {
+  BERTH_TRY(const Secret text, unseal(services, sealed));
   return decode_text<core::RunInput>(text.reveal(), UnknownKeys::ignore);
 }
 
-Result<store::SealedInput> reseal_run_input(Means& means, const store::SealedInput& sealed) {
-  BERTH_TRY(const Secret text, unseal(means, sealed));
-  return seal(means, sealed.run_id, text);
+Result<store::SealedInput> reseal_run_input(Services& services, const store::SealedInput& sealed) {
+  BERTH_TRY(const Secret text, unseal(services, sealed));
+  return seal(services, sealed.run_id, text);
 }
 
 }  // namespace berth::engine

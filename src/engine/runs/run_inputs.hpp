@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/rows/run.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 #include "store/runs.hpp"
 
 // What a caller gave to a run, on its way to the store and back. The sealed text is bound to its
@@ -10,11 +10,11 @@ namespace berth::engine {
 
 // Part of the transaction that stores the input, so that no value is sealed with a key that a
 // rotation is about to drop.
-Result<store::SealedInput> seal_run_input(store::Session& session, Means& means,
+Result<store::SealedInput> seal_run_input(store::Session& session, Services& services,
                                           const core::RunInput& input);
-Result<core::RunInput> unseal_run_input(Means& means, const store::SealedInput& sealed);
+Result<core::RunInput> unseal_run_input(Services& services, const store::SealedInput& sealed);
 
 // For a rotation of the master key: the same input, sealed with the current key.
-Result<store::SealedInput> reseal_run_input(Means& means, const store::SealedInput& sealed);
+Result<store::SealedInput> reseal_run_input(Services& services, const store::SealedInput& sealed);
 
 }  // namespace berth::engine

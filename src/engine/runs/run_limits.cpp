@@ -41,28 +41,28 @@ Result<> check_size(const core::Caller& who, const InvokeAgent& wanted, const Qu
   return expect_at_most("/reason", wanted.reason.value_or("").size(), reason_bytes);
 }
 
-Task<> expect_calm(Means& means, Guards& guards, core::Call call, core::AgentId agent) {
+Task<> expect_calm(Services& services, Guards& guards, core::Call call, core::AgentId agent) {
   if (call.who.kind != core::CallerKind::agent_key) co_return Result<>{};
   BERTH_CO_DO(guards.reserve.expect_room(call.who));
-  BERTH_CO_TRY(const InstanceSettings settings, co_await means.store.read(read_settings));
+  BERTH_CO_TRY(const InstanceSettings settings, co_await services.store.read(read_settings));
   const std::int64_t per_minute = settings.agent_wakeups_per_minute;
   if (per_minute == 0) co_return Result<>{};
   const core::Rate rate{
       .burst = static_cast<double>(per_minute),
       .every = std::chrono::milliseconds{std::max<std::int64_t>(1, 60'000 / per_minute)}};
-  const auto verdict = guards.wakeups.take(agent.str(), rate, means.clock.steady());
+  const auto verdict = guards.wakeups.take(agent.str(), rate, services.clock.steady());
   if (verdict == core::RateVerdict::granted) co_return Result<>{};
   if (verdict == core::RateVerdict::first_refusal && call.who.company_id) {
     log::warn("agent.wakeups_limited", {{"agent", agent}, {"perMinute", per_minute}});
-    BERTH_CO_DO(co_await means.store.write([&](store::Session& s) {
-      return record(s, means, call,
+    BERTH_CO_DO(co_await services.store.write([&](store::Session& s) {
+      return record(s, services, call,
                     {*call.who.company_id,
                      "agent.wakeups_limited",
                      "agent",
                      agent.str(),
                      {{"perMinute", per_minute}}});
     }));
-    means.feed.changed(*call.who.company_id);
+    services.feed.changed(*call.who.company_id);
   }
   co_return fail(Errc::rate_limited,
                  "Agent " + agent.str() + " woke itself more than " + std::to_string(per_minute) +

@@ -22,6 +22,6 @@ Result<> check_size(const core::Caller& who, const InvokeAgent& wanted, const Qu
 
 // Before an agent wakes itself: store_full when the disk is down to its reserve, rate_limited when
 // it wakes itself in a loop. The first refusal of a loop is recorded as an activity.
-Task<> expect_calm(Means& means, Guards& guards, core::Call call, core::AgentId agent);
+Task<> expect_calm(Services& services, Guards& guards, core::Call call, core::AgentId agent);
 
 }  // namespace berth::engine

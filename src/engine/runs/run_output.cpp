@@ -30,16 +30,16 @@ std::size_t index_of(core::OutputStream stream) {
 
 }  // namespace
 
-RunOutput::RunOutput(Means& means, const RunLogs& logs, core::Run run, core::NodeId node,
+RunOutput::RunOutput(Services& services, const RunLogs& logs, core::Run run, core::NodeId node,
                      core::AgentOutput agent, std::int64_t events_known)
-    : means_(means),
+    : services_(services),
       logs_(logs),
       run_(std::move(run)),
       node_(std::move(node)),
       agent_(std::move(agent)),
       waits_(agent_.adapter()),
       events_known_(events_known),
-      told_at_(means.clock.steady()) {}
+      told_at_(services.clock.steady()) {}
 
 void RunOutput::hide(const Secret& value) {
   if (!hidden_.add(value)) return;
@@ -111,7 +111,7 @@ void RunOutput::begin_again(const std::string& why) {
   waits_ = core::AgentWaits{agent_.adapter()};
   session_.reset();
   facts_.stderr_excerpt.clear();
-  warn(why, means_.clock.now());
+  warn(why, services_.clock.now());
 }
 
 void RunOutput::warn(const std::optional<std::string>& message, Time at) {
@@ -140,21 +140,21 @@ Task<> RunOutput::take(std::span<const drivers::OutputPiece> pieces) {
 }
 
 Task<> RunOutput::publish() {
-  means_.feed.said(run_.id);
+  services_.feed.said(run_.id);
   BERTH_CO_DO(co_await save_events());
-  if (means_.clock.steady() - told_at_ < tell_every) co_return Result<>{};
+  if (services_.clock.steady() - told_at_ < tell_every) co_return Result<>{};
   co_return co_await tell();
 }
 
 Task<> RunOutput::tell() {
   if (!log_ || log_->size() == told_bytes_) co_return Result<>{};
-  told_at_ = means_.clock.steady();
+  told_at_ = services_.clock.steady();
   told_bytes_ = log_->size();
   const store::RunOutput output{.log_bytes = log_->size(),
                                 .last_output_seq = log_->last_seq(),
                                 .last_output_at = facts_.last_output_at.value_or(Time{})};
-  const Result<> recorded = co_await means_.store.write([&](store::Session& s) {
-    return store::record_output(s, run_.id, node_, output, means_.clock.now());
+  const Result<> recorded = co_await services_.store.write([&](store::Session& s) {
+    return store::record_output(s, run_.id, node_, output, services_.clock.now());
   });
   // How much there is so far is news, not a fact that the end depends on.
   if (!recorded && recorded.error().code == Errc::conflict) {
@@ -181,9 +181,9 @@ Task<> RunOutput::save_events() {
     for (const core::RunEventRecord& event : events_) BERTH_DO(store::append_run_event(s, event));
     return {};
   };
-  BERTH_CO_DO(co_await means_.store.write(save));
+  BERTH_CO_DO(co_await services_.store.write(save));
   events_.clear();
-  means_.feed.changed(run_.id);
+  services_.feed.changed(run_.id);
   co_return Result<>{};
 }
 
@@ -196,11 +196,11 @@ Task<> RunOutput::finish() {
     rest += part.cutter.flush();
     BERTH_CO_DO(co_await keep(stream, part.at, rest));
   }
-  note_events(agent_.finish(), means_.clock.now());
-  warn(losses_.sum(), means_.clock.now());
+  note_events(agent_.finish(), services_.clock.now());
+  warn(losses_.sum(), services_.clock.now());
   if (events_left_out_ > 0) {
     warn(std::to_string(events_left_out_) + " events were not stored: the disk is nearly full",
-         means_.clock.now());
+         services_.clock.now());
   }
   BERTH_CO_DO(co_await save_events());
   if (log_) {
@@ -211,7 +211,7 @@ Task<> RunOutput::finish() {
   }
   facts_.stdout_excerpt = last_of(facts_.stdout_excerpt);
   facts_.stderr_excerpt = last_of(facts_.stderr_excerpt);
-  means_.feed.changed(run_.id);
+  services_.feed.changed(run_.id);
   co_return Result<>{};
 }
 

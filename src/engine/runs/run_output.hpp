@@ -6,8 +6,8 @@
 #include "core/output/log_lines.hpp"
 #include "core/output/redaction.hpp"
 #include "drivers/driver.hpp"
-#include "engine/means.hpp"
 #include "engine/runs/run_log.hpp"
+#include "engine/services.hpp"
 
 #include <array>
 #include <memory>
@@ -19,7 +19,7 @@ namespace berth::engine {
 class RunOutput final : public drivers::OutputTaker {
  public:
   // The logs and the means outlive this.
-  RunOutput(Means& means, const RunLogs& logs, core::Run run, core::NodeId node,
+  RunOutput(Services& services, const RunLogs& logs, core::Run run, core::NodeId node,
             core::AgentOutput agent, std::int64_t events_known);
 
   // Values to hide from here on. They are given before the command starts, or while it runs.
@@ -70,7 +70,7 @@ class RunOutput final : public drivers::OutputTaker {
   void leave_reserve();
   Task<> save_events();
 
-  Means& means_;
+  Services& services_;
   const RunLogs& logs_;
   core::Run run_;
   core::NodeId node_;

@@ -45,7 +45,7 @@ Result<core::Stored<core::Environment>> chosen(store::Session& session,
 
 }  // namespace
 
-Result<> expect_open(store::Session& session, const Means& means,
+Result<> expect_open(store::Session& session, const Services& services,
                      const core::Environment& environment) {
   if (environment.status != core::EnvironmentStatus::active) {
     return fail(Errc::environment_inactive,
@@ -53,7 +53,7 @@ Result<> expect_open(store::Session& session, const Means& means,
                     "\" is not active (status: " + std::string{name_of(environment.status)} + ").",
                 "set its status to active, or choose another environment");
   }
-  return expect_allowed(session, means, environment);
+  return expect_allowed(session, services, environment);
 }
 
 Result<> expect_place_of_caller(store::Session& session, const core::ChosenEnvironment& choice,
@@ -78,11 +78,11 @@ Result<> expect_place_of_caller(store::Session& session, const core::ChosenEnvir
               start_it_yourself);
 }
 
-Result<core::ChosenEnvironment> choose_place(store::Session& session, const Means& means,
+Result<core::ChosenEnvironment> choose_place(store::Session& session, const Services& services,
                                              const Catalog& catalog, const PlaceWish& wish) {
   BERTH_TRY(const core::EnvironmentChoice choice, choice_for(session, wish));
   BERTH_TRY(const auto environment, chosen(session, wish.company.id, choice));
-  BERTH_DO(expect_open(session, means, environment.value));
+  BERTH_DO(expect_open(session, services, environment.value));
   const auto adapter = wish.agent ? wish.agent->adapter_type : core::AdapterType::process;
   BERTH_DO(core::check_fit(adapter, environment.value, catalog.facts()));
   core::ChosenEnvironment out = core::explain_choice(environment.value, choice.reason);

@@ -5,7 +5,7 @@
 #include "core/rows/company.hpp"
 #include "core/rows/run.hpp"
 #include "engine/environments/catalog.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 // Where a run goes. The order of the wishes is core/placement; here they are read from the store,
 // and what they name is held against what the company may use.
@@ -20,11 +20,11 @@ struct PlaceWish {
 
 // In the transaction that makes the run. What an agent starts goes where the run is that it calls
 // from, or to a default that an operator has set: never to Local by itself.
-Result<core::ChosenEnvironment> choose_place(store::Session& session, const Means& means,
+Result<core::ChosenEnvironment> choose_place(store::Session& session, const Services& services,
                                              const Catalog& catalog, const PlaceWish& wish);
 
 // Whether work may be sent to an environment now: it is active, and its company may use it.
-Result<> expect_open(store::Session& session, const Means& means,
+Result<> expect_open(store::Session& session, const Services& services,
                      const core::Environment& environment);
 
 // For a run that was started from another: `forbidden` once the environment is walled off in

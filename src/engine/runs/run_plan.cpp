@@ -51,11 +51,11 @@ Task<core::RunInput> RunWork::given_input() {
   const bool was_given_nothing =
       !run_.value.agent_id && command && command->env_names.empty() && command->stdin_bytes == 0;
   if (was_given_nothing) co_return core::RunInput{.run_id = id_};
-  BERTH_CO_TRY(const auto sealed, co_await tools_.means.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto sealed, co_await tools_.services.store.read([&](store::Session& s) {
     return store::find_run_input(s, id_);
   }));
   if (!sealed) co_return core::RunInput{.run_id = id_};
-  co_return unseal_run_input(tools_.means, *sealed);
+  co_return unseal_run_input(tools_.services, *sealed);
 }
 
 Task<RunWork::Plan> RunWork::plan(core::RunInput input, SessionUse use) {
@@ -163,7 +163,7 @@ Task<> RunWork::resolve(Plan& plan) {
   // Before the command has them: whoever takes the run over knows what to hide, also when the
   // secrets were rotated meanwhile.
   if (!noted.empty()) {
-    BERTH_CO_DO(co_await tools_.means.store.write([&](store::Session& s) -> Result<> {
+    BERTH_CO_DO(co_await tools_.services.store.write([&](store::Session& s) -> Result<> {
       BERTH_DO(expect_alive(s, tools_.leases.node()));
       for (const store::RunRedaction& value : noted) BERTH_DO(store::record_redaction(s, value));
       return {};
@@ -182,7 +182,7 @@ Task<> RunWork::resolve(Plan& plan) {
 }
 
 Task<> RunWork::recall() {
-  BERTH_CO_TRY(const std::vector<Secret> given, co_await values_given_to(tools_.means, id_));
+  BERTH_CO_TRY(const std::vector<Secret> given, co_await values_given_to(tools_.services, id_));
   for (const Secret& value : given) hide(value);
   if (environment_) {
     BERTH_CO_TRY(const core::RunInput input, co_await given_input());

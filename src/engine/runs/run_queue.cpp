@@ -127,15 +127,15 @@ Result<> make_room(store::Session& session, const std::vector<core::Stored<core:
   return {};
 }
 
-Result<RunScene> fitting_scene(store::Session& session, const Means& means, const Catalog& catalog,
-                               const core::Run& run) {
+Result<RunScene> fitting_scene(store::Session& session, const Services& services,
+                               const Catalog& catalog, const core::Run& run) {
   if (!run.environment_id) {
     return fail(Errc::environment_not_found, "The environment of the run was deleted",
                 "start the run again in another environment");
   }
   BERTH_TRY(auto row,
             store::find_environment(session, core::Reach::everything(), *run.environment_id));
-  BERTH_DO(expect_open(session, means, row.value));
+  BERTH_DO(expect_open(session, services, row.value));
   if (run.environment_choice) {
     BERTH_DO(expect_place_of_caller(session, *run.environment_choice, row.value));
   }
@@ -192,16 +192,16 @@ RunNote reuse_note(const Catalog& catalog, const core::Environment& environment)
                      "holds, so this run has a sandbox of its own"};
 }
 
-Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
+Result<std::optional<ClaimedRun>> claim(store::Session& session, Services& services,
                                         const Catalog& catalog, LeaseWork& leases,
                                         core::Stored<core::Run> run, const std::string& disk) {
-  const Time now = means.clock.now();
-  Result<RunScene> scene = fitting_scene(session, means, catalog, run.value);
+  const Time now = services.clock.now();
+  Result<RunScene> scene = fitting_scene(session, services, catalog, run.value);
   if (!scene) {
     BERTH_DO(fail_setup(session, std::move(run), scene.error(), now));
     return std::nullopt;
   }
-  const core::LeaseId lease_id = core::LeaseId::make(means.random, now);
+  const core::LeaseId lease_id = core::LeaseId::make(services.random, now);
   run.value.node_id = leases.node();
   run.value.lease_id = lease_id;
   core::enter_phase(run.value.phases, core::RunPhase::acquire, now);
@@ -210,7 +210,7 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
   BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
   LeaseWork::Terms terms;
   if (scene->agent) {
-    BERTH_TRY(terms.home, home_for(session, means, *scene->agent, *scene->environment, disk));
+    BERTH_TRY(terms.home, home_for(session, services, *scene->agent, *scene->environment, disk));
   }
   Result<LeaseWork::Row> lease =
       leases.intend(session, lease_id, *scene->environment, &run.value, std::move(terms));
@@ -230,7 +230,7 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Means& means,
 
 }  // namespace
 
-Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& means,
+Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Services& services,
                                              const Catalog& catalog, LeaseWork& leases,
                                              QueueLimits limits) {
   BERTH_DO(expect_alive(session, leases.node()));
@@ -252,7 +252,7 @@ Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& mea
     // turns of their company.
     store::QueueSkip full = without_room(capacity, elsewhere, rooms);
     if (full != skip) {
-      BERTH_DO(make_room(session, queue, rooms, capacity, means.clock.now()));
+      BERTH_DO(make_room(session, queue, rooms, capacity, services.clock.now()));
       skip = std::move(full);
       continue;
     }
@@ -265,7 +265,7 @@ Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& mea
       if (std::ranges::find(admission.start, waiting[i].id) == admission.start.end()) continue;
       take_place(waiting[i], capacity);
       BERTH_TRY(auto claimed,
-                claim(session, means, catalog, leases, std::move(queue[i]), limits.disk));
+                claim(session, services, catalog, leases, std::move(queue[i]), limits.disk));
       if (claimed) out.push_back(*std::move(claimed));
     }
     if (queue.size() < static_cast<std::size_t>(claim_batch)) break;

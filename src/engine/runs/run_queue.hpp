@@ -28,7 +28,7 @@ struct QueueLimits {
 
 // Takes the runs that may start now: each is `starting` on this node, with the intention of its
 // lease. One whose environment is gone or does not fit any more fails here.
-Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Means& means,
+Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Services& services,
                                              const Catalog& catalog, LeaseWork& leases,
                                              QueueLimits limits);
 

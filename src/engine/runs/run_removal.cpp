@@ -16,7 +16,7 @@ Task<core::Run> Runs::remove(core::Call call, core::RunId id) {
     }
     BERTH_TRY(freed, store::run_bytes(s, id));
     BERTH_DO(store::delete_run(s, id));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {row.value.company_id,
                      "heartbeat.deleted",
                      "heartbeat_run",
@@ -26,18 +26,18 @@ Task<core::Run> Runs::remove(core::Call call, core::RunId id) {
   };
   if (workshop_.has(id)) {
     // Its lease is about to be settled, and the log may still be open.
-    BERTH_CO_DO(co_await means_.store.read(
+    BERTH_CO_DO(co_await services_.store.read(
         [&](store::Session& s) { return store::find_run(s, core::Reach::of(call.who), id); }));
     co_return fail(Errc::conflict, "The server still works on run " + id.str(),
                    "cancel it, wait until its lease is released, then repeat");
   }
-  BERTH_CO_TRY(core::Run removed, co_await means_.store.write(work));
+  BERTH_CO_TRY(core::Run removed, co_await services_.store.write(work));
   fault_point("run.deleted");
   // Where another server has the log, that server removes it when it looks for lost logs.
   BERTH_CO_DO(logs_.remove(id));
   guards_.quotas.add(removed.company_id, -freed);
-  means_.feed.changed(removed.company_id);
-  means_.feed.changed(id);
+  services_.feed.changed(removed.company_id);
+  services_.feed.changed(id);
   co_return removed;
 }
 

@@ -137,16 +137,17 @@ bool has_input(const core::Run& run) {
   return !run.command->env_names.empty() || run.command->stdin_bytes > 0;
 }
 
-Result<> insert_with_input(store::Session& session, Means& means, const core::Run& run,
+Result<> insert_with_input(store::Session& session, Services& services, const core::Run& run,
                            const core::RunInput& input) {
   if (!has_input(run)) return store::insert_run(session, run);
-  BERTH_TRY(const store::SealedInput sealed, seal_run_input(session, means, input));
+  BERTH_TRY(const store::SealedInput sealed, seal_run_input(session, services, input));
   BERTH_DO(store::insert_run(session, run, std::ssize(sealed.material)));
   return store::insert_run_input(session, sealed);
 }
 
 // What a run was given, for one that repeats it.
-Result<core::RunInput> input_again(store::Session& session, Means& means, const core::Run& before) {
+Result<core::RunInput> input_again(store::Session& session, Services& services,
+                                   const core::Run& before) {
   BERTH_TRY(const auto sealed, store::find_run_input(session, before.id));
   if (!sealed && !has_input(before)) {
     return core::RunInput{.run_id = before.id, .command = before.command};
@@ -157,7 +158,7 @@ Result<core::RunInput> input_again(store::Session& session, Means& means, const 
                     " is from an older server, which did not keep its prompt, variables and stdin",
                 "start a new run with them");
   }
-  BERTH_TRY(core::RunInput given, unseal_run_input(means, *sealed));
+  BERTH_TRY(core::RunInput given, unseal_run_input(services, *sealed));
   if (before.agent_id || given.command) return given;
   return fail(Errc::agent_not_found, "The agent of run " + before.id.str() + " was deleted",
               "start a run of another agent");
@@ -165,20 +166,20 @@ Result<core::RunInput> input_again(store::Session& session, Means& means, const 
 
 // The run, what it was given, the bindings of its secrets, its first event and the activity: one
 // transaction.
-Result<core::Run> insert(store::Session& session, Means& means, const Catalog& catalog,
+Result<core::Run> insert(store::Session& session, Services& services, const Catalog& catalog,
                          const core::Call& call, const Wish& wish) {
   BERTH_TRY(const auto company,
             store::find_company(session, core::Reach::of(call.who), wish.company_id));
   BERTH_TRY(const std::optional<core::Agent> agent, runnable_agent(session, wish));
-  BERTH_TRY(
-      const core::ChosenEnvironment choice,
-      choose_place(session, means, catalog, {call.who, company.value, agent, wish.environment_id}));
+  BERTH_TRY(const core::ChosenEnvironment choice,
+            choose_place(session, services, catalog,
+                         {call.who, company.value, agent, wish.environment_id}));
   BERTH_TRY(const InstanceSettings settings, read_settings(session));
   BERTH_TRY(const core::EnvVars vars,
             core::normalize_env_vars(wish.env, settings.plain_secrets(), "/env"));
   BERTH_DO(check_width(wish, vars));
-  const Time now = means.clock.now();
-  core::Run run{.id = core::RunId::make(means.random, now),
+  const Time now = services.clock.now();
+  core::Run run{.id = core::RunId::make(services.random, now),
                 .company_id = wish.company_id,
                 .agent_id = wish.agent_id,
                 .environment_id = choice.environment_id,
@@ -194,18 +195,18 @@ Result<core::Run> insert(store::Session& session, Means& means, const Catalog& c
                 .updated_at = now};
   if (run.command) run.command->env_names = names_of(vars.canonical);
   core::enter_phase(run.phases, core::RunPhase::queued, now);
-  BERTH_DO(insert_with_input(session, means, run,
+  BERTH_DO(insert_with_input(session, services, run,
                              {.run_id = run.id,
                               .env = vars.canonical,
                               .stdin_text = wish.stdin_text,
                               .command = run.command}));
   if (!vars.refs.empty()) {
-    BERTH_DO(bind_refs(session, means, wish.company_id, core::SecretTarget::run, run.id.str(),
+    BERTH_DO(bind_refs(session, services, wish.company_id, core::SecretTarget::run, run.id.str(),
                        BindingPart::env_vars, vars.refs));
   }
   BERTH_DO(note(session, run, {.message = choice.explanation}, now));
   BERTH_DO(record(
-      session, means, call,
+      session, services, call,
       {run.company_id,
        "heartbeat.invoked",
        "heartbeat_run",
@@ -255,17 +256,17 @@ Result<> expect_prompt(const core::Agent& agent, const InvokeAgent& wanted) {
 
 Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
   workshop_.expect_new();
-  BERTH_CO_TRY(core::Run run, co_await write_once(means_, call, insert));
+  BERTH_CO_TRY(core::Run run, co_await write_once(services_, call, insert));
   std::int64_t bytes = store::payload_bytes(run);
   if (has_input(run)) {
     // Before the run has a log, which counts when the run is over. A read that fails is made up for
     // by the next recount.
-    const auto stored =
-        co_await means_.store.read([&](store::Session& s) { return store::run_bytes(s, run.id); });
+    const auto stored = co_await services_.store.read(
+        [&](store::Session& s) { return store::run_bytes(s, run.id); });
     if (stored) bytes = *stored;
   }
   guards_.quotas.add(run.company_id, bytes);
-  means_.feed.changed(run.company_id);
+  services_.feed.changed(run.company_id);
   workshop_.take_new(run.id);
   co_return run;
 }
@@ -282,7 +283,7 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
       call, [&](store::Session& /*s*/) -> Result<core::CompanyId> { return wish.company_id; });
   const auto work = [&](store::Session& s) -> Result<core::Run> {
     BERTH_DO(room);
-    return insert(s, means_, catalog_, call, wish);
+    return insert(s, services_, catalog_, call, wish);
   };
   co_return co_await queue(call, work);
 }
@@ -290,7 +291,7 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
 Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
   BERTH_CO_DO(may_wish(call.who, wanted));
   BERTH_CO_TRY(wanted.name, name_for(wanted.name));
-  BERTH_CO_DO(co_await expect_calm(means_, guards_, call, agent));
+  BERTH_CO_DO(co_await expect_calm(services_, guards_, call, agent));
   const auto company = [&](store::Session& s) -> Result<core::CompanyId> {
     BERTH_TRY(const auto row, store::find_agent(s, core::Reach::of(call.who), agent));
     return row.value.company_id;
@@ -315,7 +316,7 @@ Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent w
               .name = wanted.name};
     if (wanted.reason) wish.context["reason"] = *wanted.reason;
     if (wanted.force_fresh_session) wish.context["forceFreshSession"] = *wanted.force_fresh_session;
-    return insert(s, means_, catalog_, call, wish);
+    return insert(s, services_, catalog_, call, wish);
   };
   co_return co_await queue(call, work);
 }
@@ -334,7 +335,7 @@ Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
       return fail(Errc::conflict, "Run " + id.str() + " is not over yet",
                   "cancel it first, or wait for its end");
     }
-    BERTH_TRY(core::RunInput given, input_again(s, means_, before));
+    BERTH_TRY(core::RunInput given, input_again(s, services_, before));
     Wish wish{.company_id = before.company_id,
               .agent_id = before.agent_id,
               .environment_id = place_again(before),
@@ -346,7 +347,7 @@ Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
               .context = before.context_snapshot,
               .name = before.name,
               .retry_of = id};
-    return insert(s, means_, catalog_, call, wish);
+    return insert(s, services_, catalog_, call, wish);
   };
   co_return co_await queue(call, work);
 }

@@ -123,7 +123,7 @@ Result<> RunSecrets::expect_room(const core::Caller& who) {
   constexpr core::Rate rate{.burst = 120, .every = std::chrono::milliseconds{1000}};
   if (!who.run_id) return not_run_bound();
   BERTH_DO(reserve_.expect_room(who));
-  const auto verdict = reads_.take(who.run_id->str(), rate, means_.clock.steady());
+  const auto verdict = reads_.take(who.run_id->str(), rate, services_.clock.steady());
   if (verdict == core::RateVerdict::granted) return {};
   if (verdict == core::RateVerdict::first_refusal) {
     log::warn("run_secrets.reads_limited", {{"run", *who.run_id}});
@@ -135,12 +135,12 @@ Result<> RunSecrets::expect_room(const core::Caller& who) {
 
 Task<RunSecretList> RunSecrets::list(core::Call call) {
   BERTH_CO_DO(expect_room(call.who));
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<RunSecretList> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<RunSecretList> {
     BERTH_TRY(const core::Run run, running_run(s, call.who));
     BERTH_TRY(const auto readable, readable_secrets(s, run));
     RunSecretList answer;
     for (const Readable& each : readable) answer.secrets.push_back(to_view(each));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {run.company_id,
                      "secret.access.listed",
                      "heartbeat_run",
@@ -152,7 +152,7 @@ Task<RunSecretList> RunSecrets::list(core::Call call) {
 
 Task<RunSecretValue> RunSecrets::read(core::Call call, std::string key) {
   BERTH_CO_DO(expect_room(call.who));
-  BERTH_CO_TRY(const SecretRead wanted, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const SecretRead wanted, co_await services_.store.read([&](store::Session& s) {
     return read_of(s, call.who, key);
   }));
   BERTH_CO_TRY(const ResolvedSecret found, co_await secrets_.resolve(call, wanted));
@@ -162,7 +162,7 @@ Task<RunSecretValue> RunSecrets::read(core::Call call, std::string key) {
     store::RunRedaction noted{run.id, wanted.secret_id, found.version};
     if (run.node_id == node_) noted.hidden_by = node_;
     BERTH_DO(store::record_redaction(s, noted));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {wanted.company_id,
                      "secret.value.read",
                      "secret",
@@ -170,7 +170,7 @@ Task<RunSecretValue> RunSecrets::read(core::Call call, std::string key) {
                      {{"key", key}, {"version", found.version}}}));
     return noted;
   };
-  BERTH_CO_TRY(const store::RunRedaction noted, co_await means_.store.write(note));
+  BERTH_CO_TRY(const store::RunRedaction noted, co_await services_.store.write(note));
   if (noted.hidden_by) {
     sink_.hide(noted.run_id, found.value);
   } else {
@@ -182,7 +182,7 @@ Task<RunSecretValue> RunSecrets::read(core::Call call, std::string key) {
 Task<> RunSecrets::wait_until_hidden(core::Caller who, store::RunRedaction noted) {
   asio::steady_timer timer{co_await asio::this_coro::executor};
   for (int look = 0; look < looks_max; ++look) {
-    BERTH_CO_TRY(const bool hidden, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(const bool hidden, co_await services_.store.read([&](store::Session& s) {
       return is_hidden(s, who, noted);
     }));
     if (hidden) co_return Result<>{};
@@ -197,18 +197,18 @@ Task<> RunSecrets::wait_until_hidden(core::Caller who, store::RunRedaction noted
 
 Task<> RunSecrets::hide_what_others_noted() {
   constexpr std::int64_t batch = 100;
-  BERTH_CO_TRY(const auto noted, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto noted, co_await services_.store.read([&](store::Session& s) {
     return store::redactions_to_hide(s, node_, batch);
   }));
   for (const store::RunRedaction& redaction : noted) {
-    BERTH_CO_TRY(const auto version, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(const auto version, co_await services_.store.read([&](store::Session& s) {
       return store::find_version(s, redaction.secret_id, redaction.secret_version);
     }));
     if (version) {
-      BERTH_CO_TRY(const Secret value, unseal_version(means_, *version));
+      BERTH_CO_TRY(const Secret value, unseal_version(services_, *version));
       sink_.hide(redaction.run_id, value);
     }
-    BERTH_CO_DO(co_await means_.store.write(
+    BERTH_CO_DO(co_await services_.store.write(
         [&](store::Session& s) { return store::mark_hidden(s, redaction, node_); }));
   }
   co_return Result<>{};
@@ -225,10 +225,10 @@ Task<> RunSecrets::watch() {
   }
 }
 
-Task<std::vector<Secret>> values_given_to(Means& means, core::RunId run) {
+Task<std::vector<Secret>> values_given_to(Services& services, core::RunId run) {
   using Versions = std::vector<core::SecretVersion>;
   BERTH_CO_TRY(const Versions versions,
-               co_await means.store.read([&](store::Session& s) -> Result<Versions> {
+               co_await services.store.read([&](store::Session& s) -> Result<Versions> {
                  BERTH_TRY(const auto redactions, store::redactions_of_run(s, run));
                  Versions found;
                  for (const store::RunRedaction& redaction : redactions) {
@@ -240,7 +240,7 @@ Task<std::vector<Secret>> values_given_to(Means& means, core::RunId run) {
                }));
   std::vector<Secret> values;
   for (const core::SecretVersion& version : versions) {
-    BERTH_CO_TRY(Secret value, unseal_version(means, version));
+    BERTH_CO_TRY(Secret value, unseal_version(services, version));
     values.push_back(std::move(value));
   }
   co_return values;

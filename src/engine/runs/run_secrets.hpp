@@ -51,9 +51,9 @@ BOOST_DESCRIBE_STRUCT(RunSecretValue, (), (key, value, version))
 class RunSecrets {
  public:
   // `node` is this server: the sink handles the output of the runs that it works on.
-  RunSecrets(Means& means, Secrets& secrets, RedactionSink& sink, core::NodeId node,
+  RunSecrets(Services& services, Secrets& secrets, RedactionSink& sink, core::NodeId node,
              DiskReserve reserve)
-      : means_(means),
+      : services_(services),
         secrets_(secrets),
         sink_(sink),
         node_(std::move(node)),
@@ -74,7 +74,7 @@ class RunSecrets {
   Task<> hide_what_others_noted();
   Task<> wait_until_hidden(core::Caller who, store::RunRedaction noted);
 
-  Means& means_;
+  Services& services_;
   Secrets& secrets_;
   RedactionSink& sink_;
   core::NodeId node_;
@@ -84,6 +84,6 @@ class RunSecrets {
 
 // The values that a run has been given on request: for a server that takes over its output. Those
 // of secrets that were deleted since are gone.
-Task<std::vector<Secret>> values_given_to(Means& means, core::RunId run);
+Task<std::vector<Secret>> values_given_to(Services& services, core::RunId run);
 
 }  // namespace berth::engine

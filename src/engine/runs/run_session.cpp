@@ -60,7 +60,7 @@ Task<> RunWork::find_session(Plan& plan) {
   const std::optional<core::AgentHomeId>& id = lease_.value.teardown.home_id;
   if (!id || core::begins_fresh(run_.value)) co_return Result<>{};
   using Homes = std::vector<core::AgentHome>;
-  BERTH_CO_TRY(const Homes homes, co_await tools_.means.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const Homes homes, co_await tools_.services.store.read([&](store::Session& s) {
     return store::homes_of_agent(s, agent_->id, environment_->id);
   }));
   const auto own = std::ranges::find(homes, *id, &core::AgentHome::id);
@@ -135,7 +135,7 @@ Task<drivers::Ended> RunWork::follow_again(drivers::Ended ended) {
 }
 
 Task<HomeLimits> RunWork::home_limits() {
-  BERTH_CO_TRY(const InstanceSettings settings, co_await tools_.means.store.read(read_settings));
+  BERTH_CO_TRY(const InstanceSettings settings, co_await tools_.services.store.read(read_settings));
   co_return HomeLimits{.bytes_max = settings.agent_home_bytes_max,
                        .files_max = settings.agent_home_files_max};
 }
@@ -166,7 +166,7 @@ std::optional<Error> RunWork::too_full(const HomeSize& size, const HomeLimits& l
 Task<> RunWork::find_home() {
   const std::optional<core::AgentHomeId>& id = lease_.value.teardown.home_id;
   if (!id || !agent_) co_return Result<>{};
-  BERTH_CO_TRY(home_, co_await tools_.means.store.read(
+  BERTH_CO_TRY(home_, co_await tools_.services.store.read(
                           [&](store::Session& s) { return store::find_home(s, *id); }));
   const bool is_here = home_ && tools_.homes != nullptr &&
                        is_on_disk(*home_, tools_.homes->place()) && shows_home(*environment_);
@@ -183,7 +183,7 @@ Task<> RunWork::expect_room_at_home() {
   BERTH_CO_TRY(const HomeSize size,
                co_await tools_.homes->measure(home_->id, home_limits_->files_counted()));
   home_bytes_before_ = size.bytes;
-  home_looked_at_ = tools_.means.clock.steady();
+  home_looked_at_ = tools_.services.clock.steady();
   if (auto full = too_full(size, *home_limits_)) co_return std::unexpected(*std::move(full));
   co_return Result<>{};
 }
@@ -196,7 +196,7 @@ Task<> RunWork::measure_home() {
 }
 
 Result<> RunWork::record_home(store::Session& session) const {
-  const Time now = tools_.means.clock.now();
+  const Time now = tools_.services.clock.now();
   for (const bj::object& entry : denied_) {
     BERTH_DO(note(session, run_.value,
                   {.type = "sandbox.egress_denied",

@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds short_command{10};
 
 Result<core::Stored<core::Run>> RunWork::record_start(store::Session& session,
                                                       core::Stored<core::Run> run) const {
-  const Time now = tools_.means.clock.now();
+  const Time now = tools_.services.clock.now();
   core::Run& value = run.value;
   value.command = start_->shown;
   value.session_id_before = start_->resumed_session;
@@ -47,9 +47,9 @@ Task<> RunWork::record_start_soon() {
     if (run.value.status != core::RunState::starting) return run;
     return record_start(s, std::move(run));
   };
-  const auto attempt = [&] { return tools_.means.store.write(save); };
+  const auto attempt = [&] { return tools_.services.store.write(save); };
   BERTH_CO_TRY(run_, co_await insist(tools_.executor, attempt));
-  tools_.means.feed.changed(id_);
+  tools_.services.feed.changed(id_);
   fault_point("execute.recorded");
   co_return Result<>{};
 }

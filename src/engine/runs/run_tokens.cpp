@@ -91,7 +91,7 @@ bool is_run_token(std::string_view token) {
 
 Task<> RunTokens::load_key() {
   if (key_) co_return Result<>{};
-  BERTH_CO_TRY(key_, co_await ensure_sealed_random(means_, setting_name, key_bytes));
+  BERTH_CO_TRY(key_, co_await ensure_sealed_random(services_, setting_name, key_bytes));
   co_return Result<>{};
 }
 
@@ -108,8 +108,9 @@ Task<core::Caller> RunTokens::identify(std::string token) {
   if (!is_run_token(token) || token.size() > token_bytes_max) co_return unknown_token();
   BERTH_CO_DO(co_await load_key());
   const std::optional<Claims> claims = verified(*key_, token);
-  if (!claims || means_.clock.now().ms >= claims->expires_s * ms_per_s) co_return unknown_token();
-  const auto run = co_await means_.store.read([&](store::Session& s) {
+  if (!claims || services_.clock.now().ms >= claims->expires_s * ms_per_s)
+    co_return unknown_token();
+  const auto run = co_await services_.store.read([&](store::Session& s) {
     return store::find_run(s, core::Reach::only(claims->company_id), claims->run_id);
   });
   if (!run && run.error().code != Errc::run_not_found) co_return std::unexpected(run.error());

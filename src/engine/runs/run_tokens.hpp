@@ -2,7 +2,7 @@
 
 #include "core/access.hpp"
 #include "core/rows/run.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::engine {
 
@@ -14,7 +14,7 @@ bool is_run_token(std::string_view token);
 // HMAC-SHA-256, by one key that all servers of the database share.
 class RunTokens {
  public:
-  explicit RunTokens(Means& means) : means_(means) {}
+  explicit RunTokens(Services& services) : services_(services) {}
 
   // Always the same token for the same run, so that a server that finds a run again knows what to
   // hide in its output.
@@ -26,7 +26,7 @@ class RunTokens {
  private:
   Task<> load_key();
 
-  Means& means_;
+  Services& services_;
   // The key is made once and never changes, only its seal does: what was read stays true.
   std::optional<Secret> key_;
 };

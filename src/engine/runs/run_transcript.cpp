@@ -50,14 +50,15 @@ Task<core::Transcript> Runs::transcript(core::Call call, core::RunId id, Transcr
     BERTH_DO(add_entries(s, page, read.limit));
     return page;
   };
-  const Clock::Steady until = means_.clock.steady() + read.wait;
+  const Clock::Steady until = services_.clock.steady() + read.wait;
   while (true) {
-    BERTH_CO_TRY(core::Transcript page, co_await means_.store.read(look));
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - means_.clock.steady());
+    BERTH_CO_TRY(core::Transcript page, co_await services_.store.read(look));
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - services_.clock.steady());
     if (!page.entries.empty() || page.complete || left.count() <= 0) co_return page;
     // Events that say nothing about the work are behind us for good.
     read.after_seq = page.next_seq;
-    BERTH_CO_DO(co_await means_.feed.wait(id, std::min(left, transcript_look_every)));
+    BERTH_CO_DO(co_await services_.feed.wait(id, std::min(left, transcript_look_every)));
   }
 }
 

@@ -79,7 +79,7 @@ Task<std::optional<Error>> RunWork::reason_to_stop() {
   const std::shared_ptr<RunOutput> output = output_;
   const std::int64_t bound_ms = unreachable_ms(*agent_);
   if (output && output->waits_since() && bound_ms > 0 &&
-      tools_.means.clock.now() - *output->waits_since() >= bound_ms) {
+      tools_.services.clock.now() - *output->waits_since() >= bound_ms) {
     co_return Error{Errc::agent_model_unreachable,
                     "The model could not be reached for " + std::to_string(bound_ms / 1000) +
                         " s: the program only tried again",
@@ -87,13 +87,13 @@ Task<std::optional<Error>> RunWork::reason_to_stop() {
                     "environment, or set unreachableSec in the agent's config"};
   }
   if (!home_limits_) co_return std::nullopt;
-  const Clock::Steady before = tools_.means.clock.steady();
+  const Clock::Steady before = tools_.services.clock.steady();
   const bool is_disk_full = nears_reserve() && before >= disk_looked_at_;
   if (before - home_looked_at_ < home_look_every && !is_disk_full) co_return std::nullopt;
   BERTH_CO_TRY(const HomeSize size, co_await tools_.homes->measure(*lease_.value.teardown.home_id,
                                                                    home_limits_->files_counted()));
   // A home with very many files is looked at less often.
-  const Clock::Steady after = tools_.means.clock.steady();
+  const Clock::Steady after = tools_.services.clock.steady();
   home_looked_at_ = after + 20 * (after - before);
   disk_looked_at_ = after + 4 * (after - before);
   const std::int64_t grown = size.bytes - home_bytes_before_;

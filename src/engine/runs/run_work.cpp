@@ -161,7 +161,7 @@ Task<> RunWork::look_around() {
     }
     return {};
   };
-  co_return co_await tools_.means.store.read(look);
+  co_return co_await tools_.services.store.read(look);
 }
 
 Task<> RunWork::find_place() {
@@ -182,7 +182,7 @@ Task<> RunWork::acquire() {
   if (declined) callback.candidates.clear();
   const auto enter = [this](store::Session& s) {
     const Change next = [this](core::Run& run) {
-      core::enter_phase(run.phases, RunPhase::realize, tools_.means.clock.now());
+      core::enter_phase(run.phases, RunPhase::realize, tools_.services.clock.now());
     };
     return record_in(s, next);
   };
@@ -246,7 +246,7 @@ Task<RunWork::Start> RunWork::launch(std::string exec_id, SessionUse use) {
                   .resumed_session = std::move(ready.resumed_session),
                   .command = *started,
                   .invocation = std::move(shown),
-                  .noticed_at = tools_.means.clock.now(),
+                  .noticed_at = tools_.services.clock.now(),
                   .warnings = std::move(ready.warnings)};
 }
 
@@ -255,7 +255,7 @@ Task<std::int64_t> RunWork::known_agent_events() {
   std::int64_t known = 0;
   std::int64_t seq = 0;
   while (true) {
-    BERTH_CO_TRY(const auto events, co_await tools_.means.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(const auto events, co_await tools_.services.store.read([&](store::Session& s) {
       return store::run_events_after(s, id_, seq, batch);
     }));
     for (const core::RunEventRecord& event : events) {
@@ -289,8 +289,8 @@ Task<drivers::Ended> RunWork::follow_once() {
   if (hidden_.empty() && run_.value.status == RunState::running) BERTH_CO_DO(co_await recall());
   BERTH_CO_TRY(auto before, co_await session_before());
   core::AgentOutput reader{adapter, std::move(before), agent_ ? model_of(*agent_) : std::nullopt};
-  output_ = std::make_shared<RunOutput>(tools_.means, tools_.logs, run_.value, tools_.leases.node(),
-                                        std::move(reader), known);
+  output_ = std::make_shared<RunOutput>(tools_.services, tools_.logs, run_.value,
+                                        tools_.leases.node(), std::move(reader), known);
   for (const Secret& value : hidden_.all()) output_->hide(value);
   exec_id_ = id_.str();
   BERTH_CO_TRY(drivers::Ended ended, co_await driver_->follow(*place_, exec_id_, 0, *output_));
@@ -357,7 +357,7 @@ Task<> RunWork::finish(End end) {
         run.result_json = encode(outcome).as_object();
       }
     }
-    core::enter_phase(run.phases, RunPhase::release, tools_.means.clock.now());
+    core::enter_phase(run.phases, RunPhase::release, tools_.services.clock.now());
   };
   const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
     BERTH_TRY(auto run, our_run(s));
@@ -373,12 +373,12 @@ Task<> RunWork::finish(End end) {
     if (usage && row.value.metadata) (*row.value.metadata)["usage"] = *usage;
     return tools_.leases.begin_release(s, std::move(row), core::release_event(run_.value.status));
   };
-  BERTH_CO_TRY(lease_, co_await tools_.means.store.write(save));
+  BERTH_CO_TRY(lease_, co_await tools_.services.store.write(save));
   fault_point("finish.recorded");
   tools_.quotas.add(company_, run_.value.log_bytes);
   if (home_ && home_size_) tools_.quotas.add(company_, home_size_->bytes - home_->bytes);
-  tools_.means.feed.changed(company_);
-  tools_.means.feed.changed(id_);
+  tools_.services.feed.changed(company_);
+  tools_.services.feed.changed(id_);
   co_return Result<>{};
 }
 
@@ -388,7 +388,7 @@ Task<> RunWork::release() {
   }
   if (core::is_final(lease_.value.status)) co_return Result<>{};
   BERTH_CO_TRY(lease_, co_await tools_.leases.settle(lease_));
-  tools_.means.feed.changed(id_);
+  tools_.services.feed.changed(id_);
   co_return Result<>{};
 }
 
@@ -402,7 +402,7 @@ Result<core::Stored<core::Run>> RunWork::our_run(store::Session& session) const 
 Result<> RunWork::record_in(store::Session& session, const Change& change) {
   BERTH_TRY(auto run, our_run(session));
   change(run.value);
-  BERTH_TRY(run_, store::update_run(session, std::move(run), tools_.means.clock.now()));
+  BERTH_TRY(run_, store::update_run(session, std::move(run), tools_.services.clock.now()));
   return {};
 }
 
@@ -412,7 +412,7 @@ Result<bool> RunWork::move_in(store::Session& session, core::Stored<core::Run> r
     run_ = std::move(run);
     return false;
   }
-  const Time now = tools_.means.clock.now();
+  const Time now = tools_.services.clock.now();
   change(run.value);
   BERTH_TRY(run_, store::move_run(session, std::move(run), event, now));
   BERTH_DO(note(session, run_.value, {.message = message}, now));

@@ -35,7 +35,7 @@ struct HomeLimits {
 
 // What every run's work is done with. Owned by the workshop.
 struct WorkTools {
-  Means& means;
+  Services& services;
   LeaseWork& leases;
   const RunLogs& logs;
   Secrets& secrets;

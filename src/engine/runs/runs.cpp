@@ -52,11 +52,11 @@ LeaseBrief brief_of(const core::LeaseRecord& lease) {
 
 Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {
   const auto work = [&](store::Session& s) -> Result<core::Run> {
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     BERTH_TRY(auto row, store::find_run(s, core::Reach::of(call.who), id));
     if (core::is_final(row.value.status)) return std::move(row.value);
     BERTH_TRY(row, store::request_cancel(s, core::Reach::of(call.who), id, now));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {row.value.company_id, "heartbeat.cancelled", "heartbeat_run", id.str()}));
     if (row.value.status != core::RunState::queued) return std::move(row.value);
     // Nothing was started, so the intention is the fact.
@@ -67,18 +67,18 @@ Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {
     BERTH_DO(note(s, row.value, {.message = *row.value.error}, now));
     return std::move(row.value);
   };
-  BERTH_CO_TRY(core::Run run, co_await means_.store.write(work));
+  BERTH_CO_TRY(core::Run run, co_await services_.store.write(work));
   fault_point("cancel.recorded");
   workshop_.cancel(id);
-  means_.feed.changed(run.company_id);
-  means_.feed.changed(id);
+  services_.feed.changed(run.company_id);
+  services_.feed.changed(id);
   co_return run;
 }
 
 Task<core::Listing<core::RunSummary>> Runs::list(core::Call call, core::CompanyId company,
                                                  store::RunFilter filter, core::PageRequest page) {
   using Rows = core::Page<core::ListedRun>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::brief_runs(s, company, filter, page);
   }));
@@ -89,7 +89,7 @@ Task<core::Listing<core::RunSummary>> Runs::changes(core::Call call, core::Compa
                                                     store::RunFilter filter, Time since,
                                                     std::int64_t limit) {
   using Rows = std::vector<core::ListedRun>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::runs_changed_since(s, company, filter, since, limit);
   }));
@@ -118,21 +118,22 @@ Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::millisecon
     BERTH_TRY(view.server, server_of(s, view.node_id));
     return view;
   };
-  BERTH_CO_TRY(RunView view, co_await means_.store.read(look));
+  BERTH_CO_TRY(RunView view, co_await services_.store.read(look));
   const core::RunState before = view.status;
-  const Clock::Steady limit = means_.clock.steady() + std::min(wait, wait_max);
+  const Clock::Steady limit = services_.clock.steady() + std::min(wait, wait_max);
   bool is_old = false;
   while (!has_come(until, before, view)) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - means_.clock.steady());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(limit - services_.clock.steady());
     if (left.count() <= 0) break;
-    BERTH_CO_DO(co_await means_.feed.wait(id, std::min(left, run_look_every)));
+    BERTH_CO_DO(co_await services_.feed.wait(id, std::min(left, run_look_every)));
     // Of what is worked on here it is known without the store that its end has not come.
     is_old = until != RunMoment::change && workshop_.is_before_end(id);
     if (is_old) continue;
-    BERTH_CO_TRY(view, co_await means_.store.read(look));
+    BERTH_CO_TRY(view, co_await services_.store.read(look));
   }
   if (is_old) {
-    BERTH_CO_TRY(view, co_await means_.store.read(look));
+    BERTH_CO_TRY(view, co_await services_.store.read(look));
   }
   co_return view;
 }
@@ -140,7 +141,7 @@ Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::millisecon
 Task<std::vector<core::RunEventRecord>> Runs::events(core::Call call, core::RunId id,
                                                      std::int64_t after_seq, std::int64_t limit) {
   using Events = std::vector<core::RunEventRecord>;
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<Events> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<Events> {
     BERTH_DO(store::find_run(s, core::Reach::of(call.who), id));
     return store::run_events_after(s, id, after_seq, limit);
   });
@@ -156,14 +157,14 @@ Task<Runs::EventNews> Runs::next_events(core::Call call, core::RunId id, std::in
     news.complete = news.events.empty() && core::is_final(run.value.status);
     return news;
   };
-  BERTH_CO_TRY(EventNews news, co_await means_.store.read(look));
+  BERTH_CO_TRY(EventNews news, co_await services_.store.read(look));
   if (!news.events.empty() || news.complete) co_return news;
-  BERTH_CO_DO(co_await means_.feed.wait(id, run_look_every));
-  co_return co_await means_.store.read(look);
+  BERTH_CO_DO(co_await services_.feed.wait(id, run_look_every));
+  co_return co_await services_.store.read(look);
 }
 
 Task<LogText> Runs::log(core::Call call, core::RunId id, LogRead read) {
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_run(s, core::Reach::of(call.who), id);
   }));
   BERTH_CO_DO(co_await expect_log(row.value));
@@ -199,7 +200,7 @@ Task<> Runs::expect_log(const core::Run& run) const {
   if (!may_be_elsewhere || logs_.has(run.id)) co_return Result<>{};
   std::optional<core::Node> holder;
   if (run.node_id && run.node_id != node_) {
-    BERTH_CO_TRY(holder, co_await means_.store.read(
+    BERTH_CO_TRY(holder, co_await services_.store.read(
                              [&](store::Session& s) { return store::find_node(s, *run.node_id); }));
   }
   // Nothing was said yet, and who worked on it is gone: whoever goes on with it may be this server.
@@ -218,7 +219,7 @@ Task<> Runs::expect_log(const core::Run& run) const {
 Task<LogNews> Runs::follow(core::Call call, core::RunId id, std::int64_t offset) {
   for (int look = 0;; ++look) {
     // The status before the bytes: what was written before it was final is then all seen.
-    BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
       return store::find_run(s, core::Reach::of(call.who), id);
     }));
     BERTH_CO_DO(co_await expect_log(row.value));
@@ -235,12 +236,12 @@ Task<LogNews> Runs::follow(core::Call call, core::RunId id, std::int64_t offset)
     }
     news.complete = core::is_final(row.value.status) && news.next_offset >= row.value.log_bytes;
     if (has_more || news.complete || look > 0) co_return news;
-    BERTH_CO_DO(co_await means_.feed.wait_for_output(id, run_look_every));
+    BERTH_CO_DO(co_await services_.feed.wait_for_output(id, run_look_every));
   }
 }
 
 Task<> Runs::send(core::Call call, core::RunId id, RunInputPiece input) {
-  BERTH_CO_TRY(const auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_run(s, core::Reach::of(call.who), id);
   }));
   if (core::is_final(row.value.status)) {
@@ -249,7 +250,7 @@ Task<> Runs::send(core::Call call, core::RunId id, RunInputPiece input) {
   }
   const std::optional<core::NodeId>& node = row.value.node_id;
   if (node && node != node_ && !workshop_.has(id)) {
-    BERTH_CO_TRY(const auto holder, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(const auto holder, co_await services_.store.read([&](store::Session& s) {
       return store::find_node(s, *node);
     }));
     if (holder && !holder->fenced_at) {

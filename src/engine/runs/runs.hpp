@@ -6,9 +6,9 @@
 #include "core/rows/node.hpp"
 #include "core/rows/run.hpp"
 #include "drivers/driver.hpp"
-#include "engine/means.hpp"
 #include "engine/runs/run_limits.hpp"
 #include "engine/runs/run_log.hpp"
+#include "engine/services.hpp"
 #include "store/runs.hpp"
 
 namespace berth::engine {
@@ -106,9 +106,9 @@ using RunInputPiece = drivers::Input;
 // at.
 class Runs {
  public:
-  Runs(Means& means, const Catalog& catalog, RunLogs& logs, Workshop& workshop, core::NodeId node,
-       Guards& guards)
-      : means_(means),
+  Runs(Services& services, const Catalog& catalog, RunLogs& logs, Workshop& workshop,
+       core::NodeId node, Guards& guards)
+      : services_(services),
         catalog_(catalog),
         logs_(logs),
         workshop_(workshop),
@@ -160,7 +160,7 @@ class Runs {
   // log_unavailable when another server has it, or will: nobody waits here for what never comes.
   Task<> expect_log(const core::Run& run) const;
 
-  Means& means_;
+  Services& services_;
   const Catalog& catalog_;
   RunLogs& logs_;
   Workshop& workshop_;

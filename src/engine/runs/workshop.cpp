@@ -32,7 +32,7 @@ void Workshop::reachable_as(std::string api_url, std::vector<std::string> candid
 
 void Workshop::expect_new() {
   // Elsewhere the claim would look, on a connection of its own, before the run can be seen.
-  if (tools_.means.store.engine() != store::EngineKind::sqlite) return;
+  if (tools_.services.store.engine() != store::EngineKind::sqlite) return;
   has_queued_ = true;
   wake();
 }
@@ -85,15 +85,15 @@ Task<> Workshop::take_queued() {
   if (!std::exchange(has_queued_, false) && !has_new) {
     if (!must_look) co_return Result<>{};
     // Most looks find nothing, and a look need not wait for writers.
-    BERTH_CO_TRY(const bool is_waiting, co_await tools_.means.store.read([](store::Session& s) {
+    BERTH_CO_TRY(const bool is_waiting, co_await tools_.services.store.read([](store::Session& s) {
       return store::has_queued_run(s);
     }));
     if (!is_waiting) co_return Result<>{};
   }
   const auto claim = [&](store::Session& s) {
-    return claim_queued(s, tools_.means, catalog_, tools_.leases, room);
+    return claim_queued(s, tools_.services, catalog_, tools_.leases, room);
   };
-  Result<std::vector<ClaimedRun>> claimed = co_await tools_.means.store.write(claim);
+  Result<std::vector<ClaimedRun>> claimed = co_await tools_.services.store.write(claim);
   if (!claimed) {
     is_unsure_ = is_unsure_ || is_outage(claimed.error().code);
     co_return std::unexpected(std::move(claimed).error());
@@ -106,7 +106,7 @@ Task<> Workshop::take_queued() {
 Task<> Workshop::take_unanswered() {
   const auto limit = static_cast<std::int64_t>(live_.size() + adopting_.size()) +
                      tools_.options.runs_max + orphans_at_a_time;
-  BERTH_CO_TRY(const auto runs, co_await tools_.means.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto runs, co_await tools_.services.store.read([&](store::Session& s) {
     return store::runs_of_node(s, tools_.leases.node(), limit);
   }));
   is_unsure_ = false;
@@ -124,8 +124,8 @@ Task<> Workshop::take_unanswered() {
 
 void Workshop::start(ClaimedRun claimed) {
   auto work = std::make_shared<RunWork>(tools_, std::move(claimed));
-  tools_.means.feed.changed(work->company());
-  tools_.means.feed.changed(work->id());
+  tools_.services.feed.changed(work->company());
+  tools_.services.feed.changed(work->id());
   live_.insert_or_assign(work->id(), work);
   work_.start("run " + work->id().str(), carry(work));
 }
@@ -153,7 +153,7 @@ Task<> Workshop::carry(std::shared_ptr<RunWork> work) {
 }
 
 Task<ClaimedRun> Workshop::look_again(core::RunId id) {
-  co_return co_await tools_.means.store.read([&](store::Session& s) -> Result<ClaimedRun> {
+  co_return co_await tools_.services.store.read([&](store::Session& s) -> Result<ClaimedRun> {
     BERTH_TRY(auto run, store::find_run(s, core::Reach::everything(), id));
     BERTH_TRY(auto lease,
               store::find_lease_record(s, core::Reach::everything(), *run.value.lease_id));
@@ -162,7 +162,7 @@ Task<ClaimedRun> Workshop::look_again(core::RunId id) {
 }
 
 Task<> Workshop::adopt_orphans() {
-  BERTH_CO_TRY(auto orphans, co_await tools_.means.store.read([](store::Session& s) {
+  BERTH_CO_TRY(auto orphans, co_await tools_.services.store.read([](store::Session& s) {
     return store::orphaned_runs(s, orphans_at_a_time);
   }));
   for (auto& run : orphans) {
@@ -183,7 +183,7 @@ Task<> Workshop::adopt_orphans() {
 }
 
 Task<> Workshop::adopt(core::Stored<core::Run> orphan) {
-  const Time now = tools_.means.clock.now();
+  const Time now = tools_.services.clock.now();
   const core::NodeId node = tools_.leases.node();
   bool must_wait = false;
   bool is_out_of_reach = false;
@@ -210,7 +210,7 @@ Task<> Workshop::adopt(core::Stored<core::Run> orphan) {
     BERTH_TRY(lease, store::update_lease(s, std::move(lease), now));
     return ClaimedRun{std::move(run), std::move(lease)};
   };
-  BERTH_CO_TRY(auto claimed, co_await tools_.means.store.write(take));
+  BERTH_CO_TRY(auto claimed, co_await tools_.services.store.write(take));
   fault_point("adopt.recorded");
   if (claimed) {
     log::info("run.adopted", {{"run", orphan.value.id}});
@@ -224,7 +224,7 @@ Task<> Workshop::adopt(core::Stored<core::Run> orphan) {
 Task<> Workshop::interrupt(core::RunId id) {
   const auto end = [&](store::Session& s) -> Result<> {
     BERTH_DO(expect_alive(s, tools_.leases.node()));
-    const Time now = tools_.means.clock.now();
+    const Time now = tools_.services.clock.now();
     BERTH_TRY(auto run, store::find_run(s, core::Reach::everything(), id));
     BERTH_TRY(auto lease,
               store::find_lease_record(s, core::Reach::everything(), *run.value.lease_id));
@@ -237,10 +237,10 @@ Task<> Workshop::interrupt(core::RunId id) {
     lease.value.failure_reason = "node_lost";
     lease.value.next_attempt_at = now;
     BERTH_DO(store::move_lease(s, std::move(lease), core::LeaseEvent::teardown_failed, now));
-    tools_.means.feed.changed(run.value.company_id);
+    tools_.services.feed.changed(run.value.company_id);
     return {};
   };
-  co_return co_await tools_.means.store.write(end);
+  co_return co_await tools_.services.store.write(end);
 }
 
 void Workshop::after_beat(bool has_peers) {
@@ -251,7 +251,7 @@ void Workshop::after_beat(bool has_peers) {
 
 Task<> Workshop::look_for_cancels() {
   if (live_.empty()) co_return Result<>{};
-  BERTH_CO_TRY(const auto runs, co_await tools_.means.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto runs, co_await tools_.services.store.read([&](store::Session& s) {
     return store::runs_of_node(s, tools_.leases.node(), tools_.options.runs_max);
   }));
   for (const auto& run : runs) {

@@ -22,11 +22,11 @@ std::string secret_name(const core::Environment& environment, const std::string&
          "-" + hex(raw);
 }
 
-core::SecretBinding to_binding(const Means& means, const core::CompanyId& company,
+core::SecretBinding to_binding(const Services& services, const core::CompanyId& company,
                                core::SecretTarget target, const std::string& target_id,
                                const core::BoundRef& ref) {
-  const Time now = means.clock.now();
-  return {.id = core::BindingId::make(means.random, now),
+  const Time now = services.clock.now();
+  return {.id = core::BindingId::make(services.random, now),
           .company_id = company,
           .secret_id = ref.ref.secret_id,
           .target_type = target,
@@ -43,24 +43,25 @@ core::SecretBinding to_binding(const Means& means, const core::CompanyId& compan
 
 }  // namespace
 
-Result<> store_config_values(store::Session& session, Means& means, const core::Call& call,
+Result<> store_config_values(store::Session& session, Services& services, const core::Call& call,
                              const core::Environment& environment, core::ConfigForStore& config) {
   for (const core::BoundValue& value : config.values) {
-    const std::string name = secret_name(environment, value.path, means.random);
+    const std::string name = secret_name(environment, value.path, services.random);
     const NewSecret wanted{.company_id = environment.company_id,
                            .name = name,
                            .key = core::secret_key_of(name),
                            .description = "Secret for " + environment.name + " " + value.path + ".",
                            .provider_metadata = std::nullopt,
                            .owned_by_environment_id = environment.id};
-    BERTH_TRY(const auto secret, insert_sealed(session, means, call, wanted, value.value));
+    BERTH_TRY(const auto secret, insert_sealed(session, services, call, wanted, value.value));
     core::set_secret_ref(config, value.path, {.secret_id = secret.id});
   }
   return {};
 }
 
-Result<> bind_refs(store::Session& session, const Means& means, const core::CompanyId& company,
-                   core::SecretTarget target, const std::string& target_id, BindingPart part,
+Result<> bind_refs(store::Session& session, const Services& services,
+                   const core::CompanyId& company, core::SecretTarget target,
+                   const std::string& target_id, BindingPart part,
                    const std::vector<core::BoundRef>& refs) {
   std::vector<core::SecretBinding> bindings;
   for (const core::BoundRef& ref : refs) {
@@ -72,7 +73,7 @@ Result<> bind_refs(store::Session& session, const Means& means, const core::Comp
                                    {{"/" + ref.path, "names no secret of this company"}}});
     }
     if (!found) return std::unexpected(found.error());
-    bindings.push_back(to_binding(means, company, target, target_id, ref));
+    bindings.push_back(to_binding(services, company, target, target_id, ref));
   }
   const bool env = part == BindingPart::env_vars;
   return store::replace_bindings(session,
@@ -113,7 +114,7 @@ Error without_secrets(Error error, const std::map<std::string, Secret>& secrets)
   return error;
 }
 
-Result<> drop_unused_owned(store::Session& session, Means& means, const core::Call& call,
+Result<> drop_unused_owned(store::Session& session, Services& services, const core::Call& call,
                            const core::EnvironmentId& environment) {
   BERTH_TRY(const auto owned, store::secrets_owned_by(session, environment));
   for (const core::SecretId& id : owned) {
@@ -129,7 +130,7 @@ Result<> drop_unused_owned(store::Session& session, Means& means, const core::Ca
     if (bindings.empty()) {
       BERTH_DO(store::delete_secret(session, id));
       BERTH_DO(
-          record(session, means, call,
+          record(session, services, call,
                  {secret.value.company_id,
                   "secret.deleted",
                   "secret",

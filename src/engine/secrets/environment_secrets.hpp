@@ -2,8 +2,8 @@
 
 #include "core/config/environment_config.hpp"
 #include "core/rows/environment.hpp"
-#include "engine/means.hpp"
 #include "engine/secrets/secrets.hpp"
+#include "engine/services.hpp"
 
 #include <map>
 
@@ -12,7 +12,7 @@ namespace berth::engine {
 
 // Turns every raw value in the config into a secret that the environment owns, and puts the
 // references in.
-Result<> store_config_values(store::Session& session, Means& means, const core::Call& call,
+Result<> store_config_values(store::Session& session, Services& services, const core::Call& call,
                              const core::Environment& environment, core::ConfigForStore& config);
 
 // Which part of a target's bindings a save replaces.
@@ -20,8 +20,9 @@ enum class BindingPart { config, env_vars };
 
 // Writes the bindings of one part, all or none. secret_missing (422) when a reference names no
 // secret of the company.
-Result<> bind_refs(store::Session& session, const Means& means, const core::CompanyId& company,
-                   core::SecretTarget target, const std::string& target_id, BindingPart part,
+Result<> bind_refs(store::Session& session, const Services& services,
+                   const core::CompanyId& company, core::SecretTarget target,
+                   const std::string& target_id, BindingPart part,
                    const std::vector<core::BoundRef>& refs);
 
 // The config as a lease keeps it: with each reference to a secret spelled out, so that neither the
@@ -37,7 +38,7 @@ Error without_secrets(Error error, const std::map<std::string, Secret>& secrets)
 // Removes the secrets that were made for this environment and that nothing names any more. One that
 // somebody else has bound meanwhile is kept and owned by nobody; one that an unfinished lease was
 // made with is kept until that lease has been given back.
-Result<> drop_unused_owned(store::Session& session, Means& means, const core::Call& call,
+Result<> drop_unused_owned(store::Session& session, Services& services, const core::Call& call,
                            const core::EnvironmentId& environment);
 
 }  // namespace berth::engine

@@ -22,17 +22,17 @@ struct SealedTable {
   Result<std::vector<Row>> (*find)(store::Session&, const std::string& key_id,
                                    const std::string& after, std::int64_t limit);
   std::string (*id)(const Row&);
-  Result<Row> (*reseal)(Means&, const Row&);
+  Result<Row> (*reseal)(Services&, const Row&);
   Result<bool> (*save)(store::Session&, const Row& resealed, const std::string& old_key_id);
 };
 
 template <class Row>
-Task<std::int64_t> reseal_table(Means& means, SealedTable<Row> table) {
+Task<std::int64_t> reseal_table(Services& services, SealedTable<Row> table) {
   std::int64_t resealed = 0;
   std::string after;
   while (true) {
-    const std::string current = means.vault.current_key_id();
-    BERTH_CO_TRY(const auto batch, co_await means.store.read([&](store::Session& s) {
+    const std::string current = services.vault.current_key_id();
+    BERTH_CO_TRY(const auto batch, co_await services.store.read([&](store::Session& s) {
       return table.find(s, current, after, reseal_batch);
     }));
     if (batch.empty()) co_return resealed;
@@ -40,7 +40,7 @@ Task<std::int64_t> reseal_table(Means& means, SealedTable<Row> table) {
 
     std::vector<Row> changed;
     for (const Row& row : batch) {
-      BERTH_CO_TRY(Row next, table.reseal(means, row));
+      BERTH_CO_TRY(Row next, table.reseal(services, row));
       changed.push_back(std::move(next));
     }
     const auto save = [&](store::Session& s) -> Result<std::int64_t> {
@@ -51,7 +51,7 @@ Task<std::int64_t> reseal_table(Means& means, SealedTable<Row> table) {
       }
       return count;
     };
-    BERTH_CO_TRY(const std::int64_t count, co_await means.store.write(save));
+    BERTH_CO_TRY(const std::int64_t count, co_await services.store.write(save));
     resealed += count;
     fault_point("rekey.batch");
   }
@@ -70,26 +70,26 @@ Task<std::int64_t> Secrets::reseal_all() {
       .id = [](const store::SealedInput& input) { return input.run_id.str(); },
       .reseal = reseal_run_input,
       .save = store::reseal_run_input};
-  BERTH_CO_TRY(const std::int64_t resealed, co_await reseal_table(means_, versions));
-  BERTH_CO_DO(co_await reseal_table(means_, inputs));
-  BERTH_CO_DO(co_await reseal_settings(means_));
+  BERTH_CO_TRY(const std::int64_t resealed, co_await reseal_table(services_, versions));
+  BERTH_CO_DO(co_await reseal_table(services_, inputs));
+  BERTH_CO_DO(co_await reseal_settings(services_));
   co_return resealed;
 }
 
 Task<Rekeyed> Secrets::rekey(core::Call call) {
   if (call.once) {
     BERTH_CO_TRY(const std::optional<Secret> kept,
-                 co_await means_.store.read(
-                     [&](store::Session& s) { return once_detail::find(s, means_, call); }));
+                 co_await services_.store.read(
+                     [&](store::Session& s) { return once_detail::find(s, services_, call); }));
     if (kept) co_return once_detail::from_text<Rekeyed>(kept->reveal());
   }
   // The new key is durable, beside all former ones, before anything is sealed with it.
-  BERTH_CO_DO(means_.vault.begin_rotation());
-  BERTH_CO_DO(co_await announce_vault_key(means_));
+  BERTH_CO_DO(services_.vault.begin_rotation());
+  BERTH_CO_DO(co_await announce_vault_key(services_));
   fault_point("rekey.begun");
   BERTH_CO_TRY(const std::int64_t resealed, co_await reseal_all());
   fault_point("rekey.resealed");
-  const Rekeyed done{means_.vault.current_key_id(), resealed};
+  const Rekeyed done{services_.vault.current_key_id(), resealed};
   const auto last_look = [&](store::Session& s) -> Result<> {
     BERTH_TRY(const auto in_use, store::key_ids_in_use(s));
     for (const std::string& key_id : in_use) {
@@ -99,12 +99,12 @@ Task<Rekeyed> Secrets::rekey(core::Call call) {
     }
     // Kept answers are sealed with the key that goes now; a request repeated after a rotation is a
     // new one.
-    BERTH_DO(
-        store::forget_answers(s, means_.clock.now() + 1, std::numeric_limits<std::int32_t>::max()));
-    return call.once ? once_detail::keep(s, means_, call, encode_text(done)) : Result<>{};
+    BERTH_DO(store::forget_answers(s, services_.clock.now() + 1,
+                                   std::numeric_limits<std::int32_t>::max()));
+    return call.once ? once_detail::keep(s, services_, call, encode_text(done)) : Result<>{};
   };
-  BERTH_CO_DO(co_await means_.store.write(last_look));
-  BERTH_CO_DO(means_.vault.finish_rotation());
+  BERTH_CO_DO(co_await services_.store.write(last_look));
+  BERTH_CO_DO(services_.vault.finish_rotation());
   log::info("vault.rekeyed",
             {{"key", done.key_id}, {"versions", resealed}, {"by", call.who.actor_id()}});
   co_return done;

@@ -10,10 +10,10 @@
 namespace berth::engine {
 namespace {
 
-core::SecretAccessEvent event_of(const Means& means, const core::Call& call,
+core::SecretAccessEvent event_of(const Services& services, const core::Call& call,
                                  const SecretRead& read) {
-  const Time now = means.clock.now();
-  return {.id = core::EventId::make(means.random, now),
+  const Time now = services.clock.now();
+  return {.id = core::EventId::make(services.random, now),
           .company_id = read.company_id,
           .secret_id = read.secret_id,
           .secret_version = std::nullopt,
@@ -78,7 +78,7 @@ Task<ResolvedSecret> Secrets::resolve_unbound(core::Call call, SecretRead read,
 
 Task<ResolvedSecret> Secrets::resolve_version(core::Call call, SecretRead read,
                                               std::optional<std::string> unbound) {
-  core::SecretAccessEvent event = event_of(means_, call, read);
+  core::SecretAccessEvent event = event_of(services_, call, read);
   const auto work = [&](store::Session& s) -> Result<core::SecretVersion> {
     BERTH_TRY(event.heartbeat_run_id, vouched_run(s, call, read.company_id));
     BERTH_TRY(auto row, store::find_secret(s, core::Reach::only(read.company_id), read.secret_id));
@@ -92,21 +92,21 @@ Task<ResolvedSecret> Secrets::resolve_version(core::Call call, SecretRead read,
       selector = binding.version_selector;
     }
     BERTH_TRY(auto version, find_readable(s, row.value, selector));
-    row.value.last_resolved_at = means_.clock.now();
+    row.value.last_resolved_at = services_.clock.now();
     BERTH_DO(store::update_secret(s, row));
     event.secret_version = version.number;
     BERTH_DO(store::insert_access_event(s, event));
     return version;
   };
-  Result<core::SecretVersion> version = co_await means_.store.write(work);
-  Result<Secret> value =
-      version ? unseal_version(means_, *version) : Result<Secret>{std::unexpected(version.error())};
+  Result<core::SecretVersion> version = co_await services_.store.write(work);
+  Result<Secret> value = version ? unseal_version(services_, *version)
+                                 : Result<Secret>{std::unexpected(version.error())};
   if (value) co_return ResolvedSecret{*std::move(value), version->number};
 
-  event.id = core::EventId::make(means_.random, event.created_at);
+  event.id = core::EventId::make(services_.random, event.created_at);
   event.outcome = core::SecretAccessOutcome::failure;
   event.error_code = name_of(value.error().code);
-  const Result<> noted = co_await means_.store.write([&](store::Session& s) -> Result<> {
+  const Result<> noted = co_await services_.store.write([&](store::Session& s) -> Result<> {
     // An event belongs to a secret; an attempt on one that is not there has no row to hang on.
     if (!store::find_secret(s, core::Reach::only(read.company_id), read.secret_id)) return {};
     BERTH_TRY(event.heartbeat_run_id, vouched_run(s, call, read.company_id));

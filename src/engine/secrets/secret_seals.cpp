@@ -8,20 +8,21 @@ std::string seal_context(const core::SecretId& secret, std::int64_t number) {
 
 // A value that is sealed with a key we do not have may have been resealed by another server: look
 // at the file again.
-Result<Secret> unseal_version(Means& means, const core::SecretVersion& version) {
-  if (!means.vault.has_key(version.key_id)) BERTH_DO(means.vault.reload());
-  return means.vault.unseal({version.key_id, version.material},
-                            seal_context(version.secret_id, version.number));
+Result<Secret> unseal_version(Services& services, const core::SecretVersion& version) {
+  if (!services.vault.has_key(version.key_id)) BERTH_DO(services.vault.reload());
+  return services.vault.unseal({version.key_id, version.material},
+                               seal_context(version.secret_id, version.number));
 }
 
-Result<core::SecretVersion> resealed_version(Means& means, const core::SecretVersion& version) {
-  BERTH_TRY(const Secret value, unseal_version(means, version));
+Result<core::SecretVersion> resealed_version(Services& services,
+                                             const core::SecretVersion& version) {
+  BERTH_TRY(const Secret value, unseal_version(services, version));
   core::SecretVersion next = version;
   vault::Sealed sealed =
-      means.vault.seal(value.reveal(), seal_context(version.secret_id, version.number));
+      services.vault.seal(value.reveal(), seal_context(version.secret_id, version.number));
   next.key_id = std::move(sealed.key_id);
   next.material = std::move(sealed.text);
-  next.fingerprint = means.vault.fingerprint(value.reveal());
+  next.fingerprint = services.vault.fingerprint(value.reveal());
   return next;
 }
 

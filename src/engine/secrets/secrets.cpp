@@ -50,16 +50,16 @@ Result<> check_source(const CreateSecret& wanted) {
   return check_value(*wanted.value);
 }
 
-core::SecretVersion sealed_version(Means& means, const core::SecretId& id, std::int64_t number,
-                                   const Secret& value) {
-  const Time now = means.clock.now();
-  vault::Sealed sealed = means.vault.seal(value.reveal(), seal_context(id, number));
-  return {.id = core::SecretVersionId::make(means.random, now),
+core::SecretVersion sealed_version(Services& services, const core::SecretId& id,
+                                   std::int64_t number, const Secret& value) {
+  const Time now = services.clock.now();
+  vault::Sealed sealed = services.vault.seal(value.reveal(), seal_context(id, number));
+  return {.id = core::SecretVersionId::make(services.random, now),
           .secret_id = id,
           .number = number,
           .key_id = std::move(sealed.key_id),
           .material = std::move(sealed.text),
-          .fingerprint = means.vault.fingerprint(value.reveal()),
+          .fingerprint = services.vault.fingerprint(value.reveal()),
           .status = core::SecretVersionStatus::current,
           .provider_version_ref = std::nullopt,
           .revoked_at = std::nullopt,
@@ -96,12 +96,12 @@ Result<BindingTarget> describe_target(store::Session& session, const core::Secre
 
 }  // namespace
 
-Result<core::SecretRecord> insert_sealed(store::Session& session, Means& means,
+Result<core::SecretRecord> insert_sealed(store::Session& session, Services& services,
                                          const core::Call& call, const NewSecret& wanted,
                                          const Secret& value) {
-  const Time now = means.clock.now();
+  const Time now = services.clock.now();
   core::SecretRecord secret{
-      .id = core::SecretId::make(means.random, now),
+      .id = core::SecretId::make(services.random, now),
       .company_id = wanted.company_id,
       .scope = core::SecretScope::company,
       .key = wanted.key,
@@ -121,10 +121,10 @@ Result<core::SecretRecord> insert_sealed(store::Session& session, Means& means,
       .owned_by_environment_id = wanted.owned_by_environment_id,
       .created_at = now,
       .updated_at = now};
-  BERTH_DO(expect_vault_key(session, means));
+  BERTH_DO(expect_vault_key(session, services));
   BERTH_DO(store::insert_secret(session, secret));
-  BERTH_DO(store::insert_version(session, sealed_version(means, secret.id, 1, value)));
-  BERTH_DO(record(session, means, call,
+  BERTH_DO(store::insert_version(session, sealed_version(services, secret.id, 1, value)));
+  BERTH_DO(record(session, services, call,
                   {secret.company_id,
                    "secret.created",
                    "secret",
@@ -135,7 +135,7 @@ Result<core::SecretRecord> insert_sealed(store::Session& session, Means& means,
 
 Task<core::Listing<SecretInList>> Secrets::list(core::Call call, core::CompanyId company,
                                                 core::PageRequest page) {
-  co_return co_await means_.store.read(
+  co_return co_await services_.store.read(
       [&](store::Session& s) -> Result<core::Listing<SecretInList>> {
         BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
         BERTH_TRY(auto rows, store::list_secrets(s, company, page));
@@ -149,7 +149,7 @@ Task<core::Listing<SecretInList>> Secrets::list(core::Call call, core::CompanyId
 
 Task<core::Listing<SecretInCatalog>> Secrets::catalog(core::Call call, core::CompanyId company,
                                                       core::PageRequest page) {
-  co_return co_await means_.store.read(
+  co_return co_await services_.store.read(
       [&](store::Session& s) -> Result<core::Listing<SecretInCatalog>> {
         BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
         BERTH_TRY(auto rows, store::list_secrets(s, company, page));
@@ -160,7 +160,7 @@ Task<core::Listing<SecretInCatalog>> Secrets::catalog(core::Call call, core::Com
 }
 
 Task<core::SecretRecord> Secrets::get(core::Call call, core::SecretId id) {
-  BERTH_CO_TRY(auto row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_secret(s, core::Reach::of(call.who), id);
   }));
   co_return std::move(row.value);
@@ -175,10 +175,10 @@ Task<core::SecretRecord> Secrets::create(core::Call call, core::CompanyId compan
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     const NewSecret made{
         company, wanted.name, key, wanted.description, wanted.provider_metadata, std::nullopt};
-    return insert_sealed(s, means_, call, made, *wanted.value);
+    return insert_sealed(s, services_, call, made, *wanted.value);
   };
-  BERTH_CO_TRY(auto secret, co_await write_once(means_, call, work));
-  means_.feed.changed(company);
+  BERTH_CO_TRY(auto secret, co_await write_once(services_, call, work));
+  services_.feed.changed(company);
   co_return secret;
 }
 
@@ -198,13 +198,13 @@ Task<core::SecretRecord> Secrets::rotate(core::Call call, core::SecretId id, Rot
                   "the latest version is " + std::to_string(secret.latest_version));
     }
     ++secret.latest_version;
-    secret.last_rotated_at = means_.clock.now();
+    secret.last_rotated_at = services_.clock.now();
     secret.updated_at = *secret.last_rotated_at;
-    BERTH_DO(expect_vault_key(s, means_));
+    BERTH_DO(expect_vault_key(s, services_));
     BERTH_DO(store::insert_version(
-        s, sealed_version(means_, secret.id, secret.latest_version, wanted.value)));
+        s, sealed_version(services_, secret.id, secret.latest_version, wanted.value)));
     BERTH_DO(store::update_secret(s, row));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     {secret.company_id,
                      "secret.rotated",
                      "secret",
@@ -212,8 +212,8 @@ Task<core::SecretRecord> Secrets::rotate(core::Call call, core::SecretId id, Rot
                      {{"name", secret.name}, {"version", secret.latest_version}}}));
     return secret;
   };
-  BERTH_CO_TRY(auto secret, co_await write_once(means_, call, work));
-  means_.feed.changed(secret.company_id);
+  BERTH_CO_TRY(auto secret, co_await write_once(services_, call, work));
+  services_.feed.changed(secret.company_id);
   co_return secret;
 }
 
@@ -240,15 +240,15 @@ Task<core::SecretRecord> Secrets::update(core::Call call, core::SecretId id, Upd
     secret.status = change.status.or_else(secret.status);
     secret.description = change.description.or_keep(secret.description);
     secret.provider_metadata = change.provider_metadata.or_keep(secret.provider_metadata);
-    secret.updated_at = means_.clock.now();
+    secret.updated_at = services_.clock.now();
     BERTH_DO(store::update_secret(s, row));
     BERTH_DO(record(
-        s, means_, call,
+        s, services_, call,
         {secret.company_id, "secret.updated", "secret", secret.id.str(), changed_fields(change)}));
     return secret;
   };
-  BERTH_CO_TRY(auto secret, co_await means_.store.write(work));
-  means_.feed.changed(secret.company_id);
+  BERTH_CO_TRY(auto secret, co_await services_.store.write(work));
+  services_.feed.changed(secret.company_id);
   co_return secret;
 }
 
@@ -257,17 +257,17 @@ Task<Acknowledged> Secrets::remove(core::Call call, core::SecretId id) {
     BERTH_TRY(auto row, store::find_secret(s, core::Reach::of(call.who), id));
     BERTH_DO(store::delete_secret(s, id));
     BERTH_DO(record(
-        s, means_, call,
+        s, services_, call,
         {row.value.company_id, "secret.deleted", "secret", id.str(), {{"name", row.value.name}}}));
     return std::move(row.value);
   };
-  BERTH_CO_TRY(const auto secret, co_await means_.store.write(work));
-  means_.feed.changed(secret.company_id);
+  BERTH_CO_TRY(const auto secret, co_await services_.store.write(work));
+  services_.feed.changed(secret.company_id);
   co_return Acknowledged{};
 }
 
 Task<SecretUsage> Secrets::usage(core::Call call, core::SecretId id) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<SecretUsage> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<SecretUsage> {
     BERTH_DO(store::find_secret(s, core::Reach::of(call.who), id));
     BERTH_TRY(const auto bindings, store::bindings_of_secret(s, id));
     SecretUsage out{id, {}};
@@ -283,7 +283,7 @@ Task<core::Listing<core::SecretAccessEvent>> Secrets::access_events(core::Call c
                                                                     core::SecretId id,
                                                                     core::PageRequest page) {
   BERTH_CO_TRY(auto rows,
-               co_await means_.store.read(
+               co_await services_.store.read(
                    [&](store::Session& s) -> Result<core::Page<core::SecretAccessEvent>> {
                      BERTH_DO(store::find_secret(s, core::Reach::of(call.who), id));
                      return store::list_access_events(s, id, page);
@@ -292,7 +292,7 @@ Task<core::Listing<core::SecretAccessEvent>> Secrets::access_events(core::Call c
 }
 
 Task<std::vector<SecretVersionView>> Secrets::versions(core::Call call, core::SecretId id) {
-  co_return co_await means_.store.read(
+  co_return co_await services_.store.read(
       [&](store::Session& s) -> Result<std::vector<SecretVersionView>> {
         BERTH_DO(store::find_secret(s, core::Reach::of(call.who), id));
         BERTH_TRY(const auto rows, store::list_versions(s, id));

@@ -3,7 +3,7 @@
 #include "core/call.hpp"
 #include "core/page.hpp"
 #include "core/rows/secret.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::engine {
 
@@ -108,7 +108,7 @@ struct ResolvedSecret {
 
 class Secrets {
  public:
-  explicit Secrets(Means& means) : means_(means) {}
+  explicit Secrets(Services& services) : services_(services) {}
 
   Task<core::Listing<SecretInList>> list(core::Call call, core::CompanyId company,
                                          core::PageRequest page);
@@ -139,7 +139,7 @@ class Secrets {
                                        std::optional<std::string> unbound);
   Task<std::int64_t> reseal_all();
 
-  Means& means_;
+  Services& services_;
 };
 
 // Parts of a larger transaction, for use cases that make secrets on the way (an environment's
@@ -152,7 +152,7 @@ struct NewSecret {
   std::optional<bj::object> provider_metadata;
   std::optional<core::EnvironmentId> owned_by_environment_id;
 };
-Result<core::SecretRecord> insert_sealed(store::Session& session, Means& means,
+Result<core::SecretRecord> insert_sealed(store::Session& session, Services& services,
                                          const core::Call& call, const NewSecret& wanted,
                                          const Secret& value);
 

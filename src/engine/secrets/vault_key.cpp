@@ -21,39 +21,39 @@ std::unexpected<Error> wrong_key(const std::string& wanted) {
 
 }  // namespace
 
-Task<> adopt_vault_key(Means& means) {
-  co_return co_await means.store.write([&](store::Session& s) -> Result<> {
+Task<> adopt_vault_key(Services& services) {
+  co_return co_await services.store.write([&](store::Session& s) -> Result<> {
     BERTH_TRY(const auto known, store::find_setting(s, setting_name));
     if (!known) {
-      const bj::object document{{"keyId", means.vault.current_key_id()}};
-      return store::save_setting(s, setting_name, document, 0, means.clock.now());
+      const bj::object document{{"keyId", services.vault.current_key_id()}};
+      return store::save_setting(s, setting_name, document, 0, services.clock.now());
     }
     const std::string wanted = key_in(known->value);
-    if (!means.vault.has_key(wanted)) return wrong_key(wanted);
-    if (wanted == means.vault.current_key_id()) return {};
+    if (!services.vault.has_key(wanted)) return wrong_key(wanted);
+    if (wanted == services.vault.current_key_id()) return {};
     // A rotation stopped before it was announced: both keys are in the file, and the new one is as
     // good.
-    const bj::object document{{"keyId", means.vault.current_key_id()}};
-    return store::save_setting(s, setting_name, document, known->version, means.clock.now());
+    const bj::object document{{"keyId", services.vault.current_key_id()}};
+    return store::save_setting(s, setting_name, document, known->version, services.clock.now());
   });
 }
 
-Result<> expect_vault_key(store::Session& session, Means& means) {
+Result<> expect_vault_key(store::Session& session, Services& services) {
   BERTH_TRY(const auto known, store::find_setting(session, setting_name));
   if (!known) return {};
   const std::string wanted = key_in(known->value);
-  if (wanted == means.vault.current_key_id()) return {};
-  BERTH_DO(means.vault.reload());
-  if (wanted == means.vault.current_key_id()) return {};
+  if (wanted == services.vault.current_key_id()) return {};
+  BERTH_DO(services.vault.reload());
+  if (wanted == services.vault.current_key_id()) return {};
   return wrong_key(wanted);
 }
 
-Task<> announce_vault_key(Means& means) {
-  co_return co_await means.store.write([&](store::Session& s) -> Result<> {
+Task<> announce_vault_key(Services& services) {
+  co_return co_await services.store.write([&](store::Session& s) -> Result<> {
     BERTH_TRY(const auto known, store::find_setting(s, setting_name));
-    const bj::object document{{"keyId", means.vault.current_key_id()}};
+    const bj::object document{{"keyId", services.vault.current_key_id()}};
     return store::save_setting(s, setting_name, document, known ? known->version : 0,
-                               means.clock.now());
+                               services.clock.now());
   });
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 namespace berth::engine {
 
@@ -9,11 +9,11 @@ namespace berth::engine {
 
 // At start: writes the key's id into a new database, or checks that the vault holds the key that
 // the database names.
-Task<> adopt_vault_key(Means& means);
+Task<> adopt_vault_key(Services& services);
 // In a transaction that seals a value: the vault's current key is still the one that everybody
 // uses.
-Result<> expect_vault_key(store::Session& session, Means& means);
+Result<> expect_vault_key(store::Session& session, Services& services);
 // In a rotation, once the new key is durable: from here on everybody seals with it.
-Task<> announce_vault_key(Means& means);
+Task<> announce_vault_key(Services& services);
 
 }  // namespace berth::engine

@@ -85,14 +85,14 @@ Result<> expect_setup_possible(const core::Environment& environment, const Catal
 Result<SetupSessions::Begun> SetupSessions::intend(store::Session& session, const core::Call& call,
                                                    const core::EnvironmentId& environment,
                                                    const StartSetup& wanted) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(const auto row,
             store::find_environment(session, core::Reach::of(call.who), environment));
   BERTH_DO(expect_setup_possible(row.value, catalog_));
-  const core::SetupSessionId id = core::SetupSessionId::make(means_.random, now);
+  const core::SetupSessionId id = core::SetupSessionId::make(services_.random, now);
   const Time until = now + wanted.ttl_seconds.value_or(usual_ttl_seconds) * 1000;
   BERTH_TRY(auto lease,
-            leases_.intend(session, core::LeaseId::make(means_.random, now), row.value, nullptr,
+            leases_.intend(session, core::LeaseId::make(services_.random, now), row.value, nullptr,
                            {.expires_at = until + lease_slack_ms,
                             .from = wanted.template_id,
                             .after = LeaseWork::Terms::After::restart_keeps_it,
@@ -110,8 +110,8 @@ Result<SetupSessions::Begun> SetupSessions::intend(store::Session& session, cons
                              .created_at = now,
                              .updated_at = now};
   BERTH_DO(store::insert_setup_session(session, started));
-  BERTH_DO(
-      record(session, means_, call, entry_of(started, "environment.custom_image_setup.started")));
+  BERTH_DO(record(session, services_, call,
+                  entry_of(started, "environment.custom_image_setup.started")));
   BERTH_TRY(Row made, store::find_setup_session(session, core::Reach::everything(), started.id));
   BERTH_TRY(drivers::SetupWish wish, wish_of(session, made.value));
   return Begun{std::move(made), std::move(lease), std::move(wish)};
@@ -129,19 +129,20 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
     BERTH_TRY(begun, intend(s, call, environment, wanted));
     return begun->session.value.id.str();
   };
-  BERTH_CO_TRY(const std::string named, co_await write_once(means_, call, begin));
+  BERTH_CO_TRY(const std::string named, co_await write_once(services_, call, begin));
   BERTH_CO_TRY(const core::SetupSessionId id, core::SetupSessionId::parse(named));
   if (!begun || begun->session.value.id != id) co_return co_await get(call, id);
   fault_point("setup.intended");
   const auto opened = [&](store::Session& s) -> Result<> {
     BERTH_TRY(Row row, store::find_setup_session(s, core::Reach::everything(), id));
-    BERTH_DO(store::move_setup_session(s, std::move(row), SetupEvent::opened, means_.clock.now()));
+    BERTH_DO(
+        store::move_setup_session(s, std::move(row), SetupEvent::opened, services_.clock.now()));
     return {};
   };
   Result<LeaseWork::Held> held =
       co_await leases_.acquire(std::move(begun->lease), {.setup = std::move(begun->wish)}, opened);
   fault_point("setup.opened");
-  BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(Row row, co_await services_.store.read([&](store::Session& s) {
     return store::find_setup_session(s, core::Reach::everything(), id);
   }));
   if (!held) {
@@ -152,12 +153,12 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
     co_return std::unexpected(why);
   }
   BERTH_CO_DO(co_await leases_.keep(held->lease.value, held->facts));
-  means_.feed.changed(row.value.company_id);
+  services_.feed.changed(row.value.company_id);
   co_return co_await shown(std::move(row.value));
 }
 
 Task<std::optional<drivers::SetupAccess>> SetupSessions::access_to(const SetupSession& session) {
-  BERTH_CO_TRY(const auto lease, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto lease, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), session.environment_lease_id);
   }));
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease.value));
@@ -182,13 +183,13 @@ Task<SetupView> SetupSessions::shown(SetupSession session) {
 // The session as it is; one whose time is over is ended first.
 Task<SetupSessions::Row> SetupSessions::current(const core::Call& call,
                                                 const core::SetupSessionId& id) {
-  BERTH_CO_TRY(Row row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(Row row, co_await services_.store.read([&](store::Session& s) {
     return store::find_setup_session(s, core::Reach::of(call.who), id);
   }));
   const bool waits = row.value.status == SetupState::waiting_for_user;
-  if (!waits || !has_expired(row.value, means_.clock.now())) co_return row;
+  if (!waits || !has_expired(row.value, services_.clock.now())) co_return row;
   BERTH_CO_DO(co_await end_now(call_of(row.value), row, SetupEvent::expired, "its time is over"));
-  co_return co_await means_.store.read([&](store::Session& s) {
+  co_return co_await services_.store.read([&](store::Session& s) {
     return store::find_setup_session(s, core::Reach::of(call.who), id);
   });
 }
@@ -202,7 +203,7 @@ Result<SetupSessions::Begun> SetupSessions::end(store::Session& session, const c
                                                 Row row, SetupEvent event,
                                                 std::optional<std::string> reason) {
   BERTH_DO(expect_alive(session, leases_.node()));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   if (reason) row.value.failure_reason = std::move(reason);
   BERTH_TRY(row, store::move_setup_session(session, std::move(row), event, now));
   BERTH_TRY(auto lease, store::find_lease_record(session, core::Reach::everything(),
@@ -216,7 +217,7 @@ Result<SetupSessions::Begun> SetupSessions::end(store::Session& session, const c
                                                : core::LeaseEvent::release_expired));
   }
   const bool finished = event == SetupEvent::promoted;
-  BERTH_DO(record(session, means_, call,
+  BERTH_DO(record(session, services_, call,
                   entry_of(row.value, finished ? "environment.custom_image_setup.finished"
                                                : "environment.custom_image_setup.cancelled")));
   return Begun{std::move(row), std::move(lease)};
@@ -224,7 +225,7 @@ Result<SetupSessions::Begun> SetupSessions::end(store::Session& session, const c
 
 // The row says how the lease ends; should it fail here, the sweeper goes on.
 Task<> SetupSessions::give_back(core::LeaseId id) {
-  BERTH_CO_TRY(auto lease, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto lease, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), id);
   }));
   if (core::is_final(lease.value.status)) co_return Result<>{};
@@ -237,12 +238,12 @@ Task<> SetupSessions::give_back(core::LeaseId id) {
 
 Task<SetupSession> SetupSessions::end_now(core::Call call, Row row, SetupEvent event,
                                           std::optional<std::string> reason) {
-  BERTH_CO_TRY(Begun ended, co_await means_.store.write([&](store::Session& s) {
+  BERTH_CO_TRY(Begun ended, co_await services_.store.write([&](store::Session& s) {
     return end(s, call, row, event, reason);
   }));
   fault_point("setup.ended");
   BERTH_CO_DO(co_await give_back(ended.lease.value.id));
-  means_.feed.changed(ended.session.value.company_id);
+  services_.feed.changed(ended.session.value.company_id);
   co_return std::move(ended.session.value);
 }
 
@@ -256,7 +257,7 @@ Task<SetupSession> SetupSessions::cancel(core::Call call, core::SetupSessionId i
 
 Result<SetupSessions::Row> SetupSessions::promote(store::Session& session, const core::Call& call,
                                                   Row row, core::Template& made) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_DO(supersede(session, row.value.environment_id, now));
   made.role = core::TemplateRole::active;
   made.environment_id = row.value.environment_id;
@@ -271,7 +272,7 @@ Result<SetupSessions::Row> SetupSessions::promote(store::Session& session, const
 
 Result<SetupSessions::Capture> SetupSessions::intend_capture(store::Session& session, Row row,
                                                              const FinishSetup& wanted) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   if (row.value.status != SetupState::waiting_for_user) {
     return fail(Errc::conflict, "Cannot finish setup session from status \"" +
                                     std::string{name_of(row.value.status)} + "\".");
@@ -294,7 +295,7 @@ Result<SetupSessions::Capture> SetupSessions::intend_capture(store::Session& ses
 
 Task<SetupFinished> SetupSessions::finished(const core::Call& call,
                                             const core::SetupSessionId& id) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<SetupFinished> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<SetupFinished> {
     BERTH_TRY(Row row, store::find_setup_session(s, core::Reach::of(call.who), id));
     if (row.value.status != SetupState::promoted || !row.value.promoted_template_id) {
       return fail(Errc::conflict, "Setup session " + id.str() + " is being captured",
@@ -314,7 +315,7 @@ Task<SetupFinished> SetupSessions::finish(core::Call call, core::SetupSessionId 
     BERTH_TRY(begun, intend_capture(s, row, wanted));
     return begun->made.value.id.str();
   };
-  BERTH_CO_TRY(const std::string made_as, co_await write_once(means_, call, begin));
+  BERTH_CO_TRY(const std::string made_as, co_await write_once(services_, call, begin));
   if (!begun || begun->made.value.id.str() != made_as) co_return co_await finished(call, id);
   const Row capturing = std::move(begun->session);
   const auto also = [&](store::Session& s, core::Template& made) -> Result<> {
@@ -335,20 +336,20 @@ Task<SetupFinished> SetupSessions::finish(core::Call call, core::SetupSessionId 
 }
 
 Task<SetupSessions::Row> SetupSessions::take_back(Row capturing, std::string why) {
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<Row> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
     Row back = capturing;
     back.value.failure_reason = why;
     back.value.promoted_template_id.reset();
     back.value.node_id = leases_.node();
     return store::move_setup_session(s, std::move(back), SetupEvent::capture_failed,
-                                     means_.clock.now());
+                                     services_.clock.now());
   });
 }
 
 Task<> SetupSessions::look_at(Row row) {
   const core::Call call = call_of(row.value);
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   if (row.value.status == SetupState::starting) {
     BERTH_CO_DO(co_await end_now(call, std::move(row), SetupEvent::failed,
                                  "its server ended before the sandbox was there"));

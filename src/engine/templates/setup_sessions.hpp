@@ -55,8 +55,9 @@ class SetupSessions {
  public:
   using Row = core::Stored<core::SetupSession>;
 
-  SetupSessions(Means& means, const Catalog& catalog, LeaseWork& leases, TemplateWork& templates)
-      : means_(means), catalog_(catalog), leases_(leases), templates_(templates) {}
+  SetupSessions(Services& services, const Catalog& catalog, LeaseWork& leases,
+                TemplateWork& templates)
+      : services_(services), catalog_(catalog), leases_(leases), templates_(templates) {}
 
   Task<SetupView> start(core::Call call, core::EnvironmentId environment, StartSetup wanted);
   Task<SetupView> get(core::Call call, core::SetupSessionId id);
@@ -98,7 +99,7 @@ class SetupSessions {
   Task<SetupView> shown(core::SetupSession session);
   Task<std::optional<drivers::SetupAccess>> access_to(const core::SetupSession& session);
 
-  Means& means_;
+  Services& services_;
   const Catalog& catalog_;
   LeaseWork& leases_;
   TemplateWork& templates_;

@@ -21,7 +21,7 @@ std::unexpected<Error> no_ticket() {
 }  // namespace
 
 void SetupTerminals::forget_expired() {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   std::erase_if(tickets_, [now](const auto& one) { return one.second.expires_at <= now; });
 }
 
@@ -41,11 +41,11 @@ Task<SetupTerminalToken> SetupTerminals::issue(core::Call call, core::SetupSessi
     co_return fail(Errc::overloaded, "there are too many tickets to terminals",
                    "ask again in five minutes");
   }
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   const std::string path =
       "/api/environment-custom-image-setup-sessions/" + session.str() + "/terminal/ws";
-  SetupTerminalToken made{.id = make_uuid(means_.random, now),
-                          .token = random_base64url(means_.random, token_bytes),
+  SetupTerminalToken made{.id = make_uuid(services_.random, now),
+                          .token = random_base64url(services_.random, token_bytes),
                           .expires_at = std::min(now + ticket_ms, view.session.expires_at),
                           .setup_session_id = session,
                           .environment_id = view.session.environment_id,
@@ -57,8 +57,8 @@ Task<SetupTerminalToken> SetupTerminals::issue(core::Call call, core::SetupSessi
                     "environment",
                     view.session.environment_id.str(),
                     {{"setupSessionId", session.str()}}};
-  BERTH_CO_DO(co_await means_.store.write(
-      [&](store::Session& s) { return record(s, means_, call, entry); }));
+  BERTH_CO_DO(co_await services_.store.write(
+      [&](store::Session& s) { return record(s, services_, call, entry); }));
   tickets_.emplace(made.id, Ticket{.token_hash = sha256_hex(made.token),
                                    .session = session,
                                    .holder = call.who,
@@ -76,10 +76,10 @@ Result<> SetupTerminals::expect(const core::SetupSessionId& session, const std::
 
 Task<> SetupTerminals::expect_still_good(core::Caller holder) {
   if (!holder.token_id) co_return Result<>{};  // who needs no key here
-  BERTH_CO_TRY(const auto key, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const auto key, co_await services_.store.read([&](store::Session& s) {
     return store::find_token(s, core::Reach::of(holder), *holder.token_id);
   }));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   const bool is_over = key.value.expires_at && *key.value.expires_at <= now;
   if (key.value.revoked_at || is_over) co_return no_ticket();
   co_return Result<>{};

@@ -27,8 +27,8 @@ BOOST_DESCRIBE_STRUCT(SetupTerminalToken, (),
 // hashes; after a restart another is asked for.
 class SetupTerminals {
  public:
-  SetupTerminals(Means& means, SetupSessions& sessions, LeaseTerminals& terminals)
-      : means_(means), sessions_(sessions), terminals_(terminals) {}
+  SetupTerminals(Services& services, SetupSessions& sessions, LeaseTerminals& terminals)
+      : services_(services), sessions_(sessions), terminals_(terminals) {}
 
   // Good for five minutes, and no longer than the session. `conflict` for one that does not wait
   // for its user, `unprocessable` where the provider lets them in by itself.
@@ -62,7 +62,7 @@ class SetupTerminals {
   };
   void forget_expired();
 
-  Means& means_;
+  Services& services_;
   SetupSessions& sessions_;
   LeaseTerminals& terminals_;
   std::map<std::string, Ticket> tickets_;  // by id

@@ -120,7 +120,7 @@ Task<Snapshots::Place> Snapshots::place_of(LeaseRow row) {
 }
 
 Task<execution::Changes> Snapshots::changes(core::Call call, core::LeaseId id) {
-  BERTH_CO_TRY(LeaseRow row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(LeaseRow row, co_await services_.store.read([&](store::Session& s) {
     return find_held(s, call, id, leases_.node());
   }));
   BERTH_CO_TRY(const Place place, co_await place_of(std::move(row)));
@@ -136,12 +136,12 @@ Task<LeaseRow> Snapshots::mark(core::Call call, core::LeaseId id, std::string_vi
     BERTH_DO(expect_alive(s, leases_.node()));
     BERTH_TRY(LeaseRow row, find_held(s, call, id, leases_.node()));
     set_frozen(row.value, frozen);
-    BERTH_DO(record(s, means_, call, bare_entry(row.value, action)));
-    BERTH_DO(store::update_lease(s, std::move(row), means_.clock.now()));
+    BERTH_DO(record(s, services_, call, bare_entry(row.value, action)));
+    BERTH_DO(store::update_lease(s, std::move(row), services_.clock.now()));
     return id.str();
   };
-  BERTH_CO_DO(co_await write_once(means_, call, work));
-  co_return co_await means_.store.read(
+  BERTH_CO_DO(co_await write_once(services_, call, work));
+  co_return co_await services_.store.read(
       [&](store::Session& s) { return find_held(s, call, id, leases_.node()); });
 }
 
@@ -159,7 +159,7 @@ Task<LeaseView> Snapshots::freeze(core::Call call, core::LeaseId id) {
 }
 
 Task<LeaseView> Snapshots::thaw(core::Call call, core::LeaseId id) {
-  BERTH_CO_TRY(LeaseRow row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(LeaseRow row, co_await services_.store.read([&](store::Session& s) {
     return find_held(s, call, id, leases_.node());
   }));
   BERTH_CO_TRY(const Place place, co_await place_of(std::move(row)));
@@ -176,7 +176,7 @@ Result<> Snapshots::intend_roll_back(store::Session& session, const core::Call& 
                                      const core::LeaseId& id, const RollBackLease& wanted,
                                      const std::string& mark) {
   BERTH_DO(expect_alive(session, leases_.node()));
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   BERTH_TRY(LeaseRow row, find_held(session, call, id, leases_.node()));
   LeaseRecord& lease = row.value;
   BERTH_DO(expect_no_run(session, lease));
@@ -200,7 +200,7 @@ Result<> Snapshots::intend_roll_back(store::Session& session, const core::Call& 
   }
   set_frozen(lease, false);
   (*lease.metadata)[pending_rollback] = mark;
-  BERTH_DO(record(session, means_, call, bare_entry(lease, "environment.lease_rolled_back")));
+  BERTH_DO(record(session, services_, call, bare_entry(lease, "environment.lease_rolled_back")));
   BERTH_DO(store::update_lease(session, std::move(row), now));
   return {};
 }
@@ -212,13 +212,13 @@ Task<LeaseView> Snapshots::roll_back(core::Call call, core::LeaseId id, RollBack
   }
   // A repeated request finds the mark of the first, and does what that one did not come to.
   const auto begin = [&](store::Session& s) -> Result<std::string> {
-    std::string mark = make_uuid(means_.random, means_.clock.now());
+    std::string mark = make_uuid(services_.random, services_.clock.now());
     BERTH_DO(intend_roll_back(s, call, id, wanted, mark));
     return mark;
   };
   const UnderWay under_way{rolling_back_, id};
-  BERTH_CO_TRY(const std::string mark, co_await write_once(means_, call, begin));
-  BERTH_CO_TRY(LeaseRow row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(const std::string mark, co_await write_once(services_, call, begin));
+  BERTH_CO_TRY(LeaseRow row, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));
   if (!awaits_rollback(row.value, mark)) co_return view_of(std::move(row.value));
@@ -239,7 +239,7 @@ Task<LeaseView> Snapshots::carry_out_roll_back(LeaseRow row) {
   fault_point("rollback.acted");
   tell_of_fresh_place(place.facts, acquired->provider_lease_id, acquired->metadata);
   Result<LeaseRow> recorded =
-      co_await means_.store.write([&](store::Session& s) -> Result<LeaseRow> {
+      co_await services_.store.write([&](store::Session& s) -> Result<LeaseRow> {
         BERTH_DO(expect_alive(s, leases_.node()));
         return leases_.record_again(s, id, *acquired);
       });
@@ -247,14 +247,14 @@ Task<LeaseView> Snapshots::carry_out_roll_back(LeaseRow row) {
   LeaseRecord& lease = recorded->value;
   tell_of_fresh_place(place.facts, lease.provider_lease_id, lease.metadata.value_or(bj::object{}));
   BERTH_CO_DO(co_await leases_.keep(lease, place.facts));
-  means_.feed.changed(lease.company_id);
+  services_.feed.changed(lease.company_id);
   co_return view_of(std::move(lease));
 }
 
 Task<LeaseView> Snapshots::give_up_roll_back(Place place, Error why) {
   if (why.code == Errc::cancelled) co_return std::unexpected(std::move(why));
   const core::LeaseId id = place.lease.id;
-  const auto row = co_await means_.store.read([&](store::Session& s) {
+  const auto row = co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), id);
   });
   if (!row) co_return std::unexpected(std::move(why));
@@ -278,12 +278,12 @@ Result<Snapshots::Fork> Snapshots::intend_fork(store::Session& session, const co
   }
   BERTH_TRY(auto environment,
             store::find_environment(session, core::Reach::of(call.who), *row.value.environment_id));
-  const Time now = means_.clock.now();
-  core::LeaseId copy = core::LeaseId::make(means_.random, now);
+  const Time now = services_.clock.now();
+  core::LeaseId copy = core::LeaseId::make(services_.random, now);
   BERTH_TRY(auto made, templates_.intend(session, row.value,
                                          {.name = name_for_fork(id, copy),
                                           .stays = TemplateWork::Wish::Stays::while_used}));
-  BERTH_DO(record(session, means_, call, bare_entry(row.value, "environment.lease_forked")));
+  BERTH_DO(record(session, services_, call, bare_entry(row.value, "environment.lease_forked")));
   // As the sandbox is, not as the environment would make one today.
   environment.value.config = row.value.teardown.config;
   return Fork{std::move(copy), std::move(made), std::move(row.value), std::move(environment.value)};
@@ -311,10 +311,10 @@ Task<LeaseView> Snapshots::fork_once(core::Call call, core::LeaseId id, std::int
   const auto is_given_up = [&](store::Session& s, const std::string& before) {
     return is_fork_given_up(s, call, id, before);
   };
-  BERTH_CO_TRY(const std::string named, co_await write_once(means_, call, begin, is_given_up));
+  BERTH_CO_TRY(const std::string named, co_await write_once(services_, call, begin, is_given_up));
   if (!begun || begun->id.str() != named) {
     BERTH_CO_TRY(const core::LeaseId known, core::LeaseId::parse(named));
-    BERTH_CO_TRY(LeaseRow row, co_await means_.store.read([&](store::Session& s) {
+    BERTH_CO_TRY(LeaseRow row, co_await services_.store.read([&](store::Session& s) {
       return store::find_lease_record(s, core::Reach::of(call.who), known);
     }));
     co_return view_of(std::move(row.value));
@@ -325,8 +325,8 @@ Task<LeaseView> Snapshots::fork_once(core::Call call, core::LeaseId id, std::int
 Task<LeaseView> Snapshots::make_fork(Fork begun, std::int64_t ttl_seconds) {
   BERTH_CO_TRY(const TemplateWork::Row made,
                co_await templates_.capture(std::move(begun.made), std::move(begun.lease), {}));
-  const Time until = means_.clock.now() + ttl_seconds * 1000;
-  BERTH_CO_TRY(LeaseRow row, co_await means_.store.write([&](store::Session& s) {
+  const Time until = services_.clock.now() + ttl_seconds * 1000;
+  BERTH_CO_TRY(LeaseRow row, co_await services_.store.write([&](store::Session& s) {
     return leases_.intend(s, begun.id, begun.environment, nullptr,
                           {.expires_at = until,
                            .from = made.value.id,
@@ -338,7 +338,7 @@ Task<LeaseView> Snapshots::make_fork(Fork begun, std::int64_t ttl_seconds) {
     co_return std::unexpected(held.error());
   }
   BERTH_CO_DO(co_await leases_.keep(held->lease.value, held->facts));
-  means_.feed.changed(held->lease.value.company_id);
+  services_.feed.changed(held->lease.value.company_id);
   co_return view_of(std::move(held->lease.value));
 }
 

@@ -21,8 +21,8 @@ BOOST_DESCRIBE_STRUCT(ForkLease, (), (ttl_seconds))
 // What operators do with the sandbox of a lease as a whole, while the lease is active or retained.
 class Snapshots {
  public:
-  Snapshots(Means& means, LeaseWork& leases, TemplateWork& templates)
-      : means_(means), leases_(leases), templates_(templates) {}
+  Snapshots(Services& services, LeaseWork& leases, TemplateWork& templates)
+      : services_(services), leases_(leases), templates_(templates) {}
 
   // What differs from what the sandbox started from.
   Task<execution::Changes> changes(core::Call call, core::LeaseId id);
@@ -67,7 +67,7 @@ class Snapshots {
   Task<LeaseView> fork_once(core::Call call, core::LeaseId id, std::int64_t ttl_seconds);
   Task<LeaseView> make_fork(Fork begun, std::int64_t ttl_seconds);
 
-  Means& means_;
+  Services& services_;
   LeaseWork& leases_;
   TemplateWork& templates_;
   // By this server, at this moment.

@@ -74,8 +74,8 @@ Result<TemplateWork::Row> TemplateWork::intend(store::Session& session,
     return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no sandbox: its driver is " +
                                     std::string{name_of(lease.driver)});
   }
-  const Time now = means_.clock.now();
-  Template row{.id = core::TemplateId::make(means_.random, now),
+  const Time now = services_.clock.now();
+  Template row{.id = core::TemplateId::make(services_.random, now),
                .company_id = lease.company_id,
                .name = std::move(wish.name),
                .environment_id = lease.environment_id,
@@ -106,7 +106,7 @@ Task<TemplateWork::Row> TemplateWork::record_captured(Row intended,
                                                       Also also) {
   const auto save = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     BERTH_TRY(Row row, store::find_template(s, core::Reach::everything(), intended.value.id));
     row.value.template_ref = captured.ref;
     row.value.kind = captured.kind;
@@ -115,10 +115,10 @@ Task<TemplateWork::Row> TemplateWork::record_captured(Row intended,
     row.value.captured_at = now;
     if (also) BERTH_DO(also(s, row.value));
     BERTH_TRY(row, store::move_template(s, std::move(row), TemplateEvent::captured, now));
-    BERTH_DO(record(s, means_, call_of(row.value), entry_of(row.value, "template.captured")));
+    BERTH_DO(record(s, services_, call_of(row.value), entry_of(row.value, "template.captured")));
     return row;
   };
-  co_return co_await means_.store.write(save);
+  co_return co_await services_.store.write(save);
 }
 
 Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord lease, Also also) {
@@ -129,7 +129,7 @@ Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord le
   if (is_frozen(lease)) request.afterwards = execution::Afterwards::stays_frozen;
   BERTH_CO_TRY(
       request.source_ref,
-      co_await means_.store.read([&](store::Session& s) -> Result<std::optional<std::string>> {
+      co_await services_.store.read([&](store::Session& s) -> Result<std::optional<std::string>> {
         return ref_of(s, lease.teardown.template_id);
       }));
   Result<execution::CapturedTemplate> captured = co_await driver->capture_template(facts, request);
@@ -143,8 +143,8 @@ Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord le
     Result<Row> row = co_await record_captured(intended, *std::move(captured), std::move(also));
     fault_point("capture.recorded");
     if (row) {
-      means_.feed.changed(row->value.company_id);
-      means_.feed.environments_changed();
+      services_.feed.changed(row->value.company_id);
+      services_.feed.environments_changed();
       co_return row;
     }
     why = row.error();
@@ -180,13 +180,13 @@ Result<TemplateWork::Row> TemplateWork::begin_delete(store::Session& session, Ro
   }
   row.value.node_id = leases_.node();
   return store::move_template(session, std::move(row), TemplateEvent::delete_begun,
-                              means_.clock.now());
+                              services_.clock.now());
 }
 
 // A server that was killed while it copied has left the sandbox standing still.
 Task<> TemplateWork::let_go_on(Template row) {
   if (!row.source_lease_id) co_return Result<>{};
-  const auto lease = co_await means_.store.read([&](store::Session& s) {
+  const auto lease = co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), *row.source_lease_id);
   });
   if (!lease || !is_held(lease->value) || is_frozen(lease->value)) co_return Result<>{};
@@ -200,7 +200,7 @@ Task<TemplateWork::Row> TemplateWork::park(Row row) {
     BERTH_DO(expect_alive(s, leases_.node()));
     Template& value = row.value;
     if (!value.failure_reason || !value.failure_reason->starts_with(unanswered)) {
-      const Time now = means_.clock.now();
+      const Time now = services_.clock.now();
       const std::string id = value.id.str();
       value.failure_reason =
           std::string{unanswered} + "provider \"" + value.provider + "\" was asked at " +
@@ -216,10 +216,10 @@ Task<TemplateWork::Row> TemplateWork::park(Row row) {
       log::warn("template.capture_unanswered", {{"template", id}, {"provider", value.provider}});
     }
     value.next_attempt_at.reset();
-    return store::update_template(s, row, means_.clock.now());
+    return store::update_template(s, row, services_.clock.now());
   };
-  BERTH_CO_TRY(row, co_await means_.store.write(save));
-  means_.feed.changed(row.value.company_id);
+  BERTH_CO_TRY(row, co_await services_.store.write(save));
+  services_.feed.changed(row.value.company_id);
   co_return row;
 }
 
@@ -234,7 +234,7 @@ Result<TemplateWork::Row> TemplateWork::adopt(store::Session& session, Row row,
                 "name the one that no template of Berth is, or delete that template");
   }
   row.value.template_ref = std::move(template_ref);
-  return store::update_template(session, std::move(row), means_.clock.now());
+  return store::update_template(session, std::move(row), services_.clock.now());
 }
 
 Result<TemplateWork::Row> TemplateWork::force_end(store::Session& session, Row row,
@@ -242,14 +242,15 @@ Result<TemplateWork::Row> TemplateWork::force_end(store::Session& session, Row r
   BERTH_DO(expect_alive(session, leases_.node()));
   BERTH_DO(expect_unanswered(row.value));
   row.value.failure_reason = reason;
-  return store::move_template(session, std::move(row), TemplateEvent::deleted, means_.clock.now());
+  return store::move_template(session, std::move(row), TemplateEvent::deleted,
+                              services_.clock.now());
 }
 
 Task<TemplateWork::Row> TemplateWork::settle(Row row, Left left) {
   const bool was_unfinished = row.value.status == TemplateState::capturing;
   const auto begin = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     Row current = row;
     if (current.value.status != TemplateState::deleting) {
       BERTH_TRY(current,
@@ -260,7 +261,7 @@ Task<TemplateWork::Row> TemplateWork::settle(Row row, Left left) {
     ++current.value.attempts;
     return store::update_template(s, std::move(current), now);
   };
-  BERTH_CO_TRY(row, co_await means_.store.write(begin));
+  BERTH_CO_TRY(row, co_await services_.store.write(begin));
   fault_point("template.delete_intended");
   if (was_unfinished) {
     const Result<> goes_on = co_await let_go_on(row.value);
@@ -277,7 +278,7 @@ Task<TemplateWork::Row> TemplateWork::settle(Row row, Left left) {
   }
   const auto save = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     Row current = row;
     if (!deleted) {
       current.value.failure_reason =
@@ -286,11 +287,11 @@ Task<TemplateWork::Row> TemplateWork::settle(Row row, Left left) {
       return store::update_template(s, std::move(current), now);
     }
     BERTH_DO(
-        record(s, means_, call_of(current.value), entry_of(current.value, "template.deleted")));
+        record(s, services_, call_of(current.value), entry_of(current.value, "template.deleted")));
     return store::move_template(s, std::move(current), TemplateEvent::deleted, now);
   };
-  BERTH_CO_TRY(row, co_await means_.store.write(save));
-  means_.feed.changed(row.value.company_id);
+  BERTH_CO_TRY(row, co_await services_.store.write(save));
+  services_.feed.changed(row.value.company_id);
   co_return row;
 }
 
@@ -299,12 +300,12 @@ Task<> TemplateWork::look_at(Row row) {
     const auto begin = [&](store::Session& s) -> Result<Row> {
       Result<Row> going = begin_delete(s, row);
       if (going || going.error().code != Errc::image_in_use) return going;
-      const Time now = means_.clock.now();
+      const Time now = services_.clock.now();
       Row later = row;
       later.value.next_attempt_at = now + template_again_ms;
       return store::update_template(s, std::move(later), now);
     };
-    BERTH_CO_TRY(row, co_await means_.store.write(begin));
+    BERTH_CO_TRY(row, co_await services_.store.write(begin));
     if (row.value.status == TemplateState::ready) co_return Result<>{};
   }
   BERTH_CO_DO(co_await settle(std::move(row)));

@@ -19,7 +19,7 @@ class TemplateWork {
  public:
   using Row = core::Stored<core::Template>;
 
-  TemplateWork(Means& means, LeaseWork& leases) : means_(means), leases_(leases) {}
+  TemplateWork(Services& services, LeaseWork& leases) : services_(services), leases_(leases) {}
 
   struct Wish {
     std::string name;
@@ -53,7 +53,7 @@ class TemplateWork {
   Task<Row> park(Row row);
   Task<Row> record_captured(Row intended, execution::CapturedTemplate captured, Also also);
 
-  Means& means_;
+  Services& services_;
   LeaseWork& leases_;
 };
 

@@ -66,14 +66,14 @@ Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureL
     BERTH_TRY(auto held, store::find_lease_record(s, core::Reach::of(call.who), lease));
     BERTH_DO(expect_held(s, held.value, leases_.node()));
     BERTH_TRY(begun, work_.intend(s, held.value, {.name = wanted.name}));
-    BERTH_DO(record(s, means_, call, named_entry(begun->value, "template.capture_asked")));
+    BERTH_DO(record(s, services_, call, named_entry(begun->value, "template.capture_asked")));
     return begun->value.id.str();
   };
   const auto is_given_up = [](store::Session& s, const std::string& before) -> Result<bool> {
     BERTH_TRY(const core::TemplateId known, core::TemplateId::parse(before));
     return store::was_never_captured(s, known);
   };
-  BERTH_CO_TRY(const std::string id, co_await write_once(means_, call, begin, is_given_up));
+  BERTH_CO_TRY(const std::string id, co_await write_once(services_, call, begin, is_given_up));
   if (!begun || begun->value.id.str() != id) {
     BERTH_CO_TRY(const core::TemplateId known, core::TemplateId::parse(id));
     BERTH_CO_TRY(Template row, co_await get(call, known));
@@ -86,7 +86,7 @@ Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureL
                    "Template \"" + row.name + "\" could not be captured and is being removed",
                    "ask again when it is gone; then it is captured anew");
   }
-  BERTH_CO_TRY(auto held, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(auto held, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), lease);
   }));
   BERTH_CO_TRY(TemplateRow row,
@@ -98,7 +98,7 @@ Task<core::Listing<Template>> Templates::list(core::Call call, core::CompanyId c
                                               store::TemplateFilter filter,
                                               core::PageRequest page) {
   using Rows = core::Page<Template>;
-  BERTH_CO_TRY(Rows rows, co_await means_.store.read([&](store::Session& s) -> Result<Rows> {
+  BERTH_CO_TRY(Rows rows, co_await services_.store.read([&](store::Session& s) -> Result<Rows> {
     BERTH_DO(store::find_company(s, core::Reach::of(call.who), company));
     return store::list_templates(s, company, filter, page);
   }));
@@ -106,7 +106,7 @@ Task<core::Listing<Template>> Templates::list(core::Call call, core::CompanyId c
 }
 
 Task<Template> Templates::get(core::Call call, core::TemplateId id) {
-  BERTH_CO_TRY(TemplateRow row, co_await means_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(TemplateRow row, co_await services_.store.read([&](store::Session& s) {
     return store::find_template(s, core::Reach::of(call.who), id);
   }));
   co_return std::move(row.value);
@@ -119,11 +119,11 @@ Task<Template> Templates::remove(core::Call call, core::TemplateId id) {
       return fail(Errc::conflict, "Template \"" + row.value.name + "\" is being captured",
                   "wait for it, or for its failure");
     }
-    BERTH_DO(record(s, means_, call, named_entry(row.value, "template.delete_asked")));
+    BERTH_DO(record(s, services_, call, named_entry(row.value, "template.delete_asked")));
     if (row.value.status == core::TemplateState::deleting) return row;
     return work_.begin_delete(s, std::move(row));
   };
-  BERTH_CO_TRY(TemplateRow row, co_await means_.store.write(begin));
+  BERTH_CO_TRY(TemplateRow row, co_await services_.store.write(begin));
   BERTH_CO_TRY(row, co_await work_.settle(std::move(row)));
   if (row.value.status == core::TemplateState::deleting) {
     co_return fail(Errc::image_in_use,
@@ -141,10 +141,10 @@ Task<Template> Templates::adopt(core::Call call, core::TemplateId id, AdoptTempl
   const auto name = [&](store::Session& s) -> Result<TemplateRow> {
     BERTH_TRY(TemplateRow row, store::find_template(s, core::Reach::of(call.who), id));
     BERTH_TRY(row, work_.adopt(s, std::move(row), wanted.template_ref));
-    BERTH_DO(record(s, means_, call, named_entry(row.value, "template.named")));
+    BERTH_DO(record(s, services_, call, named_entry(row.value, "template.named")));
     return row;
   };
-  BERTH_CO_TRY(const TemplateRow row, co_await means_.store.write(name));
+  BERTH_CO_TRY(const TemplateRow row, co_await services_.store.write(name));
   BERTH_CO_TRY(TemplateRow settled, co_await work_.settle(row));
   co_return std::move(settled.value);
 }
@@ -154,16 +154,16 @@ Task<Template> Templates::force_resolve(core::Call call, core::TemplateId id,
   const auto work = [&](store::Session& s) -> Result<TemplateRow> {
     BERTH_TRY(TemplateRow row, store::find_template(s, core::Reach::of(call.who), id));
     BERTH_TRY(row, work_.force_end(s, std::move(row), wanted.reason));
-    BERTH_DO(record(s, means_, call, named_entry(row.value, "template.force_resolved")));
+    BERTH_DO(record(s, services_, call, named_entry(row.value, "template.force_resolved")));
     return row;
   };
-  BERTH_CO_TRY(TemplateRow row, co_await means_.store.write(work));
-  means_.feed.changed(row.value.company_id);
+  BERTH_CO_TRY(TemplateRow row, co_await services_.store.write(work));
+  services_.feed.changed(row.value.company_id);
   co_return std::move(row.value);
 }
 
 Task<CustomImage> Templates::custom_image(core::Call call, core::EnvironmentId environment) {
-  co_return co_await means_.store.read([&](store::Session& s) -> Result<CustomImage> {
+  co_return co_await services_.store.read([&](store::Session& s) -> Result<CustomImage> {
     BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), environment));
     CustomImage out;
     BERTH_TRY(auto active, store::active_template(s, environment));
@@ -183,7 +183,7 @@ Task<CustomImage> Templates::custom_image(core::Call call, core::EnvironmentId e
 
 Task<ImageRolledBack> Templates::roll_back(core::Call call, core::EnvironmentId environment) {
   const auto work = [&](store::Session& s) -> Result<ImageRolledBack> {
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), environment));
     BERTH_TRY(auto active, store::active_template(s, environment));
     if (!active) return no_active(row.value);
@@ -200,13 +200,13 @@ Task<ImageRolledBack> Templates::roll_back(core::Call call, core::EnvironmentId 
               name_in_config(s, row, {.from = active->value.id, .to = before->value.id}, now));
     if (config != row.value.config) link(before->value, config);
     BERTH_TRY(before, store::update_template(s, *std::move(before), now));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     named_entry(before->value, "environment.custom_image_template.rolled_back")));
     return ImageRolledBack{std::move(before->value), std::move(active->value)};
   };
-  BERTH_CO_TRY(ImageRolledBack done, co_await write_once(means_, call, work));
-  means_.feed.changed(done.active_template.company_id);
-  means_.feed.environments_changed();
+  BERTH_CO_TRY(ImageRolledBack done, co_await write_once(services_, call, work));
+  services_.feed.changed(done.active_template.company_id);
+  services_.feed.environments_changed();
   co_return done;
 }
 
@@ -225,22 +225,22 @@ Task<ImageRelinked> Templates::relink(core::Call call, core::EnvironmentId envir
     const bool is_confirmed = wanted.confirm_boot_source_drift.value_or(false);
     if (!core::still_applies(drift) && !is_confirmed) return drifted(row.value, *drift);
     link(active->value, row.value.config);
-    BERTH_TRY(active, store::update_template(s, *std::move(active), means_.clock.now()));
-    BERTH_DO(record(s, means_, call,
+    BERTH_TRY(active, store::update_template(s, *std::move(active), services_.clock.now()));
+    BERTH_DO(record(s, services_, call,
                     named_entry(active->value, "environment.custom_image_template.relinked")));
     return ImageRelinked{std::move(active->value),
                          drift ? drift->classification : core::DriftKind::knob_only};
   };
-  BERTH_CO_TRY(ImageRelinked done, co_await write_once(means_, call, work));
-  means_.feed.changed(done.template_.company_id);
-  means_.feed.environments_changed();
+  BERTH_CO_TRY(ImageRelinked done, co_await write_once(services_, call, work));
+  services_.feed.changed(done.template_.company_id);
+  services_.feed.environments_changed();
   co_return done;
 }
 
 Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environment,
                                  RevokedTemplate afterwards) {
   const auto work = [&](store::Session& s) -> Result<TemplateRow> {
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     BERTH_TRY(const auto row, store::find_environment(s, core::Reach::of(call.who), environment));
     BERTH_TRY(auto active, store::active_template(s, environment));
     if (!active) return no_active(row.value);
@@ -251,13 +251,13 @@ Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environmen
       active->value.next_attempt_at = now + disabled_again_ms;  // should this server not get to it
     }
     BERTH_TRY(active, store::update_template(s, *std::move(active), now));
-    BERTH_DO(record(s, means_, call,
+    BERTH_DO(record(s, services_, call,
                     named_entry(active->value, "environment.custom_image_template.disabled")));
     return *std::move(active);
   };
-  BERTH_CO_TRY(const TemplateRow revoked, co_await means_.store.write(work));
-  means_.feed.changed(revoked.value.company_id);
-  means_.feed.environments_changed();
+  BERTH_CO_TRY(const TemplateRow revoked, co_await services_.store.write(work));
+  services_.feed.changed(revoked.value.company_id);
+  services_.feed.environments_changed();
   if (afterwards == RevokedTemplate::goes) {
     fault_point("revoke.recorded");
     // What does not succeed now is the sweeper's: revoked it is.

@@ -60,8 +60,8 @@ enum class RevokedTemplate { stays, goes };
 // What operators ask of templates.
 class Templates {
  public:
-  Templates(Means& means, LeaseWork& leases, TemplateWork& work)
-      : means_(means), leases_(leases), work_(work) {}
+  Templates(Services& services, LeaseWork& leases, TemplateWork& work)
+      : services_(services), leases_(leases), work_(work) {}
 
   // The place of a lease that is held, at this moment. It goes on afterwards.
   Task<core::Template> capture(core::Call call, core::LeaseId lease, CaptureLease wanted);
@@ -87,7 +87,7 @@ class Templates {
                               RevokedTemplate afterwards = RevokedTemplate::stays);
 
  private:
-  Means& means_;
+  Services& services_;
   LeaseWork& leases_;
   TemplateWork& work_;
 };

@@ -22,23 +22,23 @@ constexpr std::int64_t node_retention_ms = 7 * 24 * ms_per_hour;
 constexpr std::int64_t plugin_log_retention_ms = 7 * 24 * ms_per_hour;
 constexpr std::int64_t plugin_log_lines_max = 10'000;  // of each plugin
 
-Task<std::int64_t> forget_answers(Means& means) {
-  co_return co_await means.store.write([&](store::Session& s) -> Result<std::int64_t> {
+Task<std::int64_t> forget_answers(Services& services) {
+  co_return co_await services.store.write([&](store::Session& s) -> Result<std::int64_t> {
     BERTH_TRY(const InstanceSettings settings, read_settings(s));
-    const Time oldest = means.clock.now() + -settings.answer_retention_hours * ms_per_hour;
+    const Time oldest = services.clock.now() + -settings.answer_retention_hours * ms_per_hour;
     return store::forget_answers(s, oldest, batch);
   });
 }
 
-Task<std::int64_t> prune_nodes(Means& means) {
-  const Time before = means.clock.now() + -node_retention_ms;
-  co_return co_await means.store.write(
+Task<std::int64_t> prune_nodes(Services& services) {
+  const Time before = services.clock.now() + -node_retention_ms;
+  co_return co_await services.store.write(
       [&](store::Session& s) { return store::prune_nodes(s, before, batch); });
 }
 
-Task<std::int64_t> prune_plugin_logs(Means& means) {
-  const Time before = means.clock.now() + -plugin_log_retention_ms;
-  co_return co_await means.store.write([&](store::Session& s) {
+Task<std::int64_t> prune_plugin_logs(Services& services) {
+  const Time before = services.clock.now() + -plugin_log_retention_ms;
+  co_return co_await services.store.write([&](store::Session& s) {
     return store::prune_plugin_logs(s, before, plugin_log_lines_max, batch);
   });
 }
@@ -47,44 +47,44 @@ void complain(const Result<>& done) {
   if (!done) log::warn("janitor.failed", {{"error", done.error().message}});
 }
 
-Task<> until_done(Means& means, Task<std::int64_t> (*chore)(Means&)) {
+Task<> until_done(Services& services, Task<std::int64_t> (*chore)(Services&)) {
   std::int64_t done = batch;
   while (done == batch) {
-    BERTH_CO_TRY(done, co_await chore(means));
+    BERTH_CO_TRY(done, co_await chore(services));
   }
   co_return Result<>{};
 }
 
-Task<> until_none(Task<std::int64_t> (*chore)(Means&, const RunLogs&, Quotas&), Means& means,
-                  const RunLogs& logs, Quotas& quotas) {
+Task<> until_none(Task<std::int64_t> (*chore)(Services&, const RunLogs&, Quotas&),
+                  Services& services, const RunLogs& logs, Quotas& quotas) {
   std::int64_t done = 1;
   while (done > 0) {
-    BERTH_CO_TRY(done, co_await chore(means, logs, quotas));
+    BERTH_CO_TRY(done, co_await chore(services, logs, quotas));
   }
   co_return Result<>{};
 }
 
 }  // namespace
 
-Task<> clean_once(Means& means, const RunLogs& logs, Quotas& quotas) {
+Task<> clean_once(Services& services, const RunLogs& logs, Quotas& quotas) {
   for (const auto chore : {forget_answers, prune_nodes, prune_plugin_logs}) {
-    complain(co_await until_done(means, chore));
+    complain(co_await until_done(services, chore));
   }
   for (const auto chore : {remove_old_runs, remove_old_logs}) {
-    complain(co_await until_none(chore, means, logs, quotas));
+    complain(co_await until_none(chore, services, logs, quotas));
   }
-  complain(co_await remove_old_events(means));
-  complain(co_await forget_lost_logs(means, logs));
+  complain(co_await remove_old_events(services));
+  complain(co_await forget_lost_logs(services, logs));
   complain(co_await quotas.recount());
   co_return Result<>{};
 }
 
-Task<> keep_clean(Means& means, const RunLogs& logs, Quotas& quotas,
+Task<> keep_clean(Services& services, const RunLogs& logs, Quotas& quotas,
                   asio::any_io_executor executor) {
   asio::steady_timer timer{executor};
   complain(co_await quotas.recount());
   while (true) {
-    BERTH_CO_DO(co_await clean_once(means, logs, quotas));
+    BERTH_CO_DO(co_await clean_once(services, logs, quotas));
     timer.expires_after(pause);
     const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped) co_return Result<>{};

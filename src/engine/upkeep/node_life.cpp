@@ -33,7 +33,7 @@ Result<std::optional<core::NodeBrief>> server_of(store::Session& session,
 }
 
 Task<std::vector<NodeView>> NodeLife::all() {
-  BERTH_CO_TRY(const auto alive, co_await means_.store.read(store::alive_nodes));
+  BERTH_CO_TRY(const auto alive, co_await services_.store.read(store::alive_nodes));
   std::vector<NodeView> out;
   out.reserve(alive.size());
   for (const core::Node& node : alive) out.push_back({node, node.id == self_.id});
@@ -43,9 +43,9 @@ Task<std::vector<NodeView>> NodeLife::all() {
 }
 
 Task<> NodeLife::join(std::set<core::NodeId> former) {
-  self_.started_at = means_.clock.now();
+  self_.started_at = services_.clock.now();
   self_.heartbeat_at = self_.started_at;
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<> {
     BERTH_DO(store::register_node(s, self_));
     BERTH_TRY(const auto alive, store::alive_nodes(s));
     for (const core::Node& node : alive) {
@@ -58,15 +58,15 @@ Task<> NodeLife::join(std::set<core::NodeId> former) {
 }
 
 Task<> NodeLife::beat_once() {
-  const Time now = means_.clock.now();
-  BERTH_CO_DO(co_await means_.store.write(
+  const Time now = services_.clock.now();
+  BERTH_CO_DO(co_await services_.store.write(
       [&](store::Session& s) { return store::heartbeat_node(s, self_.id, now); }));
   co_return co_await fence_silent();
 }
 
 Task<> NodeLife::fence_silent() {
-  BERTH_CO_TRY(const auto alive, co_await means_.store.read(store::alive_nodes));
-  const Clock::Steady now = means_.clock.steady();
+  BERTH_CO_TRY(const auto alive, co_await services_.store.read(store::alive_nodes));
+  const Clock::Steady now = services_.clock.steady();
   // Nobody was silent while we could hear nobody: the store was away, or we stood still.
   const bool was_deaf = now - heard_at_ > silence_max_ / 2;
   heard_at_ = now;
@@ -80,9 +80,9 @@ Task<> NodeLife::fence_silent() {
     seen.emplace(node.id, Seen{node.heartbeat_at, since});
     if (now - since <= silence_max_) continue;
     BERTH_CO_TRY(const bool fenced,
-                 co_await means_.store.write([&](store::Session& s) -> Result<bool> {
+                 co_await services_.store.write([&](store::Session& s) -> Result<bool> {
                    BERTH_DO(expect_alive(s, self_.id));
-                   return store::fence_node(s, node, means_.clock.now());
+                   return store::fence_node(s, node, services_.clock.now());
                  }));
     if (fenced) log::warn("node.fenced", {{"node", node.id}, {"name", node.name}});
   }

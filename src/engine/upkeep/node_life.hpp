@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/rows/node.hpp"
-#include "engine/means.hpp"
+#include "engine/services.hpp"
 
 #include <functional>
 #include <map>
@@ -29,8 +29,8 @@ class NodeLife {
  public:
   // After this silence, by its own clock, a server fences another.
   using Silence = std::chrono::milliseconds;
-  NodeLife(Means& means, core::Node self, Silence silence_max, asio::any_io_executor executor)
-      : means_(means),
+  NodeLife(Services& services, core::Node self, Silence silence_max, asio::any_io_executor executor)
+      : services_(services),
         self_(std::move(self)),
         silence_max_(silence_max),
         executor_(std::move(executor)) {}
@@ -61,7 +61,7 @@ class NodeLife {
   Task<> beat_once();
   Task<> fence_silent();
 
-  Means& means_;
+  Services& services_;
   core::Node self_;
   Silence silence_max_;
   asio::any_io_executor executor_;

@@ -18,9 +18,9 @@ constexpr std::int64_t ms_per_day = 24LL * 3'600'000;
 using Expired = std::vector<store::ExpiredRun>;
 
 // Absent: kept for ever.
-std::optional<Time> oldest_kept(const Means& means, std::int64_t days) {
+std::optional<Time> oldest_kept(const Services& services, std::int64_t days) {
   if (days == 0) return std::nullopt;
-  return means.clock.now() + -days * ms_per_day;
+  return services.clock.now() + -days * ms_per_day;
 }
 
 Result<> remove_files(const RunLogs& logs, Quotas& quotas, const Expired& removed) {
@@ -44,16 +44,16 @@ Result<std::vector<core::RunId>> without_log(store::Session& session,
 
 }  // namespace
 
-Task<std::int64_t> remove_old_runs(Means& means, const RunLogs& logs, Quotas& quotas) {
+Task<std::int64_t> remove_old_runs(Services& services, const RunLogs& logs, Quotas& quotas) {
   const auto work = [&](store::Session& s) -> Result<Expired> {
     BERTH_TRY(const InstanceSettings settings, read_settings(s));
-    const auto before = oldest_kept(means, settings.run_retention_days);
+    const auto before = oldest_kept(services, settings.run_retention_days);
     if (!before) return Expired{};
     BERTH_TRY(Expired old, store::expired_runs(s, *before, runs_at_a_time));
     for (const store::ExpiredRun& run : old) BERTH_DO(store::delete_run(s, run.id));
     return old;
   };
-  BERTH_CO_TRY(const Expired removed, co_await means.store.write(work));
+  BERTH_CO_TRY(const Expired removed, co_await services.store.write(work));
   if (removed.empty()) co_return 0;
   fault_point("retention.runs_deleted");
   log::info("retention.runs_deleted", {{"runs", removed.size()}});
@@ -61,17 +61,17 @@ Task<std::int64_t> remove_old_runs(Means& means, const RunLogs& logs, Quotas& qu
   co_return std::ssize(removed);
 }
 
-Task<std::int64_t> remove_old_logs(Means& means, const RunLogs& logs, Quotas& quotas) {
+Task<std::int64_t> remove_old_logs(Services& services, const RunLogs& logs, Quotas& quotas) {
   const auto work = [&](store::Session& s) -> Result<Expired> {
     BERTH_TRY(const InstanceSettings settings, read_settings(s));
-    const auto before = oldest_kept(means, settings.log_retention_days);
+    const auto before = oldest_kept(services, settings.log_retention_days);
     if (!before) return Expired{};
     BERTH_TRY(Expired old, store::expired_logs(s, *before, rows_at_a_time));
-    const Time now = means.clock.now();
+    const Time now = services.clock.now();
     for (const store::ExpiredRun& run : old) BERTH_DO(store::mark_log_removed(s, run.id, now));
     return old;
   };
-  BERTH_CO_TRY(const Expired removed, co_await means.store.write(work));
+  BERTH_CO_TRY(const Expired removed, co_await services.store.write(work));
   if (removed.empty()) co_return 0;
   fault_point("retention.logs_marked");
   log::info("retention.logs_removed", {{"runs", removed.size()}});
@@ -79,29 +79,29 @@ Task<std::int64_t> remove_old_logs(Means& means, const RunLogs& logs, Quotas& qu
   co_return std::ssize(removed);
 }
 
-Task<> remove_old_events(Means& means) {
+Task<> remove_old_events(Services& services) {
   store::EventSweep sweep;
   while (!sweep.complete) {
     const auto work = [&](store::Session& s) -> Result<store::EventSweep> {
       BERTH_TRY(const InstanceSettings settings, read_settings(s));
-      const auto before = oldest_kept(means, settings.event_retention_days);
+      const auto before = oldest_kept(services, settings.event_retention_days);
       if (!before) return store::EventSweep{.complete = true};
       return store::forget_run_events(s, sweep.last, *before, rows_at_a_time);
     };
-    BERTH_CO_TRY(sweep, co_await means.store.write(work));
+    BERTH_CO_TRY(sweep, co_await services.store.write(work));
   }
   co_return Result<>{};
 }
 
 // A run is recorded before it has a log, so a log that is found has a run, or had one.
-Task<> forget_lost_logs(Means& means, const RunLogs& logs) {
+Task<> forget_lost_logs(Services& services, const RunLogs& logs) {
   BERTH_CO_TRY(const std::vector<core::RunId> kept, logs.list());
   for (std::size_t from = 0; from < kept.size(); from += rows_at_a_time) {
     const std::size_t count = std::min<std::size_t>(rows_at_a_time, kept.size() - from);
     const std::span<const core::RunId> some = std::span{kept}.subspan(from, count);
     BERTH_CO_TRY(
         const std::vector<core::RunId> gone,
-        co_await means.store.read([some](store::Session& s) { return without_log(s, some); }));
+        co_await services.store.read([some](store::Session& s) { return without_log(s, some); }));
     for (const core::RunId& id : gone) {
       BERTH_CO_DO(logs.remove(id));
     }

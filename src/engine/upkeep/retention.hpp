@@ -8,12 +8,12 @@
 namespace berth::engine {
 
 // One batch of finished runs, with logs and events. How many were removed.
-Task<std::int64_t> remove_old_runs(Means& means, const RunLogs& logs, Quotas& quotas);
+Task<std::int64_t> remove_old_runs(Services& services, const RunLogs& logs, Quotas& quotas);
 // One batch of logs whose runs stay.
-Task<std::int64_t> remove_old_logs(Means& means, const RunLogs& logs, Quotas& quotas);
+Task<std::int64_t> remove_old_logs(Services& services, const RunLogs& logs, Quotas& quotas);
 // All old events of runs that are over.
-Task<> remove_old_events(Means& means);
+Task<> remove_old_events(Services& services);
 // Logs on this server's disk whose run is deleted, or says that its log is removed.
-Task<> forget_lost_logs(Means& means, const RunLogs& logs);
+Task<> forget_lost_logs(Services& services, const RunLogs& logs);
 
 }  // namespace berth::engine

@@ -45,12 +45,12 @@ Task<> Sweeper::sweep() {
 
 Task<> Sweeper::sweep_once() {
   if (work_.size() >= work_max) co_return Result<>{};
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   struct Due {
     std::vector<LeaseWork::Row> leases;
     std::vector<core::Stored<core::Sandbox>> sandboxes;
   };
-  BERTH_CO_TRY(const Due due, co_await means_.store.read([&](store::Session& s) -> Result<Due> {
+  BERTH_CO_TRY(const Due due, co_await services_.store.read([&](store::Session& s) -> Result<Due> {
     Due found;
     BERTH_TRY(found.leases, store::due_leases(s, leases_.node(), now, rows_at_a_time));
     BERTH_TRY(found.sandboxes, store::due_sandboxes(s, leases_.node(), now, rows_at_a_time));
@@ -61,7 +61,7 @@ Task<> Sweeper::sweep_once() {
       BERTH_DO(expect_alive(s, leases_.node()));
       return store::claim_lease(s, lease, leases_.node(), now + sweep_claim_ms, now);
     };
-    Result<LeaseWork::Row> claimed = co_await means_.store.write(claim);
+    Result<LeaseWork::Row> claimed = co_await services_.store.write(claim);
     if (!claimed && claimed.error().code == Errc::conflict) continue;  // another was faster
     if (!claimed) co_return std::unexpected(std::move(claimed).error());
     fault_point("sweep.claimed");
@@ -74,12 +74,12 @@ Task<> Sweeper::sweep_once() {
 }
 
 Task<> Sweeper::sweep_setups() {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   struct Due {
     std::vector<TemplateWork::Row> templates;
     std::vector<SetupSessions::Row> sessions;
   };
-  BERTH_CO_TRY(const Due due, co_await means_.store.read([&](store::Session& s) -> Result<Due> {
+  BERTH_CO_TRY(const Due due, co_await services_.store.read([&](store::Session& s) -> Result<Due> {
     Due found;
     BERTH_TRY(found.templates, store::due_templates(s, leases_.node(), now, rows_at_a_time));
     BERTH_TRY(found.sessions, store::due_setup_sessions(s, leases_.node(), now, rows_at_a_time));
@@ -114,7 +114,7 @@ Task<> Sweeper::handle_session(SetupSessions::Row row) {
 
 Task<> Sweeper::handle(LeaseWork::Row lease) {
   const bool is_kept = is_held_for_somebody(lease.value) &&
-                       lease.value.expires_at.value_or(Time{}) > means_.clock.now();
+                       lease.value.expires_at.value_or(Time{}) > services_.clock.now();
   if (is_kept) co_return co_await keep(std::move(lease));
   BERTH_CO_TRY(const bool done, co_await spare_or_expire(lease));
   if (done) co_return Result<>{};
@@ -133,9 +133,9 @@ Task<> Sweeper::keep(LeaseWork::Row lease) {
     BERTH_CO_DO(co_await leases_.keep(lease.value, known));
     fault_point("sweep.kept");
   }
-  co_return co_await means_.store.write([&](store::Session& s) -> Result<> {
+  co_return co_await services_.store.write([&](store::Session& s) -> Result<> {
     BERTH_DO(expect_alive(s, leases_.node()));
-    const Time now = means_.clock.now();
+    const Time now = services_.clock.now();
     BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::everything(), lease.value.id));
     if (!is_held_for_somebody(row.value)) return {};
     row.value.claimed_by.reset();
@@ -153,7 +153,7 @@ Task<> Sweeper::handle_sandbox(core::Stored<core::Sandbox> sandbox) {
 }
 
 Task<bool> Sweeper::spare_or_expire(LeaseWork::Row lease) {
-  const Time now = means_.clock.now();
+  const Time now = services_.clock.now();
   std::optional<core::RunId> to_cancel;
   const auto look = [&](store::Session& s) -> Result<bool> {
     if (!lease.value.heartbeat_run_id) return false;
@@ -171,7 +171,7 @@ Task<bool> Sweeper::spare_or_expire(LeaseWork::Row lease) {
     BERTH_DO(store::update_lease(s, std::move(row), now));
     return true;
   };
-  BERTH_CO_TRY(const bool done, co_await means_.store.write(look));
+  BERTH_CO_TRY(const bool done, co_await services_.store.write(look));
   if (to_cancel) workshop_.cancel(*to_cancel);
   co_return done;
 }
@@ -182,7 +182,7 @@ Task<> Sweeper::sweep_held() {
     const auto look = [&](store::Session& s) {
       return store::find_lease_record(s, core::Reach::everything(), id);
     };
-    Result<LeaseWork::Row> row = co_await means_.store.read(look);
+    Result<LeaseWork::Row> row = co_await services_.store.read(look);
     const bool is_known = row.has_value();
     if (!is_known && row.error().code != Errc::lease_not_found) continue;
     if (is_known && !core::is_final(row->value.status)) continue;
@@ -200,7 +200,7 @@ Task<> Sweeper::sweep_held_sandboxes() {
     const auto look = [&](store::Session& s) {
       return store::find_sandbox(s, core::Reach::everything(), one.id);
     };
-    const Result<core::Stored<core::Sandbox>> row = co_await means_.store.read(look);
+    const Result<core::Stored<core::Sandbox>> row = co_await services_.store.read(look);
     if (!row && row.error().code != Errc::sandbox_not_found) continue;
     if (row && !core::is_final(row->value.status)) continue;
     log::warn("sandbox.left_behind", {{"sandbox", one.id}});
@@ -220,7 +220,7 @@ Task<> Sweeper::sweep_held_templates() {
     const auto look = [&](store::Session& s) {
       return store::find_template(s, core::Reach::everything(), one.id);
     };
-    const Result<TemplateWork::Row> row = co_await means_.store.read(look);
+    const Result<TemplateWork::Row> row = co_await services_.store.read(look);
     if (row || row.error().code != Errc::template_not_found) continue;
     log::warn("template.left_behind", {{"template", one.id}});
     // Whose it was is not known any more, and not asked by whoever has it on this machine.

@@ -17,8 +17,8 @@ class Sweeper {
     TemplateWork& templates;
     SetupSessions& sessions;
   };
-  Sweeper(Means& means, Work work, Workshop& workshop, asio::any_io_executor executor)
-      : means_(means),
+  Sweeper(Services& services, Work work, Workshop& workshop, asio::any_io_executor executor)
+      : services_(services),
         leases_(work.leases),
         templates_(work.templates),
         sessions_(work.sessions),
@@ -50,7 +50,7 @@ class Sweeper {
   // A lease whose run is not over: true when it has been dealt with.
   Task<bool> spare_or_expire(LeaseWork::Row lease);
 
-  Means& means_;
+  Services& services_;
   LeaseWork& leases_;
   TemplateWork& templates_;
   SetupSessions& sessions_;

@@ -10,7 +10,7 @@
 namespace berth::engine {
 
 // What every use case works with. Owned by the program, alive as long as it runs.
-struct Means {
+struct Services {
   store::Store& store;
   vault::Vault& vault;
   const Clock& clock;
