@@ -186,7 +186,7 @@ int main(int argc, char** argv) {
     must(loop, ask_once(driver, environment, random, clock, costs));
   }
   must(loop, work.sweeper.stop());
-  must(loop, work.workshop.stop());
+  must(loop, work.dispatcher.stop());
   must(loop, remote.close());
   must(loop, drivers.close());
   must(loop, host.close());

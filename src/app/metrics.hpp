@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/doctor/check.hpp"
-#include "engine/runs/workshop.hpp"
+#include "engine/runs/run_dispatcher.hpp"
 #include "http/gate.hpp"
 
 #include <prometheus/counter.h>

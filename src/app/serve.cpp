@@ -200,7 +200,7 @@ class Program {
     core::ApiUrlFacts facts = api_url_facts(settings, options.host, port);
     if (options.tls && !facts.public_base_url) facts.public_base_url = url;
     BERTH_CO_TRY(std::vector<std::string> candidates, api_candidates(facts));
-    work_.workshop.reachable_as(core::primary_api_url(facts), std::move(candidates));
+    work_.dispatcher.reachable_as(core::primary_api_url(facts), std::move(candidates));
     places_.listens_on(port);
     plugins_.listens_on(port);
     if (!options.tls) places_.reachable_at(callback_of(options.host, port));
@@ -215,7 +215,7 @@ class Program {
       background_.start("upkeep", keep_up(work_.services, places_, wanted, loop_.get_executor()));
     }
     BERTH_CO_DO(co_await work_.plugins.start_all());
-    background_.start("dispatch", work_.workshop.dispatch());
+    background_.start("dispatch", work_.dispatcher.dispatch());
     background_.start("sweeper", work_.sweeper.sweep());
     if (work_.services.store.engine() == store::EngineKind::postgres) {
       background_.start("run secrets", work_.run_secrets.watch());
@@ -240,7 +240,7 @@ class Program {
     BERTH_CO_DO(co_await background_.stop());
     // Commands go on: their keepers hold them, and the next server finds them.
     BERTH_CO_DO(co_await work_.sweeper.stop());
-    BERTH_CO_DO(co_await work_.workshop.stop());
+    BERTH_CO_DO(co_await work_.dispatcher.stop());
     home_.withdraw();
     co_return fenced_ ? drained : std::move(fenced_);
   }
@@ -268,7 +268,7 @@ class Program {
 
   Task<> beat() {
     Result<> beaten =
-        co_await work_.node.beat([this] { work_.workshop.after_beat(work_.node.has_peers()); });
+        co_await work_.node.beat([this] { work_.dispatcher.after_beat(work_.node.has_peers()); });
     if (!beaten) {
       fenced_ = std::move(beaten);
       signals_.cancel();
@@ -347,7 +347,7 @@ Result<> try_serve(const cli::Config& config) {
   const auto disk = [&settings] { return room_on_disk(settings.home).value_or(DiskRoom{}); };
   const http::Examination examination{
       .keeps_output = [disk] { return disk().keeps_output(); },
-      .metrics = [&metrics, &work, disk] { return metrics.text(work.workshop.counts(), disk()); },
+      .metrics = [&metrics, &work, disk] { return metrics.text(work.dispatcher.counts(), disk()); },
       .findings = [&doctor] { return doctor.examine(); },
       .walls = [&doctor, &work] { return doctor.walls(work.walls); }};
   std::vector<http::Route> routes = http::all_routes(work, facts, examination);

@@ -14,9 +14,9 @@
 #include "engine/leases/leases.hpp"
 #include "engine/plugins/plugin_configs.hpp"
 #include "engine/plugins/plugins.hpp"
+#include "engine/runs/run_dispatcher.hpp"
 #include "engine/runs/run_tokens.hpp"
 #include "engine/runs/runs.hpp"
-#include "engine/runs/workshop.hpp"
 #include "engine/secrets/secrets.hpp"
 #include "engine/templates/setup_sessions.hpp"
 #include "engine/templates/setup_terminals.hpp"
@@ -51,18 +51,18 @@ class Engine {
         node(services, place.node, std::chrono::milliseconds{place.options.silence_ms},
              place.executor),
         lease_work(services, place.drivers, secrets, catalog, place.node.id, place.options.hold_ms),
-        workshop({.services = services,
-                  .leases = lease_work,
-                  .logs = place.logs,
-                  .secrets = secrets,
-                  .tokens = run_tokens,
-                  .quotas = guards.quotas,
-                  .homes = place.homes,
-                  .options = place.options,
-                  .executor = place.executor},
-                 catalog),
-        sweeper(services, {lease_work, template_work, setup_sessions}, workshop, place.executor),
-        runs(services, catalog, place.logs, workshop, place.node.id, guards),
+        dispatcher({.services = services,
+                    .leases = lease_work,
+                    .logs = place.logs,
+                    .secrets = secrets,
+                    .tokens = run_tokens,
+                    .quotas = guards.quotas,
+                    .homes = place.homes,
+                    .options = place.options,
+                    .executor = place.executor},
+                   catalog),
+        sweeper(services, {lease_work, template_work, setup_sessions}, dispatcher, place.executor),
+        runs(services, catalog, place.logs, dispatcher, place.node.id, guards),
         plugins(services, catalog, place.plugins, place.node.id, place.former),
         homes(services, place.homes) {}
   Engine(const Engine&) = delete;
@@ -92,12 +92,12 @@ class Engine {
   SetupSessions setup_sessions{services, catalog, lease_work, template_work};
   LeaseTerminals terminals{services, lease_work};
   SetupTerminals setup_terminals{services, setup_sessions, terminals};
-  Workshop workshop;
+  RunDispatcher dispatcher;
   Sweeper sweeper;
   Runs runs;
   Leases leases{services, lease_work, plugin_configs};
   LeaseFiles lease_files{services, lease_work};
-  RunSecrets run_secrets{services, secrets, workshop, node.id(), guards.reserve};
+  RunSecrets run_secrets{services, secrets, dispatcher, node.id(), guards.reserve};
   Plugins plugins;
   AgentHomes homes;
 };

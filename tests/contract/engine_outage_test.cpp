@@ -33,7 +33,7 @@ class Trouble : public WorkContract {
     return std::move(found->value);
   }
   bool is_over(const core::RunId& id) {
-    return core::is_final(row(id).status) && !server()->workshop.has(id);
+    return core::is_final(row(id).status) && !server()->dispatcher.has(id);
   }
   void expect_no_gaps(const core::RunId& id) {
     const auto events =
@@ -67,7 +67,7 @@ class Outage : public Trouble {
       // Otherwise the dispatcher looks again by itself, but later than a test wants to wait.
       if (failing_->has_failed() && !was_reminded && row(id).status == RunState::queued) {
         was_reminded = true;
-        server()->workshop.poke();
+        server()->dispatcher.poke();
       }
       return is_over(id);
     };
@@ -175,7 +175,7 @@ TEST_P(Together, ACancelThatAnotherServerTookIsCarriedOut) {
   worker.open();
   reaches(id, RunState::running);
   EXPECT_WORKS(await(server()->runs.cancel(admin(), id)));
-  worker->workshop.after_beat(false);
+  worker->dispatcher.after_beat(false);
   EXPECT_TRUE(run_until([&] { return core::is_final(row(id).status) && held() == 0; }));
   EXPECT_EQ(row(id).status, RunState::cancelled);
 }
@@ -219,7 +219,7 @@ TEST_P(Together, AServerThatWasGivenUpChangesNothingMore) {
                         hand_.now());
   }));
   std::ofstream{go} << "now";
-  EXPECT_TRUE(run_until([&] { return !worker->workshop.has(id); }));
+  EXPECT_TRUE(run_until([&] { return !worker->dispatcher.has(id); }));
   EXPECT_EQ(row(id).status, RunState::running);
   // The first server cannot reach what the other one holds, and says so when nothing can live on.
   sweep();
@@ -245,7 +245,7 @@ TEST_P(Together, AClockThatJumpsADayEndsNothing) {
     hand_.turn(jump);
     for (Server* each : {&server(), &other}) {
       sweep(*each);
-      (*each)->workshop.after_beat(true);
+      (*each)->dispatcher.after_beat(true);
     }
   }
   EXPECT_EQ(row(id).status, RunState::running);

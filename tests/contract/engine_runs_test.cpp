@@ -31,7 +31,7 @@ class Working : public WorkContract {
     UpdateAgent change;
     change.status = {true, status};
     EXPECT_WORKS(await(server()->agents.update(admin(), id, change)));
-    server()->workshop.poke();
+    server()->dispatcher.poke();
   }
   core::EnvironmentId made_environment(const std::string& name) {
     const auto made = await(server()->environments.create(admin(), *company_, ssh(name)));
@@ -194,7 +194,7 @@ TEST_P(Queue, AnEnvironmentHasNoMoreRunsThanItMayHave) {
   reaches(second, RunState::running);
   const core::RunId third = start(program({"true"}));
   const core::RunId fourth = start(program({"true"}));
-  server()->workshop.poke();
+  server()->dispatcher.poke();
   expect_waiting(third, WaitReason::environment_limit, 1);
   expect_waiting(fourth, WaitReason::environment_limit, 2);
   cancel(first);

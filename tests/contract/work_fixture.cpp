@@ -76,13 +76,13 @@ Boxes& Server::use_boxes_for(DriverKind kind) {
 }
 
 void Server::open() {
-  background_.start("dispatch", engine_->workshop.dispatch());
+  background_.start("dispatch", engine_->dispatcher.dispatch());
 }
 
 Task<> Server::stop() {
   BERTH_CO_DO(co_await background_.stop());
   BERTH_CO_DO(co_await engine_->sweeper.stop());
-  BERTH_CO_DO(co_await engine_->workshop.stop());
+  BERTH_CO_DO(co_await engine_->dispatcher.stop());
   co_return co_await drivers_.close();
 }
 
@@ -145,7 +145,7 @@ bool WorkContract::run_until(const std::function<bool()>& is_so, std::chrono::mi
 }
 
 void WorkContract::sweep(Server& by) {
-  EXPECT_WORKS(await(by->workshop.adopt_orphans()));
+  EXPECT_WORKS(await(by->dispatcher.adopt_orphans()));
   EXPECT_WORKS(await(by->sweeper.sweep_once()));
   EXPECT_TRUE(run_until([&] { return by->sweeper.is_idle(); })) << "the sweeper does not end";
 }
@@ -260,7 +260,7 @@ RunView WorkContract::ended(const core::RunId& id) {
     const bool is_settled = !lease || core::is_final(lease->status) ||
                             lease->status == core::LeaseState::retained ||
                             lease->status == core::LeaseState::pending_cleanup;
-    return core::is_final(seen.status) && is_settled && !server()->workshop.has(id);
+    return core::is_final(seen.status) && is_settled && !server()->dispatcher.has(id);
   });
   EXPECT_TRUE(is_over) << "run " << id.str() << " is " << name_of(seen.status);
   return seen;

@@ -180,12 +180,12 @@ Task<Session> Connection::begin_command(std::string command, std::string line) {
 Task<Place> Connection::survey(std::string workspace) {
   BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await surveying_.lock());
   if (const auto known = places_.find(workspace); known != places_.end()) co_return known->second;
-  BERTH_CO_TRY(Place place, co_await look_around(workspace));
+  BERTH_CO_TRY(Place place, co_await survey_place(workspace));
   places_.insert_or_assign(workspace, place);
   co_return place;
 }
 
-Task<Place> Connection::look_around(const std::string& workspace) {
+Task<Place> Connection::survey_place(const std::string& workspace) {
   BERTH_CO_TRY(const KeeperProgram::Loaded* const program, shared_.keeper.load());
   const RunLimits limits{.time = shared_.options.script_limit};
   BERTH_CO_TRY(const ScriptEnd end, co_await ask(survey_script(workspace, program->name), limits));

@@ -103,7 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   Task<std::shared_ptr<Master>> master();
   Task<std::shared_ptr<Master>> log_in();
-  Task<Place> look_around(const std::string& workspace);
+  Task<Place> survey_place(const std::string& workspace);
   Task<> bring_keeper(Place& place, const KeeperProgram::Loaded& program);
   Task<std::string> upload(const std::string& folder, const KeeperProgram::Loaded& program);
   Result<> check_open() const;

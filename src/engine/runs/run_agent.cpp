@@ -3,7 +3,7 @@
 #include "core/output/agent_failure.hpp"
 #include "core/output/redaction.hpp"
 #include "engine/environments/allowed_places.hpp"
-#include "engine/runs/run_work.hpp"
+#include "engine/runs/run_job.hpp"
 #include "store/runs.hpp"
 
 #include <fcntl.h>
@@ -76,7 +76,7 @@ std::optional<core::SessionUsage> usage_after(const core::Run& run) {
 
 }  // namespace
 
-core::InvocationPlace RunWork::invocation_place() const {
+core::InvocationPlace RunJob::invocation_place() const {
   const bj::object& config = place_->config;
   switch (environment_->driver) {
     case core::DriverKind::local: return {.is_root = ::geteuid() == 0};
@@ -87,7 +87,7 @@ core::InvocationPlace RunWork::invocation_place() const {
   return {.is_sandbox = true, .is_root = text_at(config, "user") == "root"};
 }
 
-Task<std::optional<std::string>> RunWork::instructions() {
+Task<std::optional<std::string>> RunJob::instructions() {
   const auto path = text_at(agent_->adapter_config, "instructionsFilePath");
   if (!path || agent_->adapter_type == core::AdapterType::process) co_return std::nullopt;
   // A company that may start commands on this machine can read its files anyway. Another one must
@@ -107,7 +107,7 @@ Task<std::optional<std::string>> RunWork::instructions() {
   co_return read_instructions(*path);
 }
 
-Task<std::optional<core::SessionUsage>> RunWork::session_before() {
+Task<std::optional<core::SessionUsage>> RunJob::session_before() {
   const auto session = start_ ? start_->resumed_session : run_.value.session_id_before;
   if (!session || !agent_ || agent_->adapter_type != core::AdapterType::codex_local) {
     co_return std::nullopt;
@@ -123,7 +123,7 @@ Task<std::optional<core::SessionUsage>> RunWork::session_before() {
   co_return std::nullopt;
 }
 
-void RunWork::show_prompt(Plan& plan, bj::object& invocation) const {
+void RunJob::show_prompt(Plan& plan, bj::object& invocation) const {
   // What a program of one's own reads on stdin need not be a text for people.
   if (plan.prompt.empty() || agent_->adapter_type == core::AdapterType::process) return;
   std::string text = plan.prompt;
@@ -138,7 +138,7 @@ void RunWork::show_prompt(Plan& plan, bj::object& invocation) const {
   plan.shown.prompt_excerpt = core::storable(first_line(text));
 }
 
-std::optional<Error> RunWork::agent_failure() const {
+std::optional<Error> RunJob::agent_failure() const {
   if (!agent_ || agent_->adapter_type == core::AdapterType::process || !output_) {
     return std::nullopt;
   }

@@ -2,7 +2,7 @@
 // by commands, which every provider has.
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
-#include "engine/runs/run_work.hpp"
+#include "engine/runs/run_job.hpp"
 
 namespace berth::engine {
 namespace {
@@ -70,7 +70,7 @@ std::string claude_folder(std::string cwd) {
 
 }  // namespace
 
-bool RunWork::carries_session() const {
+bool RunJob::carries_session() const {
   if (!agent_ || !environment_ || tools_.homes == nullptr) return false;
   if (!core::keeps_sessions(agent_->adapter_type)) return false;
   const bool is_sandbox = environment_->driver == core::DriverKind::sandbox &&
@@ -78,8 +78,8 @@ bool RunWork::carries_session() const {
   return is_sandbox || environment_->driver == core::DriverKind::plugin;
 }
 
-Task<std::string> RunWork::control(const std::string& name, std::vector<std::string> argv,
-                                   std::optional<std::string> input) {
+Task<std::string> RunJob::control(const std::string& name, std::vector<std::string> argv,
+                                  std::optional<std::string> input) {
   drivers::Command command{.exec_id = id_.str() + "-" + name,
                            .argv = std::move(argv),
                            .cwd = carried_cwd_,
@@ -98,7 +98,7 @@ Task<std::string> RunWork::control(const std::string& name, std::vector<std::str
   co_return fail(Errc::command_failed, "the command '" + name + "' has failed in the sandbox");
 }
 
-Task<> RunWork::furnish(drivers::Workspace& workspace, Plan& plan) {
+Task<> RunJob::furnish(drivers::Workspace& workspace, Plan& plan) {
   carried_cwd_ = workspace.cwd;
   carried_home_ = workspace.home.value_or(workspace.cwd + "/.berth/home");
   const std::string scratch = workspace.scratch.value_or(workspace.cwd + "/.berth/tmp");
@@ -134,7 +134,7 @@ Task<> RunWork::furnish(drivers::Workspace& workspace, Plan& plan) {
   co_return Result<>{};
 }
 
-Task<> RunWork::fetch_session() {
+Task<> RunJob::fetch_session() {
   if (!output_->session() || carried_cwd_.empty()) co_return Result<>{};
   const std::string session = *output_->session();
   const std::string folder = sessions_of(agent_->adapter_type);

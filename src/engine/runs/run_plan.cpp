@@ -1,8 +1,8 @@
 // What the command of a run is: its command line, its variables and its secrets.
 #include "core/config/adapters.hpp"
 #include "engine/runs/run_inputs.hpp"
+#include "engine/runs/run_job.hpp"
 #include "engine/runs/run_secrets.hpp"
-#include "engine/runs/run_work.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/runs.hpp"
 
@@ -46,7 +46,7 @@ std::optional<std::int64_t> limit_of(const std::optional<std::int64_t>& own,
 
 }  // namespace
 
-Task<core::RunInput> RunWork::given_input() {
+Task<core::RunInput> RunJob::given_input() {
   const std::optional<core::RunCommand>& command = run_.value.command;
   const bool was_given_nothing =
       !run_.value.agent_id && command && command->env_names.empty() && command->stdin_bytes == 0;
@@ -58,7 +58,7 @@ Task<core::RunInput> RunWork::given_input() {
   co_return unseal_run_input(tools_.services, *sealed);
 }
 
-Task<RunWork::Plan> RunWork::plan(core::RunInput input, SessionUse use) {
+Task<RunJob::Plan> RunJob::plan(core::RunInput input, SessionUse use) {
   Plan out{.command = {.exec_id = id_.str()}, .shown = {}};
   std::string stdin_text = std::move(input.stdin_text);
   // The recorded command of a run that begins again is the one that named the lost session.
@@ -104,8 +104,8 @@ Task<RunWork::Plan> RunWork::plan(core::RunInput input, SessionUse use) {
   co_return out;
 }
 
-Result<core::RunEnvironment> RunWork::environment_for(const Plan& plan, const core::RunInput& input,
-                                                      const drivers::Workspace& workspace) const {
+Result<core::RunEnvironment> RunJob::environment_for(const Plan& plan, const core::RunInput& input,
+                                                     const drivers::Workspace& workspace) const {
   core::RunFacts facts{.company_id = company_,
                        .run_id = id_,
                        .agent_id = run_.value.agent_id,
@@ -139,7 +139,7 @@ Result<core::RunEnvironment> RunWork::environment_for(const Plan& plan, const co
   return core::build_run_environment(facts, layers);
 }
 
-Task<> RunWork::resolve(Plan& plan) {
+Task<> RunJob::resolve(Plan& plan) {
   auto& variables = plan.command.environment;
   for (const auto& [name, value] : plan.environment.plain) {
     variables.insert_or_assign(name, Secret{value});
@@ -181,7 +181,7 @@ Task<> RunWork::resolve(Plan& plan) {
   co_return Result<>{};
 }
 
-Task<> RunWork::recall() {
+Task<> RunJob::recall() {
   BERTH_CO_TRY(const std::vector<Secret> given, co_await values_given_to(tools_.services, id_));
   for (const Secret& value : given) hide(value);
   if (environment_) {
@@ -198,7 +198,7 @@ Task<> RunWork::recall() {
   co_return Result<>{};
 }
 
-void RunWork::hide_telling(const core::RunEnvironment& environment) {
+void RunJob::hide_telling(const core::RunEnvironment& environment) {
   for (const auto& [name, value] : environment.plain) {
     if (core::looks_sensitive(name)) hide(Secret{value});
   }

@@ -1,7 +1,7 @@
 #include "base/fault_point.hpp"
 #include "engine/journal.hpp"
+#include "engine/runs/run_dispatcher.hpp"
 #include "engine/runs/runs.hpp"
-#include "engine/runs/workshop.hpp"
 #include "store/retention.hpp"
 
 namespace berth::engine {
@@ -24,7 +24,7 @@ Task<core::Run> Runs::remove(core::Call call, core::RunId id) {
                      {{"status", name_of(row.value.status)}, {"logBytes", row.value.log_bytes}}}));
     return std::move(row.value);
   };
-  if (workshop_.has(id)) {
+  if (dispatcher_.has(id)) {
     // Its lease is about to be settled, and the log may still be open.
     BERTH_CO_DO(co_await services_.store.read(
         [&](store::Session& s) { return store::find_run(s, core::Reach::of(call.who), id); }));

@@ -4,11 +4,11 @@
 #include "engine/environments/checks.hpp"
 #include "engine/journal.hpp"
 #include "engine/once.hpp"
+#include "engine/runs/run_dispatcher.hpp"
 #include "engine/runs/run_inputs.hpp"
 #include "engine/runs/run_notes.hpp"
 #include "engine/runs/run_place.hpp"
 #include "engine/runs/runs.hpp"
-#include "engine/runs/workshop.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "store/agents.hpp"
 #include "store/companies.hpp"
@@ -255,7 +255,7 @@ Result<> expect_prompt(const core::Agent& agent, const InvokeAgent& wanted) {
 }  // namespace
 
 Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
-  workshop_.expect_new();
+  dispatcher_.expect_new();
   BERTH_CO_TRY(core::Run run, co_await write_once(services_, call, insert));
   std::int64_t bytes = store::payload_bytes(run);
   if (has_input(run)) {
@@ -267,7 +267,7 @@ Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
   }
   guards_.quotas.add(run.company_id, bytes);
   services_.feed.changed(run.company_id);
-  workshop_.take_new(run.id);
+  dispatcher_.take_new(run.id);
   co_return run;
 }
 

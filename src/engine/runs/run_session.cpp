@@ -6,8 +6,8 @@
 #include "core/config/linux_config.hpp"
 #include "engine/accounts/agent_homes.hpp"
 #include "engine/accounts/settings.hpp"
+#include "engine/runs/run_job.hpp"
 #include "engine/runs/run_notes.hpp"
-#include "engine/runs/run_work.hpp"
 #include "store/agent_homes.hpp"
 
 namespace berth::engine {
@@ -46,7 +46,7 @@ bool shows_home(const core::Environment& environment) {
 
 }  // namespace
 
-std::vector<std::string> RunWork::path_wishes(const std::optional<std::string>& home) const {
+std::vector<std::string> RunJob::path_wishes(const std::optional<std::string>& home) const {
   std::vector<std::string> folders = folders_at(agent_->adapter_config, "path");
   if (environment_->metadata) {
     const std::vector<std::string> places = folders_at(*environment_->metadata, "path");
@@ -56,7 +56,7 @@ std::vector<std::string> RunWork::path_wishes(const std::optional<std::string>& 
   return folders;
 }
 
-Task<> RunWork::find_session(Plan& plan) {
+Task<> RunJob::find_session(Plan& plan) {
   const std::optional<core::AgentHomeId>& id = lease_.value.teardown.home_id;
   if (!id || core::begins_fresh(run_.value)) co_return Result<>{};
   using Homes = std::vector<core::AgentHome>;
@@ -101,7 +101,7 @@ Task<> RunWork::find_session(Plan& plan) {
   co_return Result<>{};
 }
 
-bool RunWork::lost_session(const drivers::Ended& ended) const {
+bool RunJob::lost_session(const drivers::Ended& ended) const {
   const std::optional<std::string>& resumed =
       start_ ? start_->resumed_session : run_.value.session_id_before;
   const bool has_failed =
@@ -114,7 +114,7 @@ bool RunWork::lost_session(const drivers::Ended& ended) const {
          !said.contains("active writer");
 }
 
-Task<drivers::Ended> RunWork::follow_again(drivers::Ended ended) {
+Task<drivers::Ended> RunJob::follow_again(drivers::Ended ended) {
   if (cancelled_ || stopped_for_) co_return ended;
   begun_again_ = true;
   const std::string lost =
@@ -134,13 +134,13 @@ Task<drivers::Ended> RunWork::follow_again(drivers::Ended ended) {
   co_return co_await driver_->follow(*place_, exec_id_, 0, *output_);
 }
 
-Task<HomeLimits> RunWork::home_limits() {
+Task<HomeLimits> RunJob::home_limits() {
   BERTH_CO_TRY(const InstanceSettings settings, co_await tools_.services.store.read(read_settings));
   co_return HomeLimits{.bytes_max = settings.agent_home_bytes_max,
                        .files_max = settings.agent_home_files_max};
 }
 
-std::optional<Error> RunWork::too_full(const HomeSize& size, const HomeLimits& limits) const {
+std::optional<Error> RunJob::too_full(const HomeSize& size, const HomeLimits& limits) const {
   if (size.hidden && (limits.bytes_max > 0 || limits.files_max > 0)) {
     return Error{Errc::quota_exceeded,
                  "The home of agent " + in_quotes(agent_->name) + " in environment " +
@@ -163,7 +163,7 @@ std::optional<Error> RunWork::too_full(const HomeSize& size, const HomeLimits& l
                    " in the settings of the instance"};
 }
 
-Task<> RunWork::find_home() {
+Task<> RunJob::find_home() {
   const std::optional<core::AgentHomeId>& id = lease_.value.teardown.home_id;
   if (!id || !agent_) co_return Result<>{};
   BERTH_CO_TRY(home_, co_await tools_.services.store.read(
@@ -176,7 +176,7 @@ Task<> RunWork::find_home() {
   co_return Result<>{};
 }
 
-Task<> RunWork::expect_room_at_home() {
+Task<> RunJob::expect_room_at_home() {
   BERTH_CO_DO(co_await find_home());
   if (!home_limits_) co_return Result<>{};
   BERTH_CO_DO(tools_.logs.reserve().expect_room_for_agents());
@@ -188,14 +188,14 @@ Task<> RunWork::expect_room_at_home() {
   co_return Result<>{};
 }
 
-Task<> RunWork::measure_home() {
+Task<> RunJob::measure_home() {
   const std::optional<core::AgentHomeId>& id = lease_.value.teardown.home_id;
   if (!id || !home_limits_) co_return Result<>{};
   BERTH_CO_TRY(home_size_, co_await tools_.homes->measure(*id, home_limits_->files_counted()));
   co_return Result<>{};
 }
 
-Result<> RunWork::record_home(store::Session& session) const {
+Result<> RunJob::record_home(store::Session& session) const {
   const Time now = tools_.services.clock.now();
   for (const bj::object& entry : denied_) {
     BERTH_DO(note(session, run_.value,

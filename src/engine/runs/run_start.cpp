@@ -1,8 +1,8 @@
 // That the command of a run runs, as the store is told.
 #include "base/fault_point.hpp"
 #include "engine/insist.hpp"
+#include "engine/runs/run_job.hpp"
 #include "engine/runs/run_notes.hpp"
-#include "engine/runs/run_work.hpp"
 #include "store/agents.hpp"
 #include "store/runs.hpp"
 
@@ -13,8 +13,8 @@ constexpr std::chrono::milliseconds short_command{10};
 
 }  // namespace
 
-Result<core::Stored<core::Run>> RunWork::record_start(store::Session& session,
-                                                      core::Stored<core::Run> run) const {
+Result<core::Stored<core::Run>> RunJob::record_start(store::Session& session,
+                                                     core::Stored<core::Run> run) const {
   const Time now = tools_.services.clock.now();
   core::Run& value = run.value;
   value.command = start_->shown;
@@ -38,7 +38,7 @@ Result<core::Stored<core::Run>> RunWork::record_start(store::Session& session,
   return run;
 }
 
-Task<> RunWork::record_start_soon() {
+Task<> RunJob::record_start_soon() {
   // The process of an agent may ask us for what only a run that is running is given.
   if (!agent_) BERTH_CO_DO(co_await pause_for(tools_.executor, short_command));
   const auto save = [this](store::Session& s) -> Result<core::Stored<core::Run>> {

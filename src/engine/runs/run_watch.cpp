@@ -2,7 +2,7 @@
 #include "base/disk_room.hpp"
 #include "base/log.hpp"
 #include "engine/insist.hpp"
-#include "engine/runs/run_work.hpp"
+#include "engine/runs/run_job.hpp"
 
 #include <ranges>
 
@@ -41,13 +41,13 @@ bool is_same_target(const bj::object& one, const bj::object& other) {
 
 }  // namespace
 
-std::string RunWork::denied_text(const bj::object& entry) {
+std::string RunJob::denied_text(const bj::object& entry) {
   const std::string rule = entry_text(entry, "rule");
   return "The egress policy denied " + entry_text(entry, "host") + ":" + entry_text(entry, "port") +
          (rule.empty() ? "" : " (" + rule + ")");
 }
 
-Error RunWork::with_denials(Error error) const {
+Error RunJob::with_denials(Error error) const {
   constexpr std::size_t named_max = 5;
   if (denied_.empty()) return error;
   for (const bj::object& entry : denied_ | std::views::take(named_max)) {
@@ -62,7 +62,7 @@ Error RunWork::with_denials(Error error) const {
   return error;
 }
 
-Task<> RunWork::watch() {
+Task<> RunJob::watch() {
   // A run that another server started has not been looked at by this one.
   if (!home_limits_) BERTH_CO_DO(co_await find_home());
   while (executes_) {
@@ -75,7 +75,7 @@ Task<> RunWork::watch() {
   co_return Result<>{};
 }
 
-Task<std::optional<Error>> RunWork::reason_to_stop() {
+Task<std::optional<Error>> RunJob::reason_to_stop() {
   const std::shared_ptr<RunOutput> output = output_;
   const std::int64_t bound_ms = unreachable_ms(*agent_);
   if (output && output->waits_since() && bound_ms > 0 &&
@@ -108,7 +108,7 @@ Task<std::optional<Error>> RunWork::reason_to_stop() {
   co_return too_full(size, *home_limits_);
 }
 
-bool RunWork::nears_reserve() {
+bool RunJob::nears_reserve() {
   // A disk that cannot be asked is not known to be full.
   const Result<DiskRoom> room = room_on_disk(tools_.homes->folder());
   if (!room) return false;
@@ -119,14 +119,14 @@ bool RunWork::nears_reserve() {
          room->free_bytes < room->reserve_bytes + margin + disk_looks_ahead * lost;
 }
 
-void RunWork::stop_for(Error why) {
+void RunJob::stop_for(Error why) {
   stopped_for_ = std::move(why);
   if (!executes_ || cancelling_) return;
   cancelling_ = true;
   side_.start("stop run " + id_.str(), cancel_command());
 }
 
-RunWork::End RunWork::judge_stopped(End end) const {
+RunJob::End RunJob::outcome_of_stopped(End end) const {
   if (!stopped_for_ || cancelled_ || end.event == core::RunEvent::exited_zero) return end;
   end.event = core::RunEvent::exited_nonzero;
   end.error = stopped_for_;
@@ -136,7 +136,7 @@ RunWork::End RunWork::judge_stopped(End end) const {
   return end;
 }
 
-Task<> RunWork::note_denied(const drivers::Ended& ended) {
+Task<> RunJob::note_denied(const drivers::Ended& ended) {
   denied_.clear();
   const bool has_succeeded = ended.outcome == drivers::Outcome::exited && ended.exit_code == 0;
   // An agent may have found a way around what it was denied; a plain command that succeeded had no
@@ -168,7 +168,7 @@ Task<> RunWork::note_denied(const drivers::Ended& ended) {
   co_return Result<>{};
 }
 
-Error RunWork::explain_start(Error error) const {
+Error RunJob::explain_start(Error error) const {
   if (!agent_ || error.code != Errc::command_not_found) return error;
   error.remedy =
       "put the program into the image or template of environment " + in_quotes(environment_->name) +

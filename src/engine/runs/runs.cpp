@@ -3,8 +3,8 @@
 #include "base/fault_point.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
+#include "engine/runs/run_dispatcher.hpp"
 #include "engine/runs/run_notes.hpp"
-#include "engine/runs/workshop.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/companies.hpp"
 #include "store/nodes.hpp"
@@ -69,7 +69,7 @@ Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {
   };
   BERTH_CO_TRY(core::Run run, co_await services_.store.write(work));
   fault_point("cancel.recorded");
-  workshop_.cancel(id);
+  dispatcher_.cancel(id);
   services_.feed.changed(run.company_id);
   services_.feed.changed(id);
   co_return run;
@@ -104,7 +104,7 @@ Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::millisecon
     BERTH_TRY(auto row, store::find_run(s, core::Reach::of(call.who), id));
     RunView view{{std::move(row.value)}};
     if (view.status == core::RunState::queued) {
-      BERTH_TRY(view.queue, place_in_queue(s, view, workshop_.limits()));
+      BERTH_TRY(view.queue, place_in_queue(s, view, dispatcher_.limits()));
     }
     const core::Reach reach = core::Reach::of(call.who);
     if (view.environment_id) {
@@ -128,7 +128,7 @@ Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::millisecon
     if (left.count() <= 0) break;
     BERTH_CO_DO(co_await services_.feed.wait(id, std::min(left, run_look_every)));
     // Of what is worked on here it is known without the store that its end has not come.
-    is_old = until != RunMoment::change && workshop_.is_before_end(id);
+    is_old = until != RunMoment::change && dispatcher_.is_before_end(id);
     if (is_old) continue;
     BERTH_CO_TRY(view, co_await services_.store.read(look));
   }
@@ -249,7 +249,7 @@ Task<> Runs::send(core::Call call, core::RunId id, RunInputPiece input) {
                    "nothing reads what is sent to it");
   }
   const std::optional<core::NodeId>& node = row.value.node_id;
-  if (node && node != node_ && !workshop_.has(id)) {
+  if (node && node != node_ && !dispatcher_.has(id)) {
     BERTH_CO_TRY(const auto holder, co_await services_.store.read([&](store::Session& s) {
       return store::find_node(s, *node);
     }));
@@ -260,7 +260,7 @@ Task<> Runs::send(core::Call call, core::RunId id, RunInputPiece input) {
           "send it to that server");
     }
   }
-  co_return co_await workshop_.send(id, std::move(input));
+  co_return co_await dispatcher_.send(id, std::move(input));
 }
 
 }  // namespace berth::engine

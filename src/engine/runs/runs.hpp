@@ -14,7 +14,7 @@
 namespace berth::engine {
 
 class Catalog;
-class Workshop;
+class RunDispatcher;
 
 // A command in an environment, for an agent or for nobody.
 struct StartRun {
@@ -102,16 +102,16 @@ struct TranscriptRead {
 
 using RunInputPiece = drivers::Input;
 
-// The use cases of runs. Who carries a run out is the Workshop; here runs are asked for and looked
-// at.
+// The use cases of runs. Who carries a run out is the RunDispatcher; here runs are asked for and
+// looked at.
 class Runs {
  public:
-  Runs(Services& services, const Catalog& catalog, RunLogs& logs, Workshop& workshop,
+  Runs(Services& services, const Catalog& catalog, RunLogs& logs, RunDispatcher& dispatcher,
        core::NodeId node, Guards& guards)
       : services_(services),
         catalog_(catalog),
         logs_(logs),
-        workshop_(workshop),
+        dispatcher_(dispatcher),
         node_(std::move(node)),
         guards_(guards) {}
 
@@ -163,7 +163,7 @@ class Runs {
   Services& services_;
   const Catalog& catalog_;
   RunLogs& logs_;
-  Workshop& workshop_;
+  RunDispatcher& dispatcher_;
   core::NodeId node_;
   Guards& guards_;
 };

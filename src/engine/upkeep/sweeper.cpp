@@ -30,7 +30,7 @@ bool is_held_for_somebody(const core::LeaseRecord& lease) {
 
 Task<> Sweeper::sweep() {
   for (int count = 0;; ++count) {
-    Result<> swept = co_await workshop_.adopt_orphans();
+    Result<> swept = co_await dispatcher_.adopt_orphans();
     if (swept) swept = co_await sweep_once();
     if (swept && count % held_every == 0) swept = co_await sweep_held();
     if (swept && count % held_every == 0) swept = co_await sweep_held_sandboxes();
@@ -172,7 +172,7 @@ Task<bool> Sweeper::spare_or_expire(LeaseWork::Row lease) {
     return true;
   };
   BERTH_CO_TRY(const bool done, co_await services_.store.write(look));
-  if (to_cancel) workshop_.cancel(*to_cancel);
+  if (to_cancel) dispatcher_.cancel(*to_cancel);
   co_return done;
 }
 

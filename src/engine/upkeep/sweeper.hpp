@@ -1,7 +1,7 @@
 #pragma once
 
 #include "engine/leases/lease_work.hpp"
-#include "engine/runs/workshop.hpp"
+#include "engine/runs/run_dispatcher.hpp"
 #include "engine/templates/setup_sessions.hpp"
 
 namespace berth::engine {
@@ -17,12 +17,12 @@ class Sweeper {
     TemplateWork& templates;
     SetupSessions& sessions;
   };
-  Sweeper(Services& services, Work work, Workshop& workshop, asio::any_io_executor executor)
+  Sweeper(Services& services, Work work, RunDispatcher& dispatcher, asio::any_io_executor executor)
       : services_(services),
         leases_(work.leases),
         templates_(work.templates),
         sessions_(work.sessions),
-        workshop_(workshop),
+        dispatcher_(dispatcher),
         executor_(executor),
         work_(executor) {}
 
@@ -55,7 +55,7 @@ class Sweeper {
   TemplateWork& templates_;
   SetupSessions& sessions_;
   std::set<std::string> under_way_;  // ids of templates and sessions that are looked at
-  Workshop& workshop_;
+  RunDispatcher& dispatcher_;
   asio::any_io_executor executor_;
   TaskGroup work_;
 };

@@ -1,4 +1,4 @@
-#include "engine/runs/workshop.hpp"
+#include "engine/runs/run_dispatcher.hpp"
 
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
@@ -25,34 +25,34 @@ constexpr std::int64_t orphans_at_a_time = 50;
 
 }  // namespace
 
-void Workshop::reachable_as(std::string api_url, std::vector<std::string> candidates) {
+void RunDispatcher::reachable_as(std::string api_url, std::vector<std::string> candidates) {
   tools_.options.api_url = std::move(api_url);
   tools_.options.api_candidates = std::move(candidates);
 }
 
-void Workshop::expect_new() {
+void RunDispatcher::expect_new() {
   // Elsewhere the claim would look, on a connection of its own, before the run can be seen.
   if (tools_.services.store.engine() != store::EngineKind::sqlite) return;
   has_queued_ = true;
   wake();
 }
 
-void Workshop::take_new(const core::RunId& run) {
+void RunDispatcher::take_new(const core::RunId& run) {
   queued_.insert(run);
   wake();
 }
 
-void Workshop::poke() {
+void RunDispatcher::poke() {
   must_look_ = true;
   wake();
 }
 
-void Workshop::wake() {
+void RunDispatcher::wake() {
   has_news_ = true;
   news_.cancel();
 }
 
-Task<> Workshop::dispatch() {
+Task<> RunDispatcher::dispatch() {
   int races_lost = 0;  // in a row
   while (true) {
     has_news_ = false;
@@ -75,7 +75,7 @@ Task<> Workshop::dispatch() {
   }
 }
 
-Task<> Workshop::take_queued() {
+Task<> RunDispatcher::take_queued() {
   if (is_unsure_) BERTH_CO_DO(co_await take_unanswered());
   const QueueLimits room = limits();
   if (room.running >= room.limit) co_return Result<>{};
@@ -103,7 +103,7 @@ Task<> Workshop::take_queued() {
   co_return Result<>{};
 }
 
-Task<> Workshop::take_unanswered() {
+Task<> RunDispatcher::take_unanswered() {
   const auto limit = static_cast<std::int64_t>(live_.size() + adopting_.size()) +
                      tools_.options.runs_max + orphans_at_a_time;
   BERTH_CO_TRY(const auto runs, co_await tools_.services.store.read([&](store::Session& s) {
@@ -122,15 +122,15 @@ Task<> Workshop::take_unanswered() {
   co_return Result<>{};
 }
 
-void Workshop::start(ClaimedRun claimed) {
-  auto work = std::make_shared<RunWork>(tools_, std::move(claimed));
+void RunDispatcher::start(ClaimedRun claimed) {
+  auto work = std::make_shared<RunJob>(tools_, std::move(claimed));
   tools_.services.feed.changed(work->company());
   tools_.services.feed.changed(work->id());
   live_.insert_or_assign(work->id(), work);
   work_.start("run " + work->id().str(), carry(work));
 }
 
-Task<> Workshop::carry(std::shared_ptr<RunWork> work) {
+Task<> RunDispatcher::carry(std::shared_ptr<RunJob> work) {
   const core::RunId id = work->id();
   for (int tries = 0;; ++tries) {
     Result<> done = co_await work->carry();
@@ -143,7 +143,7 @@ Task<> Workshop::carry(std::shared_ptr<RunWork> work) {
     Result<ClaimedRun> rows = co_await look_again(id);
     if (!rows) continue;
     if (core::is_final(rows->run.value.status)) break;
-    work = std::make_shared<RunWork>(tools_, *std::move(rows));
+    work = std::make_shared<RunJob>(tools_, *std::move(rows));
     live_.insert_or_assign(id, work);
   }
   if (core::is_final(work->status())) ++ended_[work->status()];
@@ -152,7 +152,7 @@ Task<> Workshop::carry(std::shared_ptr<RunWork> work) {
   co_return Result<>{};
 }
 
-Task<ClaimedRun> Workshop::look_again(core::RunId id) {
+Task<ClaimedRun> RunDispatcher::look_again(core::RunId id) {
   co_return co_await tools_.services.store.read([&](store::Session& s) -> Result<ClaimedRun> {
     BERTH_TRY(auto run, store::find_run(s, core::Reach::everything(), id));
     BERTH_TRY(auto lease,
@@ -161,7 +161,7 @@ Task<ClaimedRun> Workshop::look_again(core::RunId id) {
   });
 }
 
-Task<> Workshop::adopt_orphans() {
+Task<> RunDispatcher::adopt_orphans() {
   BERTH_CO_TRY(auto orphans, co_await tools_.services.store.read([](store::Session& s) {
     return store::orphaned_runs(s, orphans_at_a_time);
   }));
@@ -182,7 +182,7 @@ Task<> Workshop::adopt_orphans() {
   co_return Result<>{};
 }
 
-Task<> Workshop::adopt(core::Stored<core::Run> orphan) {
+Task<> RunDispatcher::adopt(core::Stored<core::Run> orphan) {
   const Time now = tools_.services.clock.now();
   const core::NodeId node = tools_.leases.node();
   bool must_wait = false;
@@ -221,7 +221,7 @@ Task<> Workshop::adopt(core::Stored<core::Run> orphan) {
   co_return Result<>{};
 }
 
-Task<> Workshop::interrupt(core::RunId id) {
+Task<> RunDispatcher::interrupt(core::RunId id) {
   const auto end = [&](store::Session& s) -> Result<> {
     BERTH_DO(expect_alive(s, tools_.leases.node()));
     const Time now = tools_.services.clock.now();
@@ -243,13 +243,13 @@ Task<> Workshop::interrupt(core::RunId id) {
   co_return co_await tools_.services.store.write(end);
 }
 
-void Workshop::after_beat(bool has_peers) {
+void RunDispatcher::after_beat(bool has_peers) {
   has_peers_ = has_peers;
   for (const auto& [id, work] : live_) work->renew();
   work_.start("look for cancels", look_for_cancels());
 }
 
-Task<> Workshop::look_for_cancels() {
+Task<> RunDispatcher::look_for_cancels() {
   if (live_.empty()) co_return Result<>{};
   BERTH_CO_TRY(const auto runs, co_await tools_.services.store.read([&](store::Session& s) {
     return store::runs_of_node(s, tools_.leases.node(), tools_.options.runs_max);
@@ -260,30 +260,30 @@ Task<> Workshop::look_for_cancels() {
   co_return Result<>{};
 }
 
-bool Workshop::is_before_end(const core::RunId& run) const {
+bool RunDispatcher::is_before_end(const core::RunId& run) const {
   const auto found = live_.find(run);
   return found != live_.end() && !core::is_final(found->second->status());
 }
 
-void Workshop::cancel(const core::RunId& run) {
+void RunDispatcher::cancel(const core::RunId& run) {
   if (const auto found = live_.find(run); found != live_.end()) found->second->cancel();
 }
 
-Task<> Workshop::send(core::RunId run, drivers::Input input) {
+Task<> RunDispatcher::send(core::RunId run, drivers::Input input) {
   const auto found = live_.find(run);
   if (found == live_.end()) {
     co_return fail(Errc::run_not_running, "Run " + run.str() + " does not execute here",
                    "wait until it is running; send it to the server that works on it");
   }
-  const std::shared_ptr<RunWork> work = found->second;
+  const std::shared_ptr<RunJob> work = found->second;
   co_return co_await work->send(std::move(input));
 }
 
-void Workshop::hide(const core::RunId& run, const Secret& value) {
+void RunDispatcher::hide(const core::RunId& run, const Secret& value) {
   if (const auto found = live_.find(run); found != live_.end()) found->second->hide(value);
 }
 
-Task<> Workshop::stop() {
+Task<> RunDispatcher::stop() {
   BERTH_CO_DO(co_await work_.stop());
   // A task that was cancelled awaits nothing any more, not even what it has started beside itself.
   for (const auto& [id, work] : std::exchange(live_, {})) BERTH_CO_DO(co_await work->stop());

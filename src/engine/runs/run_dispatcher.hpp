@@ -1,8 +1,8 @@
 #pragma once
 
+#include "engine/runs/run_job.hpp"
 #include "engine/runs/run_queue.hpp"
 #include "engine/runs/run_secrets.hpp"
-#include "engine/runs/run_work.hpp"
 
 #include <map>
 #include <set>
@@ -18,9 +18,9 @@ struct RunCounts {
 // Where runs are carried out: takes them from the queue as there is room, and takes over those
 // whose server is gone. It ends without ending them: a keeper holds each command, and the next
 // server goes on. One thread.
-class Workshop final : public RedactionSink {
+class RunDispatcher final : public RedactionSink {
  public:
-  Workshop(WorkTools tools, const Catalog& catalog)
+  RunDispatcher(WorkTools tools, const Catalog& catalog)
       : tools_(std::move(tools)),
         catalog_(catalog),
         news_(tools_.executor),
@@ -66,12 +66,12 @@ class Workshop final : public RedactionSink {
   Task<> interrupt(core::RunId id);
   Task<> look_for_cancels();
   void start(ClaimedRun claimed);
-  Task<> carry(std::shared_ptr<RunWork> work);
+  Task<> carry(std::shared_ptr<RunJob> work);
   Task<ClaimedRun> look_again(core::RunId id);
 
   WorkTools tools_;
   const Catalog& catalog_;
-  std::map<core::RunId, std::shared_ptr<RunWork>> live_;
+  std::map<core::RunId, std::shared_ptr<RunJob>> live_;
   std::set<core::RunId> adopting_;  // about to be in live_
   bool has_peers_ = false;
   bool is_unsure_ = false;  // a claim has failed, or only its answer

@@ -1,11 +1,11 @@
 // What the end of a command means for its run.
-#include "engine/runs/run_work.hpp"
+#include "engine/runs/run_job.hpp"
 
 namespace berth::engine {
 
 using core::RunEvent;
 
-RunWork::End RunWork::judge(const drivers::Ended& ended) const {
+RunJob::End RunJob::outcome_of(const drivers::Ended& ended) const {
   End end{.event = RunEvent::exited_nonzero, .command = ended};
   // A shell whose child was killed for want of memory ends with a code, not with a signal.
   const bool starved = ended.oom_kills > 0 && ended.exit_code != 0 && !cancelled_;

@@ -1,4 +1,4 @@
-#include "engine/runs/run_work.hpp"
+#include "engine/runs/run_job.hpp"
 
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
@@ -58,7 +58,7 @@ bool counts_for_whole(std::string_view name, const bj::value& whole, const bj::o
 
 }  // namespace
 
-RunWork::RunWork(WorkTools& tools, ClaimedRun claimed)
+RunJob::RunJob(WorkTools& tools, ClaimedRun claimed)
     : tools_(tools),
       id_(claimed.run.value.id),
       company_(claimed.run.value.company_id),
@@ -74,11 +74,11 @@ RunWork::RunWork(WorkTools& tools, ClaimedRun claimed)
   agent_ = std::move(claimed.scene->agent);
 }
 
-core::Call RunWork::call() const {
+core::Call RunJob::call() const {
   return {.who = {.kind = core::CallerKind::system, .company_id = company_}, .run_id = id_};
 }
 
-Task<> RunWork::carry() {
+Task<> RunJob::carry() {
   const auto attempt = [this] { return work(); };
   Result<End> end = co_await insist(tools_.executor, attempt);
   executes_ = false;
@@ -99,8 +99,8 @@ Task<> RunWork::carry() {
   co_return finished;
 }
 
-Task<RunWork::End> RunWork::work() {
-  if (!std::exchange(has_looked_, false)) BERTH_CO_DO(co_await look_around());
+Task<RunJob::End> RunJob::work() {
+  if (!std::exchange(has_looked_, false)) BERTH_CO_DO(co_await reload());
   Result<> found = co_await find_place();
   if (!found) co_return place_missing(std::move(found).error());
   if (run_.value.status == RunState::starting) {
@@ -119,31 +119,31 @@ Task<RunWork::End> RunWork::work() {
   if (cancelled_) cancel();
   Result<drivers::Ended> ended = co_await follow();
   executes_ = false;
-  if (ended) co_return judge_stopped(judge(*ended));
+  if (ended) co_return outcome_of_stopped(outcome_of(*ended));
   if (is_over_for_us(ended.error()) || is_outage(ended.error().code)) {
     co_return std::unexpected(std::move(ended).error());
   }
   co_return End{.event = RunEvent::interrupted, .error = std::move(ended).error()};
 }
 
-Result<RunWork::End> RunWork::setup_failed(Error error) const {
+Result<RunJob::End> RunJob::setup_failed(Error error) const {
   if (is_over_for_us(error) || is_outage(error.code)) return std::unexpected(std::move(error));
   if (cancelled_) return cancelled();
   return End{.event = RunEvent::setup_failed, .error = std::move(error)};
 }
 
-Result<RunWork::End> RunWork::place_missing(Error error) const {
+Result<RunJob::End> RunJob::place_missing(Error error) const {
   if (run_.value.status == RunState::starting) return setup_failed(std::move(error));
   if (is_over_for_us(error) || is_outage(error.code)) return std::unexpected(std::move(error));
   return End{.event = RunEvent::interrupted, .error = std::move(error)};
 }
 
-RunWork::End RunWork::cancelled() {
+RunJob::End RunJob::cancelled() {
   return {.event = RunEvent::cancelled,
           .error = Error{Errc::cancelled, "Cancelled by a board operator"}};
 }
 
-Task<> RunWork::look_around() {
+Task<> RunJob::reload() {
   const core::LeaseId lease = lease_.value.id;
   const auto look = [&](store::Session& s) -> Result<> {
     const auto everywhere = core::Reach::everything();
@@ -164,7 +164,7 @@ Task<> RunWork::look_around() {
   co_return co_await tools_.services.store.read(look);
 }
 
-Task<> RunWork::find_place() {
+Task<> RunJob::find_place() {
   BERTH_CO_TRY(driver_, tools_.leases.driver(lease_.value));
   if (lease_.value.status != core::LeaseState::acquiring) {
     BERTH_CO_TRY(place_, co_await tools_.leases.facts(lease_.value));
@@ -172,7 +172,7 @@ Task<> RunWork::find_place() {
   co_return Result<>{};
 }
 
-Task<> RunWork::acquire() {
+Task<> RunJob::acquire() {
   drivers::Callback callback{.candidates = tools_.options.api_candidates};
   const bj::value* wish = environment_ && environment_->metadata
                               ? environment_->metadata->if_contains("callback")
@@ -203,7 +203,7 @@ Task<> RunWork::acquire() {
   co_return Result<>{};
 }
 
-Task<> RunWork::start() {
+Task<> RunJob::start() {
   if (!environment_) {
     co_return fail(Errc::environment_not_found, "The environment of run " + id_.str() + " is gone",
                    "start the run again in another environment");
@@ -213,7 +213,7 @@ Task<> RunWork::start() {
   co_return Result<>{};
 }
 
-Task<RunWork::Start> RunWork::launch(std::string exec_id, SessionUse use) {
+Task<RunJob::Start> RunJob::launch(std::string exec_id, SessionUse use) {
   BERTH_CO_TRY(core::RunInput input, co_await given_input());
   BERTH_CO_TRY(Plan ready, co_await plan(input, use));
   ready.command.exec_id = std::move(exec_id);
@@ -250,7 +250,7 @@ Task<RunWork::Start> RunWork::launch(std::string exec_id, SessionUse use) {
                   .warnings = std::move(ready.warnings)};
 }
 
-Task<std::int64_t> RunWork::known_agent_events() {
+Task<std::int64_t> RunJob::known_agent_events() {
   constexpr std::int64_t batch = 1000;
   std::int64_t known = 0;
   std::int64_t seq = 0;
@@ -266,7 +266,7 @@ Task<std::int64_t> RunWork::known_agent_events() {
   }
 }
 
-Task<drivers::Ended> RunWork::follow() {
+Task<drivers::Ended> RunJob::follow() {
   for (int tries = 0;; ++tries) {
     Result<drivers::Ended> ended = co_await follow_once();
     if (ended) co_return ended;
@@ -278,7 +278,7 @@ Task<drivers::Ended> RunWork::follow() {
   }
 }
 
-Task<drivers::Ended> RunWork::follow_once() {
+Task<drivers::Ended> RunJob::follow_once() {
   using namespace asio::experimental::awaitable_operators;
   const auto adapter = agent_ ? agent_->adapter_type : core::AdapterType::process;
   std::int64_t known = 0;
@@ -307,7 +307,7 @@ Task<drivers::Ended> RunWork::follow_once() {
   co_return ended;
 }
 
-Task<> RunWork::count_usage() {
+Task<> RunJob::count_usage() {
   // A sandbox is counted as a whole, with what the command has left in the background.
   if (lease_.value.driver != core::DriverKind::sandbox) co_return Result<>{};
   BERTH_CO_TRY(const auto used, co_await tools_.leases.measure(lease_.value, *place_));
@@ -315,7 +315,7 @@ Task<> RunWork::count_usage() {
   co_return Result<>{};
 }
 
-Task<> RunWork::finish(End end) {
+Task<> RunJob::finish(End end) {
   fault_point("execute.ended");
   if (end.error) {  // in the words of a driver, or of the agent
     end.error->message = core::storable(end.error->message);
@@ -382,7 +382,7 @@ Task<> RunWork::finish(End end) {
   co_return Result<>{};
 }
 
-Task<> RunWork::release() {
+Task<> RunJob::release() {
   if (lease_.value.status == core::LeaseState::retained) {
     co_return place_ ? co_await tools_.leases.keep(lease_.value, *place_) : Result<>{};
   }
@@ -392,22 +392,22 @@ Task<> RunWork::release() {
   co_return Result<>{};
 }
 
-Result<core::Stored<core::Run>> RunWork::our_run(store::Session& session) const {
+Result<core::Stored<core::Run>> RunJob::our_run(store::Session& session) const {
   BERTH_DO(expect_alive(session, tools_.leases.node()));
   BERTH_TRY(auto run, store::find_run(session, core::Reach::everything(), id_));
   if (run.value.node_id == tools_.leases.node()) return run;
   return fail(Errc::node_fenced, "Run " + id_.str() + " is with another server now");
 }
 
-Result<> RunWork::record_in(store::Session& session, const Change& change) {
+Result<> RunJob::record_in(store::Session& session, const Change& change) {
   BERTH_TRY(auto run, our_run(session));
   change(run.value);
   BERTH_TRY(run_, store::update_run(session, std::move(run), tools_.services.clock.now()));
   return {};
 }
 
-Result<bool> RunWork::move_in(store::Session& session, core::Stored<core::Run> run, RunEvent event,
-                              const Change& change, const std::string& message) {
+Result<bool> RunJob::move_in(store::Session& session, core::Stored<core::Run> run, RunEvent event,
+                             const Change& change, const std::string& message) {
   if (follows(run.value.status, event)) {
     run_ = std::move(run);
     return false;
@@ -419,18 +419,18 @@ Result<bool> RunWork::move_in(store::Session& session, core::Stored<core::Run> r
   return true;
 }
 
-void RunWork::hide(const Secret& value) {
+void RunJob::hide(const Secret& value) {
   if (hidden_.add(value) && output_) output_->hide(value);
 }
 
-void RunWork::cancel() {
+void RunJob::cancel() {
   cancelled_ = true;
   if (!executes_ || cancelling_) return;
   cancelling_ = true;
   side_.start("cancel run " + id_.str(), cancel_command());
 }
 
-Task<> RunWork::cancel_command() {
+Task<> RunJob::cancel_command() {
   const std::int64_t grace_ms =
       run_.value.command ? run_.value.command->grace_ms : core::RunCommand{}.grace_ms;
   const Result<> done = co_await driver_->cancel(*place_, exec_id_, grace_ms);
@@ -438,18 +438,18 @@ Task<> RunWork::cancel_command() {
   co_return done;
 }
 
-void RunWork::renew() {
+void RunJob::renew() {
   if (executes_) side_.start("renew run " + id_.str(), renew_command());
 }
 
-Task<> RunWork::renew_command() {
+Task<> RunJob::renew_command() {
   // Another attempt to follow may have an output of its own by the time that this one is told.
   const std::shared_ptr<RunOutput> output = output_;
   BERTH_CO_DO(co_await driver_->renew(*place_, tools_.options.hold_ms));
   co_return output ? co_await output->tell() : Result<>{};
 }
 
-Task<> RunWork::send(drivers::Input input) {
+Task<> RunJob::send(drivers::Input input) {
   if (!executes_) {
     co_return fail(Errc::run_not_running, "Run " + id_.str() + " does not execute a command now",
                    "wait until its status is running");

@@ -49,9 +49,9 @@ struct WorkTools {
 // Carries one run from wherever its rows say it is to its end: acquire, realize, execute, record,
 // release. Every step can be repeated, so a server that died in the middle is followed by another
 // that goes on from the rows, with nothing run twice.
-class RunWork {
+class RunJob {
  public:
-  RunWork(WorkTools& tools, ClaimedRun claimed);
+  RunJob(WorkTools& tools, ClaimedRun claimed);
 
   // An error means that the run is not at its end. `cancelled`: the server stops. `node_fenced`:
   // the run is another server's now. Any other: it can be taken up again from its rows.
@@ -99,7 +99,7 @@ class RunWork {
   // Whether the program goes on with the session that its agent has.
   enum class SessionUse { resume, fresh };
 
-  Task<> look_around();
+  Task<> reload();
   // By whom its place is reached, and what they are told of it.
   Task<> find_place();
   Task<> acquire();
@@ -172,13 +172,13 @@ class RunWork {
   Task<std::int64_t> known_agent_events();
   Task<drivers::Ended> follow();
   Task<drivers::Ended> follow_once();
-  End judge_stopped(End end) const;
+  End outcome_of_stopped(End end) const;
   Task<End> work();
   Result<End> setup_failed(Error error) const;
   // The end of a run whose place nobody here can reach, now or later.
   Result<End> place_missing(Error error) const;
   static End cancelled();
-  End judge(const drivers::Ended& ended) const;
+  End outcome_of(const drivers::Ended& ended) const;
   // Before the end is recorded, because the place may be gone right after it.
   Task<> count_usage();
   Task<> finish(End end);
