@@ -89,16 +89,16 @@ Task<> live_once(engine::Engine& work, core::Environment environment, Random& ra
                  Costs& costs) {
   const auto start = Steady::now();
   const core::LeaseId id = core::LeaseId::make(random, clock.now());
-  BERTH_CO_TRY(engine::LeaseWork::Row row,
+  BERTH_CO_TRY(engine::LeaseLifecycle::Row row,
                co_await work.services.store.write([&](store::Session& s) {
-                 return work.lease_work.intend(s, id, environment, nullptr, {});
+                 return work.lease_lifecycle.intend(s, id, environment, nullptr, {});
                }));
-  BERTH_CO_TRY(engine::LeaseWork::Held held,
-               co_await work.lease_work.acquire(std::move(row), {}, {}));
+  BERTH_CO_TRY(engine::LeaseLifecycle::Held held,
+               co_await work.lease_lifecycle.acquire(std::move(row), {}, {}));
   BERTH_CO_TRY(row, co_await work.services.store.write([&](store::Session& s) {
-    return work.lease_work.begin_release(s, held.lease, core::LeaseEvent::release_succeeded);
+    return work.lease_lifecycle.begin_release(s, held.lease, core::LeaseEvent::release_succeeded);
   }));
-  BERTH_CO_TRY(row, co_await work.lease_work.settle(std::move(row)));
+  BERTH_CO_TRY(row, co_await work.lease_lifecycle.settle(std::move(row)));
   costs.whole_us.push_back(us_since(start));
   costs.row_bytes = encode_text(encode(static_cast<const core::Lease&>(row.value))).size();
   if (row.value.status == core::LeaseState::released) co_return Result<>{};

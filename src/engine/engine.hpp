@@ -50,9 +50,10 @@ class Engine {
         walls(services, place.plugins),
         node(services, place.node, std::chrono::milliseconds{place.options.silence_ms},
              place.executor),
-        lease_work(services, place.drivers, secrets, catalog, place.node.id, place.options.hold_ms),
+        lease_lifecycle(services, place.drivers, secrets, catalog, place.node.id,
+                        place.options.hold_ms),
         dispatcher({.services = services,
-                    .leases = lease_work,
+                    .leases = lease_lifecycle,
                     .logs = place.logs,
                     .secrets = secrets,
                     .tokens = run_tokens,
@@ -61,7 +62,8 @@ class Engine {
                     .options = place.options,
                     .executor = place.executor},
                    catalog),
-        sweeper(services, {lease_work, template_work, setup_sessions}, dispatcher, place.executor),
+        sweeper(services, {lease_lifecycle, template_capture, setup_sessions}, dispatcher,
+                place.executor),
         runs(services, catalog, place.logs, dispatcher, place.node.id, guards),
         plugins(services, catalog, place.plugins, place.node.id, place.former),
         homes(services, place.homes) {}
@@ -85,18 +87,18 @@ class Engine {
   Activities activities{services};
   RunTokens run_tokens{services};
   NodeLife node;
-  LeaseWork lease_work;
-  TemplateWork template_work{services, lease_work};
-  Templates templates{services, lease_work, template_work};
-  Snapshots snapshots{services, lease_work, template_work};
-  SetupSessions setup_sessions{services, catalog, lease_work, template_work};
-  LeaseTerminals terminals{services, lease_work};
+  LeaseLifecycle lease_lifecycle;
+  TemplateCapture template_capture{services, lease_lifecycle};
+  Templates templates{services, lease_lifecycle, template_capture};
+  Snapshots snapshots{services, lease_lifecycle, template_capture};
+  SetupSessions setup_sessions{services, catalog, lease_lifecycle, template_capture};
+  LeaseTerminals terminals{services, lease_lifecycle};
   SetupTerminals setup_terminals{services, setup_sessions, terminals};
   RunDispatcher dispatcher;
   Sweeper sweeper;
   Runs runs;
-  Leases leases{services, lease_work, plugin_configs};
-  LeaseFiles lease_files{services, lease_work};
+  Leases leases{services, lease_lifecycle, plugin_configs};
+  LeaseFiles lease_files{services, lease_lifecycle};
   RunSecrets run_secrets{services, secrets, dispatcher, node.id(), guards.reserve};
   Plugins plugins;
   AgentHomes homes;

@@ -53,17 +53,17 @@ TEST_P(Exclusive, ALeaseThatIsAnsweredWithASandboxOfAnotherAsksForItsOwn) {
   // store can tell that both were answered with the same sandbox.
   const core::Run one = put_run(*environment_, RunState::starting);
   const core::Run other = put_run(*environment_, RunState::starting);
-  std::optional<LeaseWork::Row> inner;
+  std::optional<LeaseLifecycle::Row> inner;
   boxes_->meanwhile = [&]() -> Task<> {
-    auto& leases = server()->lease_work;
+    auto& leases = server()->lease_lifecycle;
     BERTH_CO_TRY(auto row, co_await server()->services.store.write([&](store::Session& s) {
       return leases.intend(s, core::LeaseId::make(any_, hand_.now()), *environment_, &other, {});
     }));
-    BERTH_CO_TRY(LeaseWork::Held held, co_await leases.acquire(std::move(row), {}, {}));
+    BERTH_CO_TRY(LeaseLifecycle::Held held, co_await leases.acquire(std::move(row), {}, {}));
     inner = std::move(held.lease);
     co_return Result<>{};
   };
-  const LeaseWork::Row outer = acquire(*environment_, one);
+  const LeaseLifecycle::Row outer = acquire(*environment_, one);
   ASSERT_TRUE(inner);
   EXPECT_EQ(inner->value.provider_lease_id, shared());
   EXPECT_NE(outer.value.provider_lease_id, shared());

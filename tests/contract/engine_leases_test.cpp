@@ -52,8 +52,8 @@ class LeaseRows : public WorkContract {
     EXPECT_EQ(at(lease, "executionWorkspaceMode"), bj::value(nullptr));
   }
   // Once gives it back, again changes nothing.
-  void expect_released_once(const LeaseWork::Row& active) {
-    const LeaseWork::Row settled = release(active);
+  void expect_released_once(const LeaseLifecycle::Row& active) {
+    const LeaseLifecycle::Row settled = release(active);
     EXPECT_EQ(settled.value.status, LeaseState::released);
     EXPECT_EQ(settled.value.cleanup_status, core::CleanupStatus::success);
     EXPECT_EQ(settled.value.released_at, hand_.now());
@@ -72,7 +72,7 @@ BERTH_ON_BOTH_ENGINES(LeaseRows);
 TEST_P(LeaseRows, ALocalLeaseNamesItsRunAndHasNoProviderId) {
   const core::Environment environment = local_row();
   const core::Run run = put_run(environment, RunState::starting);
-  const LeaseWork::Row row = acquire(environment, run);
+  const LeaseLifecycle::Row row = acquire(environment, run);
   expect_fields(row.value, environment, run);
   EXPECT_EQ(row.value.provider, "local");
   EXPECT_EQ(row.value.provider_lease_id, std::nullopt);
@@ -84,7 +84,7 @@ TEST_P(LeaseRows, ALocalLeaseNamesItsRunAndHasNoProviderId) {
 TEST_P(LeaseRows, AFakeLeaseHasTheProvidersIdAndWhatTheProviderTold) {
   const core::Environment environment = fake();
   const core::Run run = put_run(environment, RunState::starting);
-  const LeaseWork::Row row = acquire(environment, run);
+  const LeaseLifecycle::Row row = acquire(environment, run);
   expect_fields(row.value, environment, run);
   EXPECT_EQ(row.value.provider, "fake");
   EXPECT_TRUE(row.value.provider_lease_id->starts_with("sandbox://fake/" + run.id.str() + "/"));
@@ -101,12 +101,12 @@ TEST_P(LeaseRows, AFakeLeaseHasTheProvidersIdAndWhatTheProviderTold) {
 
 TEST_P(LeaseRows, AReusableFakeLeaseHasTheIdOfItsEnvironment) {
   const core::Environment environment = fake({{"reuseLease", true}});
-  const LeaseWork::Row row = acquire(environment, put_run(environment, RunState::starting));
+  const LeaseLifecycle::Row row = acquire(environment, put_run(environment, RunState::starting));
   EXPECT_EQ(row.value.provider_lease_id, "sandbox://fake/" + environment.id.str());
   EXPECT_EQ(row.value.lease_policy, LeasePolicy::reuse_by_environment);
   EXPECT_EQ(release(row).value.status, LeaseState::released);
   EXPECT_EQ(sandbox(*row.value.sandbox_id).status, SandboxState::idle);
-  const LeaseWork::Row next = acquire(environment, put_run(environment, RunState::starting));
+  const LeaseLifecycle::Row next = acquire(environment, put_run(environment, RunState::starting));
   EXPECT_EQ(next.value.sandbox_id, row.value.sandbox_id);
   EXPECT_EQ(at(next.value, "resumedLease"), bj::value(true));
   release(next, LeaseEvent::release_expired);
@@ -114,7 +114,7 @@ TEST_P(LeaseRows, AReusableFakeLeaseHasTheIdOfItsEnvironment) {
 
 TEST_P(LeaseRows, ALeaseIsReleasedAfterItsEnvironmentIsGone) {
   const core::Environment environment = fake();
-  const LeaseWork::Row row = acquire(environment, put_run(environment, RunState::starting));
+  const LeaseLifecycle::Row row = acquire(environment, put_run(environment, RunState::starting));
   EXPECT_WORKS(await(server()->environments.remove(admin(), environment.id)));
   const core::LeaseRecord orphan = lease(row.value.id);
   EXPECT_EQ(orphan.environment_id, std::nullopt);
@@ -129,7 +129,7 @@ TEST_P(LeaseRows, ALeaseIsReleasedAfterItsEnvironmentIsGone) {
 TEST_P(LeaseRows, ALeaseIsReleasedWithTheConfigThatItWasMadeWith) {
   Boxes& boxes = server().use_boxes();
   const core::Environment environment = put_boxes({{"zone", "old"}});
-  const LeaseWork::Row row = acquire(environment, put_run(environment, RunState::starting));
+  const LeaseLifecycle::Row row = acquire(environment, put_run(environment, RunState::starting));
   EXPECT_WORKS(write(environment_with(environment.id, {{"provider", "another"}, {"zone", "new"}})));
   EXPECT_EQ(release(row).value.status, LeaseState::released);
   EXPECT_EQ(boxes.configs.back().at("zone"), bj::value("old"));
@@ -140,20 +140,21 @@ TEST_P(LeaseRows, ALeaseIsReleasedWithTheKeyThatItWasMadeWithWhateverBecameOfIts
   Boxes& hosts = server().use_boxes_for(DriverKind::ssh);
   const auto made = await(server()->environments.create(admin(), *company_, ssh("host")));
   ASSERT_TRUE(made) << made.error().message;
-  const auto key_of = [&](const LeaseWork::Row& row) {
+  const auto key_of = [&](const LeaseLifecycle::Row& row) {
     hosts.secrets.clear();
     EXPECT_EQ(release(row).value.status, LeaseState::released);
     return hosts.secrets["privateKeySecretRef"];
   };
   const auto secrets = [&] { return number("select count(*) from company_secrets"); };
 
-  const LeaseWork::Row first = acquire(made->value, put_run(made->value, RunState::starting));
+  const LeaseLifecycle::Row first = acquire(made->value, put_run(made->value, RunState::starting));
   UpdateEnvironment change;
   change.config = {true, bj::object{{"privateKey", "another key"}, {"host", "10.0.0.2"}}};
   const auto changed = await(server()->environments.update(admin(), made->value.id, change));
   ASSERT_TRUE(changed) << changed.error().message;
   EXPECT_EQ(secrets(), 2) << "the old key is kept for the lease";
-  const LeaseWork::Row second = acquire(changed->value, put_run(made->value, RunState::starting));
+  const LeaseLifecycle::Row second =
+      acquire(changed->value, put_run(made->value, RunState::starting));
   EXPECT_EQ(key_of(first), "the key");
   EXPECT_EQ(secrets(), 1) << "nobody needs the old key any more";
 
@@ -174,8 +175,8 @@ class Cleanup : public WorkContract {
   }
 
   // A lease whose box refuses to go; its run is over.
-  LeaseWork::Row stuck(const core::Environment& environment) {
-    const LeaseWork::Row row = acquire(environment, put_run(environment, RunState::succeeded));
+  LeaseLifecycle::Row stuck(const core::Environment& environment) {
+    const LeaseLifecycle::Row row = acquire(environment, put_run(environment, RunState::succeeded));
     boxes_->refused.insert(*row.value.provider_lease_id);
     return release(row);
   }
@@ -194,7 +195,7 @@ class Cleanup : public WorkContract {
 BERTH_ON_BOTH_ENGINES(Cleanup);
 
 TEST_P(Cleanup, AFailedTeardownIsRepeatedAfterLongerAndLongerPauses) {
-  const LeaseWork::Row row = stuck(put_boxes());
+  const LeaseLifecycle::Row row = stuck(put_boxes());
   const core::LeaseId id = row.value.id;
   EXPECT_EQ(row.value.status, LeaseState::pending_cleanup);
   EXPECT_EQ(row.value.cleanup_status, core::CleanupStatus::failed);
@@ -222,7 +223,7 @@ TEST_P(Cleanup, AFailedTeardownIsRepeatedAfterLongerAndLongerPauses) {
 }
 
 TEST_P(Cleanup, TheNextAttemptThatSucceedsEndsTheLeaseAndItsSandbox) {
-  const LeaseWork::Row row = stuck(put_boxes());
+  const LeaseLifecycle::Row row = stuck(put_boxes());
   boxes_->refused.clear();
   hand_.turn(1s);
   sweep();
@@ -269,12 +270,12 @@ TEST_P(Cleanup, ForceResolveEndsTheRowsWhateverTheProviderStillHolds) {
   sweep();
   EXPECT_EQ(boxes_->verbs.size(), verbs);
   EXPECT_WORKS(await(server()->environments.remove(admin(), environment.id)));
-  EXPECT_WORKS(await(server()->lease_work.remove_held(id)));
+  EXPECT_WORKS(await(server()->lease_lifecycle.remove_held(id)));
 }
 
 TEST_P(Cleanup, ALeaseThatARunWorksWithIsNotTakenFromIt) {
   const core::Environment environment = put_boxes();
-  const LeaseWork::Row row = acquire(environment, put_run(environment, RunState::starting));
+  const LeaseLifecycle::Row row = acquire(environment, put_run(environment, RunState::starting));
   EXPECT_FAILS(await(server()->leases.release(admin(), row.value.id)), Errc::conflict);
   EXPECT_FAILS(await(server()->leases.destroy(admin(), row.value.id)), Errc::conflict);
   EXPECT_FAILS(await(server()->leases.force_resolve(admin(), row.value.id, {"now"})),
@@ -288,7 +289,7 @@ TEST_P(Cleanup, LeasesThatCannotEndDoNotHoldUpThoseThatCan) {
   constexpr int many = 45;  // more than one look takes
   for (int i = 0; i < many; ++i) stuck(environment);
   hand_.turn(1min);
-  const LeaseWork::Row last = stuck(environment);
+  const LeaseLifecycle::Row last = stuck(environment);
   boxes_->refused.erase(*last.value.provider_lease_id);
   hand_.turn(1s);
   int looks = 0;

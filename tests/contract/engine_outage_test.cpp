@@ -232,7 +232,7 @@ TEST_P(Together, AServerThatWasGivenUpChangesNothingMore) {
   sweep();
   EXPECT_EQ(held(), 0);
   EXPECT_EQ(executions().size(), 1U);
-  EXPECT_WORKS(await(worker->lease_work.remove_held(*row(id).lease_id)));
+  EXPECT_WORKS(await(worker->lease_lifecycle.remove_held(*row(id).lease_id)));
 }
 
 TEST_P(Together, AClockThatJumpsADayEndsNothing) {

@@ -105,7 +105,7 @@ class TemplateRows : public WorkContract {
       return store::find_lease_record(s, core::Reach::everything(), id);
     });
     if (core::is_final(row->value.status)) return;
-    EXPECT_WORKS(await(server()->lease_work.settle(*row)));
+    EXPECT_WORKS(await(server()->lease_lifecycle.settle(*row)));
   }
 
   Boxes* boxes_ = nullptr;

@@ -24,9 +24,9 @@ class Unanswered : public WorkContract {
     environment_ = put_boxes();
   }
 
-  LeaseWork::Row intended(const core::Run& run) {
+  LeaseLifecycle::Row intended(const core::Run& run) {
     auto row = write([&](store::Session& s) {
-      return server()->lease_work.intend(s, fresh<core::LeaseId>(), *environment_, &run, {});
+      return server()->lease_lifecycle.intend(s, fresh<core::LeaseId>(), *environment_, &run, {});
     });
     EXPECT_WORKS(row);
     return *row;
@@ -34,14 +34,14 @@ class Unanswered : public WorkContract {
   // The lease of a run that is over, after whoever asked for its box has not heard the answer.
   core::LeaseId unanswered() {
     const core::Run run = put_run(*environment_, RunState::failed);
-    const LeaseWork::Row row = intended(run);
+    const LeaseLifecycle::Row row = intended(run);
     boxes_->answers_to_lose = 1;
     EXPECT_EQ(failure_of(row, {}), Errc::plugin_unavailable);
-    EXPECT_TRUE(await(server()->lease_work.settle(row)));
+    EXPECT_TRUE(await(server()->lease_lifecycle.settle(row)));
     return row.value.id;
   }
-  std::optional<Errc> failure_of(const LeaseWork::Row& row, LeaseWork::Ask ask) {
-    const auto held = await(server()->lease_work.acquire(row, std::move(ask), {}));
+  std::optional<Errc> failure_of(const LeaseLifecycle::Row& row, LeaseLifecycle::Ask ask) {
+    const auto held = await(server()->lease_lifecycle.acquire(row, std::move(ask), {}));
     return held ? std::nullopt : std::optional{held.error().code};
   }
   std::size_t asked() const {
@@ -105,12 +105,13 @@ TEST_P(Unanswered, TheOneThatIsNotThereIsForgotten) {
   EXPECT_EQ(done->status, LeaseState::expired);
   EXPECT_EQ(sandbox(*lease(id).sandbox_id).status, SandboxState::lost);
   EXPECT_WORKS(await(server()->environments.remove(admin(), environment_->id)));
-  EXPECT_WORKS(await(server()->lease_work.remove_held(id)));
+  EXPECT_WORKS(await(server()->lease_lifecycle.remove_held(id)));
 }
 
 TEST_P(Unanswered, ASandboxThatAnotherLeaseHoldsIsNotTakenForIt) {
   const core::LeaseId id = unanswered();
-  const LeaseWork::Row held = acquire(*environment_, put_run(*environment_, RunState::starting));
+  const LeaseLifecycle::Row held =
+      acquire(*environment_, put_run(*environment_, RunState::starting));
   const auto refused = await(server()->leases.adopt(admin(), id, {*held.value.provider_lease_id}));
   EXPECT_FAILS(refused, Errc::conflict);
   EXPECT_TRUE(boxes_->there.contains(*held.value.provider_lease_id));
@@ -136,10 +137,10 @@ TEST_P(Unanswered, WhatTheSearchGotAndCouldNotDestroyIsNotForgotten) {
 
 TEST_P(Unanswered, ASearchThatIsNotAnsweredEitherIsRepeatedAndLosesNothingThatIsNamedByItsRun) {
   boxes_->names_by_run = true;
-  const LeaseWork::Row row = intended(put_run(*environment_, RunState::failed));
+  const LeaseLifecycle::Row row = intended(put_run(*environment_, RunState::failed));
   boxes_->answers_to_lose = 3;
   EXPECT_EQ(failure_of(row, {}), Errc::plugin_unavailable);
-  EXPECT_TRUE(await(server()->lease_work.settle(row)));
+  EXPECT_TRUE(await(server()->lease_lifecycle.settle(row)));
   EXPECT_EQ(lease(row.value.id).status, LeaseState::pending_cleanup);
   for (int attempt = 0; attempt < 3; ++attempt) {
     hand_.turn(1min);
@@ -161,23 +162,23 @@ TEST_P(Unanswered, ARefusalInWordsIsAnAnswerAndNobodyIsAskedAgain) {
 }
 
 TEST_P(Unanswered, AServerThatGoesOnWithARunTakesTheSandboxThatItsPredecessorAskedFor) {
-  const LeaseWork::Ask again{.before = LeaseWork::Ask::Before::maybe};
+  const LeaseLifecycle::Ask again{.before = LeaseLifecycle::Ask::Before::maybe};
   for (const bool by_run : {true, false}) {
     boxes_->names_by_run = by_run;
     const RunState state = by_run ? RunState::starting : RunState::failed;
-    const LeaseWork::Row row = intended(put_run(*environment_, state));
+    const LeaseLifecycle::Row row = intended(put_run(*environment_, state));
     boxes_->answers_to_lose = 1;
     EXPECT_EQ(failure_of(row, {}), Errc::plugin_unavailable);
     const std::set<std::string> made = boxes_->there;
     if (by_run) {
-      const auto held = await(server()->lease_work.acquire(row, again, {}));
+      const auto held = await(server()->lease_lifecycle.acquire(row, again, {}));
       ASSERT_TRUE(held) << held.error().message;
       EXPECT_EQ(boxes_->there, made);
       EXPECT_EQ(made, Names{*held->lease.value.provider_lease_id});
       release(held->lease);
     } else {
       EXPECT_EQ(failure_of(row, again), Errc::lease_acquire_failed);
-      EXPECT_TRUE(await(server()->lease_work.settle(row)));
+      EXPECT_TRUE(await(server()->lease_lifecycle.settle(row)));
       EXPECT_TRUE(lease(row.value.id).parked_at);
       EXPECT_EQ(boxes_->there, made) << "but for the first one all are gone";
       EXPECT_WORKS(await(server()->leases.force_resolve(admin(), row.value.id, {"not there"})));

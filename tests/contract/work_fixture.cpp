@@ -177,8 +177,9 @@ void WorkContract::set_metadata(const core::EnvironmentId& id, bj::object metada
   EXPECT_WORKS(await(server()->environments.update(admin(), id, change)));
 }
 
-LeaseWork::Row WorkContract::acquire(const core::Environment& environment, const core::Run& run) {
-  LeaseWork& work = server()->lease_work;
+LeaseLifecycle::Row WorkContract::acquire(const core::Environment& environment,
+                                          const core::Run& run) {
+  LeaseLifecycle& work = server()->lease_lifecycle;
   const auto intended = write([&](store::Session& s) {
     return work.intend(s, fresh<core::LeaseId>(), environment, &run, {});
   });
@@ -188,15 +189,16 @@ LeaseWork::Row WorkContract::acquire(const core::Environment& environment, const
   return std::move(held->lease);
 }
 
-LeaseWork::Row WorkContract::begin_release(const LeaseWork::Row& row, core::LeaseEvent how) {
-  auto begun =
-      write([&](store::Session& s) { return server()->lease_work.begin_release(s, row, how); });
+LeaseLifecycle::Row WorkContract::begin_release(const LeaseLifecycle::Row& row,
+                                                core::LeaseEvent how) {
+  auto begun = write(
+      [&](store::Session& s) { return server()->lease_lifecycle.begin_release(s, row, how); });
   EXPECT_WORKS(begun);
   return *std::move(begun);
 }
 
-LeaseWork::Row WorkContract::release(const LeaseWork::Row& row, core::LeaseEvent how) {
-  auto settled = await(server()->lease_work.settle(begin_release(row, how)));
+LeaseLifecycle::Row WorkContract::release(const LeaseLifecycle::Row& row, core::LeaseEvent how) {
+  auto settled = await(server()->lease_lifecycle.settle(begin_release(row, how)));
   EXPECT_WORKS(settled);
   return *std::move(settled);
 }

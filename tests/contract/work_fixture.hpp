@@ -121,10 +121,10 @@ class WorkContract : public EngineContract {
   core::EnvironmentId local() const { return *local_; }
 
   // A lease by hand, as the engine makes it for a run.
-  LeaseWork::Row acquire(const core::Environment& environment, const core::Run& run);
-  LeaseWork::Row begin_release(const LeaseWork::Row& row, core::LeaseEvent how);
-  LeaseWork::Row release(const LeaseWork::Row& row,
-                         core::LeaseEvent how = core::LeaseEvent::release_succeeded);
+  LeaseLifecycle::Row acquire(const core::Environment& environment, const core::Run& run);
+  LeaseLifecycle::Row begin_release(const LeaseLifecycle::Row& row, core::LeaseEvent how);
+  LeaseLifecycle::Row release(const LeaseLifecycle::Row& row,
+                              core::LeaseEvent how = core::LeaseEvent::release_succeeded);
   core::LeaseRecord lease(const core::LeaseId& id);
   core::Sandbox sandbox(const core::SandboxId& id);
   // Leases that are not over.

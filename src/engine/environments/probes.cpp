@@ -2,7 +2,7 @@
 #include "core/config/environment_config.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 #include "engine/leases/leases.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "engine/templates/start_from.hpp"
@@ -121,9 +121,9 @@ Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& repo
   BERTH_CO_TRY(auto row, co_await services_.store.write([&](store::Session& s) {
     return work_.intend(s, core::LeaseId::make(services_.random, services_.clock.now()),
                         environment, nullptr,
-                        {.expires_at = until, .purpose = LeaseWork::Terms::Purpose::test});
+                        {.expires_at = until, .purpose = LeaseLifecycle::Terms::Purpose::test});
   }));
-  Result<LeaseWork::Held> held = co_await work_.acquire(row, {}, {});
+  Result<LeaseLifecycle::Held> held = co_await work_.acquire(row, {}, {});
   steps.end("lease", outcome_of(held), "Took lease " + row.value.id.str());
   if (held) {
     row = held->lease;

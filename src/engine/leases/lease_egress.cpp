@@ -2,7 +2,7 @@
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 #include "engine/leases/leases.hpp"
 
 namespace berth::engine {
@@ -63,7 +63,7 @@ Task<LeaseEgress> Leases::set_egress(core::Call call, core::LeaseId id, core::Li
     return expect_allowed(s, services_, wanted);
   }));
   BERTH_CO_DO(co_await place.driver->set_egress(place.facts, policy));
-  const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
+  const auto save = [&](store::Session& s) -> Result<LeaseLifecycle::Row> {
     const Time now = services_.clock.now();
     BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_held(s, row.value, work_.node()));

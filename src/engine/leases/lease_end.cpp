@@ -3,9 +3,9 @@
 #include "base/log.hpp"
 #include "core/config/provider_config.hpp"
 #include "engine/journal.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 #include "engine/leases/lease_notes.hpp"
 #include "engine/leases/lease_trace.hpp"
-#include "engine/leases/lease_work.hpp"
 #include "engine/leases/reuse.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "engine/upkeep/node_life.hpp"
@@ -77,8 +77,8 @@ std::int64_t teardown_pause_ms(std::int64_t attempts) {
   return std::min(longest, first << std::clamp<std::int64_t>(attempts - 1, 0, 20));
 }
 
-Result<LeaseWork::Row> LeaseWork::begin_release(store::Session& session, Row lease,
-                                                LeaseEvent how) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::begin_release(store::Session& session, Row lease,
+                                                          LeaseEvent how) {
   const Time now = services_.clock.now();
   lease.value.release_event = how;
   // Whoever begins it ends it; should that fail without a word, the sweeper looks.
@@ -104,7 +104,7 @@ Result<LeaseWork::Row> LeaseWork::begin_release(store::Session& session, Row lea
   return store::move_lease(session, std::move(lease), LeaseEvent::release_begun, now);
 }
 
-Task<> LeaseWork::keep(const LeaseRecord& lease, const drivers::LeaseFacts& known) {
+Task<> LeaseLifecycle::keep(const LeaseRecord& lease, const drivers::LeaseFacts& known) {
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
   const Time until = lease.expires_at.value_or(services_.clock.now() + retained_ms);
   const std::int64_t left_ms = std::max<std::int64_t>(until - services_.clock.now(), 0);
@@ -115,8 +115,8 @@ Task<> LeaseWork::keep(const LeaseRecord& lease, const drivers::LeaseFacts& know
   co_return Result<>{};
 }
 
-Task<std::optional<bj::object>> LeaseWork::measure(const LeaseRecord& lease,
-                                                   const drivers::LeaseFacts& known) {
+Task<std::optional<bj::object>> LeaseLifecycle::measure(const LeaseRecord& lease,
+                                                        const drivers::LeaseFacts& known) {
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
   const Result<execution::Usage> used = co_await place->usage(known);
   if (used) co_return encode(*used).as_object();
@@ -124,7 +124,7 @@ Task<std::optional<bj::object>> LeaseWork::measure(const LeaseRecord& lease,
   co_return std::nullopt;
 }
 
-Task<> LeaseWork::act(LeaseRecord lease) {
+Task<> LeaseLifecycle::act(LeaseRecord lease) {
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
   const bool was_acquired = lease.metadata.has_value();
   if (!was_acquired && !place->finds_by_key(lease.teardown.config)) {
@@ -144,7 +144,7 @@ Task<> LeaseWork::act(LeaseRecord lease) {
   co_return done;
 }
 
-Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& lease) {
+Result<> LeaseLifecycle::end_sandbox(store::Session& session, const LeaseRecord& lease) {
   if (!lease.sandbox_id) return {};
   const Time now = services_.clock.now();
   BERTH_TRY(auto sandbox,
@@ -160,7 +160,7 @@ Result<> LeaseWork::end_sandbox(store::Session& session, const LeaseRecord& leas
   return {};
 }
 
-Result<> LeaseWork::drop_needs(store::Session& session, const LeaseRecord& lease) {
+Result<> LeaseLifecycle::drop_needs(store::Session& session, const LeaseRecord& lease) {
   const core::Call call = call_of(lease);
   for (const core::BoundRef& bound : core::refs_in(lease.teardown.config)) {
     const auto secret = store::find_secret(session, core::Reach::everything(), bound.ref.secret_id);
@@ -170,8 +170,9 @@ Result<> LeaseWork::drop_needs(store::Session& session, const LeaseRecord& lease
   return store::make_due(session, lease.teardown.template_id, services_.clock.now());
 }
 
-Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const core::LeaseId& id,
-                                                 const Result<>& outcome) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::record_settled(store::Session& session,
+                                                           const core::LeaseId& id,
+                                                           const Result<>& outcome) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
@@ -204,7 +205,7 @@ Result<LeaseWork::Row> LeaseWork::record_settled(store::Session& session, const 
   return row;
 }
 
-Result<LeaseWork::Row> LeaseWork::begin_end(store::Session& session, Row lease) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::begin_end(store::Session& session, Row lease) {
   const LeaseState status = lease.value.status;
   if (status != LeaseState::active && status != LeaseState::retained) return lease;
   const LeaseEvent how = status == LeaseState::retained
@@ -213,8 +214,8 @@ Result<LeaseWork::Row> LeaseWork::begin_end(store::Session& session, Row lease) 
   return begin_release(session, std::move(lease), how);
 }
 
-Result<std::optional<Time>> LeaseWork::gone_with(store::Session& session,
-                                                 const std::optional<core::NodeId>& server) const {
+Result<std::optional<Time>> LeaseLifecycle::gone_with(
+    store::Session& session, const std::optional<core::NodeId>& server) const {
   if (!server) return Time{};
   BERTH_TRY(const auto holder, store::find_node(session, *server));
   if (!holder) return Time{};
@@ -222,7 +223,8 @@ Result<std::optional<Time>> LeaseWork::gone_with(store::Session& session,
   return *holder->fenced_at + hold_ms_;
 }
 
-Result<LeaseWork::Row> LeaseWork::leave(store::Session& session, const core::LeaseId& id) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::leave(store::Session& session,
+                                                  const core::LeaseId& id) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
@@ -238,7 +240,7 @@ Result<LeaseWork::Row> LeaseWork::leave(store::Session& session, const core::Lea
   return is_gone ? record_settled(session, id, {}) : row;
 }
 
-Result<> LeaseWork::leave(store::Session& session, const core::SandboxId& id) {
+Result<> LeaseLifecycle::leave(store::Session& session, const core::SandboxId& id) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = services_.clock.now();
   BERTH_TRY(auto row, store::find_sandbox(session, core::Reach::everything(), id));
@@ -258,7 +260,7 @@ Result<> LeaseWork::leave(store::Session& session, const core::SandboxId& id) {
   return {};
 }
 
-Task<LeaseWork::Row> LeaseWork::settle(Row lease) {
+Task<LeaseLifecycle::Row> LeaseLifecycle::settle(Row lease) {
   const core::LeaseId id = lease.value.id;
   if (!reaches(lease.value)) {
     BERTH_CO_TRY(Row left, co_await services_.store.write(
@@ -287,8 +289,8 @@ Task<LeaseWork::Row> LeaseWork::settle(Row lease) {
   co_return row;
 }
 
-Result<LeaseWork::Row> LeaseWork::force_end(store::Session& session, Row lease,
-                                            const std::string& reason) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::force_end(store::Session& session, Row lease,
+                                                      const std::string& reason) {
   const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::force_resolve_lease(session, std::move(lease), reason, now));
   if (row.value.sandbox_id) {
@@ -304,7 +306,7 @@ Result<LeaseWork::Row> LeaseWork::force_end(store::Session& session, Row lease,
   return row;
 }
 
-Task<> LeaseWork::settle(core::Stored<core::Sandbox> sandbox) {
+Task<> LeaseLifecycle::settle(core::Stored<core::Sandbox> sandbox) {
   if (!reaches(sandbox.value)) {
     co_return co_await services_.store.write(
         [&](store::Session& s) -> Result<> { return leave(s, sandbox.value.id); });

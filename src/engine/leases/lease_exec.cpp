@@ -5,7 +5,7 @@
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 #include "engine/leases/leases.hpp"
 #include "engine/once.hpp"
 
@@ -61,12 +61,13 @@ Result<> check_names(const std::optional<std::map<std::string, std::string>>& en
 }  // namespace
 
 Task<Leases::HeldPlace> Leases::look_into(const core::Call& call, const core::LeaseId& id) {
-  const auto find = [&](store::Session& s) -> Result<LeaseWork::Row> {
-    BERTH_TRY(LeaseWork::Row found, store::find_lease_record(s, core::Reach::of(call.who), id));
+  const auto find = [&](store::Session& s) -> Result<LeaseLifecycle::Row> {
+    BERTH_TRY(LeaseLifecycle::Row found,
+              store::find_lease_record(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_held(s, found.value, work_.node()));
     return found;
   };
-  BERTH_CO_TRY(LeaseWork::Row row, co_await services_.store.read(find));
+  BERTH_CO_TRY(LeaseLifecycle::Row row, co_await services_.store.read(find));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
   BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(row.value));
   co_return HeldPlace{std::move(row.value), driver, std::move(facts)};

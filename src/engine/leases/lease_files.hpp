@@ -2,7 +2,7 @@
 
 #include "core/call.hpp"
 #include "core/rows/lease.hpp"
-#include "engine/leases/far_files.hpp"
+#include "engine/leases/remote_place_files.hpp"
 #include "engine/services.hpp"
 #include "workspaces/archive_in.hpp"
 
@@ -16,7 +16,7 @@
 
 namespace berth::engine {
 
-class LeaseWork;
+class LeaseLifecycle;
 
 // Files in and out of the place that a lease holds, while it is active or retained. A path is read
 // as the commands there would: from where they work, or from their "/" when it starts so. A place
@@ -26,7 +26,7 @@ class LeaseFiles {
  public:
   static constexpr std::size_t bytes_max = file_bytes_max;
 
-  LeaseFiles(Services& services, LeaseWork& work) : services_(services), work_(work) {}
+  LeaseFiles(Services& services, LeaseLifecycle& work) : services_(services), work_(work) {}
 
   // A folder is listed. body_too_large when more than `bytes_max` would have to be read.
   Task<std::variant<FilePart, FolderListing>> read(core::Call call, core::LeaseId id,
@@ -58,11 +58,11 @@ class LeaseFiles {
   Task<FarPlace> open_far(drivers::Driver& driver, drivers::LeaseFacts facts, std::string path);
 
   Services& services_;
-  LeaseWork& work_;
+  LeaseLifecycle& work_;
   // Threads of its own, so that a long transfer keeps no lease from being made; as many transfers
   // are in memory at a time, the others wait.
   asio::thread_pool pool_{2};
-  FarFiles far_{services_.random, pool_};
+  RemotePlaceFiles far_{services_.random, pool_};
 };
 
 }  // namespace berth::engine

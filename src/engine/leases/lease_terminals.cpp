@@ -5,7 +5,7 @@
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 #include "store/places/leases.hpp"
 
 namespace berth::engine {

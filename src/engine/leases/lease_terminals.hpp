@@ -7,7 +7,7 @@
 
 namespace berth::engine {
 
-class LeaseWork;
+class LeaseLifecycle;
 
 // A command at a terminal in a place that is held. Without argv it is a shell.
 struct OpenTerminal {
@@ -30,7 +30,7 @@ struct OpenStream {
 // Commands with somebody in front of them, in places that leases hold.
 class LeaseTerminals {
  public:
-  LeaseTerminals(Services& services, LeaseWork& work) : services_(services), work_(work) {}
+  LeaseTerminals(Services& services, LeaseLifecycle& work) : services_(services), work_(work) {}
 
   // A terminal in the place of a lease that is active or retained; the activity says who opened it.
   // Starting the same id twice runs it once.
@@ -52,7 +52,7 @@ class LeaseTerminals {
                                               OpenStream::Input input);
 
   Services& services_;
-  LeaseWork& work_;
+  LeaseLifecycle& work_;
 };
 
 }  // namespace berth::engine

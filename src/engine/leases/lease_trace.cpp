@@ -67,7 +67,7 @@ Result<drivers::SetupWish> wish_of(store::Session& session, const core::SetupSes
   return wish;
 }
 
-bool LeaseWork::made_none(Errc code) {
+bool LeaseLifecycle::made_none(Errc code) {
   switch (code) {
     case Errc::plugin_call_failed:
     case Errc::plugin_not_found:
@@ -80,7 +80,7 @@ bool LeaseWork::made_none(Errc code) {
   }
 }
 
-Task<LeaseWork::Row> LeaseWork::change_lease(core::LeaseId id, Change change) {
+Task<LeaseLifecycle::Row> LeaseLifecycle::change_lease(core::LeaseId id, Change change) {
   co_return co_await services_.store.write([&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, node_));
     BERTH_TRY(Row row, store::find_lease_record(s, core::Reach::everything(), id));
@@ -89,7 +89,8 @@ Task<LeaseWork::Row> LeaseWork::change_lease(core::LeaseId id, Change change) {
   });
 }
 
-Task<LeaseWork::Row> LeaseWork::trace(drivers::Driver& place, drivers::AcquireRequest request) {
+Task<LeaseLifecycle::Row> LeaseLifecycle::trace(drivers::Driver& place,
+                                                drivers::AcquireRequest request) {
   const core::LeaseId id = request.lease.lease_id;
   std::vector<Stray> got;
   std::optional<Error> failure;
@@ -123,8 +124,8 @@ Task<LeaseWork::Row> LeaseWork::trace(drivers::Driver& place, drivers::AcquireRe
   co_return std::unexpected(*std::move(failure));
 }
 
-Task<drivers::Acquired> LeaseWork::acquire_again(drivers::Driver& place,
-                                                 drivers::AcquireRequest request) {
+Task<drivers::Acquired> LeaseLifecycle::acquire_again(drivers::Driver& place,
+                                                      drivers::AcquireRequest request) {
   const core::LeaseId id = request.lease.lease_id;
   BERTH_CO_TRY(const Row seen, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), id);
@@ -154,8 +155,8 @@ Task<drivers::Acquired> LeaseWork::acquire_again(drivers::Driver& place,
                               .resumed = true};
 }
 
-Task<> LeaseWork::destroy_strays(drivers::Driver& place, Row row,
-                                 const drivers::LeaseFacts& known) {
+Task<> LeaseLifecycle::destroy_strays(drivers::Driver& place, Row row,
+                                      const drivers::LeaseFacts& known) {
   std::vector<Stray> left = row.value.teardown.strays.value_or(std::vector<Stray>{});
   Result<> outcome;
   while (!left.empty() && outcome) {
@@ -182,7 +183,7 @@ Task<> LeaseWork::destroy_strays(drivers::Driver& place, Row row,
   co_return std::unexpected(without_secrets(outcome.error(), known.secrets));
 }
 
-Task<> LeaseWork::end_unanswered(core::LeaseId id) {
+Task<> LeaseLifecycle::end_unanswered(core::LeaseId id) {
   std::optional<drivers::SetupWish> setup;
   BERTH_CO_TRY(Row row, co_await services_.store.read([&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row found, store::find_lease_record(s, core::Reach::everything(), id));
@@ -211,7 +212,7 @@ Task<> LeaseWork::end_unanswered(core::LeaseId id) {
   co_return fail(Errc::lease_acquire_failed, "the answer to its acquire was lost");
 }
 
-Result<LeaseWork::Row> LeaseWork::park_unanswered(store::Session& session, Row row) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::park_unanswered(store::Session& session, Row row) {
   const Time now = services_.clock.now();
   LeaseRecord& lease = row.value;
   std::string where = "an environment that is gone";
@@ -242,8 +243,8 @@ Result<LeaseWork::Row> LeaseWork::park_unanswered(store::Session& session, Row r
   return store::park_lease(session, std::move(row), now);
 }
 
-Result<LeaseWork::Row> LeaseWork::adopt(store::Session& session, Row row,
-                                        std::string provider_lease_id) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::adopt(store::Session& session, Row row,
+                                                  std::string provider_lease_id) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = services_.clock.now();
   LeaseRecord& lease = row.value;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/rows/setup_session.hpp"
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 
 namespace berth::engine {
 

@@ -201,7 +201,7 @@ Task<SandboxView> Leases::remove_sandbox(core::Call call, core::SandboxId id) {
 
 Task<LeaseView> Leases::end(core::Call call, core::LeaseId id, std::string_view action,
                             core::LeaseEvent how) {
-  const auto begin = [&](store::Session& s) -> Result<LeaseWork::Row> {
+  const auto begin = [&](store::Session& s) -> Result<LeaseLifecycle::Row> {
     BERTH_DO(expect_alive(s, work_.node()));
     const Time now = services_.clock.now();
     BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
@@ -283,7 +283,7 @@ Task<LeaseView> Leases::adopt(core::Call call, core::LeaseId id, AdoptSandbox wa
   if (wanted.provider_lease_id.empty()) {
     co_return fail(Errc::validation_failed, "/providerLeaseId: must not be empty");
   }
-  const auto begin = [&](store::Session& s) -> Result<LeaseWork::Row> {
+  const auto begin = [&](store::Session& s) -> Result<LeaseLifecycle::Row> {
     BERTH_TRY(auto row, store::find_lease_record(s, core::Reach::of(call.who), id));
     if (core::is_final(row.value.status)) return row;
     BERTH_TRY(row, work_.adopt(s, std::move(row), wanted.provider_lease_id));

@@ -15,7 +15,7 @@
 
 namespace berth::engine {
 
-class LeaseWork;
+class LeaseLifecycle;
 
 // A lease as an operator sees it: who holds it, and what will happen to it next.
 struct LeaseView : core::Lease {
@@ -135,10 +135,10 @@ struct ListeningPorts {
 };
 BOOST_DESCRIBE_STRUCT(ListeningPorts, (), (ports))
 
-// What operators ask of leases. Those that runs hold are made and ended by LeaseWork.
+// What operators ask of leases. Those that runs hold are made and ended by LeaseLifecycle.
 class Leases {
  public:
-  Leases(Services& services, LeaseWork& work, const PluginConfigs& plugins)
+  Leases(Services& services, LeaseLifecycle& work, const PluginConfigs& plugins)
       : services_(services), work_(work), plugins_(plugins) {}
 
   Task<core::Listing<LeaseView>> list(core::Call call, core::CompanyId company,
@@ -204,7 +204,7 @@ class Leases {
   Task<> try_lease(const core::Environment& environment, ProbeReport& report);
 
   Services& services_;
-  LeaseWork& work_;
+  LeaseLifecycle& work_;
   const PluginConfigs& plugins_;
 };
 

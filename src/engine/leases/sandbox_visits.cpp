@@ -1,7 +1,7 @@
 // A kept sandbox that a person works in between two runs.
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 #include "engine/leases/leases.hpp"
 #include "engine/once.hpp"
 #include "engine/upkeep/node_life.hpp"
@@ -46,15 +46,15 @@ Result<core::LeaseId> Leases::intend_visit(store::Session& s, const core::Call& 
   }
   const auto reach = core::Reach::only(sandbox.company_id);
   BERTH_TRY(const auto place, store::find_environment(s, reach, *sandbox.environment_id));
-  LeaseWork::Terms terms{.expires_at = now + ttl_s * 1000,
-                         .kept = LeaseWork::Terms::Kept{id, sandbox.agent_id}};
+  LeaseLifecycle::Terms terms{.expires_at = now + ttl_s * 1000,
+                              .kept = LeaseLifecycle::Terms::Kept{id, sandbox.agent_id}};
   // The home is part of what a run asks for, and which one it was is not on the sandbox's row.
   std::vector<core::AgentHome> homes;
   if (sandbox.agent_id) {
     BERTH_TRY(homes, store::homes_of_agent(s, *sandbox.agent_id, sandbox.environment_id));
   }
   const core::LeaseId lease_id = core::LeaseId::make(services_.random, now);
-  Result<LeaseWork::Row> lease = work_.intend(s, lease_id, place.value, nullptr, terms);
+  Result<LeaseLifecycle::Row> lease = work_.intend(s, lease_id, place.value, nullptr, terms);
   for (const core::AgentHome& home : homes) {
     if (lease || lease.error().code != Errc::conflict) break;
     terms.home = home.id;
@@ -89,7 +89,7 @@ Task<LeaseView> Leases::visit(core::Call call, core::SandboxId id, VisitSandbox 
   };
   BERTH_CO_TRY(const std::string named, co_await write_once(services_, call, begin, is_given_up));
   BERTH_CO_TRY(const core::LeaseId lease_id, core::LeaseId::parse(named));
-  BERTH_CO_TRY(LeaseWork::Row row, co_await services_.store.read([&](store::Session& s) {
+  BERTH_CO_TRY(LeaseLifecycle::Row row, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), lease_id);
   }));
   if (begun != lease_id) co_return view_of(std::move(row.value));
@@ -98,7 +98,7 @@ Task<LeaseView> Leases::visit(core::Call call, core::SandboxId id, VisitSandbox 
 
 Task<LeaseView> Leases::enter(core::Call call, LeaseRow row, core::SandboxId id) {
   const core::LeaseId lease_id = row.value.id;
-  Result<LeaseWork::Held> held = co_await work_.acquire(std::move(row), {}, {});
+  Result<LeaseLifecycle::Held> held = co_await work_.acquire(std::move(row), {}, {});
   if (held && held->resumed) {
     // No run renews the place.
     BERTH_CO_DO(co_await work_.keep(held->lease.value, held->facts));

@@ -186,12 +186,12 @@ Task<> RunJob::acquire() {
     };
     return record_in(s, next);
   };
-  LeaseWork::Ask ask{.callback = std::move(callback)};
-  if (has_asked_) ask.before = LeaseWork::Ask::Before::maybe;
-  Result<LeaseWork::Held> held = co_await tools_.leases.acquire(lease_, std::move(ask), enter);
+  LeaseLifecycle::Ask ask{.callback = std::move(callback)};
+  if (has_asked_) ask.before = LeaseLifecycle::Ask::Before::maybe;
+  Result<LeaseLifecycle::Held> held = co_await tools_.leases.acquire(lease_, std::move(ask), enter);
   if (!held) {
     Error error = std::move(held).error();
-    has_asked_ = has_asked_ || !LeaseWork::made_none(error.code);
+    has_asked_ = has_asked_ || !LeaseLifecycle::made_none(error.code);
     if (!is_over_for_us(error) && !is_outage(error.code) && environment_) {
       error.message =
           "Failed to acquire lease for " + sentence_of(*environment_) + ": " + error.message;
@@ -359,14 +359,14 @@ Task<> RunJob::finish(End end) {
     }
     core::enter_phase(run.phases, RunPhase::release, tools_.services.clock.now());
   };
-  const auto save = [&](store::Session& s) -> Result<LeaseWork::Row> {
+  const auto save = [&](store::Session& s) -> Result<LeaseLifecycle::Row> {
     BERTH_TRY(auto run, our_run(s));
     if (start_ && run.value.status == RunState::starting) {
       BERTH_TRY(run, record_start(s, std::move(run)));
     }
     BERTH_TRY(const bool is_news, move_in(s, std::move(run), end.event, change,
                                           end.error ? end.error->message : "The run is over"));
-    BERTH_TRY(LeaseWork::Row row,
+    BERTH_TRY(LeaseLifecycle::Row row,
               store::find_lease_record(s, core::Reach::everything(), lease_.value.id));
     if (is_news) BERTH_DO(record_home(s));
     if (!is_news || core::is_final(row.value.status)) return row;

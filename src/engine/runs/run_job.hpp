@@ -7,7 +7,7 @@
 #include "core/rows/node.hpp"
 #include "core/run_environment.hpp"
 #include "engine/accounts/quotas.hpp"
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 #include "engine/runs/run_log.hpp"
 #include "engine/runs/run_output.hpp"
 #include "engine/runs/run_queue.hpp"
@@ -36,7 +36,7 @@ struct HomeLimits {
 // What every run's work is done with. Owned by the workshop.
 struct WorkTools {
   Services& services;
-  LeaseWork& leases;
+  LeaseLifecycle& leases;
   const RunLogs& logs;
   Secrets& secrets;
   RunTokens& tokens;
@@ -200,7 +200,7 @@ class RunJob {
   core::RunId id_;
   core::CompanyId company_;
   core::Stored<core::Run> run_;
-  LeaseWork::Row lease_;
+  LeaseLifecycle::Row lease_;
   bool has_looked_ = false;  // the rows are those of the claim, and nothing was done with them yet
   bool has_asked_ = false;   // somebody may have asked for the place already
   std::optional<core::Environment> environment_;

@@ -193,7 +193,7 @@ RunNote reuse_note(const Catalog& catalog, const core::Environment& environment)
 }
 
 Result<std::optional<ClaimedRun>> claim(store::Session& session, Services& services,
-                                        const Catalog& catalog, LeaseWork& leases,
+                                        const Catalog& catalog, LeaseLifecycle& leases,
                                         core::Stored<core::Run> run, const std::string& disk) {
   const Time now = services.clock.now();
   Result<RunScene> scene = fitting_scene(session, services, catalog, run.value);
@@ -208,11 +208,11 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Services& servi
   // Before its lease: of two servers that take the same run, the later one is told here by the
   // store, and does its work again with what the other has left.
   BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
-  LeaseWork::Terms terms;
+  LeaseLifecycle::Terms terms;
   if (scene->agent) {
     BERTH_TRY(terms.home, home_for(session, services, *scene->agent, *scene->environment, disk));
   }
-  Result<LeaseWork::Row> lease =
+  Result<LeaseLifecycle::Row> lease =
       leases.intend(session, lease_id, *scene->environment, &run.value, std::move(terms));
   // A refusal has written nothing yet: the others in this transaction go on.
   if (!lease && !is_of_the_store(lease.error().code)) {
@@ -231,7 +231,7 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Services& servi
 }  // namespace
 
 Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Services& services,
-                                             const Catalog& catalog, LeaseWork& leases,
+                                             const Catalog& catalog, LeaseLifecycle& leases,
                                              QueueLimits limits) {
   BERTH_DO(expect_alive(session, leases.node()));
   std::vector<ClaimedRun> out;

@@ -2,7 +2,7 @@
 
 #include "core/admission.hpp"
 #include "engine/environments/catalog.hpp"
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 
 // The queue of runs as transactions see it. Which run may start is decided in core/admission.
 namespace berth::engine {
@@ -15,7 +15,7 @@ struct RunScene {
 
 struct ClaimedRun {
   core::Stored<core::Run> run;
-  LeaseWork::Row lease;
+  LeaseLifecycle::Row lease;
   std::optional<RunScene> scene = {};  // absent: nobody has looked
 };
 
@@ -29,7 +29,7 @@ struct QueueLimits {
 // Takes the runs that may start now: each is `starting` on this node, with the intention of its
 // lease. One whose environment is gone or does not fit any more fails here.
 Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Services& services,
-                                             const Catalog& catalog, LeaseWork& leases,
+                                             const Catalog& catalog, LeaseLifecycle& leases,
                                              QueueLimits limits);
 
 // Where a queued run stands, and what it waits for. Nothing: it starts in a moment.

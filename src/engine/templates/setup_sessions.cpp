@@ -95,7 +95,7 @@ Result<SetupSessions::Begun> SetupSessions::intend(store::Session& session, cons
             leases_.intend(session, core::LeaseId::make(services_.random, now), row.value, nullptr,
                            {.expires_at = until + lease_slack_ms,
                             .from = wanted.template_id,
-                            .after = LeaseWork::Terms::After::restart_keeps_it,
+                            .after = LeaseLifecycle::Terms::After::restart_keeps_it,
                             .setup = id}));
   const SetupSession started{.id = id,
                              .company_id = row.value.company_id,
@@ -139,7 +139,7 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
         store::move_setup_session(s, std::move(row), SetupEvent::opened, services_.clock.now()));
     return {};
   };
-  Result<LeaseWork::Held> held =
+  Result<LeaseLifecycle::Held> held =
       co_await leases_.acquire(std::move(begun->lease), {.setup = std::move(begun->wish)}, opened);
   fault_point("setup.opened");
   BERTH_CO_TRY(Row row, co_await services_.store.read([&](store::Session& s) {
@@ -322,7 +322,7 @@ Task<SetupFinished> SetupSessions::finish(core::Call call, core::SetupSessionId 
     BERTH_DO(promote(s, call, capturing, made));
     return {};
   };
-  const Result<TemplateWork::Row> made =
+  const Result<TemplateCapture::Row> made =
       co_await templates_.capture(std::move(begun->made), std::move(begun->lease), also);
   if (!made) {
     if (made.error().code != Errc::cancelled) {

@@ -3,7 +3,7 @@
 #include "core/call.hpp"
 #include "core/rows/setup_session.hpp"
 #include "engine/environments/catalog.hpp"
-#include "engine/templates/template_work.hpp"
+#include "engine/templates/template_capture.hpp"
 
 namespace berth::engine {
 
@@ -55,8 +55,8 @@ class SetupSessions {
  public:
   using Row = core::Stored<core::SetupSession>;
 
-  SetupSessions(Services& services, const Catalog& catalog, LeaseWork& leases,
-                TemplateWork& templates)
+  SetupSessions(Services& services, const Catalog& catalog, LeaseLifecycle& leases,
+                TemplateCapture& templates)
       : services_(services), catalog_(catalog), leases_(leases), templates_(templates) {}
 
   Task<SetupView> start(core::Call call, core::EnvironmentId environment, StartSetup wanted);
@@ -72,7 +72,7 @@ class SetupSessions {
  private:
   struct Begun {
     Row session;
-    LeaseWork::Row lease;
+    LeaseLifecycle::Row lease;
     std::optional<drivers::SetupWish> wish = {};  // of one that begins
   };
   Result<Begun> intend(store::Session& session, const core::Call& call,
@@ -86,7 +86,7 @@ class SetupSessions {
                       core::Template& made);
   struct Capture {
     Row session;
-    TemplateWork::Row made;
+    TemplateCapture::Row made;
     core::LeaseRecord lease;
   };
   Result<Capture> intend_capture(store::Session& session, Row row, const FinishSetup& wanted);
@@ -101,8 +101,8 @@ class SetupSessions {
 
   Services& services_;
   const Catalog& catalog_;
-  LeaseWork& leases_;
-  TemplateWork& templates_;
+  LeaseLifecycle& leases_;
+  TemplateCapture& templates_;
 };
 
 }  // namespace berth::engine

@@ -17,7 +17,7 @@ namespace berth::engine {
 namespace {
 
 using core::LeaseRecord;
-using LeaseRow = LeaseWork::Row;
+using LeaseRow = LeaseLifecycle::Row;
 
 constexpr std::int64_t usual_fork_seconds = 3600;
 constexpr std::int64_t fork_seconds_min = 60;
@@ -282,7 +282,7 @@ Result<Snapshots::Fork> Snapshots::intend_fork(store::Session& session, const co
   core::LeaseId copy = core::LeaseId::make(services_.random, now);
   BERTH_TRY(auto made, templates_.intend(session, row.value,
                                          {.name = name_for_fork(id, copy),
-                                          .stays = TemplateWork::Wish::Stays::while_used}));
+                                          .stays = TemplateCapture::Wish::Stays::while_used}));
   BERTH_DO(record(session, services_, call, bare_entry(row.value, "environment.lease_forked")));
   // As the sandbox is, not as the environment would make one today.
   environment.value.config = row.value.teardown.config;
@@ -323,16 +323,16 @@ Task<LeaseView> Snapshots::fork_once(core::Call call, core::LeaseId id, std::int
 }
 
 Task<LeaseView> Snapshots::make_fork(Fork begun, std::int64_t ttl_seconds) {
-  BERTH_CO_TRY(const TemplateWork::Row made,
+  BERTH_CO_TRY(const TemplateCapture::Row made,
                co_await templates_.capture(std::move(begun.made), std::move(begun.lease), {}));
   const Time until = services_.clock.now() + ttl_seconds * 1000;
   BERTH_CO_TRY(LeaseRow row, co_await services_.store.write([&](store::Session& s) {
     return leases_.intend(s, begun.id, begun.environment, nullptr,
                           {.expires_at = until,
                            .from = made.value.id,
-                           .after = LeaseWork::Terms::After::restart_keeps_it});
+                           .after = LeaseLifecycle::Terms::After::restart_keeps_it});
   }));
-  Result<LeaseWork::Held> held = co_await leases_.acquire(row, {}, {});
+  Result<LeaseLifecycle::Held> held = co_await leases_.acquire(row, {}, {});
   if (!held) {
     if (held.error().code != Errc::cancelled) co_await leases_.settle(std::move(row));
     co_return std::unexpected(held.error());

@@ -2,7 +2,7 @@
 
 #include "core/call.hpp"
 #include "engine/leases/leases.hpp"
-#include "engine/templates/template_work.hpp"
+#include "engine/templates/template_capture.hpp"
 
 #include <set>
 
@@ -21,7 +21,7 @@ BOOST_DESCRIBE_STRUCT(ForkLease, (), (ttl_seconds))
 // What operators do with the sandbox of a lease as a whole, while the lease is active or retained.
 class Snapshots {
  public:
-  Snapshots(Services& services, LeaseWork& leases, TemplateWork& templates)
+  Snapshots(Services& services, LeaseLifecycle& leases, TemplateCapture& templates)
       : services_(services), leases_(leases), templates_(templates) {}
 
   // What differs from what the sandbox started from.
@@ -43,14 +43,14 @@ class Snapshots {
     drivers::Driver* driver;
     drivers::LeaseFacts facts;
   };
-  Task<Place> place_of(LeaseWork::Row row);
-  Task<LeaseWork::Row> mark(core::Call call, core::LeaseId id, std::string_view action,
-                            bool frozen);
+  Task<Place> place_of(LeaseLifecycle::Row row);
+  Task<LeaseLifecycle::Row> mark(core::Call call, core::LeaseId id, std::string_view action,
+                                 bool frozen);
   // The row says which rollback is not done yet, until one is.
   Result<> intend_roll_back(store::Session& session, const core::Call& call,
                             const core::LeaseId& id, const RollBackLease& wanted,
                             const std::string& mark);
-  Task<LeaseView> carry_out_roll_back(LeaseWork::Row row);
+  Task<LeaseView> carry_out_roll_back(LeaseLifecycle::Row row);
   // A rollback could not remove, make or record a place. Where the lease was ended meanwhile,
   // nobody else asks for what there may be of it: it goes, and the answer is `conflict`.
   Task<LeaseView> give_up_roll_back(Place place, Error why);
@@ -58,7 +58,7 @@ class Snapshots {
   // What a fork is made of.
   struct Fork {
     core::LeaseId id;
-    TemplateWork::Row made;
+    TemplateCapture::Row made;
     core::LeaseRecord lease;
     core::Environment environment;
   };
@@ -68,8 +68,8 @@ class Snapshots {
   Task<LeaseView> make_fork(Fork begun, std::int64_t ttl_seconds);
 
   Services& services_;
-  LeaseWork& leases_;
-  TemplateWork& templates_;
+  LeaseLifecycle& leases_;
+  TemplateCapture& templates_;
   // By this server, at this moment.
   std::set<core::LeaseId> rolling_back_;
   std::set<std::string> forking_;  // callers and their keys

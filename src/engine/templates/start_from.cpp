@@ -3,7 +3,7 @@
 #include "core/config/config_path.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
-#include "engine/templates/template_work.hpp"
+#include "engine/templates/template_capture.hpp"
 #include "store/places/environments.hpp"
 #include "store/places/templates.hpp"
 #include "store/secrets.hpp"

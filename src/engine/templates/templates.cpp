@@ -18,7 +18,7 @@ namespace {
 
 using core::Template;
 using core::TemplateRole;
-using TemplateRow = TemplateWork::Row;
+using TemplateRow = TemplateCapture::Row;
 
 constexpr std::int64_t disabled_again_ms = 60'000;
 

@@ -4,7 +4,7 @@
 #include "core/page.hpp"
 #include "core/rows/setup_session.hpp"
 #include "core/template_drift.hpp"
-#include "engine/templates/template_work.hpp"
+#include "engine/templates/template_capture.hpp"
 #include "store/places/templates.hpp"
 
 namespace berth::engine {
@@ -60,7 +60,7 @@ enum class RevokedTemplate { stays, goes };
 // What operators ask of templates.
 class Templates {
  public:
-  Templates(Services& services, LeaseWork& leases, TemplateWork& work)
+  Templates(Services& services, LeaseLifecycle& leases, TemplateCapture& work)
       : services_(services), leases_(leases), work_(work) {}
 
   // The place of a lease that is held, at this moment. It goes on afterwards.
@@ -88,8 +88,8 @@ class Templates {
 
  private:
   Services& services_;
-  LeaseWork& leases_;
-  TemplateWork& work_;
+  LeaseLifecycle& leases_;
+  TemplateCapture& work_;
 };
 
 // In the caller's transaction: the template is about to become the active one of its environment.

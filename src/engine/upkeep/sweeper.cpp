@@ -47,7 +47,7 @@ Task<> Sweeper::sweep_once() {
   if (work_.size() >= work_max) co_return Result<>{};
   const Time now = services_.clock.now();
   struct Due {
-    std::vector<LeaseWork::Row> leases;
+    std::vector<LeaseLifecycle::Row> leases;
     std::vector<core::Stored<core::Sandbox>> sandboxes;
   };
   BERTH_CO_TRY(const Due due, co_await services_.store.read([&](store::Session& s) -> Result<Due> {
@@ -56,12 +56,12 @@ Task<> Sweeper::sweep_once() {
     BERTH_TRY(found.sandboxes, store::due_sandboxes(s, leases_.node(), now, rows_at_a_time));
     return found;
   }));
-  for (const LeaseWork::Row& lease : due.leases) {
-    const auto claim = [&](store::Session& s) -> Result<LeaseWork::Row> {
+  for (const LeaseLifecycle::Row& lease : due.leases) {
+    const auto claim = [&](store::Session& s) -> Result<LeaseLifecycle::Row> {
       BERTH_DO(expect_alive(s, leases_.node()));
       return store::claim_lease(s, lease, leases_.node(), now + sweep_claim_ms, now);
     };
-    Result<LeaseWork::Row> claimed = co_await services_.store.write(claim);
+    Result<LeaseLifecycle::Row> claimed = co_await services_.store.write(claim);
     if (!claimed && claimed.error().code == Errc::conflict) continue;  // another was faster
     if (!claimed) co_return std::unexpected(std::move(claimed).error());
     fault_point("sweep.claimed");
@@ -76,7 +76,7 @@ Task<> Sweeper::sweep_once() {
 Task<> Sweeper::sweep_setups() {
   const Time now = services_.clock.now();
   struct Due {
-    std::vector<TemplateWork::Row> templates;
+    std::vector<TemplateCapture::Row> templates;
     std::vector<SetupSessions::Row> sessions;
   };
   BERTH_CO_TRY(const Due due, co_await services_.store.read([&](store::Session& s) -> Result<Due> {
@@ -85,7 +85,7 @@ Task<> Sweeper::sweep_setups() {
     BERTH_TRY(found.sessions, store::due_setup_sessions(s, leases_.node(), now, rows_at_a_time));
     return found;
   }));
-  for (const TemplateWork::Row& row : due.templates) {
+  for (const TemplateCapture::Row& row : due.templates) {
     if (!under_way_.insert(row.value.id.str()).second) continue;
     work_.start("look at template " + row.value.id.str(), handle_template(row));
   }
@@ -96,7 +96,7 @@ Task<> Sweeper::sweep_setups() {
   co_return Result<>{};
 }
 
-Task<> Sweeper::handle_template(TemplateWork::Row row) {
+Task<> Sweeper::handle_template(TemplateCapture::Row row) {
   const std::string id = row.value.id.str();
   Result<> done = co_await templates_.look_at(std::move(row));
   under_way_.erase(id);
@@ -112,13 +112,13 @@ Task<> Sweeper::handle_session(SetupSessions::Row row) {
   co_return done;
 }
 
-Task<> Sweeper::handle(LeaseWork::Row lease) {
+Task<> Sweeper::handle(LeaseLifecycle::Row lease) {
   const bool is_kept = is_held_for_somebody(lease.value) &&
                        lease.value.expires_at.value_or(Time{}) > services_.clock.now();
   if (is_kept) co_return co_await keep(std::move(lease));
   BERTH_CO_TRY(const bool done, co_await spare_or_expire(lease));
   if (done) co_return Result<>{};
-  BERTH_CO_TRY(const LeaseWork::Row settled, co_await leases_.settle(std::move(lease)));
+  BERTH_CO_TRY(const LeaseLifecycle::Row settled, co_await leases_.settle(std::move(lease)));
   if (core::is_final(settled.value.status)) {
     log::info("lease.settled",
               {{"lease", settled.value.id}, {"status", name_of(settled.value.status)}});
@@ -126,7 +126,7 @@ Task<> Sweeper::handle(LeaseWork::Row lease) {
   co_return Result<>{};
 }
 
-Task<> Sweeper::keep(LeaseWork::Row lease) {
+Task<> Sweeper::keep(LeaseLifecycle::Row lease) {
   const bool is_ours = lease.value.node_id == leases_.node();
   if (is_ours) {
     BERTH_CO_TRY(const drivers::LeaseFacts known, co_await leases_.facts(lease.value));
@@ -152,7 +152,7 @@ Task<> Sweeper::handle_sandbox(core::Stored<core::Sandbox> sandbox) {
   co_return done;
 }
 
-Task<bool> Sweeper::spare_or_expire(LeaseWork::Row lease) {
+Task<bool> Sweeper::spare_or_expire(LeaseLifecycle::Row lease) {
   const Time now = services_.clock.now();
   std::optional<core::RunId> to_cancel;
   const auto look = [&](store::Session& s) -> Result<bool> {
@@ -164,7 +164,7 @@ Task<bool> Sweeper::spare_or_expire(LeaseWork::Row lease) {
       BERTH_DO(store::request_cancel(s, core::Reach::everything(), run->value.id, now));
       to_cancel = run->value.id;
     }
-    LeaseWork::Row row = lease;
+    LeaseLifecycle::Row row = lease;
     row.value.claimed_by.reset();
     row.value.claimed_until.reset();
     row.value.next_attempt_at = now + sweep_again_ms;
@@ -182,7 +182,7 @@ Task<> Sweeper::sweep_held() {
     const auto look = [&](store::Session& s) {
       return store::find_lease_record(s, core::Reach::everything(), id);
     };
-    Result<LeaseWork::Row> row = co_await services_.store.read(look);
+    Result<LeaseLifecycle::Row> row = co_await services_.store.read(look);
     const bool is_known = row.has_value();
     if (!is_known && row.error().code != Errc::lease_not_found) continue;
     if (is_known && !core::is_final(row->value.status)) continue;
@@ -220,7 +220,7 @@ Task<> Sweeper::sweep_held_templates() {
     const auto look = [&](store::Session& s) {
       return store::find_template(s, core::Reach::everything(), one.id);
     };
-    const Result<TemplateWork::Row> row = co_await services_.store.read(look);
+    const Result<TemplateCapture::Row> row = co_await services_.store.read(look);
     if (row || row.error().code != Errc::template_not_found) continue;
     log::warn("template.left_behind", {{"template", one.id}});
     // Whose it was is not known any more, and not asked by whoever has it on this machine.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 #include "engine/runs/run_dispatcher.hpp"
 #include "engine/templates/setup_sessions.hpp"
 
@@ -13,8 +13,8 @@ namespace berth::engine {
 class Sweeper {
  public:
   struct Work {
-    LeaseWork& leases;
-    TemplateWork& templates;
+    LeaseLifecycle& leases;
+    TemplateCapture& templates;
     SetupSessions& sessions;
   };
   Sweeper(Services& services, Work work, RunDispatcher& dispatcher, asio::any_io_executor executor)
@@ -40,19 +40,19 @@ class Sweeper {
   Task<> sweep_held_sandboxes();
   // Templates on the disk of this machine that no row tells of.
   Task<> sweep_held_templates();
-  Task<> handle(LeaseWork::Row lease);
+  Task<> handle(LeaseLifecycle::Row lease);
   Task<> handle_sandbox(core::Stored<core::Sandbox> sandbox);
   Task<> sweep_setups();
-  Task<> handle_template(TemplateWork::Row row);
+  Task<> handle_template(TemplateCapture::Row row);
   Task<> handle_session(SetupSessions::Row row);
   // A place that is held for somebody lives until it is given back, whoever took it.
-  Task<> keep(LeaseWork::Row lease);
+  Task<> keep(LeaseLifecycle::Row lease);
   // A lease whose run is not over: true when it has been dealt with.
-  Task<bool> spare_or_expire(LeaseWork::Row lease);
+  Task<bool> spare_or_expire(LeaseLifecycle::Row lease);
 
   Services& services_;
-  LeaseWork& leases_;
-  TemplateWork& templates_;
+  LeaseLifecycle& leases_;
+  TemplateCapture& templates_;
   SetupSessions& sessions_;
   std::set<std::string> under_way_;  // ids of templates and sessions that are looked at
   RunDispatcher& dispatcher_;

@@ -40,7 +40,7 @@ bj::value or_null(const std::optional<std::string>& text) {
   return text ? bj::value(bj::string(*text)) : bj::value(nullptr);
 }
 
-// What the host knows of a lease beside what the provider said: see LeaseWork::facts().
+// What the host knows of a lease beside what the provider said: see LeaseLifecycle::facts().
 std::optional<std::string> fact_at(const LeaseFacts& lease, std::string_view key) {
   return text_at(object_at(lease.metadata, "leaseFacts"), key);
 }

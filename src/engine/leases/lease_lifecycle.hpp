@@ -19,13 +19,13 @@ namespace berth::engine {
 // Takes places and gives them back: the intention is recorded, the driver acts, the fact is
 // recorded. Each part can be repeated, so that whoever finds a lease in any state can bring it to
 // its end. Only values on the lease's own row are asked for, never the environment of today.
-class LeaseWork {
+class LeaseLifecycle {
  public:
   using Row = core::Stored<core::LeaseRecord>;
 
   // `hold_ms`: how long the place of a server that is gone may live on.
-  LeaseWork(Services& services, const drivers::Registry& drivers, Secrets& secrets,
-            const Catalog& catalog, core::NodeId node, std::int64_t hold_ms)
+  LeaseLifecycle(Services& services, const drivers::Registry& drivers, Secrets& secrets,
+                 const Catalog& catalog, core::NodeId node, std::int64_t hold_ms)
       : services_(services),
         drivers_(drivers),
         secrets_(secrets),

@@ -2,7 +2,7 @@
 
 #include "core/rows/lease.hpp"
 #include "core/rows/template.hpp"
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 
 namespace berth::engine {
 
@@ -15,11 +15,12 @@ bool is_unanswered(const core::Template& row);
 
 // Captures places and deletes what was captured: the intention is recorded, the driver acts, the
 // fact is recorded. Whoever finds a template in any state can bring it to its end.
-class TemplateWork {
+class TemplateCapture {
  public:
   using Row = core::Stored<core::Template>;
 
-  TemplateWork(Services& services, LeaseWork& leases) : services_(services), leases_(leases) {}
+  TemplateCapture(Services& services, LeaseLifecycle& leases)
+      : services_(services), leases_(leases) {}
 
   struct Wish {
     std::string name;
@@ -54,7 +55,7 @@ class TemplateWork {
   Task<Row> record_captured(Row intended, execution::CapturedTemplate captured, Also also);
 
   Services& services_;
-  LeaseWork& leases_;
+  LeaseLifecycle& leases_;
 };
 
 }  // namespace berth::engine

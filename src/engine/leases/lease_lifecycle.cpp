@@ -1,4 +1,4 @@
-#include "engine/leases/lease_work.hpp"
+#include "engine/leases/lease_lifecycle.hpp"
 
 #include "base/fault_point.hpp"
 #include "core/config/environment_config.hpp"
@@ -135,7 +135,8 @@ Result<> add_plugin_facts(store::Session& session, const LeaseRecord& lease, bj:
 // The provider answered with a sandbox that another lease holds. A lease that asked to share asks
 // for one of its own from here on; lease_acquire_failed where it had asked for that already, and
 // then what it was answered with is not its to destroy.
-Result<LeaseWork::Row> give_up_shared(store::Session& session, LeaseWork::Row row, Time now) {
+Result<LeaseLifecycle::Row> give_up_shared(store::Session& session, LeaseLifecycle::Row row,
+                                           Time now) {
   LeaseRecord& lease = row.value;
   if (!asks_for_reuse(lease.teardown.config)) {
     note_none_made(lease);
@@ -175,25 +176,25 @@ Result<> record_sandbox(store::Session& session, const std::optional<core::Sandb
 
 }  // namespace
 
-Result<drivers::Driver*> LeaseWork::driver(const LeaseRecord& lease) const {
+Result<drivers::Driver*> LeaseLifecycle::driver(const LeaseRecord& lease) const {
   return drivers_.find(lease.driver);
 }
 
-bool LeaseWork::reaches(const LeaseRecord& lease) const {
+bool LeaseLifecycle::reaches(const LeaseRecord& lease) const {
   if (!lease.node_id || *lease.node_id == node_) return true;
   const Result<drivers::Driver*> place = driver(lease);
   return place && !(*place)->stays_on_its_server(lease.teardown.config);
 }
 
-bool LeaseWork::reaches(const core::Sandbox& sandbox) const {
+bool LeaseLifecycle::reaches(const core::Sandbox& sandbox) const {
   if (!sandbox.node_id || *sandbox.node_id == node_) return true;
   const Result<drivers::Driver*> place = driver(core::DriverKind::sandbox);
   return place && !(*place)->stays_on_its_server(sandbox.config);
 }
 
 // Whether an idle sandbox is the lease's now.
-Result<bool> LeaseWork::claim_kept(store::Session& session, const core::Sandbox& wanted,
-                                   std::optional<core::SandboxId> only, LeaseRecord& lease) {
+Result<bool> LeaseLifecycle::claim_kept(store::Session& session, const core::Sandbox& wanted,
+                                        std::optional<core::SandboxId> only, LeaseRecord& lease) {
   BERTH_TRY(drivers::Driver* const place, driver(lease));
   const store::SandboxClaim claim{.company_id = lease.company_id,
                                   .fingerprint = wanted.fingerprint,
@@ -206,8 +207,10 @@ Result<bool> LeaseWork::claim_kept(store::Session& session, const core::Sandbox&
   return idle.has_value();
 }
 
-Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environment& environment,
-                                   const std::optional<core::AgentId>& agent, LeaseRecord& lease) {
+Result<> LeaseLifecycle::intend_sandbox(store::Session& session,
+                                        const core::Environment& environment,
+                                        const std::optional<core::AgentId>& agent,
+                                        LeaseRecord& lease) {
   const Time now = lease.created_at;
   core::Sandbox sandbox{.id = core::SandboxId::make(services_.random, now),
                         .company_id = lease.company_id,
@@ -244,8 +247,8 @@ Result<> LeaseWork::intend_sandbox(store::Session& session, const core::Environm
   return store::record_share(session, sandbox.id, core::share_of(sandbox.config));
 }
 
-Result<> LeaseWork::intend_visit(store::Session& session, const core::Environment& environment,
-                                 const Terms::Kept& kept, LeaseRecord& lease) {
+Result<> LeaseLifecycle::intend_visit(store::Session& session, const core::Environment& environment,
+                                      const Terms::Kept& kept, LeaseRecord& lease) {
   core::Sandbox wanted{.id = kept.sandbox_id, .company_id = lease.company_id};
   bool was_kept = false;
   if (is_reuse(lease.lease_policy)) {
@@ -263,9 +266,9 @@ Result<> LeaseWork::intend_visit(store::Session& session, const core::Environmen
   return {};
 }
 
-Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId id,
-                                         const core::Environment& environment, const core::Run* run,
-                                         Terms terms) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::intend(store::Session& session, core::LeaseId id,
+                                                   const core::Environment& environment,
+                                                   const core::Run* run, Terms terms) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = services_.clock.now();
   LeaseRecord lease{
@@ -312,7 +315,7 @@ Result<LeaseWork::Row> LeaseWork::intend(store::Session& session, core::LeaseId 
   return store::inserted_lease(session, std::move(lease));
 }
 
-Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
+Task<drivers::LeaseFacts> LeaseLifecycle::facts(const LeaseRecord& lease) {
   drivers::LeaseFacts out{.lease_id = lease.id,
                           .company_id = lease.company_id,
                           .environment_id = lease.environment_id,
@@ -348,7 +351,7 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const LeaseRecord& lease) {
   co_return out;
 }
 
-Task<drivers::LeaseFacts> LeaseWork::facts(const core::Template& row) {
+Task<drivers::LeaseFacts> LeaseLifecycle::facts(const core::Template& row) {
   drivers::LeaseFacts out{
       .lease_id = row.source_lease_id.value_or(*core::LeaseId::parse(row.id.str())),
       .company_id = row.company_id,
@@ -373,8 +376,9 @@ Task<drivers::LeaseFacts> LeaseWork::facts(const core::Template& row) {
   co_return out;
 }
 
-Result<LeaseWork::Row> LeaseWork::record_acquired(store::Session& session, const core::LeaseId& id,
-                                                  const drivers::Acquired& acquired) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::record_acquired(store::Session& session,
+                                                            const core::LeaseId& id,
+                                                            const drivers::Acquired& acquired) {
   BERTH_DO(expect_alive(session, node_));
   const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
@@ -391,8 +395,9 @@ Result<LeaseWork::Row> LeaseWork::record_acquired(store::Session& session, const
   return row;
 }
 
-Result<LeaseWork::Row> LeaseWork::record_again(store::Session& session, const core::LeaseId& id,
-                                               const drivers::Acquired& acquired) {
+Result<LeaseLifecycle::Row> LeaseLifecycle::record_again(store::Session& session,
+                                                         const core::LeaseId& id,
+                                                         const drivers::Acquired& acquired) {
   const Time now = services_.clock.now();
   BERTH_TRY(Row row, store::find_lease_record(session, core::Reach::everything(), id));
   BERTH_DO(expect_held(row.value, node_));
@@ -402,7 +407,7 @@ Result<LeaseWork::Row> LeaseWork::record_again(store::Session& session, const co
   return store::update_lease(session, std::move(row), now);
 }
 
-Task<LeaseWork::Held> LeaseWork::acquire(Row lease, Ask ask, Also also) {
+Task<LeaseLifecycle::Held> LeaseLifecycle::acquire(Row lease, Ask ask, Also also) {
   fault_point("acquire.intended");
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease.value));
   const bool by_key = place->finds_by_key(lease.value.teardown.config);
@@ -454,9 +459,9 @@ Task<LeaseWork::Held> LeaseWork::acquire(Row lease, Ask ask, Also also) {
   co_return Held{*std::move(row), std::move(known), acquired->resumed};
 }
 
-Task<ResolvedSecret> LeaseWork::read_for_draft(const core::Call& call,
-                                               const core::CompanyId& company,
-                                               const core::BoundRef& bound) {
+Task<ResolvedSecret> LeaseLifecycle::read_for_draft(const core::Call& call,
+                                                    const core::CompanyId& company,
+                                                    const core::BoundRef& bound) {
   co_return co_await secrets_.resolve_unbound(call,
                                               {.company_id = company,
                                                .secret_id = bound.ref.secret_id,
@@ -466,24 +471,24 @@ Task<ResolvedSecret> LeaseWork::read_for_draft(const core::Call& call,
                                               bound.ref.version);
 }
 
-Task<std::vector<core::LeaseId>> LeaseWork::held() {
+Task<std::vector<core::LeaseId>> LeaseLifecycle::held() {
   BERTH_CO_TRY(drivers::Driver* const local, drivers_.find(core::DriverKind::local));
   co_return co_await local->held();
 }
 
-Task<> LeaseWork::remove_held(core::LeaseId id) {
+Task<> LeaseLifecycle::remove_held(core::LeaseId id) {
   BERTH_CO_TRY(drivers::Driver* const local, drivers_.find(core::DriverKind::local));
   // Whose it was is not known any more, and not asked by the driver of this machine.
   const drivers::LeaseFacts facts{.lease_id = id, .company_id = *core::CompanyId::parse(id.str())};
   co_return co_await local->destroy(facts);
 }
 
-Task<std::vector<drivers::HeldSandbox>> LeaseWork::held_sandboxes() {
+Task<std::vector<drivers::HeldSandbox>> LeaseLifecycle::held_sandboxes() {
   BERTH_CO_TRY(drivers::Driver* const sandboxes, drivers_.find(core::DriverKind::sandbox));
   co_return co_await sandboxes->held_sandboxes();
 }
 
-Task<> LeaseWork::remove_held(drivers::HeldSandbox sandbox) {
+Task<> LeaseLifecycle::remove_held(drivers::HeldSandbox sandbox) {
   BERTH_CO_TRY(drivers::Driver* const sandboxes, drivers_.find(core::DriverKind::sandbox));
   const drivers::LeaseFacts facts{.lease_id = *core::LeaseId::parse(sandbox.id.str()),
                                   .company_id = *core::CompanyId::parse(sandbox.id.str()),

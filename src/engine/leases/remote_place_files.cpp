@@ -1,4 +1,4 @@
-#include "engine/leases/far_files.hpp"
+#include "engine/leases/remote_place_files.hpp"
 
 #include "base/async/offload.hpp"
 #include "workspaces/archive_out.hpp"
@@ -111,7 +111,7 @@ FileEntry file_entry_of(const FileView& view) {
 
 // A folder for one request, among those of others that are under way. Whoever it is handed to may
 // do there what it likes.
-class FarFiles::Staging {
+class RemotePlaceFiles::Staging {
  public:
   static Result<Staging> make(const Exchange& exchange, const std::string& name) {
     Fd folder{::open(exchange.folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
@@ -147,7 +147,7 @@ class FarFiles::Staging {
   Exchange exchange_;
 };
 
-auto FarFiles::stage(const Exchange& exchange) -> Task<std::shared_ptr<const Staging>> {
+auto RemotePlaceFiles::stage(const Exchange& exchange) -> Task<std::shared_ptr<const Staging>> {
   const std::string name = random_base64url(random_, 18);
   co_return co_await offload(pool_, [&]() -> Result<std::shared_ptr<const Staging>> {
     BERTH_TRY(Staging made, Staging::make(exchange, name));
@@ -156,12 +156,12 @@ auto FarFiles::stage(const Exchange& exchange) -> Task<std::shared_ptr<const Sta
 }
 
 // What cannot be removed now goes when the server starts next.
-asio::awaitable<void> FarFiles::clear(std::shared_ptr<const Staging> staging) {
+asio::awaitable<void> RemotePlaceFiles::clear(std::shared_ptr<const Staging> staging) {
   (void)co_await offload(pool_, [&] { return staging->remove(); });
 }
 
-Task<std::variant<FilePart, FolderListing>> FarFiles::read(const FarPlace& place,
-                                                           const FileRead& wanted) {
+Task<std::variant<FilePart, FolderListing>> RemotePlaceFiles::read(const FarPlace& place,
+                                                                   const FileRead& wanted) {
   BERTH_CO_TRY(const RemoteLook look, co_await place.files->look(place.facts, place.path));
   BERTH_CO_TRY(const RemoteEntry entry, expect_there(look, place.shown));
   if (S_ISDIR(entry.status.st_mode)) co_return co_await list(place);
@@ -190,8 +190,8 @@ Task<std::variant<FilePart, FolderListing>> FarFiles::read(const FarPlace& place
   co_return std::variant<FilePart, FolderListing>{std::move(part)};
 }
 
-Task<std::string> FarFiles::read_whole(const FarPlace& place, const Exchange& exchange,
-                                       std::uint64_t bytes) {
+Task<std::string> RemotePlaceFiles::read_whole(const FarPlace& place, const Exchange& exchange,
+                                               std::uint64_t bytes) {
   BERTH_CO_TRY(const auto staging, co_await stage(exchange));
   const std::string local = staging->path_of(staged);
   const Result<> fetched = co_await place.files->fetch(place.facts, place.path, S_IFREG, local);
@@ -207,7 +207,7 @@ Task<std::string> FarFiles::read_whole(const FarPlace& place, const Exchange& ex
   co_return content;
 }
 
-Task<std::variant<FilePart, FolderListing>> FarFiles::list(const FarPlace& place) {
+Task<std::variant<FilePart, FolderListing>> RemotePlaceFiles::list(const FarPlace& place) {
   BERTH_CO_TRY(execution::RemoteListing found,
                co_await place.files->list(place.facts, place.path, file_limits.listed_max));
   std::ranges::sort(found.entries, {}, &RemoteEntry::name);
@@ -219,7 +219,8 @@ Task<std::variant<FilePart, FolderListing>> FarFiles::list(const FarPlace& place
   co_return std::variant<FilePart, FolderListing>{std::move(listing)};
 }
 
-Task<FileWritten> FarFiles::write(const FarPlace& place, mode_t mode, std::string_view bytes) {
+Task<FileWritten> RemotePlaceFiles::write(const FarPlace& place, mode_t mode,
+                                          std::string_view bytes) {
   if (place.path.rest.empty() || place.shown.ends_with('/')) {
     co_return refuse(place.shown, "is a directory");
   }
@@ -243,8 +244,8 @@ Task<FileWritten> FarFiles::write(const FarPlace& place, mode_t mode, std::strin
   co_return old ? FileWritten::replaced : FileWritten::created;
 }
 
-Task<> FarFiles::send_from(const FarPlace& place, const Staging& staging, mode_t mode,
-                           std::string_view bytes) {
+Task<> RemotePlaceFiles::send_from(const FarPlace& place, const Staging& staging, mode_t mode,
+                                   std::string_view bytes) {
   BERTH_CO_DO(co_await offload(pool_, [&] {
     const Confined& files = staging.files();
     return files.write_file(staged, all_of(bytes), {.mode = 0600, .owner = files.user()});
@@ -253,14 +254,14 @@ Task<> FarFiles::send_from(const FarPlace& place, const Staging& staging, mode_t
   co_return co_await place.files->send_file(place.facts, place.path, mode, local, bytes.size());
 }
 
-Task<> FarFiles::remove(const FarPlace& place) {
+Task<> RemotePlaceFiles::remove(const FarPlace& place) {
   if (place.path.rest.empty()) co_return refuse(place.shown, "names nothing to remove");
   BERTH_CO_TRY(const RemoteLook look, co_await place.files->look(place.facts, place.path));
   BERTH_CO_DO(expect_there(look, place.shown));
   co_return co_await place.files->remove(place.facts, place.path);
 }
 
-Task<std::string> FarFiles::archive(const FarPlace& place) {
+Task<std::string> RemotePlaceFiles::archive(const FarPlace& place) {
   BERTH_CO_TRY(const RemoteLook look, co_await place.files->look(place.facts, place.path));
   BERTH_CO_TRY(const RemoteEntry entry, expect_there(look, place.shown));
   if (S_ISDIR(entry.status.st_mode)) {
@@ -281,8 +282,8 @@ Task<std::string> FarFiles::archive(const FarPlace& place) {
   }
 }
 
-Task<std::string> FarFiles::archive_from(const FarPlace& place, const Staging& staging,
-                                         const RemoteEntry& entry) {
+Task<std::string> RemotePlaceFiles::archive_from(const FarPlace& place, const Staging& staging,
+                                                 const RemoteEntry& entry) {
   const bool is_folder = S_ISDIR(entry.status.st_mode);
   std::string path = is_folder ? staged : entry.name;
   if (staging.exchange().by == Exchange::By::provider) {
@@ -309,7 +310,7 @@ Task<std::string> FarFiles::archive_from(const FarPlace& place, const Staging& s
   });
 }
 
-Task<> FarFiles::unpack(const FarPlace& place, std::string_view tar) {
+Task<> RemotePlaceFiles::unpack(const FarPlace& place, std::string_view tar) {
   BERTH_CO_TRY(const RemoteLook look, co_await place.files->look(place.facts, place.path));
   BERTH_CO_TRY(const auto old, expect_makeable(look, place.shown));
   if (old && S_ISLNK(old->status.st_mode)) {
@@ -325,7 +326,8 @@ Task<> FarFiles::unpack(const FarPlace& place, std::string_view tar) {
   }
 }
 
-Task<> FarFiles::unpack_from(const FarPlace& place, const Staging& staging, std::string_view tar) {
+Task<> RemotePlaceFiles::unpack_from(const FarPlace& place, const Staging& staging,
+                                     std::string_view tar) {
   const bool is_moved = staging.exchange().by == Exchange::By::provider;
   BERTH_CO_TRY(
       const std::string clean, co_await offload(pool_, [&]() -> Result<std::string> {

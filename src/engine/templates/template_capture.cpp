@@ -1,4 +1,4 @@
-#include "engine/templates/template_work.hpp"
+#include "engine/templates/template_capture.hpp"
 
 #include "base/digest.hpp"
 #include "base/fault_point.hpp"
@@ -67,8 +67,8 @@ void link(Template& row, const bj::object& config) {
   row.source_config = config;
 }
 
-Result<TemplateWork::Row> TemplateWork::intend(store::Session& session,
-                                               const core::LeaseRecord& lease, Wish wish) {
+Result<TemplateCapture::Row> TemplateCapture::intend(store::Session& session,
+                                                     const core::LeaseRecord& lease, Wish wish) {
   BERTH_DO(expect_alive(session, leases_.node()));
   if (!lease.sandbox_id) {
     return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no sandbox: its driver is " +
@@ -101,9 +101,9 @@ Result<TemplateWork::Row> TemplateWork::intend(store::Session& session,
   return store::find_template(session, core::Reach::everything(), row.id);
 }
 
-Task<TemplateWork::Row> TemplateWork::record_captured(Row intended,
-                                                      execution::CapturedTemplate captured,
-                                                      Also also) {
+Task<TemplateCapture::Row> TemplateCapture::record_captured(Row intended,
+                                                            execution::CapturedTemplate captured,
+                                                            Also also) {
   const auto save = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
     const Time now = services_.clock.now();
@@ -121,7 +121,8 @@ Task<TemplateWork::Row> TemplateWork::record_captured(Row intended,
   co_return co_await services_.store.write(save);
 }
 
-Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord lease, Also also) {
+Task<TemplateCapture::Row> TemplateCapture::capture(Row intended, core::LeaseRecord lease,
+                                                    Also also) {
   fault_point("capture.intended");
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease));
   BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await leases_.facts(lease));
@@ -153,7 +154,7 @@ Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord le
   }
   if (why.code == Errc::cancelled) co_return std::unexpected(why);
   // What could not be made whole goes at once, or with the sweeper.
-  const bool is_refused = !captured && LeaseWork::made_none(why.code);
+  const bool is_refused = !captured && LeaseLifecycle::made_none(why.code);
   const Result<Row> gone =
       co_await settle(std::move(intended), is_refused ? Left::nothing : Left::something);
   if (!gone && gone.error().code != Errc::cancelled) {
@@ -162,7 +163,7 @@ Task<TemplateWork::Row> TemplateWork::capture(Row intended, core::LeaseRecord le
   co_return std::unexpected(why);
 }
 
-Result<TemplateWork::Row> TemplateWork::begin_delete(store::Session& session, Row row) {
+Result<TemplateCapture::Row> TemplateCapture::begin_delete(store::Session& session, Row row) {
   BERTH_DO(expect_alive(session, leases_.node()));
   const Template& value = row.value;
   if (value.role == core::TemplateRole::active && value.environment_id) {
@@ -184,7 +185,7 @@ Result<TemplateWork::Row> TemplateWork::begin_delete(store::Session& session, Ro
 }
 
 // A server that was killed while it copied has left the sandbox standing still.
-Task<> TemplateWork::let_go_on(Template row) {
+Task<> TemplateCapture::let_go_on(Template row) {
   if (!row.source_lease_id) co_return Result<>{};
   const auto lease = co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), *row.source_lease_id);
@@ -195,7 +196,7 @@ Task<> TemplateWork::let_go_on(Template row) {
   co_return co_await driver->thaw(facts);
 }
 
-Task<TemplateWork::Row> TemplateWork::park(Row row) {
+Task<TemplateCapture::Row> TemplateCapture::park(Row row) {
   const auto save = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
     Template& value = row.value;
@@ -223,8 +224,8 @@ Task<TemplateWork::Row> TemplateWork::park(Row row) {
   co_return row;
 }
 
-Result<TemplateWork::Row> TemplateWork::adopt(store::Session& session, Row row,
-                                              std::string template_ref) {
+Result<TemplateCapture::Row> TemplateCapture::adopt(store::Session& session, Row row,
+                                                    std::string template_ref) {
   BERTH_DO(expect_alive(session, leases_.node()));
   BERTH_DO(expect_unanswered(row.value));
   BERTH_TRY(const auto other, store::template_with_ref(session, row.value, template_ref));
@@ -237,8 +238,8 @@ Result<TemplateWork::Row> TemplateWork::adopt(store::Session& session, Row row,
   return store::update_template(session, std::move(row), services_.clock.now());
 }
 
-Result<TemplateWork::Row> TemplateWork::force_end(store::Session& session, Row row,
-                                                  const std::string& reason) {
+Result<TemplateCapture::Row> TemplateCapture::force_end(store::Session& session, Row row,
+                                                        const std::string& reason) {
   BERTH_DO(expect_alive(session, leases_.node()));
   BERTH_DO(expect_unanswered(row.value));
   row.value.failure_reason = reason;
@@ -246,7 +247,7 @@ Result<TemplateWork::Row> TemplateWork::force_end(store::Session& session, Row r
                               services_.clock.now());
 }
 
-Task<TemplateWork::Row> TemplateWork::settle(Row row, Left left) {
+Task<TemplateCapture::Row> TemplateCapture::settle(Row row, Left left) {
   const bool was_unfinished = row.value.status == TemplateState::capturing;
   const auto begin = [&](store::Session& s) -> Result<Row> {
     BERTH_DO(expect_alive(s, leases_.node()));
@@ -295,7 +296,7 @@ Task<TemplateWork::Row> TemplateWork::settle(Row row, Left left) {
   co_return row;
 }
 
-Task<> TemplateWork::look_at(Row row) {
+Task<> TemplateCapture::look_at(Row row) {
   if (row.value.status == TemplateState::ready) {
     const auto begin = [&](store::Session& s) -> Result<Row> {
       Result<Row> going = begin_delete(s, row);

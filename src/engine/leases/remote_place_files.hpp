@@ -79,9 +79,9 @@ struct FarPlace {
 
 // The verbs of LeaseFiles for such places, with the same rules. What comes from there is believed
 // in nothing: an archive is unpacked and packed again, in a folder that is gone with the request.
-class FarFiles {
+class RemotePlaceFiles {
  public:
-  FarFiles(Random& random, asio::thread_pool& pool) : random_(random), pool_(pool) {}
+  RemotePlaceFiles(Random& random, asio::thread_pool& pool) : random_(random), pool_(pool) {}
 
   Task<std::variant<FilePart, FolderListing>> read(const FarPlace& place, const FileRead& wanted);
   Task<FileWritten> write(const FarPlace& place, mode_t mode, std::string_view bytes);
