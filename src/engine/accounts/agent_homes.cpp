@@ -4,8 +4,8 @@
 #include "base/log.hpp"
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
-#include "engine/insist.hpp"
 #include "engine/journal.hpp"
+#include "engine/retry.hpp"
 #include "store/agent_homes.hpp"
 #include "store/agents.hpp"
 

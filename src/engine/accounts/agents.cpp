@@ -4,9 +4,9 @@
 #include "core/config/adapter_config.hpp"
 #include "engine/accounts/settings.hpp"
 #include "engine/environments/checks.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
-#include "engine/once.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "store/agents.hpp"
 #include "store/companies.hpp"
@@ -97,7 +97,7 @@ Task<core::Stored<core::Agent>> Agents::create(core::Call call, core::CompanyId 
                      {{"name", agent.name}, {"adapterType", name_of(agent.adapter_type)}}}));
     return core::Stored<core::Agent>{std::move(agent), 1};
   };
-  BERTH_CO_TRY(auto made, co_await write_once(services_, call, work));
+  BERTH_CO_TRY(auto made, co_await idempotent_write(services_, call, work));
   services_.feed.changed(company);
   co_return made;
 }

@@ -5,9 +5,9 @@
 #include "engine/accounts/settings.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/environments/checks.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
-#include "engine/once.hpp"
 #include "store/companies.hpp"
 #include "store/places/environments.hpp"
 
@@ -95,7 +95,7 @@ Result<core::Stored<core::Company>> Companies::insert(store::Session& session,
 
 Task<core::Stored<CompanyView>> Companies::create(core::Call call, CreateCompany wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
-  BERTH_CO_TRY(auto made, co_await write_once(services_, call, [&](store::Session& s) {
+  BERTH_CO_TRY(auto made, co_await idempotent_write(services_, call, [&](store::Session& s) {
                  return insert(s, call, wanted);
                }));
   co_return to_view(std::move(made));

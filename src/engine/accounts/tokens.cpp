@@ -3,9 +3,9 @@
 #include "base/digest.hpp"
 #include "base/log.hpp"
 #include "engine/environments/checks.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
-#include "engine/once.hpp"
 #include "store/agents.hpp"
 #include "store/companies.hpp"
 #include "store/tokens.hpp"
@@ -102,7 +102,7 @@ Task<NewToken> Tokens::create(core::Call call, core::CompanyId company, CreateTo
     if (wish.agent_id) BERTH_DO(store::find_agent(s, core::Reach::only(company), *wish.agent_id));
     return insert(s, call, wish, make_key());
   };
-  BERTH_CO_TRY(auto made, co_await write_once(services_, call, work));
+  BERTH_CO_TRY(auto made, co_await idempotent_write(services_, call, work));
   services_.feed.changed(company);
   co_return made;
 }
@@ -121,7 +121,7 @@ Task<NewToken> Tokens::create_instance_key(core::Call call, CreateToken wanted) 
   const Wish wish{std::nullopt,      core::TokenKind::operator_key,
                   core::Role::admin, std::nullopt,
                   wanted.name,       wanted.expires_at};
-  co_return co_await write_once(
+  co_return co_await idempotent_write(
       services_, call, [&](store::Session& s) { return insert(s, call, wish, make_key()); });
 }
 

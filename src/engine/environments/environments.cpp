@@ -4,10 +4,10 @@
 #include "engine/accounts/settings.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/environments/checks.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/sandbox_room.hpp"
 #include "engine/listing.hpp"
-#include "engine/once.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "engine/templates/start_from.hpp"
 #include "store/companies.hpp"
@@ -252,7 +252,7 @@ Task<core::Stored<EnvironmentView>> Environments::create(core::Call call, core::
                                                          CreateEnvironment wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
   BERTH_CO_TRY(const auto judged, co_await judge(call, company, wanted));
-  BERTH_CO_TRY(auto made, co_await write_once(services_, call, [&](store::Session& s) {
+  BERTH_CO_TRY(auto made, co_await idempotent_write(services_, call, [&](store::Session& s) {
                  return insert(s, call, company, wanted, judged);
                }));
   services_.feed.changed(company);

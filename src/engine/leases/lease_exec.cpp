@@ -3,11 +3,11 @@
 #include "base/text.hpp"
 #include "core/config/bindings.hpp"
 #include "engine/environments/allowed_places.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/leases/lease_lifecycle.hpp"
 #include "engine/leases/leases.hpp"
-#include "engine/once.hpp"
 
 namespace berth::engine {
 namespace {
@@ -105,7 +105,7 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
     BERTH_DO(record(s, services_, call, entry_of(found.value, wanted)));
     return "exec-" + make_uuid(services_.random, services_.clock.now());
   };
-  BERTH_CO_TRY(const std::string exec_id, co_await write_once(services_, call, name_it));
+  BERTH_CO_TRY(const std::string exec_id, co_await idempotent_write(services_, call, name_it));
   BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));

@@ -5,12 +5,12 @@
 #include "core/config/provider_config.hpp"
 #include "core/fingerprint.hpp"
 #include "engine/environments/allowed_places.hpp"
-#include "engine/insist.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/leases/lease_notes.hpp"
 #include "engine/leases/reuse.hpp"
 #include "engine/leases/sandbox_room.hpp"
+#include "engine/retry.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "engine/templates/start_from.hpp"
 #include "engine/upkeep/node_life.hpp"
@@ -434,8 +434,9 @@ Task<LeaseLifecycle::Held> LeaseLifecycle::acquire(Row lease, Ask ask, Also also
   };
   // Who is found by an answer alone must not be forgotten because the store is away.
   const auto attempt = [&] { return services_.store.write(save); };
-  Result<Row> row =
-      by_key ? co_await attempt() : co_await insist(co_await asio::this_coro::executor, attempt);
+  Result<Row> row = by_key
+                        ? co_await attempt()
+                        : co_await retry_during_outage(co_await asio::this_coro::executor, attempt);
   if (!row && store::is_held_elsewhere(row.error())) {
     const bool had_asked_to_share = asks_for_reuse(lease.value.teardown.config);
     const core::LeaseId id = lease.value.id;

@@ -1,10 +1,10 @@
 #include "engine/leases/leases.hpp"
 
-#include "engine/insist.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/leases/lease_trace.hpp"
 #include "engine/listing.hpp"
+#include "engine/retry.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/companies.hpp"
 #include "store/places/sandboxes.hpp"

@@ -1,9 +1,9 @@
 // A kept sandbox that a person works in between two runs.
 #include "engine/environments/allowed_places.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/lease_lifecycle.hpp"
 #include "engine/leases/leases.hpp"
-#include "engine/once.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/agent_homes.hpp"
 #include "store/places/environments.hpp"
@@ -87,7 +87,8 @@ Task<LeaseView> Leases::visit(core::Call call, core::SandboxId id, VisitSandbox 
     BERTH_TRY(const auto row, store::find_lease_record(s, core::Reach::of(call.who), known));
     return core::is_final(row.value.status);
   };
-  BERTH_CO_TRY(const std::string named, co_await write_once(services_, call, begin, is_given_up));
+  BERTH_CO_TRY(const std::string named,
+               co_await idempotent_write(services_, call, begin, is_given_up));
   BERTH_CO_TRY(const core::LeaseId lease_id, core::LeaseId::parse(named));
   BERTH_CO_TRY(LeaseLifecycle::Row row, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), lease_id);

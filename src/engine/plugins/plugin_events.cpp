@@ -1,7 +1,7 @@
 #include "engine/plugins/plugin_events.hpp"
 
 #include "base/log.hpp"
-#include "engine/insist.hpp"
+#include "engine/retry.hpp"
 #include "store/activity.hpp"
 #include "store/companies.hpp"
 

@@ -5,7 +5,7 @@
 #include "base/remove_tree.hpp"
 #include "base/text.hpp"
 #include "core/config/config_schema.hpp"
-#include "engine/insist.hpp"
+#include "engine/retry.hpp"
 #include "plugins/manifest/manifest_file.hpp"
 #include "plugins/worker.hpp"
 

@@ -3,9 +3,9 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "core/config/bindings.hpp"
-#include "engine/insist.hpp"
 #include "engine/journal.hpp"
 #include "engine/plugins/plugin_requests.hpp"
+#include "engine/retry.hpp"
 #include "store/plugins.hpp"
 #include "store/secrets.hpp"
 
@@ -536,7 +536,7 @@ Task<> PluginServices::follow(Change change) {
     return store::retry_teardowns_of(s, change.plugin, now);
   };
   const auto attempt = [&]() -> Task<> { return services_.store.write(move); };
-  Result<> moved = co_await insist(executor_, attempt);
+  Result<> moved = co_await retry_during_outage(executor_, attempt);
   if (!moved && moved.error().code == Errc::conflict) moved = co_await attempt();
   // A plugin that was removed meanwhile has no row to follow.
   if (!moved && moved.error().code == Errc::plugin_not_found) co_return Result<>{};

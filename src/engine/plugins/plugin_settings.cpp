@@ -1,7 +1,7 @@
 // What companies set for plugins, and what is known of how plugins fare.
 #include "core/config/provider_config.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
-#include "engine/once.hpp"
 #include "engine/plugins/plugins.hpp"
 #include "engine/secrets/environment_secrets.hpp"
 #include "store/companies.hpp"
@@ -91,7 +91,7 @@ Task<core::PluginConfigRow> Plugins::set_config(core::Call call, std::string nam
     is_new = true;
     return std::move(saved.value);
   };
-  BERTH_CO_TRY(core::PluginConfigRow saved, co_await write_once(services_, call, save));
+  BERTH_CO_TRY(core::PluginConfigRow saved, co_await idempotent_write(services_, call, save));
   services_.feed.changed(wanted.company_id);
   // A repeated request changes nothing, also not what was set after it.
   if (place_ != nullptr && is_new) {
@@ -105,7 +105,7 @@ Task<std::optional<PluginView>> Plugins::answered(const core::Call& call) {
   BERTH_CO_TRY(
       const std::optional<std::string> id,
       co_await services_.store.read([&](store::Session& s) -> Result<std::optional<std::string>> {
-        BERTH_TRY(const auto kept, once_detail::find(s, services_, call));
+        BERTH_TRY(const auto kept, idempotent_write_detail::find(s, services_, call));
         if (!kept) return std::nullopt;
         return std::string{kept->reveal()};
       }));
@@ -117,8 +117,8 @@ Task<std::optional<PluginView>> Plugins::answered(const core::Call& call) {
 Result<> Plugins::keep_once(store::Session& session, const core::Call& call,
                             const core::PluginId& id) {
   if (!call.once) return {};
-  BERTH_TRY(const auto kept, once_detail::find(session, services_, call));
-  return kept ? Result<>{} : once_detail::keep(session, services_, call, id.str());
+  BERTH_TRY(const auto kept, idempotent_write_detail::find(session, services_, call));
+  return kept ? Result<>{} : idempotent_write_detail::keep(session, services_, call, id.str());
 }
 
 Task<ConfigTest> Plugins::test_config(core::Call call, std::string name, PluginConfigWish wanted) {

@@ -2,7 +2,7 @@
 
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
-#include "engine/insist.hpp"
+#include "engine/retry.hpp"
 #include "engine/runs/run_notes.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/nodes.hpp"

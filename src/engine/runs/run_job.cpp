@@ -2,7 +2,7 @@
 
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
-#include "engine/insist.hpp"
+#include "engine/retry.hpp"
 #include "engine/runs/run_notes.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/agents.hpp"
@@ -80,21 +80,21 @@ core::Call RunJob::call() const {
 
 Task<> RunJob::carry() {
   const auto attempt = [this] { return work(); };
-  Result<End> end = co_await insist(tools_.executor, attempt);
+  Result<End> end = co_await retry_during_outage(tools_.executor, attempt);
   executes_ = false;
   BERTH_CO_DO(co_await side_.stop());
   if (!end) co_return std::unexpected(std::move(end).error());
   const auto record_end = [this, &end] { return finish(*end); };
-  Result<> finished = co_await insist(tools_.executor, record_end);
+  Result<> finished = co_await retry_during_outage(tools_.executor, record_end);
   if (!finished && finished.error().code == Errc::validation_failed) {
     // The same words would be refused for ever, and the run must end.
     log::warn("run.end_refused", {{"run", id_}, {"error", finished.error().message}});
     end->without_words = true;
-    finished = co_await insist(tools_.executor, record_end);
+    finished = co_await retry_during_outage(tools_.executor, record_end);
   }
   if (finished) {
     const auto give_back = [this] { return release(); };
-    finished = co_await insist(tools_.executor, give_back);
+    finished = co_await retry_during_outage(tools_.executor, give_back);
   }
   co_return finished;
 }

@@ -2,8 +2,8 @@
 #include "core/config/adapters.hpp"
 #include "engine/accounts/settings.hpp"
 #include "engine/environments/checks.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
-#include "engine/once.hpp"
 #include "engine/runs/run_dispatcher.hpp"
 #include "engine/runs/run_inputs.hpp"
 #include "engine/runs/run_notes.hpp"
@@ -256,7 +256,7 @@ Result<> expect_prompt(const core::Agent& agent, const InvokeAgent& wanted) {
 
 Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
   dispatcher_.expect_new();
-  BERTH_CO_TRY(core::Run run, co_await write_once(services_, call, insert));
+  BERTH_CO_TRY(core::Run run, co_await idempotent_write(services_, call, insert));
   std::int64_t bytes = store::payload_bytes(run);
   if (has_input(run)) {
     // Before the run has a log, which counts when the run is over. A read that fails is made up for

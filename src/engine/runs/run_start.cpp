@@ -1,6 +1,6 @@
 // That the command of a run runs, as the store is told.
 #include "base/fault_point.hpp"
-#include "engine/insist.hpp"
+#include "engine/retry.hpp"
 #include "engine/runs/run_job.hpp"
 #include "engine/runs/run_notes.hpp"
 #include "store/agents.hpp"
@@ -48,7 +48,7 @@ Task<> RunJob::record_start_soon() {
     return record_start(s, std::move(run));
   };
   const auto attempt = [&] { return tools_.services.store.write(save); };
-  BERTH_CO_TRY(run_, co_await insist(tools_.executor, attempt));
+  BERTH_CO_TRY(run_, co_await retry_during_outage(tools_.executor, attempt));
   tools_.services.feed.changed(id_);
   fault_point("execute.recorded");
   co_return Result<>{};

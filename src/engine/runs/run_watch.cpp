@@ -1,7 +1,7 @@
 // What is looked at beside the command of an agent, and what was refused to it.
 #include "base/disk_room.hpp"
 #include "base/log.hpp"
-#include "engine/insist.hpp"
+#include "engine/retry.hpp"
 #include "engine/runs/run_job.hpp"
 
 #include <ranges>

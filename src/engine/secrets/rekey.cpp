@@ -2,7 +2,7 @@
 // anywhere.
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
-#include "engine/once.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/runs/run_inputs.hpp"
 #include "engine/secrets/sealed_settings.hpp"
 #include "engine/secrets/secret_seals.hpp"
@@ -79,9 +79,10 @@ Task<std::int64_t> Secrets::reseal_all() {
 Task<Rekeyed> Secrets::rekey(core::Call call) {
   if (call.once) {
     BERTH_CO_TRY(const std::optional<Secret> kept,
-                 co_await services_.store.read(
-                     [&](store::Session& s) { return once_detail::find(s, services_, call); }));
-    if (kept) co_return once_detail::from_text<Rekeyed>(kept->reveal());
+                 co_await services_.store.read([&](store::Session& s) {
+                   return idempotent_write_detail::find(s, services_, call);
+                 }));
+    if (kept) co_return idempotent_write_detail::from_text<Rekeyed>(kept->reveal());
   }
   // The new key is durable, beside all former ones, before anything is sealed with it.
   BERTH_CO_DO(services_.vault.begin_rotation());
@@ -101,7 +102,8 @@ Task<Rekeyed> Secrets::rekey(core::Call call) {
     // new one.
     BERTH_DO(store::forget_answers(s, services_.clock.now() + 1,
                                    std::numeric_limits<std::int32_t>::max()));
-    return call.once ? once_detail::keep(s, services_, call, encode_text(done)) : Result<>{};
+    return call.once ? idempotent_write_detail::keep(s, services_, call, encode_text(done))
+                     : Result<>{};
   };
   BERTH_CO_DO(co_await services_.store.write(last_look));
   BERTH_CO_DO(services_.vault.finish_rotation());

@@ -1,9 +1,9 @@
 #include "engine/secrets/secrets.hpp"
 
 #include "engine/environments/checks.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/listing.hpp"
-#include "engine/once.hpp"
 #include "engine/secrets/secret_seals.hpp"
 #include "engine/secrets/vault_key.hpp"
 #include "store/agents.hpp"
@@ -177,7 +177,7 @@ Task<core::SecretRecord> Secrets::create(core::Call call, core::CompanyId compan
         company, wanted.name, key, wanted.description, wanted.provider_metadata, std::nullopt};
     return insert_sealed(s, services_, call, made, *wanted.value);
   };
-  BERTH_CO_TRY(auto secret, co_await write_once(services_, call, work));
+  BERTH_CO_TRY(auto secret, co_await idempotent_write(services_, call, work));
   services_.feed.changed(company);
   co_return secret;
 }
@@ -212,7 +212,7 @@ Task<core::SecretRecord> Secrets::rotate(core::Call call, core::SecretId id, Rot
                      {{"name", secret.name}, {"version", secret.latest_version}}}));
     return secret;
   };
-  BERTH_CO_TRY(auto secret, co_await write_once(services_, call, work));
+  BERTH_CO_TRY(auto secret, co_await idempotent_write(services_, call, work));
   services_.feed.changed(secret.company_id);
   co_return secret;
 }

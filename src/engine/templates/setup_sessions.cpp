@@ -3,9 +3,9 @@
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
 #include "core/config/environment_config.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/lease_trace.hpp"
-#include "engine/once.hpp"
 #include "engine/templates/start_from.hpp"
 #include "engine/templates/templates.hpp"
 #include "engine/upkeep/node_life.hpp"
@@ -129,7 +129,7 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
     BERTH_TRY(begun, intend(s, call, environment, wanted));
     return begun->session.value.id.str();
   };
-  BERTH_CO_TRY(const std::string named, co_await write_once(services_, call, begin));
+  BERTH_CO_TRY(const std::string named, co_await idempotent_write(services_, call, begin));
   BERTH_CO_TRY(const core::SetupSessionId id, core::SetupSessionId::parse(named));
   if (!begun || begun->session.value.id != id) co_return co_await get(call, id);
   fault_point("setup.intended");
@@ -315,7 +315,7 @@ Task<SetupFinished> SetupSessions::finish(core::Call call, core::SetupSessionId 
     BERTH_TRY(begun, intend_capture(s, row, wanted));
     return begun->made.value.id.str();
   };
-  BERTH_CO_TRY(const std::string made_as, co_await write_once(services_, call, begin));
+  BERTH_CO_TRY(const std::string made_as, co_await idempotent_write(services_, call, begin));
   if (!begun || begun->made.value.id.str() != made_as) co_return co_await finished(call, id);
   const Row capturing = std::move(begun->session);
   const auto also = [&](store::Session& s, core::Template& made) -> Result<> {

@@ -2,9 +2,9 @@
 
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
-#include "engine/once.hpp"
 #include "engine/upkeep/node_life.hpp"
 #include "store/places/environments.hpp"
 #include "store/places/leases.hpp"
@@ -140,7 +140,7 @@ Task<LeaseRow> Snapshots::mark(core::Call call, core::LeaseId id, std::string_vi
     BERTH_DO(store::update_lease(s, std::move(row), services_.clock.now()));
     return id.str();
   };
-  BERTH_CO_DO(co_await write_once(services_, call, work));
+  BERTH_CO_DO(co_await idempotent_write(services_, call, work));
   co_return co_await services_.store.read(
       [&](store::Session& s) { return find_held(s, call, id, leases_.node()); });
 }
@@ -217,7 +217,7 @@ Task<LeaseView> Snapshots::roll_back(core::Call call, core::LeaseId id, RollBack
     return mark;
   };
   const UnderWay under_way{rolling_back_, id};
-  BERTH_CO_TRY(const std::string mark, co_await write_once(services_, call, begin));
+  BERTH_CO_TRY(const std::string mark, co_await idempotent_write(services_, call, begin));
   BERTH_CO_TRY(LeaseRow row, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));
@@ -311,7 +311,8 @@ Task<LeaseView> Snapshots::fork_once(core::Call call, core::LeaseId id, std::int
   const auto is_given_up = [&](store::Session& s, const std::string& before) {
     return is_fork_given_up(s, call, id, before);
   };
-  BERTH_CO_TRY(const std::string named, co_await write_once(services_, call, begin, is_given_up));
+  BERTH_CO_TRY(const std::string named,
+               co_await idempotent_write(services_, call, begin, is_given_up));
   if (!begun || begun->id.str() != named) {
     BERTH_CO_TRY(const core::LeaseId known, core::LeaseId::parse(named));
     BERTH_CO_TRY(LeaseRow row, co_await services_.store.read([&](store::Session& s) {

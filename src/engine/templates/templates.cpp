@@ -3,10 +3,10 @@
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
 #include "engine/environments/checks.hpp"
+#include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
 #include "engine/listing.hpp"
-#include "engine/once.hpp"
 #include "engine/templates/start_from.hpp"
 #include "store/companies.hpp"
 #include "store/places/environments.hpp"
@@ -73,7 +73,8 @@ Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureL
     BERTH_TRY(const core::TemplateId known, core::TemplateId::parse(before));
     return store::was_never_captured(s, known);
   };
-  BERTH_CO_TRY(const std::string id, co_await write_once(services_, call, begin, is_given_up));
+  BERTH_CO_TRY(const std::string id,
+               co_await idempotent_write(services_, call, begin, is_given_up));
   if (!begun || begun->value.id.str() != id) {
     BERTH_CO_TRY(const core::TemplateId known, core::TemplateId::parse(id));
     BERTH_CO_TRY(Template row, co_await get(call, known));
@@ -204,7 +205,7 @@ Task<ImageRolledBack> Templates::roll_back(core::Call call, core::EnvironmentId 
                     named_entry(before->value, "environment.custom_image_template.rolled_back")));
     return ImageRolledBack{std::move(before->value), std::move(active->value)};
   };
-  BERTH_CO_TRY(ImageRolledBack done, co_await write_once(services_, call, work));
+  BERTH_CO_TRY(ImageRolledBack done, co_await idempotent_write(services_, call, work));
   services_.feed.changed(done.active_template.company_id);
   services_.feed.environments_changed();
   co_return done;
@@ -231,7 +232,7 @@ Task<ImageRelinked> Templates::relink(core::Call call, core::EnvironmentId envir
     return ImageRelinked{std::move(active->value),
                          drift ? drift->classification : core::DriftKind::knob_only};
   };
-  BERTH_CO_TRY(ImageRelinked done, co_await write_once(services_, call, work));
+  BERTH_CO_TRY(ImageRelinked done, co_await idempotent_write(services_, call, work));
   services_.feed.changed(done.template_.company_id);
   services_.feed.environments_changed();
   co_return done;

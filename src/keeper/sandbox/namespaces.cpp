@@ -27,7 +27,7 @@ std::string line_of(const IdMap& map) {
          std::to_string(map.count);
 }
 
-int write_once(const std::string& path, std::string_view text) {
+int idempotent_write(const std::string& path, std::string_view text) {
   const Fd file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
   if (!file) return errno;
   return ::write(file.get(), text.data(), text.size()) < 0 ? errno : 0;
@@ -72,8 +72,8 @@ Result<UserNamespace> UserNamespace::make(const IdMap& users, const IdMap& group
                 io_failure("clone", "a user namespace", errno).error().message);
   }
   const std::string process = "/proc/" + std::to_string(made.maker_);
-  int error_number = write_once(process + "/uid_map", line_of(users));
-  if (error_number == 0) error_number = write_once(process + "/gid_map", line_of(groups));
+  int error_number = idempotent_write(process + "/uid_map", line_of(users));
+  if (error_number == 0) error_number = idempotent_write(process + "/gid_map", line_of(groups));
   if (error_number == 0) {
     made.handle_ = Fd{::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC)};
     if (!made.handle_) error_number = errno;
@@ -90,13 +90,14 @@ UserNamespace::~UserNamespace() {
 
 int map_own_id(const IdMap& users, const IdMap& groups) {
   // Without this an ordinary user may not map a group: it would undo what groups are denied.
-  if (const int error_number = write_once("/proc/self/setgroups", "deny"); error_number != 0) {
+  if (const int error_number = idempotent_write("/proc/self/setgroups", "deny");
+      error_number != 0) {
     return error_number;
   }
-  if (const int error_number = write_once("/proc/self/uid_map", line_of(users))) {
+  if (const int error_number = idempotent_write("/proc/self/uid_map", line_of(users))) {
     return error_number;
   }
-  return write_once("/proc/self/gid_map", line_of(groups));
+  return idempotent_write("/proc/self/gid_map", line_of(groups));
 }
 
 int bring_up_loopback() {

@@ -1,4 +1,4 @@
-#include "engine/insist.hpp"
+#include "engine/retry.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -6,7 +6,7 @@
 
 namespace berth::engine {
 
-namespace once_detail {
+namespace idempotent_write_detail {
 
 // The sealed answer that was given before to this key, if there is one; idempotency_key_reused when
 // the request differs.
@@ -41,7 +41,7 @@ Result<Answer> from_text(std::string_view text) {
   }
 }
 
-}  // namespace once_detail
+}  // namespace idempotent_write_detail
 
 // Runs a use case in one transaction. With an Idempotency-Key, the answer is kept in that same
 // transaction, so that a repeat gets the same answer and nothing happens twice, also when the
@@ -50,21 +50,23 @@ Result<Answer> from_text(std::string_view text) {
 // Where the answer names work that goes on after the transaction, `was_given_up` says of it, in a
 // transaction, whether that came to nothing. The request is then done anew, under the same key.
 template <class Work, class GivenUp>
-auto write_once(Services& services, const core::Call& call, Work work, GivenUp was_given_up)
+auto idempotent_write(Services& services, const core::Call& call, Work work, GivenUp was_given_up)
     -> asio::awaitable<std::invoke_result_t<Work&, store::Session&>> {
   using Outcome = std::invoke_result_t<Work&, store::Session&>;
   using Answer = typename Outcome::value_type;
   const auto attempt = [&](store::Session& session) -> Outcome {
     if (!call.once) return work(session);
-    BERTH_TRY(const std::optional<Secret> kept, once_detail::find(session, services, call));
+    BERTH_TRY(const std::optional<Secret> kept,
+              idempotent_write_detail::find(session, services, call));
     if (kept) {
-      BERTH_TRY(Answer before, once_detail::from_text<Answer>(kept->reveal()));
+      BERTH_TRY(Answer before, idempotent_write_detail::from_text<Answer>(kept->reveal()));
       BERTH_TRY(const bool is_nothing, was_given_up(session, before));
       if (!is_nothing) return before;
-      BERTH_DO(once_detail::forget(session, call));
+      BERTH_DO(idempotent_write_detail::forget(session, call));
     }
     BERTH_TRY(Answer answer, work(session));
-    BERTH_DO(once_detail::keep(session, services, call, once_detail::to_text(answer)));
+    BERTH_DO(idempotent_write_detail::keep(session, services, call,
+                                           idempotent_write_detail::to_text(answer)));
     return answer;
   };
   Outcome outcome = co_await services.store.write(attempt);
@@ -77,12 +79,12 @@ auto write_once(Services& services, const core::Call& call, Work work, GivenUp w
 }
 
 template <class Work>
-auto write_once(Services& services, const core::Call& call, Work work)
+auto idempotent_write(Services& services, const core::Call& call, Work work)
     -> asio::awaitable<std::invoke_result_t<Work&, store::Session&>> {
   const auto never = [](store::Session& /*session*/, const auto& /*answer*/) -> Result<bool> {
     return false;
   };
-  co_return co_await write_once(services, call, std::move(work), never);
+  co_return co_await idempotent_write(services, call, std::move(work), never);
 }
 
 }  // namespace berth::engine

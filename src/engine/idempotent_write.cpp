@@ -1,6 +1,6 @@
-#include "engine/once.hpp"
+#include "engine/idempotent_write.hpp"
 
-namespace berth::engine::once_detail {
+namespace berth::engine::idempotent_write_detail {
 namespace {
 
 std::string context_of(const core::Call& call) {
@@ -39,4 +39,4 @@ Result<> keep(store::Session& session, Services& services, const core::Call& cal
                                       .created_at = services.clock.now()});
 }
 
-}  // namespace berth::engine::once_detail
+}  // namespace berth::engine::idempotent_write_detail

@@ -20,7 +20,8 @@ std::chrono::milliseconds pause_after(int tries);
 // Repeats an attempt until it succeeds or fails for another reason than an outage of the store. An
 // attempt is a plain function that returns a task; it must bear being repeated.
 template <class Attempt>
-auto insist(asio::any_io_executor executor, Attempt attempt) -> std::invoke_result_t<Attempt&> {
+auto retry_during_outage(asio::any_io_executor executor, Attempt attempt)
+    -> std::invoke_result_t<Attempt&> {
   for (int tries = 0;; ++tries) {
     auto outcome = co_await attempt();
     if (outcome || !is_outage(outcome.error().code)) co_return outcome;
