@@ -16,7 +16,7 @@
 //   heap KEEPER FOLDER MEBIBYTES ROUNDS  p50 of a start by a small and by a large process
 
 #include "base/files.hpp"
-#include "keeper/holder/nursery.hpp"
+#include "keeper/holder/prefork.hpp"
 #include "keeper/holder/process_tree.hpp"
 #include "keeper/protocol/client.hpp"
 #include "keeper/protocol/state_folder.hpp"
@@ -213,7 +213,7 @@ class Sandboxes {
     }
   }
 
-  keeper::Nursery nursery_;
+  keeper::KeeperPrefork nursery_;
   std::string folder_;
   std::atomic<bool> noted_{false};
 };

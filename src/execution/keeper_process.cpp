@@ -25,11 +25,12 @@ Result<Fd> open_process(pid_t pid) {
 }
 
 // Compared after the process is held: from then on its pid cannot become another's.
-Result<Fd> hold(const keeper::Card& card) {
-  BERTH_TRY(Fd process, open_process(card.pid));
-  BERTH_TRY(const keeper::Card now, keeper::card_of(card.pid));
-  if (now.start_ticks == card.start_ticks && now.boot_id == card.boot_id) return process;
-  return fail(Errc::keeper_unreachable, "process " + std::to_string(card.pid) + " is another's");
+Result<Fd> hold(const keeper::ProcessIdentity& identity) {
+  BERTH_TRY(Fd process, open_process(identity.pid));
+  BERTH_TRY(const keeper::ProcessIdentity now, keeper::identity_of(identity.pid));
+  if (now.start_ticks == identity.start_ticks && now.boot_id == identity.boot_id) return process;
+  return fail(Errc::keeper_unreachable,
+              "process " + std::to_string(identity.pid) + " is another's");
 }
 
 }  // namespace
@@ -45,19 +46,19 @@ Task<> reap(asio::any_io_executor executor, pid_t child) {
   }
 }
 
-bool has_ended(const keeper::Card& card, std::chrono::milliseconds limit) {
-  const Result<Fd> process = hold(card);
+bool has_ended(const keeper::ProcessIdentity& identity, std::chrono::milliseconds limit) {
+  const Result<Fd> process = hold(identity);
   if (!process) return true;
   pollfd ended{process->get(), POLLIN, 0};
   return ::poll(&ended, 1, static_cast<int>(limit.count())) == 1;
 }
 
-Result<> kill_keeper(const keeper::Card& card) {
-  const Result<Fd> process = hold(card);
+Result<> kill_keeper(const keeper::ProcessIdentity& identity) {
+  const Result<Fd> process = hold(identity);
   if (!process) return {};
   if (::syscall(SYS_pidfd_send_signal, process->get(), SIGKILL, nullptr, 0) != 0 &&
       errno != ESRCH) {
-    return io_failure("kill keeper", std::to_string(card.pid), errno);
+    return io_failure("kill keeper", std::to_string(identity.pid), errno);
   }
   return {};
 }

@@ -16,9 +16,9 @@ namespace berth::execution {
 Task<> reap(asio::any_io_executor executor, pid_t child);
 
 // Whether the process that wrote the card has ended by then. Blocks.
-bool has_ended(const keeper::Card& card, std::chrono::milliseconds limit);
+bool has_ended(const keeper::ProcessIdentity& identity, std::chrono::milliseconds limit);
 
 // SIGKILL to the very process that wrote the card. Gone already is fine.
-Result<> kill_keeper(const keeper::Card& card);
+Result<> kill_keeper(const keeper::ProcessIdentity& identity);
 
 }  // namespace berth::execution

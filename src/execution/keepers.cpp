@@ -113,7 +113,7 @@ Task<Keepers::Reached> Keepers::reach(std::string id, IfNone if_none) {
           pool_, [folder = folder_of(id), if_none, options = options_]() -> Result<KeeperAt> {
             if (if_none == IfNone::tell) return find_keeper(folder);
             return find_or_start_keeper(folder, options.keeper_program, options.keeper_environment,
-                                        options.nursery.get());
+                                        options.prefork.get());
           }));
   if (at.child != 0) tasks_.start("keeper.reap", reap(executor_, at.child));
   if (at.is_new) fault_point("keeper.started");
@@ -165,7 +165,7 @@ Task<Started> Keepers::started_before(std::string id, std::string exec_id) {
   if (!files.has_begun || !reached.gone) {
     co_return std::unexpected(why_gone(name_of(id), reached.gone));
   }
-  co_return Started{.started_at = Time{reached.gone->card.created_us / 1000}};
+  co_return Started{.started_at = Time{reached.gone->identity.created_us / 1000}};
 }
 
 Task<Ended> Keepers::follow(std::string id, const std::string& exec_id, std::uint64_t offset,
@@ -206,7 +206,7 @@ Task<Ended> Keepers::follow_files(KeptFolder folder, std::string exec_id, std::u
   BERTH_CO_DO(co_await hand_over_file(folder, exec_id, offset, taker));
   if (files.ended) co_return ended_of(*files.ended);
   co_return Ended{.outcome = Outcome::lost,
-                  .started_at = Time{at.gone->card.created_us / 1000},
+                  .started_at = Time{at.gone->identity.created_us / 1000},
                   .ended_at = Time{keeper::wall_clock_us() / 1000}};
 }
 
@@ -227,9 +227,10 @@ Task<> Keepers::hand_over_file(KeptFolder folder, std::string exec_id, std::uint
 // When a keeper is killed, the wardens of its commands kill their trees and write the exit records.
 // Nobody is told when they are done, so the folder is looked at.
 Task<> Keepers::wait_for_wardens(KeptFolder folder, keeper::FoundKeeper gone) {
-  if (gone.life != keeper::Life::dead || !is_of_this_boot(gone.card)) co_return Result<>{};
+  if (gone.life != keeper::Life::dead || !is_of_this_boot(gone.identity)) co_return Result<>{};
   if (options_.after_kill) {
-    co_return co_await offload(pool_, [end = options_.after_kill, gone] { return end(gone.card); });
+    co_return co_await offload(pool_,
+                               [end = options_.after_kill, gone] { return end(gone.identity); });
   }
   const auto until = std::chrono::steady_clock::now() + wardens_limit;
   Event pause{executor_};
@@ -371,7 +372,7 @@ Task<> Keepers::stop_keeper(std::string id) {
 Task<> Keepers::kill(KeptFolder folder, KeeperLink& link) {
   BERTH_CO_DO(co_await offload(pool_, [folder]() -> Result<> {
     BERTH_TRY(const keeper::FoundKeeper found, keeper::look_at_keeper(folder.keeper()));
-    return kill_keeper(found.card);
+    return kill_keeper(found.identity);
   }));
   co_return co_await link.wait_for_end(death_limit);
 }

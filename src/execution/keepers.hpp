@@ -18,12 +18,12 @@ namespace berth::execution {
 struct KeeperOptions {
   std::string state_root;      // a folder of this server's own; each held place has one in it
   std::string keeper_program;  // path of berth-keeper
-  std::vector<std::string> keeper_environment = {};  // commands get none of it
-  std::shared_ptr<keeper::Nursery> nursery = {};     // has keepers ready; none: each is started
-  std::string noun = "lease";                        // what an id is the id of, in errors
+  std::vector<std::string> keeper_environment = {};     // commands get none of it
+  std::shared_ptr<keeper::KeeperPrefork> prefork = {};  // has keepers ready; none: each is started
+  std::string noun = "lease";                           // what an id is the id of, in errors
   // Ends what a killed keeper held, and may block. Without it the keeper's wardens do that, and
   // they write down how each command ended.
-  std::function<Result<>(const keeper::Card& killed)> after_kill = {};
+  std::function<Result<>(const keeper::ProcessIdentity& killed)> after_kill = {};
 };
 
 // The keepers of this machine, one for each id. A keeper is found again by its folder, so nothing

@@ -44,7 +44,7 @@ Result<KeeperAt> find_keeper(const KeptFolder& folder) {
   if (!has_card) return KeeperAt{};
   BERTH_TRY(keeper::FoundKeeper found, keeper::look_at_keeper(folder.keeper()));
   // A process that is being killed closes its socket a moment before it is gone.
-  if (found.life == keeper::Life::alive && has_ended(found.card, last_moment)) {
+  if (found.life == keeper::Life::alive && has_ended(found.identity, last_moment)) {
     BERTH_TRY(found, keeper::look_at_keeper(folder.keeper()));
   }
   if (found.life == keeper::Life::alive) return std::unexpected(std::move(socket).error());
@@ -53,13 +53,13 @@ Result<KeeperAt> find_keeper(const KeptFolder& folder) {
 
 Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::string& program,
                                       const std::vector<std::string>& environment,
-                                      keeper::Nursery* nursery) {
+                                      keeper::KeeperPrefork* prefork) {
   BERTH_TRY(KeeperAt at, find_keeper(folder));
   if (at.socket || at.gone) return at;
   BERTH_DO(make_directories(folder.path, 0700));
   remove_stale_socket(folder);
-  if (nursery != nullptr) {
-    Result<Fd> nursed = nursery->start_keeper(folder.keeper());
+  if (prefork != nullptr) {
+    Result<Fd> nursed = prefork->start_keeper(folder.keeper());
     if (nursed) return KeeperAt{.socket = *std::move(nursed), .is_new = true};
   }
   BERTH_TRY(keeper::SpawnedKeeper spawned,
@@ -70,7 +70,7 @@ Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::strin
 
 Result<> expect_nobody_left(const KeptFolder& folder) {
   const Result<keeper::FoundKeeper> found = keeper::look_at_keeper(folder.keeper());
-  const std::uint32_t left = found ? found->epitaph.left_behind : 0;
+  const std::uint32_t left = found ? found->end_record.left_behind : 0;
   if (left == 0) return {};
   return fail(Errc::lease_release_failed,
               std::to_string(left) + " of its processes could not be killed",
@@ -83,10 +83,10 @@ Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>
   if (gone->life == keeper::Life::dead) {
     return {Errc::process_lost, name + ": its keeper was killed", remedy};
   }
-  if (gone->epitaph.outcome == keeper::Outcome::lapsed) {
+  if (gone->end_record.outcome == keeper::Outcome::lapsed) {
     return {Errc::lease_lapsed, name + ": was not renewed in time, so its commands ended", remedy};
   }
-  return {Errc::process_lost, name + ": its keeper has ended: " + gone->epitaph.reason, remedy};
+  return {Errc::process_lost, name + ": its keeper has ended: " + gone->end_record.reason, remedy};
 }
 
 Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string& exec_id) {
@@ -99,9 +99,9 @@ Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string
   return files;
 }
 
-bool is_of_this_boot(const keeper::Card& card) {
-  const Result<keeper::Card> now = keeper::card_of(::getpid());
-  return now && now->boot_id == card.boot_id;
+bool is_of_this_boot(const keeper::ProcessIdentity& identity) {
+  const Result<keeper::ProcessIdentity> now = keeper::identity_of(::getpid());
+  return now && now->boot_id == identity.boot_id;
 }
 
 Result<> remove_output(const KeptFolder& folder, const std::string& exec_id) {

@@ -2,7 +2,7 @@
 
 #include "base/owned.hpp"
 #include "base/result.hpp"
-#include "keeper/holder/nursery.hpp"
+#include "keeper/holder/prefork.hpp"
 #include "keeper/protocol/client.hpp"
 #include "keeper/protocol/state_folder.hpp"
 
@@ -35,7 +35,7 @@ Result<KeeperAt> find_keeper(const KeptFolder& folder);
 // A new one comes from the nursery where there is one and it can.
 Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::string& program,
                                       const std::vector<std::string>& environment,
-                                      keeper::Nursery* nursery = nullptr);
+                                      keeper::KeeperPrefork* prefork = nullptr);
 // Of a keeper that is over: whether it could kill all that it held.
 Result<> expect_nobody_left(const KeptFolder& folder);
 // Why what is called that can start nothing any more: its keeper is gone, or there never was one.
@@ -49,7 +49,7 @@ struct CommandFiles {
 Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string& exec_id);
 // Whether the wardens of a killed keeper may still be at work: not when the machine has been
 // started again since.
-bool is_of_this_boot(const keeper::Card& card);
+bool is_of_this_boot(const keeper::ProcessIdentity& identity);
 // Of a command that has ended; of one that runs nothing is removed.
 Result<> remove_output(const KeptFolder& folder, const std::string& exec_id);
 // Of all commands, none of which runs any more.

@@ -200,7 +200,7 @@ Task<> Supervisor::greet() {
   }
   if (!greeting) co_return std::unexpected(std::move(greeting).error());
   if (stopping_) co_return fail(Errc::plugin_not_ready, plugin_.manifest.id + " is being stopped");
-  if (worker->exit()) co_return fail(Errc::plugin_unavailable, worker->epitaph());
+  if (worker->exit()) co_return fail(Errc::plugin_unavailable, worker->end_record());
   methods_ = greeting->methods;
   enter(WorkerState::running, "");
   co_return co_await send_configs();
@@ -238,7 +238,7 @@ Task<> Supervisor::watch() {
       const std::shared_ptr<Worker> worker = worker_;
       BERTH_CO_DO(co_await worker->ended());
       if (stopping_) break;
-      reason_ = worker->epitaph();
+      reason_ = worker->end_record();
     }
     const std::string why = reason_;
     if (running_since_ && clock_.steady() - *running_since_ >= config_.back_off.healthy_after) {

@@ -89,7 +89,7 @@ Worker::~Worker() {
   if (!exit_) ::kill(pid_, SIGHUP);
 }
 
-std::string Worker::epitaph() const {
+std::string Worker::end_record() const {
   std::string text = exit_ ? "Worker process exited (" + describe(*exit_) + ")"
                            : std::string{"Worker process was given up"};
   if (reason_) text += ": " + *reason_;
@@ -170,7 +170,7 @@ Task<> Worker::watch_process() {
   const auto read = [this] { return messages_ended_ && stderr_ended_; };
   waiters_.notify();
   BERTH_CO_DO(co_await waiters_.wait_for(read, in(last_words)));
-  channel_.close(epitaph());
+  channel_.close(end_record());
   boost::system::error_code ignored;
   err_.close(ignored);
   co_return Result<>{};
@@ -240,7 +240,7 @@ Task<Greeting> initialize(Worker& worker, const Manifest& manifest, const Instan
     // The channel ends a little before the process: its last words say more than its silence.
     if (result.error().cause == CallFailure::Cause::gone) {
       BERTH_CO_DO(co_await worker.ended());
-      co_return fail(Errc::plugin_unavailable, "initialize: " + worker.epitaph());
+      co_return fail(Errc::plugin_unavailable, "initialize: " + worker.end_record());
     }
     co_return std::unexpected(to_error(result.error(), "initialize"));
   }

@@ -65,7 +65,7 @@ class Worker {
   const std::optional<std::string>& reason() const { return reason_; }
   // "Worker process exited (code=1, signal=null)" and the reason. It holds nothing that the worker
   // wrote: it becomes the error of every open call, whatever its company.
-  std::string epitaph() const;
+  std::string end_record() const;
   const std::string& stderr_tail() const { return stderr_tail_; }  // the last 8,000 bytes, as read
 
   // Returns when the process is gone and all it wrote was read.

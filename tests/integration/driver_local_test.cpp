@@ -59,14 +59,15 @@ class LocalDriver : public CommandContract {
   std::string folder() { return local().root() + "/" + lease().lease_id.str(); }
 
   // The files of a keeper that is no more, on a lease of their own.
-  LeaseFacts lease_of_the_past(keeper::Card card, const std::optional<keeper::Epitaph>& epitaph) {
+  LeaseFacts lease_of_the_past(keeper::ProcessIdentity card,
+                               const std::optional<keeper::EndRecord>& end_record) {
     const LeaseFacts past = new_lease();
     const std::string keeper_folder = folder_of(past) + "/keeper/";
     EXPECT_TRUE(make_directories(keeper_folder, 0700));
     EXPECT_TRUE(keeper::Draft{keeper_folder + keeper::card_file}.publish(keeper::to_text(card)));
-    if (epitaph) {
+    if (end_record) {
       EXPECT_TRUE(
-          keeper::Draft{keeper_folder + keeper::ended_file}.publish(keeper::to_text(*epitaph)));
+          keeper::Draft{keeper_folder + keeper::ended_file}.publish(keeper::to_text(*end_record)));
     }
     return past.clone();
   }
@@ -129,7 +130,7 @@ TEST_P(LocalDriver, AKeeperThatAKilledServerHadJustStartedIsUsed) {
 }
 
 TEST_P(LocalDriver, AfterAPowerCutOutputIsReadAndTheCommandIsLost) {
-  keeper::Card card = *keeper::card_of(::getpid());
+  keeper::ProcessIdentity card = *keeper::identity_of(::getpid());
   card.boot_id = "another";
   card.created_us = 5'000'000;
   const LeaseFacts past = lease_of_the_past(card, std::nullopt);
@@ -147,8 +148,8 @@ TEST_P(LocalDriver, AfterAPowerCutOutputIsReadAndTheCommandIsLost) {
 }
 
 TEST_P(LocalDriver, ReleaseFailsWhileProcessesThatCouldNotBeKilledAreOnRecord) {
-  const LeaseFacts past = lease_of_the_past(*keeper::card_of(::getpid()),
-                                            keeper::Epitaph{.reason = "stopped", .left_behind = 2});
+  const LeaseFacts past = lease_of_the_past(
+      *keeper::identity_of(::getpid()), keeper::EndRecord{.reason = "stopped", .left_behind = 2});
   const Result<> released = await(driver().release(past, core::LeaseEvent::release_succeeded));
   ASSERT_FALSE(released);
   EXPECT_EQ(released.error().code, Errc::lease_release_failed);
@@ -160,8 +161,8 @@ TEST_P(LocalDriver, ReleaseFailsWhileProcessesThatCouldNotBeKilledAreOnRecord) {
 
 TEST_P(LocalDriver, ALapsedLeaseSaysSo) {
   const LeaseFacts past =
-      lease_of_the_past(*keeper::card_of(::getpid()),
-                        keeper::Epitaph{.outcome = keeper::Outcome::lapsed, .reason = "late"});
+      lease_of_the_past(*keeper::identity_of(::getpid()),
+                        keeper::EndRecord{.outcome = keeper::Outcome::lapsed, .reason = "late"});
   const auto started =
       await(driver().start(past, Command{.exec_id = "e1", .argv = {"true"}, .cwd = "/"}));
   ASSERT_FALSE(started);

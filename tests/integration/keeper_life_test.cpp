@@ -38,7 +38,7 @@ TEST_F(KeeperLife, IsFoundByItsFolderWhileItLivesAndAfterItsEnd) {
   ASSERT_TRUE(wait_for_keeper());
   found = look();
   EXPECT_EQ(found.life, Life::ended);
-  EXPECT_EQ(found.epitaph.outcome, Outcome::stopped);
+  EXPECT_EQ(found.end_record.outcome, Outcome::stopped);
   EXPECT_EQ(keeper::read_exit(folder(), exec.exec_id)->code, 0);
   EXPECT_EQ(output_of(exec.exec_id).out, "kept\n");
 }
@@ -81,7 +81,7 @@ TEST_F(KeeperLife, ThatIsNotRenewedLapsesWithItsTree) {
   ASSERT_TRUE(client().renew(100ms));
   ASSERT_TRUE(wait_for_keeper());
   EXPECT_FALSE(is_running(started->pid));
-  EXPECT_EQ(look().epitaph.outcome, Outcome::lapsed);
+  EXPECT_EQ(look().end_record.outcome, Outcome::lapsed);
   EXPECT_EQ(keeper::read_exit(folder(), exec.exec_id)->outcome, Outcome::lapsed);
 }
 
@@ -125,7 +125,7 @@ TEST_F(KeeperLife, SigtermStopsItWithItsTree) {
   ASSERT_TRUE(status);
   EXPECT_EQ(*status, 0);
   EXPECT_FALSE(is_running(started->pid));
-  EXPECT_EQ(look().epitaph.reason, "signal 15");
+  EXPECT_EQ(look().end_record.reason, "signal 15");
 }
 
 TEST_F(KeeperLife, StopsWhenItsFolderIsRemoved) {
@@ -225,7 +225,7 @@ TEST_F(KeeperLife, AWardenOnItsWayOutIsNotCountedAsLeftBehind) {
     ASSERT_TRUE(held.stop(0ms));
     const auto found = keeper::look_at_keeper(place);
     ASSERT_TRUE(found) << found.error().message;
-    ASSERT_EQ(found->epitaph.left_behind, 0U) << "of keeper " << i;
+    ASSERT_EQ(found->end_record.left_behind, 0U) << "of keeper " << i;
   }
 }
 

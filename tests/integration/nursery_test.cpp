@@ -1,5 +1,5 @@
-#include "keeper/holder/nursery.hpp"
 #include "integration/keeper_fixture.hpp"
+#include "keeper/holder/prefork.hpp"
 #include "keeper/holder/process_tree.hpp"
 #include "keeper/protocol/client.hpp"
 #include "keeper/protocol/descriptors.hpp"
@@ -90,7 +90,7 @@ class NurseryTest : public testing::Test {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     // The nursery is nobody's child, so it becomes the test's.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    nursery_.emplace(keeper::Nursery::Options{.program = BERTH_KEEPER});
+    nursery_.emplace(keeper::KeeperPrefork::Options{.program = BERTH_KEEPER});
   }
   void TearDown() override {
     nursery_.reset();
@@ -135,12 +135,12 @@ class NurseryTest : public testing::Test {
     return made;
   }
   const std::string& folder() const { return folder_.path(); }
-  keeper::Nursery& nursery() { return *nursery_; }
+  keeper::KeeperPrefork& nursery() { return *nursery_; }
   void close_nursery() { nursery_.reset(); }
 
  private:
   tests::TemporaryFolder folder_;
-  std::optional<keeper::Nursery> nursery_;
+  std::optional<keeper::KeeperPrefork> nursery_;
   int last_ = 0;
 };
 
@@ -244,7 +244,7 @@ int confine_as_root_of_a_namespace(const std::string& program, const std::string
   if (::unshare(CLONE_NEWUSER) != 0 || keeper::sandbox::map_own_id(own, own) != 0) {
     return cannot_be_here;
   }
-  keeper::Nursery nursery{keeper::Nursery::Options{.program = program}};
+  keeper::KeeperPrefork nursery{keeper::KeeperPrefork::Options{.program = program}};
   auto control = nursery.start_keeper(folder);
   if (!control) {
     std::cerr << control.error().message << "\n";

@@ -136,7 +136,7 @@ TEST_F(PluginWorkerTest, ThatTakesMoreMemoryByAWayOfItsOwnIsKilledAndTheReasonIs
   spawn("", std::int64_t{128} << 20);
   EXPECT_FALSE(call("grow", {{"shared", true}}));
   ASSERT_TRUE(await(worker_->ended()));
-  const std::string said = worker_->epitaph();
+  const std::string said = worker_->end_record();
   EXPECT_TRUE(said.contains("out of memory, the limit for all its processes is 128 MB")) << said;
   const std::string group = "plugin-" + std::to_string(worker_->pid());
   for (const std::string& left : sandbox::find_leftovers(layout)) {

@@ -195,8 +195,8 @@ Result<> Sandbox::start(const Origin& origin) {
     BERTH_DO(start_apart(place_, options));
   } else {
     // As servers do.
-    nursery_.emplace(
-        keeper::Nursery::Options{.program = options.program, .environment = options.environment});
+    nursery_.emplace(keeper::KeeperPrefork::Options{.program = options.program,
+                                                    .environment = options.environment});
     BERTH_TRY(Fd control, nursery_->start_keeper(folder_));
     client_.emplace(std::move(control));
     BERTH_DO(client_->list());  // then its card is there

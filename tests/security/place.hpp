@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "keeper/holder/nursery.hpp"
+#include "keeper/holder/prefork.hpp"
 #include "keeper/protocol/client.hpp"
 #include "keeper/sandbox/plan.hpp"
 #include "support/temporary_folder.hpp"
@@ -93,7 +93,7 @@ class Sandbox {
 
   Place place_;
   tests::TemporaryFolder root_;
-  std::optional<keeper::Nursery> nursery_;  // of root's sandboxes
+  std::optional<keeper::KeeperPrefork> nursery_;  // of root's sandboxes
   std::string folder_;
   pid_t pid_ = 0;
   std::optional<keeper::KeeperClient> client_;

@@ -213,7 +213,7 @@ Result<std::string> RunLogWriter::finish() {
 }
 
 RunLogs::RunLogs(std::string folder)
-    : folder_(std::move(folder)), new_files_(std::make_unique<NamelessFiles>(folder_)) {}
+    : folder_(std::move(folder)), new_files_(std::make_unique<SpareFiles>(folder_)) {}
 
 Result<RunLogs> RunLogs::open(std::string folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {

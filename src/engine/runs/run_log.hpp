@@ -2,9 +2,9 @@
 
 #include "base/async/task.hpp"
 #include "base/json/json.hpp"
-#include "base/nameless_files.hpp"
 #include "base/owned.hpp"
 #include "base/result.hpp"
+#include "base/spare_files.hpp"
 #include "base/time.hpp"
 #include "core/ids.hpp"
 #include "core/output/log_lines.hpp"
@@ -109,7 +109,7 @@ class RunLogs {
   std::string index_file(const core::RunId& run) const;
 
   std::string folder_;
-  std::unique_ptr<NamelessFiles> new_files_;
+  std::unique_ptr<SpareFiles> new_files_;
   std::unique_ptr<asio::thread_pool> pool_ = std::make_unique<asio::thread_pool>(2);
 };
 

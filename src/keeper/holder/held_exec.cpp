@@ -114,17 +114,17 @@ void HeldExec::answer_when_started(Address to) {
   if (phase_ == Phase::starting) {
     enqueue(want_start_, to);
   } else if (ended_.outcome == Outcome::failed_to_start) {
-    answer(shared_.mail, to,
+    answer(shared_.outbox, to,
            Refused{.code = ended_.error_code, .message = ended_.message, .remedy = ended_.remedy});
   } else {
-    answer(shared_.mail, to,
+    answer(shared_.outbox, to,
            Started{.exec_id = exec_.exec_id, .pid = ended_.pid, .started_us = ended_.started_us});
   }
 }
 
 void HeldExec::answer_when_ended(Address to) {
   if (recorded_) {
-    answer(shared_.mail, to, ended_);
+    answer(shared_.outbox, to, ended_);
   } else {
     enqueue(want_end_, to);
   }
@@ -132,19 +132,19 @@ void HeldExec::answer_when_ended(Address to) {
 
 void HeldExec::enqueue(std::vector<Address>& line, Address to) {
   if (line.size() < limits::waiting) return line.push_back(to);
-  answer(shared_.mail, to,
+  answer(shared_.outbox, to,
          as_refused({Errc::overloaded, "exec " + exec_.exec_id + ": too many wait for it"}));
 }
 
 void HeldExec::write(Address to, std::string bytes) {
   if (stdin_fd() < 0 || close_stdin_after_) {
-    return answer(shared_.mail, to,
+    return answer(shared_.outbox, to,
                   as_refused({Errc::conflict, "exec " + exec_.exec_id + ": stdin is closed"}));
   }
   if (stdin_waiting_.size() + bytes.size() > limits::stdin_bytes ||
       writes_.size() >= limits::waiting) {
     return answer(
-        shared_.mail, to,
+        shared_.outbox, to,
         as_refused({Errc::overloaded, "exec " + exec_.exec_id + ": stdin is not read fast enough",
                     "wait for the answer to a write before the next one"}));
   }
@@ -155,7 +155,7 @@ void HeldExec::write(Address to, std::string bytes) {
 }
 
 void HeldExec::close_stdin(Address to) {
-  answer(shared_.mail, to, Done{});
+  answer(shared_.outbox, to, Done{});
   if (stdin_fd() < 0 || close_stdin_after_) return;
   if (terminal_) {
     stdin_waiting_ += '\x04';  // what a terminal takes for the end of its input
@@ -176,7 +176,7 @@ void HeldExec::flush_stdin() {
     stdin_waiting_.erase(0, static_cast<std::size_t>(wrote));
   }
   while (!writes_.empty() && writes_.front().first <= stdin_written_) {
-    answer(shared_.mail, writes_.front().second, Done{});
+    answer(shared_.outbox, writes_.front().second, Done{});
     writes_.erase(writes_.begin());
   }
   if (!stdin_waiting_.empty()) return;
@@ -187,7 +187,7 @@ void HeldExec::flush_stdin() {
 // The command has closed its stdin, or is gone.
 void HeldExec::refuse_writes() {
   for (const auto& [until, to] : writes_) {
-    answer(shared_.mail, to,
+    answer(shared_.outbox, to,
            as_refused({Errc::conflict, "exec " + exec_.exec_id + ": stdin is no longer read"}));
   }
   writes_.clear();
@@ -198,21 +198,21 @@ void HeldExec::refuse_writes() {
 void HeldExec::send_signal(Address to, int number) {
   if (number < 1 || number >= NSIG) {
     return answer(
-        shared_.mail, to,
+        shared_.outbox, to,
         as_refused({Errc::validation_failed,
                     "exec " + exec_.exec_id + ": there is no signal " + std::to_string(number)}));
   }
   order({.kind = Order::Kind::signal, .number = number});
-  answer(shared_.mail, to, Done{});
+  answer(shared_.outbox, to, Done{});
 }
 
 void HeldExec::resize(Address to, const Resize& size) {
   const winsize window{.ws_row = size.rows, .ws_col = size.columns, .ws_xpixel = 0, .ws_ypixel = 0};
   if (!terminal_ || ::ioctl(terminal_.get(), TIOCSWINSZ, &window) != 0) {
-    return answer(shared_.mail, to,
+    return answer(shared_.outbox, to,
                   as_refused({Errc::conflict, "exec " + exec_.exec_id + ": has no terminal"}));
   }
-  answer(shared_.mail, to, Done{});
+  answer(shared_.outbox, to, Done{});
 }
 
 void HeldExec::order(Order order) {
@@ -449,7 +449,7 @@ void HeldExec::record() {
   record_again_at_ = written ? never : boot_ms() + record_again_ms;
   over_ = written && phase_ == Phase::gone;
   recorded_ = true;
-  for (const Address& to : std::exchange(want_end_, {})) answer(shared_.mail, to, ended_);
+  for (const Address& to : std::exchange(want_end_, {})) answer(shared_.outbox, to, ended_);
 }
 
 }  // namespace berth::keeper

@@ -22,7 +22,7 @@ class HeldExec {
  public:
   // What all execs of a keeper share; it outlives them.
   struct Shared {
-    Mail& mail;
+    Outbox& outbox;
     std::span<char> scratch;  // what is read from a pipe, on its way to the file
     Wardens& wardens;
     ExecJournal& journal;

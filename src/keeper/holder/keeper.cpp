@@ -72,14 +72,14 @@ rlimit prepare_to_hold() {
 }
 
 Keeper::Keeper(Origin origin)
-    : card_(std::move(origin.card)),
+    : identity_(std::move(origin.identity)),
       // Not cleared: of a keeper that sees no large output these pages are never made.
       scratch_(std::make_unique_for_overwrite<char[]>(scratch_bytes)),
       open_files_(origin.open_files),
       command_line_(origin.command_line),
       unborn_(std::move(origin.unborn)),
       wardens_(origin.open_files),
-      shared_{.mail = *this,
+      shared_{.outbox = *this,
               .scratch = {scratch_.get(), scratch_bytes},
               .wardens = wardens_,
               .journal = journal_},
@@ -101,9 +101,9 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
   if (!keeper->signals_) return io_failure("signalfd", folder, errno);
 
   BERTH_DO(keeper->listen());
-  keeper->card_.version = version();
-  keeper->card_.created_us = wall_clock_us();
-  BERTH_DO(Draft{card_file}.publish(to_text(keeper->card_)));
+  keeper->identity_.version = version();
+  keeper->identity_.created_us = wall_clock_us();
+  BERTH_DO(Draft{card_file}.publish(to_text(keeper->identity_)));
   BERTH_DO(keeper->watch_folder());
   if (first_client) keeper->add_client(std::move(first_client));
   return keeper;
@@ -127,9 +127,9 @@ Result<> Keeper::listen() {
 // Before they are made. One that was born with a sandbox has them on its card already.
 Result<> Keeper::note_groups(const sandbox::CgroupLayout& layout) {
   std::string note = note_of(layout);
-  if (note == card_.groups_in) return {};
-  card_.groups_in = std::move(note);
-  return Draft{card_file}.publish(to_text(card_));
+  if (note == identity_.groups_in) return {};
+  identity_.groups_in = std::move(note);
+  return Draft{card_file}.publish(to_text(identity_));
 }
 
 Result<> Keeper::watch_folder() {
@@ -170,8 +170,8 @@ void Keeper::look_at_folder() {
   std::array<char, 4096> events{};
   while (folder_changes_ && ::read(folder_changes_.get(), events.data(), events.size()) > 0) {
   }
-  struct stat card{};
-  if (::stat(card_file, &card) == 0 || stopping_) return;
+  struct stat identity{};
+  if (::stat(card_file, &identity) == 0 || stopping_) return;
   shared_.folder_gone = true;
   end_all(Outcome::stopped, "the state folder was removed", 0);
 }
@@ -319,8 +319,8 @@ void Keeper::kill_orphans() {
 
 void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) {
   if (!std::exchange(stopping_, true)) {
-    epitaph_.outcome = cause;
-    epitaph_.reason = std::move(reason);
+    end_record_.outcome = cause;
+    end_record_.reason = std::move(reason);
     wardens_.retire();
     unborn_.reset();
     // Thawed, so that its wardens can end their trees; or else all at once.
@@ -331,13 +331,13 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
 }
 
 void Keeper::say_goodbye() {
-  epitaph_.ended_us = wall_clock_us();
+  end_record_.ended_us = wall_clock_us();
   if (has_children()) {
-    epitaph_.left_behind = static_cast<std::uint32_t>(std::ranges::count_if(
+    end_record_.left_behind = static_cast<std::uint32_t>(std::ranges::count_if(
         descendants_of(::getpid()), [&](pid_t pid) { return pid != syncer_; }));
   }
   Result<> written = fail(Errc::io_failed, "the state folder was removed");
-  if (!shared_.folder_gone) written = goodbye_.publish(to_text(epitaph_));
+  if (!shared_.folder_gone) written = goodbye_.publish(to_text(end_record_));
   ::unlink(socket_file);
   for (const Address& to : want_goodbye_) {
     if (written) answer(*this, to, Done{});

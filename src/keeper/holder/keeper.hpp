@@ -24,7 +24,7 @@ rlimit prepare_to_hold();
 
 // What a keeper brings along.
 struct Origin {
-  Card card;                     // of the calling process
+  ProcessIdentity identity;      // of the calling process
   rlimit open_files;             // what commands get
   std::span<char> command_line;  // where a sandbox's first process writes its own name
   std::unique_ptr<sandbox::Cell> unborn = {};  // a sandbox that waits for its plan
@@ -32,7 +32,7 @@ struct Origin {
 
 // Holds execs, and answers clients until it is stopped, lapses or loses its folder. One thread, one
 // loop; the current directory is the state folder.
-class Keeper final : public Mail, public Session::Host {
+class Keeper final : public Outbox, public Session::Host {
  public:
   // Takes the folder over; `conflict` when it is or was another keeper's. The first client may be
   // none.
@@ -42,7 +42,7 @@ class Keeper final : public Mail, public Session::Host {
   // Until nothing is left of it.
   void run();
   // Afterwards: whether it has been seen that nobody whom it held is left.
-  bool left_nobody() const { return epitaph_.left_behind == 0 && (!cell_ || cell_->is_empty()); }
+  bool left_nobody() const { return end_record_.left_behind == 0 && (!cell_ || cell_->is_empty()); }
 
   void deliver(std::uint64_t client, std::string frame) override;
   void handle(Session& from, const Frame& frame) override;
@@ -107,7 +107,7 @@ class Keeper final : public Mail, public Session::Host {
   void answer_again(Address to, const Exec& exec);
   HeldExec* live(Address to, const std::string& exec_id);
 
-  Card card_;
+  ProcessIdentity identity_;
   std::unique_ptr<char[]> scratch_;
   rlimit open_files_;
   std::span<char> command_line_;
@@ -140,7 +140,7 @@ class Keeper final : public Mail, public Session::Host {
   BootMs sync_at_ = never;
   pid_t syncer_ = 0;
   bool stopping_ = false;
-  Epitaph epitaph_;
+  EndRecord end_record_;
   Draft goodbye_{ended_file};
   std::vector<Address> want_goodbye_;
 };

@@ -44,17 +44,17 @@ struct Address {
   std::uint64_t request = 0;
 };
 
-class Mail {
+class Outbox {
  public:
-  virtual ~Mail() = default;
+  virtual ~Outbox() = default;
   virtual void deliver(std::uint64_t client, std::string frame) = 0;
 };
 
 template <Described Message>
-void answer(Mail& mail, Address to, const Message& message) {
+void answer(Outbox& outbox, Address to, const Message& message) {
   std::string frame;
   append_frame(frame, to.request, message);
-  mail.deliver(to.client, std::move(frame));
+  outbox.deliver(to.client, std::move(frame));
 }
 
 }  // namespace berth::keeper

@@ -1,5 +1,5 @@
 #include "keeper/holder/keeper.hpp"
-#include "keeper/holder/nursery.hpp"
+#include "keeper/holder/prefork.hpp"
 #include "keeper/holder/relay.hpp"
 #include "keeper/plugin_worker/plugin_worker.hpp"
 #include "keeper/protocol/version.hpp"
@@ -44,11 +44,11 @@ int hold(const std::string& folder, std::span<char> command_line) {
   Fd client = inherited_client();
   ::close_range(client ? control_fd + 1 : control_fd, ~0U, 0);
   const rlimit open_files = berth::keeper::prepare_to_hold();
-  auto card = berth::keeper::card_of(::getpid());
-  if (!card) return say(card.error());
+  auto identity = berth::keeper::identity_of(::getpid());
+  if (!identity) return say(identity.error());
   auto keeper = berth::keeper::Keeper::open(
       folder, std::move(client),
-      {.card = *std::move(card), .open_files = open_files, .command_line = command_line});
+      {.identity = *std::move(identity), .open_files = open_files, .command_line = command_line});
   if (!keeper) return say(keeper.error());
   (*keeper)->run();
   return 0;

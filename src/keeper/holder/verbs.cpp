@@ -112,7 +112,7 @@ void Keeper::on(Address from, Exec exec) {
   if (const Result<> good = check(exec); !good) return refuse(from, good.error());
   if (is_known(exec.exec_id)) return answer_again(from, exec);
   if (stopping_) {
-    return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + epitaph_.reason});
+    return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + end_record_.reason});
   }
   if (execs_.size() >= limits::live_execs) {
     return refuse(from, {Errc::keeper_full,
@@ -222,7 +222,7 @@ void Keeper::on(Address from, const Stats& stats) {
 
 void Keeper::on(Address from, const Renew& renew) {
   if (stopping_) {
-    return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + epitaph_.reason});
+    return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + end_record_.reason});
   }
   if (renew.deadline_ms == 0 || renew.deadline_ms > limits::deadline_ms) {
     return refuse(
@@ -277,7 +277,7 @@ Result<std::unique_ptr<sandbox::Cell>> Keeper::make_cell(const sandbox::Plan& pl
 
 void Keeper::on(Address from, const Confine& confine) {
   if (stopping_) {
-    return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + epitaph_.reason});
+    return refuse(from, {Errc::keeper_stopping, "the keeper is stopping: " + end_record_.reason});
   }
   if (cell_ || !execs_.empty() || !used_.empty() || syncer_ != 0) {
     return refuse(from, {Errc::conflict, "the keeper has a sandbox, or has run commands without",

@@ -32,9 +32,9 @@ const Result<std::string>& boot_id() {
   return id;
 }
 
-bool runs(const Card& card) {
-  const Result<Card> now = card_of(card.pid);
-  return now && now->start_ticks == card.start_ticks && now->boot_id == card.boot_id;
+bool runs(const ProcessIdentity& identity) {
+  const Result<ProcessIdentity> now = identity_of(identity.pid);
+  return now && now->start_ticks == identity.start_ticks && now->boot_id == identity.boot_id;
 }
 
 }  // namespace
@@ -85,18 +85,18 @@ std::int64_t wall_clock_us() {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
 }
 
-Result<Card> card_of(pid_t pid) {
+Result<ProcessIdentity> identity_of(pid_t pid) {
   const std::optional<ProcessStat> stat = process_stat(pid);
   if (!stat || stat->state == 'Z') {
     return fail(Errc::keeper_unreachable, "process " + std::to_string(pid) + " does not run");
   }
   BERTH_TRY(std::string boot, boot_id());
-  return Card{.pid = pid,
-              .start_ticks = stat->start_ticks,
-              .boot_id = std::move(boot),
-              .version = {},
-              .created_us = wall_clock_us(),
-              .groups_in = {}};
+  return ProcessIdentity{.pid = pid,
+                         .start_ticks = stat->start_ticks,
+                         .boot_id = std::move(boot),
+                         .version = {},
+                         .created_us = wall_clock_us(),
+                         .groups_in = {}};
 }
 
 Result<> make_state_root(const std::string& root) {
@@ -113,13 +113,13 @@ Result<> make_state_root(const std::string& root) {
 
 Result<FoundKeeper> look_at_keeper(const std::string& folder) {
   FoundKeeper found{.id = folder.substr(folder.rfind('/') + 1), .folder = folder};
-  BERTH_TRY(const std::string card, read_file(folder + "/" + card_file, state_file_bytes_max));
-  BERTH_TRY(found.card, from_text<Card>(card, card_file));
+  BERTH_TRY(const std::string identity, read_file(folder + "/" + card_file, state_file_bytes_max));
+  BERTH_TRY(found.identity, from_text<ProcessIdentity>(identity, card_file));
   if (const auto text = read_file(folder + "/" + ended_file, state_file_bytes_max)) {
-    BERTH_TRY(found.epitaph, from_text<Epitaph>(*text, ended_file));
+    BERTH_TRY(found.end_record, from_text<EndRecord>(*text, ended_file));
     found.life = Life::ended;
   } else {
-    found.life = runs(found.card) ? Life::alive : Life::dead;
+    found.life = runs(found.identity) ? Life::alive : Life::dead;
   }
   return found;
 }

@@ -27,7 +27,7 @@ std::string output_file(const std::string& exec_id);
 bool is_output_file(std::string_view name);
 
 // Who holds a folder. A pid alone may be reused; with its start time and the boot it may not.
-struct Card {
+struct ProcessIdentity {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
   std::string boot_id = {};
@@ -37,25 +37,25 @@ struct Card {
   // may itself be in other groups.
   std::string groups_in = {};
   static constexpr auto fields() {
-    return std::tuple{field("pid", &Card::pid),
-                      field("start_ticks", &Card::start_ticks),
-                      field("boot_id", &Card::boot_id),
-                      field("version", &Card::version),
-                      field("created_us", &Card::created_us),
-                      field("groups_in", &Card::groups_in)};
+    return std::tuple{field("pid", &ProcessIdentity::pid),
+                      field("start_ticks", &ProcessIdentity::start_ticks),
+                      field("boot_id", &ProcessIdentity::boot_id),
+                      field("version", &ProcessIdentity::version),
+                      field("created_us", &ProcessIdentity::created_us),
+                      field("groups_in", &ProcessIdentity::groups_in)};
   }
 };
 
 // Why a keeper is over.
-struct Epitaph {
+struct EndRecord {
   Outcome outcome = Outcome::stopped;
   std::string reason = {};
   std::int64_t ended_us = 0;
   std::uint32_t left_behind = 0;
   static constexpr auto fields() {
-    return std::tuple{field("outcome", &Epitaph::outcome), field("reason", &Epitaph::reason),
-                      field("ended_us", &Epitaph::ended_us),
-                      field("left_behind", &Epitaph::left_behind)};
+    return std::tuple{field("outcome", &EndRecord::outcome), field("reason", &EndRecord::reason),
+                      field("ended_us", &EndRecord::ended_us),
+                      field("left_behind", &EndRecord::left_behind)};
   }
 };
 
@@ -78,7 +78,7 @@ class Draft {
 };
 
 std::int64_t wall_clock_us();
-Result<Card> card_of(pid_t pid);
+Result<ProcessIdentity> identity_of(pid_t pid);
 
 // `alive`: the process of the card runs. `ended`: it said goodbye. `dead`: it did neither.
 enum class Life : std::uint8_t { alive, ended, dead };
@@ -87,8 +87,8 @@ struct FoundKeeper {
   std::string id = {};  // the name of its folder
   std::string folder = {};
   Life life = Life::dead;
-  Card card = {};
-  Epitaph epitaph = {};  // when ended
+  ProcessIdentity identity = {};
+  EndRecord end_record = {};  // when ended
 };
 
 // The folder that state folders are in. They lie apart from it on the disk, where others delete

@@ -83,7 +83,7 @@ Result<> end_what_killed_keepers_held() {
 }
 
 // Also where a server made it that was in other groups than this one.
-Result<> end_what_it_held(const keeper::Card& killed) {
+Result<> end_what_it_held(const keeper::ProcessIdentity& killed) {
   tell_of_groups_left(keeper::sandbox::sweep_noted_leftovers(killed.groups_in));
   return end_what_killed_keepers_held();
 }
@@ -91,8 +91,8 @@ Result<> end_what_it_held(const keeper::Card& killed) {
 execution::KeeperOptions keepers_of(const LinuxOptions& options) {
   return {.state_root = options.state_root,
           .keeper_program = options.keeper_program,
-          .nursery = std::make_shared<keeper::Nursery>(
-              keeper::Nursery::Options{.program = options.keeper_program}),
+          .nursery = std::make_shared<keeper::KeeperPrefork>(
+              keeper::KeeperPrefork::Options{.program = options.keeper_program}),
           .noun = "sandbox",
           .after_kill = end_what_it_held};
 }

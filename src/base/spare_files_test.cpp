@@ -1,4 +1,4 @@
-#include "base/nameless_files.hpp"
+#include "base/spare_files.hpp"
 
 #include "base/files.hpp"
 #include "support/temporary_folder.hpp"
@@ -16,7 +16,7 @@ class Nameless : public testing::Test {
   std::string at(const std::string& name) const { return folder_.path() + "/" + name; }
 
   tests::TemporaryFolder folder_;
-  NamelessFiles files_{folder_.path()};
+  SpareFiles files_{folder_.path()};
 };
 
 TEST_F(Nameless, AreNotSeenUntilTheyAreNamed) {
@@ -60,7 +60,7 @@ TEST_F(Nameless, EachIsGivenOutOnce) {
 }
 
 TEST_F(Nameless, AFolderThatIsGoneIsToldWithThePath) {
-  NamelessFiles nowhere{at("none")};
+  SpareFiles nowhere{at("none")};
   nowhere.restock();
   const Result<Fd> file = nowhere.open(at("none/a"));
   ASSERT_FALSE(file);

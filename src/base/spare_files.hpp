@@ -14,9 +14,9 @@ namespace berth {
 // third of a millisecond for a new file where many were deleted lately. Until they have a name the
 // file system knows that they are nobody's: they are gone with the process. May be used by several
 // threads.
-class NamelessFiles {
+class SpareFiles {
  public:
-  explicit NamelessFiles(std::string folder) : folder_(std::move(folder)) {}
+  explicit SpareFiles(std::string folder) : folder_(std::move(folder)) {}
 
   // Opens the file for reading and writing; makes it, with mode 0600, unless it is there.
   Result<Fd> open(const std::string& path);

@@ -1,4 +1,4 @@
-#include "keeper/holder/nursery.hpp"
+#include "keeper/holder/prefork.hpp"
 
 #include "base/files.hpp"
 #include "keeper/protocol/descriptors.hpp"
@@ -34,7 +34,7 @@ Result<Ends> make_pair(int type) {
   return Ends{.ours = Fd{pair[0]}, .theirs = Fd{pair[1]}};
 }
 
-Result<pid_t> spawn(const Nursery::Options& options, int control) {
+Result<pid_t> spawn(const KeeperPrefork::Options& options, int control) {
   posix_spawn_file_actions_t files{};
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_adddup2(&files, control, nursery_control_fd);
@@ -66,7 +66,7 @@ Result<pid_t> spawn(const Nursery::Options& options, int control) {
 
 }  // namespace
 
-Result<> Nursery::start() {
+Result<> KeeperPrefork::start() {
   BERTH_TRY(Ends ends, make_pair(SOCK_SEQPACKET));
   if (ends.theirs.get() <= nursery_control_fd) {
     // dup2 onto itself would leave it close-on-exec.
@@ -85,7 +85,7 @@ Result<> Nursery::start() {
   return {};
 }
 
-Result<Fd> Nursery::start_keeper(const std::string& folder) {
+Result<Fd> KeeperPrefork::start_keeper(const std::string& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return io_failure("mkdir", folder, errno);
   }

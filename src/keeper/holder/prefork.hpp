@@ -17,14 +17,14 @@
 namespace berth::keeper {
 
 // The server's side. May be used by several threads.
-class Nursery {
+class KeeperPrefork {
  public:
   struct Options {
     std::string program;                        // path of berth-keeper
     std::vector<std::string> environment = {};  // of the keepers; commands get none of it
   };
   // The process starts with the first request.
-  explicit Nursery(Options options) : options_(std::move(options)) {}
+  explicit KeeperPrefork(Options options) : options_(std::move(options)) {}
 
   // The first connection to a new keeper of the folder, which is made with mode 0700 unless it is
   // there. As with a keeper that is started alone, a connection that breaks at once means that the

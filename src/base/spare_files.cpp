@@ -1,4 +1,4 @@
-#include "base/nameless_files.hpp"
+#include "base/spare_files.hpp"
 
 #include "base/files.hpp"
 
@@ -15,7 +15,7 @@ constexpr mode_t for_us_alone = 0600;
 
 }  // namespace
 
-Fd NamelessFiles::take() {
+Fd SpareFiles::take() {
   const std::lock_guard lock{mutex_};
   if (spare_.empty()) return {};
   Fd file = std::move(spare_.back());
@@ -23,7 +23,7 @@ Fd NamelessFiles::take() {
   return file;
 }
 
-Result<Fd> NamelessFiles::open(const std::string& path) {
+Result<Fd> SpareFiles::open(const std::string& path) {
   if (Fd file = take()) {
     const std::string unnamed = "/proc/self/fd/" + std::to_string(file.get());
     if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
@@ -36,7 +36,7 @@ Result<Fd> NamelessFiles::open(const std::string& path) {
   return file;
 }
 
-void NamelessFiles::restock() {
+void SpareFiles::restock() {
   while (true) {
     {
       const std::lock_guard lock{mutex_};

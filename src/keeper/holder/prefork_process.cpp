@@ -1,6 +1,6 @@
 #include "base/files.hpp"
 #include "keeper/holder/keeper.hpp"
-#include "keeper/holder/nursery.hpp"
+#include "keeper/holder/prefork.hpp"
 #include "keeper/protocol/descriptors.hpp"
 #include "keeper/protocol/state_folder.hpp"
 #include "keeper/sandbox/spare_networks.hpp"
@@ -124,11 +124,11 @@ bool keep_only(int channel, int network, int returns) {
                                              .command_line = command_line,
                                              .network_namespace = lent.network.get(),
                                              .layout = &layout});
-  Result<Card> card = card_of(::getpid());
-  if (!card) ::_exit(exit_early);
-  card->groups_in = note_of(layout);
+  Result<ProcessIdentity> identity = identity_of(::getpid());
+  if (!identity) ::_exit(exit_early);
+  identity->groups_in = note_of(layout);
   // Without one the keeper makes its sandbox when it is asked, and tells what is in the way.
-  Origin origin{.card = *std::move(card),
+  Origin origin{.identity = *std::move(identity),
                 .open_files = open_files,
                 .command_line = command_line,
                 .unborn = unborn ? *std::move(unborn) : nullptr};
@@ -164,7 +164,7 @@ class Loop {
     returned_ = Fd{pair[0]};
     returns_ = Fd{pair[1]};
     // What is the same of all processes here is read once, for all children.
-    [[maybe_unused]] const auto own = card_of(::getpid());
+    [[maybe_unused]] const auto own = identity_of(::getpid());
   }
 
   [[noreturn]] void run() {
