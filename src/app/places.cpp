@@ -28,7 +28,7 @@ Result<std::unique_ptr<Places>> Places::open(asio::io_context& loop, const Clock
                               .keeper_program = keeper,
                               .images_folder = home.images_folder(),
                               .templates_folder = home.templates_folder(),
-                              .ways_out = &out->ways_out_,
+                              .egress_gateway = &out->egress_gateway_,
                               .homes_root = home.homes_folder()});
   out->linux_ = own.get();
   out->providers_.add(std::move(own));
@@ -39,7 +39,7 @@ Result<std::unique_ptr<Places>> Places::open(asio::io_context& loop, const Clock
                                      drivers::LocalOptions{.state_root = home.leases_folder(),
                                                            .keeper_program = keeper},
                                      home.homes_folder()));
-  BERTH_TRY(auto ssh, drivers::Ssh::open(executor, clock, out->ways_out_.resolver(),
+  BERTH_TRY(auto ssh, drivers::Ssh::open(executor, clock, out->egress_gateway_.resolver(),
                                          drivers::ssh::Options{.keeper_program = keeper,
                                                                .control_root = home.ssh_folder()}));
   drivers.add(DriverKind::ssh, std::move(ssh));

@@ -42,17 +42,19 @@ class Places {
     return linux_->note_images(std::move(named));
   }
   // Where this server's API is for whoever is in a sandbox.
-  void reachable_at(egress::Callback callback) { ways_out_.reachable_at(std::move(callback)); }
+  void reachable_at(egress::Callback callback) {
+    egress_gateway_.reachable_at(std::move(callback));
+  }
   // The port that this server listens on, also where sandboxes have no way to the API.
-  void listens_on(std::uint16_t port) { ways_out_.listens_on(port); }
+  void listens_on(std::uint16_t port) { egress_gateway_.listens_on(port); }
   // Lets go of connections; what they hold lives on.
   Task<> close() { co_return co_await drivers_.close(); }
 
  private:
-  Places(asio::io_context& loop, const Clock& clock) : ways_out_(loop, pool_, clock) {}
+  Places(asio::io_context& loop, const Clock& clock) : egress_gateway_(loop, pool_, clock) {}
 
   asio::thread_pool pool_{2};  // removal of folders and other work that blocks
-  providers::WaysOut ways_out_;
+  providers::EgressGateway egress_gateway_;
   providers::BuiltInProviders providers_;
   providers::Linux* linux_ = nullptr;              // one of them
   std::unique_ptr<drivers::Driver> from_plugins_;  // sandboxes whose provider is not built in

@@ -45,8 +45,8 @@ PluginParts::PluginParts(asio::io_context& loop, Clock& clock, const engine::Ser
                          plugins::HostConfig host, engine::PackageOptions packages)
     : resolver_(loop.get_executor(), pool_),
       services_(services, loop.get_executor(), resolver_),
-      ways_out_(loop, resolver_, clock),
-      host_(loop.get_executor(), with_way_out(std::move(host), ways_out_), services_, clock,
+      egress_gateway_(loop, resolver_, clock),
+      host_(loop.get_executor(), with_way_out(std::move(host), egress_gateway_), services_, clock,
             services.random),
       sandboxes_(host_, plugins::Addressing::provider_key),
       drivers_(host_, plugins::Addressing::plugin_key),

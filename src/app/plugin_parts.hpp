@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/home.hpp"
-#include "app/plugin_ways_out.hpp"
+#include "app/plugin_egress_gateway.hpp"
 #include "cli/config.hpp"
 #include "egress/resolver.hpp"
 #include "engine/plugins/plugins.hpp"
@@ -27,7 +27,7 @@ class PluginParts {
   plugins::RemoteProvider& drivers() { return drivers_; }
   engine::PluginPlace& place() { return place_; }
   // The port of this server's own API, before the first plugin starts.
-  void listens_on(std::uint16_t port) { ways_out_.listens_on(port); }
+  void listens_on(std::uint16_t port) { egress_gateway_.listens_on(port); }
   // Ends every worker, and waits until what they told is in the store. After the drivers are
   // closed.
   Task<> close();
@@ -39,7 +39,7 @@ class PluginParts {
   asio::thread_pool pool_{2};  // look-ups of names, removal of folders
   egress::SystemResolver resolver_;
   engine::PluginServices services_;
-  PluginWaysOut ways_out_;
+  PluginEgressGateway egress_gateway_;
   plugins::Host host_;
   plugins::RemoteProvider sandboxes_;
   plugins::RemoteProvider drivers_;

@@ -92,8 +92,8 @@ int exit_code_of(const execution::Ended& ended, int interrupted_by) {
 
 // A sandbox that is to reach nothing need not wait for a way out.
 providers::LinuxOptions with_way_out(providers::LinuxOptions options, const bj::object& config,
-                                     providers::WaysOut& ways_out) {
-  if (config.contains("egress")) options.ways_out = &ways_out;
+                                     providers::EgressGateway& egress_gateway) {
+  if (config.contains("egress")) options.egress_gateway = &egress_gateway;
   return options;
 }
 
@@ -105,7 +105,7 @@ class SandboxRun {
         wish_(std::move(wish)),
         console_(console),
         linux_(loop.get_executor(), pool_, random_, clock_,
-               with_way_out(std::move(options), wish_.config, ways_out_)) {
+               with_way_out(std::move(options), wish_.config, egress_gateway_)) {
     const std::string id = make_uuid(random_, clock_.now());
     key_ = core::SandboxId::parse(id).value();
     lease_ = execution::LeaseFacts{.lease_id = core::LeaseId::parse(id).value(),
@@ -279,7 +279,7 @@ class SandboxRun {
   SystemClock clock_;
   SystemRandom random_;
   asio::thread_pool pool_{1};
-  providers::WaysOut ways_out_{loop_, pool_, clock_};
+  providers::EgressGateway egress_gateway_{loop_, pool_, clock_};
   providers::Linux linux_;
   std::optional<core::SandboxId> key_;
   std::optional<execution::LeaseFacts> lease_;

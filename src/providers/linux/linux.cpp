@@ -111,7 +111,7 @@ Linux::Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& ra
       clock_(clock),
       images_(std::move(options.images_folder), std::move(options.templates_folder),
               options.hold_life),
-      ways_out_(options.ways_out),
+      egress_gateway_(options.egress_gateway),
       binds_(std::move(options.binds)),
       homes_root_(std::move(options.homes_root)),
       spares_(keepers_.executor(), *this, random, clock) {}
@@ -290,24 +290,24 @@ Task<Linux::Made> Linux::make(std::string id, Wanted wanted) {
 }
 
 Result<> Linux::begin_way_out(const std::string& id, const LinuxConfig& config) {
-  if (ways_out_ == nullptr) return {};
+  if (egress_gateway_ == nullptr) return {};
   const execution::KeptFolder folder = keepers_.folder_of(id);
-  return ways_out_->begin({.id = id,
-                           .keeper_folder = folder.keeper(),
-                           .log_path = folder.path + egress_file,
-                           .config = config});
+  return egress_gateway_->begin({.id = id,
+                                 .keeper_folder = folder.keeper(),
+                                 .log_path = folder.path + egress_file,
+                                 .config = config});
 }
 
 Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
   BERTH_CO_DO(begin_way_out(id, config));
-  co_return ways_out_ != nullptr ? co_await ways_out_->wait(std::move(id)) : Result<>{};
+  co_return egress_gateway_ != nullptr ? co_await egress_gateway_->wait(std::move(id)) : Result<>{};
 }
 
 Task<> Linux::restore_way_out(const LeaseFacts& lease) {
   const std::string id = id_of(lease);
-  if (ways_out_ == nullptr || !box_in(lease.metadata).empty()) co_return Result<>{};
+  if (egress_gateway_ == nullptr || !box_in(lease.metadata).empty()) co_return Result<>{};
   // That of a new sandbox is opened beside the rest; without it no command starts.
-  if (ways_out_->has(id)) co_return co_await ways_out_->wait(id);
+  if (egress_gateway_->has(id)) co_return co_await egress_gateway_->wait(id);
   BERTH_CO_TRY(LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   const Result<> opened = co_await open_way_out(id, std::move(config));
@@ -320,12 +320,12 @@ Task<> Linux::restore_way_out(const LeaseFacts& lease) {
 
 Task<> Linux::close() {
   BERTH_CO_DO(co_await spares_.stop());
-  if (ways_out_ != nullptr) BERTH_CO_DO(co_await ways_out_->close_all());
+  if (egress_gateway_ != nullptr) BERTH_CO_DO(co_await egress_gateway_->close_all());
   co_return co_await keepers_.close();
 }
 
 Task<> Linux::remove(std::string id, std::string image) {
-  if (ways_out_ != nullptr) BERTH_CO_DO(co_await ways_out_->close(id));
+  if (egress_gateway_ != nullptr) BERTH_CO_DO(co_await egress_gateway_->close(id));
   BERTH_CO_DO(co_await keepers_.remove(id));
   if (image == images::host_name) co_return Result<>{};
   co_return co_await offload(keepers_.pool(),
@@ -386,7 +386,7 @@ Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string 
   }
   BERTH_CO_DO(co_await open_way_out(id, wanted));
   // What the lease before was allowed while it worked is not for this one.
-  if (ways_out_ != nullptr) BERTH_CO_DO(ways_out_->change(id, wanted));
+  if (egress_gateway_ != nullptr) BERTH_CO_DO(egress_gateway_->change(id, wanted));
   ProviderLease lease{.provider_lease_id = id, .metadata = *facts};
   lease.metadata["resumedLease"] = true;
   co_return std::optional{std::move(lease)};
@@ -479,13 +479,13 @@ Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
   }
   // What an image or template has installed for its user is found from the agent's home too.
   if (agent_home) path = own_home + "/.local/bin:" + path;
-  const bool has_way_out = ways_out_ != nullptr && box.empty();
+  const bool has_way_out = egress_gateway_ != nullptr && box.empty();
   co_return execution::Workspace{
       .cwd = std::move(cwd),
       .home = agent_home.value_or(own_home),
       .path = std::move(path),
       .scratch = box + "/tmp",
-      .api_url = has_way_out ? ways_out_->api_url(config) : std::nullopt};
+      .api_url = has_way_out ? egress_gateway_->api_url(config) : std::nullopt};
 }
 
 Task<execution::Started> Linux::start(const LeaseFacts& lease, const execution::Command& command) {
@@ -493,8 +493,9 @@ Task<execution::Started> Linux::start(const LeaseFacts& lease, const execution::
   BERTH_CO_TRY(const LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   execution::PlaceRules rules{.environment = image_environment(lease.metadata)};
-  if (ways_out_ != nullptr && config.egress) {
-    for (std::string& entry : WaysOut::environment()) rules.environment.push_back(std::move(entry));
+  if (egress_gateway_ != nullptr && config.egress) {
+    for (std::string& entry : EgressGateway::environment())
+      rules.environment.push_back(std::move(entry));
   }
   if (config.output_mb) rules.output_bytes_max = *config.output_mb << 20;
   // Never a keeper of its own: that would run the command outside.
@@ -567,17 +568,17 @@ Task<> Linux::set_egress(const LeaseFacts& lease, core::LinuxEgress policy) {
   BERTH_CO_TRY(LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   const bool has_box = !box_in(lease.metadata).empty();
-  if (ways_out_ == nullptr || has_box || config.network == core::LinuxNetwork::host) {
+  if (egress_gateway_ == nullptr || has_box || config.network == core::LinuxNetwork::host) {
     co_return co_await Execution::set_egress(lease, std::move(policy));
   }
   config.egress = std::move(policy);
   BERTH_CO_DO(co_await open_way_out(id_of(lease), config));
-  co_return ways_out_->change(id_of(lease), config);
+  co_return egress_gateway_->change(id_of(lease), config);
 }
 
 Task<execution::EgressPage> Linux::egress_log(const LeaseFacts& lease, std::uint64_t offset) {
   const std::string file = keepers_.folder_of(id_of(lease)).path + egress_file;
-  if (ways_out_ != nullptr) ways_out_->flush(id_of(lease));
+  if (egress_gateway_ != nullptr) egress_gateway_->flush(id_of(lease));
   co_return co_await offload(keepers_.pool(), [file, offset] { return read_log(file, offset); });
 }
 

@@ -4,10 +4,10 @@
 #include "base/random.hpp"
 #include "execution/keepers.hpp"
 #include "images/image_store.hpp"
+#include "providers/linux/egress_gateway.hpp"
 #include "providers/linux/images.hpp"
 #include "providers/linux/snapshots.hpp"
 #include "providers/linux/warm_pool.hpp"
-#include "providers/linux/ways_out.hpp"
 #include "providers/provider.hpp"
 
 #include <set>
@@ -20,7 +20,7 @@ struct LinuxOptions {
   std::string images_folder;
   std::string templates_folder = {};
   HoldLife hold_life = HoldLife::until_released;  // of what sandboxes start from
-  WaysOut* ways_out = nullptr;                    // none: what has no network has no way out either
+  EgressGateway* egress_gateway = nullptr;        // none: what has no network has no way out either
   // Folders of this machine that each of them sees. No config can ask for one, so a server, whose
   // callers are not the owners of its files, gives none.
   std::vector<keeper::sandbox::Bind> binds = {};
@@ -138,7 +138,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Random& random_;
   const Clock& clock_;
   HeldImages images_;
-  WaysOut* ways_out_;
+  EgressGateway* egress_gateway_;
   std::vector<keeper::sandbox::Bind> binds_;
   std::string homes_root_;
   std::set<std::string> probes_;  // under way, and in nobody's books

@@ -37,7 +37,7 @@ Task<> Linux::empty(std::string id) {
     BERTH_CO_DO(co_await keepers_.cancel(id, live.exec_id, 0));
   }
   // It listens inside of what is about to end.
-  if (ways_out_ != nullptr) BERTH_CO_DO(co_await ways_out_->close(id));
+  if (egress_gateway_ != nullptr) BERTH_CO_DO(co_await egress_gateway_->close(id));
   BERTH_CO_TRY(const std::optional<keeper::Confined> remade,
                co_await keepers_.ask<keeper::Confined>(id, keeper::Remake{}));
   if (!remade) co_return fail(Errc::process_lost, keepers_.name_of(id) + ": its keeper has ended");

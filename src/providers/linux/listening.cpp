@@ -3,7 +3,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "keeper/protocol/client.hpp"
-#include "providers/linux/ways_out.hpp"
+#include "providers/linux/egress_gateway.hpp"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

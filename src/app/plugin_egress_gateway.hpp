@@ -14,10 +14,10 @@ namespace berth::app {
 
 // The way out of every plugin's box: a front of the egress proxy for each worker, which looks names
 // up itself and reaches what the policy of the plugin allows.
-class PluginWaysOut final : public plugins::WayOut {
+class PluginEgressGateway final : public plugins::WayOut {
  public:
   // The loop, the resolver and the clock outlive it.
-  PluginWaysOut(asio::io_context& loop, egress::Resolver& resolver, const Clock& clock);
+  PluginEgressGateway(asio::io_context& loop, egress::Resolver& resolver, const Clock& clock);
 
   // The port of this server's own API, which no plugin reaches on this machine.
   void listens_on(std::uint16_t port) { own_port_ = port; }

@@ -1,4 +1,4 @@
-#include "providers/linux/ways_out.hpp"
+#include "providers/linux/egress_gateway.hpp"
 
 #include "base/async/offload.hpp"
 #include "base/files.hpp"
@@ -52,14 +52,14 @@ Result<execution::EgressPage> read_log(const std::string& file, std::uint64_t of
   return page;
 }
 
-WaysOut::WaysOut(asio::io_context& loop, asio::thread_pool& pool, const Clock& clock)
+EgressGateway::EgressGateway(asio::io_context& loop, asio::thread_pool& pool, const Clock& clock)
     : loop_(loop),
       pool_(pool),
       clock_(clock),
       resolver_(loop.get_executor(), lookups_),
       tasks_(loop.get_executor()) {}
 
-Result<WaysOut::Listeners> WaysOut::listeners_in(const std::string& keeper_folder) {
+Result<EgressGateway::Listeners> EgressGateway::listeners_in(const std::string& keeper_folder) {
   BERTH_TRY(Fd socket, keeper::connect_keeper(keeper_folder));
   keeper::KeeperClient client{std::move(socket)};
   Listeners listeners;
@@ -68,7 +68,7 @@ Result<WaysOut::Listeners> WaysOut::listeners_in(const std::string& keeper_folde
   return listeners;
 }
 
-Result<> WaysOut::begin(Wish wish) {
+Result<> EgressGateway::begin(Wish wish) {
   if (wish.config.network == core::LinuxNetwork::host || has(wish.id)) return {};
   BERTH_TRY(egress::Policy policy, policy_of(wish.config));
   const auto way = std::make_shared<Way>(loop_.get_executor());
@@ -77,14 +77,14 @@ Result<> WaysOut::begin(Wish wish) {
   return {};
 }
 
-Task<> WaysOut::open(std::shared_ptr<Way> way, Wish wish, egress::Policy policy) {
+Task<> EgressGateway::open(std::shared_ptr<Way> way, Wish wish, egress::Policy policy) {
   way->outcome = co_await listen(*way, std::move(wish), std::move(policy));
   way->opening = false;
   way->opened.notify();
   co_return Result<>{};
 }
 
-Task<> WaysOut::listen(Way& way, Wish wish, egress::Policy policy) {
+Task<> EgressGateway::listen(Way& way, Wish wish, egress::Policy policy) {
   BERTH_CO_TRY(Listeners listeners, co_await offload(pool_, [folder = wish.keeper_folder] {
                  return listeners_in(folder);
                }));
@@ -99,7 +99,7 @@ Task<> WaysOut::listen(Way& way, Wish wish, egress::Policy policy) {
   co_return way.proxy->listen(std::move(listeners.callback), egress::Door::callback);
 }
 
-Task<> WaysOut::wait(std::string id) {
+Task<> EgressGateway::wait(std::string id) {
   const auto found = ways_.find(id);
   if (found == ways_.end()) co_return Result<>{};
   const std::shared_ptr<Way> way = found->second;
@@ -108,7 +108,7 @@ Task<> WaysOut::wait(std::string id) {
   co_return way->outcome;
 }
 
-Result<> WaysOut::change(const std::string& id, const core::LinuxConfig& config) {
+Result<> EgressGateway::change(const std::string& id, const core::LinuxConfig& config) {
   BERTH_TRY(egress::Policy policy, policy_of(config));
   const auto found = ways_.find(id);
   if (found != ways_.end() && found->second->proxy) {
@@ -117,12 +117,12 @@ Result<> WaysOut::change(const std::string& id, const core::LinuxConfig& config)
   return {};
 }
 
-void WaysOut::flush(const std::string& id) {
+void EgressGateway::flush(const std::string& id) {
   const auto found = ways_.find(id);
   if (found != ways_.end() && found->second->proxy) found->second->proxy->flush();
 }
 
-Task<> WaysOut::close(std::string id) {
+Task<> EgressGateway::close(std::string id) {
   const auto found = ways_.find(id);
   if (found == ways_.end()) co_return Result<>{};
   const std::shared_ptr<Way> way = found->second;
@@ -134,13 +134,13 @@ Task<> WaysOut::close(std::string id) {
   co_return co_await proxy->stop();
 }
 
-Task<> WaysOut::close_all() {
+Task<> EgressGateway::close_all() {
   while (!ways_.empty()) BERTH_CO_DO(co_await close(ways_.begin()->first));
   BERTH_CO_DO(co_await tasks_.stop());
   co_return co_await resolver_.stop();
 }
 
-std::vector<std::string> WaysOut::environment() {
+std::vector<std::string> EgressGateway::environment() {
   std::vector<std::string> out;
   for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}) {
     out.push_back(std::string{name} + "=" + url_of(proxy_port));
@@ -151,7 +151,7 @@ std::vector<std::string> WaysOut::environment() {
   return out;
 }
 
-std::optional<std::string> WaysOut::api_url(const core::LinuxConfig& config) const {
+std::optional<std::string> EgressGateway::api_url(const core::LinuxConfig& config) const {
   if (!callback_) return std::nullopt;
   if (config.network == core::LinuxNetwork::host) return "http://" + callback_->host;
   return url_of(callback_port);

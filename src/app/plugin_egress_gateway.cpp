@@ -1,4 +1,4 @@
-#include "app/plugin_ways_out.hpp"
+#include "app/plugin_egress_gateway.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,21 +21,22 @@ std::vector<egress::LogEntry> joined(std::vector<egress::LogEntry> past,
 
 }  // namespace
 
-PluginWaysOut::PluginWaysOut(asio::io_context& loop, egress::Resolver& resolver, const Clock& clock)
+PluginEgressGateway::PluginEgressGateway(asio::io_context& loop, egress::Resolver& resolver,
+                                         const Clock& clock)
     : loop_(loop), resolver_(resolver), clock_(clock) {}
 
 // Where a box has no network of its own, the ports are all that keeps a worker from this server.
-std::vector<std::uint16_t> PluginWaysOut::ports() const {
+std::vector<std::uint16_t> PluginEgressGateway::ports() const {
   std::vector<std::uint16_t> ports{usual_ports.begin(), usual_ports.end()};
   std::erase(ports, own_port_);
   return ports;
 }
 
-Result<egress::Policy> PluginWaysOut::policy_of(std::vector<std::string> allow) const {
+Result<egress::Policy> PluginEgressGateway::policy_of(std::vector<std::string> allow) const {
   return egress::worker_policy(ports(), {.allow = std::move(allow), .log = egress::LogLevel::all});
 }
 
-Result<> PluginWaysOut::open(Wish wish) {
+Result<> PluginEgressGateway::open(Wish wish) {
   BERTH_TRY(egress::Policy policy, policy_of(std::move(wish.allow)));
   egress::WorkerSockets sockets{.names = std::move(wish.sockets.names_udp),
                                 .proxy = std::move(wish.sockets.proxy)};
@@ -52,14 +53,14 @@ Result<> PluginWaysOut::open(Wish wish) {
   return front->listen(std::move(sockets));
 }
 
-Result<> PluginWaysOut::change(const core::PluginId& plugin, std::vector<std::string> allow) {
+Result<> PluginEgressGateway::change(const core::PluginId& plugin, std::vector<std::string> allow) {
   BERTH_TRY(egress::Policy policy, policy_of(std::move(allow)));
   const auto found = fronts_.find(plugin);
   if (found != fronts_.end()) found->second->set_policy(std::move(policy));
   return {};
 }
 
-Task<> PluginWaysOut::close(core::PluginId plugin) {
+Task<> PluginEgressGateway::close(core::PluginId plugin) {
   const auto found = fronts_.find(plugin);
   if (found == fronts_.end()) co_return Result<>{};
   const std::shared_ptr<egress::WorkerFront> front = found->second;
@@ -70,8 +71,8 @@ Task<> PluginWaysOut::close(core::PluginId plugin) {
   co_return stopped;
 }
 
-std::vector<bj::object> PluginWaysOut::decisions(const core::PluginId& plugin,
-                                                 std::size_t count) const {
+std::vector<bj::object> PluginEgressGateway::decisions(const core::PluginId& plugin,
+                                                       std::size_t count) const {
   const auto past = past_.find(plugin);
   const auto front = fronts_.find(plugin);
   std::vector<egress::LogEntry> all;

@@ -21,10 +21,10 @@ bool is_own_door(std::uint16_t port);
 
 // The one way out of each sandbox that has no network: a proxy of this server that listens inside
 // it, and a door to this server's own API beside it.
-class WaysOut {
+class EgressGateway {
  public:
   // The clock and the pool outlive it.
-  WaysOut(asio::io_context& loop, asio::thread_pool& pool, const Clock& clock);
+  EgressGateway(asio::io_context& loop, asio::thread_pool& pool, const Clock& clock);
 
   // Where this server's own API is, from now on. Without it there is no door to it.
   void reachable_at(egress::Callback callback) { callback_ = std::move(callback); }
