@@ -187,10 +187,10 @@ asio::awaitable<double> many_calls(Host& host, core::PluginId id) {
 
 Task<double> live_output(Host& host, core::CompanyId company, core::LeaseId lease_id) {
   RemoteProvider remote{host, Addressing::provider_key};
-  const execution::LeaseFacts lease{.lease_id = std::move(lease_id),
-                                    .company_id = std::move(company),
-                                    .config = {{"provider", "echo"}},
-                                    .provider_lease_id = "x"};
+  const execution::PlaceRef lease{.lease_id = std::move(lease_id),
+                                  .company_id = std::move(company),
+                                  .config = {{"provider", "echo"}},
+                                  .provider_lease_id = "x"};
   const execution::Command command{.exec_id = "x", .argv = {"out", std::to_string(megabytes)}};
   const auto start = std::chrono::steady_clock::now();
   BERTH_CO_DO(co_await remote.start(lease, command));

@@ -108,10 +108,10 @@ class SandboxRun {
                with_way_out(std::move(options), wish_.config, egress_gateway_)) {
     const std::string id = make_uuid(random_, clock_.now());
     key_ = core::SandboxId::parse(id).value();
-    lease_ = execution::LeaseFacts{.lease_id = core::LeaseId::parse(id).value(),
-                                   .company_id = core::CompanyId::parse(id).value(),
-                                   .sandbox_id = key_,
-                                   .config = wish_.config};
+    lease_ = execution::PlaceRef{.lease_id = core::LeaseId::parse(id).value(),
+                                 .company_id = core::CompanyId::parse(id).value(),
+                                 .sandbox_id = key_,
+                                 .config = wish_.config};
   }
 
   Result<int> run() {
@@ -282,7 +282,7 @@ class SandboxRun {
   providers::EgressGateway egress_gateway_{loop_, pool_, clock_};
   providers::Linux linux_;
   std::optional<core::SandboxId> key_;
-  std::optional<execution::LeaseFacts> lease_;
+  std::optional<execution::PlaceRef> lease_;
   // From the start, so that a signal never finds a sandbox that nobody removes.
   asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
   bool started_ = false;

@@ -15,20 +15,20 @@ Task<> Driver::check_config(const bj::object& /*config*/) {
 }
 
 Task<execution::CapturedTemplate> Driver::capture_template(
-    const LeaseFacts& lease, const execution::CaptureTemplate& /*request*/) {
+    const PlaceRef& lease, const execution::CaptureTemplate& /*request*/) {
   co_return no_sandbox("lease " + lease.lease_id.str());
 }
 
-Task<bool> Driver::delete_template(const LeaseFacts& /*place*/,
+Task<bool> Driver::delete_template(const PlaceRef& /*place*/,
                                    const execution::DeleteTemplate& request) {
   co_return no_sandbox("template " + request.key.str());
 }
 
-Task<std::optional<SetupAccess>> Driver::setup_access(const LeaseFacts& /*lease*/) {
+Task<std::optional<SetupAccess>> Driver::setup_access(const PlaceRef& /*lease*/) {
   co_return std::optional<SetupAccess>{};
 }
 
-Task<execution::LiveCommandPtr> Driver::open_login(const LeaseFacts& lease,
+Task<execution::LiveCommandPtr> Driver::open_login(const PlaceRef& lease,
                                                    execution::LoginCommand command) {
   const bool is_claude = command == execution::LoginCommand::claude;
   const std::string words = is_claude ? "claude setup-token" : "codex login";
@@ -39,21 +39,21 @@ Task<execution::LiveCommandPtr> Driver::open_login(const LeaseFacts& lease,
                  "run it there: berth exec -it " + lease.lease_id.str() + " -- " + words);
 }
 
-Task<execution::LiveCommandPtr> Driver::open_stream(const LeaseFacts& /*lease*/,
+Task<execution::LiveCommandPtr> Driver::open_stream(const PlaceRef& /*lease*/,
                                                     const Command& /*command*/,
                                                     execution::DuplexBridge /*bridge*/) {
   co_return nullptr;
 }
 
-Task<execution::Changes> Driver::changes(const LeaseFacts& lease) {
+Task<execution::Changes> Driver::changes(const PlaceRef& lease) {
   co_return no_sandbox("lease " + lease.lease_id.str());
 }
 
-Task<> Driver::freeze(const LeaseFacts& lease) {
+Task<> Driver::freeze(const PlaceRef& lease) {
   co_return no_sandbox("lease " + lease.lease_id.str());
 }
 
-Task<> Driver::thaw(const LeaseFacts& lease) {
+Task<> Driver::thaw(const PlaceRef& lease) {
   co_return no_sandbox("lease " + lease.lease_id.str());
 }
 

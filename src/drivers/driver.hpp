@@ -16,12 +16,12 @@ using execution::Ended;
 using execution::EndOfInput;
 using execution::HeldSandbox;
 using execution::Input;
-using execution::LeaseFacts;
 using execution::NoStdin;
 using execution::Outcome;
 using execution::OutputKind;
 using execution::OutputPiece;
 using execution::OutputTaker;
+using execution::PlaceRef;
 using execution::PrivateAddresses;
 using execution::ProbeStep;
 using execution::SignalNumber;
@@ -53,7 +53,7 @@ struct SetupAccess {
 };
 
 struct AcquireRequest {
-  LeaseFacts lease;
+  PlaceRef lease;
   Callback callback = {};
   // The id of a sandbox to resume first; when it is gone a fresh one is made.
   std::optional<std::string> reusable_id = {};
@@ -98,31 +98,30 @@ class Driver : public execution::Execution {
 
   // Ends what still runs and removes what the lease left in the place, but for what may serve
   // another lease. What is already gone is fine.
-  virtual Task<> release(const LeaseFacts& lease, core::LeaseEvent how) = 0;
+  virtual Task<> release(const PlaceRef& lease, core::LeaseEvent how) = 0;
   // The same, and what might have served another lease too.
-  virtual Task<> destroy(const LeaseFacts& lease) = 0;
+  virtual Task<> destroy(const PlaceRef& lease) = 0;
 
   // The place of a lease as a whole. Refused with execution_unsupported where it is no sandbox, or
   // its provider cannot: see providers::Provider.
   virtual Task<execution::CapturedTemplate> capture_template(
-      const LeaseFacts& lease, const execution::CaptureTemplate& request);
+      const PlaceRef& lease, const execution::CaptureTemplate& request);
   // `place` is what is known of where it was captured; no lease has to be left of it.
-  virtual Task<bool> delete_template(const LeaseFacts& place,
+  virtual Task<bool> delete_template(const PlaceRef& place,
                                      const execution::DeleteTemplate& request);
   // Nothing where people get in by our own terminal.
-  virtual Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease);
+  virtual Task<std::optional<SetupAccess>> setup_access(const PlaceRef& lease);
   // The login of an agent's own program in the place. Refused with execution_unsupported where its
   // terminals do: everywhere but in sandboxes of plugins.
-  virtual Task<execution::LiveCommandPtr> open_login(const LeaseFacts& lease,
+  virtual Task<execution::LiveCommandPtr> open_login(const PlaceRef& lease,
                                                      execution::LoginCommand command);
   // A command that is given its input while it runs, where start() does not do so. Nothing where it
   // does; execution_unsupported where there is no way.
-  virtual Task<execution::LiveCommandPtr> open_stream(const LeaseFacts& lease,
-                                                      const Command& command,
+  virtual Task<execution::LiveCommandPtr> open_stream(const PlaceRef& lease, const Command& command,
                                                       execution::DuplexBridge bridge);
-  virtual Task<execution::Changes> changes(const LeaseFacts& lease);
-  virtual Task<> freeze(const LeaseFacts& lease);
-  virtual Task<> thaw(const LeaseFacts& lease);
+  virtual Task<execution::Changes> changes(const PlaceRef& lease);
+  virtual Task<> freeze(const PlaceRef& lease);
+  virtual Task<> thaw(const PlaceRef& lease);
 
   // Lets go of connections before the driver goes; what runs goes on. Called last, when no other
   // verb is under way.

@@ -21,7 +21,7 @@ bj::object json(std::string_view text) {
   return parse_json(text)->as_object();
 }
 
-LeaseFacts lease(std::string_view config) {
+PlaceRef lease(std::string_view config) {
   return {.lease_id = lease_id,
           .company_id = company_id,
           .environment_id = environment_id,
@@ -47,7 +47,7 @@ class Untouched final : public OutputTaker {
 };
 
 // Every verb but probe, so that a driver that refuses is seen to refuse each.
-std::vector<Result<>> all_verbs(Driver& driver, const LeaseFacts& facts) {
+std::vector<Result<>> all_verbs(Driver& driver, const PlaceRef& facts) {
   const auto only_error = [](const auto& result) -> Result<> {
     if (result) return {};
     return std::unexpected(result.error());
@@ -70,7 +70,7 @@ std::vector<Result<>> all_verbs(Driver& driver, const LeaseFacts& facts) {
 
 TEST(PluginDriver, RefusesEveryVerbWithTheNameOfThePlugin) {
   Plugin driver;
-  const LeaseFacts facts =
+  const PlaceRef facts =
       lease(R"({"pluginKey": "acme.cloud", "driverKey": "vm", "driverConfig": {}})");
   for (const Result<>& refused : all_verbs(driver, facts)) {
     ASSERT_FALSE(refused);
@@ -89,7 +89,7 @@ TEST(PluginDriver, RefusesEveryVerbWithTheNameOfThePlugin) {
 
 TEST(PluginDriver, WithoutANameOfAPluginSaysThatItIsMissing) {
   Plugin driver;
-  const LeaseFacts facts = lease("{}");
+  const PlaceRef facts = lease("{}");
   for (const Result<>& refused : all_verbs(driver, facts)) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Errc::unprocessable);
@@ -164,7 +164,7 @@ TEST_F(SandboxDriver, RefusesAProviderThatIsNotThere) {
 }
 
 TEST_F(SandboxDriver, DoesNotExecute) {
-  const LeaseFacts facts = lease("{}");
+  const PlaceRef facts = lease("{}");
   const auto results = all_verbs(driver_, facts);
   for (const std::size_t executing : {1U, 2U, 3U, 4U}) {
     ASSERT_FALSE(results[executing]);
@@ -176,7 +176,7 @@ TEST_F(SandboxDriver, DoesNotExecute) {
 }
 
 TEST_F(SandboxDriver, ReleasesByTheMetadataWhenTheConfigHasChangedSince) {
-  LeaseFacts facts = lease(R"({"provider": "e2b"})");
+  PlaceRef facts = lease(R"({"provider": "e2b"})");
   facts.metadata = json(R"({"provider": "fake", "image": "i", "driver": "sandbox"})");
   EXPECT_TRUE(await(driver_.release(facts, core::LeaseEvent::release_failed)));
   EXPECT_TRUE(await(driver_.destroy(facts)));

@@ -36,7 +36,7 @@ Task<Acquired> Local::acquire(const AcquireRequest& request) {
   co_return Acquired{.provider = "local"};
 }
 
-Task<Workspace> Local::realize(const LeaseFacts& lease, const std::optional<std::string>& wanted) {
+Task<Workspace> Local::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
   const KeptFolder folder = keepers_.folder_of(lease.lease_id.str());
   Workspace workspace{.cwd = wanted.value_or(folder.workspace()),
                       .home = folder.home(),
@@ -62,36 +62,36 @@ Task<Workspace> Local::realize(const LeaseFacts& lease, const std::optional<std:
   co_return workspace;
 }
 
-Task<Started> Local::start(const LeaseFacts& lease, const Command& command) {
+Task<Started> Local::start(const PlaceRef& lease, const Command& command) {
   return keepers_.start(lease.lease_id.str(), command, execution::Keepers::IfNone::start);
 }
 
-Task<Ended> Local::follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
+Task<Ended> Local::follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
                           OutputTaker& taker) {
   return keepers_.follow(lease.lease_id.str(), exec_id, offset, taker);
 }
 
-Task<> Local::send(const LeaseFacts& lease, const std::string& exec_id, Input input) {
+Task<> Local::send(const PlaceRef& lease, const std::string& exec_id, Input input) {
   return keepers_.send(lease.lease_id.str(), exec_id, std::move(input));
 }
 
-Task<> Local::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+Task<> Local::cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) {
   return keepers_.cancel(lease.lease_id.str(), exec_id, grace_ms);
 }
 
-Task<> Local::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+Task<> Local::renew(const PlaceRef& lease, std::int64_t deadline_ms) {
   return keepers_.renew(lease.lease_id.str(), deadline_ms);
 }
 
-Task<> Local::forget_output(const LeaseFacts& lease, const std::string& exec_id) {
+Task<> Local::forget_output(const PlaceRef& lease, const std::string& exec_id) {
   return keepers_.forget_output(lease.lease_id.str(), exec_id);
 }
 
-Task<execution::Usage> Local::usage(const LeaseFacts& lease) {
+Task<execution::Usage> Local::usage(const PlaceRef& lease) {
   return keepers_.usage(lease.lease_id.str());
 }
 
-Task<execution::FileRoot> Local::files(const LeaseFacts& lease) {
+Task<execution::FileRoot> Local::files(const PlaceRef& lease) {
   const std::string path = keepers_.folder_of(lease.lease_id.str()).workspace();
   co_return co_await offload(pool_, [path]() -> Result<execution::FileRoot> {
     BERTH_DO(make_directories(path, 0700));
@@ -101,11 +101,11 @@ Task<execution::FileRoot> Local::files(const LeaseFacts& lease) {
   });
 }
 
-Task<> Local::release(const LeaseFacts& lease, core::LeaseEvent /*how*/) {
+Task<> Local::release(const PlaceRef& lease, core::LeaseEvent /*how*/) {
   return keepers_.remove(lease.lease_id.str());
 }
 
-Task<> Local::destroy(const LeaseFacts& lease) {
+Task<> Local::destroy(const PlaceRef& lease) {
   return keepers_.remove(lease.lease_id.str());
 }
 

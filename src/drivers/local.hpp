@@ -18,21 +18,19 @@ class Local final : public Driver {
   Task<ProbeReport> probe(const AcquireRequest& request) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
   bool stays_on_its_server(const bj::object& /*config*/) const override { return true; }
-  Task<Workspace> realize(const LeaseFacts& lease,
-                          const std::optional<std::string>& wanted) override;
-  Task<Started> start(const LeaseFacts& lease, const Command& command) override;
-  Task<Ended> follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
+  Task<Workspace> realize(const PlaceRef& lease, const std::optional<std::string>& wanted) override;
+  Task<Started> start(const PlaceRef& lease, const Command& command) override;
+  Task<Ended> follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
                      OutputTaker& taker) override;
-  Task<> send(const LeaseFacts& lease, const std::string& exec_id, Input input) override;
-  Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
-                std::int64_t grace_ms) override;
-  Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
-  Task<> forget_output(const LeaseFacts& lease, const std::string& exec_id) override;
-  Task<execution::Usage> usage(const LeaseFacts& lease) override;
+  Task<> send(const PlaceRef& lease, const std::string& exec_id, Input input) override;
+  Task<> cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) override;
+  Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) override;
+  Task<> forget_output(const PlaceRef& lease, const std::string& exec_id) override;
+  Task<execution::Usage> usage(const PlaceRef& lease) override;
   // Those of the lease's own folder, wherever its commands work.
-  Task<execution::FileRoot> files(const LeaseFacts& lease) override;
-  Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
-  Task<> destroy(const LeaseFacts& lease) override;
+  Task<execution::FileRoot> files(const PlaceRef& lease) override;
+  Task<> release(const PlaceRef& lease, core::LeaseEvent how) override;
+  Task<> destroy(const PlaceRef& lease) override;
 
   Task<> close() override;
   Task<std::vector<core::LeaseId>> held() override;

@@ -8,7 +8,7 @@
 namespace berth::drivers {
 namespace {
 
-std::unexpected<Error> unavailable(const LeaseFacts& lease) {
+std::unexpected<Error> unavailable(const PlaceRef& lease) {
   const Result<core::PluginConfig> config = core::parse_plugin_config(lease.config);
   if (!config) return std::unexpected(config.error());
   return fail(Errc::provider_unavailable,
@@ -17,13 +17,13 @@ std::unexpected<Error> unavailable(const LeaseFacts& lease) {
               "install the plugin " + config->plugin_key + ", or choose another environment");
 }
 
-std::unexpected<Error> beyond_plugins(const LeaseFacts& lease, const std::string& what) {
+std::unexpected<Error> beyond_plugins(const PlaceRef& lease, const std::string& what) {
   return fail(Errc::execution_unsupported,
               "lease " + lease.lease_id.str() + ": the sandbox of a plugin cannot be " + what,
               "choose an environment of provider linux for that");
 }
 
-std::string provider_name(core::DriverKind kind, const LeaseFacts& lease) {
+std::string provider_name(core::DriverKind kind, const PlaceRef& lease) {
   if (kind == core::DriverKind::sandbox) return core::provider_of(lease.config);
   const Result<core::PluginConfig> config = core::parse_plugin_config(lease.config);
   return config ? "plugin:" + config->plugin_key + ":" + config->driver_key : "plugin";
@@ -89,7 +89,7 @@ Task<Acquired> Plugin::acquire(const AcquireRequest& request) {
       co_return acquired_from(**std::move(resumed), provider, true);
     }
     // What cannot be resumed may run all the same: nobody would know it any more.
-    LeaseFacts old = request.lease.clone();
+    PlaceRef old = request.lease.clone();
     old.provider_lease_id = id;
     BERTH_CO_DO(co_await remote_->destroy(old));
     if (is_back) co_return acquired_from(**std::move(resumed), provider, false);
@@ -98,66 +98,66 @@ Task<Acquired> Plugin::acquire(const AcquireRequest& request) {
   co_return acquired_from(std::move(fresh), provider, false);
 }
 
-Task<Workspace> Plugin::realize(const LeaseFacts& lease, const std::optional<std::string>& wanted) {
+Task<Workspace> Plugin::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
   if (remote_ == nullptr) co_return unavailable(lease);
   co_return co_await remote_->realize(lease, wanted);
 }
 
-Task<Started> Plugin::start(const LeaseFacts& lease, const Command& command) {
+Task<Started> Plugin::start(const PlaceRef& lease, const Command& command) {
   if (remote_ == nullptr) co_return unavailable(lease);
   co_return co_await remote_->start(lease, command);
 }
 
-Task<Ended> Plugin::follow(const LeaseFacts& lease, const std::string& exec_id,
-                           std::uint64_t offset, OutputTaker& taker) {
+Task<Ended> Plugin::follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
+                           OutputTaker& taker) {
   if (remote_ == nullptr) co_return unavailable(lease);
   co_return co_await remote_->follow(lease, exec_id, offset, taker);
 }
 
-Task<> Plugin::send(const LeaseFacts& lease, const std::string& exec_id, Input input) {
+Task<> Plugin::send(const PlaceRef& lease, const std::string& exec_id, Input input) {
   if (remote_ == nullptr) co_return unavailable(lease);
   co_return co_await remote_->send(lease, exec_id, std::move(input));
 }
 
-Task<> Plugin::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+Task<> Plugin::cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) {
   if (remote_ == nullptr) co_return unavailable(lease);
   co_return co_await remote_->cancel(lease, exec_id, grace_ms);
 }
 
-Task<> Plugin::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+Task<> Plugin::renew(const PlaceRef& lease, std::int64_t deadline_ms) {
   if (remote_ == nullptr) co_return unavailable(lease);
   co_return co_await remote_->renew(lease, deadline_ms);
 }
 
-execution::RemoteFiles* Plugin::remote_files(const LeaseFacts& lease) {
+execution::RemoteFiles* Plugin::remote_files(const PlaceRef& lease) {
   return remote_ == nullptr ? nullptr : remote_->remote_files(lease);
 }
 
-Task<> Plugin::release(const LeaseFacts& lease, core::LeaseEvent /*how*/) {
+Task<> Plugin::release(const PlaceRef& lease, core::LeaseEvent /*how*/) {
   if (remote_ == nullptr) co_return unavailable(lease);
   BERTH_CO_DO(co_await remote_->release(lease));
   co_return Result<>{};
 }
 
-Task<> Plugin::destroy(const LeaseFacts& lease) {
+Task<> Plugin::destroy(const PlaceRef& lease) {
   if (remote_ == nullptr) co_return unavailable(lease);
   BERTH_CO_DO(co_await remote_->destroy(lease));
   co_return Result<>{};
 }
 
 Task<execution::CapturedTemplate> Plugin::capture_template(
-    const LeaseFacts& lease, const execution::CaptureTemplate& request) {
+    const PlaceRef& lease, const execution::CaptureTemplate& request) {
   if (remote_ == nullptr) co_return unavailable(lease);
   co_return co_await remote_->capture_template(lease, request);
 }
 
-Task<bool> Plugin::delete_template(const LeaseFacts& place,
+Task<bool> Plugin::delete_template(const PlaceRef& place,
                                    const execution::DeleteTemplate& request) {
   if (remote_ == nullptr) co_return unavailable(place);
   co_return co_await remote_->delete_template(place, request);
 }
 
-Task<std::optional<SetupAccess>> Plugin::setup_access(const LeaseFacts& lease) {
+Task<std::optional<SetupAccess>> Plugin::setup_access(const PlaceRef& lease) {
   if (remote_ == nullptr) co_return unavailable(lease);
   BERTH_CO_TRY(plugins::SetupDoor door, co_await remote_->setup_door(lease));
   co_return SetupAccess{
@@ -167,27 +167,27 @@ Task<std::optional<SetupAccess>> Plugin::setup_access(const LeaseFacts& lease) {
       .expires_at = door.expires_at};
 }
 
-Task<execution::LiveCommandPtr> Plugin::open_login(const LeaseFacts& lease,
+Task<execution::LiveCommandPtr> Plugin::open_login(const PlaceRef& lease,
                                                    execution::LoginCommand command) {
   if (remote_ == nullptr) co_return unavailable(lease);
   co_return co_await remote_->open_login(lease, command);
 }
 
-Task<execution::LiveCommandPtr> Plugin::open_stream(const LeaseFacts& lease, const Command& command,
+Task<execution::LiveCommandPtr> Plugin::open_stream(const PlaceRef& lease, const Command& command,
                                                     execution::DuplexBridge bridge) {
   if (remote_ == nullptr) co_return unavailable(lease);
   co_return co_await remote_->open_duplex(lease, command, bridge);
 }
 
-Task<execution::Changes> Plugin::changes(const LeaseFacts& lease) {
+Task<execution::Changes> Plugin::changes(const PlaceRef& lease) {
   co_return beyond_plugins(lease, "compared with what it started from");
 }
 
-Task<> Plugin::freeze(const LeaseFacts& lease) {
+Task<> Plugin::freeze(const PlaceRef& lease) {
   co_return beyond_plugins(lease, "frozen");
 }
 
-Task<> Plugin::thaw(const LeaseFacts& /*lease*/) {
+Task<> Plugin::thaw(const PlaceRef& /*lease*/) {
   co_return Result<>{};
 }
 

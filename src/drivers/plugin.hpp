@@ -21,31 +21,29 @@ class Plugin final : public Driver {
   Task<Acquired> acquire(const AcquireRequest& request) override;
   // The protocol has no question for a sandbox but that by the name which its acquire answered.
   bool finds_by_key(const bj::object& /*config*/) const override { return false; }
-  Task<Workspace> realize(const LeaseFacts& lease,
-                          const std::optional<std::string>& wanted) override;
-  Task<Started> start(const LeaseFacts& lease, const Command& command) override;
-  Task<Ended> follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
+  Task<Workspace> realize(const PlaceRef& lease, const std::optional<std::string>& wanted) override;
+  Task<Started> start(const PlaceRef& lease, const Command& command) override;
+  Task<Ended> follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
                      OutputTaker& taker) override;
-  Task<> send(const LeaseFacts& lease, const std::string& exec_id, Input input) override;
-  Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
-                std::int64_t grace_ms) override;
-  Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
-  execution::RemoteFiles* remote_files(const LeaseFacts& lease) override;
-  Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
-  Task<> destroy(const LeaseFacts& lease) override;
+  Task<> send(const PlaceRef& lease, const std::string& exec_id, Input input) override;
+  Task<> cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) override;
+  Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) override;
+  execution::RemoteFiles* remote_files(const PlaceRef& lease) override;
+  Task<> release(const PlaceRef& lease, core::LeaseEvent how) override;
+  Task<> destroy(const PlaceRef& lease) override;
   Task<execution::CapturedTemplate> capture_template(
-      const LeaseFacts& lease, const execution::CaptureTemplate& request) override;
-  Task<bool> delete_template(const LeaseFacts& place,
+      const PlaceRef& lease, const execution::CaptureTemplate& request) override;
+  Task<bool> delete_template(const PlaceRef& place,
                              const execution::DeleteTemplate& request) override;
-  Task<std::optional<SetupAccess>> setup_access(const LeaseFacts& lease) override;
-  Task<execution::LiveCommandPtr> open_login(const LeaseFacts& lease,
+  Task<std::optional<SetupAccess>> setup_access(const PlaceRef& lease) override;
+  Task<execution::LiveCommandPtr> open_login(const PlaceRef& lease,
                                              execution::LoginCommand command) override;
-  Task<execution::LiveCommandPtr> open_stream(const LeaseFacts& lease, const Command& command,
+  Task<execution::LiveCommandPtr> open_stream(const PlaceRef& lease, const Command& command,
                                               execution::DuplexBridge bridge) override;
   // Plugins have no words for these. What cannot stand still goes on.
-  Task<execution::Changes> changes(const LeaseFacts& lease) override;
-  Task<> freeze(const LeaseFacts& lease) override;
-  Task<> thaw(const LeaseFacts& lease) override;
+  Task<execution::Changes> changes(const PlaceRef& lease) override;
+  Task<> freeze(const PlaceRef& lease) override;
+  Task<> thaw(const PlaceRef& lease) override;
   Task<> close() override;
 
  private:

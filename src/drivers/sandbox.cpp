@@ -26,11 +26,11 @@ LeaseEnd end_of(core::LeaseEvent how) {
 }
 
 // The key of a lease that has no sandbox of its own on record is the lease's.
-core::SandboxId key_of(const LeaseFacts& lease) {
+core::SandboxId key_of(const PlaceRef& lease) {
   return lease.sandbox_id.value_or(*core::SandboxId::parse(lease.lease_id.str()));
 }
 
-providers::SandboxName sandbox_name_of(const LeaseFacts& lease) {
+providers::SandboxName sandbox_name_of(const PlaceRef& lease) {
   return {.key = key_of(lease), .provider_lease_id = lease.provider_lease_id};
 }
 
@@ -50,15 +50,15 @@ ProbeReport report_of(ProbeStep step, std::optional<bj::object> details) {
 
 }  // namespace
 
-bj::object Sandbox::config_of(const LeaseFacts& lease) const {
+bj::object Sandbox::config_of(const PlaceRef& lease) const {
   return providers_.loose_config_from(lease.metadata).value_or(lease.config);
 }
 
-Driver* Sandbox::plugin_of(const LeaseFacts& lease) const {
+Driver* Sandbox::plugin_of(const PlaceRef& lease) const {
   return providers_.contains(core::provider_of(lease.config)) ? nullptr : plugins_;
 }
 
-Result<execution::Execution*> Sandbox::execution_of(const LeaseFacts& lease) const {
+Result<execution::Execution*> Sandbox::execution_of(const PlaceRef& lease) const {
   if (Driver* const plugin = plugin_of(lease)) return plugin;
   BERTH_TRY(Provider* const provider, providers_.find(core::provider_of(config_of(lease))));
   execution::Execution* const inside = provider->execution();
@@ -127,88 +127,87 @@ bool Sandbox::stays_on_its_server(const bj::object& config) const {
   return provider && (*provider)->stays_on_its_server();
 }
 
-Task<Workspace> Sandbox::realize(const LeaseFacts& lease,
-                                 const std::optional<std::string>& wanted) {
+Task<Workspace> Sandbox::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->realize(lease, wanted);
 }
 
-Task<Started> Sandbox::start(const LeaseFacts& lease, const Command& command) {
+Task<Started> Sandbox::start(const PlaceRef& lease, const Command& command) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->start(lease, command);
 }
 
-Task<Ended> Sandbox::follow(const LeaseFacts& lease, const std::string& exec_id,
-                            std::uint64_t offset, OutputTaker& taker) {
+Task<Ended> Sandbox::follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
+                            OutputTaker& taker) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->follow(lease, exec_id, offset, taker);
 }
 
-Task<> Sandbox::send(const LeaseFacts& lease, const std::string& exec_id, Input input) {
+Task<> Sandbox::send(const PlaceRef& lease, const std::string& exec_id, Input input) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->send(lease, exec_id, std::move(input));
 }
 
-Task<> Sandbox::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+Task<> Sandbox::cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) {
   const Result<execution::Execution*> inside = execution_of(lease);
   if (!inside) co_return Result<>{};  // where nothing runs there is nothing to end
   co_return co_await (*inside)->cancel(lease, exec_id, grace_ms);
 }
 
-Task<> Sandbox::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+Task<> Sandbox::renew(const PlaceRef& lease, std::int64_t deadline_ms) {
   const Result<execution::Execution*> inside = execution_of(lease);
   if (!inside) co_return Result<>{};
   co_return co_await (*inside)->renew(lease, deadline_ms);
 }
 
-Task<> Sandbox::forget_output(const LeaseFacts& lease, const std::string& exec_id) {
+Task<> Sandbox::forget_output(const PlaceRef& lease, const std::string& exec_id) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->forget_output(lease, exec_id);
 }
 
-Task<std::vector<std::uint16_t>> Sandbox::listening(const LeaseFacts& lease) {
+Task<std::vector<std::uint16_t>> Sandbox::listening(const PlaceRef& lease) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->listening(lease);
 }
 
-Task<execution::Usage> Sandbox::usage(const LeaseFacts& lease) {
+Task<execution::Usage> Sandbox::usage(const PlaceRef& lease) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->usage(lease);
 }
 
-Task<execution::FileRoot> Sandbox::files(const LeaseFacts& lease) {
+Task<execution::FileRoot> Sandbox::files(const PlaceRef& lease) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->files(lease);
 }
 
-execution::RemoteFiles* Sandbox::remote_files(const LeaseFacts& lease) {
+execution::RemoteFiles* Sandbox::remote_files(const PlaceRef& lease) {
   Driver* const plugin = plugin_of(lease);
   return plugin == nullptr ? nullptr : plugin->remote_files(lease);
 }
 
-Task<Fd> Sandbox::dial(const LeaseFacts& lease, std::uint16_t port) {
+Task<Fd> Sandbox::dial(const PlaceRef& lease, std::uint16_t port) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->dial(lease, port);
 }
 
-Task<> Sandbox::set_egress(const LeaseFacts& lease, core::LinuxEgress policy) {
+Task<> Sandbox::set_egress(const PlaceRef& lease, core::LinuxEgress policy) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->set_egress(lease, std::move(policy));
 }
 
-Task<execution::EgressPage> Sandbox::egress_log(const LeaseFacts& lease, std::uint64_t offset) {
+Task<execution::EgressPage> Sandbox::egress_log(const PlaceRef& lease, std::uint64_t offset) {
   BERTH_CO_TRY(execution::Execution* const inside, execution_of(lease));
   co_return co_await inside->egress_log(lease, offset);
 }
 
-Task<> Sandbox::release(const LeaseFacts& lease, core::LeaseEvent how) {
+Task<> Sandbox::release(const PlaceRef& lease, core::LeaseEvent how) {
   if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->release(lease, how);
   bj::object config = config_of(lease);
   BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));
   co_return co_await provider->release(std::move(config), sandbox_name_of(lease), end_of(how));
 }
 
-Task<> Sandbox::destroy(const LeaseFacts& lease) {
+Task<> Sandbox::destroy(const PlaceRef& lease) {
   if (Driver* const plugin = plugin_of(lease)) co_return co_await plugin->destroy(lease);
   bj::object config = config_of(lease);
   BERTH_CO_TRY(Provider* const provider, providers_.find(core::provider_of(config)));

@@ -26,7 +26,7 @@ namespace berth::execution {
 enum class PrivateAddresses { refused, reachable };
 
 // The lease for which something is done, as it was recorded before the place was first asked.
-struct LeaseFacts {
+struct PlaceRef {
   core::LeaseId lease_id;
   core::CompanyId company_id;
   std::optional<core::EnvironmentId> environment_id = {};
@@ -40,7 +40,7 @@ struct LeaseFacts {
   bj::object metadata = {};  // what acquire returned
   PrivateAddresses private_addresses = PrivateAddresses::refused;
 
-  LeaseFacts clone() const;
+  PlaceRef clone() const;
 };
 
 // A sandbox of which this machine still holds something, whoever knows of it.
@@ -191,41 +191,41 @@ class Execution {
   virtual ~Execution() = default;
 
   // The folder that a command works in: `wanted`, which must be there, or one made for the lease.
-  virtual Task<Workspace> realize(const LeaseFacts& lease,
+  virtual Task<Workspace> realize(const PlaceRef& lease,
                                   const std::optional<std::string>& wanted) = 0;
 
   // Returns when the command runs. The same exec id again gives the same answer and runs nothing.
-  virtual Task<Started> start(const LeaseFacts& lease, const Command& command) = 0;
+  virtual Task<Started> start(const PlaceRef& lease, const Command& command) = 0;
   // What the command has said from an offset on, and how it ended: also long after the end, until
   // the lease is released. A connection that breaks is made again where that can help.
   // exec_not_found when the command was never started.
-  virtual Task<Ended> follow(const LeaseFacts& lease, const std::string& exec_id,
+  virtual Task<Ended> follow(const PlaceRef& lease, const std::string& exec_id,
                              std::uint64_t offset, OutputTaker& taker) = 0;
-  virtual Task<> send(const LeaseFacts& lease, const std::string& exec_id, Input input) = 0;
+  virtual Task<> send(const PlaceRef& lease, const std::string& exec_id, Input input) = 0;
   // Ends the command and everything it left behind; `follow` then returns. Nothing to end is fine.
-  virtual Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
+  virtual Task<> cancel(const PlaceRef& lease, const std::string& exec_id,
                         std::int64_t grace_ms) = 0;
   // What the lease holds ends by itself unless this is repeated in time.
   // Nobody asks for the output of an ended command again, so what is kept of it may go.
-  virtual Task<> forget_output(const LeaseFacts& lease, const std::string& exec_id);
-  virtual Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) = 0;
+  virtual Task<> forget_output(const PlaceRef& lease, const std::string& exec_id);
+  virtual Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) = 0;
   // Refused with execution_unsupported where nobody counts.
-  virtual Task<Usage> usage(const LeaseFacts& lease);
+  virtual Task<Usage> usage(const PlaceRef& lease);
   // Refused with execution_unsupported where the place is no folder of this machine.
-  virtual Task<FileRoot> files(const LeaseFacts& lease);
+  virtual Task<FileRoot> files(const PlaceRef& lease);
   // Who moves them there instead; nobody where that cannot be done either.
-  virtual RemoteFiles* remote_files(const LeaseFacts& /*lease*/) { return nullptr; }
+  virtual RemoteFiles* remote_files(const PlaceRef& /*lease*/) { return nullptr; }
   // A TCP connection to a port of the place's own loopback; port_unreachable when nobody listens
   // there. Refused with execution_unsupported where that loopback is also somebody else's: a lease
   // must not be a way to whatever listens on the machine.
-  virtual Task<Fd> dial(const LeaseFacts& lease, std::uint16_t port);
+  virtual Task<Fd> dial(const PlaceRef& lease, std::uint16_t port);
   // The ports of that loopback on which something listens, found without a command there. Refused
   // with execution_unsupported where only a command could tell.
-  virtual Task<std::vector<std::uint16_t>> listening(const LeaseFacts& lease);
+  virtual Task<std::vector<std::uint16_t>> listening(const PlaceRef& lease);
   // What the place may reach from now on, and what was decided about it. Refused with
   // execution_unsupported where nobody stands at the way out.
-  virtual Task<> set_egress(const LeaseFacts& lease, core::LinuxEgress policy);
-  virtual Task<EgressPage> egress_log(const LeaseFacts& lease, std::uint64_t offset);
+  virtual Task<> set_egress(const PlaceRef& lease, core::LinuxEgress policy);
+  virtual Task<EgressPage> egress_log(const PlaceRef& lease, std::uint64_t offset);
 };
 
 }  // namespace berth::execution

@@ -59,35 +59,35 @@ class RemoteFiles {
  public:
   virtual ~RemoteFiles() = default;
 
-  virtual Task<RemoteLook> look(const LeaseFacts& lease, const RemotePath& path) = 0;
+  virtual Task<RemoteLook> look(const PlaceRef& lease, const RemotePath& path) = 0;
   // In no order.
-  virtual Task<RemoteListing> list(const LeaseFacts& lease, const RemotePath& path,
+  virtual Task<RemoteListing> list(const PlaceRef& lease, const RemotePath& path,
                                    std::size_t entries_max) = 0;
-  virtual Task<> remove(const LeaseFacts& lease, const RemotePath& path) = 0;
+  virtual Task<> remove(const PlaceRef& lease, const RemotePath& path) = 0;
   // Exactly so many bytes of a file; `conflict` when they are not there.
-  virtual Task<std::string> read(const LeaseFacts& lease, const RemotePath& path,
+  virtual Task<std::string> read(const PlaceRef& lease, const RemotePath& path,
                                  std::uint64_t offset, std::uint64_t count) = 0;
   // Folders above it are made.
-  virtual Task<> write(const LeaseFacts& lease, const RemotePath& path, mode_t mode,
+  virtual Task<> write(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                        std::string_view bytes) = 0;
   // A folder or a file as the place's own tar makes one; more than `bytes_max` when it is cut.
-  virtual Task<std::string> pack(const LeaseFacts& lease, const RemotePath& path,
+  virtual Task<std::string> pack(const PlaceRef& lease, const RemotePath& path,
                                  std::size_t bytes_max) = 0;
   // Into a folder, which is made as needed: folders are joined, all else is replaced.
-  virtual Task<> unpack(const LeaseFacts& lease, const RemotePath& path, std::string_view tar) = 0;
+  virtual Task<> unpack(const PlaceRef& lease, const RemotePath& path, std::string_view tar) = 0;
   // What a pipe, a device or a second name is, below a folder: the first of them, from there.
-  virtual Task<std::optional<std::string>> find_unfit(const LeaseFacts& lease,
+  virtual Task<std::optional<std::string>> find_unfit(const PlaceRef& lease,
                                                       const RemotePath& path) = 0;
 
   // By commands: with the verbs above. By the provider: with these.
-  virtual Exchange exchange(const LeaseFacts& lease, const RemotePath& path) = 0;
+  virtual Exchange exchange(const PlaceRef& lease, const RemotePath& path) = 0;
   // `local` is not there yet.
-  virtual Task<> fetch(const LeaseFacts& lease, const RemotePath& path, mode_t type,
+  virtual Task<> fetch(const PlaceRef& lease, const RemotePath& path, mode_t type,
                        const std::string& local) = 0;
-  virtual Task<> send_file(const LeaseFacts& lease, const RemotePath& path, mode_t mode,
+  virtual Task<> send_file(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                            const std::string& local, std::uint64_t bytes) = 0;
   // As `unpack`.
-  virtual Task<> send_folder(const LeaseFacts& lease, const RemotePath& path,
+  virtual Task<> send_folder(const PlaceRef& lease, const RemotePath& path,
                              const std::string& local) = 0;
 };
 

@@ -4,13 +4,13 @@ namespace berth::engine {
 
 using namespace drivers;
 
-void Boxes::note(std::string_view verb, const LeaseFacts& lease) {
+void Boxes::note(std::string_view verb, const PlaceRef& lease) {
   verbs.push_back(std::string{verb} + " " + lease.provider_lease_id.value_or("nothing"));
   secrets.clear();
   for (const auto& [path, value] : lease.secrets) secrets.emplace(path, value.reveal());
 }
 
-Result<> Boxes::expect_willing(const LeaseFacts& lease) const {
+Result<> Boxes::expect_willing(const PlaceRef& lease) const {
   if (!refused.contains("") && !refused.contains(lease.provider_lease_id.value_or("nothing"))) {
     return {};
   }
@@ -50,26 +50,26 @@ Task<Acquired> Boxes::acquire(const AcquireRequest& request) {
                      .resumed = resumes};
 }
 
-Task<Workspace> Boxes::realize(const LeaseFacts& lease, const std::optional<std::string>& wanted) {
+Task<Workspace> Boxes::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
   co_return co_await processes_.realize(lease, wanted);
 }
 
-Task<Started> Boxes::start(const LeaseFacts& lease, const Command& command) {
+Task<Started> Boxes::start(const PlaceRef& lease, const Command& command) {
   co_return co_await processes_.start(lease, command);
 }
 
-Task<Ended> Boxes::follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
+Task<Ended> Boxes::follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
                           OutputTaker& taker) {
   BERTH_CO_TRY(Ended ended, co_await processes_.follow(lease, exec_id, offset, taker));
   if (signal_told) ended.signal = signal_told;
   co_return ended;
 }
 
-Task<> Boxes::send(const LeaseFacts& lease, const std::string& exec_id, Input input) {
+Task<> Boxes::send(const PlaceRef& lease, const std::string& exec_id, Input input) {
   co_return co_await processes_.send(lease, exec_id, std::move(input));
 }
 
-Task<> Boxes::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+Task<> Boxes::cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) {
   co_return co_await processes_.cancel(lease, exec_id, grace_ms);
 }
 
@@ -83,11 +83,11 @@ Task<> Boxes::check_config(const bj::object& config) {
   co_return std::unexpected(std::move(why));
 }
 
-Task<> Boxes::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+Task<> Boxes::renew(const PlaceRef& lease, std::int64_t deadline_ms) {
   co_return co_await processes_.renew(lease, deadline_ms);
 }
 
-Task<> Boxes::release(const LeaseFacts& lease, core::LeaseEvent how) {
+Task<> Boxes::release(const PlaceRef& lease, core::LeaseEvent how) {
   note("release", lease);
   BERTH_CO_DO(expect_willing(lease));
   const bj::value* reuse = lease.config.if_contains("reuseLease");
@@ -96,7 +96,7 @@ Task<> Boxes::release(const LeaseFacts& lease, core::LeaseEvent how) {
   co_return co_await processes_.release(lease, how);
 }
 
-Task<> Boxes::destroy(const LeaseFacts& lease) {
+Task<> Boxes::destroy(const PlaceRef& lease) {
   note("destroy", lease);
   BERTH_CO_DO(expect_willing(lease));
   if (lease.provider_lease_id) there.erase(*lease.provider_lease_id);
@@ -104,7 +104,7 @@ Task<> Boxes::destroy(const LeaseFacts& lease) {
 }
 
 Task<execution::CapturedTemplate> Boxes::capture_template(
-    const LeaseFacts& lease, const execution::CaptureTemplate& request) {
+    const PlaceRef& lease, const execution::CaptureTemplate& request) {
   note("capture", lease);
   if (refuses_in_words) co_return fail(Errc::plugin_call_failed, "the shelf is full");
   if (refuses_to_capture) co_return fail(Errc::store_full, "there is no room");
@@ -121,7 +121,7 @@ Task<execution::CapturedTemplate> Boxes::capture_template(
       .metadata = {{"sourceRef", request.source_ref.value_or("")}}};
 }
 
-Task<bool> Boxes::delete_template(const LeaseFacts& /*place*/,
+Task<bool> Boxes::delete_template(const PlaceRef& /*place*/,
                                   const execution::DeleteTemplate& request) {
   verbs.push_back("delete " + request.ref.value_or("nothing"));
   if (refuses_to_delete) co_return fail(Errc::provider_unavailable, "the shelf is locked");
@@ -129,19 +129,19 @@ Task<bool> Boxes::delete_template(const LeaseFacts& /*place*/,
   co_return templates.erase(finds_by_answer ? request.ref.value_or("") : by_key) == 1;
 }
 
-Task<execution::Changes> Boxes::changes(const LeaseFacts& lease) {
+Task<execution::Changes> Boxes::changes(const PlaceRef& lease) {
   note("changes", lease);
   co_return execution::Changes{.changes = {{.path = "/etc/motd", .bytes = 3}}};
 }
 
-Task<> Boxes::freeze(const LeaseFacts& lease) {
+Task<> Boxes::freeze(const PlaceRef& lease) {
   note("freeze", lease);
   BERTH_CO_DO(expect_willing(lease));
   frozen.insert(lease.provider_lease_id.value_or(""));
   co_return Result<>{};
 }
 
-Task<> Boxes::thaw(const LeaseFacts& lease) {
+Task<> Boxes::thaw(const PlaceRef& lease) {
   note("thaw", lease);
   frozen.erase(lease.provider_lease_id.value_or(""));
   co_return Result<>{};

@@ -42,30 +42,30 @@ class Boxes final : public drivers::Driver {
   Task<> check_config(const bj::object& config) override;
   Task<drivers::Acquired> acquire(const drivers::AcquireRequest& request) override;
   bool finds_by_key(const bj::object& /*config*/) const override { return !finds_by_answer; }
-  Task<drivers::Workspace> realize(const drivers::LeaseFacts& lease,
+  Task<drivers::Workspace> realize(const drivers::PlaceRef& lease,
                                    const std::optional<std::string>& wanted) override;
-  Task<drivers::Started> start(const drivers::LeaseFacts& lease,
+  Task<drivers::Started> start(const drivers::PlaceRef& lease,
                                const drivers::Command& command) override;
-  Task<drivers::Ended> follow(const drivers::LeaseFacts& lease, const std::string& exec_id,
+  Task<drivers::Ended> follow(const drivers::PlaceRef& lease, const std::string& exec_id,
                               std::uint64_t offset, drivers::OutputTaker& taker) override;
-  Task<> send(const drivers::LeaseFacts& lease, const std::string& exec_id,
+  Task<> send(const drivers::PlaceRef& lease, const std::string& exec_id,
               drivers::Input input) override;
-  Task<> cancel(const drivers::LeaseFacts& lease, const std::string& exec_id,
+  Task<> cancel(const drivers::PlaceRef& lease, const std::string& exec_id,
                 std::int64_t grace_ms) override;
-  Task<> renew(const drivers::LeaseFacts& lease, std::int64_t deadline_ms) override;
-  Task<> release(const drivers::LeaseFacts& lease, core::LeaseEvent how) override;
-  Task<> destroy(const drivers::LeaseFacts& lease) override;
+  Task<> renew(const drivers::PlaceRef& lease, std::int64_t deadline_ms) override;
+  Task<> release(const drivers::PlaceRef& lease, core::LeaseEvent how) override;
+  Task<> destroy(const drivers::PlaceRef& lease) override;
   Task<execution::CapturedTemplate> capture_template(
-      const drivers::LeaseFacts& lease, const execution::CaptureTemplate& request) override;
-  Task<bool> delete_template(const drivers::LeaseFacts& place,
+      const drivers::PlaceRef& lease, const execution::CaptureTemplate& request) override;
+  Task<bool> delete_template(const drivers::PlaceRef& place,
                              const execution::DeleteTemplate& request) override;
-  Task<execution::Changes> changes(const drivers::LeaseFacts& lease) override;
-  Task<> freeze(const drivers::LeaseFacts& lease) override;
-  Task<> thaw(const drivers::LeaseFacts& lease) override;
+  Task<execution::Changes> changes(const drivers::PlaceRef& lease) override;
+  Task<> freeze(const drivers::PlaceRef& lease) override;
+  Task<> thaw(const drivers::PlaceRef& lease) override;
 
  private:
-  Result<> expect_willing(const drivers::LeaseFacts& lease) const;
-  void note(std::string_view verb, const drivers::LeaseFacts& lease);
+  Result<> expect_willing(const drivers::PlaceRef& lease) const;
+  void note(std::string_view verb, const drivers::PlaceRef& lease);
 
   drivers::Driver& processes_;
   int last_ = 0;

@@ -24,7 +24,7 @@ TEST_P(DriverContract, AcquireNamesTheProviderAndIsReleasedWithNothingLeft) {
   ASSERT_TRUE(acquired) << acquired.error().message;
   EXPECT_FALSE(acquired->provider.empty());
   EXPECT_FALSE(acquired->resumed);
-  LeaseFacts lease = wanted.lease.clone();
+  PlaceRef lease = wanted.lease.clone();
   lease.provider_lease_id = acquired->provider_lease_id;
   lease.metadata = acquired->metadata;
   EXPECT_TRUE(await(driver().release(lease, core::LeaseEvent::release_succeeded)));
@@ -32,7 +32,7 @@ TEST_P(DriverContract, AcquireNamesTheProviderAndIsReleasedWithNothingLeft) {
 }
 
 TEST_P(DriverContract, ReleaseAndDestroyMayBeRepeatedInAnyOrder) {
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   EXPECT_TRUE(await(driver().release(lease, core::LeaseEvent::release_expired)));
   EXPECT_TRUE(await(driver().release(lease, core::LeaseEvent::release_failed)));
   EXPECT_TRUE(await(driver().destroy(lease)));
@@ -41,7 +41,7 @@ TEST_P(DriverContract, ReleaseAndDestroyMayBeRepeatedInAnyOrder) {
 }
 
 TEST_P(DriverContract, ALeaseIsReleasedByAServerThatDidNotAcquireIt) {
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   restart_driver();
   EXPECT_TRUE(await(driver().release(lease, core::LeaseEvent::release_succeeded)));
   EXPECT_EQ(place().leftovers(), std::vector<std::string>{});
@@ -53,7 +53,7 @@ TEST_P(DriverContract, WhatWasNeverAcquiredIsReleasedAllTheSame) {
 }
 
 TEST_P(DriverContract, RenewAndCancelOfALeaseThatRunsNothingAreFine) {
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   const Result<> renewed = await(driver().renew(lease, 60'000));
   EXPECT_TRUE(renewed) << renewed.error().message;
   const Result<> cancelled = await(driver().cancel(lease, "e1", 100));

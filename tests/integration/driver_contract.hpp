@@ -37,11 +37,11 @@ class DriverPlace {
                                                        asio::thread_pool& pool) = 0;
   // The config of the environment, and the values of its secrets.
   virtual bj::object config() const = 0;
-  virtual void add_secrets(drivers::LeaseFacts& /*lease*/) const {}
+  virtual void add_secrets(drivers::PlaceRef& /*lease*/) const {}
   // The keeper that holds a lease's commands.
-  virtual pid_t keeper_of(const drivers::LeaseFacts& lease) const = 0;
+  virtual pid_t keeper_of(const drivers::PlaceRef& lease) const = 0;
   // Who on this machine a process is that calls itself by that number; 0 when it is gone.
-  virtual pid_t pid_here(const drivers::LeaseFacts& /*lease*/, pid_t pid_there) const {
+  virtual pid_t pid_here(const drivers::PlaceRef& /*lease*/, pid_t pid_there) const {
     return pid_there;
   }
   // What is left of leases in the place: paths, processes, whatever can be named.
@@ -119,7 +119,7 @@ class DriverContract : public testing::TestWithParam<PlaceMaker> {
 
   drivers::AcquireRequest request();
   // Acquired, with what acquire returned recorded, as the engine does.
-  drivers::LeaseFacts new_lease();
+  drivers::PlaceRef new_lease();
 
   asio::io_context loop_;
   asio::thread_pool pool_{2};
@@ -134,7 +134,7 @@ class CommandContract : public DriverContract {
   void SetUp() override;
   void TearDown() override;
 
-  drivers::LeaseFacts& lease() { return *lease_; }
+  drivers::PlaceRef& lease() { return *lease_; }
   const drivers::Workspace& workspace() const { return workspace_; }
   // In the workspace, with a usual PATH.
   drivers::Command command(std::vector<std::string> argv);
@@ -152,7 +152,7 @@ class CommandContract : public DriverContract {
   pid_t pid_of(const drivers::Started& started);
 
  private:
-  std::optional<drivers::LeaseFacts> lease_;
+  std::optional<drivers::PlaceRef> lease_;
   drivers::Workspace workspace_;
   int last_id_ = 0;
 };

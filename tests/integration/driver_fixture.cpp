@@ -95,7 +95,7 @@ AcquireRequest DriverContract::request() {
   return request;
 }
 
-LeaseFacts DriverContract::new_lease() {
+PlaceRef DriverContract::new_lease() {
   AcquireRequest wanted = request();
   const Result<Acquired> acquired = await(driver().acquire(wanted));
   EXPECT_TRUE(acquired) << acquired.error().message;

@@ -53,13 +53,13 @@ class LinuxPlace final : public DriverPlace {
     return std::make_unique<Sandbox>(*providers);
   }
   bj::object config() const override { return {{"provider", "linux"}}; }
-  pid_t keeper_of(const LeaseFacts& lease) const override {
+  pid_t keeper_of(const PlaceRef& lease) const override {
     const auto found = keeper::look_at_keeper(root() + "/" + lease.lease_id.str() + "/keeper");
     if (!found) return 0;
     keepers_.insert(found->card.pid);
     return found->card.pid;
   }
-  pid_t pid_here(const LeaseFacts& lease, pid_t pid_there) const override {
+  pid_t pid_here(const PlaceRef& lease, pid_t pid_there) const override {
     for (const pid_t process : keeper::descendants_of(keeper_of(lease))) {
       if (own_pid_of(process) == pid_there) return process;
     }
@@ -109,7 +109,7 @@ class LinuxSandbox : public CommandContract {
     for (const auto& [key, value] : more) wanted.lease.config[key] = value;
     return wanted;
   }
-  std::string said_by(const LeaseFacts& where, std::string script) {
+  std::string said_by(const PlaceRef& where, std::string script) {
     Command command = shell(std::move(script));
     const Result<Started> started = await(driver().start(where, command));
     EXPECT_TRUE(started) << started.error().message;
@@ -129,8 +129,8 @@ class LinuxSandbox : public CommandContract {
     const auto found = keeper::look_at_keeper(linux_place().root() + "/" + id + "/keeper");
     return found && !keeper::descendants_of(found->card.pid).empty();
   }
-  LeaseFacts acquired(const AcquireRequest& wanted) {
-    LeaseFacts facts = wanted.lease.clone();
+  PlaceRef acquired(const AcquireRequest& wanted) {
+    PlaceRef facts = wanted.lease.clone();
     const Result<Acquired> made = await(driver().acquire(wanted));
     EXPECT_TRUE(made) << made.error().message;
     if (made) {
@@ -151,7 +151,7 @@ TEST_P(LinuxSandbox, ALeaseTellsItsIsolationAndTheConfigThatItsTeardownNeeds) {
   EXPECT_TRUE(isolation.contains("missing"));
   EXPECT_TRUE(isolation.contains("remedy"));
   EXPECT_EQ(metadata.at("config").at("provider"), bj::value("linux"));
-  LeaseFacts changed = lease().clone();
+  PlaceRef changed = lease().clone();
   changed.config = {{"provider", "gone"}};
   EXPECT_TRUE(await(driver().release(changed, core::LeaseEvent::release_succeeded)));
   EXPECT_EQ(place().leftovers(), std::vector<std::string>{});
@@ -192,7 +192,7 @@ TEST_P(LinuxSandbox, APortOfItsLoopbackIsReachedOverEitherProtocol) {
 }
 
 TEST_P(LinuxSandbox, WithTheNetworkOfThisMachineNoPortIsReached) {
-  const LeaseFacts shared = acquired(request_with({{"network", "host"}}));
+  const PlaceRef shared = acquired(request_with({{"network", "host"}}));
   const Result<Fd> refused = await(driver().dial(shared, 22));
   EXPECT_TRUE(await(driver().destroy(shared)));
   ASSERT_FALSE(refused);
@@ -220,7 +220,7 @@ TEST_P(LinuxSandbox, AsManyOpenFilesAsTheConfigSaysAreThereForACommand) {
   ::getrlimit(RLIMIT_NOFILE, &here);
   const auto most = static_cast<std::int64_t>(std::min<rlim_t>(here.rlim_max, 1 << 20));
   for (const std::int64_t files : {std::int64_t{64}, most}) {
-    const LeaseFacts lease = acquired(request_with({{"openFiles", files}}));
+    const PlaceRef lease = acquired(request_with({{"openFiles", files}}));
     const std::string number = std::to_string(files);
     EXPECT_EQ(said_by(lease, "ulimit -Sn; ulimit -Hn"), number + "\n" + number + "\n");
     EXPECT_TRUE(await(driver().destroy(lease)));
@@ -237,7 +237,7 @@ TEST_P(LinuxSandbox, AnImageThatIsNotThereIsSaidSoAndLeavesNothing) {
 
 TEST_P(LinuxSandbox, AReusableSandboxIsEmptiedHoweverMuchIsInIt) {
   AcquireRequest wanted = request_with({{"reuseLease", true}});
-  LeaseFacts first = acquired(wanted);
+  PlaceRef first = acquired(wanted);
   constexpr auto fill =
       "echo kept > file; cd /tmp; seq -f %0200.0f 15000 | xargs touch; mkdir -p closed/deeper; "
       "touch closed/deeper/.x; ln -s /workspace closed/way; chmod 0 closed/deeper closed";
@@ -253,7 +253,7 @@ TEST_P(LinuxSandbox, AReusableSandboxIsEmptiedHoweverMuchIsInIt) {
 
 TEST_P(LinuxSandbox, AReusableSandboxWaitsEmptyOfProcessesAndTemporaryFiles) {
   AcquireRequest wanted = request_with({{"reuseLease", true}});
-  LeaseFacts first = acquired(wanted);
+  PlaceRef first = acquired(wanted);
   EXPECT_EQ(said_by(first, "echo kept > file; echo gone > /tmp/file; echo gone > /dev/shm/.f"), "");
   Command left = shell("sleep 1000");
   ASSERT_TRUE(await(driver().start(first, left)));
@@ -296,7 +296,7 @@ constexpr auto look_for_traps =
 TEST_P(LinuxSandbox, OnlyTheWorkspaceOutlivesALeaseInASandboxThatIsReused) {
   for (const char* user : {"user", "root"}) {
     AcquireRequest wanted = request_with({{"reuseLease", true}, {"user", user}});
-    LeaseFacts lease = acquired(wanted);
+    PlaceRef lease = acquired(wanted);
     EXPECT_EQ(said_by(lease, leave_traps), "");
     // More than once: what is kept stays the work, and what is made anew is new each time.
     for (int round = 0; round < 3; ++round) {
@@ -313,7 +313,7 @@ TEST_P(LinuxSandbox, OnlyTheWorkspaceOutlivesALeaseInASandboxThatIsReused) {
 
 TEST_P(LinuxSandbox, AWorkspaceThatIsALinkIsNotKept) {
   AcquireRequest wanted = request_with({{"reuseLease", true}, {"user", "root"}});
-  LeaseFacts lease = acquired(wanted);
+  PlaceRef lease = acquired(wanted);
   EXPECT_EQ(said_by(lease,
                     "cd /; mkdir /evil; echo trap > /evil/x; rmdir /workspace; "
                     "ln -s /evil /workspace"),
@@ -334,7 +334,7 @@ constexpr auto lie_in_wait =
 
 TEST_P(LinuxSandbox, NobodyOfTheLeaseBeforeIsInASandboxThatIsReused) {
   AcquireRequest wanted = request_with({{"reuseLease", true}});
-  LeaseFacts first = acquired(wanted);
+  PlaceRef first = acquired(wanted);
   Command hostile = shell(lie_in_wait);
   ASSERT_TRUE(await(driver().start(first, hostile)));
   Collected output;
@@ -375,11 +375,11 @@ TEST_P(LinuxSandbox, ASandboxThatWasMadeAheadIsTakenByTheNextLeaseAndByNoOther) 
   const auto is_taken = [&] {
     return !std::filesystem::exists(linux_place().root() + "/" + spare);
   };
-  std::vector<LeaseFacts> leases;
+  std::vector<PlaceRef> leases;
   while (!is_taken() && leases.size() < 20) leases.push_back(acquired(request_with(pooled)));
   EXPECT_TRUE(is_taken());
   EXPECT_EQ(said_by(leases.back(), "echo $(whoami)@$(hostname); ls -A"), "sandbox@sandbox\n");
-  for (const LeaseFacts& facts : leases) {
+  for (const PlaceRef& facts : leases) {
     EXPECT_TRUE(await(driver().release(facts, core::LeaseEvent::release_succeeded)));
   }
   restart_driver();  // which removes what is ready

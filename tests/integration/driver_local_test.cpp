@@ -33,7 +33,7 @@ class LocalPlace final : public DriverPlace {
     return std::make_unique<Local>(std::move(executor), pool, std::move(options));
   }
   bj::object config() const override { return {}; }
-  pid_t keeper_of(const LeaseFacts& lease) const override {
+  pid_t keeper_of(const PlaceRef& lease) const override {
     const auto found = keeper::look_at_keeper(root() + "/" + lease.lease_id.str() + "/keeper");
     return found ? found->card.pid : 0;
   }
@@ -59,9 +59,9 @@ class LocalDriver : public CommandContract {
   std::string folder() { return local().root() + "/" + lease().lease_id.str(); }
 
   // The files of a keeper that is no more, on a lease of their own.
-  LeaseFacts lease_of_the_past(keeper::ProcessIdentity card,
-                               const std::optional<keeper::EndRecord>& end_record) {
-    const LeaseFacts past = new_lease();
+  PlaceRef lease_of_the_past(keeper::ProcessIdentity card,
+                             const std::optional<keeper::EndRecord>& end_record) {
+    const PlaceRef past = new_lease();
     const std::string keeper_folder = folder_of(past) + "/keeper/";
     EXPECT_TRUE(make_directories(keeper_folder, 0700));
     EXPECT_TRUE(keeper::Draft{keeper_folder + keeper::card_file}.publish(keeper::to_text(card)));
@@ -71,7 +71,7 @@ class LocalDriver : public CommandContract {
     }
     return past.clone();
   }
-  std::string folder_of(const LeaseFacts& facts) {
+  std::string folder_of(const PlaceRef& facts) {
     return local().root() + "/" + facts.lease_id.str();
   }
 };
@@ -91,7 +91,7 @@ TEST_P(LocalDriver, ALeaseHasNoIdButOursAndAFolderThatOnlyItsUserCanEnter) {
   ASSERT_TRUE(held);
   EXPECT_EQ(held->size(), 2U);
   for (const core::LeaseId& id : *held) {
-    LeaseFacts other = lease().clone();
+    PlaceRef other = lease().clone();
     other.lease_id = id;
     EXPECT_TRUE(await(driver().release(other, core::LeaseEvent::release_succeeded)));
   }
@@ -133,7 +133,7 @@ TEST_P(LocalDriver, AfterAPowerCutOutputIsReadAndTheCommandIsLost) {
   keeper::ProcessIdentity card = *keeper::identity_of(::getpid());
   card.boot_id = "another";
   card.created_us = 5'000'000;
-  const LeaseFacts past = lease_of_the_past(card, std::nullopt);
+  const PlaceRef past = lease_of_the_past(card, std::nullopt);
   const std::string file = folder_of(past) + "/keeper/" + keeper::output_file("e1");
   keeper::OutputWriter writer{file, 1000};
   writer.append(keeper::Stream::out, "before the cut\n", 1);
@@ -148,8 +148,8 @@ TEST_P(LocalDriver, AfterAPowerCutOutputIsReadAndTheCommandIsLost) {
 }
 
 TEST_P(LocalDriver, ReleaseFailsWhileProcessesThatCouldNotBeKilledAreOnRecord) {
-  const LeaseFacts past = lease_of_the_past(
-      *keeper::identity_of(::getpid()), keeper::EndRecord{.reason = "stopped", .left_behind = 2});
+  const PlaceRef past = lease_of_the_past(*keeper::identity_of(::getpid()),
+                                          keeper::EndRecord{.reason = "stopped", .left_behind = 2});
   const Result<> released = await(driver().release(past, core::LeaseEvent::release_succeeded));
   ASSERT_FALSE(released);
   EXPECT_EQ(released.error().code, Errc::lease_release_failed);
@@ -160,7 +160,7 @@ TEST_P(LocalDriver, ReleaseFailsWhileProcessesThatCouldNotBeKilledAreOnRecord) {
 }
 
 TEST_P(LocalDriver, ALapsedLeaseSaysSo) {
-  const LeaseFacts past =
+  const PlaceRef past =
       lease_of_the_past(*keeper::identity_of(::getpid()),
                         keeper::EndRecord{.outcome = keeper::Outcome::lapsed, .reason = "late"});
   const auto started =

@@ -18,7 +18,7 @@ class FakePlace final : public DriverPlace {
     return std::make_unique<Sandbox>(providers_);
   }
   bj::object config() const override { return {{"provider", "fake"}, {"image", "debian:12"}}; }
-  pid_t keeper_of(const LeaseFacts& /*lease*/) const override { return 0; }
+  pid_t keeper_of(const PlaceRef& /*lease*/) const override { return 0; }
   std::vector<std::string> leftovers() const override { return {}; }
 
  private:

@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Shell, SshBreakTest,
                          testing::ValuesIn(places_if_there_is_an_sshd(&make_shell_place)));
 
 TEST_P(SshBreakTest, WhenSshdIsKilledAndComesBackNothingIsLostOrDoubled) {
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   const Command count = counting();
   ASSERT_TRUE(await(driver().start(lease, count)));
   Collected output;
@@ -55,7 +55,7 @@ TEST_P(SshBreakTest, WhenSshdIsKilledAndComesBackNothingIsLostOrDoubled) {
 }
 
 TEST_P(SshBreakTest, WhenTheConnectionIsKilledNothingIsLostOrDoubled) {
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   const Command count = counting();
   ASSERT_TRUE(await(driver().start(lease, count)));
   Collected output;
@@ -78,7 +78,7 @@ TEST_P(SshBreakTest, EveryVerbWorksOverAConnectionThatJustBroke) {
     for (const pid_t pid : ssh().master_pids()) ::kill(pid, SIGKILL);
   };
   break_it();
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   break_it();
   ASSERT_TRUE(await(driver().realize(lease, std::optional{sshd().workspace()})));
   break_it();
@@ -101,7 +101,7 @@ TEST_P(SshBreakTest, AHostThatStaysAwayIsGivenUpAndFollowedAgainWhenItIsBack) {
   impatient.reattach_limit = 1s;
   impatient.connect_limit = 1s;
   use(impatient);
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   const Command count = counting();
   ASSERT_TRUE(await(driver().start(lease, count)));
   Collected output;

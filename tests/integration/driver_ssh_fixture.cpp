@@ -34,12 +34,12 @@ bj::object SshPlace::config() const {
           {"strictHostKeyChecking", true}};
 }
 
-void SshPlace::add_secrets(LeaseFacts& lease) const {
+void SshPlace::add_secrets(PlaceRef& lease) const {
   lease.secrets.insert_or_assign("privateKeySecretRef", Secret{sshd_.private_key()});
   lease.private_addresses = PrivateAddresses::reachable;
 }
 
-pid_t SshPlace::keeper_of(const LeaseFacts& lease) const {
+pid_t SshPlace::keeper_of(const PlaceRef& lease) const {
   const auto found = keeper::look_at_keeper(berth_folder() + "/leases/" + lease.lease_id.str());
   return found ? found->card.pid : 0;
 }
@@ -90,7 +90,7 @@ Command SshTest::shell(std::string script, std::string exec_id) {
   return command;
 }
 
-Ended SshTest::run(const LeaseFacts& lease, const Command& command, Collected& output) {
+Ended SshTest::run(const PlaceRef& lease, const Command& command, Collected& output) {
   const auto started = await(driver().start(lease, command));
   EXPECT_TRUE(started) << name_of(started.error().code) << ": " << started.error().message;
   if (!started) return {};
@@ -100,7 +100,7 @@ Ended SshTest::run(const LeaseFacts& lease, const Command& command, Collected& o
   return ended.value_or(Ended{});
 }
 
-void SshTest::release(const LeaseFacts& lease) {
+void SshTest::release(const PlaceRef& lease) {
   const auto released = await(driver().release(lease, core::LeaseEvent::release_succeeded));
   EXPECT_TRUE(released) << released.error().message;
   EXPECT_EQ(place().leftovers(), std::vector<std::string>{});

@@ -40,8 +40,8 @@ class SshPlace final : public DriverPlace {
   std::unique_ptr<drivers::Driver> make_driver(asio::any_io_executor executor,
                                                asio::thread_pool& pool) override;
   bj::object config() const override;
-  void add_secrets(drivers::LeaseFacts& lease) const override;
-  pid_t keeper_of(const drivers::LeaseFacts& lease) const override;
+  void add_secrets(drivers::PlaceRef& lease) const override;
+  pid_t keeper_of(const drivers::PlaceRef& lease) const override;
   // Of leases in the workspace, and of servers in the control folder once their driver is gone.
   std::vector<std::string> leftovers() const override;
 
@@ -78,9 +78,9 @@ class SshTest : public DriverContract {
 
   drivers::Command shell(std::string script, std::string exec_id = "e1");
   // Start and follow to the end.
-  drivers::Ended run(const drivers::LeaseFacts& lease, const drivers::Command& command,
+  drivers::Ended run(const drivers::PlaceRef& lease, const drivers::Command& command,
                      Collected& output);
-  void release(const drivers::LeaseFacts& lease);
+  void release(const drivers::PlaceRef& lease);
   // What acquire fails with.
   Error refusal(const drivers::AcquireRequest& request);
 };

@@ -24,7 +24,7 @@ class ShellTest : public SshTest {
     release(*lease_);
     SshTest::TearDown();
   }
-  LeaseFacts& lease() { return *lease_; }
+  PlaceRef& lease() { return *lease_; }
   Ended run(const Command& command, Collected& output) {
     return SshTest::run(lease(), command, output);
   }
@@ -34,7 +34,7 @@ class ShellTest : public SshTest {
   }
 
  private:
-  std::optional<LeaseFacts> lease_;
+  std::optional<PlaceRef> lease_;
 };
 INSTANTIATE_TEST_SUITE_P(Shell, ShellTest,
                          testing::ValuesIn(places_if_there_is_an_sshd(&make_shell_place)));

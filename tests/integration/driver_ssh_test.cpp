@@ -48,7 +48,7 @@ class Silence {
 };
 
 TEST_P(SshTest, ALeaseSaysWhereItIs) {
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   const std::string at = sshd().user() + "@127.0.0.1:" + std::to_string(sshd().port());
   EXPECT_EQ(lease.provider_lease_id, "ssh://" + at + sshd().workspace());
   const auto text = [&](const char* key) {
@@ -189,7 +189,7 @@ TEST_P(SshTest, TheAddressOfThisServerIsTriedFromThere) {
   const auto acquired = await(driver().acquire(request));
   ASSERT_TRUE(acquired) << acquired.error().message;
   EXPECT_EQ(acquired->metadata.at("paperclipApiUrl"), bj::value(server.url()));
-  LeaseFacts lease = request.lease.clone();
+  PlaceRef lease = request.lease.clone();
   lease.metadata = acquired->metadata;
   const auto workspace = await(driver().realize(lease, std::nullopt));
   ASSERT_TRUE(workspace);
@@ -235,7 +235,7 @@ TEST_P(SshTest, ADamagedCopyOfTheKeeperIsReplaced) {
   const std::string path = sshd().home() + "/.cache/berth/" + ssh_place().keepers()[0];
   std::ofstream{path, std::ios::trunc} << "#!/bin/sh\necho 0.1.0\n";
   restart_driver();
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   const auto original = read_file(BERTH_KEEPER, std::size_t{1} << 30);
   const auto copy = read_file(path, std::size_t{1} << 30);
   ASSERT_TRUE(original && copy);
@@ -244,10 +244,10 @@ TEST_P(SshTest, ADamagedCopyOfTheKeeperIsReplaced) {
 }
 
 TEST_P(SshTest, AKeeperThatSomebodyRemovedIsCopiedAgain) {
-  const LeaseFacts first = new_lease();
+  const PlaceRef first = new_lease();
   std::filesystem::remove_all(sshd().home() + "/.cache");
-  const LeaseFacts second = new_lease();
-  for (const LeaseFacts* lease : {&first, &second}) {
+  const PlaceRef second = new_lease();
+  for (const PlaceRef* lease : {&first, &second}) {
     Collected output;
     EXPECT_EQ(run(*lease, shell("echo fine"), output).exit_code, 0);
   }
@@ -275,7 +275,7 @@ TEST_P(SshTest, AnAgentThatTheServerIsGivenServesEnvironmentsWithoutAKey) {
 
 TEST_P(SshTest, WhereTheHomeCannotBeWrittenTheKeeperIsInTheWorkspace) {
   std::ofstream{sshd().home() + "/.cache"} << "no folder";
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   Collected output;
   EXPECT_EQ(run(lease, shell("echo fine"), output).exit_code, 0);
   ASSERT_TRUE(await(driver().release(lease, core::LeaseEvent::release_succeeded)));
@@ -290,7 +290,7 @@ TEST_P(SshTest, AHostThatCannotRunTheKeeperIsUsedWithoutIt) {
   ssh::Options foreign = ssh_place().options;
   foreign.keeper_program = folder.file("keeper");
   use(foreign);
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   EXPECT_EQ(lease.metadata.at("supervision"), bj::value("sh"));
   Collected output;
   EXPECT_EQ(run(lease, shell("echo fine"), output).exit_code, 0);
@@ -315,7 +315,7 @@ TEST_P(SshTest, AFullDiskOfTheHostIsSaidSo) {
 
 TEST_P(SshTest, AGreetingOfTheLoginShellIsNotTakenForAnAnswer) {
   std::ofstream{sshd().home() + "/.bashrc"} << "echo welcome; echo '#berth' >&2\n";
-  const LeaseFacts lease = new_lease();
+  const PlaceRef lease = new_lease();
   Collected output;
   run(lease, shell("echo fine"), output);
   EXPECT_EQ(output.out, "fine\n");
@@ -326,8 +326,8 @@ TEST_P(SshTest, LeasesOfATargetShareOneConnectionWhichEndsWhenNobodyNeedsIt) {
   ssh::Options hasty = ssh_place().options;
   hasty.idle = 200ms;
   use(hasty);
-  const LeaseFacts one = new_lease();
-  const LeaseFacts two = new_lease();
+  const PlaceRef one = new_lease();
+  const PlaceRef two = new_lease();
   EXPECT_EQ(ssh().master_pids().size(), 1U);
   ASSERT_TRUE(await(driver().release(one, core::LeaseEvent::release_succeeded)));
   ASSERT_TRUE(await(driver().renew(two, 60'000)));
@@ -347,15 +347,15 @@ INSTANTIATE_TEST_SUITE_P(Ssh, NarrowSshTest,
                          testing::ValuesIn(places_if_there_is_an_sshd(&make_narrow_place)));
 
 TEST_P(NarrowSshTest, WhereFewSessionsShareAConnectionThereAreMore) {
-  std::vector<LeaseFacts> leases;
+  std::vector<PlaceRef> leases;
   leases.reserve(4);
   for (int i = 0; i < 4; ++i) leases.push_back(new_lease());
   EXPECT_GT(ssh().master_pids().size(), 1U);
-  for (const LeaseFacts& lease : leases) {
+  for (const PlaceRef& lease : leases) {
     Collected output;
     EXPECT_EQ(run(lease, shell("echo fine"), output).exit_code, 0);
   }
-  for (const LeaseFacts& lease : leases) {
+  for (const PlaceRef& lease : leases) {
     EXPECT_TRUE(await(driver().release(lease, core::LeaseEvent::release_succeeded)));
   }
 }

@@ -8,11 +8,11 @@ using namespace std::chrono_literals;
 using execution::Command;
 using execution::DuplexBridge;
 using execution::Ended;
-using execution::LeaseFacts;
 using execution::LiveCommandPtr;
 using execution::LoginCommand;
 using execution::Outcome;
 using execution::OutputPiece;
+using execution::PlaceRef;
 
 class LiveOutput final : public execution::OutputTaker {
  public:
@@ -43,7 +43,7 @@ class PluginLiveTest : public PluginTest {
     remote_.reset();
     PluginTest::TearDown();
   }
-  LeaseFacts facts() {
+  PlaceRef facts() {
     return {.lease_id = core::LeaseId::make(random_, clock_.now()),
             .company_id = company_,
             .run_id = core::RunId::make(random_, clock_.now()),
@@ -70,7 +70,7 @@ class PluginLiveTest : public PluginTest {
   }
 
   std::unique_ptr<RemoteProvider> remote_;
-  std::optional<LeaseFacts> lease_;
+  std::optional<PlaceRef> lease_;
   LiveCommandPtr live_;
   LiveOutput output_;
   std::optional<Result<Ended>> ended_;

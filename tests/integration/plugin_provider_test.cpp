@@ -17,10 +17,10 @@ namespace {
 using namespace std::chrono_literals;
 using execution::Command;
 using execution::Ended;
-using execution::LeaseFacts;
 using execution::Outcome;
 using execution::OutputKind;
 using execution::OutputPiece;
+using execution::PlaceRef;
 using execution::RemotePath;
 
 constexpr const char* secret_text = "tok-5f1d7c";
@@ -56,19 +56,19 @@ class PluginProviderTest : public PluginTest {
     remote_.reset();
     PluginTest::TearDown();
   }
-  LeaseFacts facts(bj::object config = {}) {
+  PlaceRef facts(bj::object config = {}) {
     config["provider"] = "boxes";
     config.emplace("apiKey", "0b5f1c7e-0000-4000-8000-000000000001");
-    LeaseFacts lease{.lease_id = core::LeaseId::make(random_, clock_.now()),
-                     .company_id = company_,
-                     .run_id = core::RunId::make(random_, clock_.now()),
-                     .config = std::move(config)};
+    PlaceRef lease{.lease_id = core::LeaseId::make(random_, clock_.now()),
+                   .company_id = company_,
+                   .run_id = core::RunId::make(random_, clock_.now()),
+                   .config = std::move(config)};
     lease.secrets.emplace("apiKey", Secret{secret_text});
     return lease;
   }
   // A lease as it is after it was acquired.
-  LeaseFacts acquired(bj::object config = {}) {
-    LeaseFacts lease = facts(std::move(config));
+  PlaceRef acquired(bj::object config = {}) {
+    PlaceRef lease = facts(std::move(config));
     const Result<RemoteLease> made = await(remote_->acquire(lease));
     EXPECT_TRUE(made) << made.error().message;
     if (!made) return lease;
@@ -79,7 +79,7 @@ class PluginProviderTest : public PluginTest {
   static Command shell(std::string exec_id, std::string script) {
     return {.exec_id = std::move(exec_id), .argv = {"sh", "-c", std::move(script)}};
   }
-  Result<Ended> run(const LeaseFacts& lease, Command command, Collected& output) {
+  Result<Ended> run(const PlaceRef& lease, Command command, Collected& output) {
     const std::string id = command.exec_id;
     const auto started = await(remote_->start(lease, command));
     if (!started) return std::unexpected(started.error());
@@ -115,7 +115,7 @@ TEST_F(PluginProviderTest, AProbeShowsWhatThePluginSaysButNoSecret) {
 
 TEST_F(PluginProviderTest, KeysOfTheHostAreNotTheProviderSToWrite) {
   open();
-  const LeaseFacts lease = acquired({{"image", "ours"}});
+  const PlaceRef lease = acquired({{"image", "ours"}});
   EXPECT_EQ(lease.metadata.at("pluginId"), bj::string(id_.str()));
   EXPECT_EQ(lease.metadata.at("provider"), "boxes");
   EXPECT_EQ(lease.metadata.at("image"), "ours");
@@ -126,7 +126,7 @@ TEST_F(PluginProviderTest, KeysOfTheHostAreNotTheProviderSToWrite) {
 
 TEST_F(PluginProviderTest, ACommandRunsAndItsOutputCanBeReadFromAnyRecord) {
   open();
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   const auto place = await(remote_->realize(lease, std::nullopt));
   ASSERT_TRUE(place) << place.error().message;
   Command command = shell("one", "cat; echo err >&2; echo $WORD; pwd; exit 3");
@@ -154,7 +154,7 @@ TEST_F(PluginProviderTest, ACommandRunsAndItsOutputCanBeReadFromAnyRecord) {
 
 TEST_F(PluginProviderTest, OutputIsThereWhileTheCommandStillRuns) {
   open();
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   const std::string gate = folder_.file("work/gate");
   ASSERT_EQ(::mkfifo(gate.c_str(), 0666), 0);
   ASSERT_EQ(::chmod(gate.c_str(), 0666), 0);
@@ -174,7 +174,7 @@ TEST_F(PluginProviderTest, OutputIsThereWhileTheCommandStillRuns) {
 
 TEST_F(PluginProviderTest, ACommandIsStartedOnce) {
   open();
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   const std::string file = folder_.file("work/count");
   std::ofstream{file}.flush();
   ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
@@ -187,7 +187,7 @@ TEST_F(PluginProviderTest, ACommandIsStartedOnce) {
 
 TEST_F(PluginProviderTest, ACommandOverItsTimeHasTimedOut) {
   open();
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   Command command = shell("slow", "exec sleep 1000");
   command.timeout_ms = 200;
   Collected output;
@@ -199,7 +199,7 @@ TEST_F(PluginProviderTest, ACommandOverItsTimeHasTimedOut) {
 
 TEST_F(PluginProviderTest, ACommandCanBeCancelledWithAllItsProcesses) {
   open();
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   const std::string ready = folder_.file("work/ready");
   ASSERT_EQ(::mkfifo(ready.c_str(), 0666), 0);
   ASSERT_EQ(::chmod(ready.c_str(), 0666), 0);
@@ -220,7 +220,7 @@ TEST_F(PluginProviderTest, ACommandCanBeCancelledWithAllItsProcesses) {
 
 TEST_F(PluginProviderTest, AWorkerThatDiesUnderACommandLosesIt) {
   open();
-  LeaseFacts lease = acquired();
+  PlaceRef lease = acquired();
   lease.metadata["providerConfig"].as_object()["fault"] = "die:environmentExecute";
   Collected output;
   const Result<Ended> ended = run(lease, shell("x", "true"), output);
@@ -231,7 +231,7 @@ TEST_F(PluginProviderTest, AWorkerThatDiesUnderACommandLosesIt) {
 
 TEST_F(PluginProviderTest, ACommandOfAServerThatIsGoneIsLostAndNotRunAgain) {
   open();
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   ASSERT_TRUE(await(remote_->start(lease, shell("x", "sleep 1000"))));
   ASSERT_TRUE(await(remote_->close()));
   remote_ = std::make_unique<RemoteProvider>(*host_, Addressing::provider_key);
@@ -245,7 +245,7 @@ TEST_F(PluginProviderTest, ACommandOfAServerThatIsGoneIsLostAndNotRunAgain) {
 
 TEST_F(PluginProviderTest, ACommandThatThePluginRefusesIsAnError) {
   open();
-  LeaseFacts lease = acquired();
+  PlaceRef lease = acquired();
   Command command{.exec_id = "x", .argv = {"/no/such/program"}};
   Collected output;
   const Result<Ended> ended = run(lease, std::move(command), output);
@@ -258,7 +258,7 @@ TEST_F(PluginProviderTest, ASandboxIsResumedOrKnownToBeGone) {
   open("receipt=yes");
   EXPECT_TRUE(remote_->may_reuse({{"provider", "boxes"}, {"reuseLease", true}}));
   EXPECT_FALSE(remote_->may_reuse({{"provider", "boxes"}}));
-  const LeaseFacts lease = acquired({{"reuseLease", true}});
+  const PlaceRef lease = acquired({{"reuseLease", true}});
   const auto resumed = await(remote_->resume(lease, *lease.provider_lease_id));
   ASSERT_TRUE(resumed) << resumed.error().message;
   ASSERT_TRUE(resumed->has_value());
@@ -274,7 +274,7 @@ TEST_F(PluginProviderTest, ASandboxIsResumedOrKnownToBeGone) {
 
 TEST_F(PluginProviderTest, APluginThatIsGoneIsNamedAndItsSandboxesAreNobodyElseS) {
   open();
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   EXPECT_TRUE(remote_->capabilities(lease, core::LeasePolicy::ephemeral).duplex_command_stream);
   ASSERT_TRUE(await(host_->stop(id_)));
   const auto released = await(remote_->release(lease));
@@ -300,7 +300,7 @@ TEST_F(PluginProviderTest, AnAnswerOfTheWrongShapeIsThePluginSFault) {
 
 TEST_F(PluginProviderTest, FilesGoInAndOutByCommandsWhereThePluginHasNoWayOfItsOwn) {
   open();
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   const std::string inside{lease.metadata.at("remoteCwd").as_string()};
   execution::RemoteFiles& files = *remote_->remote_files(lease);
   EXPECT_EQ(files.exchange(lease, {.folder = inside}).by, execution::Exchange::By::commands);
@@ -341,7 +341,7 @@ TEST_F(PluginProviderTest, FilesGoInAndOutByCommandsWhereThePluginHasNoWayOfItsO
 
 TEST_F(PluginProviderTest, FilesGoByThePluginSOwnWayWhereItHasBothDirections) {
   open("sync=native");
-  LeaseFacts lease = acquired();
+  PlaceRef lease = acquired();
   const std::string inside{lease.metadata.at("remoteCwd").as_string()};
   execution::RemoteFiles& files = *remote_->remote_files(lease);
   const RemotePath file{.folder = inside, .rest = "sub/a.txt"};
@@ -368,13 +368,13 @@ TEST_F(PluginProviderTest, FilesGoByThePluginSOwnWayWhereItHasBothDirections) {
 
 TEST_F(PluginProviderTest, AWorkerThatDiesUnderATransferIsTold) {
   open("sync=native");
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   const std::string inside{lease.metadata.at("remoteCwd").as_string()};
   execution::RemoteFiles& files = *remote_->remote_files(lease);
   const RemotePath file{.folder = inside, .rest = "x"};
   const std::string local = folder_.file("work/x");
   for (const std::string method : {"SyncIn", "SyncOut", "Execute"}) {
-    LeaseFacts cursed = lease.clone();
+    PlaceRef cursed = lease.clone();
     cursed.metadata["providerConfig"].as_object()["fault"] = "die:environment" + method;
     const auto done = method == "SyncIn"    ? await(files.send_file(cursed, file, 0600, local, 0))
                       : method == "SyncOut" ? await(files.fetch(cursed, file, S_IFREG, local))
@@ -388,7 +388,7 @@ TEST_F(PluginProviderTest, AWorkerThatDiesUnderATransferIsTold) {
 
 TEST_F(PluginProviderTest, ATemplateIsDeletedByWhoeverMadeIt) {
   open();
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   const auto key = core::TemplateId::make(random_, clock_.now());
   const auto made = await(remote_->capture_template(lease, {.key = key, .label = "mine"}));
   ASSERT_TRUE(made) << made.error().message;
@@ -399,7 +399,7 @@ TEST_F(PluginProviderTest, ATemplateIsDeletedByWhoeverMadeIt) {
   EXPECT_EQ(made->metadata.at("pluginId").as_string(), id_.str());
   EXPECT_TRUE(await(remote_->destroy(lease)));
 
-  LeaseFacts place = facts();
+  PlaceRef place = facts();
   place.metadata = made->metadata;
   execution::DeleteTemplate wish{
       .key = key, .ref = made->ref, .kind = made->kind, .metadata = made->metadata};
@@ -414,7 +414,7 @@ TEST_F(PluginProviderTest, ATemplateIsDeletedByWhoeverMadeIt) {
 
 TEST_F(PluginProviderTest, ASetupIsEnteredCapturedAndEndedByItsOwnVerbs) {
   open();
-  LeaseFacts lease = facts();
+  PlaceRef lease = facts();
   const auto opened = await(
       remote_->open_setup(lease, {.session_id = "s1", .source_ref = "t-0", .expires_at = {}}));
   ASSERT_TRUE(opened) << opened.error().message;
@@ -440,7 +440,7 @@ TEST_F(PluginProviderTest, ASetupIsEnteredCapturedAndEndedByItsOwnVerbs) {
 TEST_F(PluginProviderTest, WhatAPluginOnlyDeclaresOrOnlyAdvertisesIsRefused) {
   for (const std::string half : {"templates=none", "declares=nothing"}) {
     open(half);
-    const LeaseFacts lease = acquired();
+    const PlaceRef lease = acquired();
     const auto key = core::TemplateId::make(random_, clock_.now());
     const auto captured = await(remote_->capture_template(lease, {.key = key}));
     ASSERT_FALSE(captured) << half;
@@ -464,12 +464,12 @@ TEST_F(PluginProviderTest, BothDriversReachIt) {
   drivers::Plugin elsewhere{*remote_, core::DriverKind::sandbox};
   drivers::Plugin plugin{by_plugin_key, core::DriverKind::plugin};
   drivers::Sandbox sandbox{built_in, &elsewhere};
-  LeaseFacts first = facts();
-  LeaseFacts other = facts();
+  PlaceRef first = facts();
+  PlaceRef other = facts();
   other.config = {{"pluginKey", "test.boxes"},
                   {"driverKey", "boxes"},
                   {"driverConfig", bj::object{{"apiKey", "id"}}}};
-  const std::map<drivers::Driver*, LeaseFacts*> all{{&sandbox, &first}, {&plugin, &other}};
+  const std::map<drivers::Driver*, PlaceRef*> all{{&sandbox, &first}, {&plugin, &other}};
   for (const auto& [driver, lease] : all) {
     const drivers::AcquireRequest request{.lease = lease->clone()};
     const auto report = await(driver->probe(request));
@@ -477,7 +477,7 @@ TEST_F(PluginProviderTest, BothDriversReachIt) {
     const auto made = await(driver->acquire(request));
     ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ(made->provider, driver == &plugin ? "plugin:test.boxes:boxes" : "boxes");
-    LeaseFacts held = lease->clone();
+    PlaceRef held = lease->clone();
     held.provider_lease_id = made->provider_lease_id;
     held.metadata = made->metadata;
     ASSERT_TRUE(await(driver->start(held, shell("x", "echo here"))));

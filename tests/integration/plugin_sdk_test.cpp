@@ -16,9 +16,9 @@ namespace {
 using namespace std::chrono_literals;
 using execution::Command;
 using execution::Ended;
-using execution::LeaseFacts;
 using execution::Outcome;
 using execution::OutputPiece;
+using execution::PlaceRef;
 
 // Nothing when both are there, else why not.
 std::string install() {
@@ -68,11 +68,11 @@ class PluginSdkTest : public PluginTest, public ::testing::WithParamInterface<co
     remote_.reset();
     PluginTest::TearDown();
   }
-  LeaseFacts acquired() {
-    LeaseFacts lease{.lease_id = core::LeaseId::make(random_, clock_.now()),
-                     .company_id = company_,
-                     .run_id = core::RunId::make(random_, clock_.now()),
-                     .config = {{"provider", "compat"}, {"root", folder_.file("work")}}};
+  PlaceRef acquired() {
+    PlaceRef lease{.lease_id = core::LeaseId::make(random_, clock_.now()),
+                   .company_id = company_,
+                   .run_id = core::RunId::make(random_, clock_.now()),
+                   .config = {{"provider", "compat"}, {"root", folder_.file("work")}}};
     const Result<RemoteLease> made = await(remote_->acquire(lease));
     EXPECT_TRUE(made) << made.error().message;
     if (!made) return lease;
@@ -105,7 +105,7 @@ TEST_P(PluginSdkTest, ALeaseLivesThroughAllItsVerbs) {
   const auto verdict = await(remote_->validate({{"provider", "compat"}}));
   ASSERT_TRUE(verdict) << verdict.error().message;
   EXPECT_EQ(verdict->normalized->at("image"), "default");
-  LeaseFacts lease = acquired();
+  PlaceRef lease = acquired();
   lease.config["reuseLease"] = true;  // else it is never resumed
   const auto place = await(remote_->realize(lease, std::nullopt));
   ASSERT_TRUE(place) << place.error().message;
@@ -127,7 +127,7 @@ TEST_P(PluginSdkTest, ALeaseLivesThroughAllItsVerbs) {
 }
 
 TEST_P(PluginSdkTest, ARunningCommandCanBeCancelled) {
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   const Command command{.exec_id = "x", .argv = {"sh", "-c", "echo ready; sleep 1000"}};
   ASSERT_TRUE(await(remote_->start(lease, command)));
   Collected output;
@@ -143,7 +143,7 @@ TEST_P(PluginSdkTest, ARunningCommandCanBeCancelled) {
 }
 
 TEST_P(PluginSdkTest, ALoginTerminalSpeaksAndIsClosed) {
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   auto opened = await(remote_->open_login(lease, execution::LoginCommand::claude));
   ASSERT_TRUE(opened) << opened.error().message;
   ASSERT_TRUE(await((*opened)->send(std::string{"code"})));
@@ -158,7 +158,7 @@ TEST_P(PluginSdkTest, ALoginTerminalSpeaksAndIsClosed) {
 }
 
 TEST_P(PluginSdkTest, ACommandIsFedAsItRunsWhereTheDialectHasByteStreams) {
-  const LeaseFacts lease = acquired();
+  const PlaceRef lease = acquired();
   const Command command{.exec_id = "x", .argv = {"sh", "-c", "cat; exit 4"}, .cwd = "/"};
   auto opened = await(remote_->open_duplex(lease, command, execution::DuplexBridge::on));
   if (std::string_view{GetParam()} == "a") {
@@ -184,7 +184,7 @@ TEST_P(PluginSdkTest, ACommandIsFedAsItRunsWhereTheDialectHasByteStreams) {
 }
 
 TEST_P(PluginSdkTest, FilesGoInAndComeBackByItsOwnWayAndByCommands) {
-  LeaseFacts lease = acquired();
+  PlaceRef lease = acquired();
   const std::string inside{lease.metadata.at("remoteCwd").as_string()};
   execution::RemoteFiles& files = *remote_->remote_files(lease);
   const std::string bytes(100'000, '\xfe');

@@ -19,7 +19,7 @@ std::optional<std::string> text_in(const bj::object& object, std::string_view ke
 }
 
 // Where the files of the lease are: as it was acquired, or as it will be.
-Result<ssh::LeasePaths> paths_of(const LeaseFacts& lease) {
+Result<ssh::LeasePaths> paths_of(const PlaceRef& lease) {
   BERTH_TRY(const core::SshConfig config, core::parse_ssh_config(lease.config));
   return ssh::LeasePaths{
       .workspace = text_in(lease.metadata, "remoteCwd").value_or(config.remote_workspace_path),
@@ -49,7 +49,7 @@ Ssh::Ssh(const asio::any_io_executor& executor, const Clock& clock, egress::Reso
               .resolver = resolver,
               .on_idle = [this](ssh::Connection& connection) { end_idle(connection); }} {}
 
-Result<ssh::Connection::Use> Ssh::connection_of(const LeaseFacts& lease) {
+Result<ssh::Connection::Use> Ssh::connection_of(const PlaceRef& lease) {
   BERTH_TRY(ssh::Target target, ssh::target_of(lease, options_));
   std::shared_ptr<ssh::Connection>& place = connections_[target.fingerprint()];
   if (!place) place = std::make_shared<ssh::Connection>(shared_, std::move(target));
@@ -67,7 +67,7 @@ Task<> Ssh::close_connection(std::shared_ptr<ssh::Connection> connection) {
   co_return co_await connection->close();
 }
 
-std::shared_ptr<ssh::HeldLease> Ssh::hold(const LeaseFacts& lease, ssh::Connection::Use connection,
+std::shared_ptr<ssh::HeldLease> Ssh::hold(const PlaceRef& lease, ssh::Connection::Use connection,
                                           std::string_view supervision) {
   std::shared_ptr<ssh::HeldLease>& place = leases_[lease.lease_id];
   if (place) return place;
@@ -80,7 +80,7 @@ std::shared_ptr<ssh::HeldLease> Ssh::hold(const LeaseFacts& lease, ssh::Connecti
   return place;
 }
 
-Result<std::shared_ptr<ssh::HeldLease>> Ssh::held_lease(const LeaseFacts& lease) {
+Result<std::shared_ptr<ssh::HeldLease>> Ssh::held_lease(const PlaceRef& lease) {
   const auto known = leases_.find(lease.lease_id);
   if (known != leases_.end()) return known->second;
   BERTH_TRY(ssh::Connection::Use connection, connection_of(lease));
@@ -123,7 +123,7 @@ Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
   entered_.try_emplace(request.lease.lease_id, false);
   BERTH_CO_TRY(ssh::Connection::Use connection, connection_of(request.lease));
   BERTH_CO_TRY(bj::object metadata, co_await facts_of(request, *connection));
-  LeaseFacts lease = request.lease.clone();
+  PlaceRef lease = request.lease.clone();
   lease.metadata = metadata;
   BERTH_CO_TRY(const ssh::LeasePaths paths, paths_of(lease));
   const ssh::RunLimits limits{.time = options_.script_limit};
@@ -145,7 +145,7 @@ Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
   co_return Acquired{.provider = "ssh", .provider_lease_id = name, .metadata = std::move(metadata)};
 }
 
-Task<Workspace> Ssh::realize(const LeaseFacts& lease, const std::optional<std::string>& wanted) {
+Task<Workspace> Ssh::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(const ssh::LeasePaths paths, paths_of(lease));
   Workspace workspace{.cwd = paths.workspace,
                       .home = text_in(lease.metadata, "home"),
@@ -171,41 +171,41 @@ Task<Workspace> Ssh::realize(const LeaseFacts& lease, const std::optional<std::s
   co_return workspace;
 }
 
-Task<Started> Ssh::start(const LeaseFacts& lease, const Command& command) {
+Task<Started> Ssh::start(const PlaceRef& lease, const Command& command) {
   BERTH_CO_TRY(const std::shared_ptr<ssh::HeldLease> held, held_lease(lease));
   co_return co_await held->start(command);
 }
 
-Task<Ended> Ssh::follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
+Task<Ended> Ssh::follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
                         OutputTaker& taker) {
   BERTH_CO_TRY(const std::shared_ptr<ssh::HeldLease> held, held_lease(lease));
   co_return co_await held->follow(exec_id, offset, taker);
 }
 
-Task<> Ssh::send(const LeaseFacts& lease, const std::string& exec_id, Input input) {
+Task<> Ssh::send(const PlaceRef& lease, const std::string& exec_id, Input input) {
   BERTH_CO_TRY(const std::shared_ptr<ssh::HeldLease> held, held_lease(lease));
   co_return co_await held->send(exec_id, std::move(input));
 }
 
-Task<> Ssh::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+Task<> Ssh::cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) {
   BERTH_CO_TRY(const std::shared_ptr<ssh::HeldLease> held, held_lease(lease));
   co_return co_await held->cancel(exec_id, grace_ms);
 }
 
-Task<> Ssh::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+Task<> Ssh::renew(const PlaceRef& lease, std::int64_t deadline_ms) {
   BERTH_CO_TRY(const std::shared_ptr<ssh::HeldLease> held, held_lease(lease));
   co_return co_await held->renew(deadline_ms);
 }
 
-Task<> Ssh::release(const LeaseFacts& lease, core::LeaseEvent /*how*/) {
+Task<> Ssh::release(const PlaceRef& lease, core::LeaseEvent /*how*/) {
   return remove(lease);
 }
 
-Task<> Ssh::destroy(const LeaseFacts& lease) {
+Task<> Ssh::destroy(const PlaceRef& lease) {
   return remove(lease);
 }
 
-Task<> Ssh::remove(const LeaseFacts& lease) {
+Task<> Ssh::remove(const PlaceRef& lease) {
   // A host that could not be reached, or did not let us in, has nothing of the lease.
   if (const auto found = entered_.find(lease.lease_id); found != entered_.end() && !found->second) {
     entered_.erase(found);

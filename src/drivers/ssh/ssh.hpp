@@ -29,17 +29,15 @@ class Ssh final : public Driver {
   // Steps: connect, authenticate, workspace, keeper, callback.
   Task<ProbeReport> probe(const AcquireRequest& request) override;
   Task<Acquired> acquire(const AcquireRequest& request) override;
-  Task<Workspace> realize(const LeaseFacts& lease,
-                          const std::optional<std::string>& wanted) override;
-  Task<Started> start(const LeaseFacts& lease, const Command& command) override;
-  Task<Ended> follow(const LeaseFacts& lease, const std::string& exec_id, std::uint64_t offset,
+  Task<Workspace> realize(const PlaceRef& lease, const std::optional<std::string>& wanted) override;
+  Task<Started> start(const PlaceRef& lease, const Command& command) override;
+  Task<Ended> follow(const PlaceRef& lease, const std::string& exec_id, std::uint64_t offset,
                      OutputTaker& taker) override;
-  Task<> send(const LeaseFacts& lease, const std::string& exec_id, Input input) override;
-  Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
-                std::int64_t grace_ms) override;
-  Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
-  Task<> release(const LeaseFacts& lease, core::LeaseEvent how) override;
-  Task<> destroy(const LeaseFacts& lease) override;
+  Task<> send(const PlaceRef& lease, const std::string& exec_id, Input input) override;
+  Task<> cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) override;
+  Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) override;
+  Task<> release(const PlaceRef& lease, core::LeaseEvent how) override;
+  Task<> destroy(const PlaceRef& lease) override;
   Task<> close() override;
 
   // The processes that hold connections, for tests and doctors.
@@ -49,15 +47,15 @@ class Ssh final : public Driver {
   Ssh(const asio::any_io_executor& executor, const Clock& clock, egress::Resolver& resolver,
       ssh::Options options, ssh::ControlFolder folder);
 
-  Result<ssh::Connection::Use> connection_of(const LeaseFacts& lease);
+  Result<ssh::Connection::Use> connection_of(const PlaceRef& lease);
   // The lease as it was acquired, taken up again where this server did not do it.
-  Result<std::shared_ptr<ssh::HeldLease>> held_lease(const LeaseFacts& lease);
-  std::shared_ptr<ssh::HeldLease> hold(const LeaseFacts& lease, ssh::Connection::Use connection,
+  Result<std::shared_ptr<ssh::HeldLease>> held_lease(const PlaceRef& lease);
+  std::shared_ptr<ssh::HeldLease> hold(const PlaceRef& lease, ssh::Connection::Use connection,
                                        std::string_view supervision);
   // The origin under which the host reaches this server.
   static Task<std::string> callback_from(ssh::Connection& connection, const Callback& callback);
   Task<bj::object> facts_of(const AcquireRequest& request, ssh::Connection& connection);
-  Task<> remove(const LeaseFacts& lease);
+  Task<> remove(const PlaceRef& lease);
   void end_idle(ssh::Connection& connection);
   static Task<> close_connection(std::shared_ptr<ssh::Connection> connection);
 

@@ -33,7 +33,7 @@ Secret with_plain_lines(std::string_view text) {
   return key;
 }
 
-Result<> take_identity(Target& target, const LeaseFacts& lease, const core::SshConfig& config,
+Result<> take_identity(Target& target, const PlaceRef& lease, const core::SshConfig& config,
                        const Options& options) {
   // A draft brings the value itself, and names no secret.
   const auto key = lease.secrets.find(key_path);
@@ -77,7 +77,7 @@ std::string Target::fingerprint() const {
   return sha256_hex(all);
 }
 
-Result<Target> target_of(const LeaseFacts& lease, const Options& options) {
+Result<Target> target_of(const PlaceRef& lease, const Options& options) {
   BERTH_TRY(const core::SshConfig config, core::parse_ssh_config(lease.config));
   Target target{.host = config.host,
                 .port = config.port,

@@ -29,6 +29,6 @@ struct Target {
 
 // The lease's config and secrets as a target. Fails where ssh would fail or guess: without a key
 // that may be used, with one that is none, or strict about a host whose key nobody stated.
-Result<Target> target_of(const LeaseFacts& lease, const Options& options);
+Result<Target> target_of(const PlaceRef& lease, const Options& options);
 
 }  // namespace berth::drivers::ssh

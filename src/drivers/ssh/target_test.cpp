@@ -10,19 +10,19 @@ namespace {
 constexpr const char* key =
     "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n";
 
-LeaseFacts lease() {
+PlaceRef lease() {
   SystemRandom random;
   const Time now = SystemClock{}.now();
-  LeaseFacts facts{.lease_id = core::LeaseId::make(random, now),
-                   .company_id = core::CompanyId::make(random, now),
-                   .config = {{"host", "build-7"},
-                              {"username", "deploy"},
-                              {"remoteWorkspacePath", "/srv/work"},
-                              {"privateKeySecretRef",
-                               bj::object{{"type", "secret_ref"},
-                                          {"secretId", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"},
-                                          {"version", "latest"}}},
-                              {"knownHosts", "build-7 ssh-ed25519 AAAA"}}};
+  PlaceRef facts{.lease_id = core::LeaseId::make(random, now),
+                 .company_id = core::CompanyId::make(random, now),
+                 .config = {{"host", "build-7"},
+                            {"username", "deploy"},
+                            {"remoteWorkspacePath", "/srv/work"},
+                            {"privateKeySecretRef",
+                             bj::object{{"type", "secret_ref"},
+                                        {"secretId", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"},
+                                        {"version", "latest"}}},
+                            {"knownHosts", "build-7 ssh-ed25519 AAAA"}}};
   facts.secrets.emplace("privateKeySecretRef", Secret{key});
   return facts;
 }
@@ -37,7 +37,7 @@ TEST(Target, AConfigWithItsKeyIsWhomToConnectTo) {
 }
 
 TEST(Target, AKeyThatADraftBringsNeedsNoReference) {
-  LeaseFacts draft = lease();
+  PlaceRef draft = lease();
   draft.config["privateKeySecretRef"] = nullptr;
   const auto target = target_of(draft, {});
   ASSERT_TRUE(target) << target.error().message;
@@ -48,7 +48,7 @@ TEST(Target, AKeyThatADraftBringsNeedsNoReference) {
 TEST(Target, OnlyEqualTargetsHaveTheSameFingerprint) {
   const std::string usual = target_of(lease(), {})->fingerprint();
   EXPECT_EQ(usual, target_of(lease(), {})->fingerprint());
-  LeaseFacts other = lease();
+  PlaceRef other = lease();
   other.config["knownHosts"] = "build-7 ssh-ed25519 BBBB";
   EXPECT_NE(usual, target_of(other, {})->fingerprint());
   other = lease();
@@ -69,7 +69,7 @@ TEST(Target, OnlyEqualTargetsHaveTheSameFingerprint) {
 }
 
 TEST(Target, WhatTheServersUserHasIsUsedOnlyWhereThatIsAllowed) {
-  LeaseFacts bare = lease();
+  PlaceRef bare = lease();
   bare.config["privateKeySecretRef"] = nullptr;
   bare.secrets.clear();
   bare.config["knownHosts"] = nullptr;
@@ -85,7 +85,7 @@ TEST(Target, WhatTheServersUserHasIsUsedOnlyWhereThatIsAllowed) {
 }
 
 TEST(Target, AKeyThatIsNoneOrMissingIsSaidSo) {
-  LeaseFacts wrong = lease();
+  PlaceRef wrong = lease();
   wrong.secrets.insert_or_assign("privateKeySecretRef", Secret{"ssh-ed25519 AAAA public"});
   EXPECT_EQ(target_of(wrong, {}).error().code, Errc::ssh_key_invalid);
   wrong.secrets.clear();
@@ -93,7 +93,7 @@ TEST(Target, AKeyThatIsNoneOrMissingIsSaidSo) {
 }
 
 TEST(Target, BlanksAreNoKnownHosts) {
-  LeaseFacts blank = lease();
+  PlaceRef blank = lease();
   blank.config["knownHosts"] = " \n\t\n";
   EXPECT_EQ(target_of(blank, {}).error().code, Errc::ssh_host_key_unknown);
 }

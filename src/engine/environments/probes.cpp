@@ -55,7 +55,7 @@ Result<> outcome_of(const Result<T>& result) {
 }
 
 // A command that does nothing, in the place that the lease holds.
-Task<> try_command(drivers::Driver& driver, const drivers::LeaseFacts& place) {
+Task<> try_command(drivers::Driver& driver, const drivers::PlaceRef& place) {
   const std::optional<std::string> anywhere;
   BERTH_CO_TRY(const drivers::Workspace workspace, co_await driver.realize(place, anywhere));
   drivers::Command command{
@@ -169,7 +169,7 @@ Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
                  return spelled_out(s, id, std::move(start.config));
                }));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(draft));
-  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(draft));
+  BERTH_CO_TRY(drivers::PlaceRef facts, co_await work_.facts(draft));
   const drivers::AcquireRequest request{.lease = std::move(facts)};
   BERTH_CO_TRY(ProbeReport report, co_await driver->probe(request));
   hide(report, request.lease.secrets);

@@ -104,7 +104,7 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::begin_release(store::Session& sessio
   return store::move_lease(session, std::move(lease), LeaseEvent::release_begun, now);
 }
 
-Task<> LeaseLifecycle::keep(const LeaseRecord& lease, const drivers::LeaseFacts& known) {
+Task<> LeaseLifecycle::keep(const LeaseRecord& lease, const drivers::PlaceRef& known) {
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
   const Time until = lease.expires_at.value_or(services_.clock.now() + retained_ms);
   const std::int64_t left_ms = std::max<std::int64_t>(until - services_.clock.now(), 0);
@@ -116,7 +116,7 @@ Task<> LeaseLifecycle::keep(const LeaseRecord& lease, const drivers::LeaseFacts&
 }
 
 Task<std::optional<bj::object>> LeaseLifecycle::measure(const LeaseRecord& lease,
-                                                        const drivers::LeaseFacts& known) {
+                                                        const drivers::PlaceRef& known) {
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease));
   const Result<execution::Usage> used = co_await place->usage(known);
   if (used) co_return encode(*used).as_object();
@@ -130,7 +130,7 @@ Task<> LeaseLifecycle::act(LeaseRecord lease) {
   if (!was_acquired && !place->finds_by_key(lease.teardown.config)) {
     co_return co_await end_unanswered(lease.id);
   }
-  BERTH_CO_TRY(const drivers::LeaseFacts known, co_await facts(lease));
+  BERTH_CO_TRY(const drivers::PlaceRef known, co_await facts(lease));
   const bool orderly =
       lease.status == LeaseState::releasing && (!may_serve_others(lease) || gives_back(lease));
   Result<> done;
@@ -269,7 +269,7 @@ Task<LeaseLifecycle::Row> LeaseLifecycle::settle(Row lease) {
     co_return left;
   }
   if (lease.value.status == LeaseState::active || lease.value.status == LeaseState::retained) {
-    BERTH_CO_TRY(const drivers::LeaseFacts known, co_await facts(lease.value));
+    BERTH_CO_TRY(const drivers::PlaceRef known, co_await facts(lease.value));
     BERTH_CO_TRY(const auto used, co_await measure(lease.value, known));
     if (used && lease.value.metadata) (*lease.value.metadata)["usage"] = *used;
     const auto begin = [&](store::Session& s) -> Result<Row> {

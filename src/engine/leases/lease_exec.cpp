@@ -69,7 +69,7 @@ Task<Leases::HeldPlace> Leases::look_into(const core::Call& call, const core::Le
   };
   BERTH_CO_TRY(LeaseLifecycle::Row row, co_await services_.store.read(find));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
-  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(row.value));
+  BERTH_CO_TRY(drivers::PlaceRef facts, co_await work_.facts(row.value));
   co_return HeldPlace{std::move(row.value), driver, std::move(facts)};
 }
 
@@ -110,7 +110,7 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
     return store::find_lease_record(s, core::Reach::of(call.who), id);
   }));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(row.value));
-  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await work_.facts(row.value));
+  BERTH_CO_TRY(const drivers::PlaceRef facts, co_await work_.facts(row.value));
   BERTH_CO_TRY(const drivers::Workspace place, co_await driver->realize(facts, wanted.cwd));
   drivers::Command command{.exec_id = exec_id,
                            .argv = std::move(wanted.argv),

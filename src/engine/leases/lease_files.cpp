@@ -99,7 +99,7 @@ Task<LeaseFiles::Found> LeaseFiles::intend(const core::Call& call, const core::L
 
 Task<LeaseFiles::Found> LeaseFiles::open(const core::LeaseRecord& lease, std::string path) {
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(lease));
-  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(lease));
+  BERTH_CO_TRY(drivers::PlaceRef facts, co_await work_.facts(lease));
   if (driver->remote_files(facts) != nullptr) {
     BERTH_CO_TRY(FarPlace far, co_await open_far(*driver, std::move(facts), std::move(path)));
     co_return Found{std::move(far)};
@@ -120,7 +120,7 @@ Task<LeaseFiles::Found> LeaseFiles::open(const core::LeaseRecord& lease, std::st
       .links = is_all ? workspaces::LinkRule::any : workspaces::LinkRule::inside}};
 }
 
-Task<FarPlace> LeaseFiles::open_far(drivers::Driver& driver, drivers::LeaseFacts facts,
+Task<FarPlace> LeaseFiles::open_far(drivers::Driver& driver, drivers::PlaceRef facts,
                                     std::string path) {
   const std::size_t start = path.find_first_not_of('/');
   const std::string rest = start == std::string::npos ? "" : path.substr(start);

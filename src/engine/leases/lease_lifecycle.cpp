@@ -315,16 +315,16 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::intend(store::Session& session, core
   return store::inserted_lease(session, std::move(lease));
 }
 
-Task<drivers::LeaseFacts> LeaseLifecycle::facts(const LeaseRecord& lease) {
-  drivers::LeaseFacts out{.lease_id = lease.id,
-                          .company_id = lease.company_id,
-                          .environment_id = lease.environment_id,
-                          .run_id = lease.heartbeat_run_id,
-                          .sandbox_id = lease.sandbox_id,
-                          .home_id = lease.teardown.home_id,
-                          .config = lease.teardown.config,
-                          .provider_lease_id = lease.provider_lease_id,
-                          .metadata = lease.metadata.value_or(bj::object{})};
+Task<drivers::PlaceRef> LeaseLifecycle::facts(const LeaseRecord& lease) {
+  drivers::PlaceRef out{.lease_id = lease.id,
+                        .company_id = lease.company_id,
+                        .environment_id = lease.environment_id,
+                        .run_id = lease.heartbeat_run_id,
+                        .sandbox_id = lease.sandbox_id,
+                        .home_id = lease.teardown.home_id,
+                        .config = lease.teardown.config,
+                        .provider_lease_id = lease.provider_lease_id,
+                        .metadata = lease.metadata.value_or(bj::object{})};
   if (lease.teardown.plugin_id) {
     BERTH_CO_DO(co_await services_.store.read(
         [&](store::Session& s) { return add_plugin_facts(s, lease, out.metadata); }));
@@ -351,8 +351,8 @@ Task<drivers::LeaseFacts> LeaseLifecycle::facts(const LeaseRecord& lease) {
   co_return out;
 }
 
-Task<drivers::LeaseFacts> LeaseLifecycle::facts(const core::Template& row) {
-  drivers::LeaseFacts out{
+Task<drivers::PlaceRef> LeaseLifecycle::facts(const core::Template& row) {
+  drivers::PlaceRef out{
       .lease_id = row.source_lease_id.value_or(*core::LeaseId::parse(row.id.str())),
       .company_id = row.company_id,
       .environment_id = row.environment_id,
@@ -411,7 +411,7 @@ Task<LeaseLifecycle::Held> LeaseLifecycle::acquire(Row lease, Ask ask, Also also
   fault_point("acquire.intended");
   BERTH_CO_TRY(drivers::Driver* const place, driver(lease.value));
   const bool by_key = place->finds_by_key(lease.value.teardown.config);
-  BERTH_CO_TRY(drivers::LeaseFacts known, co_await facts(lease.value));
+  BERTH_CO_TRY(drivers::PlaceRef known, co_await facts(lease.value));
   Ask again{.callback = ask.callback, .setup = ask.setup};
   drivers::AcquireRequest request{.lease = known.clone(),
                                   .callback = std::move(ask.callback),
@@ -480,7 +480,7 @@ Task<std::vector<core::LeaseId>> LeaseLifecycle::held() {
 Task<> LeaseLifecycle::remove_held(core::LeaseId id) {
   BERTH_CO_TRY(drivers::Driver* const local, drivers_.find(core::DriverKind::local));
   // Whose it was is not known any more, and not asked by the driver of this machine.
-  const drivers::LeaseFacts facts{.lease_id = id, .company_id = *core::CompanyId::parse(id.str())};
+  const drivers::PlaceRef facts{.lease_id = id, .company_id = *core::CompanyId::parse(id.str())};
   co_return co_await local->destroy(facts);
 }
 
@@ -491,10 +491,10 @@ Task<std::vector<drivers::HeldSandbox>> LeaseLifecycle::held_sandboxes() {
 
 Task<> LeaseLifecycle::remove_held(drivers::HeldSandbox sandbox) {
   BERTH_CO_TRY(drivers::Driver* const sandboxes, drivers_.find(core::DriverKind::sandbox));
-  const drivers::LeaseFacts facts{.lease_id = *core::LeaseId::parse(sandbox.id.str()),
-                                  .company_id = *core::CompanyId::parse(sandbox.id.str()),
-                                  .sandbox_id = sandbox.id,
-                                  .config = {{"provider", sandbox.provider}}};
+  const drivers::PlaceRef facts{.lease_id = *core::LeaseId::parse(sandbox.id.str()),
+                                .company_id = *core::CompanyId::parse(sandbox.id.str()),
+                                .sandbox_id = sandbox.id,
+                                .config = {{"provider", sandbox.provider}}};
   co_return co_await sandboxes->destroy(facts);
 }
 

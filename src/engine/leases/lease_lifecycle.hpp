@@ -62,9 +62,9 @@ class LeaseLifecycle {
                      const core::Environment& environment, const core::Run* run, Terms terms);
 
   // What the driver is told of a lease. Secrets are read now, each with its access event.
-  Task<drivers::LeaseFacts> facts(const core::LeaseRecord& lease);
+  Task<drivers::PlaceRef> facts(const core::LeaseRecord& lease);
   // The same of a template, whose lease may be long over. Secrets that are gone are left out.
-  Task<drivers::LeaseFacts> facts(const core::Template& row);
+  Task<drivers::PlaceRef> facts(const core::Template& row);
   Result<drivers::Driver*> driver(const core::LeaseRecord& lease) const;
   Result<drivers::Driver*> driver(core::DriverKind kind) const { return drivers_.find(kind); }
 
@@ -79,7 +79,7 @@ class LeaseLifecycle {
   // lease_acquire_failed where what was asked before cannot be found again.
   struct Held {
     Row lease;
-    drivers::LeaseFacts facts;
+    drivers::PlaceRef facts;
     bool resumed = false;  // the sandbox that was claimed, and not a new one in its stead
   };
   using Also = std::function<Result<>(store::Session&)>;
@@ -98,10 +98,10 @@ class LeaseLifecycle {
   Result<Row> begin_release(store::Session& session, Row lease, core::LeaseEvent how);
   // Nobody works in a retained place, so nobody renews it: once, until it is given back. Whoever
   // retains it does so, and then the sweeper of that or the next server once more.
-  Task<> keep(const core::LeaseRecord& lease, const drivers::LeaseFacts& known);
+  Task<> keep(const core::LeaseRecord& lease, const drivers::PlaceRef& known);
   // What a place has used, for the rows of whoever ends; nothing where nobody counts.
   Task<std::optional<bj::object>> measure(const core::LeaseRecord& lease,
-                                          const drivers::LeaseFacts& known);
+                                          const drivers::PlaceRef& known);
   // Brings a lease that nobody works with to its end. Where that fails, the row says why and when
   // the next attempt is due, and the answer is that row. What this server does not reach is left to
   // the one that does; where that one is gone, until its keepers have ended by themselves.
@@ -131,7 +131,7 @@ class LeaseLifecycle {
   // the row.
   Task<Row> trace(drivers::Driver& place, drivers::AcquireRequest request);
   Task<> end_unanswered(core::LeaseId id);
-  Task<> destroy_strays(drivers::Driver& place, Row row, const drivers::LeaseFacts& known);
+  Task<> destroy_strays(drivers::Driver& place, Row row, const drivers::PlaceRef& known);
   using Change = std::function<void(core::LeaseRecord&)>;
   Task<Row> change_lease(core::LeaseId id, Change change);
   Result<Row> park_unanswered(store::Session& session, Row row);

@@ -40,7 +40,7 @@ drivers::Command command_in(const drivers::Workspace& place, std::string exec_id
 // A command that the driver finds again by its id.
 class HeldCommand : public execution::LiveCommand {
  public:
-  HeldCommand(drivers::Driver& driver, drivers::LeaseFacts facts, std::string exec_id)
+  HeldCommand(drivers::Driver& driver, drivers::PlaceRef facts, std::string exec_id)
       : driver_(driver), facts_(std::move(facts)), exec_id_(std::move(exec_id)) {}
 
   const std::string& id() const override { return exec_id_; }
@@ -57,7 +57,7 @@ class HeldCommand : public execution::LiveCommand {
 
  private:
   drivers::Driver& driver_;
-  drivers::LeaseFacts facts_;
+  drivers::PlaceRef facts_;
   std::string exec_id_;
 };
 
@@ -92,7 +92,7 @@ Task<LeaseTerminals::Place> LeaseTerminals::enter(const core::Call& call,
   };
   BERTH_CO_TRY(const core::LeaseRecord held, co_await services_.store.write(intend));
   BERTH_CO_TRY(drivers::Driver* const driver, work_.driver(held));
-  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await work_.facts(held));
+  BERTH_CO_TRY(drivers::PlaceRef facts, co_await work_.facts(held));
   co_return Place{driver, std::move(facts)};
 }
 

@@ -44,7 +44,7 @@ class LeaseTerminals {
  private:
   struct Place {
     drivers::Driver* driver;
-    drivers::LeaseFacts facts;
+    drivers::PlaceRef facts;
   };
   Task<Place> enter(const core::Call& call, const core::LeaseId& lease, std::string_view action,
                     bj::object details);

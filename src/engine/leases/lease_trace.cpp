@@ -156,7 +156,7 @@ Task<drivers::Acquired> LeaseLifecycle::acquire_again(drivers::Driver& place,
 }
 
 Task<> LeaseLifecycle::destroy_strays(drivers::Driver& place, Row row,
-                                      const drivers::LeaseFacts& known) {
+                                      const drivers::PlaceRef& known) {
   std::vector<Stray> left = row.value.teardown.strays.value_or(std::vector<Stray>{});
   Result<> outcome;
   while (!left.empty() && outcome) {
@@ -165,7 +165,7 @@ Task<> LeaseLifecycle::destroy_strays(drivers::Driver& place, Row row,
       return store::holder_of(s, row.value, stray.provider_lease_id.value_or(""));
     }));
     if (!holder) {
-      drivers::LeaseFacts named = known.clone();
+      drivers::PlaceRef named = known.clone();
       named.provider_lease_id = stray.provider_lease_id;
       named.metadata = stray.metadata;
       if (row.value.teardown.plugin_id) {
@@ -195,7 +195,7 @@ Task<> LeaseLifecycle::end_unanswered(core::LeaseId id) {
     co_return Result<>{};
   }
   BERTH_CO_TRY(drivers::Driver* const place, driver(row.value));
-  BERTH_CO_TRY(const drivers::LeaseFacts known, co_await facts(row.value));
+  BERTH_CO_TRY(const drivers::PlaceRef known, co_await facts(row.value));
   if (!row.value.teardown.acquire_trace) {
     drivers::AcquireRequest request{.lease = known.clone(),
                                     .reusable_id = row.value.provider_lease_id,

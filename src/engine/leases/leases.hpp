@@ -188,7 +188,7 @@ class Leases {
   struct HeldPlace {
     core::LeaseRecord lease;
     drivers::Driver* driver;
-    drivers::LeaseFacts facts;
+    drivers::PlaceRef facts;
   };
   // In a transaction: the lease of a kept sandbox, `acquiring`.
   Result<core::LeaseId> intend_visit(store::Session& session, const core::Call& call,

@@ -72,7 +72,7 @@ FileEntry file_entry_of(const workspaces::FileView& view);
 // Something in a place that is no folder of this machine.
 struct FarPlace {
   execution::RemoteFiles* files = nullptr;
-  drivers::LeaseFacts facts;
+  drivers::PlaceRef facts;
   execution::RemotePath path;
   std::string shown;  // as the caller named it
 };

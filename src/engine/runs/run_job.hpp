@@ -205,7 +205,7 @@ class RunJob {
   bool has_asked_ = false;   // somebody may have asked for the place already
   std::optional<core::Environment> environment_;
   std::optional<core::Agent> agent_;
-  std::optional<drivers::LeaseFacts> place_;
+  std::optional<drivers::PlaceRef> place_;
   drivers::Driver* driver_ = nullptr;
   std::shared_ptr<RunOutput> output_;
   std::optional<Start> start_;             // of a command that runs

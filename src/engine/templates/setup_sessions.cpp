@@ -162,7 +162,7 @@ Task<std::optional<drivers::SetupAccess>> SetupSessions::access_to(const SetupSe
     return store::find_lease_record(s, core::Reach::everything(), session.environment_lease_id);
   }));
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease.value));
-  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await leases_.facts(lease.value));
+  BERTH_CO_TRY(const drivers::PlaceRef facts, co_await leases_.facts(lease.value));
   co_return co_await driver->setup_access(facts);
 }
 

@@ -71,7 +71,7 @@ class UnderWay {
 
 // What the provider says of the fresh place, in the stead of what it said of the one before. Whose
 // plugin it is stays.
-void tell_of_fresh_place(drivers::LeaseFacts& facts, std::optional<std::string> id,
+void tell_of_fresh_place(drivers::PlaceRef& facts, std::optional<std::string> id,
                          bj::object metadata) {
   if (const bj::value* plugin = facts.metadata.if_contains("pluginId")) {
     metadata["pluginId"] = *plugin;
@@ -115,7 +115,7 @@ void set_frozen(LeaseRecord& lease, bool frozen) {
 
 Task<Snapshots::Place> Snapshots::place_of(LeaseRow row) {
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(row.value));
-  BERTH_CO_TRY(drivers::LeaseFacts facts, co_await leases_.facts(row.value));
+  BERTH_CO_TRY(drivers::PlaceRef facts, co_await leases_.facts(row.value));
   co_return Place{std::move(row.value), driver, std::move(facts)};
 }
 

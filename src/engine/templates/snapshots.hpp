@@ -41,7 +41,7 @@ class Snapshots {
   struct Place {
     core::LeaseRecord lease;
     drivers::Driver* driver;
-    drivers::LeaseFacts facts;
+    drivers::PlaceRef facts;
   };
   Task<Place> place_of(LeaseLifecycle::Row row);
   Task<LeaseLifecycle::Row> mark(core::Call call, core::LeaseId id, std::string_view action,

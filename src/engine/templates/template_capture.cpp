@@ -125,7 +125,7 @@ Task<TemplateCapture::Row> TemplateCapture::capture(Row intended, core::LeaseRec
                                                     Also also) {
   fault_point("capture.intended");
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease));
-  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await leases_.facts(lease));
+  BERTH_CO_TRY(const drivers::PlaceRef facts, co_await leases_.facts(lease));
   execution::CaptureTemplate request{.key = intended.value.id, .label = intended.value.name};
   if (is_frozen(lease)) request.afterwards = execution::Afterwards::stays_frozen;
   BERTH_CO_TRY(
@@ -192,7 +192,7 @@ Task<> TemplateCapture::let_go_on(Template row) {
   });
   if (!lease || !is_held(lease->value) || is_frozen(lease->value)) co_return Result<>{};
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(lease->value));
-  BERTH_CO_TRY(const drivers::LeaseFacts facts, co_await leases_.facts(lease->value));
+  BERTH_CO_TRY(const drivers::PlaceRef facts, co_await leases_.facts(lease->value));
   co_return co_await driver->thaw(facts);
 }
 
@@ -271,7 +271,7 @@ Task<TemplateCapture::Row> TemplateCapture::settle(Row row, Left left) {
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(core::DriverKind::sandbox));
   const bool has_name = row.value.template_ref || driver->finds_by_key(row.value.config);
   if (!has_name && left == Left::something) co_return co_await park(std::move(row));
-  BERTH_CO_TRY(const drivers::LeaseFacts place, co_await leases_.facts(row.value));
+  BERTH_CO_TRY(const drivers::PlaceRef place, co_await leases_.facts(row.value));
   const Result<bool> deleted = co_await driver->delete_template(place, deletion_of(row.value));
   fault_point("template.delete_acted");
   if (!deleted && deleted.error().code == Errc::cancelled) {

@@ -129,7 +129,7 @@ Task<> Sweeper::handle(LeaseLifecycle::Row lease) {
 Task<> Sweeper::keep(LeaseLifecycle::Row lease) {
   const bool is_ours = lease.value.node_id == leases_.node();
   if (is_ours) {
-    BERTH_CO_TRY(const drivers::LeaseFacts known, co_await leases_.facts(lease.value));
+    BERTH_CO_TRY(const drivers::PlaceRef known, co_await leases_.facts(lease.value));
     BERTH_CO_DO(co_await leases_.keep(lease.value, known));
     fault_point("sweep.kept");
   }
@@ -224,9 +224,9 @@ Task<> Sweeper::sweep_held_templates() {
     if (row || row.error().code != Errc::template_not_found) continue;
     log::warn("template.left_behind", {{"template", one.id}});
     // Whose it was is not known any more, and not asked by whoever has it on this machine.
-    const drivers::LeaseFacts place{.lease_id = *core::LeaseId::parse(one.id.str()),
-                                    .company_id = *core::CompanyId::parse(one.id.str()),
-                                    .config = {{"provider", one.provider}}};
+    const drivers::PlaceRef place{.lease_id = *core::LeaseId::parse(one.id.str()),
+                                  .company_id = *core::CompanyId::parse(one.id.str()),
+                                  .config = {{"provider", one.provider}}};
     const execution::DeleteTemplate deletion{.key = one.id};
     const Result<bool> deleted = co_await driver->delete_template(place, deletion);
     if (!deleted) {

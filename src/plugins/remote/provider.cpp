@@ -13,7 +13,7 @@ namespace berth::plugins {
 namespace {
 
 using namespace std::chrono_literals;
-using execution::LeaseFacts;
+using execution::PlaceRef;
 using providers::is_true_at;
 using providers::text_at;
 
@@ -41,12 +41,12 @@ bj::value or_null(const std::optional<std::string>& text) {
 }
 
 // What the host knows of a lease beside what the provider said: see LeaseLifecycle::facts().
-std::optional<std::string> fact_at(const LeaseFacts& lease, std::string_view key) {
+std::optional<std::string> fact_at(const PlaceRef& lease, std::string_view key) {
   return text_at(object_at(lease.metadata, "leaseFacts"), key);
 }
 
 // For whom a sandbox is, as far as that is known.
-bj::object wishes_of(const LeaseFacts& lease) {
+bj::object wishes_of(const PlaceRef& lease) {
   bj::object out{{"runId", lease.run_id ? lease.run_id->str() : lease.lease_id.str()}};
   for (const char* key : {"agentId", "adapterType", "executionWorkspaceId"}) {
     if (const auto value = fact_at(lease, key)) out[key] = *value;
@@ -110,7 +110,7 @@ Result<DriverPlace> RemoteProvider::find(const bj::object& config,
                             : host_.find_driver(plugin_key, driver_key);
 }
 
-auto RemoteProvider::place_of(const LeaseFacts& lease) const -> Task<Place> {
+auto RemoteProvider::place_of(const PlaceRef& lease) const -> Task<Place> {
   BERTH_CO_TRY(DriverPlace driver, find(lease.config, lease.metadata));
   const core::PluginId id = driver.plugin_id;
   BERTH_CO_DO(co_await host_.ready(id));
@@ -162,7 +162,7 @@ Task<bj::value> RemoteProvider::ask(const Place& place, std::string method, bj::
   co_return std::unexpected(to_error(answer.error(), place.driver.plugin_key + ": " + method));
 }
 
-Task<bj::object> RemoteProvider::ask_object(const LeaseFacts& lease, std::string method,
+Task<bj::object> RemoteProvider::ask_object(const PlaceRef& lease, std::string method,
                                             bj::object more) const {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_TRY(bj::value answer, co_await ask(place, method, std::move(more)));
@@ -202,7 +202,7 @@ Task<ConfigVerdict> RemoteProvider::validate(bj::object config) {
   co_return verdict;
 }
 
-Task<providers::Verdict> RemoteProvider::probe(const LeaseFacts& lease) {
+Task<providers::Verdict> RemoteProvider::probe(const PlaceRef& lease) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_TRY(bj::value answer, co_await ask(place, "environmentProbe", {}));
   answer = without_secrets(std::move(answer), lease.secrets);
@@ -224,7 +224,7 @@ Task<providers::Verdict> RemoteProvider::probe(const LeaseFacts& lease) {
   co_return verdict;
 }
 
-Task<RemoteLease> RemoteProvider::lease_from(const Place& place, const LeaseFacts& lease,
+Task<RemoteLease> RemoteProvider::lease_from(const Place& place, const PlaceRef& lease,
                                              bj::value answer) const {
   answer = without_secrets(std::move(answer), lease.secrets);
   const bj::object* object = answer.if_object();
@@ -246,7 +246,7 @@ Task<RemoteLease> RemoteProvider::lease_from(const Place& place, const LeaseFact
   co_return out;
 }
 
-Task<RemoteLease> RemoteProvider::acquire(const LeaseFacts& lease, AcquireFacts facts) {
+Task<RemoteLease> RemoteProvider::acquire(const PlaceRef& lease, AcquireFacts facts) {
   BERTH_CO_TRY(Place place, co_await place_of(lease));
   // A provider that keeps a sandbox which it is never asked to resume leaves one with each run.
   if (!may_reuse(lease.config)) {
@@ -276,7 +276,7 @@ Task<RemoteLease> RemoteProvider::acquire(const LeaseFacts& lease, AcquireFacts 
     co_return made;
   }
   // Who cannot promise the end of a lease that must end is not trusted with one.
-  LeaseFacts unwanted = lease.clone();
+  PlaceRef unwanted = lease.clone();
   unwanted.provider_lease_id = made.provider_lease_id;
   unwanted.metadata = made.metadata;
   const auto destroyed = co_await destroy(unwanted);
@@ -285,7 +285,7 @@ Task<RemoteLease> RemoteProvider::acquire(const LeaseFacts& lease, AcquireFacts 
                      (destroyed ? "" : ", and did not destroy it: " + destroyed.error().message));
 }
 
-Task<std::optional<RemoteLease>> RemoteProvider::resume(const LeaseFacts& lease,
+Task<std::optional<RemoteLease>> RemoteProvider::resume(const PlaceRef& lease,
                                                         std::string provider_lease_id) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   if (!may_reuse(lease.config)) co_return std::optional<RemoteLease>{};
@@ -301,7 +301,7 @@ Task<std::optional<RemoteLease>> RemoteProvider::resume(const LeaseFacts& lease,
   co_return std::optional{std::move(resumed)};
 }
 
-Task<std::optional<Receipt>> RemoteProvider::give_back(const Place& place, const LeaseFacts& lease,
+Task<std::optional<Receipt>> RemoteProvider::give_back(const Place& place, const PlaceRef& lease,
                                                        std::string method) {
   bj::object more{{"providerLeaseId", or_null(lease.provider_lease_id)},
                   {"leaseMetadata", provider_metadata_of(lease.metadata)}};
@@ -318,7 +318,7 @@ Task<std::optional<Receipt>> RemoteProvider::give_back(const Place& place, const
   co_return Receipt{*id, *state};
 }
 
-Task<std::optional<Receipt>> RemoteProvider::release(const LeaseFacts& lease) {
+Task<std::optional<Receipt>> RemoteProvider::release(const PlaceRef& lease) {
   BERTH_CO_DO(co_await end_live(lease));
   if (is_setup(lease.metadata)) {
     BERTH_CO_DO(co_await cancel_setup(lease, "it is over"));
@@ -334,7 +334,7 @@ Task<std::optional<Receipt>> RemoteProvider::release(const LeaseFacts& lease) {
   co_return receipt;
 }
 
-Task<std::optional<Receipt>> RemoteProvider::destroy(const LeaseFacts& lease) {
+Task<std::optional<Receipt>> RemoteProvider::destroy(const PlaceRef& lease) {
   BERTH_CO_DO(co_await end_live(lease));
   if (is_setup(lease.metadata)) {
     BERTH_CO_DO(co_await cancel_setup(lease, "it is given up"));
@@ -347,7 +347,7 @@ Task<std::optional<Receipt>> RemoteProvider::destroy(const LeaseFacts& lease) {
   co_return receipt;
 }
 
-core::SandboxCapabilities RemoteProvider::capabilities(const LeaseFacts& lease,
+core::SandboxCapabilities RemoteProvider::capabilities(const PlaceRef& lease,
                                                        core::LeasePolicy policy) const {
   const Result<DriverPlace> driver = find(lease.config, lease.metadata);
   const std::shared_ptr<Supervisor> plugin = driver ? host_.find(driver->plugin_id) : nullptr;

@@ -73,60 +73,56 @@ enum class Addressing {
 // metadata, else the one that the config names. Secrets are put into the config for the call only.
 class RemoteProvider final : public execution::Execution {
  public:
-  using LeaseFacts = execution::LeaseFacts;
+  using PlaceRef = execution::PlaceRef;
 
   RemoteProvider(Host& host, Addressing addressing);
   ~RemoteProvider() override;
 
   // Without a company: secrets are ids or what somebody has just typed.
   Task<ConfigVerdict> validate(bj::object config);
-  Task<providers::Verdict> probe(const LeaseFacts& lease);
+  Task<providers::Verdict> probe(const PlaceRef& lease);
 
-  Task<RemoteLease> acquire(const LeaseFacts& lease, AcquireFacts facts = {});
+  Task<RemoteLease> acquire(const PlaceRef& lease, AcquireFacts facts = {});
   // Nothing when the sandbox is gone, which is no error.
-  Task<std::optional<RemoteLease>> resume(const LeaseFacts& lease, std::string provider_lease_id);
-  Task<std::optional<Receipt>> release(const LeaseFacts& lease);
-  Task<std::optional<Receipt>> destroy(const LeaseFacts& lease);
+  Task<std::optional<RemoteLease>> resume(const PlaceRef& lease, std::string provider_lease_id);
+  Task<std::optional<Receipt>> release(const PlaceRef& lease);
+  Task<std::optional<Receipt>> destroy(const PlaceRef& lease);
 
   // Fails closed: all false when the plugin is gone or has forgotten the driver.
-  core::SandboxCapabilities capabilities(const LeaseFacts& lease, core::LeasePolicy policy) const;
+  core::SandboxCapabilities capabilities(const PlaceRef& lease, core::LeasePolicy policy) const;
   // Whether a lease of this config may be resumed: declared, advertised, and asked for.
   bool may_reuse(const bj::object& config) const;
 
-  Task<execution::Workspace> realize(const LeaseFacts& lease,
+  Task<execution::Workspace> realize(const PlaceRef& lease,
                                      const std::optional<std::string>& wanted) override;
-  Task<execution::Started> start(const LeaseFacts& lease,
-                                 const execution::Command& command) override;
-  Task<execution::Ended> follow(const LeaseFacts& lease, const std::string& exec_id,
+  Task<execution::Started> start(const PlaceRef& lease, const execution::Command& command) override;
+  Task<execution::Ended> follow(const PlaceRef& lease, const std::string& exec_id,
                                 std::uint64_t offset, execution::OutputTaker& taker) override;
-  Task<> send(const LeaseFacts& lease, const std::string& exec_id, execution::Input input) override;
+  Task<> send(const PlaceRef& lease, const std::string& exec_id, execution::Input input) override;
   // There is no message for it: what carries the command's mark in its environment is signalled by
   // another command, and a result that does not come after that is not waited for.
-  Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
-                std::int64_t grace_ms) override;
-  Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
+  Task<> cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) override;
+  Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) override;
 
-  execution::RemoteFiles* remote_files(const LeaseFacts& /*lease*/) override {
-    return files_.get();
-  }
+  execution::RemoteFiles* remote_files(const PlaceRef& /*lease*/) override { return files_.get(); }
 
   // A lease on a sandbox for somebody to work in by hand; release() and destroy() end it as the
   // protocol wants it. Each of these is execution_unsupported unless the manifest declares it and
   // the worker advertises it.
-  Task<RemoteLease> open_setup(const LeaseFacts& lease, SetupStart start);
-  Task<SetupDoor> setup_door(const LeaseFacts& lease);
-  Task<execution::CapturedTemplate> capture_template(const LeaseFacts& lease,
+  Task<RemoteLease> open_setup(const PlaceRef& lease, SetupStart start);
+  Task<SetupDoor> setup_door(const PlaceRef& lease);
+  Task<execution::CapturedTemplate> capture_template(const PlaceRef& lease,
                                                      execution::CaptureTemplate request);
   // Whether there was something to delete. One whose capture was never answered has no name.
-  Task<bool> delete_template(const LeaseFacts& place, execution::DeleteTemplate request);
+  Task<bool> delete_template(const PlaceRef& place, execution::DeleteTemplate request);
 
   // The login of an agent's own program in the sandbox, on a terminal: one at a time of each
   // plugin. It is closed when the handle goes, and with the lease.
-  Task<execution::LiveCommandPtr> open_login(const LeaseFacts& lease,
+  Task<execution::LiveCommandPtr> open_login(const PlaceRef& lease,
                                              execution::LoginCommand command);
   // A command that is given its input while it runs. Both of its outputs are one. The sandbox needs
   // sh, mkfifo and base64 for it. execution_unsupported says what is missing.
-  Task<execution::LiveCommandPtr> open_duplex(const LeaseFacts& lease,
+  Task<execution::LiveCommandPtr> open_duplex(const PlaceRef& lease,
                                               const execution::Command& command,
                                               execution::DuplexBridge bridge);
 
@@ -154,29 +150,29 @@ class RemoteProvider final : public execution::Execution {
   };
 
   Result<DriverPlace> find(const bj::object& config, const bj::object& metadata) const;
-  Task<Place> place_of(const LeaseFacts& lease) const;
+  Task<Place> place_of(const PlaceRef& lease) const;
   std::chrono::milliseconds deadline_of(const Place& place) const;
   Task<bj::value> ask(const Place& place, std::string method, bj::object more) const;
-  Task<bj::object> ask_object(const LeaseFacts& lease, std::string method, bj::object more) const;
-  Task<std::optional<Receipt>> give_back(const Place& place, const LeaseFacts& lease,
+  Task<bj::object> ask_object(const PlaceRef& lease, std::string method, bj::object more) const;
+  Task<std::optional<Receipt>> give_back(const Place& place, const PlaceRef& lease,
                                          std::string method);
-  Task<> cancel_setup(const LeaseFacts& lease, std::string reason);
-  Task<RemoteLease> lease_from(const Place& place, const LeaseFacts& lease, bj::value answer) const;
+  Task<> cancel_setup(const PlaceRef& lease, std::string reason);
+  Task<RemoteLease> lease_from(const Place& place, const PlaceRef& lease, bj::value answer) const;
 
   // What commands of the lease said goes with it.
-  Result<> forget(const LeaseFacts& lease);
-  std::string folder_of(const LeaseFacts& lease) const;
-  Result<std::string> folder_of(const LeaseFacts& lease, const std::string& exec_id) const;
+  Result<> forget(const PlaceRef& lease);
+  std::string folder_of(const PlaceRef& lease) const;
+  Result<std::string> folder_of(const PlaceRef& lease, const std::string& exec_id) const;
   Task<> execute(std::shared_ptr<Running> running, std::shared_ptr<Supervisor> plugin,
                  PluginCall call);
   Task<Output> run_small(const Place& place, SmallCommand command) const;
-  Task<execution::LiveCommandPtr> open_live(const LeaseFacts& lease,
+  Task<execution::LiveCommandPtr> open_live(const PlaceRef& lease,
                                             std::shared_ptr<Supervisor> plugin, Terminal::Kind kind,
                                             std::string route, bj::object params);
   Task<> hold(std::shared_ptr<Live> live, std::shared_ptr<Supervisor> plugin, Terminal::Kind kind,
               bj::object params);
   // Closes what is open in the sandbox of the lease before that goes.
-  Task<> end_live(const LeaseFacts& lease);
+  Task<> end_live(const PlaceRef& lease);
   Task<> signal_marked(const Place& place, const std::string& mark, std::string_view signal) const;
   // Whether the provider starts commands somewhere else than in the folder that it is given. False
   // as well when that cannot be found out. Asked once of each version of a plugin.

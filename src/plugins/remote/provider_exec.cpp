@@ -16,10 +16,10 @@ namespace {
 using namespace std::chrono_literals;
 using execution::Command;
 using execution::Ended;
-using execution::LeaseFacts;
 using execution::Outcome;
 using execution::OutputKind;
 using execution::OutputPiece;
+using execution::PlaceRef;
 using execution::Started;
 using execution::Workspace;
 using providers::is_true_at;
@@ -61,7 +61,7 @@ struct Limit {
 
 // Ends a command as a cancel does, because not every provider keeps the limit that it is given.
 template <class Running>
-Task<> end_at_limit(RemoteProvider& provider, std::shared_ptr<Running> running, LeaseFacts lease,
+Task<> end_at_limit(RemoteProvider& provider, std::shared_ptr<Running> running, PlaceRef lease,
                     std::string exec_id, Limit limit) {
   const auto over = [&] { return running->finished(); };
   const auto begins = [&] { return !running->awaits_input() || running->finished(); };
@@ -239,17 +239,17 @@ class RemoteProvider::Running final : public LiveOutput {
   Condition waiters_;
 };
 
-std::string RemoteProvider::folder_of(const LeaseFacts& lease) const {
+std::string RemoteProvider::folder_of(const PlaceRef& lease) const {
   return host_.config().folder + "/" + lease.lease_id.str();
 }
 
-Result<std::string> RemoteProvider::folder_of(const LeaseFacts& lease,
+Result<std::string> RemoteProvider::folder_of(const PlaceRef& lease,
                                               const std::string& exec_id) const {
   if (is_file_name(exec_id)) return folder_of(lease) + "/" + exec_id;
   return fail(Errc::bad_request, in_quotes(exec_id) + " is no id of a command");
 }
 
-Result<> RemoteProvider::forget(const LeaseFacts& lease) {
+Result<> RemoteProvider::forget(const PlaceRef& lease) {
   static_cast<SandboxFiles&>(*files_).forget(lease.lease_id);
   const std::string folder = folder_of(lease);
   for (auto at = running_.begin(); at != running_.end();) {
@@ -260,7 +260,7 @@ Result<> RemoteProvider::forget(const LeaseFacts& lease) {
   return remove_tree(folder);
 }
 
-Task<Workspace> RemoteProvider::realize(const LeaseFacts& lease,
+Task<Workspace> RemoteProvider::realize(const PlaceRef& lease,
                                         const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   const bj::object metadata = provider_metadata_of(lease.metadata);
@@ -283,7 +283,7 @@ Task<Workspace> RemoteProvider::realize(const LeaseFacts& lease,
   co_return Workspace{.cwd = wanted.value_or(*cwd), .path = std::string{own_path}};
 }
 
-Task<Started> RemoteProvider::start(const LeaseFacts& lease, const Command& command) {
+Task<Started> RemoteProvider::start(const PlaceRef& lease, const Command& command) {
   if (command.terminal) {
     co_return fail(Errc::execution_unsupported,
                    "lease " + lease.lease_id.str() +
@@ -383,7 +383,7 @@ Task<> RemoteProvider::execute(std::shared_ptr<Running> running, std::shared_ptr
   co_return Result<>{};
 }
 
-Task<Ended> RemoteProvider::follow(const LeaseFacts& lease, const std::string& exec_id,
+Task<Ended> RemoteProvider::follow(const PlaceRef& lease, const std::string& exec_id,
                                    std::uint64_t offset, execution::OutputTaker& taker) {
   BERTH_CO_TRY(const std::string folder, folder_of(lease, exec_id));
   BERTH_CO_TRY(const ExecSpool spool, ExecSpool::open(folder));
@@ -413,7 +413,7 @@ Task<Ended> RemoteProvider::follow(const LeaseFacts& lease, const std::string& e
   co_return end->ended;
 }
 
-Task<> RemoteProvider::send(const LeaseFacts& lease, const std::string& exec_id,
+Task<> RemoteProvider::send(const PlaceRef& lease, const std::string& exec_id,
                             execution::Input input) {
   BERTH_CO_TRY(const std::string folder, folder_of(lease, exec_id));
   const auto found = running_.find(folder);
@@ -434,11 +434,11 @@ Task<> RemoteProvider::send(const LeaseFacts& lease, const std::string& exec_id,
                  "cancel the run");
 }
 
-Task<> RemoteProvider::renew(const LeaseFacts& /*lease*/, std::int64_t /*deadline_ms*/) {
+Task<> RemoteProvider::renew(const PlaceRef& /*lease*/, std::int64_t /*deadline_ms*/) {
   co_return Result<>{};  // the provider's own expiry is in its config
 }
 
-Task<> RemoteProvider::cancel(const LeaseFacts& lease, const std::string& exec_id,
+Task<> RemoteProvider::cancel(const PlaceRef& lease, const std::string& exec_id,
                               std::int64_t grace_ms) {
   BERTH_CO_TRY(const std::string folder, folder_of(lease, exec_id));
   const auto found = running_.find(folder);

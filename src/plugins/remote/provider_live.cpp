@@ -196,7 +196,7 @@ class RemoteProvider::LiveHandle final : public execution::LiveCommand {
   std::string cut_;
 };
 
-Task<LiveCommandPtr> RemoteProvider::open_login(const LeaseFacts& lease, LoginCommand command) {
+Task<LiveCommandPtr> RemoteProvider::open_login(const PlaceRef& lease, LoginCommand command) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_DO(expect_login(*place.plugin, place.driver, command));
   std::string route = make_uuid(host_.random(), host_.clock().now());
@@ -212,7 +212,7 @@ Task<LiveCommandPtr> RemoteProvider::open_login(const LeaseFacts& lease, LoginCo
                                std::move(params));
 }
 
-Task<LiveCommandPtr> RemoteProvider::open_duplex(const LeaseFacts& lease,
+Task<LiveCommandPtr> RemoteProvider::open_duplex(const PlaceRef& lease,
                                                  const execution::Command& command,
                                                  execution::DuplexBridge bridge) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
@@ -238,7 +238,7 @@ Task<LiveCommandPtr> RemoteProvider::open_duplex(const LeaseFacts& lease,
                                std::move(params));
 }
 
-Task<LiveCommandPtr> RemoteProvider::open_live(const LeaseFacts& lease,
+Task<LiveCommandPtr> RemoteProvider::open_live(const PlaceRef& lease,
                                                std::shared_ptr<Supervisor> plugin,
                                                Terminal::Kind kind, std::string route,
                                                bj::object params) {
@@ -281,7 +281,7 @@ Task<> RemoteProvider::hold(std::shared_ptr<Live> live, std::shared_ptr<Supervis
   co_return waited;
 }
 
-Task<> RemoteProvider::end_live(const LeaseFacts& lease) {
+Task<> RemoteProvider::end_live(const PlaceRef& lease) {
   std::vector<std::shared_ptr<Live>> its_own;
   for (const auto& [route, live] : live_) {
     if (live->lease == lease.lease_id) its_own.push_back(live);

@@ -43,14 +43,14 @@ std::optional<Time> time_at(const bj::object& object, std::string_view key) {
   return at ? std::optional{*at} : std::nullopt;
 }
 
-bj::object setup_request(const execution::LeaseFacts& lease) {
+bj::object setup_request(const execution::PlaceRef& lease) {
   return {{"providerLeaseId", lease.provider_lease_id.value_or("")},
           {"setupMetadata", provider_metadata_of(lease.metadata)}};
 }
 
 }  // namespace
 
-Task<RemoteLease> RemoteProvider::open_setup(const LeaseFacts& lease, SetupStart start) {
+Task<RemoteLease> RemoteProvider::open_setup(const PlaceRef& lease, SetupStart start) {
   const std::string method = "environmentStartInteractiveSetup";
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   const DriverDeclaration& declared = *place.driver.driver;
@@ -72,7 +72,7 @@ Task<RemoteLease> RemoteProvider::open_setup(const LeaseFacts& lease, SetupStart
   BERTH_CO_TRY(RemoteLease opened, co_await lease_from(place, lease, answer));
   mark_setup(opened.metadata);
   if (status == "starting" || status == "waiting_for_user") co_return opened;
-  LeaseFacts unwanted = lease.clone();
+  PlaceRef unwanted = lease.clone();
   unwanted.provider_lease_id = opened.provider_lease_id;
   unwanted.metadata = opened.metadata;
   const Result<> cancelled = co_await cancel_setup(unwanted, "it did not start");
@@ -81,7 +81,7 @@ Task<RemoteLease> RemoteProvider::open_setup(const LeaseFacts& lease, SetupStart
                   (cancelled ? "" : "; its end failed too: " + cancelled.error().message));
 }
 
-Task<SetupDoor> RemoteProvider::setup_door(const LeaseFacts& lease) {
+Task<SetupDoor> RemoteProvider::setup_door(const PlaceRef& lease) {
   const std::string method = "environmentGetInteractiveSetup";
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_DO(expect_able(*place.plugin, place.driver,
@@ -103,7 +103,7 @@ Task<SetupDoor> RemoteProvider::setup_door(const LeaseFacts& lease) {
   co_return door;
 }
 
-Task<> RemoteProvider::cancel_setup(const LeaseFacts& lease, std::string reason) {
+Task<> RemoteProvider::cancel_setup(const PlaceRef& lease, std::string reason) {
   const std::string method = "environmentCancelInteractiveSetup";
   bj::object request = setup_request(lease);
   request["reason"] = reason;
@@ -117,7 +117,7 @@ Task<> RemoteProvider::cancel_setup(const LeaseFacts& lease, std::string reason)
 }
 
 Task<execution::CapturedTemplate> RemoteProvider::capture_template(
-    const LeaseFacts& lease, execution::CaptureTemplate request) {
+    const PlaceRef& lease, execution::CaptureTemplate request) {
   const std::string method = "environmentCaptureTemplate";
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   const DriverDeclaration& declared = *place.driver.driver;
@@ -159,7 +159,7 @@ Task<execution::CapturedTemplate> RemoteProvider::capture_template(
   co_return made;
 }
 
-Task<bool> RemoteProvider::delete_template(const LeaseFacts& place,
+Task<bool> RemoteProvider::delete_template(const PlaceRef& place,
                                            execution::DeleteTemplate request) {
   if (!request.ref) co_return false;
   const std::string method = "environmentDeleteTemplate";

@@ -179,7 +179,7 @@ std::unexpected<Error> changed(std::string_view path) {
 
 }  // namespace
 
-auto SandboxFiles::place_of(const LeaseFacts& lease) const -> Task<Place> {
+auto SandboxFiles::place_of(const PlaceRef& lease) const -> Task<Place> {
   BERTH_CO_TRY(Place place, co_await provider_.place_of(lease));
   if (place.plugin->advertises("environmentExecute")) co_return place;
   co_return fail(Errc::execution_unsupported,
@@ -207,7 +207,7 @@ std::string SandboxFiles::scratch_name() const {
   return std::string{scratch_stem} + make_uuid(host.random(), host.clock().now());
 }
 
-Task<RemoteLook> SandboxFiles::look(const LeaseFacts& lease, const RemotePath& path) {
+Task<RemoteLook> SandboxFiles::look(const PlaceRef& lease, const RemotePath& path) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   co_return co_await look_in(place, path);
 }
@@ -234,7 +234,7 @@ Task<RemoteLook> SandboxFiles::look_in(const Place& place, const RemotePath& pat
                        .entry = {.name = name, .status = *status, .target = target_of(*target)}};
 }
 
-Task<RemoteListing> SandboxFiles::list(const LeaseFacts& lease, const RemotePath& path,
+Task<RemoteListing> SandboxFiles::list(const PlaceRef& lease, const RemotePath& path,
                                        std::size_t entries_max) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   for (int attempt = 0; attempt < list_attempts_max; ++attempt) {
@@ -247,14 +247,14 @@ Task<RemoteListing> SandboxFiles::list(const LeaseFacts& lease, const RemotePath
   co_return changed(path.text());
 }
 
-Task<> SandboxFiles::remove(const LeaseFacts& lease, const RemotePath& path) {
+Task<> SandboxFiles::remove(const PlaceRef& lease, const RemotePath& path) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   Step step{.script = file_scripts::remove, .words = {path.text()}, .time = long_step};
   BERTH_CO_DO(co_await must(place, std::move(step)));
   co_return Result<>{};
 }
 
-Task<std::string> SandboxFiles::read(const LeaseFacts& lease, const RemotePath& path,
+Task<std::string> SandboxFiles::read(const PlaceRef& lease, const RemotePath& path,
                                      std::uint64_t offset, std::uint64_t count) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   co_return co_await read_from(place, path.text(), offset, count);
@@ -278,7 +278,7 @@ Task<std::string> SandboxFiles::read_from(const Place& place, const std::string&
   co_return all;
 }
 
-Task<> SandboxFiles::write(const LeaseFacts& lease, const RemotePath& path, mode_t mode,
+Task<> SandboxFiles::write(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                            std::string_view bytes) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   const std::string scratch = parent_of(path.text()) + "/" + scratch_name();
@@ -316,7 +316,7 @@ Task<> SandboxFiles::finish_file(const Place& place, const std::string& scratch,
   co_return step_failure(path.text(), output.exit_code, output.err);
 }
 
-Task<std::string> SandboxFiles::pack(const LeaseFacts& lease, const RemotePath& path,
+Task<std::string> SandboxFiles::pack(const PlaceRef& lease, const RemotePath& path,
                                      std::size_t bytes_max) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   // Where commands work there is room, and a right to write.
@@ -347,7 +347,7 @@ Task<std::string> SandboxFiles::pack_to(const Place& place, const RemotePath& pa
   co_return co_await read_from(place, scratch, 0, size);
 }
 
-Task<std::optional<std::string>> SandboxFiles::find_unfit(const LeaseFacts& lease,
+Task<std::optional<std::string>> SandboxFiles::find_unfit(const PlaceRef& lease,
                                                           const RemotePath& path) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   Step step{.script = file_scripts::find_unfit, .words = {path.text()}, .time = long_step};
@@ -385,7 +385,7 @@ Task<> SandboxFiles::place_draft(const Place& place, const RemotePath& path, con
   co_return step_failure(path.text(), output.exit_code, output.err);
 }
 
-Task<> SandboxFiles::unpack(const LeaseFacts& lease, const RemotePath& path, std::string_view tar) {
+Task<> SandboxFiles::unpack(const PlaceRef& lease, const RemotePath& path, std::string_view tar) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_TRY(const Draft draft, co_await open_draft(place, path));
   Result<> unpacked = co_await unpack_to(place, path, draft, tar);
@@ -401,7 +401,7 @@ Task<> SandboxFiles::unpack_to(const Place& place, const RemotePath& path, const
   co_return co_await place_draft(place, path, draft, draft.scratch);
 }
 
-execution::Exchange SandboxFiles::exchange(const LeaseFacts& lease, const RemotePath& path) {
+execution::Exchange SandboxFiles::exchange(const PlaceRef& lease, const RemotePath& path) {
   execution::Exchange exchange{.folder = provider_.host_.config().exchange_folder};
   const auto can = provider_.capabilities(lease, core::LeasePolicy::ephemeral);
   const auto found = provider_.find(lease.config, lease.metadata);
@@ -446,7 +446,7 @@ Task<> SandboxFiles::move(const Place& place, Mapping mapping) {
   co_return Result<>{};
 }
 
-Task<> SandboxFiles::fetch(const LeaseFacts& lease, const RemotePath& path, mode_t type,
+Task<> SandboxFiles::fetch(const PlaceRef& lease, const RemotePath& path, mode_t type,
                            const std::string& local) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   Mapping mapping{.lease_id = lease.lease_id,
@@ -457,7 +457,7 @@ Task<> SandboxFiles::fetch(const LeaseFacts& lease, const RemotePath& path, mode
   co_return co_await move(place, std::move(mapping));
 }
 
-Task<> SandboxFiles::send_file(const LeaseFacts& lease, const RemotePath& path, mode_t mode,
+Task<> SandboxFiles::send_file(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                                const std::string& local, std::uint64_t bytes) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   const std::string scratch = parent_of(path.text()) + "/" + scratch_name();
@@ -475,7 +475,7 @@ Task<> SandboxFiles::send_file(const LeaseFacts& lease, const RemotePath& path, 
   co_return sent;
 }
 
-Task<> SandboxFiles::send_folder(const LeaseFacts& lease, const RemotePath& path,
+Task<> SandboxFiles::send_folder(const PlaceRef& lease, const RemotePath& path,
                                  const std::string& local) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   BERTH_CO_TRY(const Draft draft, co_await open_draft(place, path));
@@ -490,7 +490,7 @@ Task<> SandboxFiles::send_folder(const LeaseFacts& lease, const RemotePath& path
   co_return sent;
 }
 
-asio::awaitable<void> SandboxFiles::abandon(const LeaseFacts& lease, Draft draft) const {
+asio::awaitable<void> SandboxFiles::abandon(const PlaceRef& lease, Draft draft) const {
   const Result<Place> place = co_await place_of(lease);
   if (!place) co_return;
   Step step{.script = file_scripts::abandon,

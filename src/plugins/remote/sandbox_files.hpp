@@ -18,32 +18,32 @@ namespace berth::plugins {
 // put in its place by one more command, so that neither a plugin nor its end leaves a half.
 class SandboxFiles final : public execution::RemoteFiles {
  public:
-  using LeaseFacts = execution::LeaseFacts;
+  using PlaceRef = execution::PlaceRef;
   using RemotePath = execution::RemotePath;
 
   // The provider must outlive this.
   explicit SandboxFiles(RemoteProvider& provider) : provider_(provider) {}
 
-  Task<execution::RemoteLook> look(const LeaseFacts& lease, const RemotePath& path) override;
-  Task<execution::RemoteListing> list(const LeaseFacts& lease, const RemotePath& path,
+  Task<execution::RemoteLook> look(const PlaceRef& lease, const RemotePath& path) override;
+  Task<execution::RemoteListing> list(const PlaceRef& lease, const RemotePath& path,
                                       std::size_t entries_max) override;
-  Task<> remove(const LeaseFacts& lease, const RemotePath& path) override;
-  Task<std::string> read(const LeaseFacts& lease, const RemotePath& path, std::uint64_t offset,
+  Task<> remove(const PlaceRef& lease, const RemotePath& path) override;
+  Task<std::string> read(const PlaceRef& lease, const RemotePath& path, std::uint64_t offset,
                          std::uint64_t count) override;
-  Task<> write(const LeaseFacts& lease, const RemotePath& path, mode_t mode,
+  Task<> write(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                std::string_view bytes) override;
-  Task<std::string> pack(const LeaseFacts& lease, const RemotePath& path,
+  Task<std::string> pack(const PlaceRef& lease, const RemotePath& path,
                          std::size_t bytes_max) override;
-  Task<> unpack(const LeaseFacts& lease, const RemotePath& path, std::string_view tar) override;
-  Task<std::optional<std::string>> find_unfit(const LeaseFacts& lease,
+  Task<> unpack(const PlaceRef& lease, const RemotePath& path, std::string_view tar) override;
+  Task<std::optional<std::string>> find_unfit(const PlaceRef& lease,
                                               const RemotePath& path) override;
 
-  execution::Exchange exchange(const LeaseFacts& lease, const RemotePath& path) override;
-  Task<> fetch(const LeaseFacts& lease, const RemotePath& path, mode_t type,
+  execution::Exchange exchange(const PlaceRef& lease, const RemotePath& path) override;
+  Task<> fetch(const PlaceRef& lease, const RemotePath& path, mode_t type,
                const std::string& local) override;
-  Task<> send_file(const LeaseFacts& lease, const RemotePath& path, mode_t mode,
+  Task<> send_file(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                    const std::string& local, std::uint64_t bytes) override;
-  Task<> send_folder(const LeaseFacts& lease, const RemotePath& path,
+  Task<> send_folder(const PlaceRef& lease, const RemotePath& path,
                      const std::string& local) override;
 
   // Where realize put the workspace of a lease, for a provider whose acquire did not say it.
@@ -82,7 +82,7 @@ class SandboxFiles final : public execution::RemoteFiles {
     std::optional<mode_t> mode = {};
   };
 
-  Task<Place> place_of(const LeaseFacts& lease) const;
+  Task<Place> place_of(const PlaceRef& lease) const;
   Task<RemoteProvider::Output> run(const Place& place, Step step) const;
   // One that must succeed; what it said.
   Task<std::string> must(const Place& place, Step step) const;
@@ -105,7 +105,7 @@ class SandboxFiles final : public execution::RemoteFiles {
   Task<> place_draft(const Place& place, const RemotePath& path, const Draft& draft,
                      const std::string& tar) const;
   // As far as the sandbox still can; the failure that is the reason stays the one that is told.
-  asio::awaitable<void> abandon(const LeaseFacts& lease, Draft draft) const;
+  asio::awaitable<void> abandon(const PlaceRef& lease, Draft draft) const;
 
   RemoteProvider& provider_;
   std::map<core::LeaseId, std::string> folders_;

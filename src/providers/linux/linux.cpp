@@ -52,7 +52,7 @@ Result<std::string> id_of(const SandboxName& name) {
   return id.str();
 }
 
-std::string id_of(const execution::LeaseFacts& lease) {
+std::string id_of(const execution::PlaceRef& lease) {
   return lease.sandbox_id ? lease.sandbox_id->str() : lease.lease_id.str();
 }
 
@@ -303,7 +303,7 @@ Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
   co_return egress_gateway_ != nullptr ? co_await egress_gateway_->wait(std::move(id)) : Result<>{};
 }
 
-Task<> Linux::restore_way_out(const LeaseFacts& lease) {
+Task<> Linux::restore_way_out(const PlaceRef& lease) {
   const std::string id = id_of(lease);
   if (egress_gateway_ == nullptr || !box_in(lease.metadata).empty()) co_return Result<>{};
   // That of a new sandbox is opened beside the rest; without it no command starts.
@@ -456,7 +456,7 @@ Task<std::vector<core::SandboxId>> Linux::held() {
   co_return sandboxes;
 }
 
-Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
+Task<execution::Workspace> Linux::realize(const PlaceRef& lease,
                                           const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(const LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
@@ -488,7 +488,7 @@ Task<execution::Workspace> Linux::realize(const LeaseFacts& lease,
       .api_url = has_way_out ? egress_gateway_->api_url(config) : std::nullopt};
 }
 
-Task<execution::Started> Linux::start(const LeaseFacts& lease, const execution::Command& command) {
+Task<execution::Started> Linux::start(const PlaceRef& lease, const execution::Command& command) {
   BERTH_CO_DO(co_await restore_way_out(lease));
   BERTH_CO_TRY(const LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
@@ -502,33 +502,33 @@ Task<execution::Started> Linux::start(const LeaseFacts& lease, const execution::
   co_return co_await keepers_.start(id_of(lease), command, Keepers::IfNone::tell, std::move(rules));
 }
 
-Task<execution::Ended> Linux::follow(const LeaseFacts& lease, const std::string& exec_id,
+Task<execution::Ended> Linux::follow(const PlaceRef& lease, const std::string& exec_id,
                                      std::uint64_t offset, execution::OutputTaker& taker) {
   BERTH_CO_DO(co_await restore_way_out(lease));
   co_return co_await keepers_.follow(id_of(lease), exec_id, offset, taker);
 }
 
-Task<> Linux::send(const LeaseFacts& lease, const std::string& exec_id, execution::Input input) {
+Task<> Linux::send(const PlaceRef& lease, const std::string& exec_id, execution::Input input) {
   return keepers_.send(id_of(lease), exec_id, std::move(input));
 }
 
-Task<> Linux::cancel(const LeaseFacts& lease, const std::string& exec_id, std::int64_t grace_ms) {
+Task<> Linux::cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) {
   return keepers_.cancel(id_of(lease), exec_id, grace_ms);
 }
 
-Task<> Linux::forget_output(const LeaseFacts& lease, const std::string& exec_id) {
+Task<> Linux::forget_output(const PlaceRef& lease, const std::string& exec_id) {
   return keepers_.forget_output(id_of(lease), exec_id);
 }
 
-Task<> Linux::renew(const LeaseFacts& lease, std::int64_t deadline_ms) {
+Task<> Linux::renew(const PlaceRef& lease, std::int64_t deadline_ms) {
   return keepers_.renew(id_of(lease), deadline_ms);
 }
 
-Task<execution::Usage> Linux::usage(const LeaseFacts& lease) {
+Task<execution::Usage> Linux::usage(const PlaceRef& lease) {
   return keepers_.usage(id_of(lease));
 }
 
-Task<std::vector<std::uint16_t>> Linux::listening(const LeaseFacts& lease) {
+Task<std::vector<std::uint16_t>> Linux::listening(const PlaceRef& lease) {
   BERTH_CO_TRY(const LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   // What listens there may be anybody's.
@@ -538,7 +538,7 @@ Task<std::vector<std::uint16_t>> Linux::listening(const LeaseFacts& lease) {
   });
 }
 
-Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {
+Task<execution::FileRoot> Linux::files(const PlaceRef& lease) {
   BERTH_CO_TRY(const LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
@@ -551,7 +551,7 @@ Task<execution::FileRoot> Linux::files(const LeaseFacts& lease) {
   co_return root;
 }
 
-Task<Fd> Linux::dial(const LeaseFacts& lease, std::uint16_t port) {
+Task<Fd> Linux::dial(const PlaceRef& lease, std::uint16_t port) {
   BERTH_CO_TRY(const LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   if (config.network == core::LinuxNetwork::host) {
@@ -564,7 +564,7 @@ Task<Fd> Linux::dial(const LeaseFacts& lease, std::uint16_t port) {
   co_return co_await dial_inside(keepers_.pool(), folder, port);
 }
 
-Task<> Linux::set_egress(const LeaseFacts& lease, core::LinuxEgress policy) {
+Task<> Linux::set_egress(const PlaceRef& lease, core::LinuxEgress policy) {
   BERTH_CO_TRY(LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
   const bool has_box = !box_in(lease.metadata).empty();
@@ -576,7 +576,7 @@ Task<> Linux::set_egress(const LeaseFacts& lease, core::LinuxEgress policy) {
   co_return egress_gateway_->change(id_of(lease), config);
 }
 
-Task<execution::EgressPage> Linux::egress_log(const LeaseFacts& lease, std::uint64_t offset) {
+Task<execution::EgressPage> Linux::egress_log(const PlaceRef& lease, std::uint64_t offset) {
   const std::string file = keepers_.folder_of(id_of(lease)).path + egress_file;
   if (egress_gateway_ != nullptr) egress_gateway_->flush(id_of(lease));
   co_return co_await offload(keepers_.pool(), [file, offset] { return read_log(file, offset); });

@@ -71,25 +71,23 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<> close() override;
 
  private:
-  using LeaseFacts = execution::LeaseFacts;
+  using PlaceRef = execution::PlaceRef;
 
-  Task<execution::Workspace> realize(const LeaseFacts& lease,
+  Task<execution::Workspace> realize(const PlaceRef& lease,
                                      const std::optional<std::string>& wanted) override;
-  Task<execution::Started> start(const LeaseFacts& lease,
-                                 const execution::Command& command) override;
-  Task<execution::Ended> follow(const LeaseFacts& lease, const std::string& exec_id,
+  Task<execution::Started> start(const PlaceRef& lease, const execution::Command& command) override;
+  Task<execution::Ended> follow(const PlaceRef& lease, const std::string& exec_id,
                                 std::uint64_t offset, execution::OutputTaker& taker) override;
-  Task<> send(const LeaseFacts& lease, const std::string& exec_id, execution::Input input) override;
-  Task<> cancel(const LeaseFacts& lease, const std::string& exec_id,
-                std::int64_t grace_ms) override;
-  Task<> renew(const LeaseFacts& lease, std::int64_t deadline_ms) override;
-  Task<> forget_output(const LeaseFacts& lease, const std::string& exec_id) override;
-  Task<execution::Usage> usage(const LeaseFacts& lease) override;
-  Task<std::vector<std::uint16_t>> listening(const LeaseFacts& lease) override;
-  Task<execution::FileRoot> files(const LeaseFacts& lease) override;
-  Task<Fd> dial(const LeaseFacts& lease, std::uint16_t port) override;
-  Task<> set_egress(const LeaseFacts& lease, core::LinuxEgress policy) override;
-  Task<execution::EgressPage> egress_log(const LeaseFacts& lease, std::uint64_t offset) override;
+  Task<> send(const PlaceRef& lease, const std::string& exec_id, execution::Input input) override;
+  Task<> cancel(const PlaceRef& lease, const std::string& exec_id, std::int64_t grace_ms) override;
+  Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) override;
+  Task<> forget_output(const PlaceRef& lease, const std::string& exec_id) override;
+  Task<execution::Usage> usage(const PlaceRef& lease) override;
+  Task<std::vector<std::uint16_t>> listening(const PlaceRef& lease) override;
+  Task<execution::FileRoot> files(const PlaceRef& lease) override;
+  Task<Fd> dial(const PlaceRef& lease, std::uint16_t port) override;
+  Task<> set_egress(const PlaceRef& lease, core::LinuxEgress policy) override;
+  Task<execution::EgressPage> egress_log(const PlaceRef& lease, std::uint64_t offset) override;
 
   // The folder, its keeper, and the sandbox around all that the keeper will run.
   struct Made {
@@ -126,7 +124,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Result<> begin_way_out(const std::string& id, const core::LinuxConfig& config);
   Task<> open_way_out(std::string id, core::LinuxConfig config);
   // For a lease that a former server acquired. What fails is logged: the command goes on.
-  Task<> restore_way_out(const LeaseFacts& lease);
+  Task<> restore_way_out(const PlaceRef& lease);
   Result<LiveSandbox> live(const bj::object& config, const SandboxName& name) const;
   Task<Verdict> try_sandbox(std::string id, core::LinuxConfig config);
   Task<> empty(std::string id);
