@@ -36,20 +36,20 @@ Result<egress::Policy> PluginEgressGateway::policy_of(std::vector<std::string> a
   return egress::worker_policy(ports(), {.allow = std::move(allow), .log = egress::LogLevel::all});
 }
 
-Result<> PluginEgressGateway::open(Wish wish) {
-  BERTH_TRY(egress::Policy policy, policy_of(std::move(wish.allow)));
-  egress::WorkerSockets sockets{.names = std::move(wish.sockets.names_udp),
-                                .proxy = std::move(wish.sockets.proxy)};
-  for (keeper::PluginSockets::Door& door : wish.sockets.doors) {
+Result<> PluginEgressGateway::open(Request request) {
+  BERTH_TRY(egress::Policy policy, policy_of(std::move(request.allow)));
+  egress::WorkerSockets sockets{.names = std::move(request.sockets.names_udp),
+                                .proxy = std::move(request.sockets.proxy)};
+  for (keeper::PluginSockets::Door& door : request.sockets.doors) {
     sockets.transparent.push_back(std::move(door.listener));
   }
-  egress::WorkerFrontOptions options{.worker = wish.plugin.str(),
+  egress::WorkerFrontOptions options{.worker = request.plugin.str(),
                                      .policy = std::move(policy),
                                      .log_limits = {.entries_max = decisions_max}};
   if (own_port_ != 0) options.own_ports = {own_port_};
   auto front = std::make_shared<egress::WorkerFront>(loop_, resolver_, clock_, std::move(options));
   // What has begun to listen is stopped by close(), also after a failure.
-  fronts_[wish.plugin] = front;
+  fronts_[request.plugin] = front;
   return front->listen(std::move(sockets));
 }
 

@@ -23,7 +23,7 @@ class PluginEgressGateway final : public plugins::WayOut {
   void listens_on(std::uint16_t port) { own_port_ = port; }
 
   std::vector<std::uint16_t> ports() const override;
-  Result<> open(Wish wish) override;
+  Result<> open(Request request) override;
   Result<> change(const core::PluginId& plugin, std::vector<std::string> allow) override;
   Task<> close(core::PluginId plugin) override;
   std::vector<bj::object> decisions(const core::PluginId& plugin, std::size_t count) const override;

@@ -99,10 +99,10 @@ providers::LinuxOptions with_way_out(providers::LinuxOptions options, const bj::
 
 class SandboxRun {
  public:
-  SandboxRun(asio::io_context& loop, cli::SandboxWish wish, cli::Console& console,
+  SandboxRun(asio::io_context& loop, cli::SandboxRequest request, cli::Console& console,
              providers::LinuxOptions options)
       : loop_(loop),
-        wish_(std::move(wish)),
+        wish_(std::move(request)),
         console_(console),
         linux_(loop.get_executor(), pool_, random_, clock_,
                with_way_out(std::move(options), wish_.config, egress_gateway_)) {
@@ -274,7 +274,7 @@ class SandboxRun {
   }
 
   asio::io_context& loop_;
-  cli::SandboxWish wish_;
+  cli::SandboxRequest wish_;
   cli::Console& console_;
   SystemClock clock_;
   SystemRandom random_;
@@ -294,19 +294,19 @@ class SandboxRun {
 
 }  // namespace
 
-Result<int> run_sandbox(cli::SandboxWish wish, cli::Console& console,
+Result<int> run_sandbox(cli::SandboxRequest request, cli::Console& console,
                         const cli::Settings& settings) {
   BERTH_TRY(const std::string keeper, cli::keeper_program(settings));
   BERTH_TRY(const WorkFolder folder, WorkFolder::make(console));
   std::optional<cli::RawTerminal> raw;
-  if (wish.terminal) {
+  if (request.terminal) {
     BERTH_TRY(cli::RawTerminal entered, cli::RawTerminal::enter(console.in));
     raw.emplace(std::move(entered));
   }
-  std::vector<keeper::sandbox::Bind> binds = std::move(wish.binds);
+  std::vector<keeper::sandbox::Bind> binds = std::move(request.binds);
   asio::io_context loop{1};
   SandboxRun run{loop,
-                 std::move(wish),
+                 std::move(request),
                  console,
                  {.state_root = folder.path(),
                   .keeper_program = keeper,

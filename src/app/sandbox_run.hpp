@@ -1,13 +1,13 @@
 #pragma once
 
-#include "cli/sandbox_wish.hpp"
+#include "cli/sandbox_request.hpp"
 
 namespace berth::app {
 
 // Makes a sandbox, runs one command in it with this process's standard streams, and removes it. The
 // exit code is the command's, or one of `berth run`. No server takes part: the keeper ends what it
 // holds when this process is killed.
-Result<int> run_sandbox(cli::SandboxWish wish, cli::Console& console,
+Result<int> run_sandbox(cli::SandboxRequest request, cli::Console& console,
                         const cli::Settings& settings);
 
 }  // namespace berth::app

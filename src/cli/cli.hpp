@@ -2,7 +2,7 @@
 
 #include "cli/config.hpp"
 #include "cli/print/console.hpp"
-#include "cli/sandbox_wish.hpp"
+#include "cli/sandbox_request.hpp"
 
 #include <functional>
 #include <string>

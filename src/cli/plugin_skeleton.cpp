@@ -336,15 +336,15 @@ A sandbox provider for Berth in JavaScript, without a build: `worker.mjs` and `m
 )file";
 
 // "@NAME@" and the like replaced.
-std::string filled(std::string_view text, const SkeletonWish& wish) {
-  std::string identifier = wish.name;
+std::string filled(std::string_view text, const SkeletonOptions& wanted) {
+  std::string identifier = wanted.name;
   std::ranges::replace_if(identifier, [](char c) { return c == '-' || c == '.'; }, '_');
   if (identifier.front() >= '0' && identifier.front() <= '9') identifier.insert(0, 1, '_');
   std::string out{text};
-  for (const auto& [mark, value] : {std::pair{std::string_view{"@NAME@"}, wish.name},
+  for (const auto& [mark, value] : {std::pair{std::string_view{"@NAME@"}, wanted.name},
                                     std::pair{std::string_view{"@IDENTIFIER@"}, identifier},
-                                    std::pair{std::string_view{"@SDK@"}, wish.sdk},
-                                    std::pair{std::string_view{"@BERTH@"}, wish.berth}}) {
+                                    std::pair{std::string_view{"@SDK@"}, wanted.sdk},
+                                    std::pair{std::string_view{"@BERTH@"}, wanted.berth}}) {
     for (std::size_t at = out.find(mark); at != std::string::npos;
          at = out.find(mark, at + value.size())) {
       out.replace(at, mark.size(), value);
@@ -362,19 +362,19 @@ bool is_plugin_name(std::string_view name) {
 
 }  // namespace
 
-Result<std::vector<SkeletonFile>> plugin_skeleton(const SkeletonWish& wish) {
-  if (!is_plugin_name(wish.name)) {
-    return fail(Errc::bad_request, in_quotes(wish.name) + " is no name of a plugin",
+Result<std::vector<SkeletonFile>> plugin_skeleton(const SkeletonOptions& wanted) {
+  if (!is_plugin_name(wanted.name)) {
+    return fail(Errc::bad_request, in_quotes(wanted.name) + " is no name of a plugin",
                 "use lower-case letters, digits, '.', '_' and '-', for example acme-sandbox");
   }
-  if (wish.language == PluginLanguage::js) {
-    return std::vector<SkeletonFile>{{"manifest.json", filled(js_manifest, wish)},
-                                     {"worker.mjs", filled(js_worker, wish)},
-                                     {"README.md", filled(js_readme, wish)}};
+  if (wanted.language == PluginLanguage::js) {
+    return std::vector<SkeletonFile>{{"manifest.json", filled(js_manifest, wanted)},
+                                     {"worker.mjs", filled(js_worker, wanted)},
+                                     {"README.md", filled(js_readme, wanted)}};
   }
-  return std::vector<SkeletonFile>{{"CMakeLists.txt", filled(cpp_build, wish)},
-                                   {"provider.cpp", filled(cpp_provider, wish)},
-                                   {"README.md", filled(cpp_readme, wish)}};
+  return std::vector<SkeletonFile>{{"CMakeLists.txt", filled(cpp_build, wanted)},
+                                   {"provider.cpp", filled(cpp_provider, wanted)},
+                                   {"README.md", filled(cpp_readme, wanted)}};
 }
 
 }  // namespace berth::cli

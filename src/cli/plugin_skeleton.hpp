@@ -11,7 +11,7 @@ namespace berth::cli {
 enum class PluginLanguage { cpp, js };
 BOOST_DESCRIBE_ENUM(PluginLanguage, cpp, js)
 
-struct SkeletonWish {
+struct SkeletonOptions {
   std::string name;  // of the plugin, and the provider's key
   PluginLanguage language = PluginLanguage::cpp;
   std::string sdk;    // the folder of the C++ SDK
@@ -25,6 +25,6 @@ struct SkeletonFile {
 
 // A provider that works, to be changed into the one that is wanted. bad_request when the name is
 // none that a manifest may have.
-Result<std::vector<SkeletonFile>> plugin_skeleton(const SkeletonWish& wish);
+Result<std::vector<SkeletonFile>> plugin_skeleton(const SkeletonOptions& request);
 
 }  // namespace berth::cli

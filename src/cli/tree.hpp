@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/names.hpp"
-#include "cli/sandbox_wish.hpp"
+#include "cli/sandbox_request.hpp"
 #include "cli/session.hpp"
 
 #include <CLI/App.hpp>

@@ -37,7 +37,7 @@ struct Callback {
 };
 
 // Somebody is to prepare the place by hand, for what it becomes to be captured.
-struct SetupWish {
+struct SetupRequest {
   core::SetupSessionId session_id;
   std::optional<std::string> source_ref = {};  // of the template that it begins with
   std::optional<core::TemplateKind> source_kind = {};
@@ -57,7 +57,7 @@ struct AcquireRequest {
   Callback callback = {};
   // The id of a sandbox to resume first; when it is gone a fresh one is made.
   std::optional<std::string> reusable_id = {};
-  std::optional<SetupWish> setup = {};  // absent: for a run, or for somebody's commands
+  std::optional<SetupRequest> setup = {};  // absent: for a run, or for somebody's commands
 };
 
 struct Acquired {

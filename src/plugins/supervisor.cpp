@@ -181,9 +181,9 @@ Task<> Supervisor::enter_box() {
                            {"isolation", keeper::name_of(box_.level)}});
   if (config_.way_out == nullptr || box_.level != keeper::BoxLevel::strong) co_return Result<>{};
   BERTH_CO_DO(co_await config_.way_out->close(plugin_.id));
-  WayOut::Wish wish{
+  WayOut::Request wanted{
       .plugin = plugin_.id, .allow = plugin_.egress, .sockets = std::move(arrived.sockets)};
-  co_return config_.way_out->open(std::move(wish));
+  co_return config_.way_out->open(std::move(wanted));
 }
 
 Task<> Supervisor::greet() {

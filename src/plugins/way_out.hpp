@@ -20,13 +20,13 @@ class WayOut {
   // The ports that workers connect to. Without any there is no way out.
   virtual std::vector<std::uint16_t> ports() const = 0;
 
-  struct Wish {
+  struct Request {
     core::PluginId plugin;
     std::vector<std::string> allow = {};  // egress rules besides what every plugin may reach
     keeper::PluginSockets sockets = {};
   };
   // Serves the sockets of a new box. What an older box of the same plugin had is closed before.
-  virtual Result<> open(Wish wish) = 0;
+  virtual Result<> open(Request request) = 0;
   // Other rules from now on; connections that they no longer allow are cut.
   virtual Result<> change(const core::PluginId& plugin, std::vector<std::string> allow) = 0;
   // Returns when nothing of the plugin is open. One that is not there is fine.

@@ -120,11 +120,11 @@ class Kit : public testing::Test {
   }
 
   Result<Report> examine_with(const std::string& fault, std::optional<std::string> only) {
-    Wish wish{.folder = folder_.path(), .path = "/usr/bin:/bin", .only = std::move(only)};
-    wish.patience = patience_;
-    if (!fault.empty()) wish.credentials["FAULT"] = fault;
-    wish.credentials["TOKEN"] = "s3cr3t-value";
-    return examine(wish, [](const CheckResult&) {});
+    Request request{.folder = folder_.path(), .path = "/usr/bin:/bin", .only = std::move(only)};
+    request.patience = patience_;
+    if (!fault.empty()) request.credentials["FAULT"] = fault;
+    request.credentials["TOKEN"] = "s3cr3t-value";
+    return examine(request, [](const CheckResult&) {});
   }
 
   static constexpr std::string_view manifest = R"({

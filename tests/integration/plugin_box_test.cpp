@@ -205,8 +205,8 @@ TEST_P(PluginBoxTest, EndsWithItsKeeper) {
 class DoorKeeper final : public WayOut {
  public:
   std::vector<std::uint16_t> ports() const override { return {443}; }
-  Result<> open(Wish wish) override {
-    sockets = std::move(wish.sockets);
+  Result<> open(Request request) override {
+    sockets = std::move(request.sockets);
     return {};
   }
   Result<> change(const core::PluginId& /*plugin*/, std::vector<std::string> /*allow*/) override {

@@ -401,13 +401,13 @@ TEST_F(PluginProviderTest, ATemplateIsDeletedByWhoeverMadeIt) {
 
   PlaceRef place = facts();
   place.metadata = made->metadata;
-  execution::DeleteTemplate wish{
+  execution::DeleteTemplate wanted{
       .key = key, .ref = made->ref, .kind = made->kind, .metadata = made->metadata};
-  const auto deleted = await(remote_->delete_template(place, wish));
+  const auto deleted = await(remote_->delete_template(place, wanted));
   ASSERT_TRUE(deleted) << deleted.error().message;
   EXPECT_TRUE(*deleted);
-  wish.ref.reset();
-  const auto unnamed = await(remote_->delete_template(place, wish));
+  wanted.ref.reset();
+  const auto unnamed = await(remote_->delete_template(place, wanted));
   ASSERT_TRUE(unnamed) << unnamed.error().message;
   EXPECT_FALSE(*unnamed);
 }

@@ -84,17 +84,17 @@ struct EndLease : Where {
 };
 BOOST_DESCRIBE_STRUCT(EndLease, (Where), (provider_lease_id, lease_metadata, cancel_active_work))
 
-struct WorkspaceWish {
+struct WorkspaceRequest {
   std::optional<std::string> local_path;
   std::optional<std::string> remote_path;
   std::optional<std::string> mode;
   std::optional<bj::object> metadata;
 };
-BOOST_DESCRIBE_STRUCT(WorkspaceWish, (), (local_path, remote_path, mode, metadata))
+BOOST_DESCRIBE_STRUCT(WorkspaceRequest, (), (local_path, remote_path, mode, metadata))
 
 struct RealizeWorkspace : Where {
   Lease lease;
-  WorkspaceWish workspace;
+  WorkspaceRequest workspace;
 };
 BOOST_DESCRIBE_STRUCT(RealizeWorkspace, (Where), (lease, workspace))
 

@@ -139,12 +139,12 @@ Result<> invoke(Session& session, const InvokeOptions& options) {
   }
   Attachment attachment{*server, session.console()};
   BERTH_TRY(const bj::value run, session.send(request));
-  AttachWish wish{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
-  if (session.flags().json) wish.output_to = OutputTo::all_to_err;
+  AttachOptions wanted{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
+  if (session.flags().json) wanted.output_to = OutputTo::all_to_err;
   TranscriptView view;
   const auto adapter = parse_name<core::AdapterType>(text_of(agent, "adapterType"));
   if (adapter && !options.raw && !session.flags().json) view = TranscriptView{session, *adapter};
-  return follow_run(session, attachment, std::move(wish), view);
+  return follow_run(session, attachment, std::move(wanted), view);
 }
 
 void add_invoke(CommandTree& tree, CLI::App& group) {

@@ -35,10 +35,10 @@ Result<std::int64_t> log_end(Session& session, const std::string& path, const bj
   return end;
 }
 
-Result<AttachEnd> attach(Session& session, AttachWish wish) {
+Result<AttachEnd> attach(Session& session, AttachOptions request) {
   BERTH_TRY(const Client* const server, session.client());
   Attachment attachment{*server, session.console()};
-  BERTH_TRY(AttachEnd end, attachment.follow(std::move(wish)));
+  BERTH_TRY(AttachEnd end, attachment.follow(std::move(request)));
   if (const auto* left = std::get_if<Left>(&end)) session.end_with(exit_signal_base + left->signal);
   return end;
 }
@@ -64,9 +64,9 @@ Result<TranscriptView> TranscriptView::of_run(Session& session, const bj::value&
   return adapter ? TranscriptView{session, *adapter} : TranscriptView{};
 }
 
-void TranscriptView::render(AttachWish& wish) const {
+void TranscriptView::render(AttachOptions& request) const {
   if (!text_) return;
-  wish.render = [text = text_](std::string_view bytes) { return text->push(bytes); };
+  request.render = [text = text_](std::string_view bytes) { return text->push(bytes); };
 }
 
 Result<> TranscriptView::show_prompt(Session& session, const std::string& run_id) const {
@@ -98,9 +98,9 @@ void TranscriptView::finish(Session& session, const bj::value& run) const {
   if (!error.empty()) session.console().err << "berth: " << printable(error) << "\n";
 }
 
-Result<> look_on(Session& session, AttachWish wish, const TranscriptView& view) {
-  view.render(wish);
-  BERTH_TRY(const AttachEnd end, attach(session, std::move(wish)));
+Result<> look_on(Session& session, AttachOptions request, const TranscriptView& view) {
+  view.render(request);
+  BERTH_TRY(const AttachEnd end, attach(session, std::move(request)));
   const auto* ended = std::get_if<RunEnded>(&end);
   if (ended == nullptr) return {};
   view.finish(session, ended->run);
@@ -108,13 +108,13 @@ Result<> look_on(Session& session, AttachWish wish, const TranscriptView& view) 
   return {};
 }
 
-Result<> show_log_so_far(Session& session, AttachWish wish, const TranscriptView& view) {
-  view.render(wish);
-  const std::string path = "/api/heartbeat-runs/" + wish.run_id;
+Result<> show_log_so_far(Session& session, AttachOptions request, const TranscriptView& view) {
+  view.render(request);
+  const std::string path = "/api/heartbeat-runs/" + request.run_id;
   BERTH_TRY(const bj::value run, session.get(path));
-  BERTH_TRY(wish.until, log_end(session, path, run));
-  if (*wish.until > 0) {
-    BERTH_TRY(const AttachEnd end, attach(session, std::move(wish)));
+  BERTH_TRY(request.until, log_end(session, path, run));
+  if (*request.until > 0) {
+    BERTH_TRY(const AttachEnd end, attach(session, std::move(request)));
     if (!std::holds_alternative<AllShown>(end)) return {};
   }
   view.finish(session, run);
@@ -122,14 +122,14 @@ Result<> show_log_so_far(Session& session, AttachWish wish, const TranscriptView
   return {};
 }
 
-Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish,
+Result<> follow_run(Session& session, Attachment& attachment, AttachOptions request,
                     const TranscriptView& view) {
-  view.render(wish);
+  view.render(request);
   session.end_with(exit_not_run);
-  if (session.flags().quiet) wish.remarks = Remarks::silent;
-  const std::string id = wish.run_id;
-  const bool ours = wish.on_interrupt == OnInterrupt::cancel_run;
-  BERTH_TRY(AttachEnd end, attachment.follow(std::move(wish)));
+  if (session.flags().quiet) request.remarks = Remarks::silent;
+  const std::string id = request.run_id;
+  const bool ours = request.on_interrupt == OnInterrupt::cancel_run;
+  BERTH_TRY(AttachEnd end, attachment.follow(std::move(request)));
   if (const auto* left = std::get_if<Left>(&end)) {
     session.end_with(exit_signal_base + left->signal);
     return {};

@@ -16,7 +16,7 @@ class TranscriptView {
   static Result<TranscriptView> of_run(Session& session, const bj::value& run);
 
   bool shows() const { return text_ != nullptr; }
-  void render(AttachWish& wish) const;
+  void render(AttachOptions& request) const;
   // What the agent was asked.
   Result<> show_prompt(Session& session, const std::string& run_id) const;
   // The rest of the output, and the numbers of a run that is over.
@@ -28,11 +28,11 @@ class TranscriptView {
 
 // Stays at a run to its end, and sets what the process tells the shell: the exit code of the
 // command, and an error where it was not carried out.
-Result<> follow_run(Session& session, Attachment& attachment, AttachWish wish,
+Result<> follow_run(Session& session, Attachment& attachment, AttachOptions request,
                     const TranscriptView& view = {});
 // Shows what a run has said up to now, and leaves.
-Result<> show_log_so_far(Session& session, AttachWish wish, const TranscriptView& view = {});
+Result<> show_log_so_far(Session& session, AttachOptions request, const TranscriptView& view = {});
 // Looking on is no reason to end as the run does: only a signal that said to leave is told.
-Result<> look_on(Session& session, AttachWish wish, const TranscriptView& view = {});
+Result<> look_on(Session& session, AttachOptions request, const TranscriptView& view = {});
 
 }  // namespace berth::cli

@@ -61,11 +61,11 @@ Result<std::string> find_sdk(const std::optional<std::string>& named, const std:
 Result<> make(Session& session, const NewOptions& options) {
   const PluginLanguage language = parse_name<PluginLanguage>(options.language).value();
   BERTH_TRY(const std::string program, own_program());
-  SkeletonWish wish{.name = options.name, .language = language, .sdk = {}, .berth = program};
+  SkeletonOptions request{.name = options.name, .language = language, .sdk = {}, .berth = program};
   if (language == PluginLanguage::cpp) {
-    BERTH_TRY(wish.sdk, find_sdk(options.sdk, program));
+    BERTH_TRY(request.sdk, find_sdk(options.sdk, program));
   }
-  BERTH_TRY(const std::vector<SkeletonFile> files, plugin_skeleton(wish));
+  BERTH_TRY(const std::vector<SkeletonFile> files, plugin_skeleton(request));
   const std::string folder = options.folder.value_or(options.name);
   // A folder that is there may hold somebody's work.
   if (::mkdir(folder.c_str(), 0755) != 0) return io_failure("mkdir", folder, errno);
@@ -137,19 +137,19 @@ void print_for_people(Session& session, const Report& report) {
 }
 
 Result<> test(Session& session, const TestOptions& options) {
-  plugins::conformance::Wish wish;
-  BERTH_TRY(wish.folder, absolute(options.folder));
-  BERTH_TRY(wish.config, config_of(options.config));
-  BERTH_TRY(wish.credentials, variables_of(options.variables));
-  wish.driver_key = options.driver;
-  wish.only = options.only;
+  plugins::conformance::Request request;
+  BERTH_TRY(request.folder, absolute(options.folder));
+  BERTH_TRY(request.config, config_of(options.config));
+  BERTH_TRY(request.credentials, variables_of(options.variables));
+  request.driver_key = options.driver;
+  request.only = options.only;
   const auto path = session.console().variables.find("PATH");
-  wish.path = path != session.console().variables.end() ? path->second : "/usr/bin:/bin";
+  request.path = path != session.console().variables.end() ? path->second : "/usr/bin:/bin";
   const bool shows_progress = session.console().err_is_terminal && !session.flags().quiet;
   const auto watch = [&](const CheckResult& check) {
     if (shows_progress) session.console().err << "\r\033[K" << check.check << std::flush;
   };
-  auto report = plugins::conformance::examine(wish, watch);
+  auto report = plugins::conformance::examine(request, watch);
   if (shows_progress) session.console().err << "\r\033[K" << std::flush;
   if (!report) return std::unexpected(std::move(report).error());
   if (session.printer().look() == Look::json) {

@@ -135,16 +135,16 @@ Result<> start(Session& session, const RunOptions& options) {
   Attachment attachment{*server, session.console()};
   BERTH_TRY(const bj::value run, session.send({.method = "POST", .path = path, .body = body}));
   Console& console = session.console();
-  AttachWish wish{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
-  if (passes_stdin(session, options)) wish.stdin_fd = console.in;
-  if (session.flags().json) wish.output_to = OutputTo::all_to_err;
+  AttachOptions request{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
+  if (passes_stdin(session, options)) request.stdin_fd = console.in;
+  if (session.flags().json) request.output_to = OutputTo::all_to_err;
   std::optional<RawTerminal> raw;
   if (options.terminal && options.interactive) {
     BERTH_TRY(RawTerminal entered, RawTerminal::enter(console.in));
     raw.emplace(std::move(entered));
-    wish.terminal_fd = console.in;
+    request.terminal_fd = console.in;
   }
-  return follow_run(session, attachment, std::move(wish));
+  return follow_run(session, attachment, std::move(request));
 }
 
 Result<> list(Session& session, const RunOptions& options) {
@@ -183,21 +183,21 @@ Result<> show(Session& session, const RunOptions& options) {
 // The output up to now, or until the run is over.
 Result<> logs(Session& session, const RunOptions& options) {
   BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
-  AttachWish wish{.run_id = id};
-  if (options.raw) wish.output_to = OutputTo::all_to_out;
+  AttachOptions request{.run_id = id};
+  if (options.raw) request.output_to = OutputTo::all_to_out;
   if (!options.stream.empty()) {
-    wish.only = parse_name<core::OutputStream>(options.stream);
-    wish.output_to = OutputTo::all_to_out;
+    request.only = parse_name<core::OutputStream>(options.stream);
+    request.output_to = OutputTo::all_to_out;
   }
-  if (session.flags().quiet) wish.remarks = Remarks::silent;
+  if (session.flags().quiet) request.remarks = Remarks::silent;
   TranscriptView view;
   if (!options.raw && options.stream.empty() && !session.flags().json) {
     BERTH_TRY(const bj::value run, session.get("/api/heartbeat-runs/" + id));
     BERTH_TRY(view, TranscriptView::of_run(session, run));
     BERTH_DO(view.show_prompt(session, id));
   }
-  return options.follow ? look_on(session, std::move(wish), view)
-                        : show_log_so_far(session, std::move(wish), view);
+  return options.follow ? look_on(session, std::move(request), view)
+                        : show_log_so_far(session, std::move(request), view);
 }
 
 Result<> post(Session& session, const RunOptions& options, const std::string& verb,
@@ -228,9 +228,9 @@ Result<> retry(Session& session, const RunOptions& options) {
   Attachment attachment{*server, session.console()};
   BERTH_TRY(const bj::value run,
             session.send({.method = "POST", .path = "/api/heartbeat-runs/" + id + "/retry"}));
-  AttachWish wish{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
-  if (session.flags().json) wish.output_to = OutputTo::all_to_err;
-  return follow_run(session, attachment, std::move(wish));
+  AttachOptions request{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
+  if (session.flags().json) request.output_to = OutputTo::all_to_err;
+  return follow_run(session, attachment, std::move(request));
 }
 
 // One line an event: programs get JSON lines, people the moment and the sentence.

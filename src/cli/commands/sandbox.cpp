@@ -5,8 +5,8 @@
 #include "cli/print/failure.hpp"
 #include "cli/run/span.hpp"
 #include "cli/run/verdict.hpp"
+#include "cli/sandbox_request.hpp"
 #include "cli/sandbox_shortfall.hpp"
-#include "cli/sandbox_wish.hpp"
 #include "core/config/bindings.hpp"
 #include "core/config/linux_config.hpp"
 #include "core/lifecycle.hpp"
@@ -192,7 +192,7 @@ Result<std::vector<std::string>> command_of_image(Session& session, const std::s
               "write it behind the flags: berth sandbox run COMMAND ARGS");
 }
 
-Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
+Result<SandboxRequest> wish_of(Session& session, const SandboxOptions& options) {
   std::vector<std::string> argv = session.flags().command.value_or(std::vector<std::string>{});
   if (argv.empty() && options.terminal && options.interactive) argv = {"/bin/sh"};
   if (argv.empty()) {
@@ -203,8 +203,8 @@ Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
     return fail(Errc::bad_request, "-t: standard input is no terminal",
                 "leave out -t, or run it from a terminal");
   }
-  SandboxWish wish{.config = {}, .argv = std::move(argv), .cwd = options.cwd};
-  BERTH_TRY(wish.config, config_of(options));
+  SandboxRequest request{.config = {}, .argv = std::move(argv), .cwd = options.cwd};
+  BERTH_TRY(request.config, config_of(options));
   BERTH_TRY(const std::vector<Variable> variables,
             read_variables(options.variables, console.variables));
   for (const Variable& variable : variables) {
@@ -212,13 +212,13 @@ Result<SandboxWish> wish_of(Session& session, const SandboxOptions& options) {
       return fail(Errc::bad_request, "--var " + variable.name + ": secrets are with a server",
                   "use 'berth run', or give the value: --var " + variable.name + "=value");
     }
-    wish.variables.emplace_back(variable.name, variable.value);
+    request.variables.emplace_back(variable.name, variable.value);
   }
-  BERTH_TRY(wish.binds, binds_of(options.binds));
-  wish.passes_stdin = options.interactive || options.terminal || !console.in_is_terminal;
-  wish.terminal = options.terminal;
-  wish.quiet = session.flags().quiet;
-  return wish;
+  BERTH_TRY(request.binds, binds_of(options.binds));
+  request.passes_stdin = options.interactive || options.terminal || !console.in_is_terminal;
+  request.terminal = options.terminal;
+  request.quiet = session.flags().quiet;
+  return request;
 }
 
 // In the store of the home that counts so far; the running server may have another.
@@ -233,12 +233,13 @@ bool has_image(Session& session, const std::string& image) {
 Result<> run_one(Session& session, const SandboxOptions& options, const SandboxCommand& run) {
   session.end_with(exit_not_run);
   if (!has_image(session, options.image)) session.adopt_server_home();
-  Result<SandboxWish> wish = wish_of(session, options);
-  if (!wish) {
-    if (wish.error().code == Errc::bad_request) session.end_with(static_cast<int>(ExitCode::usage));
-    return std::unexpected(std::move(wish).error());
+  Result<SandboxRequest> request = wish_of(session, options);
+  if (!request) {
+    if (request.error().code == Errc::bad_request)
+      session.end_with(static_cast<int>(ExitCode::usage));
+    return std::unexpected(std::move(request).error());
   }
-  const Result<int> code = run(*std::move(wish), session.console(), session.config().settings);
+  const Result<int> code = run(*std::move(request), session.console(), session.config().settings);
   if (!code) {
     session.end_with(code.error().code == Errc::timed_out ? exit_timed_out
                                                           : exit_code_of_cause(code.error().code));

@@ -22,8 +22,9 @@ class SandboxCommandTest : public testing::Test {
     out_.str("");
     err_.str("");
     wish_.reset();
-    const SandboxCommand keep = [this](SandboxWish wish, Console&, const Settings&) -> Result<int> {
-      wish_ = std::move(wish);
+    const SandboxCommand keep = [this](SandboxRequest request, Console&,
+                                       const Settings&) -> Result<int> {
+      wish_ = std::move(request);
       return 9;
     };
     return cli::run(words, console_, [](Config) { return 1; }, keep);
@@ -32,7 +33,7 @@ class SandboxCommandTest : public testing::Test {
   std::ostringstream out_;
   std::ostringstream err_;
   Console console_{.out = out_, .err = err_, .in = -1, .in_is_terminal = true};
-  std::optional<SandboxWish> wish_;
+  std::optional<SandboxRequest> wish_;
 };
 
 TEST_F(SandboxCommandTest, TakesWhatStandsBehindTheDashesAsItIs) {
@@ -194,7 +195,7 @@ TEST_F(SandboxCommandTest, RefusesBindsThatCannotBe) {
 }
 
 TEST_F(SandboxCommandTest, ABindThatFindsNoPlaceIsToldWhatWouldDo) {
-  const SandboxCommand fails = [](SandboxWish, Console&, const Settings&) -> Result<int> {
+  const SandboxCommand fails = [](SandboxRequest, Console&, const Settings&) -> Result<int> {
     return fail(Errc::sandbox_setup_failed, "bind target '/etc/passwd': Invalid argument");
   };
   EXPECT_EQ(cli::run(
@@ -205,7 +206,7 @@ TEST_F(SandboxCommandTest, ABindThatFindsNoPlaceIsToldWhatWouldDo) {
 }
 
 TEST_F(SandboxCommandTest, ATimeLimitHasItsCodeAndASentence) {
-  const SandboxCommand late = [](SandboxWish, Console&, const Settings&) -> Result<int> {
+  const SandboxCommand late = [](SandboxRequest, Console&, const Settings&) -> Result<int> {
     return fail(Errc::timed_out, "Timed out after 1000 ms", "give it more time");
   };
   EXPECT_EQ(cli::run(

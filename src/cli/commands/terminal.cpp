@@ -14,19 +14,19 @@ constexpr std::size_t path_bytes_max = 12'000;
 
 enum class Typing { raw, in_lines, nothing };
 
-Result<int> sit_at(Session& session, AttachWish wish, Typing typing) {
+Result<int> sit_at(Session& session, AttachOptions request, Typing typing) {
   BERTH_TRY(const Client* const server, session.client());
   Console& console = session.console();
-  if (typing != Typing::nothing) wish.stdin_fd = console.in;
-  if (session.flags().quiet) wish.remarks = Remarks::silent;
+  if (typing != Typing::nothing) request.stdin_fd = console.in;
+  if (session.flags().quiet) request.remarks = Remarks::silent;
   Attachment attachment{*server, console};
   std::optional<RawTerminal> raw;
   if (typing == Typing::raw && console.in_is_terminal) {
     BERTH_TRY(RawTerminal entered, RawTerminal::enter(console.in));
     raw.emplace(std::move(entered));
-    wish.terminal_fd = console.in;
+    request.terminal_fd = console.in;
   }
-  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(wish)));
+  BERTH_TRY(const AttachEnd end, attachment.follow(std::move(request)));
   raw.reset();
   if (const auto* ended = std::get_if<RunEnded>(&end)) {
     return tell_end_of_exec(session, ended->run);

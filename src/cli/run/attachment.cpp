@@ -77,8 +77,8 @@ Attachment::Attachment(const Client& server, Console& console)
       signals_(loop_, SIGINT, SIGTERM, SIGHUP),
       changed_(loop_, asio::steady_timer::time_point::max()) {}
 
-Result<AttachEnd> Attachment::follow(AttachWish wish) {
-  wish_ = std::move(wish);
+Result<AttachEnd> Attachment::follow(AttachOptions wanted) {
+  wish_ = std::move(wanted);
   if (wish_.terminal_fd) signals_.add(SIGWINCH);
   BERTH_TRY(out_, Outlet::open(loop_.get_executor(), console_.out, console_.out_fd));
   BERTH_TRY(err_, Outlet::open(loop_.get_executor(), console_.err, console_.err_fd));

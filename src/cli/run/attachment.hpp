@@ -31,7 +31,7 @@ enum class Remarks { spoken, silent };
 // over.
 enum class OnBreak { attach_again, end };
 
-struct AttachWish {
+struct AttachOptions {
   std::string run_id = {};
   // Of a socket that is no run's but speaks as one, with a query; absent: the run's own.
   std::optional<std::string> path = {};
@@ -68,7 +68,7 @@ class Attachment {
  public:
   Attachment(const Client& server, Console& console);
 
-  Result<AttachEnd> follow(AttachWish wish);
+  Result<AttachEnd> follow(AttachOptions wanted);
 
  private:
   Task<> run();
@@ -95,7 +95,7 @@ class Attachment {
   asio::io_context loop_{1};
   asio::signal_set signals_;
   asio::steady_timer changed_;  // expires never; cancelled when something below has changed
-  AttachWish wish_;
+  AttachOptions wish_;
   std::optional<Outlet> out_;
   std::optional<Outlet> err_;
 

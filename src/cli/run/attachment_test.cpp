@@ -89,11 +89,11 @@ class AttachmentTest : public testing::Test {
       }
     }};
   }
-  Result<AttachEnd> follow(AttachWish wish) {
-    wish.run_id = run_id;
+  Result<AttachEnd> follow(AttachOptions wanted) {
+    wanted.run_id = run_id;
     const Client client{{.host = "127.0.0.1", .port = acceptor_.local_endpoint().port()}, {}};
     Attachment attachment{client, console_};
-    auto end = attachment.follow(std::move(wish));
+    auto end = attachment.follow(std::move(wanted));
     if (thread_.joinable()) thread_.join();
     return end;
   }

@@ -55,8 +55,8 @@ constexpr const char* local_address = "127.0.0.2";
 
 class PortForward {
  public:
-  PortForward(const Client& server, Console& console, ForwardWish wish)
-      : server_(server), console_(console), wish_(std::move(wish)) {}
+  PortForward(const Client& server, Console& console, ForwardOptions request)
+      : server_(server), console_(console), wish_(std::move(request)) {}
 
   Result<int> run() {
     BERTH_TRY(const std::uint16_t port, listen());
@@ -119,7 +119,7 @@ class PortForward {
 
   const Client& server_;
   Console& console_;
-  ForwardWish wish_;
+  ForwardOptions wish_;
   asio::io_context loop_{1};
   asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
   tcp::acceptor acceptor_{loop_};
@@ -130,8 +130,8 @@ class PortForward {
 
 }  // namespace
 
-Result<int> forward_port(const Client& server, Console& console, ForwardWish wish) {
-  return PortForward{server, console, std::move(wish)}.run();
+Result<int> forward_port(const Client& server, Console& console, ForwardOptions request) {
+  return PortForward{server, console, std::move(request)}.run();
 }
 
 }  // namespace berth::cli

@@ -113,9 +113,9 @@ Task<core::Stored<CompanyView>> Companies::update(core::Call call, core::Company
     BERTH_TRY(auto row, store::find_company(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_version(call, row.version));
     core::Company& company = row.value;
-    if (const auto& wish = change.default_environment_id.value) {
+    if (const auto& request = change.default_environment_id.value) {
       BERTH_DO(check_default_environment(
-          s, services_, id, *wish,
+          s, services_, id, *request,
           {core::DriverKind::local, core::DriverKind::ssh, core::DriverKind::sandbox}, providers));
     }
     company.name = change.name.or_else(company.name);
@@ -143,10 +143,10 @@ Task<core::Stored<CompanyView>> Companies::allow(core::Call call, core::CompanyI
     BERTH_DO(expect_version(call, row.version));
     core::Company& company = row.value;
     // What is decided now is no longer kept from before.
-    const auto decide = [&](const Patch<bool>& wish, core::Allowance which,
+    const auto decide = [&](const Patch<bool>& request, core::Allowance which,
                             std::optional<bool>& decision) {
-      if (!wish.given) return;
-      decision = wish.value;
+      if (!request.given) return;
+      decision = request.value;
       std::erase(company.kept_allowances, which);
     };
     decide(change.local, core::Allowance::local, company.allowances.local);

@@ -57,26 +57,26 @@ Task<core::Token> Tokens::get(core::Call call, core::TokenId id) {
   co_return std::move(row.value);
 }
 
-Result<NewToken> Tokens::insert(store::Session& session, const core::Call& call, const Wish& wish,
-                                std::string key) {
+Result<NewToken> Tokens::insert(store::Session& session, const core::Call& call,
+                                const Request& request, std::string key) {
   const Time now = services_.clock.now();
   core::Token token{.id = core::TokenId::make(services_.random, now),
-                    .company_id = wish.company_id,
-                    .kind = wish.kind,
-                    .agent_id = wish.agent_id,
-                    .role = wish.role,
-                    .name = wish.name,
+                    .company_id = request.company_id,
+                    .kind = request.kind,
+                    .agent_id = request.agent_id,
+                    .role = request.role,
+                    .name = request.name,
                     .hint = key.substr(0, hint_length),
-                    .expires_at = wish.expires_at,
+                    .expires_at = request.expires_at,
                     .last_used_at = std::nullopt,
                     .revoked_at = std::nullopt,
                     .created_at = now,
                     .created_by = call.who.responsible_user()};
   BERTH_DO(store::insert_token(session, token, sha256_hex(key)));
-  if (wish.company_id) {
+  if (request.company_id) {
     BERTH_DO(record(
         session, services_, call,
-        {*wish.company_id,
+        {*request.company_id,
          "token.created",
          "token",
          token.id.str(),
@@ -95,12 +95,13 @@ Task<NewToken> Tokens::create(core::Call call, core::CompanyId company, CreateTo
   if (wanted.expires_at && *wanted.expires_at <= services_.clock.now()) {
     co_return wrong("/expiresAt", "is in the past");
   }
-  const Wish wish{company,         kind,        wanted.role.value_or(core::Role::viewer),
-                  wanted.agent_id, wanted.name, wanted.expires_at};
+  const Request request{company,         kind,        wanted.role.value_or(core::Role::viewer),
+                        wanted.agent_id, wanted.name, wanted.expires_at};
   const auto work = [&](store::Session& s) -> Result<NewToken> {
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
-    if (wish.agent_id) BERTH_DO(store::find_agent(s, core::Reach::only(company), *wish.agent_id));
-    return insert(s, call, wish, make_key());
+    if (request.agent_id)
+      BERTH_DO(store::find_agent(s, core::Reach::only(company), *request.agent_id));
+    return insert(s, call, request, make_key());
   };
   BERTH_CO_TRY(auto made, co_await idempotent_write(services_, call, work));
   services_.feed.changed(company);
@@ -118,11 +119,11 @@ Task<NewToken> Tokens::create_instance_key(core::Call call, CreateToken wanted) 
   if (wanted.expires_at && *wanted.expires_at <= services_.clock.now()) {
     co_return wrong("/expiresAt", "is in the past");
   }
-  const Wish wish{std::nullopt,      core::TokenKind::operator_key,
-                  core::Role::admin, std::nullopt,
-                  wanted.name,       wanted.expires_at};
+  const Request request{std::nullopt,      core::TokenKind::operator_key,
+                        core::Role::admin, std::nullopt,
+                        wanted.name,       wanted.expires_at};
   co_return co_await idempotent_write(
-      services_, call, [&](store::Session& s) { return insert(s, call, wish, make_key()); });
+      services_, call, [&](store::Session& s) { return insert(s, call, request, make_key()); });
 }
 
 Task<core::Token> Tokens::revoke(core::Call call, core::TokenId id) {
@@ -183,9 +184,9 @@ Task<bool> Tokens::add_first_admin(std::string key) {
     BERTH_TRY(const std::int64_t count, store::count_tokens(s));
     if (count > 0) return false;
     const core::Call system{.who = {.kind = core::CallerKind::local_operator}};
-    const Wish wish{std::nullopt, core::TokenKind::operator_key, core::Role::admin,
-                    std::nullopt, "first administrator",         std::nullopt};
-    BERTH_DO(insert(s, system, wish, key));
+    const Request request{std::nullopt, core::TokenKind::operator_key, core::Role::admin,
+                          std::nullopt, "first administrator",         std::nullopt};
+    BERTH_DO(insert(s, system, request, key));
     return true;
   });
 }

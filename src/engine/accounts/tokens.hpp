@@ -50,7 +50,7 @@ class Tokens {
   Task<bool> add_first_admin(std::string key);
 
  private:
-  struct Wish {
+  struct Request {
     std::optional<core::CompanyId> company_id;
     core::TokenKind kind;
     core::Role role;
@@ -58,7 +58,7 @@ class Tokens {
     std::string name;
     std::optional<Time> expires_at;
   };
-  Result<NewToken> insert(store::Session& session, const core::Call& call, const Wish& wish,
+  Result<NewToken> insert(store::Session& session, const core::Call& call, const Request& request,
                           std::string key);
 
   Services& services_;

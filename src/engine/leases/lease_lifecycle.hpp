@@ -70,7 +70,7 @@ class LeaseLifecycle {
 
   struct Ask {
     drivers::Callback callback = {};
-    std::optional<drivers::SetupWish> setup = {};
+    std::optional<drivers::SetupRequest> setup = {};
     // Whether the provider may have been asked for this lease already: by a server that is gone, or
     // by an attempt that was not answered.
     enum class Before { never, maybe } before = Before::never;

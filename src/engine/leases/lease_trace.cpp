@@ -29,14 +29,14 @@ std::string provider_in(const LeaseRecord& lease) {
 }
 
 // How the session that the lease was asked for was asked for.
-Result<std::optional<drivers::SetupWish>> setup_in(store::Session& session,
-                                                   const LeaseRecord& lease, Time now) {
+Result<std::optional<drivers::SetupRequest>> setup_in(store::Session& session,
+                                                      const LeaseRecord& lease, Time now) {
   if (!lease.teardown.setup_session_id) return std::nullopt;
   BERTH_TRY(const auto row, store::find_setup_session(session, core::Reach::everything(),
                                                       *lease.teardown.setup_session_id));
-  BERTH_TRY(drivers::SetupWish wish, wish_of(session, row.value));
-  wish.expires_at = std::max(wish.expires_at, now + setup_trace_ms);
-  return wish;
+  BERTH_TRY(drivers::SetupRequest wanted, wish_of(session, row.value));
+  wanted.expires_at = std::max(wanted.expires_at, now + setup_trace_ms);
+  return wanted;
 }
 
 }  // namespace
@@ -57,14 +57,14 @@ std::string way_out_of_untraceable(const LeaseRecord& lease) {
          " --sandbox ID. If it is not: berth lease force-resolve " + id + " --reason 'not there'.";
 }
 
-Result<drivers::SetupWish> wish_of(store::Session& session, const core::SetupSession& started) {
-  drivers::SetupWish wish{.session_id = started.id, .expires_at = started.expires_at};
-  if (!started.template_id) return wish;
+Result<drivers::SetupRequest> wish_of(store::Session& session, const core::SetupSession& started) {
+  drivers::SetupRequest wanted{.session_id = started.id, .expires_at = started.expires_at};
+  if (!started.template_id) return wanted;
   BERTH_TRY(const auto from,
             store::find_template(session, core::Reach::everything(), *started.template_id));
-  wish.source_ref = from.value.template_ref;
-  wish.source_kind = from.value.kind;
-  return wish;
+  wanted.source_ref = from.value.template_ref;
+  wanted.source_kind = from.value.kind;
+  return wanted;
 }
 
 bool LeaseLifecycle::made_none(Errc code) {
@@ -184,7 +184,7 @@ Task<> LeaseLifecycle::destroy_strays(drivers::Driver& place, Row row,
 }
 
 Task<> LeaseLifecycle::end_unanswered(core::LeaseId id) {
-  std::optional<drivers::SetupWish> setup;
+  std::optional<drivers::SetupRequest> setup;
   BERTH_CO_TRY(Row row, co_await services_.store.read([&](store::Session& s) -> Result<Row> {
     BERTH_TRY(Row found, store::find_lease_record(s, core::Reach::everything(), id));
     BERTH_TRY(setup, setup_in(s, found.value, services_.clock.now()));

@@ -12,6 +12,6 @@ bool is_untraceable(const core::LeaseRecord& lease);
 std::string way_out_of_untraceable(const core::LeaseRecord& lease);
 
 // How a session asks for its place.
-Result<drivers::SetupWish> wish_of(store::Session& session, const core::SetupSession& started);
+Result<drivers::SetupRequest> wish_of(store::Session& session, const core::SetupSession& started);
 
 }  // namespace berth::engine

@@ -38,7 +38,8 @@ PluginIsolation isolation_of(const plugins::PluginStatus& status) {
   return out;
 }
 
-Task<PluginView> Plugins::set_egress(core::Call call, std::string name, PluginEgressWish wanted) {
+Task<PluginView> Plugins::set_egress(core::Call call, std::string name,
+                                     PluginEgressRequest wanted) {
   BERTH_CO_DO(place());
   if (wanted.allow.size() > rules_max) {
     co_return fail(Errc::validation_failed,

@@ -44,19 +44,19 @@ Result<std::vector<core::Activity>> newest(store::Session& session,
 
 }  // namespace
 
-Result<EventWish> parse_event_wish(const bj::object& params) {
-  EventWish wish{.pattern = text_at(params, "eventPattern").value_or("")};
-  if (!is_pattern(wish.pattern)) {
+Result<EventRequest> parse_event_wish(const bj::object& params) {
+  EventRequest request{.pattern = text_at(params, "eventPattern").value_or("")};
+  if (!is_pattern(request.pattern)) {
     return fail(Errc::validation_failed,
                 "/eventPattern: must be the name of an event, or end in \".*\"");
   }
   const bj::value* filter = params.if_contains("filter");
-  if (filter == nullptr || filter->is_null()) return wish;
+  if (filter == nullptr || filter->is_null()) return request;
   if (!filter->is_object()) return fail(Errc::validation_failed, "/filter: is no object");
   const std::array<std::pair<std::string_view, std::optional<std::string>*>, 3> known{
-      {{"companyId", &wish.company_id},
-       {"agentId", &wish.agent_id},
-       {"projectId", &wish.project_id}}};
+      {{"companyId", &request.company_id},
+       {"agentId", &request.agent_id},
+       {"projectId", &request.project_id}}};
   for (const auto& member : filter->get_object()) {
     const std::string_view key{member.key().data(), member.key().size()};
     const auto* field = std::ranges::find(known, key, [](const auto& one) { return one.first; });
@@ -66,20 +66,21 @@ Result<EventWish> parse_event_wish(const bj::object& params) {
     }
     *field->second = std::string{member.value().get_string()};
   }
-  return wish;
+  return request;
 }
 
-bool wants(const EventWish& wish, const core::Activity& happened) {
-  const std::string_view pattern = wish.pattern;
+bool wants(const EventRequest& request, const core::Activity& happened) {
+  const std::string_view pattern = request.pattern;
   const bool named = pattern.ends_with(".*")
                          ? happened.action.starts_with(pattern.substr(0, pattern.size() - 1))
                          : happened.action == pattern;
-  if (!named || happened.created_at < wish.since) return false;
-  if (wish.company_id && *wish.company_id != happened.company_id.str()) return false;
-  if (wish.project_id && wish.project_id != text_at(happened.details, "projectId")) return false;
-  if (!wish.agent_id) return true;
-  return happened.agent_id ? happened.agent_id->str() == *wish.agent_id
-                           : wish.agent_id == text_at(happened.details, "agentId");
+  if (!named || happened.created_at < request.since) return false;
+  if (request.company_id && *request.company_id != happened.company_id.str()) return false;
+  if (request.project_id && request.project_id != text_at(happened.details, "projectId"))
+    return false;
+  if (!request.agent_id) return true;
+  return happened.agent_id ? happened.agent_id->str() == *request.agent_id
+                           : request.agent_id == text_at(happened.details, "agentId");
 }
 
 bj::object to_event(const core::Activity& happened) {
@@ -97,14 +98,14 @@ bj::object to_event(const core::Activity& happened) {
 PluginEvents::PluginEvents(Services services, asio::any_io_executor executor)
     : services_(services), executor_(executor), tasks_(std::move(executor)) {}
 
-Task<> PluginEvents::subscribe(core::PluginId plugin, EventWish wish) {
+Task<> PluginEvents::subscribe(core::PluginId plugin, EventRequest request) {
   if (wishes_.contains(plugin) && wishes_.at(plugin).size() >= wishes_max) {
     co_return fail(Errc::overloaded, "a plugin has at most " + std::to_string(wishes_max) +
                                          " subscriptions at a time");
   }
   // What happened before is nobody's news.
-  wish.since = services_.clock.now();
-  wishes_[std::move(plugin)].push_back(std::move(wish));
+  request.since = services_.clock.now();
+  wishes_[std::move(plugin)].push_back(std::move(request));
   if (!std::exchange(pumping_, true)) tasks_.start("plugin events", pump());
   co_return Result<>{};
 }
@@ -171,8 +172,8 @@ Task<> PluginEvents::tell_news(core::CompanyId company) {
 
 void PluginEvents::tell(const core::Activity& happened) {
   for (const auto& [plugin, wishes] : wishes_) {
-    const bool wanted =
-        std::ranges::any_of(wishes, [&](const EventWish& wish) { return wants(wish, happened); });
+    const bool wanted = std::ranges::any_of(
+        wishes, [&](const EventRequest& request) { return wants(request, happened); });
     if (wanted && deliver_) deliver_(plugin, happened.company_id, to_event(happened));
   }
 }

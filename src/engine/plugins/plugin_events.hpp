@@ -13,7 +13,7 @@ namespace berth::engine {
 
 // What a worker wants to hear of the audit trail: an action by its name, or all that begin alike
 // ("run.*"), of one company, agent or project where it says so.
-struct EventWish {
+struct EventRequest {
   std::string pattern;
   std::optional<std::string> company_id = {};
   std::optional<std::string> agent_id = {};
@@ -22,8 +22,8 @@ struct EventWish {
 };
 // Of the params of `events.subscribe`. A filter that we do not know is refused: it would let more
 // through than was asked for.
-Result<EventWish> parse_event_wish(const bj::object& params);
-bool wants(const EventWish& wish, const core::Activity& happened);
+Result<EventRequest> parse_event_wish(const bj::object& params);
+bool wants(const EventRequest& request, const core::Activity& happened);
 // As `onEvent` carries it.
 bj::object to_event(const core::Activity& happened);
 
@@ -38,7 +38,7 @@ class PluginEvents {
 
   void deliver_by(Deliver deliver) { deliver_ = std::move(deliver); }
   // `overloaded` when the plugin has too many.
-  Task<> subscribe(core::PluginId plugin, EventWish wish);
+  Task<> subscribe(core::PluginId plugin, EventRequest request);
   void forget(const core::PluginId& plugin);
   Task<> stop() { return tasks_.stop(); }
 
@@ -59,7 +59,7 @@ class PluginEvents {
   Services services_;
   asio::any_io_executor executor_;
   Deliver deliver_;
-  std::map<core::PluginId, std::vector<EventWish>> wishes_;
+  std::map<core::PluginId, std::vector<EventRequest>> wishes_;
   std::map<core::CompanyId, Told> told_;
   bool pumping_ = false;
   TaskGroup tasks_;

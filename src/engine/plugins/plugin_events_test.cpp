@@ -21,19 +21,19 @@ core::Activity happened(std::string action) {
           .created_at = Time{1'000}};
 }
 
-EventWish wish(bj::object filter, std::string pattern = "run.*") {
-  const Result<EventWish> read =
+EventRequest request(bj::object filter, std::string pattern = "run.*") {
+  const Result<EventRequest> read =
       parse_event_wish({{"eventPattern", pattern}, {"filter", std::move(filter)}});
   EXPECT_TRUE(read) << read.error().message;
-  return read.value_or(EventWish{});
+  return read.value_or(EventRequest{});
 }
 
 TEST(PluginEvents, APatternIsANameOrTheBeginningOfOne) {
-  EXPECT_TRUE(wants(wish({}, "run.started"), happened("run.started")));
-  EXPECT_FALSE(wants(wish({}, "run.started"), happened("run.started.late")));
-  EXPECT_TRUE(wants(wish({}), happened("run.started")));
-  EXPECT_FALSE(wants(wish({}), happened("runs.started")));
-  EXPECT_FALSE(wants(wish({}), happened("run")));
+  EXPECT_TRUE(wants(request({}, "run.started"), happened("run.started")));
+  EXPECT_FALSE(wants(request({}, "run.started"), happened("run.started.late")));
+  EXPECT_TRUE(wants(request({}), happened("run.started")));
+  EXPECT_FALSE(wants(request({}), happened("runs.started")));
+  EXPECT_FALSE(wants(request({}), happened("run")));
   for (const char* wrong : {"", "*", ".*", "a*", "a.*.b", "a.**"}) {
     EXPECT_FALSE(parse_event_wish({{"eventPattern", wrong}})) << wrong;
   }
@@ -41,21 +41,21 @@ TEST(PluginEvents, APatternIsANameOrTheBeginningOfOne) {
 }
 
 TEST(PluginEvents, AFilterLetsNothingThroughThatItDoesNotName) {
-  EXPECT_TRUE(wants(wish({{"companyId", company}}), happened("run.started")));
-  EXPECT_FALSE(wants(wish({{"companyId", agent}}), happened("run.started")));
-  EXPECT_TRUE(wants(wish({{"projectId", "p-1"}}), happened("run.started")));
-  EXPECT_FALSE(wants(wish({{"projectId", "p-2"}}), happened("run.started")));
-  EXPECT_FALSE(wants(wish({{"agentId", agent}}), happened("run.started")));
+  EXPECT_TRUE(wants(request({{"companyId", company}}), happened("run.started")));
+  EXPECT_FALSE(wants(request({{"companyId", agent}}), happened("run.started")));
+  EXPECT_TRUE(wants(request({{"projectId", "p-1"}}), happened("run.started")));
+  EXPECT_FALSE(wants(request({{"projectId", "p-2"}}), happened("run.started")));
+  EXPECT_FALSE(wants(request({{"agentId", agent}}), happened("run.started")));
   core::Activity by_agent = happened("run.started");
   by_agent.agent_id = core::AgentId::parse(agent).value();
-  EXPECT_TRUE(wants(wish({{"agentId", agent}}), by_agent));
+  EXPECT_TRUE(wants(request({{"agentId", agent}}), by_agent));
   for (const bj::object& unknown : {bj::object{{"moon", "full"}}, bj::object{{"companyId", 3}}}) {
     EXPECT_FALSE(parse_event_wish({{"eventPattern", "run.*"}, {"filter", unknown}}));
   }
 }
 
 TEST(PluginEvents, WhatHappenedBeforeTheWishIsNoNews) {
-  EventWish late = wish({});
+  EventRequest late = request({});
   late.since = Time{1'001};
   EXPECT_FALSE(wants(late, happened("run.started")));
   late.since = Time{1'000};

@@ -147,9 +147,9 @@ std::string PluginPackages::path_of(const std::string& folder_id) const {
   return options_.folder + "/" + folder_id;
 }
 
-Result<PackageWish> PluginPackages::read_wish(const std::string& name,
-                                              const std::optional<std::string>& version,
-                                              PackageNaming naming) {
+Result<PackageRequest> PluginPackages::read_wish(const std::string& name,
+                                                 const std::optional<std::string>& version,
+                                                 PackageNaming naming) {
   if (name.contains('\0')) return not_installed("the name of the package holds a zero byte");
   if (naming == PackageNaming::by_name && !name.starts_with('/')) {
     if (!is_package_name(name)) {
@@ -159,7 +159,7 @@ Result<PackageWish> PluginPackages::read_wish(const std::string& name,
     if (version && !is_version(*version)) {
       return not_installed(in_quotes(*version) + " is no version");
     }
-    return PackageWish{core::PluginSource::npm, name, version};
+    return PackageRequest{core::PluginSource::npm, name, version};
   }
   if (version) return not_installed("a version is for packages of the registry, not for a path");
   if (!name.starts_with('/')) {
@@ -169,10 +169,10 @@ Result<PackageWish> PluginPackages::read_wish(const std::string& name,
   const fs::path real = fs::canonical(name, error);
   if (error) return not_installed(in_quotes(name) + ": " + error.message());
   if (fs::is_directory(real, error)) {
-    return PackageWish{core::PluginSource::folder, real.string(), {}};
+    return PackageRequest{core::PluginSource::folder, real.string(), {}};
   }
   if (fs::is_regular_file(real, error) && is_archive(real.string())) {
-    return PackageWish{core::PluginSource::tarball, real.string(), {}};
+    return PackageRequest{core::PluginSource::tarball, real.string(), {}};
   }
   return not_installed(in_quotes(name) + " is neither a folder nor a .tgz archive");
 }
@@ -235,8 +235,8 @@ Task<> PluginPackages::run(std::vector<std::string> argv, std::string folder) {
                           (said.empty() ? "" : ": " + said));
 }
 
-Task<plugins::Package> PluginPackages::fetch_from_npm(PackageWish wish, std::string folder) {
-  const std::string what = wish.version ? wish.name + "@" + *wish.version : wish.name;
+Task<plugins::Package> PluginPackages::fetch_from_npm(PackageRequest request, std::string folder) {
+  const std::string what = request.version ? request.name + "@" + *request.version : request.name;
   std::vector<std::string> argv{"npm",
                                 "install",
                                 what,
@@ -249,14 +249,14 @@ Task<plugins::Package> PluginPackages::fetch_from_npm(PackageWish wish, std::str
                                 "--omit=dev",
                                 "--loglevel=error"};
   BERTH_CO_DO(co_await run(std::move(argv), folder));
-  co_return plugins::Package{.folder = folder + "/node_modules/" + wish.name,
-                             .name = wish.name,
+  co_return plugins::Package{.folder = folder + "/node_modules/" + request.name,
+                             .name = request.name,
                              .origin = plugins::PackageOrigin::registry};
 }
 
-Task<plugins::Package> PluginPackages::unpack(PackageWish wish, std::string folder) {
+Task<plugins::Package> PluginPackages::unpack(PackageRequest request, std::string folder) {
   std::error_code error;
-  if (fs::file_size(wish.name, error) > options_.archive_bytes_max) {
+  if (fs::file_size(request.name, error) > options_.archive_bytes_max) {
     co_return not_installed("the archive is larger than " +
                             std::to_string(options_.archive_bytes_max >> 20) + " MiB");
   }
@@ -264,8 +264,8 @@ Task<plugins::Package> PluginPackages::unpack(PackageWish wish, std::string fold
   const std::string copy = folder + "/.archive.tgz";
   const auto copied = [&]() -> Result<> {
     std::error_code failed;
-    if (!fs::copy_file(wish.name, copy, failed)) {
-      return not_installed("copy " + wish.name + ": " + failed.message());
+    if (!fs::copy_file(request.name, copy, failed)) {
+      return not_installed("copy " + request.name + ": " + failed.message());
     }
     ::chmod(copy.c_str(), 0644);
     return {};
@@ -286,21 +286,21 @@ Task<plugins::Package> PluginPackages::unpack(PackageWish wish, std::string fold
   co_return plugins::Package{.folder = inner, .origin = plugins::PackageOrigin::registry};
 }
 
-Task<FetchedPackage> PluginPackages::fetch(PackageWish wish, std::string folder_id) {
-  plugins::Package package{.folder = wish.name, .origin = plugins::PackageOrigin::folder};
-  if (wish.source == core::PluginSource::folder && options_.fetcher) {
-    BERTH_CO_DO(check_own_folder(wish.name));
+Task<FetchedPackage> PluginPackages::fetch(PackageRequest request, std::string folder_id) {
+  plugins::Package package{.folder = request.name, .origin = plugins::PackageOrigin::folder};
+  if (request.source == core::PluginSource::folder && options_.fetcher) {
+    BERTH_CO_DO(check_own_folder(request.name));
     for (const char* name : {"manifest.json", "package.json"}) {
-      BERTH_CO_DO(check_readable(fs::path{wish.name} / name));
+      BERTH_CO_DO(check_readable(fs::path{request.name} / name));
     }
   }
-  if (wish.source != core::PluginSource::folder) {
+  if (request.source != core::PluginSource::folder) {
     const std::string folder = path_of(folder_id);
     BERTH_CO_DO(make_folder(folder));
-    if (wish.source == core::PluginSource::npm) {
-      BERTH_CO_TRY(package, co_await fetch_from_npm(std::move(wish), folder));
+    if (request.source == core::PluginSource::npm) {
+      BERTH_CO_TRY(package, co_await fetch_from_npm(std::move(request), folder));
     } else {
-      BERTH_CO_TRY(package, co_await unpack(std::move(wish), folder));
+      BERTH_CO_TRY(package, co_await unpack(std::move(request), folder));
     }
     const auto tidy = [&]() -> Result<> {
       BERTH_DO(remove_tree(folder + "/.fetch"));

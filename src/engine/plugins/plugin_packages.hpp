@@ -27,7 +27,7 @@ struct PackageOptions {
 // A name that begins with '/' is a path either way.
 enum class PackageNaming { by_name, by_path };
 
-struct PackageWish {
+struct PackageRequest {
   core::PluginSource source = core::PluginSource::folder;
   std::string name;  // a path, or a name of the registry
   std::optional<std::string> version = {};
@@ -46,12 +46,12 @@ class PluginPackages {
   PluginPackages(asio::any_io_executor executor, asio::thread_pool& pool, PackageOptions options);
 
   // What a caller asks for: a path that is there, or a name. plugin_install_failed.
-  static Result<PackageWish> read_wish(const std::string& name,
-                                       const std::optional<std::string>& version,
-                                       PackageNaming naming);
+  static Result<PackageRequest> read_wish(const std::string& name,
+                                          const std::optional<std::string>& version,
+                                          PackageNaming naming);
 
   // Into the folder of that id, which is made; a folder of the operator's own is used in place.
-  Task<FetchedPackage> fetch(PackageWish wish, std::string folder_id);
+  Task<FetchedPackage> fetch(PackageRequest request, std::string folder_id);
   // A package that is here already.
   Task<FetchedPackage> verify(plugins::Package package);
   Task<> discard(std::string folder_id);
@@ -60,8 +60,8 @@ class PluginPackages {
   const PackageOptions& options() const { return options_; }
 
  private:
-  Task<plugins::Package> fetch_from_npm(PackageWish wish, std::string folder);
-  Task<plugins::Package> unpack(PackageWish wish, std::string folder);
+  Task<plugins::Package> fetch_from_npm(PackageRequest request, std::string folder);
+  Task<plugins::Package> unpack(PackageRequest request, std::string folder);
   Result<> make_folder(const std::string& folder) const;
   Task<> run(std::vector<std::string> argv, std::string folder);
   std::map<std::string, std::string> fetch_environment(const std::string& folder) const;

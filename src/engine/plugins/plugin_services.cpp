@@ -405,7 +405,7 @@ Task<bj::value> PluginServices::emit_event(Scope scope, bj::object params) {
 }
 
 Task<bj::value> PluginServices::subscribe(Scope scope, bj::object params) {
-  BERTH_CO_TRY(EventWish wish, parse_event_wish(params));
+  BERTH_CO_TRY(EventRequest wish, parse_event_wish(params));
   if (wish.company_id) {
     BERTH_CO_DO(check_scope(scope, core::PluginScope::company, wish.company_id));
   }

@@ -63,7 +63,7 @@ Task<std::optional<core::PluginConfigRow>> Plugins::config(core::Call call, std:
 }
 
 Task<core::PluginConfigRow> Plugins::set_config(core::Call call, std::string name,
-                                                PluginConfigWish wanted) {
+                                                PluginConfigRequest wanted) {
   BERTH_CO_TRY(const Row row, co_await find(std::move(name)));
   const core::PluginId id = row.value.id;
   std::vector<core::BoundRef> refs;
@@ -121,7 +121,8 @@ Result<> Plugins::keep_once(store::Session& session, const core::Call& call,
   return kept ? Result<>{} : idempotent_write_detail::keep(session, services_, call, id.str());
 }
 
-Task<ConfigTest> Plugins::test_config(core::Call call, std::string name, PluginConfigWish wanted) {
+Task<ConfigTest> Plugins::test_config(core::Call call, std::string name,
+                                      PluginConfigRequest wanted) {
   BERTH_CO_DO(place());
   BERTH_CO_TRY(const Row row, co_await find(std::move(name)));
   BERTH_CO_DO(co_await services_.store.read([&](store::Session& s) {

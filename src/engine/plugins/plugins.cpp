@@ -187,7 +187,7 @@ Task<> Plugins::discard(std::string folder_id) {
       [&](store::Session& s) { return store::delete_plugin_folder(s, folder_id); });
 }
 
-Task<FetchedPackage> Plugins::fetch(PackageWish wish, std::optional<std::string> folder_id) {
+Task<FetchedPackage> Plugins::fetch(PackageRequest request, std::optional<std::string> folder_id) {
   if (folder_id) {
     const Time now = services_.clock.now();
     const core::PluginFolder intention{
@@ -199,7 +199,7 @@ Task<FetchedPackage> Plugins::fetch(PackageWish wish, std::optional<std::string>
     fault_point("plugin.fetch_intended");
   }
   Result<FetchedPackage> fetched =
-      co_await place_->packages.fetch(std::move(wish), folder_id.value_or(""));
+      co_await place_->packages.fetch(std::move(request), folder_id.value_or(""));
   fault_point("plugin.fetch_acted");
   if (fetched || !folder_id) co_return fetched;
   const Result<> gone = co_await discard(*folder_id);
@@ -207,14 +207,14 @@ Task<FetchedPackage> Plugins::fetch(PackageWish wish, std::optional<std::string>
   co_return fetched;
 }
 
-Task<Plugins::Row> Plugins::record_installed(const core::Call& call, PackageWish wish,
+Task<Plugins::Row> Plugins::record_installed(const core::Call& call, PackageRequest request,
                                              FetchedPackage fetched,
                                              std::optional<std::string> folder_id) {
   const Time now = services_.clock.now();
   core::Plugin fresh{.id = core::PluginId::make(services_.random, now),
                      .plugin_key = fetched.manifest.id,
-                     .package_name = wish.name,
-                     .source = wish.source,
+                     .package_name = request.name,
+                     .source = request.source,
                      .folder_id = folder_id,
                      .installed_at = now,
                      .updated_at = now};
@@ -300,15 +300,15 @@ Task<PluginView> Plugins::install(core::Call call, InstallPlugin wanted) {
   if (before) co_return *std::move(before);
   const PackageNaming naming =
       wanted.is_local_path.value_or(false) ? PackageNaming::by_path : PackageNaming::by_name;
-  BERTH_CO_TRY(const PackageWish wish,
+  BERTH_CO_TRY(const PackageRequest request,
                PluginPackages::read_wish(wanted.package_name, wanted.version, naming));
-  BERTH_CO_TRY(const Turn turn, take_turn("install " + wish.name));
+  BERTH_CO_TRY(const Turn turn, take_turn("install " + request.name));
   std::optional<std::string> folder_id;
-  if (wish.source != PluginSource::folder) {
+  if (request.source != PluginSource::folder) {
     folder_id = core::PluginId::make(services_.random, services_.clock.now()).str();
   }
-  BERTH_CO_TRY(FetchedPackage fetched, co_await fetch(wish, folder_id));
-  BERTH_CO_TRY(Row row, co_await record_installed(call, wish, std::move(fetched), folder_id));
+  BERTH_CO_TRY(FetchedPackage fetched, co_await fetch(request, folder_id));
+  BERTH_CO_TRY(Row row, co_await record_installed(call, request, std::move(fetched), folder_id));
   fault_point("plugin.install_recorded");
   BERTH_CO_DO(
       co_await note(call, row.value.id, "version " + row.value.package_version + " installed"));
@@ -433,16 +433,16 @@ Task<PluginView> Plugins::upgrade(core::Call call, std::string name, UpgradePlug
   const bool accepts = wanted.accept_capabilities.value_or(false);
   std::optional<core::PendingUpgrade> next = row.value.pending_upgrade;
   if (!next || wanted.version) {
-    PackageWish wish{row.value.source, row.value.package_name, wanted.version};
-    if (wish.source != PluginSource::npm && wanted.version) {
+    PackageRequest request{row.value.source, row.value.package_name, wanted.version};
+    if (request.source != PluginSource::npm && wanted.version) {
       co_return fail(Errc::plugin_install_failed,
-                     "a version is for packages of the registry, not for " + wish.name);
+                     "a version is for packages of the registry, not for " + request.name);
     }
     std::optional<std::string> folder_id;
-    if (wish.source != PluginSource::folder) {
+    if (request.source != PluginSource::folder) {
       folder_id = core::PluginId::make(services_.random, services_.clock.now()).str();
     }
-    BERTH_CO_TRY(FetchedPackage fetched, co_await fetch(std::move(wish), folder_id));
+    BERTH_CO_TRY(FetchedPackage fetched, co_await fetch(std::move(request), folder_id));
     if (fetched.manifest.id != row.value.plugin_key) {
       if (folder_id) BERTH_CO_DO(co_await discard(*folder_id));
       co_return fail(Errc::plugin_manifest_invalid, "the package is of plugin \"" +
@@ -474,7 +474,7 @@ Task<PluginView> Plugins::upgrade(core::Call call, std::string name, UpgradePlug
   co_return view(call.who, row.value);
 }
 
-Task<PluginView> Plugins::uninstall(core::Call call, std::string name, UninstallWish wish) {
+Task<PluginView> Plugins::uninstall(core::Call call, std::string name, UninstallRequest request) {
   BERTH_CO_DO(place());
   BERTH_CO_TRY(Row row, co_await find(std::move(name)));
   BERTH_CO_TRY(const Turn turn, take_turn(row.value.plugin_key));
@@ -482,12 +482,12 @@ Task<PluginView> Plugins::uninstall(core::Call call, std::string name, Uninstall
     BERTH_DO(expect_alive(s, node_));
     BERTH_TRY(const std::int64_t held,
               store::count_sandboxes_of(s, row.value.id, core::Reach::everything()));
-    if (held > 0 && (!wish.force || wish.purge)) {
+    if (held > 0 && (!request.force || request.purge)) {
       return fail(
           Errc::plugin_in_use,
           "Plugin \"" + row.value.plugin_key + "\" holds " + std::to_string(held) + " sandboxes",
-          wish.force ? "leave out purge: its sandboxes know it by its id"
-                     : "end their runs, or force it: they then wait until it is back");
+          request.force ? "leave out purge: its sandboxes know it by its id"
+                        : "end their runs, or force it: they then wait until it is back");
     }
     if (row.value.status == PluginState::uninstalled) return row;
     return store::move_plugin(s, row, PluginEvent::uninstalled, std::nullopt,
@@ -507,9 +507,9 @@ Task<PluginView> Plugins::uninstall(core::Call call, std::string name, Uninstall
   row.value.folder_id.reset();
   row.value.pending_upgrade.reset();
   row.value.package_path.reset();
-  if (wish.purge) BERTH_CO_DO(place_->host.forget(row.value.id));
+  if (request.purge) BERTH_CO_DO(place_->host.forget(row.value.id));
   const auto finish = [&](store::Session& s) -> Result<Row> {
-    if (!wish.purge) return store::update_plugin(s, row, services_.clock.now());
+    if (!request.purge) return store::update_plugin(s, row, services_.clock.now());
     BERTH_DO(store::delete_plugin(s, row.value.id));
     return row;
   };

@@ -75,10 +75,10 @@ struct InstallPlugin {
 };
 BOOST_DESCRIBE_STRUCT(InstallPlugin, (), (package_name, version, is_local_path))
 
-struct PluginEgressWish {
+struct PluginEgressRequest {
   std::vector<std::string> allow;  // rules as in the egress policy of an environment
 };
-BOOST_DESCRIBE_STRUCT(PluginEgressWish, (), (allow))
+BOOST_DESCRIBE_STRUCT(PluginEgressRequest, (), (allow))
 
 // What a plugin may reach besides the public internet, and what it has asked to reach.
 struct PluginEgressLog {
@@ -99,7 +99,7 @@ struct UpgradePlugin {
 BOOST_DESCRIBE_STRUCT(UpgradePlugin, (), (version, accept_capabilities))
 
 // How far an uninstallation goes.
-struct UninstallWish {
+struct UninstallRequest {
   bool purge = false;  // forget it with all it keeps, instead of remembering its id
   bool force = false;  // although it holds sandboxes: those wait for its return
 };
@@ -132,11 +132,11 @@ struct PluginHealth {
 BOOST_DESCRIBE_STRUCT(PluginHealth, (),
                       (plugin_id, status, healthy, checks, last_error, worker, sandboxes))
 
-struct PluginConfigWish {
+struct PluginConfigRequest {
   core::CompanyId company_id;
   bj::object config_json;
 };
-BOOST_DESCRIBE_STRUCT(PluginConfigWish, (), (company_id, config_json))
+BOOST_DESCRIBE_STRUCT(PluginConfigRequest, (), (company_id, config_json))
 
 struct ConfigTest {
   bool valid = false;
@@ -172,18 +172,18 @@ class Plugins {
   // before it serves meanwhile.
   Task<PluginView> upgrade(core::Call call, std::string name, UpgradePlugin wanted);
   // What its worker may reach besides the public internet, from now on.
-  Task<PluginView> set_egress(core::Call call, std::string name, PluginEgressWish wanted);
+  Task<PluginView> set_egress(core::Call call, std::string name, PluginEgressRequest wanted);
   // The newest decisions about the requests of its workers since this server started.
   Task<PluginEgressLog> egress(core::Call call, std::string name, std::int64_t limit);
   // plugin_in_use while it holds sandboxes, unless forced.
-  Task<PluginView> uninstall(core::Call call, std::string name, UninstallWish wish);
+  Task<PluginView> uninstall(core::Call call, std::string name, UninstallRequest request);
 
   Task<std::optional<core::PluginConfigRow>> config(core::Call call, std::string name,
                                                     core::CompanyId company);
   // By the plugin's schema; secrets are references, and bound to the plugin.
   Task<core::PluginConfigRow> set_config(core::Call call, std::string name,
-                                         PluginConfigWish wanted);
-  Task<ConfigTest> test_config(core::Call call, std::string name, PluginConfigWish wanted);
+                                         PluginConfigRequest wanted);
+  Task<ConfigTest> test_config(core::Call call, std::string name, PluginConfigRequest wanted);
 
   Task<std::vector<core::PluginLogLine>> logs(core::Call call, std::string name,
                                               store::PluginLogFilter filter, std::int64_t limit);
@@ -219,9 +219,9 @@ class Plugins {
   Task<std::optional<PluginView>> answered(const core::Call& call);
   Result<> keep_once(store::Session& session, const core::Call& call, const core::PluginId& id);
 
-  Task<FetchedPackage> fetch(PackageWish wish, std::optional<std::string> folder_id);
+  Task<FetchedPackage> fetch(PackageRequest request, std::optional<std::string> folder_id);
   Task<> discard(std::string folder_id);
-  Task<Row> record_installed(const core::Call& call, PackageWish wish, FetchedPackage fetched,
+  Task<Row> record_installed(const core::Call& call, PackageRequest request, FetchedPackage fetched,
                              std::optional<std::string> folder_id);
   // Starts the worker; the row is `ready` or `error` afterwards.
   Task<Row> activate(core::PluginId id);

@@ -174,10 +174,11 @@ Task<> RunJob::find_place() {
 
 Task<> RunJob::acquire() {
   drivers::Callback callback{.candidates = tools_.options.api_candidates};
-  const bj::value* wish = environment_ && environment_->metadata
-                              ? environment_->metadata->if_contains("callback")
-                              : nullptr;
-  const bool declined = wish != nullptr && wish->is_string() && wish->get_string() == "none";
+  const bj::value* request = environment_ && environment_->metadata
+                                 ? environment_->metadata->if_contains("callback")
+                                 : nullptr;
+  const bool declined =
+      request != nullptr && request->is_string() && request->get_string() == "none";
   callback.required = agent_.has_value() && !declined;
   if (declined) callback.candidates.clear();
   const auto enter = [this](store::Session& s) {

@@ -22,13 +22,13 @@ Result<core::EnvironmentId> place_of(store::Session& session, const core::RunId&
               start_it_yourself);
 }
 
-Result<core::EnvironmentChoice> choice_for(store::Session& session, const PlaceWish& wish) {
-  core::EnvironmentWishes wishes{.run = wish.asked,
-                                 .company_default = wish.company.default_environment_id};
-  if (wish.agent) wishes.agent_default = wish.agent->default_environment_id;
-  if (wish.who.kind != core::CallerKind::agent_key) return core::choose_environment(wishes);
-  if (wish.who.run_id) {
-    BERTH_TRY(wishes.calling_run, place_of(session, *wish.who.run_id, wish.company.id));
+Result<core::EnvironmentChoice> choice_for(store::Session& session, const PlaceRequest& request) {
+  core::EnvironmentWishes wishes{.run = request.asked,
+                                 .company_default = request.company.default_environment_id};
+  if (request.agent) wishes.agent_default = request.agent->default_environment_id;
+  if (request.who.kind != core::CallerKind::agent_key) return core::choose_environment(wishes);
+  if (request.who.run_id) {
+    BERTH_TRY(wishes.calling_run, place_of(session, *request.who.run_id, request.company.id));
   }
   return core::choose_for_agent(wishes);
 }
@@ -79,14 +79,14 @@ Result<> expect_place_of_caller(store::Session& session, const core::ChosenEnvir
 }
 
 Result<core::ChosenEnvironment> choose_place(store::Session& session, const Services& services,
-                                             const Catalog& catalog, const PlaceWish& wish) {
-  BERTH_TRY(const core::EnvironmentChoice choice, choice_for(session, wish));
-  BERTH_TRY(const auto environment, chosen(session, wish.company.id, choice));
+                                             const Catalog& catalog, const PlaceRequest& request) {
+  BERTH_TRY(const core::EnvironmentChoice choice, choice_for(session, request));
+  BERTH_TRY(const auto environment, chosen(session, request.company.id, choice));
   BERTH_DO(expect_open(session, services, environment.value));
-  const auto adapter = wish.agent ? wish.agent->adapter_type : core::AdapterType::process;
+  const auto adapter = request.agent ? request.agent->adapter_type : core::AdapterType::process;
   BERTH_DO(core::check_fit(adapter, environment.value, catalog.facts()));
   core::ChosenEnvironment out = core::explain_choice(environment.value, choice.reason);
-  if (choice.reason == core::ChoiceReason::calling_run) out.calling_run_id = wish.who.run_id;
+  if (choice.reason == core::ChoiceReason::calling_run) out.calling_run_id = request.who.run_id;
   BERTH_DO(expect_place_of_caller(session, out, environment.value));
   return out;
 }

@@ -11,7 +11,7 @@
 // and what they name is held against what the company may use.
 namespace berth::engine {
 
-struct PlaceWish {
+struct PlaceRequest {
   const core::Caller& who;
   const core::Company& company;
   const std::optional<core::Agent>& agent;
@@ -21,7 +21,7 @@ struct PlaceWish {
 // In the transaction that makes the run. What an agent starts goes where the run is that it calls
 // from, or to a default that an operator has set: never to Local by itself.
 Result<core::ChosenEnvironment> choose_place(store::Session& session, const Services& services,
-                                             const Catalog& catalog, const PlaceWish& wish);
+                                             const Catalog& catalog, const PlaceRequest& request);
 
 // Whether work may be sent to an environment now: it is active, and its company may use it.
 Result<> expect_open(store::Session& session, const Services& services,

@@ -22,7 +22,7 @@ constexpr std::int64_t grace_ms_max = 10LL * 60 * 1000;
 constexpr std::int64_t terminal_size_max = 10'000;
 
 // What a run is made of, before it has a row.
-struct Wish {
+struct Request {
   core::CompanyId company_id;
   std::optional<core::AgentId> agent_id = {};
   std::optional<core::EnvironmentId> environment_id = {};
@@ -82,10 +82,10 @@ Result<std::optional<std::string>> name_for(const std::optional<std::string>& wa
               "choose another name");
 }
 
-Result<std::optional<core::Agent>> runnable_agent(store::Session& session, const Wish& wish) {
-  if (!wish.agent_id) return std::nullopt;
+Result<std::optional<core::Agent>> runnable_agent(store::Session& session, const Request& request) {
+  if (!request.agent_id) return std::nullopt;
   BERTH_TRY(auto row,
-            store::find_agent(session, core::Reach::only(wish.company_id), *wish.agent_id));
+            store::find_agent(session, core::Reach::only(request.company_id), *request.agent_id));
   const bool can_run = row.value.status != core::AgentStatus::terminated &&
                        row.value.status != core::AgentStatus::pending_approval;
   if (can_run) return std::move(row.value);
@@ -112,7 +112,7 @@ std::vector<std::string> names_of(const bj::object& object) {
 }
 
 // Each run carries its words and the names of its variables into every list.
-Result<> check_width(const Wish& wish, const core::EnvVars& vars) {
+Result<> check_width(const Request& request, const core::EnvVars& vars) {
   constexpr std::size_t variables_max = 1000;
   constexpr std::size_t arguments_max = 4096;
   if (vars.canonical.size() > variables_max) {
@@ -121,10 +121,10 @@ Result<> check_width(const Wish& wish, const core::EnvVars& vars) {
                     std::to_string(variables_max) + " at the most",
                 "pass more in a file or on stdin");
   }
-  if (wish.command && wish.command->argv.size() > arguments_max) {
+  if (request.command && request.command->argv.size() > arguments_max) {
     return fail(Errc::unprocessable,
-                "/args: has " + std::to_string(wish.command->argv.size()) + " words; a run takes " +
-                    std::to_string(arguments_max) + " at the most",
+                "/args: has " + std::to_string(request.command->argv.size()) +
+                    " words; a run takes " + std::to_string(arguments_max) + " at the most",
                 "pass more in a file or on stdin");
   }
   return {};
@@ -167,30 +167,30 @@ Result<core::RunInput> input_again(store::Session& session, Services& services,
 // The run, what it was given, the bindings of its secrets, its first event and the activity: one
 // transaction.
 Result<core::Run> insert(store::Session& session, Services& services, const Catalog& catalog,
-                         const core::Call& call, const Wish& wish) {
+                         const core::Call& call, const Request& request) {
   BERTH_TRY(const auto company,
-            store::find_company(session, core::Reach::of(call.who), wish.company_id));
-  BERTH_TRY(const std::optional<core::Agent> agent, runnable_agent(session, wish));
+            store::find_company(session, core::Reach::of(call.who), request.company_id));
+  BERTH_TRY(const std::optional<core::Agent> agent, runnable_agent(session, request));
   BERTH_TRY(const core::ChosenEnvironment choice,
             choose_place(session, services, catalog,
-                         {call.who, company.value, agent, wish.environment_id}));
+                         {call.who, company.value, agent, request.environment_id}));
   BERTH_TRY(const InstanceSettings settings, read_settings(session));
   BERTH_TRY(const core::EnvVars vars,
-            core::normalize_env_vars(wish.env, settings.plain_secrets(), "/env"));
-  BERTH_DO(check_width(wish, vars));
+            core::normalize_env_vars(request.env, settings.plain_secrets(), "/env"));
+  BERTH_DO(check_width(request, vars));
   const Time now = services.clock.now();
   core::Run run{.id = core::RunId::make(services.random, now),
-                .company_id = wish.company_id,
-                .agent_id = wish.agent_id,
+                .company_id = request.company_id,
+                .agent_id = request.agent_id,
                 .environment_id = choice.environment_id,
-                .invocation_source = wish.source,
-                .trigger_detail = wish.trigger_detail,
-                .command = wish.command,
+                .invocation_source = request.source,
+                .trigger_detail = request.trigger_detail,
+                .command = request.command,
                 .environment_choice = choice,
-                .retry_of_run_id = wish.retry_of,
-                .name = wish.name,
+                .retry_of_run_id = request.retry_of,
+                .name = request.name,
                 .responsible_user_id = call.who.responsible_user(),
-                .context_snapshot = wish.context,
+                .context_snapshot = request.context,
                 .created_at = now,
                 .updated_at = now};
   if (run.command) run.command->env_names = names_of(vars.canonical);
@@ -198,10 +198,10 @@ Result<core::Run> insert(store::Session& session, Services& services, const Cata
   BERTH_DO(insert_with_input(session, services, run,
                              {.run_id = run.id,
                               .env = vars.canonical,
-                              .stdin_text = wish.stdin_text,
+                              .stdin_text = request.stdin_text,
                               .command = run.command}));
   if (!vars.refs.empty()) {
-    BERTH_DO(bind_refs(session, services, wish.company_id, core::SecretTarget::run, run.id.str(),
+    BERTH_DO(bind_refs(session, services, request.company_id, core::SecretTarget::run, run.id.str(),
                        BindingPart::env_vars, vars.refs));
   }
   BERTH_DO(note(session, run, {.message = choice.explanation}, now));
@@ -272,18 +272,18 @@ Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
 }
 
 Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun wanted) {
-  Wish wish{.company_id = std::move(company),
-            .agent_id = wanted.agent_id,
-            .environment_id = wanted.environment_id,
-            .env = wanted.env.value_or(bj::object{}),
-            .stdin_text = wanted.stdin_text.value_or("")};
-  BERTH_CO_TRY(wish.command, command_of(wanted));
-  BERTH_CO_TRY(wish.name, name_for(wanted.name));
+  Request request{.company_id = std::move(company),
+                  .agent_id = wanted.agent_id,
+                  .environment_id = wanted.environment_id,
+                  .env = wanted.env.value_or(bj::object{}),
+                  .stdin_text = wanted.stdin_text.value_or("")};
+  BERTH_CO_TRY(request.command, command_of(wanted));
+  BERTH_CO_TRY(request.name, name_for(wanted.name));
   const Result<> room = co_await guards_.quotas.expect_room(
-      call, [&](store::Session& /*s*/) -> Result<core::CompanyId> { return wish.company_id; });
+      call, [&](store::Session& /*s*/) -> Result<core::CompanyId> { return request.company_id; });
   const auto work = [&](store::Session& s) -> Result<core::Run> {
     BERTH_DO(room);
-    return insert(s, services_, catalog_, call, wish);
+    return insert(s, services_, catalog_, call, request);
   };
   co_return co_await queue(call, work);
 }
@@ -305,18 +305,19 @@ Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent w
     BERTH_TRY(const Quota quota, quota_of(s, row.value.company_id, settings));
     BERTH_DO(check_size(call.who, wanted, quota));
     BERTH_DO(expect_prompt(row.value, wanted));
-    Wish wish{.company_id = row.value.company_id,
-              .agent_id = agent,
-              .environment_id = wanted.environment_id,
-              .env = wanted.env.value_or(bj::object{}),
-              .stdin_text = wanted.prompt.value_or(""),
-              .source = wanted.source.value_or(core::InvocationSource::on_demand),
-              .trigger_detail = wanted.trigger_detail,
-              .context = wanted.payload.value_or(bj::object{}),
-              .name = wanted.name};
-    if (wanted.reason) wish.context["reason"] = *wanted.reason;
-    if (wanted.force_fresh_session) wish.context["forceFreshSession"] = *wanted.force_fresh_session;
-    return insert(s, services_, catalog_, call, wish);
+    Request request{.company_id = row.value.company_id,
+                    .agent_id = agent,
+                    .environment_id = wanted.environment_id,
+                    .env = wanted.env.value_or(bj::object{}),
+                    .stdin_text = wanted.prompt.value_or(""),
+                    .source = wanted.source.value_or(core::InvocationSource::on_demand),
+                    .trigger_detail = wanted.trigger_detail,
+                    .context = wanted.payload.value_or(bj::object{}),
+                    .name = wanted.name};
+    if (wanted.reason) request.context["reason"] = *wanted.reason;
+    if (wanted.force_fresh_session)
+      request.context["forceFreshSession"] = *wanted.force_fresh_session;
+    return insert(s, services_, catalog_, call, request);
   };
   co_return co_await queue(call, work);
 }
@@ -336,18 +337,18 @@ Task<core::Run> Runs::retry(core::Call call, core::RunId id) {
                   "cancel it first, or wait for its end");
     }
     BERTH_TRY(core::RunInput given, input_again(s, services_, before));
-    Wish wish{.company_id = before.company_id,
-              .agent_id = before.agent_id,
-              .environment_id = place_again(before),
-              .command = std::move(given.command),
-              .env = std::move(given.env),
-              .stdin_text = std::move(given.stdin_text),
-              .source = before.invocation_source,
-              .trigger_detail = before.trigger_detail,
-              .context = before.context_snapshot,
-              .name = before.name,
-              .retry_of = id};
-    return insert(s, services_, catalog_, call, wish);
+    Request request{.company_id = before.company_id,
+                    .agent_id = before.agent_id,
+                    .environment_id = place_again(before),
+                    .command = std::move(given.command),
+                    .env = std::move(given.env),
+                    .stdin_text = std::move(given.stdin_text),
+                    .source = before.invocation_source,
+                    .trigger_detail = before.trigger_detail,
+                    .context = before.context_snapshot,
+                    .name = before.name,
+                    .retry_of = id};
+    return insert(s, services_, catalog_, call, request);
   };
   co_return co_await queue(call, work);
 }

@@ -113,8 +113,8 @@ Result<SetupSessions::Begun> SetupSessions::intend(store::Session& session, cons
   BERTH_DO(record(session, services_, call,
                   entry_of(started, "environment.custom_image_setup.started")));
   BERTH_TRY(Row made, store::find_setup_session(session, core::Reach::everything(), started.id));
-  BERTH_TRY(drivers::SetupWish wish, wish_of(session, made.value));
-  return Begun{std::move(made), std::move(lease), std::move(wish)};
+  BERTH_TRY(drivers::SetupRequest request, wish_of(session, made.value));
+  return Begun{std::move(made), std::move(lease), std::move(request)};
 }
 
 Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId environment,
@@ -139,8 +139,8 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
         store::move_setup_session(s, std::move(row), SetupEvent::opened, services_.clock.now()));
     return {};
   };
-  Result<LeaseLifecycle::Held> held =
-      co_await leases_.acquire(std::move(begun->lease), {.setup = std::move(begun->wish)}, opened);
+  Result<LeaseLifecycle::Held> held = co_await leases_.acquire(
+      std::move(begun->lease), {.setup = std::move(begun->request)}, opened);
   fault_point("setup.opened");
   BERTH_CO_TRY(Row row, co_await services_.store.read([&](store::Session& s) {
     return store::find_setup_session(s, core::Reach::everything(), id);

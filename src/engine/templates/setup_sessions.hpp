@@ -73,7 +73,7 @@ class SetupSessions {
   struct Begun {
     Row session;
     LeaseLifecycle::Row lease;
-    std::optional<drivers::SetupWish> wish = {};  // of one that begins
+    std::optional<drivers::SetupRequest> request = {};  // of one that begins
   };
   Result<Begun> intend(store::Session& session, const core::Call& call,
                        const core::EnvironmentId& environment, const StartSetup& wanted);

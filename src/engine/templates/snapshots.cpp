@@ -282,7 +282,7 @@ Result<Snapshots::Fork> Snapshots::intend_fork(store::Session& session, const co
   core::LeaseId copy = core::LeaseId::make(services_.random, now);
   BERTH_TRY(auto made, templates_.intend(session, row.value,
                                          {.name = name_for_fork(id, copy),
-                                          .stays = TemplateCapture::Wish::Stays::while_used}));
+                                          .stays = TemplateCapture::Request::Stays::while_used}));
   BERTH_DO(record(session, services_, call, bare_entry(row.value, "environment.lease_forked")));
   // As the sandbox is, not as the environment would make one today.
   environment.value.config = row.value.teardown.config;

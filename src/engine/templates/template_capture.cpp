@@ -68,7 +68,8 @@ void link(Template& row, const bj::object& config) {
 }
 
 Result<TemplateCapture::Row> TemplateCapture::intend(store::Session& session,
-                                                     const core::LeaseRecord& lease, Wish wish) {
+                                                     const core::LeaseRecord& lease,
+                                                     Request wanted) {
   BERTH_DO(expect_alive(session, leases_.node()));
   if (!lease.sandbox_id) {
     return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no sandbox: its driver is " +
@@ -77,13 +78,13 @@ Result<TemplateCapture::Row> TemplateCapture::intend(store::Session& session,
   const Time now = services_.clock.now();
   Template row{.id = core::TemplateId::make(services_.random, now),
                .company_id = lease.company_id,
-               .name = std::move(wish.name),
+               .name = std::move(wanted.name),
                .environment_id = lease.environment_id,
                .provider = lease.provider.value_or(""),
                .source_template_id = lease.teardown.template_id,
                .source_lease_id = lease.id,
                .node_id = leases_.node(),
-               .expendable = wish.stays == Wish::Stays::while_used,
+               .expendable = wanted.stays == Request::Stays::while_used,
                .config = lease.teardown.config,
                .next_attempt_at = now + template_claim_ms,
                .created_at = now,

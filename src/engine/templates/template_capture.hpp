@@ -22,12 +22,12 @@ class TemplateCapture {
   TemplateCapture(Services& services, LeaseLifecycle& leases)
       : services_(services), leases_(leases) {}
 
-  struct Wish {
+  struct Request {
     std::string name;
     enum class Stays { until_deleted, while_used } stays = Stays::until_deleted;
   };
   // In the caller's transaction: a template `capturing`.
-  Result<Row> intend(store::Session& session, const core::LeaseRecord& lease, Wish wish);
+  Result<Row> intend(store::Session& session, const core::LeaseRecord& lease, Request request);
   // What the driver made of it, on the row: `ready`. `also` changes the row before it is written,
   // and writes what belongs to the same transaction. Where that fails, nothing is left.
   using Also = std::function<Result<>(store::Session&, core::Template&)>;

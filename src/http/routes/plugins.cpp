@@ -121,7 +121,7 @@ std::vector<Route> life_routes(engine::Plugins& plugins) {
           .says = "Start another worker in place of the one that runs or has failed",
           .call = [&plugins](core::Call call,
                              auto in) { return plugins.restart(call, in.path.plugin); }},
-      Endpoint<PluginPath, None, engine::PluginEgressWish, engine::PluginView>{
+      Endpoint<PluginPath, None, engine::PluginEgressRequest, engine::PluginView>{
           .verb = Verb::put,
           .path = "/api/plugins/{plugin}/egress",
           .needs = Permission::instance_admin,
@@ -168,7 +168,7 @@ std::vector<Route> setting_routes(engine::Plugins& plugins) {
               [&plugins](core::Call call, auto in) {
                 return plugins.config(call, in.path.plugin, in.query.company_id);
               }},
-      Endpoint<PluginPath, None, engine::PluginConfigWish, core::PluginConfigRow>{
+      Endpoint<PluginPath, None, engine::PluginConfigRequest, core::PluginConfigRow>{
           .verb = Verb::post,
           .path = "/api/plugins/{plugin}/config",
           .needs = Permission::company_admin,
@@ -178,7 +178,7 @@ std::vector<Route> setting_routes(engine::Plugins& plugins) {
               [&plugins](core::Call call, auto in) {
                 return plugins.set_config(call, in.path.plugin, std::move(in.body));
               }},
-      Endpoint<PluginPath, None, engine::PluginConfigWish, engine::ConfigTest>{
+      Endpoint<PluginPath, None, engine::PluginConfigRequest, engine::ConfigTest>{
           .verb = Verb::post,
           .path = "/api/plugins/{plugin}/config/test",
           .needs = Permission::company_operate,

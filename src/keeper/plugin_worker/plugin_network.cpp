@@ -57,24 +57,24 @@ int make_all_addresses_local() {
   return -answer.outcome.error;
 }
 
-struct Wish {
+struct Request {
   int type = SOCK_STREAM;
   std::uint32_t address = INADDR_LOOPBACK;
   std::uint16_t port = 0;
 };
 
-int open_socket(const Wish& wish, Fd& made) {
-  made = Fd{::socket(AF_INET, wish.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+int open_socket(const Request& wanted, Fd& made) {
+  made = Fd{::socket(AF_INET, wanted.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!made) return errno;
   const int yes = 1;
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(wish.port);
-  address.sin_addr.s_addr = htonl(wish.address);
+  address.sin_port = htons(wanted.port);
+  address.sin_addr.s_addr = htonl(wanted.address);
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
   if (::bind(made.get(), generic, sizeof address) != 0) return errno;
-  if (wish.type == SOCK_STREAM && ::listen(made.get(), SOMAXCONN) != 0) return errno;
+  if (wanted.type == SOCK_STREAM && ::listen(made.get(), SOMAXCONN) != 0) return errno;
   return 0;
 }
 

@@ -64,11 +64,11 @@ std::vector<std::string> check_names() {
   return names;
 }
 
-Result<Report> examine(const Wish& wish, const Watcher& watcher) {
+Result<Report> examine(const Request& request, const Watcher& watcher) {
   std::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  BERTH_TRY(const bj::value document, read_document(wish));
-  Result<Subject> subject = make_subject(wish, document);
+  BERTH_TRY(const bj::value document, read_document(request));
+  Result<Subject> subject = make_subject(request, document);
   Report report;
   report.checks.push_back(manifest_result(subject));
   watcher(report.checks.back());
@@ -84,7 +84,8 @@ Result<Report> examine(const Wish& wish, const Watcher& watcher) {
   for (const Check& check : all_checks()) {
     const bool is_first = check.name == "start.initialize";
     const bool is_last = check.name.starts_with("left.");
-    if (wish.only && !is_first && !is_last && check.name.find(*wish.only) == std::string::npos) {
+    if (request.only && !is_first && !is_last &&
+        check.name.find(*request.only) == std::string::npos) {
       continue;
     }
     report.checks.push_back(run(bench, check, has_started));

@@ -19,6 +19,6 @@ std::vector<std::string> check_names();
 // and what happens when either side fails. Takes sandboxes of the provider, and gives them back.
 // A plugin that breaks a rule is no error but a report that says so; an error is a folder without a
 // plugin. Blocks, and makes this process the parent of what workers leave behind.
-Result<Report> examine(const Wish& wish, const Watcher& watcher);
+Result<Report> examine(const Request& request, const Watcher& watcher);
 
 }  // namespace berth::plugins::conformance

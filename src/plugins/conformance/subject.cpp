@@ -29,8 +29,8 @@ std::string module_of(const std::string& folder) {
   return std::filesystem::exists(folder + "/dist/manifest.js") ? "dist/manifest.js" : "manifest.js";
 }
 
-Result<bj::value> print_with_node(const Wish& wish, const std::string& file) {
-  const auto node = find_program(wish.path, "node");
+Result<bj::value> print_with_node(const Request& request, const std::string& file) {
+  const auto node = find_program(request.path, "node");
   if (!node) {
     return fail(Errc::plugin_unavailable, file + ": is JavaScript, and there is no node on PATH",
                 "install Node 18 or newer");
@@ -38,8 +38,8 @@ Result<bj::value> print_with_node(const Wish& wish, const std::string& file) {
   BERTH_TRY(WorkerProcess process,
             WorkerProcess::spawn({.argv = {*node, "--input-type=module", "-e",
                                            std::string{print_module}, "file://" + file},
-                                  .environment = {{"PATH", wish.path}},
-                                  .folder = wish.folder}));
+                                  .environment = {{"PATH", request.path}},
+                                  .folder = request.folder}));
   process.read_until([&] { return process.stdout_ended; }, node_limit);
   // An object with an `id`, as every manifest has, looks like a request; without one, a remark.
   const auto& printed = process.requests.empty() ? process.notifications : process.requests;
@@ -51,47 +51,48 @@ Result<bj::value> print_with_node(const Wish& wish, const std::string& file) {
 
 }  // namespace
 
-Result<bj::value> read_document(const Wish& wish) {
-  const std::string plain = wish.folder + "/manifest.json";
+Result<bj::value> read_document(const Request& request) {
+  const std::string plain = request.folder + "/manifest.json";
   if (std::filesystem::exists(plain)) {
     BERTH_TRY(const std::string text, read_file(plain, document_bytes_max));
     return parse_json(text);
   }
   const std::string file =
-      std::filesystem::path{wish.folder + "/" + module_of(wish.folder)}.lexically_normal();
+      std::filesystem::path{request.folder + "/" + module_of(request.folder)}.lexically_normal();
   if (!std::filesystem::exists(file)) {
-    return fail(
-        Errc::plugin_manifest_invalid,
-        wish.folder + ": holds neither manifest.json nor " + file.substr(wish.folder.size() + 1),
-        "name the folder that a plugin was built into");
+    return fail(Errc::plugin_manifest_invalid,
+                request.folder + ": holds neither manifest.json nor " +
+                    file.substr(request.folder.size() + 1),
+                "name the folder that a plugin was built into");
   }
-  return print_with_node(wish, file);
+  return print_with_node(request, file);
 }
 
-Result<Subject> make_subject(const Wish& wish, const bj::value& document) {
+Result<Subject> make_subject(const Request& request, const bj::value& document) {
   Subject subject;
   BERTH_TRY(subject.manifest, parse_manifest(document));
   const auto wanted =
       std::ranges::find_if(subject.manifest.drivers, [&](const DriverDeclaration& driver) {
-        return wish.driver_key ? driver.driver_key == *wish.driver_key
-                               : driver.kind == DriverRole::sandbox_provider;
+        return request.driver_key ? driver.driver_key == *request.driver_key
+                                  : driver.kind == DriverRole::sandbox_provider;
       });
   if (wanted == subject.manifest.drivers.end()) {
     return fail(Errc::plugin_manifest_invalid,
                 "the manifest declares no " +
-                    (wish.driver_key ? "driver " + *wish.driver_key : "sandbox provider"),
+                    (request.driver_key ? "driver " + *request.driver_key : "sandbox provider"),
                 "add an entry to environmentDrivers with kind sandbox_provider");
   }
   subject.driver = *wanted;
-  const HostEnvironment host{{"PATH", wish.path}};
-  BERTH_TRY(const WorkerCommand command, worker_command(subject.manifest, {.folder = wish.folder},
-                                                        std::string{plugin_id}, host));
+  const HostEnvironment host{{"PATH", request.path}};
+  BERTH_TRY(
+      const WorkerCommand command,
+      worker_command(subject.manifest, {.folder = request.folder}, std::string{plugin_id}, host));
   subject.start = {
       .argv = command.argv, .environment = command.environment, .folder = command.folder};
-  for (const auto& [name, value] : wish.credentials) subject.start.environment[name] = value;
-  subject.config = wish.config;
-  subject.credentials = wish.credentials;
-  subject.patience = wish.patience;
+  for (const auto& [name, value] : request.credentials) subject.start.environment[name] = value;
+  subject.config = request.config;
+  subject.credentials = request.credentials;
+  subject.patience = request.patience;
   return subject;
 }
 

@@ -18,7 +18,7 @@ struct Patience {
 };
 
 // What is to be examined, as a person asks for it.
-struct Wish {
+struct Request {
   std::string folder;                                   // of the plugin
   std::optional<std::string> driver_key = {};           // the first sandbox provider by default
   bj::object config = {};                               // of the provider
@@ -39,8 +39,8 @@ struct Subject {
 
 // The manifest of a folder, as a document that is not checked yet: manifest.json, or what Node
 // prints of the module that package.json names.
-Result<bj::value> read_document(const Wish& wish);
+Result<bj::value> read_document(const Request& request);
 // plugin_manifest_invalid when it breaks a rule or has no such provider.
-Result<Subject> make_subject(const Wish& wish, const bj::value& document);
+Result<Subject> make_subject(const Request& request, const bj::value& document);
 
 }  // namespace berth::plugins::conformance

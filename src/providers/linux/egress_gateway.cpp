@@ -68,33 +68,34 @@ Result<EgressGateway::Listeners> EgressGateway::listeners_in(const std::string& 
   return listeners;
 }
 
-Result<> EgressGateway::begin(Wish wish) {
-  if (wish.config.network == core::LinuxNetwork::host || has(wish.id)) return {};
-  BERTH_TRY(egress::Policy policy, policy_of(wish.config));
+Result<> EgressGateway::begin(Request request) {
+  if (request.config.network == core::LinuxNetwork::host || has(request.id)) return {};
+  BERTH_TRY(egress::Policy policy, policy_of(request.config));
   const auto way = std::make_shared<Way>(loop_.get_executor());
-  ways_.emplace(wish.id, way);
-  tasks_.start("way out of sandbox " + wish.id, open(way, std::move(wish), std::move(policy)));
+  ways_.emplace(request.id, way);
+  tasks_.start("way out of sandbox " + request.id,
+               open(way, std::move(request), std::move(policy)));
   return {};
 }
 
-Task<> EgressGateway::open(std::shared_ptr<Way> way, Wish wish, egress::Policy policy) {
-  way->outcome = co_await listen(*way, std::move(wish), std::move(policy));
+Task<> EgressGateway::open(std::shared_ptr<Way> way, Request request, egress::Policy policy) {
+  way->outcome = co_await listen(*way, std::move(request), std::move(policy));
   way->opening = false;
   way->opened.notify();
   co_return Result<>{};
 }
 
-Task<> EgressGateway::listen(Way& way, Wish wish, egress::Policy policy) {
-  BERTH_CO_TRY(Listeners listeners, co_await offload(pool_, [folder = wish.keeper_folder] {
+Task<> EgressGateway::listen(Way& way, Request request, egress::Policy policy) {
+  BERTH_CO_TRY(Listeners listeners, co_await offload(pool_, [folder = request.keeper_folder] {
                  return listeners_in(folder);
                }));
-  way.proxy =
-      std::make_shared<egress::Proxy>(loop_, resolver_, clock_,
-                                      egress::ProxyOptions{.lease = wish.id,
-                                                           .policy = std::move(policy),
-                                                           .callback = callback_,
-                                                           .own_ports = own_ports_,
-                                                           .log_path = std::move(wish.log_path)});
+  way.proxy = std::make_shared<egress::Proxy>(
+      loop_, resolver_, clock_,
+      egress::ProxyOptions{.lease = request.id,
+                           .policy = std::move(policy),
+                           .callback = callback_,
+                           .own_ports = own_ports_,
+                           .log_path = std::move(request.log_path)});
   BERTH_CO_DO(way.proxy->listen(std::move(listeners.proxy), egress::Door::proxy));
   co_return way.proxy->listen(std::move(listeners.callback), egress::Door::callback);
 }

@@ -34,7 +34,7 @@ class EgressGateway {
   // The one resolver of this server; other parts that connect for a company use it too.
   egress::Resolver& resolver() { return resolver_; }
 
-  struct Wish {
+  struct Request {
     std::string id;
     std::string keeper_folder;
     std::string log_path;
@@ -42,7 +42,7 @@ class EgressGateway {
   };
   // Begins to open it, unless it is open: for a new sandbox, and for one that a former server made.
   // Fails when its rules cannot be read.
-  Result<> begin(Wish wish);
+  Result<> begin(Request request);
   // Until it is open: before that no command may start inside. What went wrong is told once, and
   // may then be begun again. Nothing to wait for is fine.
   Task<> wait(std::string id);
@@ -76,8 +76,8 @@ class EgressGateway {
     Event opened;
   };
   static Result<Listeners> listeners_in(const std::string& keeper_folder);
-  Task<> open(std::shared_ptr<Way> way, Wish wish, egress::Policy policy);
-  Task<> listen(Way& way, Wish wish, egress::Policy policy);
+  Task<> open(std::shared_ptr<Way> way, Request request, egress::Policy policy);
+  Task<> listen(Way& way, Request request, egress::Policy policy);
 
   asio::io_context& loop_;
   asio::thread_pool& pool_;

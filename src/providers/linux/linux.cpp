@@ -97,7 +97,7 @@ execution::KeeperOptions keepers_of(const LinuxOptions& options) {
           .after_kill = end_what_it_held};
 }
 
-PoolWish wish_of(const LinuxConfig& config) {
+PoolRequest wish_of(const LinuxConfig& config) {
   return {.size = static_cast<std::size_t>(config.pool_size.value_or(0)),
           .age_max = std::chrono::minutes{config.pool_age_minutes.value_or(usual_pool_minutes)}};
 }
@@ -211,7 +211,7 @@ Task<Linux::Made> Linux::take(std::string id, Wanted wanted) {
 
 Task<std::optional<PoolCustomer>> Linux::pool_customer(bj::object config) {
   BERTH_CO_TRY(LinuxConfig wanted, read_linux_config(config));
-  const PoolWish wish = wish_of(wanted);
+  const PoolRequest wish = wish_of(wanted);
   if (wish.size == 0) co_return std::nullopt;
   BERTH_CO_TRY(const RootLayers root, co_await offload(keepers_.pool(), [images = images_, wanted] {
                  return images.layers_for(wanted);

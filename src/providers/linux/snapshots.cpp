@@ -72,18 +72,18 @@ Result<images::Template> copy_upper(int upper, const LiveSandbox& sandbox, const
   const auto copy = [&](const images::ImageStore& /*store*/,
                         const images::TemplateStore& templates) -> Result<> {
     // Names are for people, and belong to companies; here the id is enough.
-    images::CaptureRequest wish{.id = request.key.str(),
-                                .name = "template " + request.key.str(),
-                                .base_image = sandbox.config.image.value_or("host"),
-                                .ids = ids,
-                                .marks = marks_of(root),
-                                .limits = copy_limits_of(sandbox.config)};
+    images::CaptureRequest wanted{.id = request.key.str(),
+                                  .name = "template " + request.key.str(),
+                                  .base_image = sandbox.config.image.value_or("host"),
+                                  .ids = ids,
+                                  .marks = marks_of(root),
+                                  .limits = copy_limits_of(sandbox.config)};
     if (sandbox.config.template_) {
       BERTH_TRY(const images::Template below, templates.find(*sandbox.config.template_));
-      wish.base_image = below.base_image;
-      wish.parent = below.id;
+      wanted.base_image = below.base_image;
+      wanted.parent = below.id;
     }
-    BERTH_TRY(made, templates.capture(upper, wish));
+    BERTH_TRY(made, templates.capture(upper, wanted));
     return {};
   };
   BERTH_DO(images.with_stores(copy));

@@ -31,20 +31,21 @@ WarmPool::WarmPool(asio::any_io_executor executor, SpareMaker& maker, Random& ra
 // The order is that of a customer who is still there: the image that one who has left called by its
 // name may be another by now.
 void WarmPool::Shelf::add(PoolCustomer customer) {
-  const bool is_first = wish.size == 0;
-  wish.age_max = is_first ? customer.wish.age_max : std::min(wish.age_max, customer.wish.age_max);
-  wish.size += customer.wish.size;
+  const bool is_first = request.size == 0;
+  request.age_max =
+      is_first ? customer.request.age_max : std::min(request.age_max, customer.request.age_max);
+  request.size += customer.request.size;
   if (is_first) order = std::move(customer.order);
 }
 
 bool WarmPool::Shelf::is_young(const Ready& one, Moment now) const {
-  return now - one.made < std::min(one.age_max, wish.age_max);
+  return now - one.made < std::min(one.age_max, request.age_max);
 }
 
 std::optional<std::string> WarmPool::Shelf::take_surplus(Moment now) {
   const auto is_old = [&](const Ready& one) { return !is_young(one, now); };
   auto surplus = std::ranges::find_if(ready, is_old);
-  if (surplus == ready.end() && ready.size() > wish.size) surplus = ready.begin();
+  if (surplus == ready.end() && ready.size() > request.size) surplus = ready.begin();
   if (surplus == ready.end()) return std::nullopt;
   std::string id = std::move(surplus->sandbox.id);
   ready.erase(surplus);
@@ -59,9 +60,9 @@ WarmPool::Shelf* WarmPool::shelf_of(const keeper::sandbox::Plan& plan) {
 
 void WarmPool::serve(std::vector<PoolCustomer> customers) {
   has_new_wishes_ = true;
-  for (Shelf& shelf : shelves_) shelf.wish = {};
+  for (Shelf& shelf : shelves_) shelf.request = {};
   for (PoolCustomer& customer : customers) {
-    if (customer.wish.size == 0) continue;
+    if (customer.request.size == 0) continue;
     Shelf* shelf = shelf_of(customer.order.plan);
     if (shelf == nullptr) shelf = &shelves_.emplace_back(Shelf{.order = customer.order});
     shelf->add(std::move(customer));
@@ -97,7 +98,7 @@ bool WarmPool::holds(const std::string& id) const {
 
 WarmPool::Shelf* WarmPool::wanting(Moment now) {
   const auto found = std::ranges::find_if(shelves_, [&](const Shelf& shelf) {
-    return shelf.ready.size() < shelf.wish.size && now >= shelf.again_at;
+    return shelf.ready.size() < shelf.request.size && now >= shelf.again_at;
   });
   return found == shelves_.end() ? nullptr : &*found;
 }
@@ -123,7 +124,7 @@ Task<> WarmPool::tend() {
 // Shelves are only removed by `retire`, which runs in the same task, so the shelf stays.
 Task<> WarmPool::fill(Shelf& shelf) {
   in_hand_ = core::SandboxId::make(random_, clock_.now()).str();
-  const auto age_max = shelf.wish.age_max;
+  const auto age_max = shelf.request.age_max;
   Result<keeper::Confined> made =
       co_await maker_.make_spare(in_hand_, shelf.order, age_max + lifetime_slack);
   const std::string id = std::exchange(in_hand_, {});
@@ -149,7 +150,7 @@ Task<> WarmPool::retire(Moment now) {
     }
   }
   std::erase_if(shelves_,
-                [](const Shelf& shelf) { return shelf.wish.size == 0 && shelf.ready.empty(); });
+                [](const Shelf& shelf) { return shelf.request.size == 0 && shelf.ready.empty(); });
   co_return Result<>{};
 }
 
@@ -169,7 +170,7 @@ Task<> WarmPool::remove(std::string id) {
 Task<> WarmPool::stop() {
   BERTH_CO_DO(co_await tasks_.stop());
   if (!in_hand_.empty()) half_made_.push_back(std::exchange(in_hand_, {}));
-  for (Shelf& shelf : shelves_) shelf.wish = {};
+  for (Shelf& shelf : shelves_) shelf.request = {};
   co_return co_await retire(std::chrono::steady_clock::now());
 }
 

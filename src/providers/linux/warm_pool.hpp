@@ -38,7 +38,7 @@ class SpareMaker {
   virtual Task<> remove_spare(std::string id) = 0;
 };
 
-struct PoolWish {
+struct PoolRequest {
   std::size_t size = 0;
   std::chrono::milliseconds age_max{};
 };
@@ -46,7 +46,7 @@ struct PoolWish {
 // An environment that wants sandboxes to be ready.
 struct PoolCustomer {
   SpareOrder order;
-  PoolWish wish;
+  PoolRequest request;
 };
 
 // Sandboxes that are made before somebody asks for them, each by a plan; one that was taken never
@@ -78,7 +78,7 @@ class WarmPool {
   // All for one plan.
   struct Shelf {
     SpareOrder order;
-    PoolWish wish = {};            // of all customers together
+    PoolRequest request = {};      // of all customers together
     std::deque<Ready> ready = {};  // the oldest first
     int failures = 0;              // in a row
     Moment again_at = {};          // after a failure

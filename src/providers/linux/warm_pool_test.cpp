@@ -68,12 +68,12 @@ class WarmPoolTest : public testing::Test {
     made.hostname = name;
     return made;
   }
-  static PoolCustomer customer(const std::string& name, PoolWish wish) {
-    return {.order = {.config = {}, .plan = plan(name)}, .wish = wish};
+  static PoolCustomer customer(const std::string& name, PoolRequest request) {
+    return {.order = {.config = {}, .plan = plan(name)}, .request = request};
   }
 
-  static constexpr PoolWish one{.size = 1, .age_max = 1h};
-  static constexpr PoolWish two{.size = 2, .age_max = 1h};
+  static constexpr PoolRequest one{.size = 1, .age_max = 1h};
+  static constexpr PoolRequest two{.size = 2, .age_max = 1h};
   asio::io_context loop_;
   SystemRandom random_;
   SystemClock clock_;

@@ -12,7 +12,7 @@
 namespace berth::cli {
 
 // One command in a sandbox that is made for it and goes with it.
-struct SandboxWish {
+struct SandboxRequest {
   bj::object config;  // of the provider `linux`
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> variables = {};
@@ -24,6 +24,6 @@ struct SandboxWish {
 };
 
 // What `berth sandbox run` does, given by whoever can. The answer is the exit code.
-using SandboxCommand = std::function<Result<int>(SandboxWish, Console&, const Settings&)>;
+using SandboxCommand = std::function<Result<int>(SandboxRequest, Console&, const Settings&)>;
 
 }  // namespace berth::cli
