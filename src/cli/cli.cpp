@@ -20,8 +20,8 @@ namespace {
 void add_serve(CommandTree& tree, GlobalFlags& flags, const ServeCommand& serve) {
   CLI::App& app = tree.leaf(tree.root(), "serve", "run the server",
                             "berth serve --home /srv/berth --listen 127.0.0.1:3100",
-                            [&serve](Session& session) -> Result<> {
-                              session.end_with(serve(std::move(session.config())));
+                            [&serve](Context& context) -> Result<> {
+                              context.end_with(serve(std::move(context.config())));
                               return {};
                             });
   boost::mp11::mp_for_each<MembersOf<Settings>>([&](auto member) {
@@ -136,19 +136,19 @@ Result<Look> look_of(const Console& console, const GlobalFlags& flags) {
 constexpr auto clear_screen = "\x1b[H\x1b[2J";
 
 // Shows it again and again, until the caller ends it, a reader goes away or it fails.
-Result<> watch(const CommandTree& tree, Session& session) {
+Result<> watch(const CommandTree& tree, Context& context) {
   if (!tree.repeats()) {
     return fail(Errc::bad_request, "--watch: this command does something, so it is not repeated",
                 "use --watch with commands that show: list, get, status, stats, inspect");
   }
-  Console& console = session.console();
+  Console& console = context.console();
   while (true) {
     if (console.out_is_terminal) console.out << clear_screen;
-    BERTH_DO(tree.chosen()(session));
+    BERTH_DO(tree.chosen()(context));
     console.out << std::flush;
     if (!console.out.good()) return {};
-    ::poll(nullptr, 0, static_cast<int>(session.flags().interval * 1000));
-    session.printer().set_now(SystemClock{}.now());
+    ::poll(nullptr, 0, static_cast<int>(context.flags().interval * 1000));
+    context.printer().set_now(SystemClock{}.now());
   }
 }
 
@@ -172,13 +172,13 @@ int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
                          .colour = wants_colour(console, flags, console.out_is_terminal),
                          .quiet = flags.quiet,
                          .now = SystemClock{}.now()}};
-  Session session{console, flags, *std::move(config), printer};
-  const Result<> done = flags.watch ? watch(tree, session) : tree.chosen()(session);
+  Context context{console, flags, *std::move(config), printer};
+  const Result<> done = flags.watch ? watch(tree, context) : tree.chosen()(context);
   console.out.flush();
   const int code = done ? 0 : report(console, flags, done.error());
-  const Result<> undone = session.finish();
+  const Result<> undone = context.finish();
   if (!undone) report(console, flags, undone.error());
-  return session.exit_code().value_or(code);
+  return context.exit_code().value_or(code);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "base/names.hpp"
+#include "cli/context.hpp"
 #include "cli/sandbox_request.hpp"
-#include "cli/session.hpp"
 
 #include <CLI/App.hpp>
 
@@ -12,7 +12,7 @@
 
 namespace berth::cli {
 
-using Action = std::function<Result<>(Session&)>;
+using Action = std::function<Result<>(Context&)>;
 
 // Most commands refuse to guess when the configuration is wrong; some must work all the same.
 enum class Needs { configuration, nothing };

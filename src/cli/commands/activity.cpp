@@ -25,11 +25,11 @@ void put_in_plain_words(bj::array& rows) {
 }
 
 // One line an event, as it happens: programs get JSON lines, people the moment and the deed.
-void print_event(Session& session, const Event& event) {
+void print_event(Context& context, const Event& event) {
   const Result<bj::value> row = parse_json(event.data);
   if (!row) return;
-  std::ostream& out = session.console().out;
-  if (session.printer().look() == Look::json) {
+  std::ostream& out = context.console().out;
+  if (context.printer().look() == Look::json) {
     out << event.data << "\n" << std::flush;
     return;
   }
@@ -40,19 +40,19 @@ void print_event(Session& session, const Event& event) {
       << std::flush;
 }
 
-Result<> list(Session& session, bool follow) {
-  BERTH_TRY(const std::string path, session.company_path("activity"));
+Result<> list(Context& context, bool follow) {
+  BERTH_TRY(const std::string path, context.company_path("activity"));
   if (!follow) {
-    BERTH_TRY(bj::array rows, session.list(path));
-    if (!session.printer().is_json()) put_in_plain_words(rows);
-    session.printer().list(rows, columns());
+    BERTH_TRY(bj::array rows, context.list(path));
+    if (!context.printer().is_json()) put_in_plain_words(rows);
+    context.printer().list(rows, columns());
     return {};
   }
-  BERTH_TRY(const Client* server, session.client());
-  session.printer().note("waiting for what happens; Ctrl-C ends");
-  return server->follow(path + "/stream", [&session](const Event& event) {
-    print_event(session, event);
-    return session.console().out.good();
+  BERTH_TRY(const Client* server, context.client());
+  context.printer().note("waiting for what happens; Ctrl-C ends");
+  return server->follow(path + "/stream", [&context](const Event& event) {
+    print_event(context, event);
+    return context.console().out.good();
   });
 }
 
@@ -63,7 +63,7 @@ void add_activity_commands(CommandTree& tree) {
   const auto follow = std::make_shared<bool>(false);
   CLI::App& app =
       tree.leaf(group, "list", "list what happened, newest first", "berth activity list --follow",
-                [follow](Session& session) { return list(session, *follow); });
+                [follow](Context& context) { return list(context, *follow); });
   app.add_flag("-f,--follow", *follow, "go on as it happens");
 }
 

@@ -22,7 +22,7 @@ struct AgentOptions {
 };
 
 // Fields of the config that were named one by one, as `key=value`.
-Result<std::vector<std::string>> fields_of(Session& session, const AgentOptions& options) {
+Result<std::vector<std::string>> fields_of(Context& context, const AgentOptions& options) {
   std::vector<std::string> out = options.set;
   for (const std::string& pair : options.secrets) {
     const std::size_t equals = pair.find('=');
@@ -30,7 +30,7 @@ Result<std::vector<std::string>> fields_of(Session& session, const AgentOptions&
       return fail(Errc::bad_request, "--env-secret '" + pair + "': has no '='",
                   "write it as --env-secret NAME=SECRET");
     }
-    BERTH_TRY(const std::string id, session.find_id(secret_kind(), pair.substr(equals + 1)));
+    BERTH_TRY(const std::string id, context.find_id(secret_kind(), pair.substr(equals + 1)));
     out.push_back("env." + pair.substr(0, equals) + "=" +
                   encode_text(bj::value{{"type", "secret_ref"}, {"secretId", id}}));
   }
@@ -42,14 +42,14 @@ Result<std::vector<std::string>> fields_of(Session& session, const AgentOptions&
   return out;
 }
 
-Result<bj::object> body_of(Session& session, const AgentOptions& options) {
+Result<bj::object> body_of(Context& context, const AgentOptions& options) {
   bj::object body;
   set_text(body, "name", options.name);
   set_text(body, "role", options.role);
   set_nullable(body, "title", options.title);
   set_text(body, "adapterType", options.adapter);
   set_text(body, "status", options.status);
-  BERTH_TRY(const std::vector<std::string> fields, fields_of(session, options));
+  BERTH_TRY(const std::vector<std::string> fields, fields_of(context, options));
   if (!options.config.empty() || !fields.empty()) {
     bj::object config;
     if (!options.config.empty()) {
@@ -62,26 +62,26 @@ Result<bj::object> body_of(Session& session, const AgentOptions& options) {
     body["defaultEnvironmentId"] = nullptr;
     if (!options.environment->empty()) {
       BERTH_TRY(body["defaultEnvironmentId"],
-                session.find_id(environment_kind(), *options.environment));
+                context.find_id(environment_kind(), *options.environment));
     }
   }
   return body;
 }
 
-Result<> create(Session& session, const AgentOptions& options) {
-  BERTH_TRY(const std::string path, session.company_path("agents"));
-  BERTH_TRY(const bj::object body, body_of(session, options));
-  BERTH_TRY(const bj::value made, session.send({.method = "POST", .path = path, .body = body}));
-  session.printer().object(made);
+Result<> create(Context& context, const AgentOptions& options) {
+  BERTH_TRY(const std::string path, context.company_path("agents"));
+  BERTH_TRY(const bj::object body, body_of(context, options));
+  BERTH_TRY(const bj::value made, context.send({.method = "POST", .path = path, .body = body}));
+  context.printer().object(made);
   return {};
 }
 
 // Fields that were named one by one are laid over the config that is stored.
-Result<> merge_set(Session& session, const std::string& id, const AgentOptions& options,
+Result<> merge_set(Context& context, const std::string& id, const AgentOptions& options,
                    Request& request) {
-  BERTH_TRY(const std::vector<std::string> fields, fields_of(session, options));
+  BERTH_TRY(const std::vector<std::string> fields, fields_of(context, options));
   if (!options.config.empty() || fields.empty()) return {};
-  BERTH_TRY(const Client* server, session.client());
+  BERTH_TRY(const Client* server, context.client());
   BERTH_TRY(const Answer stored, server->send({.path = "/api/agents/" + id}));
   request.if_match = stored.etag;  // somebody else's change in between is not undone
   const bj::object* agent = stored.body.if_object();
@@ -98,14 +98,14 @@ Result<> merge_set(Session& session, const std::string& id, const AgentOptions& 
   return {};
 }
 
-Result<> update(Session& session, const AgentOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(agent_kind(), options.named));
-  BERTH_TRY(const bj::object body, body_of(session, options));
+Result<> update(Context& context, const AgentOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(agent_kind(), options.named));
+  BERTH_TRY(const bj::object body, body_of(context, options));
   if (body.empty()) return fail(Errc::bad_request, "nothing to change was given");
   Request request{.method = "PATCH", .path = "/api/agents/" + id, .body = body};
-  BERTH_DO(merge_set(session, id, options, request));
-  BERTH_TRY(const bj::value changed, session.send(request));
-  session.printer().object(changed);
+  BERTH_DO(merge_set(context, id, options, request));
+  BERTH_TRY(const bj::value changed, context.send(request));
+  context.printer().object(changed);
   return {};
 }
 
@@ -119,39 +119,39 @@ struct InvokeOptions {
   bool fresh = false;
 };
 
-Result<> invoke(Session& session, const InvokeOptions& options) {
-  BERTH_TRY(const bj::value agent, session.find(agent_kind(), options.named));
+Result<> invoke(Context& context, const InvokeOptions& options) {
+  BERTH_TRY(const bj::value agent, context.find(agent_kind(), options.named));
   const std::string id = text_of(agent, "id");
   bj::object body;
   set_text(body, "prompt", options.prompt);
   set_text(body, "reason", options.reason);
   if (options.fresh) body["forceFreshSession"] = true;
   if (!options.environment.empty()) {
-    BERTH_TRY(body["environmentId"], session.find_id(environment_kind(), options.environment));
+    BERTH_TRY(body["environmentId"], context.find_id(environment_kind(), options.environment));
   }
-  BERTH_TRY(const Client* server, session.client());
+  BERTH_TRY(const Client* server, context.client());
   const Request request{
       .method = "POST", .path = "/api/agents/" + id + "/heartbeat/invoke", .body = body};
   if (!options.follow) {
-    BERTH_TRY(const bj::value run, session.send(request));
-    session.printer().object(run);
+    BERTH_TRY(const bj::value run, context.send(request));
+    context.printer().object(run);
     return {};
   }
-  Attachment attachment{*server, session.console()};
-  BERTH_TRY(const bj::value run, session.send(request));
+  Attachment attachment{*server, context.console()};
+  BERTH_TRY(const bj::value run, context.send(request));
   AttachOptions wanted{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
-  if (session.flags().json) wanted.output_to = OutputTo::all_to_err;
+  if (context.flags().json) wanted.output_to = OutputTo::all_to_err;
   TranscriptView view;
   const auto adapter = parse_name<core::AdapterType>(text_of(agent, "adapterType"));
-  if (adapter && !options.raw && !session.flags().json) view = TranscriptView{session, *adapter};
-  return follow_run(session, attachment, std::move(wanted), view);
+  if (adapter && !options.raw && !context.flags().json) view = TranscriptView{context, *adapter};
+  return follow_run(context, attachment, std::move(wanted), view);
 }
 
 void add_invoke(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<InvokeOptions>();
   CLI::App& app = tree.leaf(group, "invoke", "start a turn of an agent",
                             "berth agent invoke builder -p 'fix the build' -f",
-                            [options](Session& session) { return invoke(session, *options); });
+                            [options](Context& context) { return invoke(context, *options); });
   app.add_option("agent", options->named, "its name, or its id or an end of it")->required();
   app.add_option("-p,--prompt", options->prompt, "what it is told, in place of its template")
       ->type_name("TEXT");
@@ -164,10 +164,10 @@ void add_invoke(CommandTree& tree, CLI::App& group) {
 }
 
 // A field a line, for people; programs get the schemas.
-Result<> adapters(Session& session) {
-  BERTH_TRY(const bj::value list, session.get("/api/adapters"));
-  if (session.printer().look() == Look::json || !list.is_array()) {
-    session.printer().object(list);
+Result<> adapters(Context& context) {
+  BERTH_TRY(const bj::value list, context.get("/api/adapters"));
+  if (context.printer().look() == Look::json || !list.is_array()) {
+    context.printer().object(list);
     return {};
   }
   std::string out;
@@ -186,7 +186,7 @@ Result<> adapters(Session& session) {
              "\n      " + printable(text_of(field, "description")) + "\n";
     }
   }
-  session.printer().text(out);
+  context.printer().text(out);
   return {};
 }
 
@@ -195,15 +195,15 @@ struct ResetOptions {
   std::string environment;
 };
 
-Result<> reset(Session& session, const ResetOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(agent_kind(), options.named));
+Result<> reset(Context& context, const ResetOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(agent_kind(), options.named));
   bj::object body;
   if (!options.environment.empty()) {
-    BERTH_TRY(body["environmentId"], session.find_id(environment_kind(), options.environment));
+    BERTH_TRY(body["environmentId"], context.find_id(environment_kind(), options.environment));
   }
   BERTH_TRY(const bj::value done,
-            session.send({.method = "POST", .path = "/api/agents/" + id + "/reset", .body = body}));
-  session.printer().object(done);
+            context.send({.method = "POST", .path = "/api/agents/" + id + "/reset", .body = body}));
+  context.printer().object(done);
   return {};
 }
 
@@ -211,7 +211,7 @@ void add_reset(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<ResetOptions>();
   CLI::App& app = tree.leaf(group, "reset", "forget what an agent keeps between its turns",
                             "berth agent reset builder -e Sandbox",
-                            [options](Session& session) { return reset(session, *options); });
+                            [options](Context& context) { return reset(context, *options); });
   app.add_option("agent", options->named, "its name, or its id or an end of it")->required();
   app.add_option("-e,--environment", options->environment, "there alone, in place of everywhere")
       ->type_name("ENVIRONMENT");
@@ -249,7 +249,7 @@ void add_agent_commands(CommandTree& tree) {
   CLI::App& creates =
       tree.leaf(group, "create", "make an agent",
                 "berth agent create builder --adapter process --set command=/usr/bin/make -e Local",
-                [made](Session& session) { return create(session, *made); });
+                [made](Context& context) { return create(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   made->adapter = name_of(core::AdapterType::process);
   add_choice<core::AdapterType>(creates, "--adapter", made->adapter, "how it is started")
@@ -259,7 +259,7 @@ void add_agent_commands(CommandTree& tree) {
   const auto changed = std::make_shared<AgentOptions>();
   CLI::App& updates =
       tree.leaf(group, "update", "change an agent", "berth agent update builder -e Local",
-                [changed](Session& session) { return update(session, *changed); });
+                [changed](Context& context) { return update(context, *changed); });
   updates.add_option("agent", changed->named, "its name, or its id or an end of it")->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   add_choice<core::AdapterType>(updates, "--adapter", changed->adapter, "how it is started");
@@ -267,7 +267,7 @@ void add_agent_commands(CommandTree& tree) {
   add_fields(updates, *changed);
   add_delete(tree, group, agent_kind(), "berth agent delete builder --yes");
   tree.leaf(group, "adapters", "list the adapters and the fields of their configs",
-            "berth agent adapters", [](Session& session) { return adapters(session); });
+            "berth agent adapters", [](Context& context) { return adapters(context); });
   add_invoke(tree, group);
   add_reset(tree, group);
 }

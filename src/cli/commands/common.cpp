@@ -16,14 +16,14 @@ std::string group_name(const Kind& kind) {
 void add_list(CommandTree& tree, CLI::App& group, const Kind& kind) {
   const std::string example = "berth " + group_name(kind) + " list";
   tree.leaf(group, "list", "list them, newest first", example,
-            [&kind](Session& session) -> Result<> {
+            [&kind](Context& context) -> Result<> {
               std::string path = "/api/companies";
               if (&kind != &company_kind()) {
-                BERTH_TRY(path, session.company_path(kind.path));
+                BERTH_TRY(path, context.company_path(kind.path));
               }
-              BERTH_TRY(bj::array rows, session.list(path));
-              if (!session.printer().is_json()) session.add_names(rows);
-              session.printer().list(rows, kind.columns);
+              BERTH_TRY(bj::array rows, context.list(path));
+              if (!context.printer().is_json()) context.add_names(rows);
+              context.printer().list(rows, kind.columns);
               return {};
             });
 }
@@ -31,9 +31,9 @@ void add_list(CommandTree& tree, CLI::App& group, const Kind& kind) {
 void add_get(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example) {
   const auto named = std::make_shared<std::string>();
   CLI::App& app =
-      tree.leaf(group, "get", "show one", example, [&kind, named](Session& session) -> Result<> {
-        BERTH_TRY(const bj::value object, session.find_page(kind, *named));
-        session.printer().object(object);
+      tree.leaf(group, "get", "show one", example, [&kind, named](Context& context) -> Result<> {
+        BERTH_TRY(const bj::value object, context.find_page(kind, *named));
+        context.printer().object(object);
         return {};
       });
   app.add_option(kind.noun, *named, "its name, or its id or an end of it")->required();
@@ -42,14 +42,14 @@ void add_get(CommandTree& tree, CLI::App& group, const Kind& kind, const std::st
 void add_delete(CommandTree& tree, CLI::App& group, const Kind& kind, const std::string& example) {
   const auto named = std::make_shared<std::string>();
   CLI::App& app = tree.leaf(
-      group, "delete", "delete one", example, [&kind, named](Session& session) -> Result<> {
-        BERTH_TRY(const bj::value object, session.find(kind, *named));
+      group, "delete", "delete one", example, [&kind, named](Context& context) -> Result<> {
+        BERTH_TRY(const bj::value object, context.find(kind, *named));
         const std::string name = kind.noun + " '" + text_of(object, "name") + "'";
-        BERTH_DO(confirm(session.console(), "Delete the " + name + "?", session.flags().yes));
+        BERTH_DO(confirm(context.console(), "Delete the " + name + "?", context.flags().yes));
         const std::string path = "/api/" + kind.path + "/" + text_of(object, "id");
-        BERTH_TRY(const bj::value gone, session.send({.method = "DELETE", .path = path}));
-        if (session.printer().look() == Look::json) session.printer().object(gone);
-        session.printer().note("deleted the " + name);
+        BERTH_TRY(const bj::value gone, context.send({.method = "DELETE", .path = path}));
+        if (context.printer().look() == Look::json) context.printer().object(gone);
+        context.printer().note("deleted the " + name);
         return {};
       });
   app.add_option(kind.noun, *named, "its name, or its id or an end of it")->required();

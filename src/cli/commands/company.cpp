@@ -12,17 +12,17 @@ struct CompanyOptions {
   std::optional<std::string> environment;
 };
 
-Result<> create(Session& session, const CompanyOptions& options) {
+Result<> create(Context& context, const CompanyOptions& options) {
   bj::object body{{"name", options.name}};
   set_nullable(body, "description", options.description);
   BERTH_TRY(const bj::value made,
-            session.send({.method = "POST", .path = "/api/companies", .body = body}));
-  session.printer().object(made);
+            context.send({.method = "POST", .path = "/api/companies", .body = body}));
+  context.printer().object(made);
   return {};
 }
 
-Result<> update(Session& session, const CompanyOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(company_kind(), options.named));
+Result<> update(Context& context, const CompanyOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(company_kind(), options.named));
   bj::object body;
   set_text(body, "name", options.name);
   set_nullable(body, "description", options.description);
@@ -31,13 +31,13 @@ Result<> update(Session& session, const CompanyOptions& options) {
     body["defaultEnvironmentId"] = nullptr;
     if (!options.environment->empty()) {
       BERTH_TRY(body["defaultEnvironmentId"],
-                session.find_id(environment_kind(), *options.environment));
+                context.find_id(environment_kind(), *options.environment));
     }
   }
   if (body.empty()) return fail(Errc::bad_request, "nothing to change was given");
   BERTH_TRY(const bj::value changed,
-            session.send({.method = "PATCH", .path = "/api/companies/" + id, .body = body}));
-  session.printer().object(changed);
+            context.send({.method = "PATCH", .path = "/api/companies/" + id, .body = body}));
+  context.printer().object(changed);
   return {};
 }
 
@@ -68,8 +68,8 @@ std::string check_allowance(const std::string& given) {
 
 enum class Verdict { allow, forbid };
 
-Result<> decide(Session& session, const AllowanceOptions& options, Verdict verdict) {
-  BERTH_TRY(const std::string id, session.find_id(company_kind(), options.named));
+Result<> decide(Context& context, const AllowanceOptions& options, Verdict verdict) {
+  BERTH_TRY(const std::string id, context.find_id(company_kind(), options.named));
   bj::object body;
   for (const std::string& what : options.what) {
     const auto* const found =
@@ -77,9 +77,9 @@ Result<> decide(Session& session, const AllowanceOptions& options, Verdict verdi
     body[found->field] = verdict == Verdict::allow;
   }
   BERTH_TRY(const bj::value changed,
-            session.send(
+            context.send(
                 {.method = "PATCH", .path = "/api/companies/" + id + "/allowances", .body = body}));
-  session.printer().object(changed);
+  context.printer().object(changed);
   return {};
 }
 
@@ -92,7 +92,7 @@ void add_decision(CommandTree& tree, CLI::App& group, Verdict verdict) {
       allows ? "let a company use this machine without a wall (instance administrators)"
              : "keep a company behind the walls of sandboxes (instance administrators)",
       "berth company " + name + " Acme local",
-      [options, verdict](Session& session) { return decide(session, *options, verdict); });
+      [options, verdict](Context& context) { return decide(context, *options, verdict); });
   app.add_option("company", options->named, "its name, or its id or an end of it")->required();
   app.add_option("what", options->what,
                  "local: environments without a sandbox; host-network: sandboxes in the network of "
@@ -113,14 +113,14 @@ void add_company_commands(CommandTree& tree) {
 
   const auto made = std::make_shared<CompanyOptions>();
   CLI::App& creates = tree.leaf(group, "create", "make a company", "berth company create Acme",
-                                [made](Session& session) { return create(session, *made); });
+                                [made](Context& context) { return create(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   creates.add_option("--description", made->description, "what it is for")->type_name("TEXT");
 
   const auto changed = std::make_shared<CompanyOptions>();
   CLI::App& updates = tree.leaf(group, "update", "change a company",
                                 "berth company update Acme --description 'rockets'",
-                                [changed](Session& session) { return update(session, *changed); });
+                                [changed](Context& context) { return update(context, *changed); });
   updates.add_option("company", changed->named, "its name, or its id or an end of it")->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   updates.add_option("--description", changed->description, "what it is for; '' clears it")

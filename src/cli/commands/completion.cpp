@@ -18,11 +18,11 @@ struct CompleteOptions {
   bool all = false;
 };
 
-void add_names_of(Session& session, const Kind& kind, std::vector<std::string>& out) {
-  const Result<const Client*> client = session.client();
+void add_names_of(Context& context, const Kind& kind, std::vector<std::string>& out) {
+  const Result<const Client*> client = context.client();
   if (!client) return;
   Result<std::string> path = std::string{"/api/companies"};
-  if (&kind != &company_kind()) path = session.company_path(kind.path);
+  if (&kind != &company_kind()) path = context.company_path(kind.path);
   const Result<bj::array> rows = path ? (*client)->list(*path, offered_max) : bj::array{};
   for (const bj::value& row : rows.value_or(bj::array{})) {
     const std::string name = text_of(row, "name");
@@ -32,9 +32,9 @@ void add_names_of(Session& session, const Kind& kind, std::vector<std::string>& 
   }
 }
 
-void add_images(Session& session, std::vector<std::string>& out) {
-  session.adopt_server_home();
-  const std::string folder = session.config().settings.home + "/images";
+void add_images(Context& context, std::vector<std::string>& out) {
+  context.adopt_server_home();
+  const std::string folder = context.config().settings.home + "/images";
   if (::access(folder.c_str(), R_OK) != 0) return;
   const auto store = images::ImageStore::open(folder);
   if (!store) return;
@@ -44,14 +44,14 @@ void add_images(Session& session, std::vector<std::string>& out) {
     out.insert(out.end(), image.names.begin(), image.names.end());
 }
 
-void add_profiles(Session& session, std::vector<std::string>& out) {
-  const auto profiles = Profiles::read(Profiles::file_of(session.console().variables));
+void add_profiles(Context& context, std::vector<std::string>& out) {
+  const auto profiles = Profiles::read(Profiles::file_of(context.console().variables));
   if (!profiles) return;
   for (const bj::value& row : profiles->rows()) out.push_back(text_of(row, "name"));
 }
 
-void add_plugins(Session& session, std::vector<std::string>& out) {
-  const Result<bj::value> plugins = session.get("/api/plugins");
+void add_plugins(Context& context, std::vector<std::string>& out) {
+  const Result<bj::value> plugins = context.get("/api/plugins");
   if (!plugins || !plugins->is_array()) return;
   for (const bj::value& row : plugins->get_array()) {
     const std::string key = text_of(row, "pluginKey");
@@ -61,11 +61,11 @@ void add_plugins(Session& session, std::vector<std::string>& out) {
 
 // A server that does not answer completes nothing: an error would stand in the middle of the line
 // that somebody types.
-std::vector<std::string> names_of_kind(Session& session, const std::string& kind) {
+std::vector<std::string> names_of_kind(Context& context, const std::string& kind) {
   std::vector<std::string> names;
-  if (kind == "image") add_images(session, names);
-  if (kind == "profile") add_profiles(session, names);
-  if (kind == "plugin") add_plugins(session, names);
+  if (kind == "image") add_images(context, names);
+  if (kind == "profile") add_profiles(context, names);
+  if (kind == "plugin") add_plugins(context, names);
   if (kind == "run" || kind == "place") names.emplace_back("last");
   static const Kind templates{.noun = "template", .path = "templates"};
   const std::pair<const char*, const Kind*> kinds[] = {{"environment", &environment_kind()},
@@ -80,21 +80,21 @@ std::vector<std::string> names_of_kind(Session& session, const std::string& kind
                                                        {"template", &templates},
                                                        {"company", &company_kind()}};
   for (const auto& [name, of_kind] : kinds) {
-    if (kind == name) add_names_of(session, *of_kind, names);
+    if (kind == name) add_names_of(context, *of_kind, names);
   }
   return names;
 }
 
-Result<> complete(Session& session, const CLI::App& root, const CompleteOptions& options) {
-  std::vector<std::string> words = session.flags().command.value_or(options.words);
+Result<> complete(Context& context, const CLI::App& root, const CompleteOptions& options) {
+  std::vector<std::string> words = context.flags().command.value_or(options.words);
   const Expected expected = expected_at(root, words);
-  std::vector<std::string> offered = names_of_kind(session, expected.kind);
+  std::vector<std::string> offered = names_of_kind(context, expected.kind);
   if (options.all) {
     offered.insert(offered.end(), expected.words.begin(), expected.words.end());
   }
   const std::string start = words.empty() ? "" : words.back();
   for (const std::string& word : offered) {
-    if (word.starts_with(start)) session.printer().text(printable(word) + "\n");
+    if (word.starts_with(start)) context.printer().text(printable(word) + "\n");
   }
   return {};
 }
@@ -106,29 +106,29 @@ void add_completion_commands(CommandTree& tree) {
   const CLI::App& root = tree.root();
   tree.leaf(
       group, "bash", "print the script for bash", "source <(berth completion bash)",
-      [&root](Session& session) -> Result<> {
-        session.printer().text(bash_completion(root));
+      [&root](Context& context) -> Result<> {
+        context.printer().text(bash_completion(root));
         return {};
       },
       Needs::nothing);
   tree.leaf(
       group, "zsh", "print the script for zsh", "source <(berth completion zsh)",
-      [&root](Session& session) -> Result<> {
-        session.printer().text(zsh_completion(root));
+      [&root](Context& context) -> Result<> {
+        context.printer().text(zsh_completion(root));
         return {};
       },
       Needs::nothing);
   tree.leaf(
       group, "fish", "print the script for fish", "berth completion fish | source",
-      [](Session& session) -> Result<> {
-        session.printer().text(fish_completion());
+      [](Context& context) -> Result<> {
+        context.printer().text(fish_completion());
         return {};
       },
       Needs::nothing);
   const auto options = std::make_shared<CompleteOptions>();
   CLI::App& completes = tree.leaf(
       tree.root(), "__complete", "what the scripts ask for", "berth __complete -- env get Lo",
-      [options, &root](Session& session) { return complete(session, root, *options); },
+      [options, &root](Context& context) { return complete(context, root, *options); },
       Needs::nothing);
   completes.group("");
   completes.add_flag("--all", options->all, "commands and flags, too");

@@ -3,12 +3,12 @@
 namespace berth::cli {
 namespace {
 
-Result<> show_config(Session& session) {
-  const std::vector<ShownSetting> settings = show(session.config());
-  session.printer().list(encode(settings).get_array(),
+Result<> show_config(Context& context) {
+  const std::vector<ShownSetting> settings = show(context.config());
+  context.printer().list(encode(settings).get_array(),
                          {{"NAME", "name"}, {"VALUE", "value"}, {"FROM", "source"}});
-  const auto& file = session.config().file;
-  session.printer().note(file ? "read " + *file : "no configuration file was found");
+  const auto& file = context.config().file;
+  context.printer().note(file ? "read " + *file : "no configuration file was found");
   return {};
 }
 

@@ -80,10 +80,10 @@ bj::array rows_of(const bj::object& schema, const std::string& prefix) {
 }
 
 // The schema of a provider that others wrote is with the server.
-Result<bj::array> keys_of_provider(Session& session, const std::string& provider) {
+Result<bj::array> keys_of_provider(Context& context, const std::string& provider) {
   if (provider == core::linux_provider) return rows_of(core::linux_config_schema(), "");
-  BERTH_TRY(const std::string path, session.company_path("environments/capabilities"));
-  BERTH_TRY(const bj::value all, session.get(path));
+  BERTH_TRY(const std::string path, context.company_path("environments/capabilities"));
+  BERTH_TRY(const bj::value all, context.get(path));
   const bj::value* providers =
       all.is_object() ? all.get_object().if_contains("sandboxProviders") : nullptr;
   const bj::value* found = providers != nullptr && providers->is_object()
@@ -98,18 +98,18 @@ Result<bj::array> keys_of_provider(Session& session, const std::string& provider
   return rows_of(schema->get_object(), "");
 }
 
-Result<> show_keys(Session& session, const KeyOptions& options) {
+Result<> show_keys(Context& context, const KeyOptions& options) {
   bj::array rows;
   if (options.driver == name_of(core::DriverKind::ssh)) {
     for (const Key& key : ssh_keys()) {
       rows.push_back(bj::object{{"name", key.key}, {"type", key.type}, {"says", key.says}});
     }
   } else if (options.driver == name_of(core::DriverKind::sandbox)) {
-    BERTH_TRY(rows, keys_of_provider(session, options.provider));
+    BERTH_TRY(rows, keys_of_provider(context, options.provider));
   } else {
-    session.printer().note("the driver " + options.driver + " needs no keys");
+    context.printer().note("the driver " + options.driver + " needs no keys");
   }
-  session.printer().list(rows, {{"KEY", "name"}, {"VALUE", "type"}, {"MEANS", "says"}});
+  context.printer().list(rows, {{"KEY", "name"}, {"VALUE", "type"}, {"MEANS", "says"}});
   return {};
 }
 
@@ -120,7 +120,7 @@ void add_key_commands(CommandTree& tree, CLI::App& environments) {
   options->provider = core::linux_provider;
   CLI::App& app = tree.leaf(environments, "keys", "list the config keys that --set takes",
                             "berth env keys sandbox",
-                            [options](Session& session) { return show_keys(session, *options); });
+                            [options](Context& context) { return show_keys(context, *options); });
   const auto check = [](const std::string& given) {
     return parse_name<core::DriverKind>(given)
                ? std::string{}

@@ -47,7 +47,7 @@ Result<> add_shorthands(bj::object& config, const EnvironmentOptions& options) {
   return {};
 }
 
-Result<bj::object> body_of(Session& session, const EnvironmentOptions& options) {
+Result<bj::object> body_of(Context& context, const EnvironmentOptions& options) {
   bj::object body;
   set_text(body, "name", options.name);
   set_nullable(body, "description", options.description);
@@ -61,34 +61,34 @@ Result<bj::object> body_of(Session& session, const EnvironmentOptions& options) 
   BERTH_DO(lay_over(config, options.set, "--set"));
   if (!config.empty() || !options.config.empty()) body["config"] = std::move(config);
   BERTH_TRY(const std::vector<Variable> given,
-            read_variables(options.variables, session.console().variables));
+            read_variables(options.variables, context.console().variables));
   if (!given.empty()) {
-    BERTH_TRY(body["envVars"], variables_in_json(session, given));
+    BERTH_TRY(body["envVars"], variables_in_json(context, given));
   }
   return body;
 }
 
-Result<> create(Session& session, const EnvironmentOptions& options) {
-  BERTH_TRY(bj::object body, body_of(session, options));
+Result<> create(Context& context, const EnvironmentOptions& options) {
+  BERTH_TRY(bj::object body, body_of(context, options));
   // A sandbox is one of this machine unless somebody else is to make it.
   if (options.driver == name_of(core::DriverKind::sandbox)) {
     bj::value& config = body["config"];
     if (!config.is_object()) config.emplace_object();
     config.get_object().emplace("provider", core::linux_provider);
   }
-  BERTH_TRY(const std::string path, session.company_path("environments"));
-  BERTH_TRY(const bj::value made, session.send({.method = "POST", .path = path, .body = body}));
-  session.printer().object(made);
+  BERTH_TRY(const std::string path, context.company_path("environments"));
+  BERTH_TRY(const bj::value made, context.send({.method = "POST", .path = path, .body = body}));
+  context.printer().object(made);
   return {};
 }
 
 // The version that is read here is the one that is changed: somebody else's edit in between is
 // refused by the server, not overwritten.
-Result<> update(Session& session, const EnvironmentOptions& options) {
-  BERTH_TRY(bj::object body, body_of(session, options));
+Result<> update(Context& context, const EnvironmentOptions& options) {
+  BERTH_TRY(bj::object body, body_of(context, options));
   if (body.empty()) return fail(Errc::bad_request, "nothing to change was given");
-  BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.named));
-  BERTH_TRY(const Client* server, session.client());
+  BERTH_TRY(const std::string id, context.find_id(environment_kind(), options.named));
+  BERTH_TRY(const Client* server, context.client());
   const std::string path = "/api/environments/" + id;
   BERTH_TRY(const Answer seen, server->send({.path = path}));
   std::optional<std::string> version = seen.etag;
@@ -112,7 +112,7 @@ Result<> update(Session& session, const EnvironmentOptions& options) {
     return std::unexpected(std::move(error));
   }
   if (!changed) return std::unexpected(std::move(changed).error());
-  session.printer().object(changed->body);
+  context.printer().object(changed->body);
   return {};
 }
 
@@ -145,10 +145,10 @@ void add_view(CommandTree& tree, CLI::App& group, const std::string& name, const
   const auto named = std::make_shared<std::string>();
   CLI::App& app =
       tree.leaf(group, name, says, "berth env " + name + " build-host",
-                [named, rest](Session& session) -> Result<> {
-                  BERTH_TRY(const std::string id, session.find_id(environment_kind(), *named));
-                  BERTH_TRY(const bj::value view, session.get("/api/environments/" + id + rest));
-                  session.printer().object(view);
+                [named, rest](Context& context) -> Result<> {
+                  BERTH_TRY(const std::string id, context.find_id(environment_kind(), *named));
+                  BERTH_TRY(const bj::value view, context.get("/api/environments/" + id + rest));
+                  context.printer().object(view);
                   return {};
                 });
   app.add_option("environment", *named, "its name, or its id or an end of it")->required();
@@ -159,33 +159,33 @@ struct TestOptions {
   std::string draft;
 };
 
-Result<bj::value> probe(Session& session, const TestOptions& options) {
+Result<bj::value> probe(Context& context, const TestOptions& options) {
   if (options.draft.empty() == options.named.empty()) {
     return fail(Errc::bad_request, "name one environment, or describe one with --draft",
                 "write it as 'berth env test build-host'");
   }
   if (!options.draft.empty()) {
     BERTH_TRY(const bj::object draft, read_object(options.draft, "--draft"));
-    BERTH_TRY(const std::string path, session.company_path("environments/probe-config"));
-    return session.send({.method = "POST", .path = path, .body = draft});
+    BERTH_TRY(const std::string path, context.company_path("environments/probe-config"));
+    return context.send({.method = "POST", .path = path, .body = draft});
   }
-  BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.named));
-  return session.send({.method = "POST", .path = "/api/environments/" + id + "/probe"});
+  BERTH_TRY(const std::string id, context.find_id(environment_kind(), options.named));
+  return context.send({.method = "POST", .path = "/api/environments/" + id + "/probe"});
 }
 
-Result<> test(Session& session, const TestOptions& options) {
-  BERTH_TRY(const bj::value report, probe(session, options));
-  if (session.printer().look() == Look::json) {
-    session.printer().object(report);
+Result<> test(Context& context, const TestOptions& options) {
+  BERTH_TRY(const bj::value report, probe(context, options));
+  if (context.printer().look() == Look::json) {
+    context.printer().object(report);
   } else {
-    session.printer().text(
-        probe_page(report, {.columns = static_cast<std::size_t>(session.console().columns),
-                            .colour = session.printer().colour(),
-                            .now = session.printer().now()}));
+    context.printer().text(
+        probe_page(report, {.columns = static_cast<std::size_t>(context.console().columns),
+                            .colour = context.printer().colour(),
+                            .now = context.printer().now()}));
   }
   const bj::value* ok = report.is_object() ? report.get_object().if_contains("ok") : nullptr;
   const bool works = ok != nullptr && ok->is_bool() && ok->get_bool();
-  session.end_with(static_cast<int>(works ? ExitCode::ok : ExitCode::failure));
+  context.end_with(static_cast<int>(works ? ExitCode::ok : ExitCode::failure));
   return {};
 }
 
@@ -193,7 +193,7 @@ void add_test(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<TestOptions>();
   CLI::App& app = tree.leaf(group, "test", "try whether work can run there, step by step",
                             "berth env test build-host",
-                            [options](Session& session) { return test(session, *options); });
+                            [options](Context& context) { return test(context, *options); });
   app.add_option("environment", options->named, "its name, or its id or an end of it");
   app.add_option("--draft", options->draft, "try one that is not saved: driver and config")
       ->type_name("JSON|@FILE");
@@ -203,10 +203,10 @@ void add_leases(CommandTree& tree, CLI::App& group) {
   const auto named = std::make_shared<std::string>();
   CLI::App& app = tree.leaf(
       group, "leases", "who holds it, newest first", "berth env leases build-host",
-      [named](Session& session) -> Result<> {
-        BERTH_TRY(const std::string id, session.find_id(environment_kind(), *named));
-        BERTH_TRY(const bj::array rows, session.list("/api/environments/" + id + "/leases"));
-        session.printer().list(rows, {{"ID", "id"},
+      [named](Context& context) -> Result<> {
+        BERTH_TRY(const std::string id, context.find_id(environment_kind(), *named));
+        BERTH_TRY(const bj::array rows, context.list("/api/environments/" + id + "/leases"));
+        context.printer().list(rows, {{"ID", "id"},
                                       {"STATUS", "status", Shown::state},
                                       {"POLICY", "leasePolicy"},
                                       {"RUN", "heartbeatRunId"},
@@ -229,7 +229,7 @@ void add_environment_commands(CommandTree& tree) {
       tree.leaf(group, "create", "make an environment",
                 "berth env create build-host --driver ssh --host 10.0.0.7 --user ci --path /srv/ci "
                 "--key-file ~/.ssh/ci",
-                [made](Session& session) { return create(session, *made); });
+                [made](Context& context) { return create(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   add_choice<core::DriverKind>(creates, "--driver", made->driver, "how it is reached")->required();
   add_fields(creates, *made);
@@ -237,7 +237,7 @@ void add_environment_commands(CommandTree& tree) {
   const auto changed = std::make_shared<EnvironmentOptions>();
   CLI::App& updates = tree.leaf(group, "update", "change an environment",
                                 "berth env update build-host --host 10.0.0.8",
-                                [changed](Session& session) { return update(session, *changed); });
+                                [changed](Context& context) { return update(context, *changed); });
   updates.add_option("environment", changed->named, "its name, or its id or an end of it")
       ->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
@@ -254,10 +254,10 @@ void add_environment_commands(CommandTree& tree) {
   add_setup_commands(tree, group);
   add_key_commands(tree, group);
   tree.leaf(group, "capabilities", "which adapter runs on which driver and provider",
-            "berth env capabilities", [](Session& session) -> Result<> {
-              BERTH_TRY(const std::string path, session.company_path("environments/capabilities"));
-              BERTH_TRY(const bj::value view, session.get(path));
-              session.printer().object(view);
+            "berth env capabilities", [](Context& context) -> Result<> {
+              BERTH_TRY(const std::string path, context.company_path("environments/capabilities"));
+              BERTH_TRY(const bj::value view, context.get(path));
+              context.printer().object(view);
               return {};
             });
 }

@@ -57,22 +57,22 @@ Result<> expect_sense(const ExecOptions& options,
 }
 
 // The whole outcome as the server tells it: the output is text there, and cut where it is long.
-Result<> exec_as_json(Session& session, const StreamedCommand& wanted) {
+Result<> exec_as_json(Context& context, const StreamedCommand& wanted) {
   bj::object body{{"argv", encode(wanted.argv)}};
   set_text(body, "cwd", wanted.cwd);
   if (wanted.timeout_ms) body["timeoutMs"] = *wanted.timeout_ms;
   BERTH_TRY(const bj::value ended,
-            session.send({.method = "POST",
+            context.send({.method = "POST",
                           .path = "/api/environment-leases/" + wanted.lease_id + "/exec",
                           .body = std::move(body)}));
-  session.printer().object(ended);
-  session.end_with(tell_end_of_exec(session, ended));
+  context.printer().object(ended);
+  context.end_with(tell_end_of_exec(context, ended));
   return {};
 }
 
 // One command in a place that a lease holds, with its output and exit code as if it ran here.
-Result<> exec(Session& session, const ExecOptions& options) {
-  const auto& command = session.flags().command;
+Result<> exec(Context& context, const ExecOptions& options) {
+  const auto& command = context.flags().command;
   BERTH_DO(expect_sense(options, command));
   std::optional<std::int64_t> timeout_ms;
   if (!options.timeout.empty()) {
@@ -83,20 +83,20 @@ Result<> exec(Session& session, const ExecOptions& options) {
   constexpr std::chrono::seconds slack{60};
   const auto longest = timeout_ms ? std::chrono::seconds{*timeout_ms / 1000} : longest_command;
   BERTH_TRY(const std::string id,
-            enter_place(session, options.named, std::min(longest, longest_command) + slack));
-  session.end_with(exit_not_run);
+            enter_place(context, options.named, std::min(longest, longest_command) + slack));
+  context.end_with(exit_not_run);
   StreamedCommand wanted{.lease_id = id,
                          .argv = command.value_or(std::vector<std::string>{}),
                          .cwd = options.cwd,
                          .timeout_ms = timeout_ms};
   const bool is_plain = !options.terminal && !options.interactive && options.login.empty();
-  if (is_plain && session.flags().json) return exec_as_json(session, wanted);
+  if (is_plain && context.flags().json) return exec_as_json(context, wanted);
   if (options.interactive) wanted.input = StreamedCommand::Input::standard;
-  const Result<int> code = !options.login.empty() ? log_in(session, id, options.login)
+  const Result<int> code = !options.login.empty() ? log_in(context, id, options.login)
                            : options.terminal
-                               ? sit_in_terminal(session, id, wanted.argv, options.cwd)
-                               : stream_command(session, wanted);
-  session.end_with(code ? *code : exit_code_of_cause(code.error().code));
+                               ? sit_in_terminal(context, id, wanted.argv, options.cwd)
+                               : stream_command(context, wanted);
+  context.end_with(code ? *code : exit_code_of_cause(code.error().code));
   if (!code) return std::unexpected(code.error());
   return {};
 }
@@ -107,7 +107,7 @@ void add_exec_command(CommandTree& tree) {
   const auto options = std::make_shared<ExecOptions>();
   CLI::App& app =
       tree.leaf(tree.root(), "exec", "run one more command in the place of a run", exec_example,
-                [options](Session& session) { return exec(session, *options); });
+                [options](Context& context) { return exec(context, *options); });
   app.add_option("place", options->named, place_words)->required();
   app.add_flag("-i,--interactive", options->interactive, "pass standard input; -t does so too");
   add_choice<core::LoginCommand>(app, "--login", options->login,

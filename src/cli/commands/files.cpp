@@ -90,9 +90,9 @@ std::string as_argument(const std::string& path) {
 
 class Place {
  public:
-  static Result<Place> find(Session& session, const There& there) {
-    BERTH_TRY(const Client* client, session.client());
-    BERTH_TRY(const std::string id, enter_place(session, there.place));
+  static Result<Place> find(Context& context, const There& there) {
+    BERTH_TRY(const Client* client, context.client());
+    BERTH_TRY(const std::string id, enter_place(context, there.place));
     return Place{*client, "/api/environment-leases/" + id};
   }
 
@@ -480,7 +480,7 @@ Result<> copy_out(const Place& place, const std::string& from, std::string to, L
   return take_file(place, from, here, last_name(path), std::move(first));
 }
 
-Result<> copy(Session& session, const CopyOptions& options) {
+Result<> copy(Context& context, const CopyOptions& options) {
   const std::optional<There> from = parse_there(options.from);
   const std::optional<There> to = parse_there(options.to);
   if (from.has_value() == to.has_value()) {
@@ -488,13 +488,13 @@ Result<> copy(Session& session, const CopyOptions& options) {
                 "berth cp file last:file, or berth cp last:file file; PLACE is a run, a lease or a "
                 "sandbox");
   }
-  BERTH_TRY(const Place place, Place::find(session, from ? *from : *to));
+  BERTH_TRY(const Place place, Place::find(context, from ? *from : *to));
   if (to) return copy_in(place, options.from, to->path);
   return copy_out(place, from->path, options.to,
                   options.takes_all_links ? LinkRule::any : LinkRule::inside);
 }
 
-Result<> list(Session& session, const std::string& named) {
+Result<> list(Context& context, const std::string& named) {
   const std::vector<Column> columns = {
       {.title = "MODE", .key = "mode"},
       {.title = "SIZE", .key = "bytes", .shown = Shown::bytes},
@@ -503,14 +503,14 @@ Result<> list(Session& session, const std::string& named) {
       {.title = "NAME", .key = "name"},
       {.title = "TARGET", .key = "target"}};
   const There there = parse_there(named).value_or(There{.place = named, .path = {}});
-  BERTH_TRY(const Place place, Place::find(session, there));
+  BERTH_TRY(const Place place, Place::find(context, there));
   BERTH_TRY(const Bytes found, place.read(there.path, 0, 1));
   if (!is_folder(found)) {
     return fail(Errc::path_refused, there.path + ": is a file, no folder",
                 "copy it with 'berth cp'");
   }
   BERTH_TRY(const Listing listing, parse_listing(found));
-  session.printer().list(listing.entries, columns);
+  context.printer().list(listing.entries, columns);
   return {};
 }
 
@@ -521,7 +521,7 @@ void add_file_commands(CommandTree& tree) {
   CLI::App& copies =
       tree.leaf(tree.root(), "cp", "copy a file or a folder into the place of a run, or out",
                 "berth cp report.txt last:in/",
-                [options](Session& session) { return copy(session, *options); });
+                [options](Context& context) { return copy(context, *options); });
   copies
       .add_option("from", options->from,
                   "a path, or PLACE:PATH; PLACE is a run, a lease, a sandbox or 'last'")
@@ -537,7 +537,7 @@ void add_file_commands(CommandTree& tree) {
       "is copied");
   const auto named = std::make_shared<std::string>();
   tree.leaf(tree.root(), "ls", "list a folder in the place of a run", "berth ls last:/tmp",
-            [named](Session& session) { return list(session, *named); })
+            [named](Context& context) { return list(context, *named); })
       .add_option("folder", *named, "PLACE:PATH; without a path: where its commands work")
       ->required();
 }

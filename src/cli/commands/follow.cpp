@@ -13,18 +13,18 @@ constexpr std::size_t log_page_bytes = std::size_t{4} << 20;
 constexpr int log_pages_max = 16;
 
 // That output is missing is told with the exit code that says so, also to who wants no remarks.
-void tell_losses(Session& session, const bj::value& run) {
+void tell_losses(Context& context, const bj::value& run) {
   const auto remark = remark_of_run(run);
-  if (!remark || (session.flags().quiet && exit_code_of_run(run) != exit_not_run)) return;
-  session.console().err << "berth: " << printable(*remark) << "\n";
+  if (!remark || (context.flags().quiet && exit_code_of_run(run) != exit_not_run)) return;
+  context.console().err << "berth: " << printable(*remark) << "\n";
 }
 
 // Where the log ends at this moment. The row of a run at work is told of its output only now and
 // then, so what is behind the place that it knows is counted.
-Result<std::int64_t> log_end(Session& session, const std::string& path, const bj::value& run) {
+Result<std::int64_t> log_end(Context& context, const std::string& path, const bj::value& run) {
   const bj::value* bytes = run.is_object() ? run.get_object().if_contains("logBytes") : nullptr;
   std::int64_t end = bytes != nullptr && bytes->is_int64() ? bytes->get_int64() : 0;
-  BERTH_TRY(const Client* const server, session.client());
+  BERTH_TRY(const Client* const server, context.client());
   const std::string behind =
       path + "/log?format=raw&limitBytes=" + std::to_string(log_page_bytes) + "&offset=";
   for (int pages = 0; pages < log_pages_max; ++pages) {
@@ -35,33 +35,33 @@ Result<std::int64_t> log_end(Session& session, const std::string& path, const bj
   return end;
 }
 
-Result<AttachEnd> attach(Session& session, AttachOptions request) {
-  BERTH_TRY(const Client* const server, session.client());
-  Attachment attachment{*server, session.console()};
+Result<AttachEnd> attach(Context& context, AttachOptions request) {
+  BERTH_TRY(const Client* const server, context.client());
+  Attachment attachment{*server, context.console()};
   BERTH_TRY(AttachEnd end, attachment.follow(std::move(request)));
-  if (const auto* left = std::get_if<Left>(&end)) session.end_with(exit_signal_base + left->signal);
+  if (const auto* left = std::get_if<Left>(&end)) context.end_with(exit_signal_base + left->signal);
   return end;
 }
 
-TranscriptLook look_of(Session& session) {
-  return {.colour = session.printer().colour() && session.console().out_is_terminal};
+TranscriptLook look_of(Context& context) {
+  return {.colour = context.printer().colour() && context.console().out_is_terminal};
 }
 
 }  // namespace
 
-TranscriptView::TranscriptView(Session& session, core::AdapterType adapter) {
+TranscriptView::TranscriptView(Context& context, core::AdapterType adapter) {
   if (adapter == core::AdapterType::process) return;
-  text_ = std::make_shared<TranscriptText>(adapter, look_of(session));
+  text_ = std::make_shared<TranscriptText>(adapter, look_of(context));
 }
 
-Result<TranscriptView> TranscriptView::of_run(Session& session, const bj::value& run) {
+Result<TranscriptView> TranscriptView::of_run(Context& context, const bj::value& run) {
   const std::string agent = text_of(run, "agentId");
   if (agent.empty()) return TranscriptView{};
-  const Result<bj::value> found = session.get("/api/agents/" + agent);
+  const Result<bj::value> found = context.get("/api/agents/" + agent);
   if (!found && found.error().code == Errc::agent_not_found) return TranscriptView{};
   if (!found) return std::unexpected(found.error());
   const auto adapter = parse_name<core::AdapterType>(text_of(*found, "adapterType"));
-  return adapter ? TranscriptView{session, *adapter} : TranscriptView{};
+  return adapter ? TranscriptView{context, *adapter} : TranscriptView{};
 }
 
 void TranscriptView::render(AttachOptions& request) const {
@@ -69,88 +69,88 @@ void TranscriptView::render(AttachOptions& request) const {
   request.render = [text = text_](std::string_view bytes) { return text->push(bytes); };
 }
 
-Result<> TranscriptView::show_prompt(Session& session, const std::string& run_id) const {
+Result<> TranscriptView::show_prompt(Context& context, const std::string& run_id) const {
   if (!text_) return {};
   BERTH_TRY(const bj::value page,
-            session.get("/api/heartbeat-runs/" + run_id + "/transcript?limit=20"));
+            context.get("/api/heartbeat-runs/" + run_id + "/transcript?limit=20"));
   const bj::value* entries = page.is_object() ? page.get_object().if_contains("entries") : nullptr;
   if (entries == nullptr || !entries->is_array()) return {};
   for (const bj::value& entry : entries->get_array()) {
     if (text_of(entry, "kind") != "prompt") continue;
-    session.console().out << prompt_text(text_of(entry, "text"), look_of(session)) << std::flush;
+    context.console().out << prompt_text(text_of(entry, "text"), look_of(context)) << std::flush;
     break;
   }
   return {};
 }
 
-void TranscriptView::finish(Session& session, const bj::value& run) const {
+void TranscriptView::finish(Context& context, const bj::value& run) const {
   if (!text_) return;
-  std::ostream& out = session.console().out;
+  std::ostream& out = context.console().out;
   out << text_->finish();
   const std::string numbers = numbers_line(run);
-  if (!numbers.empty() && !session.flags().quiet) {
+  if (!numbers.empty() && !context.flags().quiet) {
     const std::string line = "-- " + printable(numbers);
-    out << (look_of(session).colour ? painted(line, Paint::dim) : line) << "\n";
+    out << (look_of(context).colour ? painted(line, Paint::dim) : line) << "\n";
   }
   out << std::flush;
   // The exit code alone does not say why.
   const std::string error = text_of(run, "error");
-  if (!error.empty()) session.console().err << "berth: " << printable(error) << "\n";
+  if (!error.empty()) context.console().err << "berth: " << printable(error) << "\n";
 }
 
-Result<> look_on(Session& session, AttachOptions request, const TranscriptView& view) {
+Result<> look_on(Context& context, AttachOptions request, const TranscriptView& view) {
   view.render(request);
-  BERTH_TRY(const AttachEnd end, attach(session, std::move(request)));
+  BERTH_TRY(const AttachEnd end, attach(context, std::move(request)));
   const auto* ended = std::get_if<RunEnded>(&end);
   if (ended == nullptr) return {};
-  view.finish(session, ended->run);
-  tell_losses(session, ended->run);
+  view.finish(context, ended->run);
+  tell_losses(context, ended->run);
   return {};
 }
 
-Result<> show_log_so_far(Session& session, AttachOptions request, const TranscriptView& view) {
+Result<> show_log_so_far(Context& context, AttachOptions request, const TranscriptView& view) {
   view.render(request);
   const std::string path = "/api/heartbeat-runs/" + request.run_id;
-  BERTH_TRY(const bj::value run, session.get(path));
-  BERTH_TRY(request.until, log_end(session, path, run));
+  BERTH_TRY(const bj::value run, context.get(path));
+  BERTH_TRY(request.until, log_end(context, path, run));
   if (*request.until > 0) {
-    BERTH_TRY(const AttachEnd end, attach(session, std::move(request)));
+    BERTH_TRY(const AttachEnd end, attach(context, std::move(request)));
     if (!std::holds_alternative<AllShown>(end)) return {};
   }
-  view.finish(session, run);
-  tell_losses(session, run);
+  view.finish(context, run);
+  tell_losses(context, run);
   return {};
 }
 
-Result<> follow_run(Session& session, Attachment& attachment, AttachOptions request,
+Result<> follow_run(Context& context, Attachment& attachment, AttachOptions request,
                     const TranscriptView& view) {
   view.render(request);
-  session.end_with(exit_not_run);
-  if (session.flags().quiet) request.remarks = Remarks::silent;
+  context.end_with(exit_not_run);
+  if (context.flags().quiet) request.remarks = Remarks::silent;
   const std::string id = request.run_id;
   const bool ours = request.on_interrupt == OnInterrupt::cancel_run;
   BERTH_TRY(AttachEnd end, attachment.follow(std::move(request)));
   if (const auto* left = std::get_if<Left>(&end)) {
-    session.end_with(exit_signal_base + left->signal);
+    context.end_with(exit_signal_base + left->signal);
     return {};
   }
   if (std::holds_alternative<AllShown>(end)) {
-    session.end_with(0);
+    context.end_with(0);
     return {};
   }
   if (std::holds_alternative<NobodyReads>(end)) {
     // Whoever started it wanted its output; without a reader there is nobody to work for.
-    session.end_with(exit_signal_base + SIGPIPE);
+    context.end_with(exit_signal_base + SIGPIPE);
     if (!ours) return {};
     BERTH_TRY(const bj::value cancelled,
-              session.send({.method = "POST", .path = "/api/heartbeat-runs/" + id + "/cancel"}));
+              context.send({.method = "POST", .path = "/api/heartbeat-runs/" + id + "/cancel"}));
     return {};
   }
   const bj::value& run = std::get<RunEnded>(end).run;
-  view.finish(session, run);
-  if (session.flags().json) session.console().out << pretty(run);
-  session.end_with(exit_code_of_run(run));
-  tell_losses(session, run);
+  view.finish(context, run);
+  if (context.flags().json) context.console().out << pretty(run);
+  context.end_with(exit_code_of_run(run));
+  tell_losses(context, run);
   if (auto error = error_of_run(run)) return std::unexpected(*std::move(error));
   return {};
 }

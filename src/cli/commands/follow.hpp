@@ -1,8 +1,8 @@
 #pragma once
 
+#include "cli/context.hpp"
 #include "cli/run/attachment.hpp"
 #include "cli/run/transcript_text.hpp"
-#include "cli/session.hpp"
 
 namespace berth::cli {
 
@@ -11,16 +11,16 @@ namespace berth::cli {
 class TranscriptView {
  public:
   TranscriptView() = default;
-  TranscriptView(Session& session, core::AdapterType adapter);
+  TranscriptView(Context& context, core::AdapterType adapter);
   // Asks which agent the run is of.
-  static Result<TranscriptView> of_run(Session& session, const bj::value& run);
+  static Result<TranscriptView> of_run(Context& context, const bj::value& run);
 
   bool shows() const { return text_ != nullptr; }
   void render(AttachOptions& request) const;
   // What the agent was asked.
-  Result<> show_prompt(Session& session, const std::string& run_id) const;
+  Result<> show_prompt(Context& context, const std::string& run_id) const;
   // The rest of the output, and the numbers of a run that is over.
-  void finish(Session& session, const bj::value& run) const;
+  void finish(Context& context, const bj::value& run) const;
 
  private:
   std::shared_ptr<TranscriptText> text_;
@@ -28,11 +28,11 @@ class TranscriptView {
 
 // Stays at a run to its end, and sets what the process tells the shell: the exit code of the
 // command, and an error where it was not carried out.
-Result<> follow_run(Session& session, Attachment& attachment, AttachOptions request,
+Result<> follow_run(Context& context, Attachment& attachment, AttachOptions request,
                     const TranscriptView& view = {});
 // Shows what a run has said up to now, and leaves.
-Result<> show_log_so_far(Session& session, AttachOptions request, const TranscriptView& view = {});
+Result<> show_log_so_far(Context& context, AttachOptions request, const TranscriptView& view = {});
 // Looking on is no reason to end as the run does: only a signal that said to leave is told.
-Result<> look_on(Session& session, AttachOptions request, const TranscriptView& view = {});
+Result<> look_on(Context& context, AttachOptions request, const TranscriptView& view = {});
 
 }  // namespace berth::cli

@@ -27,23 +27,23 @@ struct ImageOptions {
   bool force = false;
 };
 
-std::string folder_of(Session& session) {
-  return session.config().settings.home + "/images";
+std::string folder_of(Context& context) {
+  return context.config().settings.home + "/images";
 }
 
 // The store is a folder with a lock of its own, so that no server is needed and one may run.
-Result<ImageStore> open_store(Session& session) {
-  session.adopt_server_home();
-  BERTH_DO(make_directories(session.config().settings.home, 0700));
-  return ImageStore::open(folder_of(session));
+Result<ImageStore> open_store(Context& context) {
+  context.adopt_server_home();
+  BERTH_DO(make_directories(context.config().settings.home, 0700));
+  return ImageStore::open(folder_of(context));
 }
 
 // One line on a terminal that is written over again and again, and gone in the end.
 class ProgressLine {
  public:
-  explicit ProgressLine(Session& session)
-      : console_(session.console()),
-        shown_(console_.err_is_terminal && !session.flags().quiet && !session.flags().json) {}
+  explicit ProgressLine(Context& context)
+      : console_(context.console()),
+        shown_(console_.err_is_terminal && !context.flags().quiet && !context.flags().json) {}
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine() {
@@ -100,9 +100,9 @@ class Interruption {
   Fd signals_;
 };
 
-void print_imported(Session& session, const Image& image) {
-  if (session.printer().look() == Look::json) session.printer().object(encode(image));
-  std::string text = "imported " + image.digest + " into " + folder_of(session) + ": " +
+void print_imported(Context& context, const Image& image) {
+  if (context.printer().look() == Look::json) context.printer().object(encode(image));
+  std::string text = "imported " + image.digest + " into " + folder_of(context) + ": " +
                      std::to_string(image.entries) + " entries, " + bytes_in_units(image.bytes);
   if (image.set_id_bits_removed > 0) {
     text += "; set-id bits taken from " + std::to_string(image.set_id_bits_removed) + " files";
@@ -110,35 +110,35 @@ void print_imported(Session& session, const Image& image) {
   if (image.devices_skipped > 0) {
     text += "; " + std::to_string(image.devices_skipped) + " devices left out";
   }
-  session.printer().note(text);
+  context.printer().note(text);
 }
 
-Result<> import(Session& session, const ImageOptions& options) {
-  BERTH_TRY(const ImageStore store, open_store(session));
+Result<> import(Context& context, const ImageOptions& options) {
+  BERTH_TRY(const ImageStore store, open_store(context));
   images::ImportOptions wanted{.expected_digest = options.digest};
   wanted.wanted.reference = options.reference;
   const Interruption interruption;
   wanted.stop = interruption.fd();
   Result<Image> image = fail(Errc::bug, "");
   {
-    ProgressLine line{session};
+    ProgressLine line{context};
     image = store.import(options.source, options.named, wanted, line.sink());
   }
   if (!image && image.error().code == Errc::cancelled) {
-    session.end_with(exit_signal_base + interruption.taken().value_or(SIGINT));
+    context.end_with(exit_signal_base + interruption.taken().value_or(SIGINT));
   }
   if (!image) return std::unexpected(std::move(image).error());
-  print_imported(session, *image);
+  print_imported(context, *image);
   return {};
 }
 
-Result<> build_debian(Session& session, const ImageOptions& options) {
-  BERTH_TRY(const ImageStore store, open_store(session));
+Result<> build_debian(Context& context, const ImageOptions& options) {
+  BERTH_TRY(const ImageStore store, open_store(context));
   BERTH_DO(images::parse_image_name(options.named));
-  BERTH_TRY(const Fd tar, make_debian_tree(options.debian, folder_of(session), session.console()));
+  BERTH_TRY(const Fd tar, make_debian_tree(options.debian, folder_of(context), context.console()));
   ImageOptions as_import = options;
   as_import.source = "/proc/self/fd/" + std::to_string(tar.get());
-  return import(session, as_import);
+  return import(context, as_import);
 }
 
 // What a table shows of an image: short enough for a line, long enough to name it by.
@@ -150,13 +150,13 @@ bj::value row_of(const Image& image) {
   return row;
 }
 
-Result<> list(Session& session, const ImageOptions& /*options*/) {
-  BERTH_TRY(const ImageStore store, open_store(session));
+Result<> list(Context& context, const ImageOptions& /*options*/) {
+  BERTH_TRY(const ImageStore store, open_store(context));
   BERTH_TRY(const std::vector<Image> all, store.list());
-  const bool json = session.printer().look() == Look::json;
+  const bool json = context.printer().look() == Look::json;
   bj::array rows;
   for (const Image& image : all) rows.push_back(json ? encode(image) : row_of(image));
-  session.printer().list(rows, {{"NAMES", "names", Shown::words},
+  context.printer().list(rows, {{"NAMES", "names", Shown::words},
                                 {"DIGEST", "short"},
                                 {"FROM", "kind"},
                                 {"SIZE", "size"},
@@ -165,54 +165,54 @@ Result<> list(Session& session, const ImageOptions& /*options*/) {
   return {};
 }
 
-Result<> inspect(Session& session, const ImageOptions& options) {
-  BERTH_TRY(const ImageStore store, open_store(session));
+Result<> inspect(Context& context, const ImageOptions& options) {
+  BERTH_TRY(const ImageStore store, open_store(context));
   BERTH_TRY(const Image image, store.find(options.named));
   if (options.verify) {
-    ProgressLine line{session};
+    ProgressLine line{context};
     BERTH_DO(store.verify(image, line.sink()));
   }
   bj::value shown = encode(image);
   shown.as_object()["root"] = store.root_of(image);
-  session.printer().object(shown);
-  if (options.verify) session.printer().note("its tree is what was imported");
+  context.printer().object(shown);
+  if (options.verify) context.printer().note("its tree is what was imported");
   return {};
 }
 
-Result<> print_removed(Session& session, const images::Removed& removed) {
-  if (session.printer().look() == Look::json) session.printer().object(encode(removed));
-  session.printer().note("removed " + std::to_string(removed.digests.size()) + " images, " +
+Result<> print_removed(Context& context, const images::Removed& removed) {
+  if (context.printer().look() == Look::json) context.printer().object(encode(removed));
+  context.printer().note("removed " + std::to_string(removed.digests.size()) + " images, " +
                          bytes_in_units(removed.bytes) + ", and " + std::to_string(removed.drafts) +
                          " drafts");
   return {};
 }
 
-Result<> remove(Session& session, const ImageOptions& options) {
-  BERTH_TRY(const ImageStore store, open_store(session));
+Result<> remove(Context& context, const ImageOptions& options) {
+  BERTH_TRY(const ImageStore store, open_store(context));
   BERTH_TRY(const Image image, store.find(options.named));
   BERTH_DO(
-      confirm(session.console(), "Remove the image " + options.named + "?", session.flags().yes));
+      confirm(context.console(), "Remove the image " + options.named + "?", context.flags().yes));
   const auto if_named = options.force ? images::IfNamed::remove : images::IfNamed::refuse;
   BERTH_TRY(const images::Removed removed, store.remove(options.named, if_named));
-  return print_removed(session, removed);
+  return print_removed(context, removed);
 }
 
-Result<> gc(Session& session, const ImageOptions& /*options*/) {
-  BERTH_TRY(const ImageStore store, open_store(session));
+Result<> gc(Context& context, const ImageOptions& /*options*/) {
+  BERTH_TRY(const ImageStore store, open_store(context));
   // Templates that are gone must not keep images.
   BERTH_TRY(const images::TemplateStore templates,
-            images::TemplateStore::open(session.config().settings.home + "/templates", store));
+            images::TemplateStore::open(context.config().settings.home + "/templates", store));
   BERTH_TRY(const std::uint64_t drafts, templates.gc());
   BERTH_TRY(images::Removed removed, store.gc());
   removed.drafts += drafts;
-  return print_removed(session, removed);
+  return print_removed(context, removed);
 }
 
 CLI::App& add(CommandTree& tree, CLI::App& group, const char* name, const char* says,
               const char* example, const std::shared_ptr<ImageOptions>& options,
-              Result<> (*action)(Session&, const ImageOptions&)) {
+              Result<> (*action)(Context&, const ImageOptions&)) {
   return tree.leaf(group, name, says, example,
-                   [options, action](Session& session) { return action(session, *options); });
+                   [options, action](Context& context) { return action(context, *options); });
 }
 
 void add_import(CommandTree& tree, CLI::App& group) {

@@ -13,8 +13,8 @@ struct LeaseOptions {
   bool parked = false;
 };
 
-Result<> list(Session& session, const LeaseOptions& options) {
-  BERTH_TRY(std::string path, session.company_path("environment-leases"));
+Result<> list(Context& context, const LeaseOptions& options) {
+  BERTH_TRY(std::string path, context.company_path("environment-leases"));
   const char* joint = "?";
   const auto add = [&](const char* key, const std::string& value) {
     if (value.empty()) return;
@@ -23,57 +23,57 @@ Result<> list(Session& session, const LeaseOptions& options) {
   add("status", options.status);
   add("parked", options.parked ? "true" : "");
   if (!options.environment.empty()) {
-    BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.environment));
+    BERTH_TRY(const std::string id, context.find_id(environment_kind(), options.environment));
     add("environmentId", id);
   }
-  BERTH_TRY(bj::array rows, session.list(path));
-  if (!session.printer().is_json()) session.add_names(rows);
-  session.printer().list(rows, lease_kind().columns);
+  BERTH_TRY(bj::array rows, context.list(path));
+  if (!context.printer().is_json()) context.add_names(rows);
+  context.printer().list(rows, lease_kind().columns);
   return {};
 }
 
-Result<> post(Session& session, const LeaseOptions& options, const std::string& verb,
+Result<> post(Context& context, const LeaseOptions& options, const std::string& verb,
               std::optional<bj::value> body = {}) {
-  BERTH_TRY(const std::string id, session.find_id(lease_kind(), options.named));
+  BERTH_TRY(const std::string id, context.find_id(lease_kind(), options.named));
   BERTH_TRY(const bj::value lease,
-            session.send({.method = "POST",
+            context.send({.method = "POST",
                           .path = "/api/environment-leases/" + id + "/" + verb,
                           .body = std::move(body)}));
-  if (session.printer().look() == Look::json) session.printer().object(lease);
-  session.printer().note("lease " + text_of(lease, "id") + " is " + text_of(lease, "status") +
+  if (context.printer().look() == Look::json) context.printer().object(lease);
+  context.printer().note("lease " + text_of(lease, "id") + " is " + text_of(lease, "status") +
                          ": " + text_of(lease, "nextStep"));
   return {};
 }
 
-Result<> destroy(Session& session, const LeaseOptions& options) {
-  BERTH_DO(confirm(session.console(),
+Result<> destroy(Context& context, const LeaseOptions& options) {
+  BERTH_DO(confirm(context.console(),
                    "Destroy the sandbox of lease " + options.named + " with all that is in it?",
-                   session.flags().yes));
-  return post(session, options, "destroy");
+                   context.flags().yes));
+  return post(context, options, "destroy");
 }
 
-Result<> force(Session& session, const LeaseOptions& options) {
+Result<> force(Context& context, const LeaseOptions& options) {
   BERTH_DO(
-      confirm(session.console(),
+      confirm(context.console(),
               "End lease " + options.named + " although its provider may still hold something?",
-              session.flags().yes));
-  return post(session, options, "force-resolve", bj::value(bj::object{{"reason", options.reason}}));
+              context.flags().yes));
+  return post(context, options, "force-resolve", bj::value(bj::object{{"reason", options.reason}}));
 }
 
-Result<> adopt(Session& session, const LeaseOptions& options) {
-  BERTH_DO(confirm(session.console(),
+Result<> adopt(Context& context, const LeaseOptions& options) {
+  BERTH_DO(confirm(context.console(),
                    "Destroy sandbox " + options.sandbox + " of the provider of lease " +
                        options.named + " with all that is in it?",
-                   session.flags().yes));
-  return post(session, options, "adopt",
+                   context.flags().yes));
+  return post(context, options, "adopt",
               bj::value(bj::object{{"providerLeaseId", options.sandbox}}));
 }
 
 CLI::App& add_about_lease(CommandTree& tree, CLI::App& group, const char* name, const char* says,
                           const char* example, const std::shared_ptr<LeaseOptions>& options,
-                          Result<> (*action)(Session&, const LeaseOptions&)) {
-  CLI::App& app = tree.leaf(group, name, says, example, [options, action](Session& session) {
-    return action(session, *options);
+                          Result<> (*action)(Context&, const LeaseOptions&)) {
+  CLI::App& app = tree.leaf(group, name, says, example, [options, action](Context& context) {
+    return action(context, *options);
   });
   app.add_option("lease", options->named, "its id or an end of it")->required();
   return app;
@@ -86,7 +86,7 @@ void add_lease_commands(CommandTree& tree) {
   const auto wanted = std::make_shared<LeaseOptions>();
   CLI::App& lists =
       tree.leaf(group, "list", "list them, most recently used first", "berth lease list --parked",
-                [wanted](Session& session) { return list(session, *wanted); });
+                [wanted](Context& context) { return list(context, *wanted); });
   add_environment_flag(lists, wanted->environment, "only those of this environment");
   add_old_name(lists, "--env", wanted->environment);
   add_choice<core::LeaseState>(lists, "--status", wanted->status, "only those in this state");
@@ -94,8 +94,8 @@ void add_lease_commands(CommandTree& tree) {
   add_get(tree, group, lease_kind(), "berth lease get 44f87a21");
   add_about_lease(tree, group, "release", "give one back that no run works with",
                   "berth lease release 44f87a21", std::make_shared<LeaseOptions>(),
-                  [](Session& session, const LeaseOptions& options) {
-                    return post(session, options, "release");
+                  [](Context& context, const LeaseOptions& options) {
+                    return post(context, options, "release");
                   });
   add_about_lease(tree, group, "destroy", "give one back and destroy its sandbox",
                   "berth lease destroy 44f87a21 --yes", std::make_shared<LeaseOptions>(), destroy);

@@ -27,15 +27,15 @@ Result<> try_login(const Profile& profile) {
   return {};
 }
 
-Result<> login(Session& session, const LoginOptions& options) {
-  const GlobalFlags& flags = session.flags();
+Result<> login(Context& context, const LoginOptions& options) {
+  const GlobalFlags& flags = context.flags();
   Profile profile{.name = flags.profile.empty() ? "default" : flags.profile,
                   .url = options.url,
                   .company = flags.company,
                   .token = {}};
   if (!options.without_token) {
     BERTH_TRY(Secret token,
-              read_secret(session.console(), options.token_file, "Token for " + options.url));
+              read_secret(context.console(), options.token_file, "Token for " + options.url));
     if (token.reveal().empty()) {
       return fail(Errc::bad_request, "the token is empty",
                   "make one with 'berth token create', or use --no-token where the server trusts "
@@ -44,27 +44,27 @@ Result<> login(Session& session, const LoginOptions& options) {
     profile.token.emplace(std::move(token));
   }
   BERTH_DO(try_login(profile));
-  BERTH_TRY(Profiles profiles, Profiles::read(Profiles::file_of(session.console().variables)));
+  BERTH_TRY(Profiles profiles, Profiles::read(Profiles::file_of(context.console().variables)));
   profiles.put(profile);
   BERTH_DO(profiles.write());
-  session.printer().note("logged in to " + profile.url + " as profile '" + profile.name + "', in " +
+  context.printer().note("logged in to " + profile.url + " as profile '" + profile.name + "', in " +
                          profiles.file());
   return {};
 }
 
-Result<> logout(Session& session) {
-  BERTH_TRY(Profiles profiles, Profiles::read(Profiles::file_of(session.console().variables)));
-  BERTH_DO(profiles.remove(session.flags().profile));
+Result<> logout(Context& context) {
+  BERTH_TRY(Profiles profiles, Profiles::read(Profiles::file_of(context.console().variables)));
+  BERTH_DO(profiles.remove(context.flags().profile));
   BERTH_DO(profiles.write());
-  session.printer().note(
+  context.printer().note(
       "forgotten; the token itself is still valid: 'berth token revoke' ends it");
   return {};
 }
 
-Result<> list(Session& session) {
+Result<> list(Context& context) {
   BERTH_TRY(const Profiles profiles,
-            Profiles::read(Profiles::file_of(session.console().variables)));
-  session.printer().list(
+            Profiles::read(Profiles::file_of(context.console().variables)));
+  context.printer().list(
       profiles.rows(),
       {{"NAME", "name"}, {"URL", "url"}, {"COMPANY", "company"}, {"", "current", Shown::state}});
   return {};
@@ -76,7 +76,7 @@ void add_login_commands(CommandTree& tree) {
   const auto options = std::make_shared<LoginOptions>();
   CLI::App& app = tree.leaf(
       tree.root(), "login", "remember a server and its token", login_example,
-      [options](Session& session) { return login(session, *options); }, Needs::nothing);
+      [options](Context& context) { return login(context, *options); }, Needs::nothing);
   app.add_option("url", options->url, "the server: http://HOST:PORT or https://HOST")->required();
   app.add_option("--token-file", options->token_file, "read the token from this file")
       ->type_name("FILE");

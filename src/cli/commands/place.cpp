@@ -45,14 +45,14 @@ bool is_missing(const Error& error) {
   return std::string_view{name_of(error.code)}.ends_with("_not_found");
 }
 
-Result<Spot> find_by_id(Session& session, const std::string& id) {
-  Result<bj::value> lease = session.find(lease_kind(), id);
+Result<Spot> find_by_id(Context& context, const std::string& id) {
+  Result<bj::value> lease = context.find(lease_kind(), id);
   if (lease) return Spot{.lease = id};
   if (!is_missing(lease.error())) return std::unexpected(std::move(lease).error());
-  if (const auto run = session.find(run_kind(), id)) return spot_of_run(*run);
-  if (const auto sandbox = session.find(sandbox_kind(), id)) return spot_of_sandbox(*sandbox);
+  if (const auto run = context.find(run_kind(), id)) return spot_of_run(*run);
+  if (const auto sandbox = context.find(sandbox_kind(), id)) return spot_of_sandbox(*sandbox);
   for (const Kind* kind : {&environment_kind(), &agent_kind()}) {
-    if (!session.find(*kind, id)) continue;
+    if (!context.find(*kind, id)) continue;
     return fail(Errc::bad_request, "'" + id + "' is an id of the kind " + kind->noun,
                 std::string{"name a run, a lease or a sandbox: "} + shown_by);
   }
@@ -60,9 +60,9 @@ Result<Spot> find_by_id(Session& session, const std::string& id) {
 }
 
 // What is named by its name is none of the three; the error says what it is.
-std::unexpected<Error> not_a_place(Session& session, const std::string& named) {
+std::unexpected<Error> not_a_place(Context& context, const std::string& named) {
   for (const Kind* kind : {&environment_kind(), &agent_kind()}) {
-    const auto found = session.find(*kind, named);
+    const auto found = context.find(*kind, named);
     if (!found) continue;
     return fail(Errc::bad_request, "'" + named + "' is an " + kind->noun,
                 std::string{"name a run, a lease or a sandbox of it: "} + shown_by);
@@ -71,10 +71,10 @@ std::unexpected<Error> not_a_place(Session& session, const std::string& named) {
               shown_by);
 }
 
-Result<Spot> find_spot(Session& session, const std::string& named) {
-  if (is_uuid(named)) return find_by_id(session, named);
+Result<Spot> find_spot(Context& context, const std::string& named) {
+  if (is_uuid(named)) return find_by_id(context, named);
   if (named == "last") {
-    BERTH_TRY(const bj::value run, session.find(run_kind(), named));
+    BERTH_TRY(const bj::value run, context.find(run_kind(), named));
     return spot_of_run(run);
   }
   // The same characters may end a run and a lease; they are one place where the lease is the same.
@@ -82,7 +82,7 @@ Result<Spot> find_spot(Session& session, const std::string& named) {
   std::vector<std::string> candidates;
   std::optional<Error> why;
   for (const Kind* kind : {&lease_kind(), &run_kind(), &sandbox_kind()}) {
-    const Result<bj::value> found = session.find(*kind, named);
+    const Result<bj::value> found = context.find(*kind, named);
     if (!found) {
       if (is_missing(found.error())) continue;
       if (found.error().code != Errc::conflict) return std::unexpected(found.error());
@@ -108,42 +108,42 @@ Result<Spot> find_spot(Session& session, const std::string& named) {
     return std::unexpected(std::move(error));
   }
   if (why) return std::unexpected(*std::move(why));
-  return not_a_place(session, named);
+  return not_a_place(context, named);
 }
 
 // Of a lease that is over: the sandbox that it has left, if that is kept.
-Result<std::string> kept_after(Session& session, const std::string& lease_id) {
-  BERTH_TRY(const bj::value lease, session.get("/api/environment-leases/" + lease_id));
+Result<std::string> kept_after(Context& context, const std::string& lease_id) {
+  BERTH_TRY(const bj::value lease, context.get("/api/environment-leases/" + lease_id));
   const auto state = parse_name<core::LeaseState>(text_of(lease, "status"));
   const std::string sandbox = text_of(lease, "sandboxId");
   if (!state || !core::is_final(*state) || sandbox.empty()) return std::string{};
-  const Result<bj::value> left = session.get("/api/sandboxes/" + sandbox);
+  const Result<bj::value> left = context.get("/api/sandboxes/" + sandbox);
   return left && text_of(*left, "status") == "idle" ? sandbox : std::string{};
 }
 
 }  // namespace
 
-Result<std::string> find_place(Session& session, const std::string& named) {
-  BERTH_TRY(Spot spot, find_spot(session, named));
+Result<std::string> find_place(Context& context, const std::string& named) {
+  BERTH_TRY(Spot spot, find_spot(context, named));
   if (spot.kept.empty()) return std::move(spot.lease);
   return fail(Errc::conflict,
               "sandbox " + spot.kept + " is kept for the next run: no lease holds it now",
               "start a run of its environment, which takes it, and name that run");
 }
 
-Result<std::string> enter_place(Session& session, const std::string& named,
+Result<std::string> enter_place(Context& context, const std::string& named,
                                 std::chrono::seconds longest) {
-  BERTH_TRY(Spot spot, find_spot(session, named));
+  BERTH_TRY(Spot spot, find_spot(context, named));
   if (spot.kept.empty()) {
-    BERTH_TRY(spot.kept, kept_after(session, spot.lease));
+    BERTH_TRY(spot.kept, kept_after(context, spot.lease));
     if (spot.kept.empty()) return std::move(spot.lease);
   }
   BERTH_TRY(const bj::value lease,
-            session.send({.method = "POST",
+            context.send({.method = "POST",
                           .path = "/api/sandboxes/" + spot.kept + "/lease",
                           .body = bj::object{{"ttlSeconds", longest.count()}}}));
   const std::string id = text_of(lease, "id");
-  session.at_end([id](Session& ending) -> Result<> {
+  context.at_end([id](Context& ending) -> Result<> {
     BERTH_DO(ending.send({.method = "POST", .path = "/api/environment-leases/" + id + "/release"}));
     return {};
   });

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/session.hpp"
+#include "cli/context.hpp"
 
 #include <chrono>
 #include <string>
@@ -10,11 +10,11 @@ namespace berth::cli {
 // The id of the lease behind what a person named: a run, a lease or a sandbox, each by its id or
 // an end of it, or `last` for the newest run. What is something else, or is not held by a lease,
 // is an error that says what it is.
-Result<std::string> find_place(Session& session, const std::string& named);
+Result<std::string> find_place(Context& context, const std::string& named);
 
 // The same for who works in the place: a sandbox that is kept for the next run is taken with a
 // lease, which is released when the command ends, and by the server at the latest after `longest`.
-Result<std::string> enter_place(Session& session, const std::string& named,
+Result<std::string> enter_place(Context& context, const std::string& named,
                                 std::chrono::seconds longest = std::chrono::minutes{15});
 
 // What the help says of such a word.

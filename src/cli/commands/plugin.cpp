@@ -51,22 +51,22 @@ Result<std::string> path_of(const std::string& named, const std::string& rest = 
               "'berth plugin list' shows the keys");
 }
 
-Result<> list(Session& session, const PluginOptions& options) {
+Result<> list(Context& context, const PluginOptions& options) {
   const std::string query = options.status.empty() ? "" : "?status=" + options.status;
-  BERTH_TRY(const bj::value found, session.get("/api/plugins" + query));
-  session.printer().list(found.is_array() ? found.get_array() : bj::array{}, columns());
+  BERTH_TRY(const bj::value found, context.get("/api/plugins" + query));
+  context.printer().list(found.is_array() ? found.get_array() : bj::array{}, columns());
   return {};
 }
 
-Result<> get(Session& session, const PluginOptions& options) {
+Result<> get(Context& context, const PluginOptions& options) {
   BERTH_TRY(const std::string path, path_of(options.named));
-  BERTH_TRY(const bj::value found, session.get(path));
-  session.printer().object(found);
+  BERTH_TRY(const bj::value found, context.get(path));
+  context.printer().object(found);
   return {};
 }
 
 // What is on this machine's disk is named by its whole path: the server has a folder of its own.
-Result<> install(Session& session, const PluginOptions& options) {
+Result<> install(Context& context, const PluginOptions& options) {
   bj::object body;
   const bool is_path = options.named.starts_with('/') || options.named.starts_with('.') ||
                        options.named.ends_with(".tgz") || options.named.ends_with(".tar.gz");
@@ -84,60 +84,60 @@ Result<> install(Session& session, const PluginOptions& options) {
   }
   BERTH_TRY(
       const bj::value made,
-      session.send({.method = "POST", .path = "/api/plugins/install", .body = std::move(body)}));
-  if (session.printer().look() == Look::json) {
-    session.printer().object(made);
+      context.send({.method = "POST", .path = "/api/plugins/install", .body = std::move(body)}));
+  if (context.printer().look() == Look::json) {
+    context.printer().object(made);
     return {};
   }
   const std::string key = text_of(made, "pluginKey");
   if (text_of(made, "status") != "ready") {
-    session.printer().note("installed " + key +
+    context.printer().note("installed " + key +
                            ", but it does not run: " + text_of(made, "lastError"));
     return {};
   }
-  session.printer().note("installed " + key + " " + text_of(made, "version") + ", and it runs");
+  context.printer().note("installed " + key + " " + text_of(made, "version") + ", and it runs");
   return {};
 }
 
-Result<> change(Session& session, const PluginOptions& options, const std::string& verb,
+Result<> change(Context& context, const PluginOptions& options, const std::string& verb,
                 bj::object body, const std::string& done) {
   BERTH_TRY(const std::string path, path_of(options.named, "/" + verb));
   BERTH_TRY(const bj::value made,
-            session.send({.method = "POST", .path = path, .body = std::move(body)}));
-  if (session.printer().look() == Look::json) {
-    session.printer().object(made);
+            context.send({.method = "POST", .path = path, .body = std::move(body)}));
+  if (context.printer().look() == Look::json) {
+    context.printer().object(made);
     return {};
   }
-  session.printer().note(text_of(made, "pluginKey") + " " + done + ": " + text_of(made, "status") +
+  context.printer().note(text_of(made, "pluginKey") + " " + done + ": " + text_of(made, "status") +
                          ", version " + text_of(made, "version"));
   return {};
 }
 
-Result<> enable(Session& session, const PluginOptions& options) {
-  return change(session, options, "enable", {}, "enabled");
+Result<> enable(Context& context, const PluginOptions& options) {
+  return change(context, options, "enable", {}, "enabled");
 }
 
-Result<> disable(Session& session, const PluginOptions& options) {
+Result<> disable(Context& context, const PluginOptions& options) {
   bj::object body;
   set_text(body, "reason", options.reason);
-  return change(session, options, "disable", std::move(body), "disabled");
+  return change(context, options, "disable", std::move(body), "disabled");
 }
 
-Result<> restart(Session& session, const PluginOptions& options) {
-  return change(session, options, "restart", {}, "restarted");
+Result<> restart(Context& context, const PluginOptions& options) {
+  return change(context, options, "restart", {}, "restarted");
 }
 
-Result<> upgrade(Session& session, const PluginOptions& options) {
+Result<> upgrade(Context& context, const PluginOptions& options) {
   bj::object body;
   set_text(body, "version", options.version);
   if (options.accept) body["acceptCapabilities"] = true;
-  return change(session, options, "upgrade", std::move(body), "upgraded");
+  return change(context, options, "upgrade", std::move(body), "upgraded");
 }
 
-Result<> egress(Session& session, const PluginOptions& options) {
+Result<> egress(Context& context, const PluginOptions& options) {
   BERTH_TRY(const std::string path, path_of(options.named, "/egress"));
   if (options.allow.empty() && !options.nothing) {
-    BERTH_TRY(const bj::value found, session.get(path + "?limit=" + std::to_string(options.lines)));
+    BERTH_TRY(const bj::value found, context.get(path + "?limit=" + std::to_string(options.lines)));
     static const std::vector<Column> shown = {{"TIME", "at", Shown::moment},
                                               {"DECISION", "decision", Shown::state},
                                               {"METHOD", "method"},
@@ -146,36 +146,36 @@ Result<> egress(Session& session, const PluginOptions& options) {
                                               {"PATH", "path"},
                                               {"RULE", "rule"},
                                               {"REASON", "reason", Shown::words}};
-    session.printer().list(found.at("entries").as_array(), shown);
+    context.printer().list(found.at("entries").as_array(), shown);
     return {};
   }
   bj::array allow;
   for (const std::string& rule : options.allow) allow.emplace_back(rule);
   BERTH_TRY(const bj::value made,
-            session.send({.method = "PUT", .path = path, .body = bj::object{{"allow", allow}}}));
-  session.printer().object(made);
+            context.send({.method = "PUT", .path = path, .body = bj::object{{"allow", allow}}}));
+  context.printer().object(made);
   return {};
 }
 
-Result<> uninstall(Session& session, const PluginOptions& options) {
+Result<> uninstall(Context& context, const PluginOptions& options) {
   std::string query;
   if (options.purge) query += "?purge=true";
   if (options.force) query += query.empty() ? "?force=true" : "&force=true";
   BERTH_TRY(const std::string path, path_of(options.named));
-  BERTH_DO(confirm(session.console(), "Uninstall the plugin '" + options.named + "'?",
-                   session.flags().yes));
-  BERTH_TRY(const bj::value gone, session.send({.method = "DELETE", .path = path + query}));
-  if (session.printer().look() == Look::json) session.printer().object(gone);
-  session.printer().note("uninstalled the plugin '" + options.named + "'");
+  BERTH_DO(confirm(context.console(), "Uninstall the plugin '" + options.named + "'?",
+                   context.flags().yes));
+  BERTH_TRY(const bj::value gone, context.send({.method = "DELETE", .path = path + query}));
+  if (context.printer().look() == Look::json) context.printer().object(gone);
+  context.printer().note("uninstalled the plugin '" + options.named + "'");
   return {};
 }
 
-Result<> config(Session& session, const PluginOptions& options) {
-  BERTH_TRY(const std::string company, session.company_id());
+Result<> config(Context& context, const PluginOptions& options) {
+  BERTH_TRY(const std::string company, context.company_id());
   BERTH_TRY(const std::string path, path_of(options.named, "/config"));
-  BERTH_TRY(bj::value found, session.get(path + "?companyId=" + company));
+  BERTH_TRY(bj::value found, context.get(path + "?companyId=" + company));
   if (options.config.empty() && options.set.empty()) {
-    session.printer().object(found);
+    context.printer().object(found);
     return {};
   }
   bj::object wanted;
@@ -186,14 +186,14 @@ Result<> config(Session& session, const PluginOptions& options) {
   }
   BERTH_DO(lay_over(wanted, options.set, "--set"));
   bj::object body{{"companyId", company}, {"configJson", std::move(wanted)}};
-  BERTH_TRY(const bj::value made, session.send({.method = "POST",
+  BERTH_TRY(const bj::value made, context.send({.method = "POST",
                                                 .path = path + (options.test ? "/test" : ""),
                                                 .body = std::move(body)}));
-  session.printer().object(made);
+  context.printer().object(made);
   return {};
 }
 
-Result<> logs(Session& session, const PluginOptions& options) {
+Result<> logs(Context& context, const PluginOptions& options) {
   BERTH_TRY(std::string path,
             path_of(options.named, "/logs?limit=" + std::to_string(options.lines)));
   if (!options.level.empty()) path += "&level=" + options.level;
@@ -202,20 +202,20 @@ Result<> logs(Session& session, const PluginOptions& options) {
     if (!since) return fail(Errc::bad_request, "--since '" + options.since + "': is no time");
     path += "&since=" + to_iso8601(*since);
   }
-  BERTH_TRY(const bj::value found, session.get(path));
+  BERTH_TRY(const bj::value found, context.get(path));
   static const std::vector<Column> shown = {{"TIME", "createdAt", Shown::moment},
                                             {"LEVEL", "level", Shown::state},
                                             {"MESSAGE", "message", Shown::words}};
-  session.printer().list(found.is_array() ? found.get_array() : bj::array{}, shown);
+  context.printer().list(found.is_array() ? found.get_array() : bj::array{}, shown);
   return {};
 }
 
-Result<> health(Session& session, const PluginOptions& options) {
+Result<> health(Context& context, const PluginOptions& options) {
   BERTH_TRY(const std::string path, path_of(options.named, "/health"));
-  BERTH_TRY(const bj::value found, session.get(path));
-  session.printer().object(found);
+  BERTH_TRY(const bj::value found, context.get(path));
+  context.printer().object(found);
   const bj::value* const healthy = found.as_object().if_contains("healthy");
-  if (healthy == nullptr || !healthy->is_bool() || !healthy->get_bool()) session.end_with(1);
+  if (healthy == nullptr || !healthy->is_bool() || !healthy->get_bool()) context.end_with(1);
   return {};
 }
 
@@ -223,13 +223,13 @@ struct Leaf {
   std::string name;
   std::string says;
   std::string example;
-  Result<> (*act)(Session&, const PluginOptions&);
+  Result<> (*act)(Context&, const PluginOptions&);
 };
 
 CLI::App& add_leaf(CommandTree& tree, CLI::App& group, const Leaf& leaf,
                    const std::shared_ptr<PluginOptions>& options) {
   return tree.leaf(group, leaf.name, leaf.says, leaf.example,
-                   [options, act = leaf.act](Session& session) { return act(session, *options); });
+                   [options, act = leaf.act](Context& context) { return act(context, *options); });
 }
 
 CLI::App& add_named(CommandTree& tree, CLI::App& group, const Leaf& leaf,

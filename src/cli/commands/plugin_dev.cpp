@@ -58,7 +58,7 @@ Result<std::string> find_sdk(const std::optional<std::string>& named, const std:
               "name its folder: --sdk PATH of sdk/cpp in Berth's source tree");
 }
 
-Result<> make(Session& session, const NewOptions& options) {
+Result<> make(Context& context, const NewOptions& options) {
   const PluginLanguage language = parse_name<PluginLanguage>(options.language).value();
   BERTH_TRY(const std::string program, own_program());
   SkeletonOptions request{.name = options.name, .language = language, .sdk = {}, .berth = program};
@@ -74,10 +74,10 @@ Result<> make(Session& session, const NewOptions& options) {
     BERTH_DO(create_file(folder + "/" + file.path, file.text, 0644));
     names.emplace_back(file.path);
   }
-  if (session.printer().look() == Look::json) {
-    session.printer().object(bj::object{{"folder", folder}, {"files", names}});
+  if (context.printer().look() == Look::json) {
+    context.printer().object(bj::object{{"folder", folder}, {"files", names}});
   }
-  session.printer().note("made " + folder + "; " + folder + "/README.md says how to go on");
+  context.printer().note("made " + folder + "; " + folder + "/README.md says how to go on");
   return {};
 }
 
@@ -106,7 +106,7 @@ Paint paint_of(Verdict verdict) {
                                       : Paint::dim;
 }
 
-void print_for_people(Session& session, const Report& report) {
+void print_for_people(Context& context, const Report& report) {
   std::vector<std::vector<Cell>> rows;
   for (const CheckResult& check : report.checks) {
     const bool is_open = check.verdict != Verdict::passed;
@@ -115,10 +115,10 @@ void print_for_people(Session& session, const Report& report) {
                     {std::string{name_of(check.weight)}, Paint::dim},
                     {printable(is_open ? check.finding : check.promise)}});
   }
-  std::ostream& out = session.console().out;
-  const bool colour = session.printer().colour();
+  std::ostream& out = context.console().out;
+  const bool colour = context.printer().colour();
   out << render_table({"CHECK", "VERDICT", "WEIGHT", "WHAT"}, rows,
-                      {.columns = static_cast<std::size_t>(session.console().columns),
+                      {.columns = static_cast<std::size_t>(context.console().columns),
                        .colour = colour,
                        .whole = 1});
   for (const CheckResult& check : report.checks) {
@@ -136,28 +136,28 @@ void print_for_people(Session& session, const Report& report) {
       << " failed, " << report.skipped << " skipped\n";
 }
 
-Result<> test(Session& session, const TestOptions& options) {
+Result<> test(Context& context, const TestOptions& options) {
   plugins::conformance::Request request;
   BERTH_TRY(request.folder, absolute(options.folder));
   BERTH_TRY(request.config, config_of(options.config));
   BERTH_TRY(request.credentials, variables_of(options.variables));
   request.driver_key = options.driver;
   request.only = options.only;
-  const auto path = session.console().variables.find("PATH");
-  request.path = path != session.console().variables.end() ? path->second : "/usr/bin:/bin";
-  const bool shows_progress = session.console().err_is_terminal && !session.flags().quiet;
+  const auto path = context.console().variables.find("PATH");
+  request.path = path != context.console().variables.end() ? path->second : "/usr/bin:/bin";
+  const bool shows_progress = context.console().err_is_terminal && !context.flags().quiet;
   const auto watch = [&](const CheckResult& check) {
-    if (shows_progress) session.console().err << "\r\033[K" << check.check << std::flush;
+    if (shows_progress) context.console().err << "\r\033[K" << check.check << std::flush;
   };
   auto report = plugins::conformance::examine(request, watch);
-  if (shows_progress) session.console().err << "\r\033[K" << std::flush;
+  if (shows_progress) context.console().err << "\r\033[K" << std::flush;
   if (!report) return std::unexpected(std::move(report).error());
-  if (session.printer().look() == Look::json) {
-    session.printer().object(encode(*report));
+  if (context.printer().look() == Look::json) {
+    context.printer().object(encode(*report));
   } else {
-    print_for_people(session, *report);
+    print_for_people(context, *report);
   }
-  session.end_with(report->conforms ? 0 : 1);
+  context.end_with(report->conforms ? 0 : 1);
   return {};
 }
 
@@ -167,7 +167,7 @@ void add_plugin_dev_commands(CommandTree& tree, CLI::App& group) {
   const auto made = std::make_shared<NewOptions>();
   CLI::App& makes = tree.leaf(
       group, "new", "write the skeleton of a provider that works", "berth plugin new acme-sandbox",
-      [made](Session& session) { return make(session, *made); }, Needs::nothing);
+      [made](Context& context) { return make(context, *made); }, Needs::nothing);
   makes.add_option("name", made->name, "of the plugin and of its provider")->required();
   add_choice<PluginLanguage>(makes, "--language", made->language, "what it is written in");
   makes.add_option("--folder", made->folder, "where; a folder of its name by default")
@@ -179,7 +179,7 @@ void add_plugin_dev_commands(CommandTree& tree, CLI::App& group) {
   CLI::App& tests = tree.leaf(
       group, "test", "examine a provider: contract, hooks, crashes, leaks; 0 when it conforms",
       "berth plugin test ./build/plugin --config '{\"image\":\"debian\"}'",
-      [tested](Session& session) { return test(session, *tested); }, Needs::nothing);
+      [tested](Context& context) { return test(context, *tested); }, Needs::nothing);
   tests.add_option("path", tested->folder, "the plugin's folder, with its manifest")->required();
   tests.add_option("--config", tested->config, "the provider's config: JSON, or a file of it")
       ->type_name("JSON|FILE");

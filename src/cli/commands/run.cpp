@@ -50,10 +50,10 @@ struct RunOptions {
   bool raw = false;
 };
 
-PageLook look_of(Session& session) {
-  return {.columns = static_cast<std::size_t>(session.console().columns),
-          .colour = session.printer().colour(),
-          .now = session.printer().now()};
+PageLook look_of(Context& context) {
+  return {.columns = static_cast<std::size_t>(context.console().columns),
+          .colour = context.printer().colour(),
+          .now = context.printer().now()};
 }
 
 // The best shell there is. Not `-l`: what it reads then is not the command's business.
@@ -64,15 +64,15 @@ const std::vector<std::string>& shell() {
 }
 
 // What can be wrong without a server.
-Result<bj::object> local_fields(Session& session, const RunOptions& options) {
-  std::vector<std::string> command = session.flags().command.value_or(std::vector<std::string>{});
+Result<bj::object> local_fields(Context& context, const RunOptions& options) {
+  std::vector<std::string> command = context.flags().command.value_or(std::vector<std::string>{});
   const bool wants_shell = options.terminal && options.interactive && !options.detach;
   if (command.empty() && wants_shell) command = shell();
   if (command.empty()) {
     return fail(Errc::bad_request, "no command was given",
                 "write it behind the flags: berth run -e ENVIRONMENT COMMAND ARGS; -it is a shell");
   }
-  const Console& console = session.console();
+  const Console& console = context.console();
   if (options.terminal && options.interactive && !console.in_is_terminal) {
     return fail(Errc::bad_request, "-t: standard input is no terminal",
                 "leave out -t, or run it from a terminal");
@@ -88,21 +88,21 @@ Result<bj::object> local_fields(Session& session, const RunOptions& options) {
   return body;
 }
 
-bool passes_stdin(Session& session, const RunOptions& options) {
-  return !options.detach && (options.interactive || !session.console().in_is_terminal);
+bool passes_stdin(Context& context, const RunOptions& options) {
+  return !options.detach && (options.interactive || !context.console().in_is_terminal);
 }
 
-Result<bj::object> body_of(Session& session, const RunOptions& options) {
-  BERTH_TRY(bj::object body, local_fields(session, options));
+Result<bj::object> body_of(Context& context, const RunOptions& options) {
+  BERTH_TRY(bj::object body, local_fields(context, options));
   BERTH_TRY(const std::vector<Variable> given,
-            read_variables(options.variables, session.console().variables));
-  session.end_with(exit_not_run);  // from here on it is the run that fails
-  BERTH_TRY(bj::object variables, variables_in_json(session, given));
+            read_variables(options.variables, context.console().variables));
+  context.end_with(exit_not_run);  // from here on it is the run that fails
+  BERTH_TRY(bj::object variables, variables_in_json(context, given));
   if (!variables.empty()) body["env"] = std::move(variables);
   if (!options.environment.empty()) {
-    Result<std::string> id = session.find_id(environment_kind(), options.environment);
+    Result<std::string> id = context.find_id(environment_kind(), options.environment);
     if (!id && options.environment.contains('=')) {
-      session.end_with(static_cast<int>(ExitCode::usage));
+      context.end_with(static_cast<int>(ExitCode::usage));
       return fail(Errc::bad_request,
                   "-e '" + options.environment + "': -e names the environment to run in",
                   "give a variable with --var " + options.environment);
@@ -111,44 +111,44 @@ Result<bj::object> body_of(Session& session, const RunOptions& options) {
     body["environmentId"] = *id;
   }
   if (!options.agent.empty()) {
-    BERTH_TRY(body["agentId"], session.find_id(agent_kind(), options.agent));
+    BERTH_TRY(body["agentId"], context.find_id(agent_kind(), options.agent));
   }
-  if (passes_stdin(session, options)) body["stdinOpen"] = true;
+  if (passes_stdin(context, options)) body["stdinOpen"] = true;
   return body;
 }
 
-Result<> start(Session& session, const RunOptions& options) {
-  BERTH_TRY(const bj::object body, body_of(session, options));
-  BERTH_TRY(const std::string path, session.company_path("runs"));
-  BERTH_TRY(const Client* server, session.client());
+Result<> start(Context& context, const RunOptions& options) {
+  BERTH_TRY(const bj::object body, body_of(context, options));
+  BERTH_TRY(const std::string path, context.company_path("runs"));
+  BERTH_TRY(const Client* server, context.client());
   if (options.detach) {
-    BERTH_TRY(const bj::value run, session.send({.method = "POST", .path = path, .body = body}));
-    session.end_with(0);
+    BERTH_TRY(const bj::value run, context.send({.method = "POST", .path = path, .body = body}));
+    context.end_with(0);
     // The id alone, for `RUN=$(berth run -d ...)`.
-    if (session.printer().is_json()) {
-      session.printer().object(run);
+    if (context.printer().is_json()) {
+      context.printer().object(run);
     } else {
-      session.printer().text(text_of(run, "id") + "\n");
+      context.printer().text(text_of(run, "id") + "\n");
     }
     return {};
   }
-  Attachment attachment{*server, session.console()};
-  BERTH_TRY(const bj::value run, session.send({.method = "POST", .path = path, .body = body}));
-  Console& console = session.console();
+  Attachment attachment{*server, context.console()};
+  BERTH_TRY(const bj::value run, context.send({.method = "POST", .path = path, .body = body}));
+  Console& console = context.console();
   AttachOptions request{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
-  if (passes_stdin(session, options)) request.stdin_fd = console.in;
-  if (session.flags().json) request.output_to = OutputTo::all_to_err;
+  if (passes_stdin(context, options)) request.stdin_fd = console.in;
+  if (context.flags().json) request.output_to = OutputTo::all_to_err;
   std::optional<RawTerminal> raw;
   if (options.terminal && options.interactive) {
     BERTH_TRY(RawTerminal entered, RawTerminal::enter(console.in));
     raw.emplace(std::move(entered));
     request.terminal_fd = console.in;
   }
-  return follow_run(session, attachment, std::move(request));
+  return follow_run(context, attachment, std::move(request));
 }
 
-Result<> list(Session& session, const RunOptions& options) {
-  BERTH_TRY(std::string path, session.company_path("heartbeat-runs"));
+Result<> list(Context& context, const RunOptions& options) {
+  BERTH_TRY(std::string path, context.company_path("heartbeat-runs"));
   const char* joint = "?";
   const auto add = [&](const char* key, const std::string& value) {
     if (value.empty()) return;
@@ -156,87 +156,87 @@ Result<> list(Session& session, const RunOptions& options) {
   };
   add("status", options.status);
   if (!options.environment.empty()) {
-    BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.environment));
+    BERTH_TRY(const std::string id, context.find_id(environment_kind(), options.environment));
     add("environmentId", id);
   }
   if (!options.agent.empty()) {
-    BERTH_TRY(const std::string id, session.find_id(agent_kind(), options.agent));
+    BERTH_TRY(const std::string id, context.find_id(agent_kind(), options.agent));
     add("agentId", id);
   }
-  BERTH_TRY(bj::array rows, session.list(path));
-  if (!session.printer().is_json()) session.add_names(rows);
-  session.printer().list(rows, run_kind().columns);
+  BERTH_TRY(bj::array rows, context.list(path));
+  if (!context.printer().is_json()) context.add_names(rows);
+  context.printer().list(rows, run_kind().columns);
   return {};
 }
 
-Result<> show(Session& session, const RunOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
-  BERTH_TRY(const bj::value run, session.get("/api/heartbeat-runs/" + id));
-  if (session.printer().look() == Look::json) {
-    session.printer().object(run);
+Result<> show(Context& context, const RunOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
+  BERTH_TRY(const bj::value run, context.get("/api/heartbeat-runs/" + id));
+  if (context.printer().look() == Look::json) {
+    context.printer().object(run);
   } else {
-    session.printer().text(run_page(run, look_of(session)));
+    context.printer().text(run_page(run, look_of(context)));
   }
   return {};
 }
 
 // The output up to now, or until the run is over.
-Result<> logs(Session& session, const RunOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
+Result<> logs(Context& context, const RunOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
   AttachOptions request{.run_id = id};
   if (options.raw) request.output_to = OutputTo::all_to_out;
   if (!options.stream.empty()) {
     request.only = parse_name<core::OutputStream>(options.stream);
     request.output_to = OutputTo::all_to_out;
   }
-  if (session.flags().quiet) request.remarks = Remarks::silent;
+  if (context.flags().quiet) request.remarks = Remarks::silent;
   TranscriptView view;
-  if (!options.raw && options.stream.empty() && !session.flags().json) {
-    BERTH_TRY(const bj::value run, session.get("/api/heartbeat-runs/" + id));
-    BERTH_TRY(view, TranscriptView::of_run(session, run));
-    BERTH_DO(view.show_prompt(session, id));
+  if (!options.raw && options.stream.empty() && !context.flags().json) {
+    BERTH_TRY(const bj::value run, context.get("/api/heartbeat-runs/" + id));
+    BERTH_TRY(view, TranscriptView::of_run(context, run));
+    BERTH_DO(view.show_prompt(context, id));
   }
-  return options.follow ? look_on(session, std::move(request), view)
-                        : show_log_so_far(session, std::move(request), view);
+  return options.follow ? look_on(context, std::move(request), view)
+                        : show_log_so_far(context, std::move(request), view);
 }
 
-Result<> post(Session& session, const RunOptions& options, const std::string& verb,
+Result<> post(Context& context, const RunOptions& options, const std::string& verb,
               const std::string& note) {
-  BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
+  BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
   BERTH_TRY(const bj::value run,
-            session.send({.method = "POST", .path = "/api/heartbeat-runs/" + id + "/" + verb}));
-  if (session.printer().look() == Look::json) session.printer().object(run);
-  session.printer().note(note + " " + text_of(run, "id"));
+            context.send({.method = "POST", .path = "/api/heartbeat-runs/" + id + "/" + verb}));
+  if (context.printer().look() == Look::json) context.printer().object(run);
+  context.printer().note(note + " " + text_of(run, "id"));
   return {};
 }
 
-Result<> remove(Session& session, const RunOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
+Result<> remove(Context& context, const RunOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
   BERTH_DO(
-      confirm(session.console(), "Delete the run " + id + " with its log?", session.flags().yes));
+      confirm(context.console(), "Delete the run " + id + " with its log?", context.flags().yes));
   BERTH_TRY(const bj::value gone,
-            session.send({.method = "DELETE", .path = "/api/heartbeat-runs/" + id}));
-  if (session.printer().look() == Look::json) session.printer().object(gone);
-  session.printer().note("deleted run " + id);
+            context.send({.method = "DELETE", .path = "/api/heartbeat-runs/" + id}));
+  if (context.printer().look() == Look::json) context.printer().object(gone);
+  context.printer().note("deleted run " + id);
   return {};
 }
 
-Result<> retry(Session& session, const RunOptions& options) {
-  if (!options.follow) return post(session, options, "retry", "started again as run");
-  BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
-  BERTH_TRY(const Client* server, session.client());
-  Attachment attachment{*server, session.console()};
+Result<> retry(Context& context, const RunOptions& options) {
+  if (!options.follow) return post(context, options, "retry", "started again as run");
+  BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
+  BERTH_TRY(const Client* server, context.client());
+  Attachment attachment{*server, context.console()};
   BERTH_TRY(const bj::value run,
-            session.send({.method = "POST", .path = "/api/heartbeat-runs/" + id + "/retry"}));
+            context.send({.method = "POST", .path = "/api/heartbeat-runs/" + id + "/retry"}));
   AttachOptions request{.run_id = text_of(run, "id"), .on_interrupt = OnInterrupt::cancel_run};
-  if (session.flags().json) request.output_to = OutputTo::all_to_err;
-  return follow_run(session, attachment, std::move(request));
+  if (context.flags().json) request.output_to = OutputTo::all_to_err;
+  return follow_run(context, attachment, std::move(request));
 }
 
 // One line an event: programs get JSON lines, people the moment and the sentence.
-void print_event(Session& session, const bj::value& event) {
-  std::ostream& out = session.console().out;
-  if (session.printer().look() == Look::json) {
+void print_event(Context& context, const bj::value& event) {
+  std::ostream& out = context.console().out;
+  if (context.printer().look() == Look::json) {
     out << encode_text(event) << "\n" << std::flush;
     return;
   }
@@ -246,25 +246,25 @@ void print_event(Session& session, const bj::value& event) {
       << std::flush;
 }
 
-Result<> events(Session& session, const RunOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(run_kind(), options.named));
+Result<> events(Context& context, const RunOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
   const std::string path = "/api/heartbeat-runs/" + id + "/events";
-  BERTH_TRY(const Client* server, session.client());
+  BERTH_TRY(const Client* server, context.client());
   if (options.follow) {
-    return server->follow(path + "/stream", [&session](const Event& event) {
-      if (const Result<bj::value> row = parse_json(event.data)) print_event(session, *row);
-      return session.console().out.good();
+    return server->follow(path + "/stream", [&context](const Event& event) {
+      if (const Result<bj::value> row = parse_json(event.data)) print_event(context, *row);
+      return context.console().out.good();
     });
   }
   constexpr std::size_t page = 1000;
   std::int64_t after = 0;
   for (std::size_t got = page; got == page;) {
-    BERTH_TRY(const bj::value rows, session.get(path + "?limit=" + std::to_string(page) +
+    BERTH_TRY(const bj::value rows, context.get(path + "?limit=" + std::to_string(page) +
                                                 "&afterSeq=" + std::to_string(after)));
     if (!rows.is_array()) break;
     got = rows.get_array().size();
     for (const bj::value& row : rows.get_array()) {
-      print_event(session, row);
+      print_event(context, row);
       const bj::value* seq = row.is_object() ? row.get_object().if_contains("seq") : nullptr;
       if (seq != nullptr && seq->is_int64()) after = seq->get_int64();
     }
@@ -272,14 +272,14 @@ Result<> events(Session& session, const RunOptions& options) {
   return {};
 }
 
-using RunAction = Result<> (*)(Session&, const RunOptions&);
+using RunAction = Result<> (*)(Context&, const RunOptions&);
 
 // A command about one run; it does not look at words behind `--`.
 CLI::App& add_about_run(CommandTree& tree, CLI::App& group, const char* name, const char* says,
                         const char* example, const std::shared_ptr<RunOptions>& options,
                         RunAction action) {
-  CLI::App& app = tree.leaf(group, name, says, example, [options, action](Session& session) {
-    return action(session, *options);
+  CLI::App& app = tree.leaf(group, name, says, example, [options, action](Context& context) {
+    return action(context, *options);
   });
   app.add_option("run", options->named, "its name, its id or an end of it; last: the newest")
       ->required();
@@ -306,7 +306,7 @@ void add_list_command(CommandTree& tree, CLI::App& group) {
   const auto wanted = std::make_shared<RunOptions>();
   CLI::App& app =
       tree.leaf(group, "list", "list them, newest first", "berth run list --status failed -n 20",
-                [wanted](Session& session) { return list(session, *wanted); });
+                [wanted](Context& context) { return list(context, *wanted); });
   add_choice<core::RunState>(app, "--status", wanted->status, "only those in this state");
   add_environment_flag(app, wanted->environment, "only those in this environment");
   add_old_name(app, "--env", wanted->environment);
@@ -319,7 +319,7 @@ void add_run_commands(CommandTree& tree) {
   const auto started = std::make_shared<RunOptions>();
   CLI::App& group =
       tree.leaf(tree.root(), "run", "runs: execute a command, and look at runs", run_example,
-                [started](Session& session) { return start(session, *started); });
+                [started](Context& context) { return start(context, *started); });
   add_start(group, *started);
   add_list_command(tree, group);
   add_about_run(tree, group, "get", "show one, with its phases", "berth run get 44f87a21",
@@ -334,8 +334,8 @@ void add_run_commands(CommandTree& tree) {
                  "printed");
   add_about_run(tree, group, "cancel", "end it and everything it started",
                 "berth run cancel 44f87a21", std::make_shared<RunOptions>(),
-                [](Session& session, const RunOptions& options) {
-                  return post(session, options, "cancel", "cancelling run");
+                [](Context& context, const RunOptions& options) {
+                  return post(context, options, "cancel", "cancelling run");
                 });
   add_about_run(tree, group, "delete", "delete one that is over, with its log",
                 "berth run delete 44f87a21 --yes", std::make_shared<RunOptions>(), remove);

@@ -178,11 +178,11 @@ Result<std::vector<keeper::sandbox::Bind>> binds_of(const std::vector<std::strin
 }
 
 // What the image itself would run: asked only when nothing else is.
-Result<std::vector<std::string>> command_of_image(Session& session, const std::string& image) {
+Result<std::vector<std::string>> command_of_image(Context& context, const std::string& image) {
   std::vector<std::string> argv;
   if (!image.empty() && image != images::host_name) {
     BERTH_TRY(const images::ImageStore store,
-              images::ImageStore::open(session.config().settings.home + "/images"));
+              images::ImageStore::open(context.config().settings.home + "/images"));
     BERTH_TRY(const images::Image found, store.find(image));
     argv = found.config.entrypoint;
     argv.insert(argv.end(), found.config.cmd.begin(), found.config.cmd.end());
@@ -192,13 +192,13 @@ Result<std::vector<std::string>> command_of_image(Session& session, const std::s
               "write it behind the flags: berth sandbox run COMMAND ARGS");
 }
 
-Result<SandboxRequest> wish_of(Session& session, const SandboxOptions& options) {
-  std::vector<std::string> argv = session.flags().command.value_or(std::vector<std::string>{});
+Result<SandboxRequest> wish_of(Context& context, const SandboxOptions& options) {
+  std::vector<std::string> argv = context.flags().command.value_or(std::vector<std::string>{});
   if (argv.empty() && options.terminal && options.interactive) argv = {"/bin/sh"};
   if (argv.empty()) {
-    BERTH_TRY(argv, command_of_image(session, options.image));
+    BERTH_TRY(argv, command_of_image(context, options.image));
   }
-  const Console& console = session.console();
+  const Console& console = context.console();
   if (options.terminal && !console.in_is_terminal) {
     return fail(Errc::bad_request, "-t: standard input is no terminal",
                 "leave out -t, or run it from a terminal");
@@ -217,31 +217,31 @@ Result<SandboxRequest> wish_of(Session& session, const SandboxOptions& options) 
   BERTH_TRY(request.binds, binds_of(options.binds));
   request.passes_stdin = options.interactive || options.terminal || !console.in_is_terminal;
   request.terminal = options.terminal;
-  request.quiet = session.flags().quiet;
+  request.quiet = context.flags().quiet;
   return request;
 }
 
 // In the store of the home that counts so far; the running server may have another.
-bool has_image(Session& session, const std::string& image) {
+bool has_image(Context& context, const std::string& image) {
   if (image.empty() || image == images::host_name) return true;
-  const std::string folder = session.config().settings.home + "/images";
+  const std::string folder = context.config().settings.home + "/images";
   if (::access(folder.c_str(), F_OK) != 0) return false;
   const auto store = images::ImageStore::open(folder);
   return store && store->find(image);
 }
 
-Result<> run_one(Session& session, const SandboxOptions& options, const SandboxCommand& run) {
-  session.end_with(exit_not_run);
-  if (!has_image(session, options.image)) session.adopt_server_home();
-  Result<SandboxRequest> request = wish_of(session, options);
+Result<> run_one(Context& context, const SandboxOptions& options, const SandboxCommand& run) {
+  context.end_with(exit_not_run);
+  if (!has_image(context, options.image)) context.adopt_server_home();
+  Result<SandboxRequest> request = wish_of(context, options);
   if (!request) {
     if (request.error().code == Errc::bad_request)
-      session.end_with(static_cast<int>(ExitCode::usage));
+      context.end_with(static_cast<int>(ExitCode::usage));
     return std::unexpected(std::move(request).error());
   }
-  const Result<int> code = run(*std::move(request), session.console(), session.config().settings);
+  const Result<int> code = run(*std::move(request), context.console(), context.config().settings);
   if (!code) {
-    session.end_with(code.error().code == Errc::timed_out ? exit_timed_out
+    context.end_with(code.error().code == Errc::timed_out ? exit_timed_out
                                                           : exit_code_of_cause(code.error().code));
     Error error = for_one_command(code.error());
     // What fails without a remedy of its own is most often a place that cannot take its folder.
@@ -253,7 +253,7 @@ Result<> run_one(Session& session, const SandboxOptions& options, const SandboxC
     }
     return std::unexpected(std::move(error));
   }
-  session.end_with(*code);
+  context.end_with(*code);
   return {};
 }
 
@@ -274,9 +274,9 @@ void add_level(bj::object& row) {
 }
 
 // Leases of sandboxes that are not over, each with the facts that matter of one.
-Result<bj::array> held_sandboxes(Session& session) {
-  BERTH_TRY(const std::string path, session.company_path("environment-leases"));
-  BERTH_TRY(const bj::array leases, session.list(path));
+Result<bj::array> held_sandboxes(Context& context) {
+  BERTH_TRY(const std::string path, context.company_path("environment-leases"));
+  BERTH_TRY(const bj::array leases, context.list(path));
   bj::array out;
   for (const bj::value& lease : leases) {
     const auto state = parse_name<core::LeaseState>(text_of(lease, "status"));
@@ -290,12 +290,12 @@ Result<bj::array> held_sandboxes(Session& session) {
 }
 
 // Those that no lease holds: they wait for a run, or for their end.
-Result<bj::array> kept_sandboxes(Session& session) {
+Result<bj::array> kept_sandboxes(Context& context) {
   bj::array out;
   for (const char* status : {"idle", "destroying"}) {
     BERTH_TRY(const std::string path,
-              session.company_path("sandboxes?status=" + std::string{status}));
-    BERTH_TRY(const bj::array found, session.list(path));
+              context.company_path("sandboxes?status=" + std::string{status}));
+    BERTH_TRY(const bj::array found, context.list(path));
     for (const bj::value& sandbox : found) {
       bj::object row = sandbox.as_object();
       const bool is_parked = !text_of(sandbox, "parkedAt").empty();
@@ -310,16 +310,16 @@ Result<bj::array> kept_sandboxes(Session& session) {
   return out;
 }
 
-Result<bj::array> all_sandboxes(Session& session) {
-  BERTH_TRY(bj::array rows, held_sandboxes(session));
-  BERTH_TRY(const bj::array kept, kept_sandboxes(session));
+Result<bj::array> all_sandboxes(Context& context) {
+  BERTH_TRY(bj::array rows, held_sandboxes(context));
+  BERTH_TRY(const bj::array kept, kept_sandboxes(context));
   for (const bj::value& row : kept) rows.push_back(row);
   return rows;
 }
 
-Result<> list_sandboxes(Session& session) {
-  BERTH_TRY(bj::array rows, all_sandboxes(session));
-  session.add_names(rows);
+Result<> list_sandboxes(Context& context) {
+  BERTH_TRY(bj::array rows, all_sandboxes(context));
+  context.add_names(rows);
   for (bj::value& row : rows) {
     bj::object& fields = row.as_object();
     for (const auto& [from, to] :
@@ -328,40 +328,40 @@ Result<> list_sandboxes(Session& session) {
       fields.erase(from);
     }
   }
-  session.printer().list(rows, sandbox_kind().columns);
+  context.printer().list(rows, sandbox_kind().columns);
   return {};
 }
 
 // By its lease or, where none holds it, by its own id.
-Result<> inspect(Session& session, const std::string& named) {
-  Result<bj::value> found = session.find_page(lease_kind(), named);
+Result<> inspect(Context& context, const std::string& named) {
+  Result<bj::value> found = context.find_page(lease_kind(), named);
   if (!found && found.error().code == Errc::lease_not_found) {
-    found = session.find_page(sandbox_kind(), named);
+    found = context.find_page(sandbox_kind(), named);
   }
   if (!found) return std::unexpected(std::move(found).error());
-  session.printer().object(*found);
+  context.printer().object(*found);
   return {};
 }
 
-Result<> remove(Session& session, const std::string& named) {
-  BERTH_TRY(const bj::array rows, all_sandboxes(session));
+Result<> remove(Context& context, const std::string& named) {
+  BERTH_TRY(const bj::array rows, all_sandboxes(context));
   BERTH_TRY(const bj::value row, choose(rows, named, sandbox_kind()));
   const std::string id = text_of(row, "id");
-  BERTH_DO(confirm(session.console(), "Remove sandbox " + id + " with all that is in it?",
-                   session.flags().yes));
+  BERTH_DO(confirm(context.console(), "Remove sandbox " + id + " with all that is in it?",
+                   context.flags().yes));
   const bool is_kept = text_of(row, "sandboxId") == id;
   BERTH_TRY(const bj::value after,
-            is_kept ? session.send({.method = "DELETE", .path = "/api/sandboxes/" + id})
-                    : session.send({.method = "POST",
+            is_kept ? context.send({.method = "DELETE", .path = "/api/sandboxes/" + id})
+                    : context.send({.method = "POST",
                                     .path = "/api/environment-leases/" + id + "/destroy"}));
-  if (session.printer().look() == Look::json) session.printer().object(after);
-  session.printer().note((is_kept ? "sandbox " : "lease ") + id + " is " +
+  if (context.printer().look() == Look::json) context.printer().object(after);
+  context.printer().note((is_kept ? "sandbox " : "lease ") + id + " is " +
                          text_of(after, "status") + ": " + text_of(after, "nextStep"));
   return {};
 }
 
 // What each of them uses; those that end meanwhile or are with another server are left out.
-Result<> stats(Session& session, const std::string& named) {
+Result<> stats(Context& context, const std::string& named) {
   static const std::vector<Column> columns{{"LEASE", "id"},
                                            {"CPU MS", "cpuMs"},
                                            {"MEMORY", "memoryBytes", Shown::bytes},
@@ -372,22 +372,22 @@ Result<> stats(Session& session, const std::string& named) {
                                            {"OOM KILLS", "oomKills"}};
   bj::array leases;
   if (named.empty()) {
-    BERTH_TRY(leases, held_sandboxes(session));
+    BERTH_TRY(leases, held_sandboxes(context));
   } else {
-    BERTH_TRY(const std::string id, find_place(session, named));
+    BERTH_TRY(const std::string id, find_place(context, named));
     leases.push_back(bj::object{{"id", id}});
   }
   bj::array rows;
   for (const bj::value& lease : leases) {
     const std::string id = text_of(lease, "id");
-    const auto used = session.get("/api/environment-leases/" + id + "/usage");
+    const auto used = context.get("/api/environment-leases/" + id + "/usage");
     if (!used && (!named.empty() || used.error().code != Errc::conflict)) {
       return std::unexpected(used.error());
     }
     if (!used) {
       // Into a pipe as well: a list that is short without a word is taken for the whole.
-      if (!session.flags().quiet) {
-        session.console().err << "berth: left out: " << printable(used.error().message) << "\n";
+      if (!context.flags().quiet) {
+        context.console().err << "berth: left out: " << printable(used.error().message) << "\n";
       }
       continue;
     }
@@ -395,7 +395,7 @@ Result<> stats(Session& session, const std::string& named) {
     row["id"] = id;
     rows.push_back(std::move(row));
   }
-  session.printer().list(rows, columns);
+  context.printer().list(rows, columns);
   return {};
 }
 
@@ -439,7 +439,7 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
   const auto options = std::make_shared<SandboxOptions>();
   CLI::App& runs = tree.leaf(
       group, "run", "run one command in a throwaway sandbox; no server needed", sandbox_run_example,
-      [options, &run](Session& session) { return run_one(session, *options, run); },
+      [options, &run](Context& context) { return run_one(context, *options, run); },
       Needs::nothing);
   add_limits(runs, *options);
   add_workdir_flag(runs, options->cwd, "where it works; else in its own folder");
@@ -450,19 +450,19 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
   runs.add_flag("--terminal", options->terminal)->group("");
   runs.add_flag("--rm", options->removes)->group("");
   tree.leaf(group, "ls", "list the sandboxes that are held, and those that are kept for reuse",
-            "berth sandbox ls", [](Session& session) { return list_sandboxes(session); });
+            "berth sandbox ls", [](Context& context) { return list_sandboxes(context); });
   const auto counted = std::make_shared<std::string>();
   tree.leaf(group, "stats", "what they use: processors, memory, processes, bytes",
-            "berth sandbox stats", [counted](Session& session) { return stats(session, *counted); })
+            "berth sandbox stats", [counted](Context& context) { return stats(context, *counted); })
       .add_option("place", *counted, place_words);
   const auto named = std::make_shared<std::string>();
   CLI::App& shows = tree.leaf(group, "inspect", "show one: its isolation, config and state",
                               "berth sandbox inspect 44f87a21",
-                              [named](Session& session) { return inspect(session, *named); });
+                              [named](Context& context) { return inspect(context, *named); });
   const auto doomed = std::make_shared<std::string>();
   tree.leaf(group, "rm", "remove one that no run works with, also one that is kept for reuse",
             "berth sandbox rm 44f87a21 --yes",
-            [doomed](Session& session) { return remove(session, *doomed); })
+            [doomed](Context& context) { return remove(context, *doomed); })
       .add_option("sandbox", *doomed, "its id in 'berth sandbox ls' or the start of it")
       ->required();
   add_sandbox_lease_commands(tree, group);

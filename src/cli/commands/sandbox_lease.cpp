@@ -24,25 +24,25 @@ struct PortOptions {
   std::uint16_t listen = 0;
 };
 
-Result<> forward(Session& session, const PortOptions& options) {
-  BERTH_TRY(const std::string id, find_place(session, options.named));
-  BERTH_TRY(const Client* const server, session.client());
+Result<> forward(Context& context, const PortOptions& options) {
+  BERTH_TRY(const std::string id, find_place(context, options.named));
+  BERTH_TRY(const Client* const server, context.client());
   // What listens here for a place that is not held there would only refuse each connection.
-  BERTH_TRY(const bj::value lease, session.get("/api/environment-leases/" + id));
+  BERTH_TRY(const bj::value lease, context.get("/api/environment-leases/" + id));
   const auto state = parse_name<core::LeaseState>(text_of(lease, "status"));
   if (state && core::is_final(*state)) {
     return fail(Errc::conflict,
                 "lease " + id + " holds no place: it is " + text_of(lease, "status"),
                 "'berth sandbox ls' shows those that are held");
   }
-  const auto used = session.get("/api/environment-leases/" + id + "/usage");
+  const auto used = context.get("/api/environment-leases/" + id + "/usage");
   if (!used && used.error().code == Errc::conflict) return std::unexpected(used.error());
-  BERTH_TRY(const int signal, forward_port(*server, session.console(),
+  BERTH_TRY(const int signal, forward_port(*server, context.console(),
                                            {.lease_id = id,
                                             .port = options.port,
                                             .local_port = options.listen,
-                                            .quiet = session.flags().quiet}));
-  session.end_with(exit_signal_base + signal);
+                                            .quiet = context.flags().quiet}));
+  context.end_with(exit_signal_base + signal);
   return {};
 }
 
@@ -50,7 +50,7 @@ void add_port(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<PortOptions>();
   CLI::App& app =
       tree.leaf(group, "port", "reach a port of a sandbox from this machine", port_example,
-                [options](Session& session) { return forward(session, *options); });
+                [options](Context& context) { return forward(context, *options); });
   app.add_option("place", options->named, place_words)->required();
   app.add_option("port", options->port, "the port inside")->required()->check(CLI::Range(1, 65535));
   app.add_option("--listen", options->listen, "the port here; else one that is free")
@@ -66,9 +66,9 @@ struct EgressOptions {
 };
 
 // One line a decision; programs get JSON lines.
-void print_decision(Session& session, const bj::value& entry) {
-  std::ostream& out = session.console().out;
-  if (session.printer().look() == Look::json) {
+void print_decision(Context& context, const bj::value& entry) {
+  std::ostream& out = context.console().out;
+  if (context.printer().look() == Look::json) {
     out << bj::serialize(entry) << "\n";
     return;
   }
@@ -79,29 +79,29 @@ void print_decision(Session& session, const bj::value& entry) {
       << printable(text_of(entry, "rule")) << "\n";
 }
 
-Result<> show_egress(Session& session, const std::string& path, bool follow) {
+Result<> show_egress(Context& context, const std::string& path, bool follow) {
   std::int64_t offset = 0;
   while (true) {
-    BERTH_TRY(const bj::value page, session.get(path + "?offset=" + std::to_string(offset)));
+    BERTH_TRY(const bj::value page, context.get(path + "?offset=" + std::to_string(offset)));
     const bj::array& entries = page.at("entries").as_array();
-    for (const bj::value& entry : entries) print_decision(session, entry);
-    session.console().out << std::flush;
+    for (const bj::value& entry : entries) print_decision(context, entry);
+    context.console().out << std::flush;
     const std::int64_t next = page.at("nextOffset").to_number<std::int64_t>();
     const bool is_end = next == std::exchange(offset, next);
-    if (!session.console().out.good() || (is_end && !follow)) return {};
+    if (!context.console().out.good() || (is_end && !follow)) return {};
     if (is_end) ::poll(nullptr, 0, poll_interval_ms);
   }
 }
 
-Result<> egress(Session& session, const EgressOptions& options) {
-  BERTH_TRY(const std::string id, find_place(session, options.named));
+Result<> egress(Context& context, const EgressOptions& options) {
+  BERTH_TRY(const std::string id, find_place(context, options.named));
   const std::string path = "/api/environment-leases/" + id + "/egress";
   if (options.allow.empty() && options.deny.empty() && !options.replace) {
-    return show_egress(session, path, options.follow);
+    return show_egress(context, path, options.follow);
   }
   bj::object policy;
   if (!options.replace) {
-    BERTH_TRY(const bj::value now, session.get(path));
+    BERTH_TRY(const bj::value now, context.get(path));
     policy = now.at("policy").as_object();
   }
   const auto add = [&](const char* key, const std::vector<std::string>& rules) {
@@ -113,8 +113,8 @@ Result<> egress(Session& session, const EgressOptions& options) {
   add("allow", options.allow);
   add("deny", options.deny);
   BERTH_TRY(const bj::value changed,
-            session.send({.method = "PUT", .path = path, .body = std::move(policy)}));
-  session.printer().object(changed.at("policy"));
+            context.send({.method = "PUT", .path = path, .body = std::move(policy)}));
+  context.printer().object(changed.at("policy"));
   return {};
 }
 
@@ -124,7 +124,7 @@ void add_egress(CommandTree& tree, CLI::App& group) {
       tree.leaf(group, "egress", "what a sandbox has asked to reach; change what it may",
                 "berth sandbox egress 44f87a21 -f\n"
                 "berth sandbox egress 44f87a21 --allow pypi.org --allow '*.example.org'",
-                [options](Session& session) { return egress(session, *options); });
+                [options](Context& context) { return egress(context, *options); });
   app.add_option("place", options->named, place_words)->required();
   app.add_flag("-f,--follow", options->follow, "go on as it happens");
   app.add_option("--allow", options->allow, "let it reach this too: host, *.host, host:port, cidr")

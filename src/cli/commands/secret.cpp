@@ -22,20 +22,20 @@ void add_name(CLI::App& app, SecretOptions& options) {
   app.add_option("secret", options.named, "its name or key, or its id or an end of it")->required();
 }
 
-Result<> create(Session& session, const SecretOptions& options) {
-  BERTH_TRY(const std::string path, session.company_path("secrets"));
+Result<> create(Context& context, const SecretOptions& options) {
+  BERTH_TRY(const std::string path, context.company_path("secrets"));
   BERTH_TRY(const Secret value,
-            read_secret(session.console(), options.value_file, "Value of " + options.name));
+            read_secret(context.console(), options.value_file, "Value of " + options.name));
   bj::object body{{"name", options.name}, {"value", bj::string(value.reveal())}};
   set_text(body, "key", options.key);
   set_nullable(body, "description", options.description);
   BERTH_TRY(const bj::value made,
-            session.send({.method = "POST", .path = path, .body = std::move(body)}));
-  session.printer().object(made);
+            context.send({.method = "POST", .path = path, .body = std::move(body)}));
+  context.printer().object(made);
   return {};
 }
 
-Result<> update(Session& session, const SecretOptions& options) {
+Result<> update(Context& context, const SecretOptions& options) {
   bj::object body;
   set_text(body, "name", options.name);
   set_text(body, "key", options.key);
@@ -44,23 +44,23 @@ Result<> update(Session& session, const SecretOptions& options) {
     return fail(Errc::bad_request, "nothing to change was given",
                 "a new value is given with 'berth secret rotate'");
   }
-  BERTH_TRY(const std::string id, session.find_id(secret_kind(), options.named));
+  BERTH_TRY(const std::string id, context.find_id(secret_kind(), options.named));
   BERTH_TRY(const bj::value changed,
-            session.send({.method = "PATCH", .path = "/api/secrets/" + id, .body = body}));
-  session.printer().object(changed);
+            context.send({.method = "PATCH", .path = "/api/secrets/" + id, .body = body}));
+  context.printer().object(changed);
   return {};
 }
 
-Result<> rotate(Session& session, const SecretOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(secret_kind(), options.named));
+Result<> rotate(Context& context, const SecretOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(secret_kind(), options.named));
   BERTH_TRY(const Secret value,
-            read_secret(session.console(), options.value_file, "New value of " + options.named));
+            read_secret(context.console(), options.value_file, "New value of " + options.named));
   bj::object body{{"value", bj::string(value.reveal())}};
   if (options.expected_version > 0) body["expectedLatestVersion"] = options.expected_version;
-  BERTH_TRY(const bj::value rotated, session.send({.method = "POST",
+  BERTH_TRY(const bj::value rotated, context.send({.method = "POST",
                                                    .path = "/api/secrets/" + id + "/rotate",
                                                    .body = std::move(body)}));
-  session.printer().object(rotated);
+  context.printer().object(rotated);
   return {};
 }
 
@@ -68,7 +68,7 @@ void add_rotation(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<SecretOptions>();
   CLI::App& app = tree.leaf(group, "rotate", "give it a new value",
                             "berth secret rotate db-password < new-password",
-                            [options](Session& session) { return rotate(session, *options); });
+                            [options](Context& context) { return rotate(context, *options); });
   add_name(app, *options);
   add_value_flag(app, *options);
   app.add_option("--expected-version", options->expected_version,
@@ -81,12 +81,12 @@ void add_status_change(CommandTree& tree, CLI::App& group, const std::string& na
   const auto options = std::make_shared<SecretOptions>();
   CLI::App& app = tree.leaf(
       group, name, says, "berth secret " + name + " db-password",
-      [options, status](Session& session) -> Result<> {
-        BERTH_TRY(const std::string id, session.find_id(secret_kind(), options->named));
-        BERTH_TRY(const bj::value changed, session.send({.method = "PATCH",
+      [options, status](Context& context) -> Result<> {
+        BERTH_TRY(const std::string id, context.find_id(secret_kind(), options->named));
+        BERTH_TRY(const bj::value changed, context.send({.method = "PATCH",
                                                          .path = "/api/secrets/" + id,
                                                          .body = bj::object{{"status", status}}}));
-        session.printer().object(changed);
+        context.printer().object(changed);
         return {};
       });
   add_name(app, *options);
@@ -96,10 +96,10 @@ void add_events(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<SecretOptions>();
   CLI::App& app = tree.leaf(
       group, "events", "who read it", "berth secret events db-password",
-      [options](Session& session) -> Result<> {
-        BERTH_TRY(const std::string id, session.find_id(secret_kind(), options->named));
-        BERTH_TRY(const bj::array rows, session.list("/api/secrets/" + id + "/access-events"));
-        session.printer().list(rows, {{"WHEN", "createdAt", Shown::moment},
+      [options](Context& context) -> Result<> {
+        BERTH_TRY(const std::string id, context.find_id(secret_kind(), options->named));
+        BERTH_TRY(const bj::array rows, context.list("/api/secrets/" + id + "/access-events"));
+        context.printer().list(rows, {{"WHEN", "createdAt", Shown::moment},
                                       {"OUTCOME", "outcome", Shown::state},
                                       {"CONSUMER", "consumerType"},
                                       {"ID", "consumerId"},
@@ -110,14 +110,14 @@ void add_events(CommandTree& tree, CLI::App& group) {
   add_name(app, *options);
 }
 
-Result<> versions(Session& session, const SecretOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(secret_kind(), options.named));
-  BERTH_TRY(const bj::value rows, session.get("/api/secrets/" + id + "/versions"));
+Result<> versions(Context& context, const SecretOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(secret_kind(), options.named));
+  BERTH_TRY(const bj::value rows, context.get("/api/secrets/" + id + "/versions"));
   if (!rows.is_array()) {
-    session.printer().object(rows);
+    context.printer().object(rows);
     return {};
   }
-  session.printer().list(rows.get_array(), {{"VERSION", "number"},
+  context.printer().list(rows.get_array(), {{"VERSION", "number"},
                                             {"STATUS", "status", Shown::state},
                                             {"SEALED WITH", "keyId"},
                                             {"CREATED", "createdAt", Shown::moment}});
@@ -128,20 +128,20 @@ void add_versions(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<SecretOptions>();
   CLI::App& app = tree.leaf(group, "versions", "its values, without the values",
                             "berth secret versions db-password",
-                            [options](Session& session) { return versions(session, *options); });
+                            [options](Context& context) { return versions(context, *options); });
   add_name(app, *options);
 }
 
-Result<> usage(Session& session, const SecretOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(secret_kind(), options.named));
-  BERTH_TRY(const bj::value view, session.get("/api/secrets/" + id + "/usage"));
+Result<> usage(Context& context, const SecretOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(secret_kind(), options.named));
+  BERTH_TRY(const bj::value view, context.get("/api/secrets/" + id + "/usage"));
   const bj::value* bindings =
       view.is_object() ? view.get_object().if_contains("bindings") : nullptr;
-  if (session.printer().look() == Look::json || bindings == nullptr || !bindings->is_array()) {
-    session.printer().object(view);
+  if (context.printer().look() == Look::json || bindings == nullptr || !bindings->is_array()) {
+    context.printer().object(view);
     return {};
   }
-  session.printer().list(bindings->get_array(), {{"TARGET", "targetType"},
+  context.printer().list(bindings->get_array(), {{"TARGET", "targetType"},
                                                  {"NAME", "target/label"},
                                                  {"ID", "targetId"},
                                                  {"FIELD", "configPath"},
@@ -152,20 +152,20 @@ Result<> usage(Session& session, const SecretOptions& options) {
 void add_usage(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<SecretOptions>();
   CLI::App& app = tree.leaf(group, "usage", "what reads it", "berth secret usage db-password",
-                            [options](Session& session) { return usage(session, *options); });
+                            [options](Context& context) { return usage(context, *options); });
   add_name(app, *options);
 }
 
 void add_rekey(CommandTree& tree, CLI::App& group) {
   tree.leaf(group, "rekey", "seal every secret anew under a new master key",
-            "berth secret rekey --yes", [](Session& session) -> Result<> {
-              BERTH_DO(confirm(session.console(),
+            "berth secret rekey --yes", [](Context& context) -> Result<> {
+              BERTH_DO(confirm(context.console(),
                                "Seal all secrets of this server under a new master key?",
-                               session.flags().yes));
+                               context.flags().yes));
               BERTH_TRY(const bj::value done,
-                        session.send({.method = "POST", .path = "/api/instance/rekey"}));
-              session.printer().object(done);
-              session.printer().note(
+                        context.send({.method = "POST", .path = "/api/instance/rekey"}));
+              context.printer().object(done);
+              context.printer().note(
                   "back up the new master key file: older copies open nothing any more");
               return {};
             });
@@ -181,7 +181,7 @@ void add_secret_commands(CommandTree& tree) {
   const auto made = std::make_shared<SecretOptions>();
   CLI::App& creates =
       tree.leaf(group, "create", "make a secret", "pass show db | berth secret create db-password",
-                [made](Session& session) { return create(session, *made); });
+                [made](Context& context) { return create(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   creates.add_option("--key", made->key, "the key that agents use; else made from the name")
       ->type_name("KEY");
@@ -191,7 +191,7 @@ void add_secret_commands(CommandTree& tree) {
   const auto changed = std::make_shared<SecretOptions>();
   CLI::App& updates = tree.leaf(group, "update", "change its name, key or description",
                                 "berth secret update db-password --description 'staging'",
-                                [changed](Session& session) { return update(session, *changed); });
+                                [changed](Context& context) { return update(context, *changed); });
   add_name(updates, *changed);
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   updates.add_option("--key", changed->key, "its new key")->type_name("KEY");

@@ -30,25 +30,25 @@ struct SetupOptions {
   bool cancel = false;
 };
 
-Result<bj::value> end(Session& session, const std::string& id, const std::string& verb) {
-  return session.send(
+Result<bj::value> end(Context& context, const std::string& id, const std::string& verb) {
+  return context.send(
       {.method = "POST", .path = sessions_path + id + "/" + verb, .body = bj::value(bj::object{})});
 }
 
-Result<> end_active(Session& session, const std::string& environment, const std::string& verb) {
+Result<> end_active(Context& context, const std::string& environment, const std::string& verb) {
   BERTH_TRY(const bj::value image,
-            session.get("/api/environments/" + environment + "/custom-image-template"));
+            context.get("/api/environments/" + environment + "/custom-image-template"));
   const bj::value& active = image.at("activeSession");
   if (!active.is_object()) {
     return fail(Errc::setup_session_not_found, "no setup session of the environment is open",
                 "start one: berth env setup ENVIRONMENT");
   }
-  BERTH_TRY(const bj::value done, end(session, text_of(active, "id"), verb));
-  session.printer().object(done);
+  BERTH_TRY(const bj::value done, end(context, text_of(active, "id"), verb));
+  context.printer().object(done);
   return {};
 }
 
-Result<bj::value> start(Session& session, const std::string& environment,
+Result<bj::value> start(Context& context, const std::string& environment,
                         const SetupOptions& options) {
   bj::object body;
   set_text(body, "templateId", options.from);
@@ -56,20 +56,20 @@ Result<bj::value> start(Session& session, const std::string& environment,
     BERTH_TRY(const std::int64_t ms, parse_span_ms(options.ttl, "--ttl"));
     body["ttlSeconds"] = ms / 1000;
   }
-  return session.send({.method = "POST",
+  return context.send({.method = "POST",
                        .path = "/api/environments/" + environment + "/custom-image-setup-sessions",
                        .body = bj::value(std::move(body))});
 }
 
 // A provider may have a door of its own; nobody but the user can say when they are done there.
-Result<> work_in(Session& session, const bj::value& started) {
+Result<> work_in(Context& context, const bj::value& started) {
   const bj::value& door = started.at("connectionPayload");
   if (!door.is_object()) {
     return fail(Errc::plugin_unavailable, "the provider does not say how to get into the sandbox",
                 "ask again with: berth env setup ENVIRONMENT --no-terminal");
   }
   if (!text_of(door, "websocketPath").empty()) {
-    BERTH_DO(sit_in_terminal(session, text_of(door, "leaseId"), {}));
+    BERTH_DO(sit_in_terminal(context, text_of(door, "leaseId"), {}));
     return {};
   }
   if (text_of(door, "command").empty()) {
@@ -78,7 +78,7 @@ Result<> work_in(Session& session, const bj::value& started) {
                 "look at the provider's own page, then: berth env setup ENVIRONMENT --finish");
   }
   // Whoever is asked to confirm has to know it, also when the answer goes to a file.
-  std::ostream& err = session.console().err;
+  std::ostream& err = context.console().err;
   err << "connect with: " << printable(text_of(door, "command")) << "\n";
   if (const std::string token = text_of(door, "token"); !token.empty()) {
     err << "token: " << printable(token) << "\n";
@@ -86,30 +86,30 @@ Result<> work_in(Session& session, const bj::value& started) {
   return {};
 }
 
-Result<> setup(Session& session, const SetupOptions& options) {
+Result<> setup(Context& context, const SetupOptions& options) {
   if (static_cast<int>(options.no_terminal) + static_cast<int>(options.finish) +
           static_cast<int>(options.cancel) >
       1) {
     return fail(Errc::bad_request, "--no-terminal, --finish and --cancel exclude one another");
   }
-  BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.named));
-  if (options.finish) return end_active(session, id, "finish");
-  if (options.cancel) return end_active(session, id, "cancel");
-  const bool asks = session.console().in_is_terminal && !options.no_terminal;
-  BERTH_TRY(const bj::value started, start(session, id, options));
+  BERTH_TRY(const std::string id, context.find_id(environment_kind(), options.named));
+  if (options.finish) return end_active(context, id, "finish");
+  if (options.cancel) return end_active(context, id, "cancel");
+  const bool asks = context.console().in_is_terminal && !options.no_terminal;
+  BERTH_TRY(const bj::value started, start(context, id, options));
   if (!asks) {
-    session.printer().object(started);
+    context.printer().object(started);
     return {};
   }
   const std::string name = text_of(started.at("session"), "id");
   // A connection that broke is no answer: the session is still there.
-  BERTH_DO(work_in(session, started));
+  BERTH_DO(work_in(context, started));
   const Result<> wanted =
-      confirm(session.console(), "Start every later sandbox of " + options.named + " from this?",
-              session.flags().yes);
-  BERTH_TRY(const bj::value done, end(session, name, wanted ? "finish" : "cancel"));
-  if (session.printer().look() == Look::json) session.printer().object(done);
-  session.printer().note(wanted ? "captured; it is the environment's template now"
+      confirm(context.console(), "Start every later sandbox of " + options.named + " from this?",
+              context.flags().yes);
+  BERTH_TRY(const bj::value done, end(context, name, wanted ? "finish" : "cancel"));
+  if (context.printer().look() == Look::json) context.printer().object(done);
+  context.printer().note(wanted ? "captured; it is the environment's template now"
                                 : "forgotten; nothing was changed");
   return {};
 }
@@ -123,8 +123,8 @@ struct ImageOptions {
   bool confirm = false;
 };
 
-Result<> image(Session& session, const ImageOptions& options) {
-  BERTH_TRY(const std::string id, session.find_id(environment_kind(), options.named));
+Result<> image(Context& context, const ImageOptions& options) {
+  BERTH_TRY(const std::string id, context.find_id(environment_kind(), options.named));
   const std::string path = "/api/environments/" + id + "/custom-image-template";
   if (int{options.rollback} + int{options.revoke} + int{options.relink} > 1) {
     return fail(Errc::bad_request, "--rollback, --revoke and --relink exclude each other");
@@ -144,8 +144,8 @@ Result<> image(Session& session, const ImageOptions& options) {
                .path = path + "/relink",
                .body = bj::object{{"confirmBootSourceDrift", options.confirm}}};
   }
-  BERTH_TRY(const bj::value answer, session.send(request));
-  session.printer().object(answer);
+  BERTH_TRY(const bj::value answer, context.send(request));
+  context.printer().object(answer);
   return {};
 }
 
@@ -155,7 +155,7 @@ void add_setup_commands(CommandTree& tree, CLI::App& environments) {
   const auto options = std::make_shared<SetupOptions>();
   CLI::App& app =
       tree.leaf(environments, "setup", "prepare a sandbox by hand; later ones start from it",
-                setup_example, [options](Session& session) { return setup(session, *options); });
+                setup_example, [options](Context& context) { return setup(context, *options); });
   app.add_option("environment", options->named, "its name, or its id or an end of it")->required();
   app.add_option("--from", options->from, "the id of a template to begin with")->type_name("ID");
   app.add_option("--ttl", options->ttl, "how long it may take; an hour unless said")
@@ -167,7 +167,7 @@ void add_setup_commands(CommandTree& tree, CLI::App& environments) {
   CLI::App& shows = tree.leaf(environments, "image",
                               "what sandboxes of an environment start from; go back to another",
                               "berth env image Sandbox --rollback",
-                              [shown](Session& session) { return image(session, *shown); });
+                              [shown](Context& context) { return image(context, *shown); });
   shows.add_option("environment", shown->named, "its name, or its id or an end of it")->required();
   shows.add_flag("--rollback", shown->rollback, "make the template before the active one again");
   shows.add_flag("--revoke", shown->revoke, "start from the image again");

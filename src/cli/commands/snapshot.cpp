@@ -30,82 +30,82 @@ struct SnapshotOptions {
   std::string ttl;
 };
 
-Result<bj::value> post(Session& session, const SnapshotOptions& options, const std::string& verb,
+Result<bj::value> post(Context& context, const SnapshotOptions& options, const std::string& verb,
                        std::optional<bj::value> body = {}) {
-  BERTH_TRY(const std::string id, find_place(session, options.named));
-  return session.send({.method = "POST",
+  BERTH_TRY(const std::string id, find_place(context, options.named));
+  return context.send({.method = "POST",
                        .path = "/api/environment-leases/" + id + "/" + verb,
                        .body = std::move(body)});
 }
 
-Result<> show_lease(Session& session, const bj::value& lease, const std::string& what) {
-  if (session.printer().look() == Look::json) session.printer().object(lease);
-  session.printer().note("lease " + text_of(lease, "id") + " " + what);
+Result<> show_lease(Context& context, const bj::value& lease, const std::string& what) {
+  if (context.printer().look() == Look::json) context.printer().object(lease);
+  context.printer().note("lease " + text_of(lease, "id") + " " + what);
   return {};
 }
 
-Result<> diff(Session& session, const SnapshotOptions& options) {
+Result<> diff(Context& context, const SnapshotOptions& options) {
   static const std::vector<Column> columns{
       {"CHANGE", "change"}, {"KIND", "kind"}, {"BYTES", "bytes"}, {"PATH", "path"}};
-  BERTH_TRY(const std::string id, find_place(session, options.named));
-  BERTH_TRY(const bj::value found, session.get("/api/environment-leases/" + id + "/changes"));
-  if (session.printer().look() == Look::json) {
-    session.printer().object(found);
+  BERTH_TRY(const std::string id, find_place(context, options.named));
+  BERTH_TRY(const bj::value found, context.get("/api/environment-leases/" + id + "/changes"));
+  if (context.printer().look() == Look::json) {
+    context.printer().object(found);
     return {};
   }
-  session.printer().list(found.at("changes").as_array(), columns);
-  if (found.at("isTruncated").as_bool()) session.printer().note("and more, which are not listed");
+  context.printer().list(found.at("changes").as_array(), columns);
+  if (found.at("isTruncated").as_bool()) context.printer().note("and more, which are not listed");
   return {};
 }
 
-Result<> commit(Session& session, const SnapshotOptions& options) {
+Result<> commit(Context& context, const SnapshotOptions& options) {
   BERTH_TRY(const bj::value made,
-            post(session, options, "capture", bj::value(bj::object{{"name", options.name}})));
-  session.printer().object(made);
+            post(context, options, "capture", bj::value(bj::object{{"name", options.name}})));
+  context.printer().object(made);
   return {};
 }
 
-Result<> roll_back(Session& session, const SnapshotOptions& options) {
-  BERTH_DO(confirm(session.console(),
+Result<> roll_back(Context& context, const SnapshotOptions& options) {
+  BERTH_DO(confirm(context.console(),
                    "End all processes of the sandbox of lease " + options.named +
                        " and forget what it has written?",
-                   session.flags().yes));
+                   context.flags().yes));
   bj::object body;
   set_text(body, "template", options.from);
-  BERTH_TRY(const bj::value lease, post(session, options, "rollback", bj::value(std::move(body))));
-  return show_lease(session, lease, "has a fresh sandbox");
+  BERTH_TRY(const bj::value lease, post(context, options, "rollback", bj::value(std::move(body))));
+  return show_lease(context, lease, "has a fresh sandbox");
 }
 
-Result<> fork(Session& session, const SnapshotOptions& options) {
+Result<> fork(Context& context, const SnapshotOptions& options) {
   bj::object body;
   if (!options.ttl.empty()) {
     BERTH_TRY(const std::int64_t ms, parse_span_ms(options.ttl, "--ttl"));
     body["ttlSeconds"] = ms / 1000;
   }
-  BERTH_TRY(const bj::value lease, post(session, options, "fork", bj::value(std::move(body))));
-  return show_lease(session, lease, "begins as that one is now: " + text_of(lease, "nextStep"));
+  BERTH_TRY(const bj::value lease, post(context, options, "fork", bj::value(std::move(body))));
+  return show_lease(context, lease, "begins as that one is now: " + text_of(lease, "nextStep"));
 }
 
-Result<> freeze(Session& session, const SnapshotOptions& options) {
-  BERTH_TRY(const bj::value lease, post(session, options, "freeze"));
-  return show_lease(session, lease, "stands still");
+Result<> freeze(Context& context, const SnapshotOptions& options) {
+  BERTH_TRY(const bj::value lease, post(context, options, "freeze"));
+  return show_lease(context, lease, "stands still");
 }
 
-Result<> thaw(Session& session, const SnapshotOptions& options) {
-  BERTH_TRY(const bj::value lease, post(session, options, "thaw"));
-  return show_lease(session, lease, "goes on");
+Result<> thaw(Context& context, const SnapshotOptions& options) {
+  BERTH_TRY(const bj::value lease, post(context, options, "thaw"));
+  return show_lease(context, lease, "goes on");
 }
 
 // What the run of a sandbox has said up to now. A run is one by itself; it may be over.
-Result<> logs(Session& session, const SnapshotOptions& options) {
-  if (const auto run = session.find(run_kind(), options.named)) {
-    return show_log_so_far(session, {.run_id = text_of(*run, "id")});
+Result<> logs(Context& context, const SnapshotOptions& options) {
+  if (const auto run = context.find(run_kind(), options.named)) {
+    return show_log_so_far(context, {.run_id = text_of(*run, "id")});
   }
-  BERTH_TRY(const std::string id, find_place(session, options.named));
-  BERTH_TRY(const bj::value lease, session.get("/api/environment-leases/" + id));
+  BERTH_TRY(const std::string id, find_place(context, options.named));
+  BERTH_TRY(const bj::value lease, context.get("/api/environment-leases/" + id));
   const std::string run = text_of(lease, "heartbeatRunId");
   if (run.empty()) return fail(Errc::conflict, "lease " + id + " has no run, so it has no log");
-  return show_log_so_far(session, {.run_id = run});
+  return show_log_so_far(context, {.run_id = run});
 }
 
 struct UnansweredOptions {
@@ -114,14 +114,14 @@ struct UnansweredOptions {
   std::string reason;
 };
 
-Result<> resolve(Session& session, const UnansweredOptions& options, const std::string& verb,
+Result<> resolve(Context& context, const UnansweredOptions& options, const std::string& verb,
                  bj::object body) {
-  BERTH_TRY(const std::string id, session.find_id(template_kind(), options.named));
-  BERTH_TRY(const bj::value row, session.send({.method = "POST",
+  BERTH_TRY(const std::string id, context.find_id(template_kind(), options.named));
+  BERTH_TRY(const bj::value row, context.send({.method = "POST",
                                                .path = "/api/templates/" + id + "/" + verb,
                                                .body = bj::value(std::move(body))}));
-  if (session.printer().look() == Look::json) session.printer().object(row);
-  session.printer().note("template " + text_of(row, "id") + " is " + text_of(row, "status"));
+  if (context.printer().look() == Look::json) context.printer().object(row);
+  context.printer().note("template " + text_of(row, "id") + " is " + text_of(row, "status"));
   return {};
 }
 
@@ -130,15 +130,15 @@ void add_unanswered(CommandTree& tree, CLI::App& group) {
   CLI::App& adopts = tree.leaf(
       group, "adopt", "say which one it is whose capture was never answered; it is deleted",
       "berth template adopt 44f87a21 --ref snap-4711 --yes",
-      [options](Session& session) -> Result<> {
-        BERTH_DO(confirm(session.console(), "Delete " + options->ref + " at the provider?",
-                         session.flags().yes));
-        return resolve(session, *options, "adopt", {{"templateRef", options->ref}});
+      [options](Context& context) -> Result<> {
+        BERTH_DO(confirm(context.console(), "Delete " + options->ref + " at the provider?",
+                         context.flags().yes));
+        return resolve(context, *options, "adopt", {{"templateRef", options->ref}});
       });
   CLI::App& forces = tree.leaf(
       group, "force-resolve", "say that one whose capture was never answered is not there",
-      "berth template force-resolve 44f87a21 --reason 'not there'", [options](Session& session) {
-        return resolve(session, *options, "force-resolve", {{"reason", options->reason}});
+      "berth template force-resolve 44f87a21 --reason 'not there'", [options](Context& context) {
+        return resolve(context, *options, "force-resolve", {{"reason", options->reason}});
       });
   for (CLI::App* const app : {&adopts, &forces}) {
     app->add_option("template", options->named, "its name or id")->required();
@@ -151,13 +151,13 @@ void add_unanswered(CommandTree& tree, CLI::App& group) {
       ->required();
 }
 
-using Verb = Result<> (*)(Session&, const SnapshotOptions&);
+using Verb = Result<> (*)(Context&, const SnapshotOptions&);
 
 CLI::App& add_verb(CommandTree& tree, CLI::App& group, const char* name, const char* says,
                    const char* example, const std::shared_ptr<SnapshotOptions>& options,
                    Verb verb) {
   CLI::App& app = tree.leaf(group, name, says, example,
-                            [options, verb](Session& session) { return verb(session, *options); });
+                            [options, verb](Context& context) { return verb(context, *options); });
   app.add_option("place", options->named, place_words)->required();
   return app;
 }

@@ -14,11 +14,11 @@ constexpr std::size_t path_bytes_max = 12'000;
 
 enum class Typing { raw, in_lines, nothing };
 
-Result<int> sit_at(Session& session, AttachOptions request, Typing typing) {
-  BERTH_TRY(const Client* const server, session.client());
-  Console& console = session.console();
+Result<int> sit_at(Context& context, AttachOptions request, Typing typing) {
+  BERTH_TRY(const Client* const server, context.client());
+  Console& console = context.console();
   if (typing != Typing::nothing) request.stdin_fd = console.in;
-  if (session.flags().quiet) request.remarks = Remarks::silent;
+  if (context.flags().quiet) request.remarks = Remarks::silent;
   Attachment attachment{*server, console};
   std::optional<RawTerminal> raw;
   if (typing == Typing::raw && console.in_is_terminal) {
@@ -29,7 +29,7 @@ Result<int> sit_at(Session& session, AttachOptions request, Typing typing) {
   BERTH_TRY(const AttachEnd end, attachment.follow(std::move(request)));
   raw.reset();
   if (const auto* ended = std::get_if<RunEnded>(&end)) {
-    return tell_end_of_exec(session, ended->run);
+    return tell_end_of_exec(context, ended->run);
   }
   if (const auto* left = std::get_if<Left>(&end)) return exit_signal_base + left->signal;
   return 0;
@@ -37,19 +37,19 @@ Result<int> sit_at(Session& session, AttachOptions request, Typing typing) {
 
 }  // namespace
 
-int tell_end_of_exec(Session& session, const bj::value& exec) {
+int tell_end_of_exec(Context& context, const bj::value& exec) {
   const int code = exit_code_of_exec(exec);
   // Who wants no remarks still learns why a success counts as none.
-  const bool is_due = !session.flags().quiet || code != exit_code_of_command(exec);
+  const bool is_due = !context.flags().quiet || code != exit_code_of_command(exec);
   if (const auto remark = remark_of_exec(exec); remark && is_due) {
-    session.console().err << "berth: " << *remark << "\n";
+    context.console().err << "berth: " << *remark << "\n";
   }
   return code;
 }
 
-Result<int> sit_in_terminal(Session& session, const std::string& lease_id,
+Result<int> sit_in_terminal(Context& context, const std::string& lease_id,
                             const std::vector<std::string>& command, const std::string& cwd) {
-  const Console& console = session.console();
+  const Console& console = context.console();
   const core::TerminalSize size =
       console.in_is_terminal ? terminal_size(console.in) : core::TerminalSize{};
   SystemRandom random;
@@ -60,19 +60,19 @@ Result<int> sit_in_terminal(Session& session, const std::string& lease_id,
                      "&rows=" + std::to_string(size.rows);
   if (!command.empty()) path += "&command=" + url_encoded(encode_text(command));
   if (!cwd.empty()) path += "&cwd=" + url_encoded(cwd);
-  return sit_at(session, {.run_id = "terminal of lease " + lease_id, .path = std::move(path)},
+  return sit_at(context, {.run_id = "terminal of lease " + lease_id, .path = std::move(path)},
                 Typing::raw);
 }
 
-Result<int> log_in(Session& session, const std::string& lease_id, const std::string& program) {
-  return sit_at(session,
+Result<int> log_in(Context& context, const std::string& lease_id, const std::string& program) {
+  return sit_at(context,
                 {.run_id = "login in lease " + lease_id,
                  .path = "/api/environment-leases/" + lease_id + "/login?command=" + program,
                  .on_break = OnBreak::end},
                 Typing::raw);
 }
 
-Result<int> stream_command(Session& session, const StreamedCommand& wanted) {
+Result<int> stream_command(Context& context, const StreamedCommand& wanted) {
   const bool has_input = wanted.input == StreamedCommand::Input::standard;
   std::string path = "/api/environment-leases/" + wanted.lease_id +
                      "/stream?command=" + url_encoded(encode_text(wanted.argv));
@@ -80,14 +80,14 @@ Result<int> stream_command(Session& session, const StreamedCommand& wanted) {
   if (wanted.timeout_ms) path += "&timeoutMs=" + std::to_string(*wanted.timeout_ms);
   if (!has_input) path += "&hasInput=false";
   // Somebody who types must see the answers before the end of what they type.
-  if (has_input && session.console().in_is_terminal) path += "&interactive=true";
+  if (has_input && context.console().in_is_terminal) path += "&interactive=true";
   if (path.size() > path_bytes_max) {
     return fail(Errc::command_too_large,
                 "the command is too long: it has " + std::to_string(path.size()) +
                     " bytes as an address, of at most " + std::to_string(path_bytes_max),
                 "give a script as standard input: berth exec -i LEASE -- sh <SCRIPT");
   }
-  return sit_at(session,
+  return sit_at(context,
                 {.run_id = "command in lease " + wanted.lease_id,
                  .path = std::move(path),
                  .on_break = OnBreak::end},

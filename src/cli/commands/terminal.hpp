@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/session.hpp"
+#include "cli/context.hpp"
 
 #include <string>
 #include <vector>
@@ -10,12 +10,12 @@ namespace berth::cli {
 // Sits this program's terminal in front of a command in a place that a lease holds, until the
 // command ends; without a command that is a shell. Standard input that is no terminal is passed as
 // it is. The exit code of the command.
-Result<int> sit_in_terminal(Session& session, const std::string& lease_id,
+Result<int> sit_in_terminal(Context& context, const std::string& lease_id,
                             const std::vector<std::string>& command, const std::string& cwd = {});
 
 // The same in front of the login of an agent's own program, claude or codex, in the sandbox of a
 // plugin. It ends with this program.
-Result<int> log_in(Session& session, const std::string& lease_id, const std::string& program);
+Result<int> log_in(Context& context, const std::string& lease_id, const std::string& program);
 
 // A command without a terminal in a place that a lease holds.
 struct StreamedCommand {
@@ -28,10 +28,10 @@ struct StreamedCommand {
 
 // The same without a terminal: every byte of its output comes as it is, and the command ends with
 // this program.
-Result<int> stream_command(Session& session, const StreamedCommand& wanted);
+Result<int> stream_command(Context& context, const StreamedCommand& wanted);
 
 // How a command ends this program, by the `exec` of its last frame or the answer of the exec route.
 // Says where its output is not whole.
-int tell_end_of_exec(Session& session, const bj::value& exec);
+int tell_end_of_exec(Context& context, const bj::value& exec);
 
 }  // namespace berth::cli

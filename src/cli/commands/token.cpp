@@ -29,28 +29,28 @@ Result<std::string> moment_of(const std::string& text, Time now) {
               "write it as 30d, 12h or 2027-01-31T00:00:00.000Z");
 }
 
-Result<std::string> path_of(Session& session, const TokenOptions& options) {
+Result<std::string> path_of(Context& context, const TokenOptions& options) {
   if (options.instance) return "/api/tokens";
-  return session.company_path("tokens");
+  return context.company_path("tokens");
 }
 
-Result<> list(Session& session, const TokenOptions& options) {
-  BERTH_TRY(const std::string path, path_of(session, options));
-  BERTH_TRY(const bj::array rows, session.list(path));
-  session.printer().list(rows, token_kind().columns);
+Result<> list(Context& context, const TokenOptions& options) {
+  BERTH_TRY(const std::string path, path_of(context, options));
+  BERTH_TRY(const bj::array rows, context.list(path));
+  context.printer().list(rows, token_kind().columns);
   return {};
 }
 
-Result<bj::value> find(Session& session, const TokenOptions& options) {
-  BERTH_TRY(const std::string path, path_of(session, options));
-  BERTH_TRY(const Client* server, session.client());
+Result<bj::value> find(Context& context, const TokenOptions& options) {
+  BERTH_TRY(const std::string path, path_of(context, options));
+  BERTH_TRY(const Client* server, context.client());
   BERTH_TRY(const bj::array rows, server->list(path, 10'000));
   return choose(rows, options.named, token_kind());
 }
 
 // Two keys of one name cannot be told apart when one is to be revoked.
-Result<> expect_new_name(Session& session, const std::string& path, const std::string& name) {
-  BERTH_TRY(const Client* server, session.client());
+Result<> expect_new_name(Context& context, const std::string& path, const std::string& name) {
+  BERTH_TRY(const Client* server, context.client());
   const Result<bj::array> rows = server->list(path, 10'000);
   for (const bj::value& row : rows.value_or(bj::array{})) {
     if (text_of(row, "name") != name || !text_of(row, "revokedAt").empty()) continue;
@@ -60,9 +60,9 @@ Result<> expect_new_name(Session& session, const std::string& path, const std::s
   return {};
 }
 
-Result<> create(Session& session, const TokenOptions& options) {
-  BERTH_TRY(const std::string path, path_of(session, options));
-  BERTH_DO(expect_new_name(session, path, options.name));
+Result<> create(Context& context, const TokenOptions& options) {
+  BERTH_TRY(const std::string path, path_of(context, options));
+  BERTH_DO(expect_new_name(context, path, options.name));
   bj::object body{{"name", options.name}};
   // What an agent may do is not a matter of its key.
   if (options.agent.empty()) body["role"] = options.role;
@@ -70,34 +70,34 @@ Result<> create(Session& session, const TokenOptions& options) {
       options.agent.empty() ? core::TokenKind::operator_key : core::TokenKind::agent_key;
   body["kind"] = bj::string(name_of(kind));
   if (!options.agent.empty()) {
-    BERTH_TRY(body["agentId"], session.find_id(agent_kind(), options.agent));
+    BERTH_TRY(body["agentId"], context.find_id(agent_kind(), options.agent));
   }
   if (!options.expires.empty()) {
-    BERTH_TRY(body["expiresAt"], moment_of(options.expires, session.printer().now()));
+    BERTH_TRY(body["expiresAt"], moment_of(options.expires, context.printer().now()));
   }
   BERTH_TRY(const bj::value made,
-            session.send({.method = "POST", .path = path, .body = std::move(body)}));
-  if (session.printer().look() == Look::json) {
-    session.printer().object(made);
+            context.send({.method = "POST", .path = path, .body = std::move(body)}));
+  if (context.printer().look() == Look::json) {
+    context.printer().object(made);
     return {};
   }
-  session.printer().note("this key is shown once; keep it where only you can read it:");
-  session.printer().text(text_of(made, "key") + "\n");
+  context.printer().note("this key is shown once; keep it where only you can read it:");
+  context.printer().text(text_of(made, "key") + "\n");
   return {};
 }
 
-Result<> revoke(Session& session, const TokenOptions& options) {
+Result<> revoke(Context& context, const TokenOptions& options) {
   std::string id = options.named;
   std::string name = id;
   if (!is_uuid(id)) {
-    BERTH_TRY(const bj::value token, find(session, options));
+    BERTH_TRY(const bj::value token, find(context, options));
     id = text_of(token, "id");
     name = text_of(token, "name");
   }
-  BERTH_DO(confirm(session.console(), "Revoke the token '" + name + "'?", session.flags().yes));
-  BERTH_TRY(const bj::value gone, session.send({.method = "DELETE", .path = "/api/tokens/" + id}));
-  if (session.printer().look() == Look::json) session.printer().object(gone);
-  session.printer().note("revoked the token '" + name + "'");
+  BERTH_DO(confirm(context.console(), "Revoke the token '" + name + "'?", context.flags().yes));
+  BERTH_TRY(const bj::value gone, context.send({.method = "DELETE", .path = "/api/tokens/" + id}));
+  if (context.printer().look() == Look::json) context.printer().object(gone);
+  context.printer().note("revoked the token '" + name + "'");
   return {};
 }
 
@@ -106,10 +106,10 @@ void add_scope(CLI::App& app, TokenOptions& options) {
 }
 
 CLI::App& add_named(CommandTree& tree, CLI::App& group, const std::string& name,
-                    const std::string& says, Result<> (*act)(Session&, const TokenOptions&)) {
+                    const std::string& says, Result<> (*act)(Context&, const TokenOptions&)) {
   const auto options = std::make_shared<TokenOptions>();
   CLI::App& app = tree.leaf(group, name, says, "berth token " + name + " laptop",
-                            [options, act](Session& session) { return act(session, *options); });
+                            [options, act](Context& context) { return act(context, *options); });
   app.add_option("token", options->named, "its name, or its id or an end of it")->required();
   add_scope(app, *options);
   return app;
@@ -121,20 +121,20 @@ void add_token_commands(CommandTree& tree) {
   CLI::App& group = tree.group("token", "tokens: keys for people and agents");
   const auto listed = std::make_shared<TokenOptions>();
   CLI::App& lists = tree.leaf(group, "list", "list them, newest first", "berth token list",
-                              [listed](Session& session) { return list(session, *listed); });
+                              [listed](Context& context) { return list(context, *listed); });
   add_scope(lists, *listed);
 
   add_named(tree, group, "get", "show one",
-            [](Session& session, const TokenOptions& options) -> Result<> {
-              BERTH_TRY(const bj::value token, find(session, options));
-              session.printer().object(token);
+            [](Context& context, const TokenOptions& options) -> Result<> {
+              BERTH_TRY(const bj::value token, find(context, options));
+              context.printer().object(token);
               return {};
             });
 
   const auto made = std::make_shared<TokenOptions>();
   CLI::App& creates = tree.leaf(group, "create", "make a key; it is shown once",
                                 "berth token create laptop --role operator --expires 90d",
-                                [made](Session& session) { return create(session, *made); });
+                                [made](Context& context) { return create(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   CLI::Option* const role = add_choice<core::Role>(creates, "--role", made->role, "what it may do")
                                 ->capture_default_str();

@@ -94,14 +94,14 @@ Result<std::vector<Variable>> read_variables(const VariableFlags& flags, const V
   return variables;
 }
 
-Result<bj::object> variables_in_json(Session& session, const std::vector<Variable>& variables) {
+Result<bj::object> variables_in_json(Context& context, const std::vector<Variable>& variables) {
   bj::object out;
   for (const Variable& variable : variables) {
     if (variable.kind == Variable::Kind::text) {
       out[variable.name] = variable.value;
       continue;
     }
-    BERTH_TRY(const std::string id, session.find_id(secret_kind(), variable.value));
+    BERTH_TRY(const std::string id, context.find_id(secret_kind(), variable.value));
     out[variable.name] = bj::object{{"type", "secret_ref"}, {"secretId", id}};
   }
   return out;

@@ -27,6 +27,6 @@ void add_variable_flags(CLI::App& app, VariableFlags& flags);
 // A name alone takes the value that it has in `own`. What was said last counts.
 Result<std::vector<Variable>> read_variables(const VariableFlags& flags, const Variables& own);
 // As the API takes them: a secret is stored as a reference to it.
-Result<bj::object> variables_in_json(Session& session, const std::vector<Variable>& variables);
+Result<bj::object> variables_in_json(Context& context, const std::vector<Variable>& variables);
 
 }  // namespace berth::cli

@@ -95,17 +95,17 @@ struct SeenWalls {
   std::vector<Wall> walls = {};
   std::string source = {};
 };
-Result<std::vector<Wall>> ask_for_walls(Session& session, const doctor::Machine& machine) {
+Result<std::vector<Wall>> ask_for_walls(Context& context, const doctor::Machine& machine) {
   BERTH_TRY(Endpoint server, parse_endpoint(machine.server_url));
   BERTH_TRY(std::optional<Secret> token,
-            discover_token(session.flags(), session.console().variables, machine.settings.home));
+            discover_token(context.flags(), context.console().variables, machine.settings.home));
   const Client client{std::move(server), std::move(token), patient};
   BERTH_TRY(const Answer answer, client.send({.path = "/api/instance/walls"}));
   return decode<std::vector<Wall>>(answer.body, UnknownKeys::ignore);
 }
 
-SeenWalls look_at_walls(Session& session, const doctor::Machine& machine) {
-  if (Result<std::vector<Wall>> walls = ask_for_walls(session, machine)) {
+SeenWalls look_at_walls(Context& context, const doctor::Machine& machine) {
+  if (Result<std::vector<Wall>> walls = ask_for_walls(context, machine)) {
     return {*std::move(walls), "the server at " + machine.server_url + " reports them"};
   }
   if (machine.config_error) return {};
@@ -127,37 +127,37 @@ bj::array in_json(const std::vector<Finding>& findings, const std::vector<Wall>&
   return all;
 }
 
-Result<> run_doctor(Session& session) {
-  if (!session.flags().config_error) session.adopt_server_home();
-  doctor::Machine machine{.settings = session.config().settings,
-                          .config_error = session.flags().config_error,
+Result<> run_doctor(Context& context) {
+  if (!context.flags().config_error) context.adopt_server_home();
+  doctor::Machine machine{.settings = context.config().settings,
+                          .config_error = context.flags().config_error,
                           .server_url = {}};
   BERTH_TRY(const Discovered server,
-            discover_server(session.flags(), session.console().variables, machine.settings.home));
+            discover_server(context.flags(), context.console().variables, machine.settings.home));
   machine.server_url = server.url;
   if (server.source == "default") machine.server_url = "http://" + machine.settings.listen;
   std::vector<Finding> findings = doctor::examine(machine);
   if (auto retention = doctor::check_retention(machine)) findings.push_back(*std::move(retention));
-  const SeenWalls seen = look_at_walls(session, machine);
+  const SeenWalls seen = look_at_walls(context, machine);
   // A server that is not there, or does not let the caller in, has nothing to say of companies.
   const bool answers = std::ranges::any_of(findings, [](const Finding& finding) {
     return finding.check == "server" && finding.verdict == Verdict::ok;
   });
-  const Result<bj::array> companies = answers ? session.list("/api/companies") : bj::array{};
+  const Result<bj::array> companies = answers ? context.list("/api/companies") : bj::array{};
   for (Finding& finding : doctor::judge_kept(companies.value_or(bj::array{}))) {
     findings.push_back(std::move(finding));
   }
   // A server that does not run, or does not know the caller, lists none.
-  if (const auto plugins = session.get("/api/plugins")) {
+  if (const auto plugins = context.get("/api/plugins")) {
     for (Finding& finding : doctor::judge_plugins(*plugins)) {
       findings.push_back(std::move(finding));
     }
   }
-  if (session.printer().look() == Look::json) {
-    session.printer().object(in_json(findings, seen.walls));
+  if (context.printer().look() == Look::json) {
+    context.printer().object(in_json(findings, seen.walls));
   } else {
-    print(session.printer(), findings);
-    if (!seen.walls.empty()) print(session.printer(), seen.walls, seen.source);
+    print(context.printer(), findings);
+    if (!seen.walls.empty()) print(context.printer(), seen.walls, seen.source);
   }
   const auto failed = std::ranges::count(findings, Verdict::fail, &Finding::verdict);
   if (failed == 0) return {};

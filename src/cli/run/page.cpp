@@ -102,9 +102,9 @@ std::string server_line(const bj::value& run) {
 void agent_lines(Page& page, const bj::value& run) {
   const bj::value* command = field(run, "command");
   if (command != nullptr) page.line("prompt", text_of(*command, "promptExcerpt"));
-  const std::string session = text_of(run, "sessionIdAfter");
-  const bool goes_on = !session.empty() && session == text_of(run, "sessionIdBefore");
-  page.line("session", session.empty() ? "" : session + (goes_on ? " (went on)" : " (new)"));
+  const std::string context = text_of(run, "sessionIdAfter");
+  const bool goes_on = !context.empty() && context == text_of(run, "sessionIdBefore");
+  page.line("session", context.empty() ? "" : context + (goes_on ? " (went on)" : " (new)"));
   page.line("used", numbers_line(run));
   const bj::value* result = field(run, "resultJson");
   if (result == nullptr) return;

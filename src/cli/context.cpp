@@ -1,4 +1,4 @@
-#include "cli/session.hpp"
+#include "cli/context.hpp"
 
 #include "base/files.hpp"
 #include "cli/profiles.hpp"
@@ -130,10 +130,10 @@ Result<std::optional<Secret>> discover_token(const GlobalFlags& flags, const Var
   return token;
 }
 
-Session::Session(Console& console, GlobalFlags flags, Config config, Printer printer)
+Context::Context(Console& console, GlobalFlags flags, Config config, Printer printer)
     : console_(console), flags_(std::move(flags)), config_(std::move(config)), printer_(printer) {}
 
-Result<const Client*> Session::client() {
+Result<const Client*> Context::client() {
   if (client_ != nullptr) return client_.get();
   const std::string& home = config_.settings.home;
   BERTH_TRY(const Discovered at, discover_server(flags_, console_.variables, home));
@@ -147,7 +147,7 @@ Result<const Client*> Session::client() {
   return client_.get();
 }
 
-Result<> Session::finish() {
+Result<> Context::finish() {
   Result<> outcome;
   while (!at_end_.empty()) {
     const AtEnd undo = std::move(at_end_.back());
@@ -158,22 +158,22 @@ Result<> Session::finish() {
   return outcome;
 }
 
-Result<bj::value> Session::send(const Request& request) {
+Result<bj::value> Context::send(const Request& request) {
   BERTH_TRY(const Client* server, client());
   BERTH_TRY(Answer answer, server->send(request));
   return std::move(answer.body);
 }
 
-Result<bj::value> Session::get(const std::string& path) {
+Result<bj::value> Context::get(const std::string& path) {
   return send({.path = path});
 }
 
-Result<bj::array> Session::list(const std::string& path) {
+Result<bj::array> Context::list(const std::string& path) {
   BERTH_TRY(const Client* server, client());
   return server->list(path, flags_.limit);
 }
 
-Result<std::string> Session::company_id() {
+Result<std::string> Context::company_id() {
   if (company_id_) return *company_id_;
   std::string named = flags_.company;
   if (named.empty()) named = variable(console_.variables, "BERTH_COMPANY");
@@ -202,12 +202,12 @@ Result<std::string> Session::company_id() {
   return std::unexpected(std::move(error));
 }
 
-Result<std::string> Session::company_path(std::string_view rest) {
+Result<std::string> Context::company_path(std::string_view rest) {
   BERTH_TRY(const std::string id, company_id());
   return "/api/companies/" + id + "/" + std::string{rest};
 }
 
-void Session::adopt_server_home() {
+void Context::adopt_server_home() {
   const auto from = config_.sources.find("home");
   if (from != config_.sources.end() && from->second != "default") return;
   const Result<bj::value> findings = get("/api/instance/findings");
@@ -221,7 +221,7 @@ void Session::adopt_server_home() {
   move(config_.settings.database, "sqlite:");
 }
 
-void Session::add_names(bj::array& rows) {
+void Context::add_names(bj::array& rows) {
   struct Reference {
     const char* from;
     const char* to;
@@ -248,7 +248,7 @@ void Session::add_names(bj::array& rows) {
   }
 }
 
-Result<bj::value> Session::find(const Kind& kind, const std::string& named) {
+Result<bj::value> Context::find(const Kind& kind, const std::string& named) {
   // Tokens have no page of their own; every other object is found by its id at once.
   if (is_uuid(named) && kind.path != "tokens") return get("/api/" + kind.path + "/" + named);
   BERTH_TRY(const Client* server, client());
@@ -261,13 +261,13 @@ Result<bj::value> Session::find(const Kind& kind, const std::string& named) {
   return choose(objects, named, kind);
 }
 
-Result<bj::value> Session::find_page(const Kind& kind, const std::string& named) {
+Result<bj::value> Context::find_page(const Kind& kind, const std::string& named) {
   BERTH_TRY(const bj::value object, find(kind, named));
   if (is_uuid(named) || kind.path == "tokens") return object;
   return get("/api/" + kind.path + "/" + text_of(object, "id"));
 }
 
-Result<std::string> Session::find_id(const Kind& kind, const std::string& named) {
+Result<std::string> Context::find_id(const Kind& kind, const std::string& named) {
   if (is_uuid(named)) return named;
   BERTH_TRY(const bj::value object, find(kind, named));
   return text_of(object, "id");

@@ -35,9 +35,9 @@ struct GlobalFlags {
 };
 
 // What a command works with: the server it talks to, the company it means and the way it prints.
-class Session {
+class Context {
  public:
-  Session(Console& console, GlobalFlags flags, Config config, Printer printer);
+  Context(Console& console, GlobalFlags flags, Config config, Printer printer);
 
   // Finds the server once: --url, BERTH_URL, a profile, server.json in the home folder, the
   // default. A home that was named goes before the profile of the last login.
@@ -70,7 +70,7 @@ class Session {
   Config& config() { return config_; }
 
   // What is to be undone when the command has ended, however it ended.
-  using AtEnd = std::function<Result<>(Session&)>;
+  using AtEnd = std::function<Result<>(Context&)>;
   void at_end(AtEnd undo) { at_end_.push_back(std::move(undo)); }
   // Does it, the latest first. The first failure is the answer.
   Result<> finish();
