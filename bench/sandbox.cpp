@@ -141,7 +141,7 @@ keeper::Exec command_of(const std::string& id, Words argv) {
 class Sandboxes {
  public:
   Sandboxes(std::string program, std::string folder)
-      : nursery_({.program = std::move(program)}), folder_(std::move(folder)) {}
+      : prefork_({.program = std::move(program)}), folder_(std::move(folder)) {}
 
   class One {
    public:
@@ -203,7 +203,7 @@ class Sandboxes {
  private:
   One ask() {
     const std::string folder = folder_ + "/" + fresh_number();
-    return {folder, must(nursery_.start_keeper(folder))};
+    return {folder, must(prefork_.start_keeper(folder))};
   }
   // Less isolation costs less: the numbers are worth nothing without this.
   void note(const keeper::Confined& confined) {
@@ -213,7 +213,7 @@ class Sandboxes {
     }
   }
 
-  keeper::KeeperPrefork nursery_;
+  keeper::KeeperPrefork prefork_;
   std::string folder_;
   std::atomic<bool> noted_{false};
 };

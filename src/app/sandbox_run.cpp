@@ -102,16 +102,16 @@ class SandboxRun {
   SandboxRun(asio::io_context& loop, cli::SandboxRequest request, cli::Console& console,
              providers::LinuxOptions options)
       : loop_(loop),
-        wish_(std::move(request)),
+        request_(std::move(request)),
         console_(console),
         linux_(loop.get_executor(), pool_, random_, clock_,
-               with_way_out(std::move(options), wish_.config, egress_gateway_)) {
+               with_way_out(std::move(options), request_.config, egress_gateway_)) {
     const std::string id = make_uuid(random_, clock_.now());
     key_ = core::SandboxId::parse(id).value();
     lease_ = execution::PlaceRef{.lease_id = core::LeaseId::parse(id).value(),
                                  .company_id = core::CompanyId::parse(id).value(),
                                  .sandbox_id = key_,
-                                 .config = wish_.config};
+                                 .config = request_.config};
   }
 
   Result<int> run() {
@@ -122,12 +122,12 @@ class SandboxRun {
 
  private:
   Task<> life() {
-    if (wish_.terminal) signals_.add(SIGWINCH);
+    if (request_.terminal) signals_.add(SIGWINCH);
     beside_.start("signals", watch_signals());
     outcome_ = co_await carry_out();
     BERTH_CO_DO(co_await beside_.stop());
     const Result<> removed =
-        co_await linux_.destroy(wish_.config, {.key = key_, .provider_lease_id = {}});
+        co_await linux_.destroy(request_.config, {.key = key_, .provider_lease_id = {}});
     if (outcome_ && !removed) outcome_ = std::unexpected(removed.error());
     co_return co_await linux_.close();
   }
@@ -140,13 +140,13 @@ class SandboxRun {
     beside_.start("renew", keep());
     execution::Execution& inside = *linux_.execution();
     const std::optional<std::string> wanted =
-        wish_.cwd.empty() ? std::nullopt : std::optional{wish_.cwd};
+        request_.cwd.empty() ? std::nullopt : std::optional{request_.cwd};
     BERTH_CO_TRY(const execution::Workspace workspace, co_await inside.realize(*lease_, wanted));
     const execution::Command command = command_in(workspace);
     BERTH_CO_DO(co_await inside.start(*lease_, command));
     started_ = true;
     if (interrupted_by_ != 0) BERTH_CO_DO(co_await inside.cancel(*lease_, exec_id, grace_ms));
-    if (wish_.passes_stdin) beside_.start("stdin", feed());
+    if (request_.passes_stdin) beside_.start("stdin", feed());
     Streams streams{console_};
     const std::string id = exec_id;
     const Result<execution::Ended> followed = co_await inside.follow(*lease_, id, 0, streams);
@@ -169,15 +169,15 @@ class SandboxRun {
     const int own = exit_code_of(ended, interrupted_by_);
     const int code = own == 0 && ended.bytes_lost > 0 ? cli::exit_not_run : own;
     const auto remark = cli::remark_of_output(ended.bytes_lost, ended.bytes_over_limit);
-    if (remark && (!wish_.quiet || code != own)) {
-      console_.err << "berth: " << *remark << (wish_.terminal ? "\r\n" : "\n") << std::flush;
+    if (remark && (!request_.quiet || code != own)) {
+      console_.err << "berth: " << *remark << (request_.terminal ? "\r\n" : "\n") << std::flush;
     }
     return code;
   }
 
   // Whether the limits are in force is judged here, by the names of the flags.
   bj::object config_for_provider() const {
-    bj::object config = wish_.config;
+    bj::object config = request_.config;
     if (!config.contains("minIsolation")) config["minIsolation"] = "weak";
     return config;
   }
@@ -186,12 +186,12 @@ class SandboxRun {
   Result<> look_at_isolation(const bj::object& metadata) const {
     const bj::value* isolation = metadata.if_contains("isolation");
     if (isolation == nullptr || !isolation->is_object()) return {};
-    BERTH_DO(cli::expect_limits_in_force(wish_.config, isolation->get_object()));
-    if (wish_.quiet) return {};
+    BERTH_DO(cli::expect_limits_in_force(request_.config, isolation->get_object()));
+    if (request_.quiet) return {};
     // A raw terminal does not go back to the start of a line by itself.
-    const char* end = wish_.terminal ? "\r\n" : "\n";
+    const char* end = request_.terminal ? "\r\n" : "\n";
     const std::vector<std::string> lines =
-        cli::shortfalls_of(wish_.config, isolation->get_object());
+        cli::shortfalls_of(request_.config, isolation->get_object());
     if (!lines.empty() && cli::were_told(lines, console_.variables)) {
       console_.err << "berth: isolation is weaker than it could be; 'berth doctor' says why" << end;
     } else {
@@ -205,7 +205,7 @@ class SandboxRun {
 
   execution::Command command_in(const execution::Workspace& workspace) const {
     execution::Command command{
-        .exec_id = exec_id, .argv = wish_.argv, .cwd = workspace.cwd, .grace_ms = grace_ms};
+        .exec_id = exec_id, .argv = request_.argv, .cwd = workspace.cwd, .grace_ms = grace_ms};
     const auto set = [&](const std::string& name, std::string_view value) {
       command.environment.insert_or_assign(name, Secret{value});
     };
@@ -214,14 +214,14 @@ class SandboxRun {
     set("PWD", workspace.cwd);
     set("LANG", "C.UTF-8");
     if (workspace.scratch && workspace.scratch != "/tmp") set("TMPDIR", *workspace.scratch);
-    if (wish_.passes_stdin) command.input = execution::StdinPipe{};
-    if (wish_.terminal) {
+    if (request_.passes_stdin) command.input = execution::StdinPipe{};
+    if (request_.terminal) {
       command.terminal = cli::terminal_size(console_.in);
       const auto term = console_.variables.find("TERM");
       set("TERM", term != console_.variables.end() ? term->second : "xterm");
     }
-    for (const auto& [name, value] : wish_.variables) set(name, value);
-    if (const bj::value* limit = wish_.config.if_contains("timeoutMs")) {
+    for (const auto& [name, value] : request_.variables) set(name, value);
+    if (const bj::value* limit = request_.config.if_contains("timeoutMs")) {
       command.timeout_ms = limit->to_number<std::int64_t>();
     }
     return command;
@@ -263,7 +263,7 @@ class SandboxRun {
           co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
       if (error) co_return Result<>{};
       if (number == SIGWINCH) {
-        if (started_ && wish_.terminal) {
+        if (started_ && request_.terminal) {
           co_await linux_.execution()->send(*lease_, id, cli::terminal_size(console_.in));
         }
         continue;
@@ -274,7 +274,7 @@ class SandboxRun {
   }
 
   asio::io_context& loop_;
-  cli::SandboxRequest wish_;
+  cli::SandboxRequest request_;
   cli::Console& console_;
   SystemClock clock_;
   SystemRandom random_;

@@ -72,20 +72,20 @@ Result<> check_fit(AdapterType adapter, const Environment& environment,
   return fits;
 }
 
-EnvironmentChoice choose_environment(const EnvironmentWishes& wishes) {
-  if (wishes.run) return {wishes.run, ChoiceReason::run};
-  if (wishes.workspace) return {wishes.workspace, ChoiceReason::workspace};
-  if (wishes.agent_default) return {wishes.agent_default, ChoiceReason::agent_default};
-  if (wishes.company_default) return {wishes.company_default, ChoiceReason::company_default};
+EnvironmentChoice choose_environment(const EnvironmentWishes& requests) {
+  if (requests.run) return {requests.run, ChoiceReason::run};
+  if (requests.workspace) return {requests.workspace, ChoiceReason::workspace};
+  if (requests.agent_default) return {requests.agent_default, ChoiceReason::agent_default};
+  if (requests.company_default) return {requests.company_default, ChoiceReason::company_default};
   return {};
 }
 
-Result<EnvironmentChoice> choose_for_agent(const EnvironmentWishes& wishes) {
-  if (wishes.calling_run) {
-    return EnvironmentChoice{wishes.calling_run, ChoiceReason::calling_run};
+Result<EnvironmentChoice> choose_for_agent(const EnvironmentWishes& requests) {
+  if (requests.calling_run) {
+    return EnvironmentChoice{requests.calling_run, ChoiceReason::calling_run};
   }
   const EnvironmentChoice choice = choose_environment(
-      {.agent_default = wishes.agent_default, .company_default = wishes.company_default});
+      {.agent_default = requests.agent_default, .company_default = requests.company_default});
   if (choice.id) return choice;
   return fail(Errc::forbidden,
               "no operator has chosen an environment for this agent, and without one an agent "

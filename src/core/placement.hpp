@@ -46,9 +46,9 @@ struct EnvironmentWishes {
 };
 
 // The first wish that is there, in the order run, workspace, agent, company; else Local.
-EnvironmentChoice choose_environment(const EnvironmentWishes& wishes);
+EnvironmentChoice choose_environment(const EnvironmentWishes& requests);
 // For a run that an agent starts: the environment of the run that it calls from, else a default
 // that an operator has set. `forbidden` where there is neither: no agent gets to Local by itself.
-Result<EnvironmentChoice> choose_for_agent(const EnvironmentWishes& wishes);
+Result<EnvironmentChoice> choose_for_agent(const EnvironmentWishes& requests);
 
 }  // namespace berth::core

@@ -119,7 +119,7 @@ TEST(Choice, IsTheFirstWishInTheOrderRunWorkspaceAgentCompany) {
   for (int i = 0; i < 4; ++i) ids.push_back(EnvironmentId::make(random, Time{i}));
   constexpr ChoiceReason reasons[] = {ChoiceReason::run, ChoiceReason::workspace,
                                       ChoiceReason::agent_default, ChoiceReason::company_default};
-  std::optional<EnvironmentId> EnvironmentWishes::* const wishes[] = {
+  std::optional<EnvironmentId> EnvironmentWishes::* const requests[] = {
       &EnvironmentWishes::run, &EnvironmentWishes::workspace, &EnvironmentWishes::agent_default,
       &EnvironmentWishes::company_default};
   for (unsigned there = 0; there < 16; ++there) {
@@ -127,7 +127,7 @@ TEST(Choice, IsTheFirstWishInTheOrderRunWorkspaceAgentCompany) {
     std::optional<std::size_t> first;
     for (std::size_t i = 0; i < 4; ++i) {
       if ((there & (1U << i)) == 0) continue;
-      wanted.*wishes[i] = ids[i];
+      wanted.*requests[i] = ids[i];
       if (!first) first = i;
     }
     const EnvironmentChoice choice = choose_environment(wanted);
@@ -141,9 +141,9 @@ TEST(Choice, OfAnAgentIsTheRunItCallsFromOrADefaultAndNeverLocal) {
   const EnvironmentId here = EnvironmentId::make(random, Time{1});
   const EnvironmentId hers = EnvironmentId::make(random, Time{2});
   const EnvironmentId own = EnvironmentId::make(random, Time{3});
-  const auto expect = [](const EnvironmentWishes& wishes, const EnvironmentId& id,
+  const auto expect = [](const EnvironmentWishes& requests, const EnvironmentId& id,
                          ChoiceReason reason) {
-    const Result<EnvironmentChoice> choice = choose_for_agent(wishes);
+    const Result<EnvironmentChoice> choice = choose_for_agent(requests);
     ASSERT_TRUE(choice) << choice.error().message;
     EXPECT_EQ(choice->id, id);
     EXPECT_EQ(name_of(choice->reason), name_of(reason));

@@ -32,7 +32,7 @@ struct KeeperAt {
 };
 
 Result<KeeperAt> find_keeper(const KeptFolder& folder);
-// A new one comes from the nursery where there is one and it can.
+// A new one comes from the prefork where there is one and it can.
 Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::string& program,
                                       const std::vector<std::string>& environment,
                                       keeper::KeeperPrefork* prefork = nullptr);

@@ -195,9 +195,9 @@ Result<> Sandbox::start(const Origin& origin) {
     BERTH_DO(start_apart(place_, options));
   } else {
     // As servers do.
-    nursery_.emplace(keeper::KeeperPrefork::Options{.program = options.program,
+    prefork_.emplace(keeper::KeeperPrefork::Options{.program = options.program,
                                                     .environment = options.environment});
-    BERTH_TRY(Fd control, nursery_->start_keeper(folder_));
+    BERTH_TRY(Fd control, prefork_->start_keeper(folder_));
     client_.emplace(std::move(control));
     BERTH_DO(client_->list());  // then its card is there
     BERTH_TRY(const keeper::FoundKeeper found, keeper::look_at_keeper(folder_));
@@ -229,7 +229,7 @@ std::string Sandbox::box() const {
   return folder_ + "/" + std::string{keeper::sandbox::box_folder};
 }
 
-// Its parent is this process, or the nursery.
+// Its parent is this process, or the prefork.
 bool Sandbox::is_over() const {
   if (::waitpid(pid_, nullptr, WNOHANG) == pid_) return true;
   return !keeper::process_stat(pid_);
@@ -282,7 +282,7 @@ Result<> Sandbox::stop(std::chrono::milliseconds grace) {
     return fail(Errc::keeper_unreachable, "the keeper does not end");
   }
   pid_ = 0;
-  nursery_.reset();  // or a next sandbox would be in the network of this one
+  prefork_.reset();  // or a next sandbox would be in the network of this one
   return {};
 }
 

@@ -93,7 +93,7 @@ class Sandbox {
 
   Place place_;
   tests::TemporaryFolder root_;
-  std::optional<keeper::KeeperPrefork> nursery_;  // of root's sandboxes
+  std::optional<keeper::KeeperPrefork> prefork_;  // of root's sandboxes
   std::string folder_;
   pid_t pid_ = 0;
   std::optional<keeper::KeeperClient> client_;

@@ -192,7 +192,7 @@ Result<std::vector<std::string>> command_of_image(Context& context, const std::s
               "write it behind the flags: berth sandbox run COMMAND ARGS");
 }
 
-Result<SandboxRequest> wish_of(Context& context, const SandboxOptions& options) {
+Result<SandboxRequest> request_of(Context& context, const SandboxOptions& options) {
   std::vector<std::string> argv = context.flags().command.value_or(std::vector<std::string>{});
   if (argv.empty() && options.terminal && options.interactive) argv = {"/bin/sh"};
   if (argv.empty()) {
@@ -233,7 +233,7 @@ bool has_image(Context& context, const std::string& image) {
 Result<> run_one(Context& context, const SandboxOptions& options, const SandboxCommand& run) {
   context.end_with(exit_not_run);
   if (!has_image(context, options.image)) context.adopt_server_home();
-  Result<SandboxRequest> request = wish_of(context, options);
+  Result<SandboxRequest> request = request_of(context, options);
   if (!request) {
     if (request.error().code == Errc::bad_request)
       context.end_with(static_cast<int>(ExitCode::usage));

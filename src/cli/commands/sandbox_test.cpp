@@ -21,10 +21,10 @@ class SandboxCommandTest : public testing::Test {
   int run(const std::vector<std::string>& words) {
     out_.str("");
     err_.str("");
-    wish_.reset();
+    request_.reset();
     const SandboxCommand keep = [this](SandboxRequest request, Console&,
                                        const Settings&) -> Result<int> {
-      wish_ = std::move(request);
+      request_ = std::move(request);
       return 9;
     };
     return cli::run(words, console_, [](Config) { return 1; }, keep);
@@ -33,16 +33,16 @@ class SandboxCommandTest : public testing::Test {
   std::ostringstream out_;
   std::ostringstream err_;
   Console console_{.out = out_, .err = err_, .in = -1, .in_is_terminal = true};
-  std::optional<SandboxRequest> wish_;
+  std::optional<SandboxRequest> request_;
 };
 
 TEST_F(SandboxCommandTest, TakesWhatStandsBehindTheDashesAsItIs) {
   EXPECT_EQ(run({"sandbox", "run", "--", "sh", "-c", "echo --json", "--net", "host"}), 9);
-  ASSERT_TRUE(wish_) << err_.str();
-  EXPECT_EQ(wish_->argv, (std::vector<std::string>{"sh", "-c", "echo --json", "--net", "host"}));
-  EXPECT_EQ(wish_->config, (bj::object{{"provider", "linux"}}));
-  EXPECT_FALSE(wish_->passes_stdin);
-  EXPECT_FALSE(wish_->terminal);
+  ASSERT_TRUE(request_) << err_.str();
+  EXPECT_EQ(request_->argv, (std::vector<std::string>{"sh", "-c", "echo --json", "--net", "host"}));
+  EXPECT_EQ(request_->config, (bj::object{{"provider", "linux"}}));
+  EXPECT_FALSE(request_->passes_stdin);
+  EXPECT_FALSE(request_->terminal);
 }
 
 TEST_F(SandboxCommandTest, MakesAConfigOfItsFlags) {
@@ -76,21 +76,22 @@ TEST_F(SandboxCommandTest, MakesAConfigOfItsFlags) {
                  "--",
                  "true"}),
             9);
-  ASSERT_TRUE(wish_) << err_.str();
-  EXPECT_EQ(wish_->config, parse_json(R"({"provider": "linux", "image": "debian", "network": "host",
+  ASSERT_TRUE(request_) << err_.str();
+  EXPECT_EQ(request_->config,
+            parse_json(R"({"provider": "linux", "image": "debian", "network": "host",
                 "user": "root", "minIsolation": "weak", "memoryMb": 64, "pids": 20, "diskMb": 10,
                 "cpus": 0.5, "allow": ["ptrace"], "timeoutMs": 60000})")
-                               ->as_object());
-  EXPECT_EQ(wish_->variables, (std::vector<std::pair<std::string, std::string>>{{"A", "b=c"}}));
-  EXPECT_EQ(wish_->cwd, "/srv");
-  EXPECT_TRUE(wish_->passes_stdin);
+                ->as_object());
+  EXPECT_EQ(request_->variables, (std::vector<std::pair<std::string, std::string>>{{"A", "b=c"}}));
+  EXPECT_EQ(request_->cwd, "/srv");
+  EXPECT_TRUE(request_->passes_stdin);
 }
 
 TEST_F(SandboxCommandTest, PassesStdinThatIsNoTerminal) {
   console_.in_is_terminal = false;
   EXPECT_EQ(run({"sandbox", "run", "--", "cat"}), 9);
-  ASSERT_TRUE(wish_);
-  EXPECT_TRUE(wish_->passes_stdin);
+  ASSERT_TRUE(request_);
+  EXPECT_TRUE(request_->passes_stdin);
 }
 
 TEST_F(SandboxCommandTest, RefusesWhatCannotBeCarriedOutBeforeAnythingIsMade) {
@@ -99,7 +100,7 @@ TEST_F(SandboxCommandTest, RefusesWhatCannotBeCarriedOutBeforeAnythingIsMade) {
   EXPECT_EQ(run({"sandbox", "run", "--env", "A", "--", "true"}), 2);
   console_.in_is_terminal = false;
   EXPECT_EQ(run({"sandbox", "run", "-t", "--", "true"}), 2);
-  EXPECT_FALSE(wish_);
+  EXPECT_FALSE(request_);
 }
 
 TEST_F(SandboxCommandTest, SaysByItsFlagWhatIsWrongInTheCommandLine) {
@@ -124,7 +125,7 @@ TEST_F(SandboxCommandTest, SaysByItsFlagWhatIsWrongInTheCommandLine) {
     EXPECT_EQ(run(words), 2) << c.says;
     EXPECT_THAT(err_.str(), HasSubstr(std::string{c.says}));
     EXPECT_THAT(err_.str(), testing::Not(HasSubstr("/config")));
-    EXPECT_FALSE(wish_);
+    EXPECT_FALSE(request_);
   }
 }
 
@@ -140,32 +141,32 @@ TEST_F(SandboxCommandTest, TakesABindAsItIsGiven) {
       {"/a:/b:ro", "/b", Access::read_only}, {"/a:/b:rw", "/b", Access::writable}};
   for (const Case& c : cases) {
     EXPECT_EQ(run({"sandbox", "run", "--bind", std::string{c.text}, "--", "true"}), 9) << c.text;
-    ASSERT_TRUE(wish_) << err_.str();
-    ASSERT_EQ(wish_->binds.size(), 1U);
-    EXPECT_EQ(wish_->binds[0].source, "/a") << c.text;
-    EXPECT_EQ(wish_->binds[0].target, c.target) << c.text;
-    EXPECT_EQ(wish_->binds[0].access, c.access) << c.text;
+    ASSERT_TRUE(request_) << err_.str();
+    ASSERT_EQ(request_->binds.size(), 1U);
+    EXPECT_EQ(request_->binds[0].source, "/a") << c.text;
+    EXPECT_EQ(request_->binds[0].target, c.target) << c.text;
+    EXPECT_EQ(request_->binds[0].access, c.access) << c.text;
   }
 }
 
 TEST_F(SandboxCommandTest, ResolvesARelativeBindFromTheFolderOfTheCaller) {
   const std::string here = std::filesystem::current_path().string();
   EXPECT_EQ(run({"sandbox", "run", "--bind", ".:/work", "-v", "../x:ro", "true"}), 9) << err_.str();
-  ASSERT_TRUE(wish_);
-  ASSERT_EQ(wish_->binds.size(), 2U);
-  EXPECT_EQ(wish_->binds[0].source, here);
-  EXPECT_EQ(wish_->binds[0].target, "/work");
-  EXPECT_EQ(wish_->binds[1].source, (std::filesystem::path{here}.parent_path() / "x").string());
-  EXPECT_EQ(wish_->binds[1].target, wish_->binds[1].source);
-  EXPECT_EQ(wish_->binds[1].access, keeper::sandbox::Access::read_only);
+  ASSERT_TRUE(request_);
+  ASSERT_EQ(request_->binds.size(), 2U);
+  EXPECT_EQ(request_->binds[0].source, here);
+  EXPECT_EQ(request_->binds[0].target, "/work");
+  EXPECT_EQ(request_->binds[1].source, (std::filesystem::path{here}.parent_path() / "x").string());
+  EXPECT_EQ(request_->binds[1].target, request_->binds[1].source);
+  EXPECT_EQ(request_->binds[1].access, keeper::sandbox::Access::read_only);
 }
 
 TEST_F(SandboxCommandTest, TheFirstWordThatIsNotAFlagBeginsTheCommand) {
   EXPECT_EQ(run({"sandbox", "run", "--memory", "64", "-q", "git", "log", "--", "-q"}), 9);
-  ASSERT_TRUE(wish_) << err_.str();
-  EXPECT_EQ(wish_->argv, (std::vector<std::string>{"git", "log", "--", "-q"}));
+  ASSERT_TRUE(request_) << err_.str();
+  EXPECT_EQ(request_->argv, (std::vector<std::string>{"git", "log", "--", "-q"}));
   EXPECT_EQ(run({"sandbox", "run", "--rm", "-it"}), 9) << err_.str();
-  EXPECT_EQ(wish_.value().argv, std::vector<std::string>{"/bin/sh"});
+  EXPECT_EQ(request_.value().argv, std::vector<std::string>{"/bin/sh"});
 }
 
 TEST_F(SandboxCommandTest, TakesVariablesFromTheCallerAndFromAFile) {
@@ -177,7 +178,7 @@ TEST_F(SandboxCommandTest, TakesVariablesFromTheCallerAndFromAFile) {
             9)
       << err_.str();
   using Pairs = std::vector<std::pair<std::string, std::string>>;
-  EXPECT_EQ(wish_.value().variables,
+  EXPECT_EQ(request_.value().variables,
             (Pairs{{"A", "1"}, {"HERE", "yes"}, {"B", "secret:x"}, {"HERE", "yes"}, {"A", "2"}}));
   EXPECT_EQ(run({"sandbox", "run", "--var", "NOWHERE", "true"}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("--var NOWHERE: your own environment does not have it"));
@@ -223,9 +224,9 @@ TEST_F(SandboxCommandTest, WhatIsNotThereIsNoFaultOfTheCommandLine) {
 
 TEST_F(SandboxCommandTest, SpeaksUnlessItIsToldNotTo) {
   EXPECT_EQ(run({"sandbox", "run", "--", "true"}), 9);
-  EXPECT_FALSE(wish_.value().quiet);
+  EXPECT_FALSE(request_.value().quiet);
   EXPECT_EQ(run({"sandbox", "run", "-q", "--", "true"}), 9);
-  EXPECT_TRUE(wish_.value().quiet);
+  EXPECT_TRUE(request_.value().quiet);
 }
 
 }  // namespace

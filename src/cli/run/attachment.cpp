@@ -78,8 +78,8 @@ Attachment::Attachment(const Client& server, Console& console)
       changed_(loop_, asio::steady_timer::time_point::max()) {}
 
 Result<AttachEnd> Attachment::follow(AttachOptions wanted) {
-  wish_ = std::move(wanted);
-  if (wish_.terminal_fd) signals_.add(SIGWINCH);
+  request_ = std::move(wanted);
+  if (request_.terminal_fd) signals_.add(SIGWINCH);
   BERTH_TRY(out_, Outlet::open(loop_.get_executor(), console_.out, console_.out_fd));
   BERTH_TRY(err_, Outlet::open(loop_.get_executor(), console_.err, console_.err_fd));
   TaskGroup tasks{loop_.get_executor()};
@@ -87,7 +87,7 @@ Result<AttachEnd> Attachment::follow(AttachOptions wanted) {
   loop_.run();
   show_status("");
   if (end_) return *std::move(end_);
-  return fail(Errc::bug, "run " + wish_.run_id + ": the attachment ended without an end");
+  return fail(Errc::bug, "run " + request_.run_id + ": the attachment ended without an end");
 }
 
 Task<> Attachment::run() {
@@ -97,14 +97,15 @@ Task<> Attachment::run() {
 }
 
 Task<> Attachment::connect_again_and_again() {
-  patience_ends_ = steady_clock::now() + wish_.reattach_for;
+  patience_ends_ = steady_clock::now() + request_.reattach_for;
   pause_ = first_pause;
   while (!end_) {
-    const std::string own = "/api/heartbeat-runs/" + wish_.run_id + "/attach?";
+    const std::string own = "/api/heartbeat-runs/" + request_.run_id + "/attach?";
     const std::string path =
-        (wish_.path ? *wish_.path + "&" : own) + "offset=" + std::to_string(offset_);
+        (request_.path ? *request_.path + "&" : own) + "offset=" + std::to_string(offset_);
     const auto connected_at = steady_clock::now();
-    auto socket = co_await open_socket(server_.server(), server_.token(), path, wish_.answer_limit);
+    auto socket =
+        co_await open_socket(server_.server(), server_.token(), path, request_.answer_limit);
     if (socket) {
       begin_connection();
       co_await serve(**socket);
@@ -124,18 +125,19 @@ bool Attachment::may_try_again(steady_clock::time_point connected_at) {
   const auto now = steady_clock::now();
   // A run goes on whatever is said of its log; a terminal begins with the connection, so that what
   // the server says of it is the answer.
-  const bool is_answered = is_refusal(failure_.code) || (wish_.path && !may_pass(failure_.code));
-  if (is_answered || wish_.on_break == OnBreak::end) {
+  const bool is_answered = is_refusal(failure_.code) || (request_.path && !may_pass(failure_.code));
+  if (is_answered || request_.on_break == OnBreak::end) {
     end_ = std::unexpected(std::exchange(told_, {}).value_or(failure_));
     return false;
   }
   if (now - connected_at >= sound_connection) {
-    patience_ends_ = now + wish_.reattach_for;
+    patience_ends_ = now + request_.reattach_for;
     pause_ = first_pause;
   }
   if (now >= patience_ends_) {
-    end_ = fail(failure_.code, "run " + wish_.run_id + ": " + failure_.message,
-                "the run goes on; 'berth run logs -f " + wish_.run_id + "' attaches to it again");
+    end_ =
+        fail(failure_.code, "run " + request_.run_id + ": " + failure_.message,
+             "the run goes on; 'berth run logs -f " + request_.run_id + "' attaches to it again");
     return false;
   }
   if (!was_broken_ && !was_slow_) remark("the connection is lost (" + failure_.message + ")");
@@ -184,22 +186,22 @@ Task<> Attachment::take(SocketMessage message) {
   BERTH_CO_TRY(const core::OutputFrame frame, core::parse_output_frame(message.bytes));
   BERTH_CO_DO(co_await show(frame));
   offset_ = frame.next_offset;
-  patience_ends_ = steady_clock::now() + wish_.reattach_for;
+  patience_ends_ = steady_clock::now() + request_.reattach_for;
   pause_ = first_pause;
-  if (wish_.until && offset_ >= *wish_.until) end_ = AllShown{};
+  if (request_.until && offset_ >= *request_.until) end_ = AllShown{};
   co_return Result<>{};
 }
 
 // The frame's bytes are the caller's, who waits.
 Task<> Attachment::show(core::OutputFrame frame) {
-  if (wish_.only && frame.stream != *wish_.only) co_return Result<>{};
+  if (request_.only && frame.stream != *request_.only) co_return Result<>{};
   show_status("");
   const bool own_out = frame.stream == core::OutputStream::stdout_;
-  const bool to_out = wish_.output_to == OutputTo::all_to_out ||
-                      (wish_.output_to == OutputTo::each_its_own && own_out);
+  const bool to_out = request_.output_to == OutputTo::all_to_out ||
+                      (request_.output_to == OutputTo::each_its_own && own_out);
   std::string rendered;
-  const bool is_rendered = own_out && wish_.render;
-  if (is_rendered) rendered = wish_.render(frame.bytes);
+  const bool is_rendered = own_out && request_.render;
+  if (is_rendered) rendered = request_.render(frame.bytes);
   const std::string_view bytes = is_rendered ? rendered : frame.bytes;
   const auto began = steady_clock::now();
   Result<> written = co_await (to_out ? out_ : err_)->write(bytes);
@@ -212,7 +214,7 @@ Task<> Attachment::show(core::OutputFrame frame) {
 void Attachment::take_news(const bj::value& news) {
   const auto type = parse_name<core::AttachNews>(text_of(news, "type"));
   if (!type) return;  // a newer server knows more
-  const bj::value* run = news.get_object().if_contains(wish_.path ? "exec" : "run");
+  const bj::value* run = news.get_object().if_contains(request_.path ? "exec" : "run");
   switch (*type) {
     case core::AttachNews::state:
       if (run != nullptr) show_status(waiting_line(*run));
@@ -232,7 +234,7 @@ void Attachment::take_news(const bj::value& news) {
       for (const Errc over : {Errc::run_not_running, Errc::exec_not_found}) {
         if (text_of(news, "code") == name_of(over)) return;
       }
-      if (wish_.on_break == OnBreak::end) {
+      if (request_.on_break == OnBreak::end) {
         const auto code = parse_errc(text_of(news, "code"));
         told_ = Error{code.value_or(Errc::io_failed), text_of(news, "error")};
       } else if (const std::string error = text_of(news, "error"); said_.insert(error).second) {
@@ -267,8 +269,8 @@ void Attachment::ask(core::AttachRequest request) {
 
 // Never ends by itself: what is read goes to the outbox, and the run outlives its input.
 Task<> Attachment::read_stdin() {
-  if (wish_.stdin_fd) {
-    const int fd = *wish_.stdin_fd;
+  if (request_.stdin_fd) {
+    const int fd = *request_.stdin_fd;
     auto ready = Readiness::open(loop_.get_executor(), fd, Readiness::For::reading);
     std::string piece(stdin_piece_bytes, '\0');
     ssize_t got = ready ? 1 : 0;
@@ -297,24 +299,25 @@ Task<> Attachment::watch_signals() {
 
 void Attachment::interrupt(int signal) {
   if (signal == SIGWINCH) {
-    ask(terminal_size(*wish_.terminal_fd));
-  } else if (wish_.on_interrupt == OnInterrupt::leave || std::exchange(cancel_wanted_, true)) {
+    ask(terminal_size(*request_.terminal_fd));
+  } else if (request_.on_interrupt == OnInterrupt::leave || std::exchange(cancel_wanted_, true)) {
     end_ = Left{signal};
   } else {
-    remark("cancelling run " + wish_.run_id + "; a second Ctrl-C stops waiting for it");
+    remark("cancelling run " + request_.run_id + "; a second Ctrl-C stops waiting for it");
     ask(core::AttachCancel{});
   }
 }
 
 void Attachment::remark(const std::string& text) {
-  if (wish_.remarks == Remarks::silent) return;
+  if (request_.remarks == Remarks::silent) return;
   show_status("");
   // A raw terminal does not go back to the start of a line by itself.
-  console_.err << "berth: " << printable(text) << (wish_.terminal_fd ? "\r\n" : "\n") << std::flush;
+  console_.err << "berth: " << printable(text) << (request_.terminal_fd ? "\r\n" : "\n")
+               << std::flush;
 }
 
 void Attachment::show_status(const std::string& line) {
-  if (!console_.err_is_terminal || wish_.remarks == Remarks::silent || line == status_) return;
+  if (!console_.err_is_terminal || request_.remarks == Remarks::silent || line == status_) return;
   const auto width = static_cast<std::size_t>(std::max(console_.columns, 20)) - 1;
   console_.err << "\r\x1b[2K" << clipped(printable(line), width) << std::flush;
   status_ = line;

@@ -95,7 +95,7 @@ class Attachment {
   asio::io_context loop_{1};
   asio::signal_set signals_;
   asio::steady_timer changed_;  // expires never; cancelled when something below has changed
-  AttachOptions wish_;
+  AttachOptions request_;
   std::optional<Outlet> out_;
   std::optional<Outlet> err_;
 

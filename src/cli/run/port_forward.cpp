@@ -56,13 +56,13 @@ constexpr const char* local_address = "127.0.0.2";
 class PortForward {
  public:
   PortForward(const Client& server, Console& console, ForwardOptions request)
-      : server_(server), console_(console), wish_(std::move(request)) {}
+      : server_(server), console_(console), request_(std::move(request)) {}
 
   Result<int> run() {
     BERTH_TRY(const std::uint16_t port, listen());
     console_.out << "http://" << local_address << ":" << port << "\n" << std::flush;
-    if (!wish_.quiet) {
-      console_.err << "forwards to port " << wish_.port << " of the sandbox; Ctrl-C ends\n";
+    if (!request_.quiet) {
+      console_.err << "forwards to port " << request_.port << " of the sandbox; Ctrl-C ends\n";
     }
     life_.start("forward", life());
     loop_.run();
@@ -71,7 +71,7 @@ class PortForward {
 
  private:
   Result<std::uint16_t> listen() {
-    const tcp::endpoint at{asio::ip::make_address_v4(local_address), wish_.local_port};
+    const tcp::endpoint at{asio::ip::make_address_v4(local_address), request_.local_port};
     boost::system::error_code error;
     acceptor_.open(at.protocol(), error);
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address{true}, error);
@@ -79,7 +79,7 @@ class PortForward {
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
     if (!error) return acceptor_.local_endpoint().port();
     return fail(Errc::bad_request,
-                std::string{local_address} + ":" + std::to_string(wish_.local_port) + ": " +
+                std::string{local_address} + ":" + std::to_string(request_.local_port) + ": " +
                     error.message(),
                 "choose another port with --listen, or leave it out");
   }
@@ -106,10 +106,10 @@ class PortForward {
   Task<> carry(tcp::socket local) {
     using namespace asio::experimental::awaitable_operators;
     const std::string path =
-        "/api/environment-leases/" + wish_.lease_id + "/tcp/" + std::to_string(wish_.port);
+        "/api/environment-leases/" + request_.lease_id + "/tcp/" + std::to_string(request_.port);
     auto remote = co_await open_socket(server_.server(), server_.token(), path);
     if (!remote) {
-      if (!wish_.quiet) console_.err << "berth: " << printable(remote.error().message) << "\n";
+      if (!request_.quiet) console_.err << "berth: " << printable(remote.error().message) << "\n";
       co_return Result<>{};
     }
     co_await (carry_in(local, **remote) || carry_out(local, **remote));
@@ -119,7 +119,7 @@ class PortForward {
 
   const Client& server_;
   Console& console_;
-  ForwardOptions wish_;
+  ForwardOptions request_;
   asio::io_context loop_{1};
   asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
   tcp::acceptor acceptor_{loop_};

@@ -34,7 +34,7 @@ Result<std::optional<drivers::SetupRequest>> setup_in(store::Session& session,
   if (!lease.teardown.setup_session_id) return std::nullopt;
   BERTH_TRY(const auto row, store::find_setup_session(session, core::Reach::everything(),
                                                       *lease.teardown.setup_session_id));
-  BERTH_TRY(drivers::SetupRequest wanted, wish_of(session, row.value));
+  BERTH_TRY(drivers::SetupRequest wanted, request_of(session, row.value));
   wanted.expires_at = std::max(wanted.expires_at, now + setup_trace_ms);
   return wanted;
 }
@@ -57,7 +57,8 @@ std::string way_out_of_untraceable(const LeaseRecord& lease) {
          " --sandbox ID. If it is not: berth lease force-resolve " + id + " --reason 'not there'.";
 }
 
-Result<drivers::SetupRequest> wish_of(store::Session& session, const core::SetupSession& started) {
+Result<drivers::SetupRequest> request_of(store::Session& session,
+                                         const core::SetupSession& started) {
   drivers::SetupRequest wanted{.session_id = started.id, .expires_at = started.expires_at};
   if (!started.template_id) return wanted;
   BERTH_TRY(const auto from,

@@ -12,6 +12,7 @@ bool is_untraceable(const core::LeaseRecord& lease);
 std::string way_out_of_untraceable(const core::LeaseRecord& lease);
 
 // How a session asks for its place.
-Result<drivers::SetupRequest> wish_of(store::Session& session, const core::SetupSession& started);
+Result<drivers::SetupRequest> request_of(store::Session& session,
+                                         const core::SetupSession& started);
 
 }  // namespace berth::engine

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::size_t wishes_max = 100;  // of one plugin
+constexpr std::size_t requests_max = 100;  // of one plugin
 constexpr std::size_t pattern_bytes_max = 200;
 constexpr std::int64_t events_at_a_time = 200;
 constexpr auto pause = 250ms;
@@ -44,7 +44,7 @@ Result<std::vector<core::Activity>> newest(store::Session& session,
 
 }  // namespace
 
-Result<EventRequest> parse_event_wish(const bj::object& params) {
+Result<EventRequest> parse_event_request(const bj::object& params) {
   EventRequest request{.pattern = text_at(params, "eventPattern").value_or("")};
   if (!is_pattern(request.pattern)) {
     return fail(Errc::validation_failed,
@@ -99,25 +99,25 @@ PluginEvents::PluginEvents(Services services, asio::any_io_executor executor)
     : services_(services), executor_(executor), tasks_(std::move(executor)) {}
 
 Task<> PluginEvents::subscribe(core::PluginId plugin, EventRequest request) {
-  if (wishes_.contains(plugin) && wishes_.at(plugin).size() >= wishes_max) {
-    co_return fail(Errc::overloaded, "a plugin has at most " + std::to_string(wishes_max) +
+  if (requests_.contains(plugin) && requests_.at(plugin).size() >= requests_max) {
+    co_return fail(Errc::overloaded, "a plugin has at most " + std::to_string(requests_max) +
                                          " subscriptions at a time");
   }
   // What happened before is nobody's news.
   request.since = services_.clock.now();
-  wishes_[std::move(plugin)].push_back(std::move(request));
+  requests_[std::move(plugin)].push_back(std::move(request));
   if (!std::exchange(pumping_, true)) tasks_.start("plugin events", pump());
   co_return Result<>{};
 }
 
 void PluginEvents::forget(const core::PluginId& plugin) {
-  wishes_.erase(plugin);
+  requests_.erase(plugin);
 }
 
 Task<> PluginEvents::pump() {
   told_.clear();
   Result<> waited;
-  while (waited && !wishes_.empty()) {
+  while (waited && !requests_.empty()) {
     const Result<> looked = co_await look();
     if (!looked && looked.error().code == Errc::cancelled) break;
     if (!looked) log::warn("plugin.events", {{"error", looked.error().message}});
@@ -171,9 +171,9 @@ Task<> PluginEvents::tell_news(core::CompanyId company) {
 }
 
 void PluginEvents::tell(const core::Activity& happened) {
-  for (const auto& [plugin, wishes] : wishes_) {
+  for (const auto& [plugin, requests] : requests_) {
     const bool wanted = std::ranges::any_of(
-        wishes, [&](const EventRequest& request) { return wants(request, happened); });
+        requests, [&](const EventRequest& request) { return wants(request, happened); });
     if (wanted && deliver_) deliver_(plugin, happened.company_id, to_event(happened));
   }
 }

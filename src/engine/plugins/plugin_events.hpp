@@ -22,7 +22,7 @@ struct EventRequest {
 };
 // Of the params of `events.subscribe`. A filter that we do not know is refused: it would let more
 // through than was asked for.
-Result<EventRequest> parse_event_wish(const bj::object& params);
+Result<EventRequest> parse_event_request(const bj::object& params);
 bool wants(const EventRequest& request, const core::Activity& happened);
 // As `onEvent` carries it.
 bj::object to_event(const core::Activity& happened);
@@ -59,7 +59,7 @@ class PluginEvents {
   Services services_;
   asio::any_io_executor executor_;
   Deliver deliver_;
-  std::map<core::PluginId, std::vector<EventRequest>> wishes_;
+  std::map<core::PluginId, std::vector<EventRequest>> requests_;
   std::map<core::CompanyId, Told> told_;
   bool pumping_ = false;
   TaskGroup tasks_;

@@ -23,7 +23,7 @@ core::Activity happened(std::string action) {
 
 EventRequest request(bj::object filter, std::string pattern = "run.*") {
   const Result<EventRequest> read =
-      parse_event_wish({{"eventPattern", pattern}, {"filter", std::move(filter)}});
+      parse_event_request({{"eventPattern", pattern}, {"filter", std::move(filter)}});
   EXPECT_TRUE(read) << read.error().message;
   return read.value_or(EventRequest{});
 }
@@ -35,9 +35,9 @@ TEST(PluginEvents, APatternIsANameOrTheBeginningOfOne) {
   EXPECT_FALSE(wants(request({}), happened("runs.started")));
   EXPECT_FALSE(wants(request({}), happened("run")));
   for (const char* wrong : {"", "*", ".*", "a*", "a.*.b", "a.**"}) {
-    EXPECT_FALSE(parse_event_wish({{"eventPattern", wrong}})) << wrong;
+    EXPECT_FALSE(parse_event_request({{"eventPattern", wrong}})) << wrong;
   }
-  EXPECT_FALSE(parse_event_wish({{"eventPattern", std::string(300, 'a')}}));
+  EXPECT_FALSE(parse_event_request({{"eventPattern", std::string(300, 'a')}}));
 }
 
 TEST(PluginEvents, AFilterLetsNothingThroughThatItDoesNotName) {
@@ -50,7 +50,7 @@ TEST(PluginEvents, AFilterLetsNothingThroughThatItDoesNotName) {
   by_agent.agent_id = core::AgentId::parse(agent).value();
   EXPECT_TRUE(wants(request({{"agentId", agent}}), by_agent));
   for (const bj::object& unknown : {bj::object{{"moon", "full"}}, bj::object{{"companyId", 3}}}) {
-    EXPECT_FALSE(parse_event_wish({{"eventPattern", "run.*"}, {"filter", unknown}}));
+    EXPECT_FALSE(parse_event_request({{"eventPattern", "run.*"}, {"filter", unknown}}));
   }
 }
 

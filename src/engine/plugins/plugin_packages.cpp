@@ -147,9 +147,9 @@ std::string PluginPackages::path_of(const std::string& folder_id) const {
   return options_.folder + "/" + folder_id;
 }
 
-Result<PackageRequest> PluginPackages::read_wish(const std::string& name,
-                                                 const std::optional<std::string>& version,
-                                                 PackageNaming naming) {
+Result<PackageRequest> PluginPackages::read_request(const std::string& name,
+                                                    const std::optional<std::string>& version,
+                                                    PackageNaming naming) {
   if (name.contains('\0')) return not_installed("the name of the package holds a zero byte");
   if (naming == PackageNaming::by_name && !name.starts_with('/')) {
     if (!is_package_name(name)) {

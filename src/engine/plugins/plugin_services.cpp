@@ -405,11 +405,11 @@ Task<bj::value> PluginServices::emit_event(Scope scope, bj::object params) {
 }
 
 Task<bj::value> PluginServices::subscribe(Scope scope, bj::object params) {
-  BERTH_CO_TRY(EventRequest wish, parse_event_wish(params));
-  if (wish.company_id) {
-    BERTH_CO_DO(check_scope(scope, core::PluginScope::company, wish.company_id));
+  BERTH_CO_TRY(EventRequest subscription, parse_event_request(params));
+  if (subscription.company_id) {
+    BERTH_CO_DO(check_scope(scope, core::PluginScope::company, subscription.company_id));
   }
-  BERTH_CO_DO(co_await events_.subscribe(scope.plugin_id, std::move(wish)));
+  BERTH_CO_DO(co_await events_.subscribe(scope.plugin_id, std::move(subscription)));
   co_return nullptr;
 }
 

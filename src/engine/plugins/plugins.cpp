@@ -301,7 +301,7 @@ Task<PluginView> Plugins::install(core::Call call, InstallPlugin wanted) {
   const PackageNaming naming =
       wanted.is_local_path.value_or(false) ? PackageNaming::by_path : PackageNaming::by_name;
   BERTH_CO_TRY(const PackageRequest request,
-               PluginPackages::read_wish(wanted.package_name, wanted.version, naming));
+               PluginPackages::read_request(wanted.package_name, wanted.version, naming));
   BERTH_CO_TRY(const Turn turn, take_turn("install " + request.name));
   std::optional<std::string> folder_id;
   if (request.source != PluginSource::folder) {

@@ -135,7 +135,7 @@ class RunJob {
   // The session that the agent's home has, where its file is known to be. Why it is not used is
   // one of the warnings.
   Task<> find_session(Plan& plan);
-  std::vector<std::string> path_wishes(const std::optional<std::string>& home) const;
+  std::vector<std::string> path_requests(const std::optional<std::string>& home) const;
   // Whether the program has ended because it does not know the session that it was to resume.
   bool lost_session(const drivers::Ended& ended) const;
   // A program that lost its session, started once more without it.

@@ -23,14 +23,14 @@ Result<core::EnvironmentId> place_of(store::Session& session, const core::RunId&
 }
 
 Result<core::EnvironmentChoice> choice_for(store::Session& session, const PlaceRequest& request) {
-  core::EnvironmentWishes wishes{.run = request.asked,
-                                 .company_default = request.company.default_environment_id};
-  if (request.agent) wishes.agent_default = request.agent->default_environment_id;
-  if (request.who.kind != core::CallerKind::agent_key) return core::choose_environment(wishes);
+  core::EnvironmentWishes requests{.run = request.asked,
+                                   .company_default = request.company.default_environment_id};
+  if (request.agent) requests.agent_default = request.agent->default_environment_id;
+  if (request.who.kind != core::CallerKind::agent_key) return core::choose_environment(requests);
   if (request.who.run_id) {
-    BERTH_TRY(wishes.calling_run, place_of(session, *request.who.run_id, request.company.id));
+    BERTH_TRY(requests.calling_run, place_of(session, *request.who.run_id, request.company.id));
   }
-  return core::choose_for_agent(wishes);
+  return core::choose_for_agent(requests);
 }
 
 Result<core::Stored<core::Environment>> chosen(store::Session& session,

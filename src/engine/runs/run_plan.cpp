@@ -119,7 +119,8 @@ Result<core::RunEnvironment> RunJob::environment_for(const Plan& plan, const cor
   if (agent_) {
     // A place that has variables of its own keeps its PATH, unless folders are configured.
     const bool is_its_own = workspace.path && workspace.path->empty();
-    const std::vector<std::string> first = path_wishes(is_its_own ? std::nullopt : workspace.home);
+    const std::vector<std::string> first =
+        path_requests(is_its_own ? std::nullopt : workspace.home);
     const std::optional<std::string> rest = is_its_own ? std::nullopt : workspace.path;
     if (!is_its_own || !first.empty()) facts.path = core::path_with(first, rest);
   }

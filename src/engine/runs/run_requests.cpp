@@ -217,7 +217,7 @@ Result<core::Run> insert(store::Session& session, Services& services, const Cata
 
 // Where an agent works, and with what, is its operator's to say: what runs in a sandbox would else
 // start itself outside of it, or with a secret that it was never given.
-Result<> may_wish(const core::Caller& who, const InvokeAgent& wanted) {
+Result<> may_request(const core::Caller& who, const InvokeAgent& wanted) {
   if (who.kind != core::CallerKind::agent_key) return {};
   const bool has_variables = wanted.env && !wanted.env->empty();
   if (!wanted.environment_id && !has_variables) return {};
@@ -289,7 +289,7 @@ Task<core::Run> Runs::start(core::Call call, core::CompanyId company, StartRun w
 }
 
 Task<core::Run> Runs::invoke(core::Call call, core::AgentId agent, InvokeAgent wanted) {
-  BERTH_CO_DO(may_wish(call.who, wanted));
+  BERTH_CO_DO(may_request(call.who, wanted));
   BERTH_CO_TRY(wanted.name, name_for(wanted.name));
   BERTH_CO_DO(co_await expect_calm(services_, guards_, call, agent));
   const auto company = [&](store::Session& s) -> Result<core::CompanyId> {

@@ -46,7 +46,7 @@ bool shows_home(const core::Environment& environment) {
 
 }  // namespace
 
-std::vector<std::string> RunJob::path_wishes(const std::optional<std::string>& home) const {
+std::vector<std::string> RunJob::path_requests(const std::optional<std::string>& home) const {
   std::vector<std::string> folders = folders_at(agent_->adapter_config, "path");
   if (environment_->metadata) {
     const std::vector<std::string> places = folders_at(*environment_->metadata, "path");

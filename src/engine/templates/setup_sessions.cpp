@@ -113,7 +113,7 @@ Result<SetupSessions::Begun> SetupSessions::intend(store::Session& session, cons
   BERTH_DO(record(session, services_, call,
                   entry_of(started, "environment.custom_image_setup.started")));
   BERTH_TRY(Row made, store::find_setup_session(session, core::Reach::everything(), started.id));
-  BERTH_TRY(drivers::SetupRequest request, wish_of(session, made.value));
+  BERTH_TRY(drivers::SetupRequest request, request_of(session, made.value));
   return Begun{std::move(made), std::move(lease), std::move(request)};
 }
 

@@ -67,7 +67,7 @@ int nurse(std::span<char> command_line) {
   ::close_range(control_fd + 1, ~0U, 0);
   const pid_t pid = ::fork();
   if (pid != 0) return pid > 0 ? 0 : 1;
-  berth::keeper::run_nursery(Fd{control_fd}, command_line);
+  berth::keeper::run_prefork(Fd{control_fd}, command_line);
 }
 
 int serve_stdio(const std::string& root) {
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   const std::span<char*> words{argv, static_cast<std::size_t>(argc)};
   const std::string_view verb = words.size() > 1 ? words[1] : "";
   if (verb == "hold" && words.size() == 3) return hold(words[2], bytes_of(words));
-  if (verb == "nursery" && words.size() == 3) return nurse(bytes_of(words));
+  if (verb == "prefork" && words.size() == 3) return nurse(bytes_of(words));
   if (verb == "serve-stdio" && words.size() == 3) return serve_stdio(words[2]);
   if (verb == "plugin") return run_plugin(words.subspan(2));
   if (verb == "version" && words.size() == 2) {
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   std::fprintf(stderr,
-               "usage: berth-keeper hold FOLDER | nursery ROOM | serve-stdio ROOT | plugin UID GID "
+               "usage: berth-keeper hold FOLDER | prefork ROOM | serve-stdio ROOT | plugin UID GID "
                "MEMORY_BYTES [box OPTION...] -- PROGRAM [ARG...] | version\n");
   return 2;
 }

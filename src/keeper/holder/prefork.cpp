@@ -17,7 +17,7 @@
 namespace berth::keeper {
 namespace {
 
-constexpr int nursery_control_fd = 3;
+constexpr int prefork_control_fd = 3;
 // Room for the command line that a keeper shows.
 constexpr std::size_t shown_bytes = 256;
 
@@ -29,7 +29,7 @@ struct Ends {
 Result<Ends> make_pair(int type) {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair.data()) != 0) {
-    return io_failure("socketpair", "a nursery", errno);
+    return io_failure("socketpair", "a prefork", errno);
   }
   return Ends{.ours = Fd{pair[0]}, .theirs = Fd{pair[1]}};
 }
@@ -37,7 +37,7 @@ Result<Ends> make_pair(int type) {
 Result<pid_t> spawn(const KeeperPrefork::Options& options, int control) {
   posix_spawn_file_actions_t files{};
   ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, control, nursery_control_fd);
+  ::posix_spawn_file_actions_adddup2(&files, control, prefork_control_fd);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
   }
@@ -48,7 +48,7 @@ Result<pid_t> spawn(const KeeperPrefork::Options& options, int control) {
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
   std::string program = options.program;
-  std::string verb = "nursery";
+  std::string verb = "prefork";
   std::string room(shown_bytes, ' ');
   const std::array<char*, 4> argv{program.data(), verb.data(), room.data(), nullptr};
   std::vector<std::string> variables = options.environment;
@@ -68,9 +68,9 @@ Result<pid_t> spawn(const KeeperPrefork::Options& options, int control) {
 
 Result<> KeeperPrefork::start() {
   BERTH_TRY(Ends ends, make_pair(SOCK_SEQPACKET));
-  if (ends.theirs.get() <= nursery_control_fd) {
+  if (ends.theirs.get() <= prefork_control_fd) {
     // dup2 onto itself would leave it close-on-exec.
-    ends.theirs = Fd{::fcntl(ends.theirs.get(), F_DUPFD_CLOEXEC, nursery_control_fd + 1)};
+    ends.theirs = Fd{::fcntl(ends.theirs.get(), F_DUPFD_CLOEXEC, prefork_control_fd + 1)};
   }
   BERTH_TRY(const pid_t pid, spawn(options_, ends.theirs.get()));
   // What was started goes at once, and leaves a process that is nobody's child to wait for.
@@ -78,7 +78,7 @@ Result<> KeeperPrefork::start() {
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return fail(Errc::keeper_unreachable, options_.program + ": has made no nursery",
+    return fail(Errc::keeper_unreachable, options_.program + ": has made no prefork",
                 "use the berth-keeper that came with this berth");
   }
   control_ = std::move(ends.ours);
@@ -101,7 +101,7 @@ Result<Fd> KeeperPrefork::start_keeper(const std::string& folder) {
     control_ = Fd{};
     if (is_last) break;
   }
-  return io_failure("send", "a nursery", errno);
+  return io_failure("send", "a prefork", errno);
 }
 
 }  // namespace berth::keeper

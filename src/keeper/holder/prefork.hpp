@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// A nursery is a process that has keepers of sandboxes ready: each a fork of it, which needs no
+// A prefork is a process that has keepers of sandboxes ready: each a fork of it, which needs no
 // start of a program, with all of its sandbox that can be made before the plan is known. So whoever
 // asks for a sandbox waits for what is his alone. One for each server, which it ends with; the
 // keepers live on.
@@ -40,6 +40,6 @@ class KeeperPrefork {
 };
 
 // The process's side: serves the socket until its other end is closed.
-[[noreturn]] void run_nursery(Fd control, std::span<char> command_line);
+[[noreturn]] void run_prefork(Fd control, std::span<char> command_line);
 
 }  // namespace berth::keeper

@@ -22,7 +22,7 @@
 #include <optional>
 #include <utility>
 
-// The nursery's own process, and the keepers that are forked from it.
+// The prefork's own process, and the keepers that are forked from it.
 namespace berth::keeper {
 namespace {
 
@@ -81,7 +81,7 @@ void log_to(const std::string& folder) {
   if (log) ::dup2(log.get(), STDERR_FILENO);
 }
 
-// A network namespace, and the way on which it is given back when nobody is left in it: the nursery
+// A network namespace, and the way on which it is given back when nobody is left in it: the prefork
 // keeps no descriptor of who lives, because each would be copied for everybody who is born later.
 struct LentNetwork {
   Fd network = {};
@@ -95,7 +95,7 @@ struct LentNetwork {
   }
 };
 
-// In the child: everything of the nursery is closed but what these are moved to.
+// In the child: everything of the prefork is closed but what these are moved to.
 bool keep_only(int channel, int network, int returns) {
   const std::array<std::pair<int, int>, 3> kept{
       {{channel, channel_fd}, {network, network_fd}, {returns, returns_fd}}};
@@ -268,7 +268,7 @@ class Loop {
 
 }  // namespace
 
-void run_nursery(Fd control, std::span<char> command_line) {
+void run_prefork(Fd control, std::span<char> command_line) {
   Loop{std::move(control), command_line}.run();
 }
 

@@ -46,7 +46,7 @@ std::optional<std::string> fact_at(const PlaceRef& lease, std::string_view key) 
 }
 
 // For whom a sandbox is, as far as that is known.
-bj::object wishes_of(const PlaceRef& lease) {
+bj::object requests_of(const PlaceRef& lease) {
   bj::object out{{"runId", lease.run_id ? lease.run_id->str() : lease.lease_id.str()}};
   for (const char* key : {"agentId", "adapterType", "executionWorkspaceId"}) {
     if (const auto value = fact_at(lease, key)) out[key] = *value;
@@ -255,7 +255,7 @@ Task<RemoteLease> RemoteProvider::acquire(const PlaceRef& lease, AcquireFacts fa
     }
     place.base["config"] = place.config;
   }
-  bj::object more = wishes_of(lease);
+  bj::object more = requests_of(lease);
   const auto add = [&](const char* key, const std::optional<std::string>& value) {
     if (value) more[key] = *value;
   };
@@ -289,7 +289,7 @@ Task<std::optional<RemoteLease>> RemoteProvider::resume(const PlaceRef& lease,
                                                         std::string provider_lease_id) {
   BERTH_CO_TRY(const Place place, co_await place_of(lease));
   if (!may_reuse(lease.config)) co_return std::optional<RemoteLease>{};
-  bj::object more = wishes_of(lease);
+  bj::object more = requests_of(lease);
   more["providerLeaseId"] = provider_lease_id;
   more["leaseMetadata"] = provider_metadata_of(lease.metadata);
   BERTH_CO_TRY(bj::value answer, co_await ask(place, "environmentResumeLease", std::move(more)));

@@ -91,13 +91,13 @@ Result<> end_what_it_held(const keeper::ProcessIdentity& killed) {
 execution::KeeperOptions keepers_of(const LinuxOptions& options) {
   return {.state_root = options.state_root,
           .keeper_program = options.keeper_program,
-          .nursery = std::make_shared<keeper::KeeperPrefork>(
+          .prefork = std::make_shared<keeper::KeeperPrefork>(
               keeper::KeeperPrefork::Options{.program = options.keeper_program}),
           .noun = "sandbox",
           .after_kill = end_what_it_held};
 }
 
-PoolRequest wish_of(const LinuxConfig& config) {
+PoolRequest pool_request_of(const LinuxConfig& config) {
   return {.size = static_cast<std::size_t>(config.pool_size.value_or(0)),
           .age_max = std::chrono::minutes{config.pool_age_minutes.value_or(usual_pool_minutes)}};
 }
@@ -211,14 +211,14 @@ Task<Linux::Made> Linux::take(std::string id, Wanted wanted) {
 
 Task<std::optional<PoolCustomer>> Linux::pool_customer(bj::object config) {
   BERTH_CO_TRY(LinuxConfig wanted, read_linux_config(config));
-  const PoolRequest wish = wish_of(wanted);
-  if (wish.size == 0) co_return std::nullopt;
+  const PoolRequest pool = pool_request_of(wanted);
+  if (pool.size == 0) co_return std::nullopt;
   BERTH_CO_TRY(const RootLayers root, co_await offload(keepers_.pool(), [images = images_, wanted] {
                  return images.layers_for(wanted);
                }));
   keeper::sandbox::Plan plan = plan_for(Wanted{.config = wanted}, root);
   SpareOrder order{.config = std::move(wanted), .plan = std::move(plan)};
-  co_return PoolCustomer{.order = std::move(order), .wish = wish};
+  co_return PoolCustomer{.order = std::move(order), .request = pool};
 }
 
 Task<images::Removed> Linux::collect_images(images::Spared spared) {

@@ -59,7 +59,7 @@ WarmPool::Shelf* WarmPool::shelf_of(const keeper::sandbox::Plan& plan) {
 }
 
 void WarmPool::serve(std::vector<PoolCustomer> customers) {
-  has_new_wishes_ = true;
+  has_new_requests_ = true;
   for (Shelf& shelf : shelves_) shelf.request = {};
   for (PoolCustomer& customer : customers) {
     if (customer.request.size == 0) continue;
@@ -106,9 +106,9 @@ WarmPool::Shelf* WarmPool::wanting(Moment now) {
 Task<> WarmPool::tend() {
   while (true) {
     const Moment now = std::chrono::steady_clock::now();
-    has_new_wishes_ = false;
+    has_new_requests_ = false;
     co_await retire(now);
-    if (has_new_wishes_) continue;  // while something was removed
+    if (has_new_requests_) continue;  // while something was removed
     Shelf* shelf = wanting(now);
     const Moment quiet_at = last_asked_ + quiet_before_filling;
     if (shelf != nullptr && now >= quiet_at) {

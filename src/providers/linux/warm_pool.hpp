@@ -105,7 +105,7 @@ class WarmPool {
   std::vector<std::string> half_made_;  // of which something may be there, to be removed
   Moment last_asked_ = {};
   bool is_tended_ = false;
-  bool has_new_wishes_ = false;  // that nobody has looked at yet
+  bool has_new_requests_ = false;  // that nobody has looked at yet
   Event event_;
   TaskGroup tasks_;
 };

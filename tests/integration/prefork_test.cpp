@@ -1,5 +1,5 @@
-#include "integration/keeper_fixture.hpp"
 #include "keeper/holder/prefork.hpp"
+#include "integration/keeper_fixture.hpp"
 #include "keeper/holder/process_tree.hpp"
 #include "keeper/protocol/client.hpp"
 #include "keeper/protocol/descriptors.hpp"
@@ -43,7 +43,7 @@ std::string command_line_of(pid_t pid) {
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-// A sandbox whose keeper comes from a nursery.
+// A sandbox whose keeper comes from a prefork.
 class Nursed {
  public:
   Nursed(std::string folder, Fd control)
@@ -84,16 +84,16 @@ class Nursed {
   int last_id_ = 0;
 };
 
-class NurseryTest : public testing::Test {
+class PreforkTest : public testing::Test {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-    // The nursery is nobody's child, so it becomes the test's.
+    // The prefork is nobody's child, so it becomes the test's.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    nursery_.emplace(keeper::KeeperPrefork::Options{.program = BERTH_KEEPER});
+    prefork_.emplace(keeper::KeeperPrefork::Options{.program = BERTH_KEEPER});
   }
   void TearDown() override {
-    nursery_.reset();
+    prefork_.reset();
     EXPECT_TRUE(eventually([] { return children().empty(); })) << "processes are left";
   }
 
@@ -102,9 +102,9 @@ class NurseryTest : public testing::Test {
     }
     return keeper::descendants_of(::getpid());
   }
-  static pid_t nursery_pid() {
+  static pid_t prefork_pid() {
     for (const pid_t pid : children()) {
-      if (command_line_of(pid).contains("nursery") &&
+      if (command_line_of(pid).contains("prefork") &&
           keeper::process_stat(pid)->parent == ::getpid()) {
         return pid;
       }
@@ -114,10 +114,10 @@ class NurseryTest : public testing::Test {
   // The keepers that wait to be asked for.
   static std::vector<pid_t> unborn() {
     std::vector<pid_t> found;
-    const pid_t nursery = nursery_pid();
-    for (const pid_t pid : keeper::descendants_of(nursery)) {
+    const pid_t prefork = prefork_pid();
+    for (const pid_t pid : keeper::descendants_of(prefork)) {
       const auto stat = keeper::process_stat(pid);
-      if (stat && stat->parent == nursery && command_line_of(pid).contains("nursery")) {
+      if (stat && stat->parent == prefork && command_line_of(pid).contains("prefork")) {
         found.push_back(pid);
       }
     }
@@ -125,7 +125,7 @@ class NurseryTest : public testing::Test {
   }
   std::optional<Nursed> start(const keeper::sandbox::Plan& plan = {}) {
     const std::string folder = folder_.file("k" + std::to_string(++last_));
-    auto control = nursery_->start_keeper(folder);
+    auto control = prefork_->start_keeper(folder);
     EXPECT_TRUE(control) << (control ? "" : control.error().message);
     if (!control) return std::nullopt;
     Nursed made{folder, *std::move(control)};
@@ -135,16 +135,16 @@ class NurseryTest : public testing::Test {
     return made;
   }
   const std::string& folder() const { return folder_.path(); }
-  keeper::KeeperPrefork& nursery() { return *nursery_; }
-  void close_nursery() { nursery_.reset(); }
+  keeper::KeeperPrefork& prefork() { return *prefork_; }
+  void close_prefork() { prefork_.reset(); }
 
  private:
   tests::TemporaryFolder folder_;
-  std::optional<keeper::KeeperPrefork> nursery_;
+  std::optional<keeper::KeeperPrefork> prefork_;
   int last_ = 0;
 };
 
-TEST_F(NurseryTest, GivesKeepersThatHoldASandboxAndShowTheirFolder) {
+TEST_F(PreforkTest, GivesKeepersThatHoldASandboxAndShowTheirFolder) {
   for (int i = 0; i < 3; ++i) {
     auto nursed = start();
     ASSERT_TRUE(nursed);
@@ -155,7 +155,7 @@ TEST_F(NurseryTest, GivesKeepersThatHoldASandboxAndShowTheirFolder) {
   }
 }
 
-TEST_F(NurseryTest, HasKeepersReadyWhoseSandboxesSeeTheMountsOfTheHostAsTheyAreNow) {
+TEST_F(PreforkTest, HasKeepersReadyWhoseSandboxesSeeTheMountsOfTheHostAsTheyAreNow) {
   start()->end();
   ASSERT_TRUE(eventually([] { return !unborn().empty(); }));
   const std::string source = folder() + "/mounted";
@@ -172,7 +172,7 @@ TEST_F(NurseryTest, HasKeepersReadyWhoseSandboxesSeeTheMountsOfTheHostAsTheyAreN
   EXPECT_EQ(::umount2(source.c_str(), MNT_DETACH), 0);
 }
 
-TEST_F(NurseryTest, TakesPlansThatAreLongerThanAPacket) {
+TEST_F(PreforkTest, TakesPlansThatAreLongerThanAPacket) {
   keeper::sandbox::Plan plan;
   for (int i = 0; i < 12; ++i) {
     plan.binds.push_back({.source = "/etc/hostname",
@@ -186,12 +186,12 @@ TEST_F(NurseryTest, TakesPlansThatAreLongerThanAPacket) {
   nursed->end();
 }
 
-TEST_F(NurseryTest, IsReplacedWhenItWasKilled) {
+TEST_F(PreforkTest, IsReplacedWhenItWasKilled) {
   auto before = start();
   ASSERT_TRUE(before);
   // Then it is about to fork nobody, who would hold its socket for another moment.
   ASSERT_TRUE(eventually([] { return unborn().size() == 4; }));
-  const pid_t killed = nursery_pid();
+  const pid_t killed = prefork_pid();
   ASSERT_NE(killed, 0);
   ::kill(killed, SIGKILL);
   ASSERT_TRUE(eventually([&] { return !is_running(killed); }));
@@ -203,11 +203,11 @@ TEST_F(NurseryTest, IsReplacedWhenItWasKilled) {
   after->end();
 }
 
-TEST_F(NurseryTest, EndsWithItsServerAndLeavesNoGroupOfAnUnbornSandbox) {
+TEST_F(PreforkTest, EndsWithItsServerAndLeavesNoGroupOfAnUnbornSandbox) {
   start()->end();
   ASSERT_TRUE(eventually([] { return unborn().size() > 1; }));
   const std::vector<pid_t> were_unborn = unborn();
-  close_nursery();
+  close_prefork();
   ASSERT_TRUE(eventually([] { return children().empty(); }));
   const auto layout = keeper::sandbox::detect_layout();
   for (const std::string& name : keeper::sandbox::find_leftovers(layout)) {
@@ -217,7 +217,7 @@ TEST_F(NurseryTest, EndsWithItsServerAndLeavesNoGroupOfAnUnbornSandbox) {
   }
 }
 
-TEST_F(NurseryTest, UsesANetworkAgainThatNothingWasSentIn) {
+TEST_F(PreforkTest, UsesANetworkAgainThatNothingWasSentIn) {
   std::set<std::string> seen;
   bool again = false;
   for (int i = 0; i < 20 && !again; ++i) {
@@ -244,8 +244,8 @@ int confine_as_root_of_a_namespace(const std::string& program, const std::string
   if (::unshare(CLONE_NEWUSER) != 0 || keeper::sandbox::map_own_id(own, own) != 0) {
     return cannot_be_here;
   }
-  keeper::KeeperPrefork nursery{keeper::KeeperPrefork::Options{.program = program}};
-  auto control = nursery.start_keeper(folder);
+  keeper::KeeperPrefork prefork{keeper::KeeperPrefork::Options{.program = program}};
+  auto control = prefork.start_keeper(folder);
   if (!control) {
     std::cerr << control.error().message << "\n";
     return 1;
@@ -266,7 +266,7 @@ int confine_as_root_of_a_namespace(const std::string& program, const std::string
              : 1;
 }
 
-TEST_F(NurseryTest, OfTheRootOfANamespaceGivesSandboxesAsThatOfAnOrdinaryUser) {
+TEST_F(PreforkTest, OfTheRootOfANamespaceGivesSandboxesAsThatOfAnOrdinaryUser) {
   ::chmod(folder().c_str(), 0755);
   const std::string program = folder() + "/berth-keeper";
   std::filesystem::copy_file(BERTH_KEEPER, program);
