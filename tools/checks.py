@@ -28,6 +28,7 @@ def static_checks(tally):
         result(tally, f"{name}: {promise}", "\n".join(found) if found else None)
     counted(tally, "tidy-self-test", [sys.executable, ROOT / "tools" / "tidy_test.py"])
     counted(tally, "verdicts-self-test", [sys.executable, ROOT / "tools" / "verdicts_test.py"])
+    counted(tally, "complete-self-test", [sys.executable, ROOT / "tools" / "complete_test.py"])
     counted(tally, "npm-ci-self-test", [sys.executable, ROOT / "tools" / "npm_ci_test.py"])
     counted(tally, "fault-points-self-test", [sys.executable, ROOT / "tools" / "fault_points_test.py"])
 

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as xml
 from dataclasses import dataclass, replace
 
 LINE = re.compile(r"^(ok|FAIL|skip) +(\S.*?)  (\d+\.\d) s(?:: (.*))?", re.MULTILINE)
+ATTEMPT, GOT_THROUGH = "SandboxedAttempt.", "OPEN"  # tests/security/attempts_test.cpp, and what its program prints
 SKIPPED_ITSELF = "SKIP_REGULAR_EXPRESSION"
 
 
@@ -86,6 +87,11 @@ def reason_in(said):
     lines = [line.strip() for line in said.splitlines()]
     after = [follow for line, follow in zip(lines, lines[1:]) if line.endswith("Skipped")]
     return after[0] if after else "no reason given"
+
+
+def got_through(verdict):
+    """Whether a hostile attempt did what it must not: once is enough, however it ends the next time."""
+    return ATTEMPT in verdict.name and GOT_THROUGH in verdict.said.partition("\nexpected:")[0]
 
 
 def without_verdict(listed, verdicts):

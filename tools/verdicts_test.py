@@ -63,6 +63,12 @@ class Verdicts(unittest.TestCase):
     def test_a_listed_test_without_a_verdict_is_named(self):
         self.assertEqual(verdicts.without_verdict(["a", "b"], [Verdict("a", "ok")]), ["b"])
 
+    def test_a_hostile_attempt_that_got_through_once_is_told_from_one_that_failed_otherwise(self):
+        attempt = "Every/SandboxedAttempt.EndsAsItShould/by_root_as_user__tioclinux"
+        self.assertTrue(verdicts.got_through(Verdict(attempt, "FAIL", 0, "OPEN typed\nexpected: denied EPERM")))
+        self.assertFalse(verdicts.got_through(Verdict(attempt, "FAIL", 0, "denied EPERM\nexpected: OPEN")))
+        self.assertFalse(verdicts.got_through(Verdict("Sockets.StayOpen", "FAIL", 0, "OPEN is not CLOSED")))
+
 
 class Skips(unittest.TestCase):
     def test_only_listed_names_may_skip(self):
