@@ -11,7 +11,7 @@
 namespace berth {
 namespace {
 
-constexpr std::string_view base64_digits =
+constexpr std::string_view base64url_digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 }  // namespace
@@ -53,9 +53,9 @@ std::string base64url(std::span<const unsigned char> bytes) {
   int bits = 0;
   for (const unsigned char byte : bytes) {
     held = (held << 8) | byte;
-    for (bits += 8; bits >= 6; bits -= 6) text += base64_digits[(held >> (bits - 6)) & 63];
+    for (bits += 8; bits >= 6; bits -= 6) text += base64url_digits[(held >> (bits - 6)) & 63];
   }
-  if (bits > 0) text += base64_digits[(held << (6 - bits)) & 63];
+  if (bits > 0) text += base64url_digits[(held << (6 - bits)) & 63];
   return text;
 }
 
@@ -64,7 +64,7 @@ std::optional<std::string> from_base64url(std::string_view text) {
   std::uint32_t held = 0;
   int bits = 0;
   for (const char digit : text) {
-    const std::size_t value = base64_digits.find(digit);
+    const std::size_t value = base64url_digits.find(digit);
     if (value == std::string_view::npos) return std::nullopt;
     held = (held << 6) | static_cast<std::uint32_t>(value);
     bits += 6;
