@@ -36,7 +36,7 @@ std::string in_use(const RunCapacity::Use& use) {
 }
 
 // The session that a run goes on with, or begins for those after it; nothing where it needs none.
-std::optional<SessionKey> session_of(const QueuedRun& run, const RunCapacity& capacity) {
+std::optional<SessionKey> session_key(const QueuedRun& run, const RunCapacity& capacity) {
   if (!run.agent_id || !run.environment_id || run.begins_fresh) return std::nullopt;
   const auto agent = capacity.agents.find(*run.agent_id);
   if (agent == capacity.agents.end() || !agent->second.keeps_sessions) return std::nullopt;
@@ -55,7 +55,7 @@ std::optional<Wait> wait_of(const QueuedRun& run, const RunCapacity& capacity) {
       return Wait{run.agent_id->str(), WaitReason::agent_limit,
                   "The agent already has " + in_use(agent->second) + " runs that it may have."};
     }
-    const std::optional<SessionKey> session = session_of(run, capacity);
+    const std::optional<SessionKey> session = session_key(run, capacity);
     if (session && capacity.sessions.contains(*session)) {
       return Wait{session->agent_id.str() + session->environment_id.str(), WaitReason::agent_limit,
                   "Another turn of the agent works with its session in this environment; this "
@@ -94,7 +94,7 @@ void take_place(const QueuedRun& run, RunCapacity& capacity) {
   capacity.rooms[run.company_id].in_use += run.share;
   if (run.agent_id) ++capacity.agents[*run.agent_id].running;
   if (run.environment_id) ++capacity.environments[*run.environment_id].running;
-  if (const auto session = session_of(run, capacity)) capacity.sessions.insert(*session);
+  if (const auto session = session_key(run, capacity)) capacity.sessions.insert(*session);
 }
 
 // The queue of every company, and which company is next. A run that waits only for the server has

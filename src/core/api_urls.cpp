@@ -1,5 +1,7 @@
 #include "core/api_urls.hpp"
 
+#include "base/strings.hpp"
+
 #include <algorithm>
 #include <charconv>
 
@@ -11,21 +13,6 @@ struct Origin {
   std::string host;  // without brackets
   std::optional<std::uint16_t> port;
 };
-
-std::string lower(std::string_view text) {
-  std::string out{text};
-  std::ranges::transform(out, out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return out;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n\v\f";
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
 
 std::string_view without_brackets(std::string_view host) {
   const bool has = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
@@ -68,7 +55,7 @@ std::optional<Origin> parse_origin(std::string_view url) {
   return out;
 }
 
-std::string text_of(const Origin& origin) {
+std::string origin_text(const Origin& origin) {
   std::string out = origin.scheme + "://";
   out += origin.host.contains(':') ? "[" + origin.host + "]" : origin.host;
   const std::uint16_t implied = origin.scheme == "https" ? 443 : 80;
@@ -77,7 +64,7 @@ std::string text_of(const Origin& origin) {
 }
 
 std::string url_of(std::string_view scheme, std::string_view host, std::uint16_t port) {
-  return text_of({std::string{scheme}, lower(without_brackets(trimmed(host))), port});
+  return origin_text({std::string{scheme}, lower(without_brackets(trimmed(host))), port});
 }
 
 std::optional<Origin> public_origin(const ApiUrlFacts& facts) {
@@ -92,7 +79,7 @@ bool names_a_host(std::string_view text) {
 
 std::optional<std::string> origin_of(std::string_view url) {
   const auto origin = parse_origin(url);
-  return origin ? std::optional{text_of(*origin)} : std::nullopt;
+  return origin ? std::optional{origin_text(*origin)} : std::nullopt;
 }
 
 bool is_loopback_host(std::string_view host) {
@@ -114,7 +101,7 @@ bool is_link_local_host(std::string_view host) {
 }
 
 std::string primary_api_url(const ApiUrlFacts& facts) {
-  if (const auto origin = public_origin(facts)) return text_of(*origin);
+  if (const auto origin = public_origin(facts)) return origin_text(*origin);
   if (is_loopback_host(facts.bind_host)) return url_of("http", facts.bind_host, facts.port);
   const auto allowed = std::ranges::find_if(facts.allowed_hostnames, names_a_host);
   if (allowed != facts.allowed_hostnames.end()) return url_of("http", *allowed, facts.port);
@@ -134,7 +121,7 @@ std::vector<std::string> candidate_api_urls(const ApiUrlFacts& facts) {
   };
 
   if (const auto preferred = origin_of(facts.preferred_url.value_or(""))) add(*preferred);
-  if (origin) add(text_of(*origin));
+  if (origin) add(origin_text(*origin));
   for (const std::string& hostname : facts.allowed_hostnames) add_host(hostname);
   if (!is_wildcard_host(facts.bind_host)) add_host(facts.bind_host);
   if (origin && is_loopback_host(origin->host)) add_host("host.docker.internal");

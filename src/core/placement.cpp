@@ -1,27 +1,26 @@
 #include "core/placement.hpp"
 
-#include "core/config/environment_config.hpp"
+#include "base/strings.hpp"
+#include "core/environment_config.hpp"
 
 namespace berth::core {
 namespace {
 
-std::unexpected<Error> refused(std::string message, std::string remedy,
-                               std::map<std::string, std::vector<std::string>> facts = {}) {
+std::unexpected<Error> not_placed(std::string message, std::string remedy,
+                                  std::map<std::string, std::vector<std::string>> facts = {}) {
   return std::unexpected(
       Error{Errc::unprocessable, std::move(message), std::move(remedy), {}, std::move(facts)});
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "none" : text;
+std::string names_or_none(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : joined(names);
 }
 
 Result<> check_provider(const Environment& environment,
                         const std::vector<ProviderFacts>& providers) {
   const std::string key = provider_of(environment.config);
   if (key == "fake") {
-    return refused(
+    return not_placed(
         "Environment sandbox provider \"fake\" is not allowed here. The built-in fake provider is "
         "probe-only and cannot execute runs.",
         "select an environment with another provider");
@@ -31,10 +30,10 @@ Result<> check_provider(const Environment& environment,
     if (provider.runs_work && provider.key == key) return {};
     if (provider.runs_work) usable.push_back(provider.key);
   }
-  return refused("Environment sandbox provider \"" + key +
-                     "\" is not allowed here. Allowed providers: " + joined(usable),
-                 "install the provider's plugin, or select another environment",
-                 {{"allowedProviders", usable}});
+  return not_placed("Environment sandbox provider \"" + key +
+                        "\" is not allowed here. Allowed providers: " + names_or_none(usable),
+                    "install the provider's plugin, or select another environment",
+                    {{"allowedProviders", usable}});
 }
 
 }  // namespace
@@ -52,14 +51,15 @@ std::vector<DriverKind> drivers_for(AdapterType adapter) {
 Result<> check_selection(const Environment& environment, const std::vector<DriverKind>& allowed,
                          const std::vector<ProviderFacts>& providers) {
   if (environment.status == EnvironmentStatus::archived) {
-    return refused("Environment is archived.", "set its status to active, or select another one");
+    return not_placed("Environment is archived.",
+                      "set its status to active, or select another one");
   }
   if (std::ranges::find(allowed, environment.driver) == allowed.end()) {
     std::vector<std::string> names;
     for (const DriverKind driver : allowed) names.emplace_back(name_of(driver));
-    return refused("Environment driver \"" + std::string{name_of(environment.driver)} +
-                       "\" is not allowed here. Allowed drivers: " + joined(names),
-                   "select an environment with an allowed driver", {{"allowedDrivers", names}});
+    return not_placed("Environment driver \"" + std::string{name_of(environment.driver)} +
+                          "\" is not allowed here. Allowed drivers: " + names_or_none(names),
+                      "select an environment with an allowed driver", {{"allowedDrivers", names}});
   }
   if (environment.driver == DriverKind::sandbox) return check_provider(environment, providers);
   return {};

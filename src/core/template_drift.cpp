@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 4> own_knobs{"timeoutMs", "reuseLease", "
 // What our own provider calls the thing that a sandbox starts from; all its other fields are knobs.
 constexpr std::array<std::string_view, 2> linux_sources{"image", "template"};
 
-DriftKind kind_of(const Template& from, std::string_view field) {
+DriftKind drift_kind(const Template& from, std::string_view field) {
   const bool is_bound =
       field == from.binding.field ||
       std::ranges::find(from.binding.unset_fields, field) != from.binding.unset_fields.end();
@@ -57,7 +57,7 @@ std::optional<TemplateDrift> drift_of(const Template& from, const bj::object& co
   TemplateDrift drift{.classification = DriftKind::knob_only};
   for (const std::string& field : fields) {
     if (secret_fields.contains(field) || !differs(*from.source_config, config, field)) continue;
-    drift.classification = worse(drift.classification, kind_of(from, field));
+    drift.classification = worse(drift.classification, drift_kind(from, field));
     drift.drifted_paths.push_back("/config" + ConfigPath{{field}}.pointer());
   }
   if (drift.drifted_paths.empty()) return std::nullopt;

@@ -68,7 +68,7 @@ void add_all(std::vector<std::string>& argv, std::vector<std::string> more) {
 }
 
 // What is stored may be older than the rule for it.
-std::optional<std::string> session_of(const InvocationFacts& facts) {
+std::optional<std::string> session_to_resume(const InvocationFacts& facts) {
   if (!facts.resume_session || !is_session_id(*facts.resume_session)) return std::nullopt;
   return facts.resume_session;
 }
@@ -121,7 +121,7 @@ Invocation claude_invocation(const Config& config, const InvocationFacts& facts)
   // Nothing positional may stand here: Claude puts it in front of what it reads from stdin.
   std::vector<std::string> argv{config.text("command").value_or("claude"), "--print",
                                 "--output-format", "stream-json", "--verbose"};
-  add(argv, "--resume", session_of(facts));
+  add(argv, "--resume", session_to_resume(facts));
   add_claude_permissions(argv, config, facts.place);
   add(argv, "--model", config.text("model"));
   add(argv, "--effort", config.text("effort"));
@@ -179,7 +179,7 @@ Invocation codex_invocation(const Config& config, const InvocationFacts& facts) 
     add(argv, "-c", "model_reasoning_effort=" + encode_text(*effort));
   }
   add_all(argv, config.texts("extraArgs"));  // `resume` knows only some of the options
-  if (const auto session = session_of(facts)) add_all(argv, {"resume", *session});
+  if (const auto session = session_to_resume(facts)) add_all(argv, {"resume", *session});
   argv.emplace_back("-");
   Invocation out{.argv = argv, .shown_argv = std::move(argv)};
   // It has no option for instructions.
@@ -213,7 +213,7 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
 }
 
-const bj::value* find_path(const bj::object& facts, std::string_view path) {
+const bj::value* find_dotted(const bj::object& facts, std::string_view path) {
   const bj::object* object = &facts;
   for (;;) {
     const std::size_t dot = path.find('.');
@@ -224,7 +224,7 @@ const bj::value* find_path(const bj::object& facts, std::string_view path) {
   }
 }
 
-std::string text_of(const bj::value* value) {
+std::string fact_text(const bj::value* value) {
   if (value == nullptr || value->is_null()) return {};
   if (value->is_string()) return std::string{value->get_string()};
   return encode_text(*value);
@@ -262,7 +262,7 @@ std::optional<std::string> render_template(std::string_view text, const bj::obje
       continue;
     }
     out += text.substr(0, open);
-    out += text_of(find_path(facts, path));
+    out += fact_text(find_dotted(facts, path));
     text.remove_prefix(open + 2 + end + 2);
   }
   return out.size() <= prompt_bytes_max ? std::optional{std::move(out)} : std::nullopt;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr SchemaLimits limits;
 
-std::unexpected<Error> refused(const std::string& at, const std::string& why) {
+std::unexpected<Error> schema_refused(const std::string& at, const std::string& why) {
   return std::unexpected(Error{Errc::plugin_manifest_invalid,
                                (at.empty() ? "/" : at) + ": " + why,
                                "ask the author of the plugin to mend its config schema",
@@ -54,16 +54,17 @@ class Reading {
   Result<bj::object> read() {
     BERTH_TRY(bj::value whole, copy(root_, As::schema, at_, 0));
     if (whole.is_object()) return std::move(whole.get_object());
-    return refused(at_, "is no object");
+    return schema_refused(at_, "is no object");
   }
 
  private:
   Result<bj::value> copy(const bj::value& in, As as, const std::string& at, std::size_t depth) {
     if (depth > limits.depth_max) {
-      return refused(at, "is nested more than " + std::to_string(limits.depth_max) + " deep");
+      return schema_refused(at,
+                            "is nested more than " + std::to_string(limits.depth_max) + " deep");
     }
     if (++nodes_ > limits.nodes_max) {
-      return refused(at_, "holds more than " + std::to_string(limits.nodes_max) + " values");
+      return schema_refused(at_, "holds more than " + std::to_string(limits.nodes_max) + " values");
     }
     if (const bj::array* const list = in.if_array()) {
       bj::array out;
@@ -107,24 +108,26 @@ class Reading {
   }
 
   static Result<> check_pattern(std::string_view pattern, const std::string& at) {
-    if (pattern.size() > limits.pattern_bytes_max) return refused(at, "is too long a pattern");
+    if (pattern.size() > limits.pattern_bytes_max)
+      return schema_refused(at, "is too long a pattern");
     const Result<Pattern> compiled = Pattern::compile(pattern);
     if (compiled) return {};
-    return refused(at, "is not a pattern of RE2: " + compiled.error().message);
+    return schema_refused(at, "is not a pattern of RE2: " + compiled.error().message);
   }
 
   Result<bj::value> follow(const bj::value& ref, const std::string& at, std::size_t depth) {
     const std::string place = below(at, "$ref");
-    if (!ref.is_string()) return refused(place, "is no string");
+    if (!ref.is_string()) return schema_refused(place, "is no string");
     const std::string target{ref.get_string()};
     if (!target.starts_with("#/")) {
-      return refused(place, "refers to '" + target +
+      return schema_refused(place,
+                            "refers to '" + target +
                                 "'; a schema may refer only to parts of itself, as \"#/$defs/X\"");
     }
-    if (!under_way_.insert(target).second) return refused(place, "leads back to itself");
+    if (!under_way_.insert(target).second) return schema_refused(place, "leads back to itself");
     boost::system::error_code error;
     const bj::value* const found = root_.find_pointer(target.substr(1), error);
-    if (found == nullptr) return refused(place, "'" + target + "' is not there");
+    if (found == nullptr) return schema_refused(place, "'" + target + "' is not there");
     BERTH_TRY(bj::value copied, copy(*found, As::schema, at, depth + 1));
     under_way_.erase(target);
     return copied;

@@ -1,5 +1,6 @@
 #include "core/config/provider_config.hpp"
 
+#include "base/strings.hpp"
 #include "base/text.hpp"
 
 namespace berth::core {
@@ -7,13 +8,6 @@ namespace {
 
 constexpr std::string_view known_to_berth[] = {"provider", "timeoutMs", "reuseLease",
                                                "streamRunLogs", "archiveOnRelease"};
-
-std::string trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n\v\f";
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return std::string{text.substr(first, text.find_last_not_of(blanks) - first + 1)};
-}
 
 bool is_reference(const bj::value& value) {
   const bj::object* const object = value.if_object();
@@ -31,7 +25,7 @@ std::optional<SecretRef> reference_of(const bj::value& value) {
 Result<> settle_secret(bj::object& config, const ConfigPath& path, std::string_view at) {
   const bj::value value = *find_at(config, path);
   if (const bj::string* const text = value.if_string()) {
-    std::string plain = trimmed(*text);
+    std::string plain{trimmed(*text)};
     if (plain.empty()) {
       erase_at(config, path);
     } else {
@@ -71,7 +65,7 @@ void collect_refs(const bj::value& value, const ConfigPath& at, std::vector<Boun
   }
 }
 
-ConfigPath joined(const ConfigPath& left, const ConfigPath& right) {
+ConfigPath joint_path(const ConfigPath& left, const ConfigPath& right) {
   ConfigPath out = left;
   for (const std::string& step : right.steps()) out = out / step;
   return out;
@@ -104,7 +98,7 @@ ConfigForStore take_secrets(const ConfigSchema& schema, bj::object config, const
   for (const ConfigPath& inner : schema.secrets_in(described)) {
     const bj::value* const value = find_at(described, inner);
     if (value == nullptr || !value->is_string()) continue;
-    const ConfigPath path = joined(part, inner);
+    const ConfigPath path = joint_path(part, inner);
     const std::string text{value->get_string()};
     if (const Result<SecretId> id = SecretId::parse(text)) {
       out.refs.push_back({path.text(), {.secret_id = *id}});

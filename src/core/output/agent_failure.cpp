@@ -1,5 +1,7 @@
 #include "core/output/agent_failure.hpp"
 
+#include "base/strings.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -163,12 +165,6 @@ std::string readable(std::string_view text) {
   return std::string{clipped(out, sentence_bytes_max)} + "...";
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string out;
-  for (const std::string& part : parts) out += (out.empty() ? "" : "; ") + part;
-  return out;
-}
-
 bool ends_sentence(std::string_view text) {
   return text.ends_with('.') || text.ends_with('!') || text.ends_with('?');
 }
@@ -196,7 +192,7 @@ std::optional<Error> explain_failure(const AgentFailureFacts& facts) {
   if (is_denied) {
     const Cause* denied = by_code(Errc::agent_egress_denied);
     return Error{denied->code,
-                 std::string{denied->lead} + " (" + joined(facts.denials) + "): " + words,
+                 std::string{denied->lead} + " (" + joined(facts.denials, "; ") + "): " + words,
                  std::string{denied->remedy}};
   }
   if (cause == nullptr) return Error{Errc::command_failed, words, ""};

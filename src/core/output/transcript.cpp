@@ -5,7 +5,7 @@
 namespace berth::core {
 namespace {
 
-std::optional<TranscriptKind> kind_of(const RunEventRecord& event) {
+std::optional<TranscriptKind> entry_kind(const RunEventRecord& event) {
   if (event.event_type == "adapter.invoke") return TranscriptKind::prompt;
   if (event.event_type == "agent.assistant") return TranscriptKind::message;
   if (event.event_type == "agent.thinking") return TranscriptKind::thinking;
@@ -20,24 +20,24 @@ std::optional<TranscriptKind> kind_of(const RunEventRecord& event) {
   return std::nullopt;
 }
 
-std::optional<std::string> text_of(const bj::object& payload, std::string_view key) {
+std::optional<std::string> payload_text(const bj::object& payload, std::string_view key) {
   const std::string_view text = agent_line::view_at(payload, key);
   return text.empty() ? std::nullopt : std::optional{std::string{text}};
 }
 
 void fill(TranscriptEntry& entry, const bj::object& payload) {
-  entry.tool_id = text_of(payload, "id");
-  entry.parent_id = text_of(payload, "parentId");
+  entry.tool_id = payload_text(payload, "id");
+  entry.parent_id = payload_text(payload, "parentId");
   if (entry.kind == TranscriptKind::tool_call) {
     // Events of older servers have the name alone.
-    entry.tool_name = text_of(payload, "name").value_or(entry.text);
-    entry.command = text_of(payload, "command");
+    entry.tool_name = payload_text(payload, "name").value_or(entry.text);
+    entry.command = payload_text(payload, "command");
     if (const bj::value* input = agent_line::find(payload, "input")) entry.input = *input;
     entry.text.clear();
   }
   if (entry.kind == TranscriptKind::tool_result) {
-    entry.tool_name = text_of(payload, "name");
-    entry.command = text_of(payload, "command");
+    entry.tool_name = payload_text(payload, "name");
+    entry.command = payload_text(payload, "command");
     const bj::value* content = agent_line::find(payload, "content");
     if (content != nullptr && !content->is_null()) entry.text = agent_line::text_in(content);
     const bj::value* code = agent_line::find(payload, "exitCode");
@@ -48,7 +48,7 @@ void fill(TranscriptEntry& entry, const bj::object& payload) {
 }  // namespace
 
 std::optional<TranscriptEntry> transcript_entry(const RunEventRecord& event) {
-  const auto kind = kind_of(event);
+  const auto kind = entry_kind(event);
   if (!kind) return std::nullopt;
   TranscriptEntry entry{.seq = event.seq,
                         .at = event.created_at,
@@ -56,7 +56,7 @@ std::optional<TranscriptEntry> transcript_entry(const RunEventRecord& event) {
                         .level = event.level,
                         .text = event.message};
   if (*kind == TranscriptKind::prompt) {
-    const auto prompt = event.payload ? text_of(*event.payload, "prompt") : std::nullopt;
+    const auto prompt = event.payload ? payload_text(*event.payload, "prompt") : std::nullopt;
     if (!prompt) return std::nullopt;
     entry.text = *prompt;
     return entry;
@@ -74,8 +74,8 @@ Transcript transcript_of(const Run& run) {
                  .error = run.error,
                  .error_code = run.error_code};
   if (!run.result_json) return out;
-  out.model = text_of(*run.result_json, "model");
-  out.result = text_of(*run.result_json, "result");
+  out.model = payload_text(*run.result_json, "model");
+  out.result = payload_text(*run.result_json, "result");
   if (const bj::object* usage = agent_line::object_at(*run.result_json, "usage")) {
     out.usage = AgentUsage{
         .input_tokens = agent_line::count_at(*usage, "inputTokens"),
