@@ -43,7 +43,7 @@ bool is_relay(const Route& route) {
 }
 
 // A relay takes any method; these are all that the document has a word for.
-std::vector<std::string_view> methods_of(const Route& route) {
+std::vector<std::string_view> documented_methods(const Route& route) {
   if (!is_relay(route)) return {name_of(route.verb)};
   return {"get", "put", "post", "delete", "options", "head", "patch", "trace"};
 }
@@ -210,7 +210,7 @@ bj::object openapi_document(const std::vector<Route>& routes, const ApiTitle& ti
   bj::object paths;
   for (const Route& route : routes) {
     bj::object& path = object_in(paths, public_path(route.path));
-    for (const std::string_view method : methods_of(route)) {
+    for (const std::string_view method : documented_methods(route)) {
       path[method] = operation(route, method, book);
     }
   }

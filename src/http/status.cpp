@@ -1,4 +1,5 @@
-#include "http/server/message/message.hpp"
+#include "base/strings.hpp"
+#include "http/message.hpp"
 
 namespace berth::http {
 namespace {
@@ -22,12 +23,6 @@ bj::object details_of(const Error& error) {
   }
   for (const auto& [name, values] : error.facts) details[name] = value_of(name, values);
   return details;
-}
-
-std::string joined(const std::vector<std::string>& items) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
-  return text;
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ Task<core::Run> invoke(engine::Engine& work, core::Call call, core::AgentId agen
   co_return co_await work.runs.invoke(call, agent, std::move(wanted));
 }
 
-Task<engine::RunView> view(engine::Runs& runs, core::Call call, core::RunId id, WaitQuery query) {
+Task<engine::RunView> run_view(engine::Runs& runs, core::Call call, core::RunId id,
+                               WaitQuery query) {
   BERTH_CO_TRY(const std::int64_t seconds, bounded("wait", query.wait, wait_seconds));
   co_return co_await runs.get(call, id, std::chrono::seconds{seconds},
                               query.until.value_or(engine::RunMoment::change));
@@ -244,7 +245,7 @@ std::vector<Route> single_run_routes(engine::Runs& runs) {
           .says = "Read a run; with wait=SECONDS, as soon as it changes its state, or until=end it "
                   "is over, or until=release its place was given back too",
           .call = [&runs](core::Call call,
-                          auto in) { return view(runs, call, in.path.run, in.query); }},
+                          auto in) { return run_view(runs, call, in.path.run, in.query); }},
       Endpoint<RunPath, None, None, Run>{
           .verb = Verb::post,
           .path = "/api/heartbeat-runs/{run}/cancel",

@@ -1,5 +1,7 @@
 #include "http/server/assets.hpp"
 
+#include "base/strings.hpp"
+
 namespace berth::http {
 namespace {
 
@@ -15,12 +17,6 @@ Coded best_coding(const Asset& file, std::string_view accepted) {
   if (!file.brotli.empty() && takes_coding(accepted, "br")) return {file.brotli, "br"};
   if (!file.gzip.empty() && takes_coding(accepted, "gzip")) return {file.gzip, "gzip"};
   return {file.plain, ""};
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
 }
 
 // Nothing but our own files: no other host, no frame around us, and inline nothing but what the
@@ -86,8 +82,8 @@ bool takes_coding(std::string_view accepted, std::string_view coding) {
     const std::string_view item = accepted.substr(0, end);
     accepted.remove_prefix(std::min(end + 1, accepted.size()));
     const std::size_t weight = std::min(item.find(';'), item.size());
-    if (!equal_ignoring_case(trimmed(item.substr(0, weight)), coding)) continue;
-    const std::string_view quality = trimmed(item.substr(std::min(weight + 1, item.size())));
+    if (!equal_ignoring_case(trimmed(item.substr(0, weight), " \t"), coding)) continue;
+    const std::string_view quality = trimmed(item.substr(std::min(weight + 1, item.size())), " \t");
     return quality != "q=0" && !quality.starts_with("q=0.0");
   }
   return false;

@@ -19,7 +19,7 @@ std::string_view port_of(std::string_view authority, std::string_view scheme) {
   return equal_ignoring_case(scheme, "https") ? "443" : "80";
 }
 
-bool is_among(const std::vector<std::string>& names, std::string_view host) {
+bool is_one_of_names(const std::vector<std::string>& names, std::string_view host) {
   return std::ranges::any_of(
       names, [&](const std::string& name) { return equal_ignoring_case(name, host); });
 }
@@ -70,14 +70,15 @@ BearerGate::BearerGate(GateOptions options, engine::Tokens& tokens, engine::RunT
 
 bool BearerGate::is_our_page(std::string_view origin, std::string_view authority) const {
   const std::string_view name = host_name(authority);
-  if (!is_among(options_.hosts, name)) return false;
+  if (!is_one_of_names(options_.hosts, name)) return false;
   if (is_same_origin(origin, options_.is_tls ? "https" : "http", authority)) return true;
-  return is_among(options_.proxied_hosts, name) && is_same_origin(origin, "https", authority);
+  return is_one_of_names(options_.proxied_hosts, name) &&
+         is_same_origin(origin, "https", authority);
 }
 
 Result<> BearerGate::check_host(const Request& request) const {
   const auto host = request.headers.find("host");
-  if (host && is_among(options_.hosts, host_name(*host))) return {};
+  if (host && is_one_of_names(options_.hosts, host_name(*host))) return {};
   // A key cannot be sent by a foreign page, so in `authenticated` the name matters only for callers
   // without one.
   if (options_.mode == TrustMode::authenticated) return {};

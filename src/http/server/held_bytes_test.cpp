@@ -7,18 +7,18 @@ namespace {
 
 using Rank = BytesHolder::Rank;
 
-const BytesHolder stranger{};
+const BytesHolder unknown_holder{};
 const BytesHolder one{.rank = Rank::company, .name = "one"};
 const BytesHolder other{.rank = Rank::company, .name = "other"};
 const BytesHolder administrator{.rank = Rank::administrator};
 
 TEST(HeldBytes, StrangersTogetherHoldAnEighth) {
   HeldBytes held{800};
-  EXPECT_TRUE(held.add(stranger, 100));
-  EXPECT_FALSE(held.add(stranger, 1));
+  EXPECT_TRUE(held.add(unknown_holder, 100));
+  EXPECT_FALSE(held.add(unknown_holder, 1));
   EXPECT_TRUE(held.add(one, 200));
-  held.remove(stranger, 50);
-  EXPECT_TRUE(held.add(stranger, 50));
+  held.remove(unknown_holder, 50);
+  EXPECT_TRUE(held.add(unknown_holder, 50));
 }
 
 TEST(HeldBytes, ACompanyHoldsAQuarterAndLeavesTheRestToOthers) {
@@ -35,7 +35,7 @@ TEST(HeldBytes, TheLastEighthIsForAdministrators) {
   for (const char* name : {"1", "2", "3"}) {
     EXPECT_TRUE(held.add({.rank = Rank::company, .name = name}, 200));
   }
-  EXPECT_TRUE(held.add(stranger, 100));
+  EXPECT_TRUE(held.add(unknown_holder, 100));
   EXPECT_FALSE(held.add(one, 1));
   EXPECT_TRUE(held.add(administrator, 100));
   EXPECT_FALSE(held.add(administrator, 1));

@@ -73,7 +73,7 @@ std::size_t index_of(Verb verb) {
   return static_cast<std::size_t>(verb);
 }
 
-std::vector<std::string> methods_of(std::span<const Route* const> routes) {
+std::vector<std::string> allowed_methods(std::span<const Route* const> routes) {
   std::vector<std::string> methods;
   for (const Verb verb : all<Verb>()) {
     if (routes[index_of(verb)] == nullptr) continue;
@@ -93,7 +93,7 @@ Error not_allowed(std::span<const Route* const> routes) {
                "this path does not take the method of the request",
                "use a method of the Allow header",
                {},
-               {{"allow", methods_of(routes)}}};
+               {{"allow", allowed_methods(routes)}}};
 }
 
 }  // namespace

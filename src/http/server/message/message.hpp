@@ -2,6 +2,7 @@
 
 #include "base/json/json.hpp"
 #include "base/result.hpp"
+#include "base/strings.hpp"
 
 #include <cstdint>
 #include <map>
@@ -86,7 +87,5 @@ unsigned status_of(Errc code);
 // {"error", "code", "remedy"?, "details"?}, where details holds the wrong fields as "issues" and
 // every fact under its own name.
 Response error_response(const Error& error);
-
-bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 }  // namespace berth::http

@@ -5,13 +5,6 @@
 namespace berth::http {
 namespace {
 
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ");
-  // A line break in a value would begin a field of its own.
-  for (const char c : value) out += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
-  out.append("\r\n");
-}
-
 void append_status_line(std::string& out, unsigned status, Head::Version version) {
   const auto reason =
       boost::beast::http::obsolete_reason(boost::beast::http::int_to_status(status));
@@ -45,6 +38,13 @@ void append_line(std::string& out, std::string_view name, std::string_view value
 }
 
 }  // namespace
+
+void append_field(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ");
+  // A line break in a value would begin a field of its own.
+  for (const char c : value) out += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
+  out.append("\r\n");
+}
 
 void append_head(std::string& out, const Response& response, const Delivery& delivery) {
   append_status_line(out, response.status, delivery.version);

@@ -16,6 +16,7 @@ struct Delivery {
   std::string_view date;
 };
 
+void append_field(std::string& out, std::string_view name, std::string_view value);
 // Appends status line and header fields, the security fields among them, up to the empty line.
 void append_head(std::string& out, const Response& response, const Delivery& delivery);
 // The same for an event stream, whose body ends with the connection.

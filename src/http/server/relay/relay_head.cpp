@@ -1,6 +1,7 @@
 #include "http/server/relay/relay_head.hpp"
 
-#include "http/server/relay/inside_links.hpp"
+#include "http/inside_links.hpp"
+#include "http/writer.hpp"
 
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/status.hpp>
@@ -114,7 +115,7 @@ constexpr std::string_view confinement =
     "Referrer-Policy: no-referrer\r\n"
     "Cache-Control: no-store\r\n";
 
-std::string_view view(boost::beast::string_view text) {
+std::string_view std_view(boost::beast::string_view text) {
   return {text.data(), text.size()};
 }
 
@@ -143,12 +144,6 @@ bool is_for_client(std::string_view name) {
 bool lists(std::string_view field, std::string_view token) {
   return boost::beast::http::token_list{{field.data(), field.size()}}.exists(
       {token.data(), token.size()});
-}
-
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ");
-  for (const char c : value) out += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
-  out.append("\r\n");
 }
 
 // A field of an answer as the client gets it; nothing where it leads away from the server inside.
@@ -221,20 +216,20 @@ std::string forwarded_head(const Request& request, const Head& head, const Forwa
 bool is_coded_for_the_way(const AnswerHeader& header) {
   const auto [begin, end] = header.equal_range(boost::beast::http::field::transfer_encoding);
   return std::any_of(begin, end, [](const auto& field) {
-    return !equal_ignoring_case(view(field.value()), "chunked");
+    return !equal_ignoring_case(std_view(field.value()), "chunked");
   });
 }
 
 std::string answer_head(const AnswerHeader& header, const AnswerFacts& facts) {
-  const auto reason = view(boost::beast::http::obsolete_reason(header.result()));
+  const auto reason = std_view(boost::beast::http::obsolete_reason(header.result()));
   const bool is_modern = facts.delivery.version == Head::Version::http_1_1;
   std::string out = (is_modern ? "HTTP/1.1 " : "HTTP/1.0 ") + std::to_string(header.result_int()) +
                     " " + std::string{reason} + "\r\n";
-  const std::string named{view(header[boost::beast::http::field::connection])};
+  const std::string named{std_view(header[boost::beast::http::field::connection])};
   for (const auto& field : header) {
-    const std::string_view name = view(field.name_string());
+    const std::string_view name = std_view(field.name_string());
     if (!is_for_client(name) || lists(named, name)) continue;
-    const auto value = for_client(name, view(field.value()), facts);
+    const auto value = for_client(name, std_view(field.value()), facts);
     append_field(out, value ? name : withheld, value ? *value : std::string{name});
   }
   append_field(out, "Date", facts.delivery.date);
