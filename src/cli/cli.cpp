@@ -96,8 +96,8 @@ Error usage_error(const CLI::App& root, const CLI::ParseError& error) {
 }
 
 // CLI11 reports by throwing; here that becomes an exit code. Nothing: the parse succeeded.
-std::optional<int> parse(CommandTree& tree, std::vector<std::string> arguments, Console& console,
-                         const GlobalFlags& flags) {
+std::optional<int> parse_words(CommandTree& tree, std::vector<std::string> arguments,
+                               Console& console, const GlobalFlags& flags) {
   try {
     std::ranges::reverse(arguments);  // CLI11 takes them from the back
     tree.root().parse(std::move(arguments));
@@ -120,7 +120,7 @@ ConfigInput config_input(const Console& console, const GlobalFlags& flags) {
 }
 
 // A flag wins over --json, that over BERTH_OUTPUT. A pipe changes nothing.
-Result<Look> look_of(const Console& console, const GlobalFlags& flags) {
+Result<Look> console_look(const Console& console, const GlobalFlags& flags) {
   std::string name = flags.output;
   if (name.empty() && flags.json) return Look::json;
   if (name.empty()) {
@@ -163,7 +163,7 @@ int run_chosen(const CommandTree& tree, Console& console, GlobalFlags flags) {
     for (const std::string& warning : config->warnings)
       console.err << "warning: " << warning << "\n";
   }
-  const Result<Look> look = look_of(console, flags);
+  const Result<Look> look = console_look(console, flags);
   if (!look) return report(console, flags, look.error());
   // Who asks for JSON by its flag means all of it: errors and the ends of runs as well.
   if (flags.output == name_of(Look::json)) flags.json = true;
@@ -194,7 +194,7 @@ int run(const std::vector<std::string>& arguments, Console& console, const Serve
   Result<Words> words = read_words(arguments, tree.root());
   if (!words) return report(console, flags, words.error());
   flags.command = std::move(words->command);
-  if (const auto ended = parse(tree, std::move(words->ours), console, flags)) {
+  if (const auto ended = parse_words(tree, std::move(words->ours), console, flags)) {
     // Without a word the help is shown, but nothing was done.
     return arguments.empty() ? static_cast<int>(ExitCode::usage) : *ended;
   }

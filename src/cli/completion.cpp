@@ -1,5 +1,6 @@
 #include "cli/completion.hpp"
 
+#include "base/strings.hpp"
 #include "cli/tree.hpp"
 
 #include <algorithm>
@@ -11,14 +12,14 @@ namespace berth::cli {
 namespace {
 
 // What may stand at one place of the command line.
-struct Word {
+struct OfferedWord {
   std::string text;
   std::string says;
 };
-struct Place {
+struct WordPlace {
   std::string path;  // " env create"
-  std::vector<Word> commands;
-  std::vector<Word> flags;
+  std::vector<OfferedWord> commands;
+  std::vector<OfferedWord> flags;
   std::vector<std::string> value_flags;                     // flags that take the next word
   std::map<std::string, std::vector<std::string>> choices;  // flag to its closed set of values
   std::map<std::string, std::string> objects;               // flag to the kind of object it takes
@@ -31,13 +32,6 @@ bool is_object_kind(const std::string& word) {
       "environment", "agent",    "run",     "lease",  "sandbox", "place",  "secret",
       "token",       "template", "company", "plugin", "image",   "profile"};
   return std::ranges::find(kinds, word) != kinds.end();
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
 }
 
 std::vector<std::string> split(const std::string& text, char at) {
@@ -57,7 +51,7 @@ bool is_closed_set(const std::string& type) {
   return type.find('|') != std::string::npos && std::ranges::all_of(type, plain);
 }
 
-void add_flags(const CLI::App& app, Place& place) {
+void add_flags(const CLI::App& app, WordPlace& place) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) place.positionals.push_back(option->get_single_name());
     if (option->get_group().empty()) continue;  // an old name, which is not offered
@@ -76,15 +70,15 @@ void add_flags(const CLI::App& app, Place& place) {
 }
 
 // Every command has a --help of its own, as the root has.
-void drop_repeated(std::vector<Word>& flags) {
-  std::ranges::sort(flags, {}, &Word::text);
-  const auto rest = std::ranges::unique(flags, {}, &Word::text);
+void drop_repeated(std::vector<OfferedWord>& flags) {
+  std::ranges::sort(flags, {}, &OfferedWord::text);
+  const auto rest = std::ranges::unique(flags, {}, &OfferedWord::text);
   flags.erase(rest.begin(), rest.end());
 }
 
 void collect(const CLI::App& app, const CLI::App& root, const std::string& path,
-             std::vector<Place>& places) {
-  Place place;
+             std::vector<WordPlace>& places) {
+  WordPlace place;
   place.path = path;
   add_flags(app, place);
   if (&app != &root) add_flags(root, place);
@@ -100,14 +94,14 @@ void collect(const CLI::App& app, const CLI::App& root, const std::string& path,
   }
 }
 
-std::vector<Place> places_of(const CLI::App& root) {
-  std::vector<Place> places;
+std::vector<WordPlace> places_of(const CLI::App& root) {
+  std::vector<WordPlace> places;
   collect(root, root, "", places);
   return places;
 }
 
 template <class List, class Text>
-std::string joined(const List& list, Text text, const std::string& joint) {
+std::string texts_of(const List& list, Text text, const std::string& joint) {
   std::string out;
   for (const auto& item : list) out += (out.empty() ? "" : joint) + text(item);
   return out;
@@ -126,31 +120,31 @@ std::string quoted(const std::string& text) {
 
 // Both shells find the place alike: words that are commands of the place so far lead on, flags and
 // their values are stepped over.
-std::string path_cases(const std::vector<Place>& places) {
+std::string path_cases(const std::vector<WordPlace>& places) {
   std::string out;
-  for (const Place& place : places) {
-    for (const Word& command : place.commands) {
+  for (const WordPlace& place : places) {
+    for (const OfferedWord& command : place.commands) {
       out += "      " + quoted(place.path + " " + command.text) + ") place=\"$place $word\" ;;\n";
     }
   }
   return out;
 }
 
-std::string value_flag_pattern(const std::vector<Place>& places) {
+std::string value_flag_pattern(const std::vector<WordPlace>& places) {
   std::vector<std::string> flags;
-  for (const Place& place : places) {
+  for (const WordPlace& place : places) {
     flags.insert(flags.end(), place.value_flags.begin(), place.value_flags.end());
   }
   std::ranges::sort(flags);
   flags.erase(std::ranges::unique(flags).begin(), flags.end());
-  return joined(flags, same, "|");
+  return texts_of(flags, same, "|");
 }
 
 }  // namespace
 
 std::string bash_completion(const CLI::App& root) {
-  const std::vector<Place> places = places_of(root);
-  const auto text = [](const Word& word) { return word.text; };
+  const std::vector<WordPlace> places = places_of(root);
+  const auto text = [](const OfferedWord& word) { return word.text; };
   std::string out = R"(# Completion of berth for bash. Use it with: source <(berth completion bash)
 _berth() {
   local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
@@ -163,10 +157,10 @@ _berth() {
   out += "      " + value_flag_pattern(places) + ") skip=1; continue ;;\n";
   out += "    esac\n    case \"$place $word\" in\n" + path_cases(places);
   out += "    esac\n  done\n  case \"$place:$prev\" in\n";
-  for (const Place& place : places) {
+  for (const WordPlace& place : places) {
     for (const auto& [flag, values] : place.choices) {
       out += "    " + quoted(place.path + ":" + flag) + ") COMPREPLY=($(compgen -W " +
-             quoted(joined(values, same, " ")) + " -- \"$cur\")); return ;;\n";
+             quoted(texts_of(values, same, " ")) + " -- \"$cur\")); return ;;\n";
     }
   }
   out +=
@@ -175,19 +169,19 @@ _berth() {
       "  if ((${#COMPREPLY[@]})); then return; fi\n  IFS=$' \\t\\n'\n"
       "  if ((skip)); then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n"
       "  case \"$place\" in\n";
-  for (const Place& place : places) {
+  for (const WordPlace& place : places) {
     out += "    " + quoted(place.path) +
            ")\n      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W " +
-           quoted(joined(place.flags, text, " ")) + " -- \"$cur\"))\n";
-    out += "      else COMPREPLY=($(compgen -W " + quoted(joined(place.commands, text, " ")) +
+           quoted(texts_of(place.flags, text, " ")) + " -- \"$cur\"))\n";
+    out += "      else COMPREPLY=($(compgen -W " + quoted(texts_of(place.commands, text, " ")) +
            " -- \"$cur\")); fi ;;\n";
   }
   return out + "  esac\n}\ncomplete -o default -F _berth berth\n";
 }
 
 std::string zsh_completion(const CLI::App& root) {
-  const std::vector<Place> places = places_of(root);
-  const auto described = [](const Word& word) {
+  const std::vector<WordPlace> places = places_of(root);
+  const auto described = [](const OfferedWord& word) {
     std::string says = word.says;
     std::string name = word.text;
     std::erase(says, ':');
@@ -207,20 +201,20 @@ _berth() {
   out += "      " + value_flag_pattern(places) + ") skip=1; continue ;;\n";
   out += "    esac\n    case \"$place $word\" in\n" + path_cases(places);
   out += "    esac\n  done\n  case \"$place:$prev\" in\n";
-  for (const Place& place : places) {
+  for (const WordPlace& place : places) {
     for (const auto& [flag, values] : place.choices) {
       out += "    " + quoted(place.path + ":" + flag) + ") compadd -- " +
-             joined(values, quoted, " ") + "; return ;;\n";
+             texts_of(values, quoted, " ") + "; return ;;\n";
     }
   }
   out +=
       "  esac\n  found=(\"${(@f)$(berth __complete -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)}\")\n"
       "  if [[ -n ${found[1]} ]]; then compadd -- $found; return; fi\n  found=()\n"
       "  if ((skip)); then _files; return; fi\n  case \"$place\" in\n";
-  for (const Place& place : places) {
+  for (const WordPlace& place : places) {
     out += "    " + quoted(place.path) + ")\n      if [[ $cur == -* ]]; then found=(" +
-           joined(place.flags, described, " ") + ")\n";
-    out += "      else found=(" + joined(place.commands, described, " ") + "); fi ;;\n";
+           texts_of(place.flags, described, " ") + ")\n";
+    out += "      else found=(" + texts_of(place.commands, described, " ") + "); fi ;;\n";
   }
   // Where no command is meant, a file may be.
   return out +
@@ -241,9 +235,9 @@ complete -c berth -n 'test -z "(__berth_complete)"' -F
 }
 
 Expected expected_at(const CLI::App& root, const std::vector<std::string>& words) {
-  const std::vector<Place> places = places_of(root);
+  const std::vector<WordPlace> places = places_of(root);
   const auto place_at = [&](const std::string& path) {
-    return std::ranges::find(places, path, &Place::path);
+    return std::ranges::find(places, path, &WordPlace::path);
   };
   auto place = place_at("");
   std::size_t positional = 0;
@@ -275,7 +269,7 @@ Expected expected_at(const CLI::App& root, const std::vector<std::string>& words
     }
     return expected;
   }
-  const auto text = [](const Word& word) { return word.text; };
+  const auto text = [](const OfferedWord& word) { return word.text; };
   std::ranges::transform(last.starts_with('-') ? place->flags : place->commands,
                          std::back_inserter(expected.words), text);
   if (last.starts_with('-') || positional >= place->positionals.size()) return expected;

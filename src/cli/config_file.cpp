@@ -10,7 +10,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t file_bytes_max = 1 << 20;
+constexpr std::size_t config_file_bytes_max = 1 << 20;
 
 std::string place(const std::string& path, const toml::source_region& where) {
   return path + ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column);
@@ -30,8 +30,8 @@ Result<std::string> text_of_list(const toml::array& list, const std::string& at)
   return text;
 }
 
-Result<GivenValue> value_of(const toml::node& node, const std::string& where,
-                            const std::string& name) {
+Result<GivenValue> given_value(const toml::node& node, const std::string& where,
+                               const std::string& name) {
   if (const auto text = node.value_exact<std::string>()) {
     return GivenValue{*text, where, Written::as_text};
   }
@@ -47,8 +47,8 @@ Result<GivenValue> value_of(const toml::node& node, const std::string& where,
               "put text in quotes; settings have no sections");
 }
 
-std::unexpected<Error> unknown(const std::string& where, const std::string& name,
-                               const std::vector<std::string>& known) {
+std::unexpected<Error> unknown_setting(const std::string& where, const std::string& name,
+                                       const std::vector<std::string>& known) {
   const std::string near = closest(name, known);
   std::string remedy = "'berth config show' lists all";
   if (!near.empty()) remedy.insert(0, "did you mean '" + near + "'? ");
@@ -57,7 +57,7 @@ std::unexpected<Error> unknown(const std::string& where, const std::string& name
 }
 
 // The library reports what it cannot read by throwing; here that becomes a value.
-Result<toml::table> parse(const std::string& text, const std::string& path) {
+Result<toml::table> parse_toml(const std::string& text, const std::string& path) {
   try {
     return toml::parse(text, path);
   } catch (const toml::parse_error& error) {
@@ -71,18 +71,18 @@ Result<toml::table> parse(const std::string& text, const std::string& path) {
 
 Result<std::map<std::string, GivenValue>> read_config_file(const std::string& path,
                                                            const std::vector<std::string>& known) {
-  Result<std::string> text = read_file(path, file_bytes_max);
+  Result<std::string> text = read_file(path, config_file_bytes_max);
   if (!text) {
     return fail(Errc::config_invalid, "configuration file: " + text.error().message,
                 "make it readable, or name another with --config-file or BERTH_CONFIG");
   }
-  BERTH_TRY(const toml::table table, parse(*text, path));
+  BERTH_TRY(const toml::table table, parse_toml(*text, path));
   std::map<std::string, GivenValue> values;
   for (const auto& [key, node] : table) {
     const std::string name{key.str()};
     const std::string where = place(path, key.source());
-    if (std::ranges::find(known, name) == known.end()) return unknown(where, name, known);
-    BERTH_TRY(values[name], value_of(node, where, name));
+    if (std::ranges::find(known, name) == known.end()) return unknown_setting(where, name, known);
+    BERTH_TRY(values[name], given_value(node, where, name));
   }
   return values;
 }

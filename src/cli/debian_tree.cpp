@@ -26,8 +26,8 @@ namespace {
 
 constexpr auto program = "mmdebstrap";
 constexpr auto time_limit = std::chrono::hours{2};
-constexpr std::size_t file_bytes_max = 1 << 20;
-constexpr std::size_t said_bytes_max = 1000;
+constexpr std::size_t system_file_bytes_max = 1 << 20;
+constexpr std::size_t complaint_bytes_max = 1000;
 
 // What mmdebstrap copies from this machine, which is the business of nobody who uses the image.
 // Debian itself makes no /etc/hosts, without which there is no localhost.
@@ -47,7 +47,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 // Whether a file of apt sources, in either of its formats, offers the suite.
 bool offers(const std::string& file, std::string_view suite) {
-  const auto text = read_file(file, file_bytes_max);
+  const auto text = read_file(file, system_file_bytes_max);
   if (!text) return false;
   for (const auto part : std::views::split(*text, '\n')) {
     const std::string_view line{part.begin(), part.end()};
@@ -79,7 +79,7 @@ Result<std::vector<std::string>> sources_for(const std::string& suite) {
 
 Result<std::string> suite_of_this_machine() {
   constexpr std::string_view key = "VERSION_CODENAME=";
-  const auto text = read_file("/etc/os-release", file_bytes_max);
+  const auto text = read_file("/etc/os-release", system_file_bytes_max);
   if (text) {
     for (const auto part : std::views::split(*text, '\n')) {
       const std::string_view line{part.begin(), part.end()};
@@ -123,7 +123,7 @@ Result<std::vector<std::string>> command_for(const DebianTree& wanted) {
 
 // Whether a file of spare ids (/etc/subuid) has some for the user.
 bool has_ids_for(const std::string& user, const std::string& file) {
-  const std::string text = read_file(file, file_bytes_max).value_or("");
+  const std::string text = read_file(file, system_file_bytes_max).value_or("");
   return text.starts_with(user + ":") || text.contains("\n" + user + ":");
 }
 
@@ -165,7 +165,7 @@ Result<Fd> nameless_file(const std::string& folder) {
   return file;
 }
 
-Result<pid_t> start(const std::vector<std::string>& command, int out, int err) {
+Result<pid_t> start_program(const std::vector<std::string>& command, int out, int err) {
   posix_spawn_file_actions_t actions{};
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -207,8 +207,8 @@ Result<int> wait_for(pid_t pid) {
 // The last lines of what it said.
 std::string tail_of(int said) {
   ::lseek(said, 0, SEEK_SET);
-  const std::string text = read_fd(said, file_bytes_max, program).value_or("");
-  return as_utf8(text.substr(text.size() - std::min(text.size(), said_bytes_max)));
+  const std::string text = read_fd(said, system_file_bytes_max, program).value_or("");
+  return as_utf8(text.substr(text.size() - std::min(text.size(), complaint_bytes_max)));
 }
 
 }  // namespace
@@ -220,7 +220,8 @@ Result<Fd> make_debian_tree(const DebianTree& wanted, const std::string& folder,
   BERTH_TRY(Fd tar, nameless_file(folder));
   BERTH_TRY(const Fd said, nameless_file(folder));
   const bool shown = console.err_is_terminal && console.err_fd >= 0;
-  BERTH_TRY(const pid_t pid, start(command, tar.get(), shown ? console.err_fd : said.get()));
+  BERTH_TRY(const pid_t pid,
+            start_program(command, tar.get(), shown ? console.err_fd : said.get()));
   BERTH_TRY(const int status, wait_for(pid));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     return fail(Errc::command_failed,

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t profile_bytes_max = 1 << 20;
 
-std::string value_of(const Variables& variables, const char* name) {
+std::string variable_value(const Variables& variables, const char* name) {
   const auto found = variables.find(name);
   return found == variables.end() ? "" : found->second;
 }
@@ -20,8 +20,8 @@ std::string value_of(const Variables& variables, const char* name) {
 }  // namespace
 
 std::string Profiles::file_of(const Variables& variables) {
-  std::string folder = value_of(variables, "XDG_CONFIG_HOME");
-  if (folder.empty()) folder = value_of(variables, "HOME") + "/.config";
+  std::string folder = variable_value(variables, "XDG_CONFIG_HOME");
+  if (folder.empty()) folder = variable_value(variables, "HOME") + "/.config";
   return folder + "/berth/profiles.json";
 }
 

@@ -6,7 +6,7 @@
 namespace berth::cli {
 namespace {
 
-const std::vector<Column>& columns() {
+const std::vector<Column>& activity_columns() {
   static const std::vector<Column> list = {{"WHEN", "createdAt", Shown::moment},
                                            {"WHO", "actorId"},
                                            {"ACTION", "action"},
@@ -25,7 +25,7 @@ void put_in_plain_words(bj::array& rows) {
 }
 
 // One line an event, as it happens: programs get JSON lines, people the moment and the deed.
-void print_event(Context& context, const Event& event) {
+void print_activity(Context& context, const Event& event) {
   const Result<bj::value> row = parse_json(event.data);
   if (!row) return;
   std::ostream& out = context.console().out;
@@ -40,18 +40,18 @@ void print_event(Context& context, const Event& event) {
       << std::flush;
 }
 
-Result<> list(Context& context, bool follow) {
+Result<> list_activity(Context& context, bool follow) {
   BERTH_TRY(const std::string path, context.company_path("activity"));
   if (!follow) {
     BERTH_TRY(bj::array rows, context.list(path));
     if (!context.printer().is_json()) put_in_plain_words(rows);
-    context.printer().list(rows, columns());
+    context.printer().list(rows, activity_columns());
     return {};
   }
   BERTH_TRY(const Client* server, context.client());
   context.printer().note("waiting for what happens; Ctrl-C ends");
   return server->follow(path + "/stream", [&context](const Event& event) {
-    print_event(context, event);
+    print_activity(context, event);
     return context.console().out.good();
   });
 }
@@ -63,7 +63,7 @@ void add_activity_commands(CommandTree& tree) {
   const auto follow = std::make_shared<bool>(false);
   CLI::App& app =
       tree.leaf(group, "list", "list what happened, newest first", "berth activity list --follow",
-                [follow](Context& context) { return list(context, *follow); });
+                [follow](Context& context) { return list_activity(context, *follow); });
   app.add_flag("-f,--follow", *follow, "go on as it happens");
 }
 

@@ -42,7 +42,7 @@ Result<std::vector<std::string>> fields_of(Context& context, const AgentOptions&
   return out;
 }
 
-Result<bj::object> body_of(Context& context, const AgentOptions& options) {
+Result<bj::object> agent_body(Context& context, const AgentOptions& options) {
   bj::object body;
   set_text(body, "name", options.name);
   set_text(body, "role", options.role);
@@ -68,9 +68,9 @@ Result<bj::object> body_of(Context& context, const AgentOptions& options) {
   return body;
 }
 
-Result<> create(Context& context, const AgentOptions& options) {
+Result<> create_agent(Context& context, const AgentOptions& options) {
   BERTH_TRY(const std::string path, context.company_path("agents"));
-  BERTH_TRY(const bj::object body, body_of(context, options));
+  BERTH_TRY(const bj::object body, agent_body(context, options));
   BERTH_TRY(const bj::value made, context.send({.method = "POST", .path = path, .body = body}));
   context.printer().object(made);
   return {};
@@ -98,9 +98,9 @@ Result<> merge_set(Context& context, const std::string& id, const AgentOptions& 
   return {};
 }
 
-Result<> update(Context& context, const AgentOptions& options) {
+Result<> update_agent(Context& context, const AgentOptions& options) {
   BERTH_TRY(const std::string id, context.find_id(agent_kind(), options.named));
-  BERTH_TRY(const bj::object body, body_of(context, options));
+  BERTH_TRY(const bj::object body, agent_body(context, options));
   if (body.empty()) return fail(Errc::bad_request, "nothing to change was given");
   Request request{.method = "PATCH", .path = "/api/agents/" + id, .body = body};
   BERTH_DO(merge_set(context, id, options, request));
@@ -217,7 +217,7 @@ void add_reset(CommandTree& tree, CLI::App& group) {
       ->type_name("ENVIRONMENT");
 }
 
-void add_fields(CLI::App& app, AgentOptions& options) {
+void add_agent_fields(CLI::App& app, AgentOptions& options) {
   app.add_option("--role", options.role, "what it does")->type_name("TEXT");
   app.add_option("--title", options.title, "its title; '' clears it")->type_name("TEXT");
   app.add_option("--config", options.config,
@@ -249,22 +249,22 @@ void add_agent_commands(CommandTree& tree) {
   CLI::App& creates =
       tree.leaf(group, "create", "make an agent",
                 "berth agent create builder --adapter process --set command=/usr/bin/make -e Local",
-                [made](Context& context) { return create(context, *made); });
+                [made](Context& context) { return create_agent(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   made->adapter = name_of(core::AdapterType::process);
   add_choice<core::AdapterType>(creates, "--adapter", made->adapter, "how it is started")
       ->capture_default_str();
-  add_fields(creates, *made);
+  add_agent_fields(creates, *made);
 
   const auto changed = std::make_shared<AgentOptions>();
   CLI::App& updates =
       tree.leaf(group, "update", "change an agent", "berth agent update builder -e Local",
-                [changed](Context& context) { return update(context, *changed); });
+                [changed](Context& context) { return update_agent(context, *changed); });
   updates.add_option("agent", changed->named, "its name, or its id or an end of it")->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   add_choice<core::AdapterType>(updates, "--adapter", changed->adapter, "how it is started");
   add_choice<core::AgentStatus>(updates, "--status", changed->status, "what it may do");
-  add_fields(updates, *changed);
+  add_agent_fields(updates, *changed);
   add_delete(tree, group, agent_kind(), "berth agent delete builder --yes");
   tree.leaf(group, "adapters", "list the adapters and the fields of their configs",
             "berth agent adapters", [](Context& context) { return adapters(context); });

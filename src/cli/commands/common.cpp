@@ -5,7 +5,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t file_bytes_max = 1 << 20;
+constexpr std::size_t json_file_bytes_max = 1 << 20;
 
 std::string group_name(const Kind& kind) {
   return kind.noun == "environment" ? "env" : kind.noun;
@@ -67,8 +67,8 @@ void add_workdir_flag(CLI::App& app, std::string& target, const std::string& say
 Result<bj::object> read_object(const std::string& text, const std::string& flag) {
   std::string json = text;
   if (text.starts_with('@')) {
-    BERTH_TRY(json, text == "@-" ? read_fd(0, file_bytes_max, "standard input")
-                                 : read_file(text.substr(1), file_bytes_max));
+    BERTH_TRY(json, text == "@-" ? read_fd(0, json_file_bytes_max, "standard input")
+                                 : read_file(text.substr(1), json_file_bytes_max));
   }
   const Result<bj::value> value = parse_json(json);
   if (!value) {

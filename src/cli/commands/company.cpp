@@ -12,7 +12,7 @@ struct CompanyOptions {
   std::optional<std::string> environment;
 };
 
-Result<> create(Context& context, const CompanyOptions& options) {
+Result<> create_company(Context& context, const CompanyOptions& options) {
   bj::object body{{"name", options.name}};
   set_nullable(body, "description", options.description);
   BERTH_TRY(const bj::value made,
@@ -21,7 +21,7 @@ Result<> create(Context& context, const CompanyOptions& options) {
   return {};
 }
 
-Result<> update(Context& context, const CompanyOptions& options) {
+Result<> update_company(Context& context, const CompanyOptions& options) {
   BERTH_TRY(const std::string id, context.find_id(company_kind(), options.named));
   bj::object body;
   set_text(body, "name", options.name);
@@ -112,15 +112,16 @@ void add_company_commands(CommandTree& tree) {
   add_get(tree, group, company_kind(), "berth company get Acme");
 
   const auto made = std::make_shared<CompanyOptions>();
-  CLI::App& creates = tree.leaf(group, "create", "make a company", "berth company create Acme",
-                                [made](Context& context) { return create(context, *made); });
+  CLI::App& creates =
+      tree.leaf(group, "create", "make a company", "berth company create Acme",
+                [made](Context& context) { return create_company(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   creates.add_option("--description", made->description, "what it is for")->type_name("TEXT");
 
   const auto changed = std::make_shared<CompanyOptions>();
-  CLI::App& updates = tree.leaf(group, "update", "change a company",
-                                "berth company update Acme --description 'rockets'",
-                                [changed](Context& context) { return update(context, *changed); });
+  CLI::App& updates = tree.leaf(
+      group, "update", "change a company", "berth company update Acme --description 'rockets'",
+      [changed](Context& context) { return update_company(context, *changed); });
   updates.add_option("company", changed->named, "its name, or its id or an end of it")->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   updates.add_option("--description", changed->description, "what it is for; '' clears it")

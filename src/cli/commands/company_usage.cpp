@@ -33,7 +33,7 @@ constexpr Limit limits[] = {
      "sandboxes that its environments keep ready"},
 };
 
-Result<> usage(Context& context, const std::string& named) {
+Result<> company_usage(Context& context, const std::string& named) {
   BERTH_TRY(const std::string id, context.find_id(company_kind(), named));
   BERTH_TRY(const bj::value found, context.get("/api/companies/" + id + "/usage"));
   context.printer().object(found);
@@ -56,7 +56,7 @@ Result<> set_limit(bj::object& body, const char* key, const std::optional<std::s
   return {};
 }
 
-Result<> change(Context& context, const QuotaOptions& options) {
+Result<> change_quotas(Context& context, const QuotaOptions& options) {
   bj::object body;
   for (const Limit& limit : limits) {
     BERTH_DO(set_limit(body, limit.key, options.*limit.given, limit.flag));
@@ -76,13 +76,14 @@ void add_company_usage_commands(CommandTree& tree, CLI::App& group) {
   const auto named = std::make_shared<std::string>();
   CLI::App& shows = tree.leaf(group, "usage", "show what it stores and runs, beside its quota",
                               "berth company usage Acme",
-                              [named](Context& context) { return usage(context, *named); });
+                              [named](Context& context) { return company_usage(context, *named); });
   shows.add_option("company", *named, "its name, or its id or an end of it")->required();
 
   const auto wanted = std::make_shared<QuotaOptions>();
-  CLI::App& sets = tree.leaf(group, "quota", "change its quota: 0 is without a limit",
-                             "berth company quota Acme --bytes 21474836480 --runs 500",
-                             [wanted](Context& context) { return change(context, *wanted); });
+  CLI::App& sets =
+      tree.leaf(group, "quota", "change its quota: 0 is without a limit",
+                "berth company quota Acme --bytes 21474836480 --runs 500",
+                [wanted](Context& context) { return change_quotas(context, *wanted); });
   sets.add_option("company", wanted->named, "its name, or its id or an end of it")->required();
   for (const Limit& limit : limits) {
     sets.add_option(limit.flag, (*wanted).*limit.given,

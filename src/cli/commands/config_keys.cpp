@@ -30,7 +30,7 @@ const std::vector<Key>& ssh_keys() {
   return keys;
 }
 
-std::string joined(const bj::array& list) {
+std::string choices_text(const bj::array& list) {
   std::string out;
   for (const bj::value& item : list) {
     out += (out.empty() ? "" : "|") +
@@ -50,14 +50,14 @@ std::string number_text(const bj::value& number) {
 std::string type_of(const bj::value& property) {
   const bj::object& fields = property.as_object();
   if (const bj::value* names = fields.if_contains("enum"); names != nullptr && names->is_array()) {
-    return joined(names->get_array());
+    return choices_text(names->get_array());
   }
   const bj::value* low = fields.if_contains("minimum");
   const bj::value* high = fields.if_contains("maximum");
   if (low != nullptr && high != nullptr) return number_text(*low) + " to " + number_text(*high);
   const bj::value* type = fields.if_contains("type");
   if (type == nullptr) return "JSON";
-  return type->is_array() ? joined(type->get_array()) : text_of(property, "type");
+  return type->is_array() ? choices_text(type->get_array()) : text_of(property, "type");
 }
 
 bj::array rows_of(const bj::object& schema, const std::string& prefix) {

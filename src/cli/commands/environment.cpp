@@ -47,7 +47,7 @@ Result<> add_shorthands(bj::object& config, const EnvironmentOptions& options) {
   return {};
 }
 
-Result<bj::object> body_of(Context& context, const EnvironmentOptions& options) {
+Result<bj::object> environment_body(Context& context, const EnvironmentOptions& options) {
   bj::object body;
   set_text(body, "name", options.name);
   set_nullable(body, "description", options.description);
@@ -68,8 +68,8 @@ Result<bj::object> body_of(Context& context, const EnvironmentOptions& options) 
   return body;
 }
 
-Result<> create(Context& context, const EnvironmentOptions& options) {
-  BERTH_TRY(bj::object body, body_of(context, options));
+Result<> create_environment(Context& context, const EnvironmentOptions& options) {
+  BERTH_TRY(bj::object body, environment_body(context, options));
   // A sandbox is one of this machine unless somebody else is to make it.
   if (options.driver == name_of(core::DriverKind::sandbox)) {
     bj::value& config = body["config"];
@@ -84,8 +84,8 @@ Result<> create(Context& context, const EnvironmentOptions& options) {
 
 // The version that is read here is the one that is changed: somebody else's edit in between is
 // refused by the server, not overwritten.
-Result<> update(Context& context, const EnvironmentOptions& options) {
-  BERTH_TRY(bj::object body, body_of(context, options));
+Result<> update_environment(Context& context, const EnvironmentOptions& options) {
+  BERTH_TRY(bj::object body, environment_body(context, options));
   if (body.empty()) return fail(Errc::bad_request, "nothing to change was given");
   BERTH_TRY(const std::string id, context.find_id(environment_kind(), options.named));
   BERTH_TRY(const Client* server, context.client());
@@ -116,7 +116,7 @@ Result<> update(Context& context, const EnvironmentOptions& options) {
   return {};
 }
 
-void add_fields(CLI::App& app, EnvironmentOptions& options) {
+void add_environment_fields(CLI::App& app, EnvironmentOptions& options) {
   app.add_option("--description", options.description, "what it is for; '' clears it")
       ->type_name("TEXT");
   add_choice<core::EnvironmentStatus>(app, "--status", options.status, "archived: no new work");
@@ -173,7 +173,7 @@ Result<bj::value> probe(Context& context, const TestOptions& options) {
   return context.send({.method = "POST", .path = "/api/environments/" + id + "/probe"});
 }
 
-Result<> test(Context& context, const TestOptions& options) {
+Result<> test_environment(Context& context, const TestOptions& options) {
   BERTH_TRY(const bj::value report, probe(context, options));
   if (context.printer().look() == Look::json) {
     context.printer().object(report);
@@ -191,9 +191,9 @@ Result<> test(Context& context, const TestOptions& options) {
 
 void add_test(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<TestOptions>();
-  CLI::App& app = tree.leaf(group, "test", "try whether work can run there, step by step",
-                            "berth env test build-host",
-                            [options](Context& context) { return test(context, *options); });
+  CLI::App& app = tree.leaf(
+      group, "test", "try whether work can run there, step by step", "berth env test build-host",
+      [options](Context& context) { return test_environment(context, *options); });
   app.add_option("environment", options->named, "its name, or its id or an end of it");
   app.add_option("--draft", options->draft, "try one that is not saved: driver and config")
       ->type_name("JSON|@FILE");
@@ -229,22 +229,22 @@ void add_environment_commands(CommandTree& tree) {
       tree.leaf(group, "create", "make an environment",
                 "berth env create build-host --driver ssh --host 10.0.0.7 --user ci --path /srv/ci "
                 "--key-file ~/.ssh/ci",
-                [made](Context& context) { return create(context, *made); });
+                [made](Context& context) { return create_environment(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   add_choice<core::DriverKind>(creates, "--driver", made->driver, "how it is reached")->required();
-  add_fields(creates, *made);
+  add_environment_fields(creates, *made);
 
   const auto changed = std::make_shared<EnvironmentOptions>();
-  CLI::App& updates = tree.leaf(group, "update", "change an environment",
-                                "berth env update build-host --host 10.0.0.8",
-                                [changed](Context& context) { return update(context, *changed); });
+  CLI::App& updates = tree.leaf(
+      group, "update", "change an environment", "berth env update build-host --host 10.0.0.8",
+      [changed](Context& context) { return update_environment(context, *changed); });
   updates.add_option("environment", changed->named, "its name, or its id or an end of it")
       ->required();
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   add_choice<core::DriverKind>(updates, "--driver", changed->driver, "how it is reached");
   updates.add_option("--if-match", changed->if_match, "change only this version of it")
       ->type_name("ETAG");
-  add_fields(updates, *changed);
+  add_environment_fields(updates, *changed);
 
   add_delete(tree, group, environment_kind(), "berth env delete build-host --yes");
   add_view(tree, group, "blast-radius", "what deleting it would break", "/delete-blast-radius");

@@ -31,7 +31,7 @@ constexpr std::size_t bytes_max = std::size_t{64} << 20;  // what one request ca
 constexpr std::size_t part_bytes = std::size_t{16} << 20;
 constexpr mode_t usual_mode = 0644;
 constexpr mode_t private_mode = 0700;
-constexpr std::size_t said_bytes_max = 500;
+constexpr std::size_t answer_bytes_max = 500;
 
 struct CopyOptions {
   std::string from;
@@ -61,13 +61,13 @@ std::string with_name(std::string to, const std::string& from) {
   return to + last_name(from);
 }
 
-std::string folder_of(const std::string& path) {
+std::string parent_folder(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-std::string joined(const std::string& folder, const std::string& name) {
+std::string path_below(const std::string& folder, const std::string& name) {
   return folder.empty() || folder.ends_with('/') ? folder + name : folder + "/" + name;
 }
 
@@ -136,7 +136,7 @@ class Place {
     const std::string words = said.str();
     return fail(Errc::io_failed,
                 "the command that takes the copy there failed with " + std::to_string(code) + ": " +
-                    as_utf8(clipped(words, said_bytes_max)),
+                    as_utf8(clipped(words, answer_bytes_max)),
                 "what is larger than 64 MiB needs room, sh, cat and wc there, and tar for a "
                 "folder");
   }
@@ -284,7 +284,7 @@ class NewFolders {
     const std::string whole = path;
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     struct stat status{};
-    for (; ::lstat(path.c_str(), &status) != 0 && errno == ENOENT; path = folder_of(path)) {
+    for (; ::lstat(path.c_str(), &status) != 0 && errno == ENOENT; path = parent_folder(path)) {
       made.paths_.push_back(path);
     }
     BERTH_DO(make_directories(whole, 0777));
@@ -403,8 +403,8 @@ class PartwiseCopy {
 
   Result<> take(const Folder& folder, const bj::value& entry) {
     const std::string name = workspaces::unescaped(text_of(entry, "name"));
-    const std::string from = joined(folder.from, name);
-    const std::string to = joined(folder.to, name);
+    const std::string from = path_below(folder.from, name);
+    const std::string to = path_below(folder.to, name);
     const bool is_directory = text_of(entry, "type") == "directory";
     const bool is_new = is_directory && !here_.folder.stat(to);
     const Result<Bytes> tar = place_.archive(from);
@@ -475,8 +475,8 @@ Result<> copy_out(const Place& place, const std::string& from, std::string to, L
   struct stat status{};
   if (::stat(to.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && !to.ends_with('/')) to += '/';
   const std::string path = with_name(std::move(to), from);
-  BERTH_TRY(Fd folder, open_here(folder_of(path), O_PATH | O_DIRECTORY));
-  const Here here{.folder = Confined{std::move(folder)}, .path = folder_of(path)};
+  BERTH_TRY(Fd folder, open_here(parent_folder(path), O_PATH | O_DIRECTORY));
+  const Here here{.folder = Confined{std::move(folder)}, .path = parent_folder(path)};
   return take_file(place, from, here, last_name(path), std::move(first));
 }
 
@@ -494,7 +494,7 @@ Result<> copy(Context& context, const CopyOptions& options) {
                   options.takes_all_links ? LinkRule::any : LinkRule::inside);
 }
 
-Result<> list(Context& context, const std::string& named) {
+Result<> list_files(Context& context, const std::string& named) {
   const std::vector<Column> columns = {
       {.title = "MODE", .key = "mode"},
       {.title = "SIZE", .key = "bytes", .shown = Shown::bytes},
@@ -537,7 +537,7 @@ void add_file_commands(CommandTree& tree) {
       "is copied");
   const auto named = std::make_shared<std::string>();
   tree.leaf(tree.root(), "ls", "list a folder in the place of a run", "berth ls last:/tmp",
-            [named](Context& context) { return list(context, *named); })
+            [named](Context& context) { return list_files(context, *named); })
       .add_option("folder", *named, "PLACE:PATH; without a path: where its commands work")
       ->required();
 }

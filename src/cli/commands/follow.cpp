@@ -43,7 +43,7 @@ Result<AttachEnd> attach(Context& context, AttachOptions request) {
   return end;
 }
 
-TranscriptLook look_of(Context& context) {
+TranscriptLook transcript_look(Context& context) {
   return {.colour = context.printer().colour() && context.console().out_is_terminal};
 }
 
@@ -51,7 +51,7 @@ TranscriptLook look_of(Context& context) {
 
 TranscriptView::TranscriptView(Context& context, core::AdapterType adapter) {
   if (adapter == core::AdapterType::process) return;
-  text_ = std::make_shared<TranscriptText>(adapter, look_of(context));
+  text_ = std::make_shared<TranscriptText>(adapter, transcript_look(context));
 }
 
 Result<TranscriptView> TranscriptView::of_run(Context& context, const bj::value& run) {
@@ -77,7 +77,8 @@ Result<> TranscriptView::show_prompt(Context& context, const std::string& run_id
   if (entries == nullptr || !entries->is_array()) return {};
   for (const bj::value& entry : entries->get_array()) {
     if (text_of(entry, "kind") != "prompt") continue;
-    context.console().out << prompt_text(text_of(entry, "text"), look_of(context)) << std::flush;
+    context.console().out << prompt_text(text_of(entry, "text"), transcript_look(context))
+                          << std::flush;
     break;
   }
   return {};
@@ -90,7 +91,7 @@ void TranscriptView::finish(Context& context, const bj::value& run) const {
   const std::string numbers = numbers_line(run);
   if (!numbers.empty() && !context.flags().quiet) {
     const std::string line = "-- " + printable(numbers);
-    out << (look_of(context).colour ? painted(line, Paint::dim) : line) << "\n";
+    out << (transcript_look(context).colour ? painted(line, Paint::dim) : line) << "\n";
   }
   out << std::flush;
   // The exit code alone does not say why.

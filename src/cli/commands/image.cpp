@@ -27,7 +27,7 @@ struct ImageOptions {
   bool force = false;
 };
 
-std::string folder_of(Context& context) {
+std::string image_folder(Context& context) {
   return context.config().settings.home + "/images";
 }
 
@@ -35,7 +35,7 @@ std::string folder_of(Context& context) {
 Result<ImageStore> open_store(Context& context) {
   context.adopt_server_home();
   BERTH_DO(make_directories(context.config().settings.home, 0700));
-  return ImageStore::open(folder_of(context));
+  return ImageStore::open(image_folder(context));
 }
 
 // One line on a terminal that is written over again and again, and gone in the end.
@@ -102,7 +102,7 @@ class Interruption {
 
 void print_imported(Context& context, const Image& image) {
   if (context.printer().look() == Look::json) context.printer().object(encode(image));
-  std::string text = "imported " + image.digest + " into " + folder_of(context) + ": " +
+  std::string text = "imported " + image.digest + " into " + image_folder(context) + ": " +
                      std::to_string(image.entries) + " entries, " + bytes_in_units(image.bytes);
   if (image.set_id_bits_removed > 0) {
     text += "; set-id bits taken from " + std::to_string(image.set_id_bits_removed) + " files";
@@ -135,7 +135,8 @@ Result<> import(Context& context, const ImageOptions& options) {
 Result<> build_debian(Context& context, const ImageOptions& options) {
   BERTH_TRY(const ImageStore store, open_store(context));
   BERTH_DO(images::parse_image_name(options.named));
-  BERTH_TRY(const Fd tar, make_debian_tree(options.debian, folder_of(context), context.console()));
+  BERTH_TRY(const Fd tar,
+            make_debian_tree(options.debian, image_folder(context), context.console()));
   ImageOptions as_import = options;
   as_import.source = "/proc/self/fd/" + std::to_string(tar.get());
   return import(context, as_import);
@@ -150,7 +151,7 @@ bj::value row_of(const Image& image) {
   return row;
 }
 
-Result<> list(Context& context, const ImageOptions& /*options*/) {
+Result<> list_images(Context& context, const ImageOptions& /*options*/) {
   BERTH_TRY(const ImageStore store, open_store(context));
   BERTH_TRY(const std::vector<Image> all, store.list());
   const bool json = context.printer().look() == Look::json;
@@ -165,7 +166,7 @@ Result<> list(Context& context, const ImageOptions& /*options*/) {
   return {};
 }
 
-Result<> inspect(Context& context, const ImageOptions& options) {
+Result<> inspect_image(Context& context, const ImageOptions& options) {
   BERTH_TRY(const ImageStore store, open_store(context));
   BERTH_TRY(const Image image, store.find(options.named));
   if (options.verify) {
@@ -187,7 +188,7 @@ Result<> print_removed(Context& context, const images::Removed& removed) {
   return {};
 }
 
-Result<> remove(Context& context, const ImageOptions& options) {
+Result<> remove_image(Context& context, const ImageOptions& options) {
   BERTH_TRY(const ImageStore store, open_store(context));
   BERTH_TRY(const Image image, store.find(options.named));
   BERTH_DO(
@@ -251,18 +252,19 @@ void add_image_commands(CommandTree& tree) {
   add_import(tree, group);
   add_build_debian(tree, group);
   add(tree, group, "list", "list them, with the names they have", "berth image list",
-      std::make_shared<ImageOptions>(), list);
+      std::make_shared<ImageOptions>(), list_images);
 
   const auto inspected = std::make_shared<ImageOptions>();
-  CLI::App& inspects = add(tree, group, "inspect", "show one with its configuration and its folder",
-                           "berth image inspect debian:bookworm --verify", inspected, inspect);
+  CLI::App& inspects =
+      add(tree, group, "inspect", "show one with its configuration and its folder",
+          "berth image inspect debian:bookworm --verify", inspected, inspect_image);
   inspects.add_option("image", inspected->named, "its name, its digest or the start of it")
       ->required();
   inspects.add_flag("--verify", inspected->verify, "compute the digest of its tree anew");
 
   const auto removed = std::make_shared<ImageOptions>();
   CLI::App& removes = add(tree, group, "rm", "take a name away, and the image with its last name",
-                          "berth image rm debian:bookworm --yes", removed, remove);
+                          "berth image rm debian:bookworm --yes", removed, remove_image);
   removes.add_option("image", removed->named, "its name, its digest or the start of it")
       ->required();
   removes.add_flag("--force", removed->force,

@@ -13,7 +13,7 @@ struct LeaseOptions {
   bool parked = false;
 };
 
-Result<> list(Context& context, const LeaseOptions& options) {
+Result<> list_leases(Context& context, const LeaseOptions& options) {
   BERTH_TRY(std::string path, context.company_path("environment-leases"));
   const char* joint = "?";
   const auto add = [&](const char* key, const std::string& value) {
@@ -32,8 +32,8 @@ Result<> list(Context& context, const LeaseOptions& options) {
   return {};
 }
 
-Result<> post(Context& context, const LeaseOptions& options, const std::string& verb,
-              std::optional<bj::value> body = {}) {
+Result<> post_to_lease(Context& context, const LeaseOptions& options, const std::string& verb,
+                       std::optional<bj::value> body = {}) {
   BERTH_TRY(const std::string id, context.find_id(lease_kind(), options.named));
   BERTH_TRY(const bj::value lease,
             context.send({.method = "POST",
@@ -49,7 +49,7 @@ Result<> destroy(Context& context, const LeaseOptions& options) {
   BERTH_DO(confirm(context.console(),
                    "Destroy the sandbox of lease " + options.named + " with all that is in it?",
                    context.flags().yes));
-  return post(context, options, "destroy");
+  return post_to_lease(context, options, "destroy");
 }
 
 Result<> force(Context& context, const LeaseOptions& options) {
@@ -57,7 +57,8 @@ Result<> force(Context& context, const LeaseOptions& options) {
       confirm(context.console(),
               "End lease " + options.named + " although its provider may still hold something?",
               context.flags().yes));
-  return post(context, options, "force-resolve", bj::value(bj::object{{"reason", options.reason}}));
+  return post_to_lease(context, options, "force-resolve",
+                       bj::value(bj::object{{"reason", options.reason}}));
 }
 
 Result<> adopt(Context& context, const LeaseOptions& options) {
@@ -65,8 +66,8 @@ Result<> adopt(Context& context, const LeaseOptions& options) {
                    "Destroy sandbox " + options.sandbox + " of the provider of lease " +
                        options.named + " with all that is in it?",
                    context.flags().yes));
-  return post(context, options, "adopt",
-              bj::value(bj::object{{"providerLeaseId", options.sandbox}}));
+  return post_to_lease(context, options, "adopt",
+                       bj::value(bj::object{{"providerLeaseId", options.sandbox}}));
 }
 
 CLI::App& add_about_lease(CommandTree& tree, CLI::App& group, const char* name, const char* says,
@@ -86,7 +87,7 @@ void add_lease_commands(CommandTree& tree) {
   const auto wanted = std::make_shared<LeaseOptions>();
   CLI::App& lists =
       tree.leaf(group, "list", "list them, most recently used first", "berth lease list --parked",
-                [wanted](Context& context) { return list(context, *wanted); });
+                [wanted](Context& context) { return list_leases(context, *wanted); });
   add_environment_flag(lists, wanted->environment, "only those of this environment");
   add_old_name(lists, "--env", wanted->environment);
   add_choice<core::LeaseState>(lists, "--status", wanted->status, "only those in this state");
@@ -95,7 +96,7 @@ void add_lease_commands(CommandTree& tree) {
   add_about_lease(tree, group, "release", "give one back that no run works with",
                   "berth lease release 44f87a21", std::make_shared<LeaseOptions>(),
                   [](Context& context, const LeaseOptions& options) {
-                    return post(context, options, "release");
+                    return post_to_lease(context, options, "release");
                   });
   add_about_lease(tree, group, "destroy", "give one back and destroy its sandbox",
                   "berth lease destroy 44f87a21 --yes", std::make_shared<LeaseOptions>(), destroy);

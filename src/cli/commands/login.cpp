@@ -61,7 +61,7 @@ Result<> logout(Context& context) {
   return {};
 }
 
-Result<> list(Context& context) {
+Result<> list_profiles(Context& context) {
   BERTH_TRY(const Profiles profiles,
             Profiles::read(Profiles::file_of(context.console().variables)));
   context.printer().list(
@@ -84,7 +84,7 @@ void add_login_commands(CommandTree& tree) {
   tree.leaf(tree.root(), "logout", "forget a server and its token", "berth logout --profile lab",
             logout, Needs::nothing);
   tree.leaf(tree.root(), "profiles", "list the servers that you are logged in to", "berth profiles",
-            list, Needs::nothing);
+            list_profiles, Needs::nothing);
 }
 
 }  // namespace berth::cli

@@ -27,7 +27,7 @@ struct PluginOptions {
   bool nothing = false;
 };
 
-const std::vector<Column>& columns() {
+const std::vector<Column>& plugin_columns() {
   static const std::vector<Column> list = {{"KEY", "pluginKey"},
                                            {"VERSION", "version"},
                                            {"STATUS", "status", Shown::state},
@@ -40,7 +40,7 @@ const std::vector<Column>& columns() {
 }
 
 // A name goes into a path, where it must not be more than one part of it.
-Result<std::string> path_of(const std::string& named, const std::string& rest = "") {
+Result<std::string> plugin_path(const std::string& named, const std::string& rest = "") {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
   };
@@ -51,15 +51,15 @@ Result<std::string> path_of(const std::string& named, const std::string& rest = 
               "'berth plugin list' shows the keys");
 }
 
-Result<> list(Context& context, const PluginOptions& options) {
+Result<> list_plugins(Context& context, const PluginOptions& options) {
   const std::string query = options.status.empty() ? "" : "?status=" + options.status;
   BERTH_TRY(const bj::value found, context.get("/api/plugins" + query));
-  context.printer().list(found.is_array() ? found.get_array() : bj::array{}, columns());
+  context.printer().list(found.is_array() ? found.get_array() : bj::array{}, plugin_columns());
   return {};
 }
 
 Result<> get(Context& context, const PluginOptions& options) {
-  BERTH_TRY(const std::string path, path_of(options.named));
+  BERTH_TRY(const std::string path, plugin_path(options.named));
   BERTH_TRY(const bj::value found, context.get(path));
   context.printer().object(found);
   return {};
@@ -99,9 +99,9 @@ Result<> install(Context& context, const PluginOptions& options) {
   return {};
 }
 
-Result<> change(Context& context, const PluginOptions& options, const std::string& verb,
-                bj::object body, const std::string& done) {
-  BERTH_TRY(const std::string path, path_of(options.named, "/" + verb));
+Result<> change_plugin(Context& context, const PluginOptions& options, const std::string& verb,
+                       bj::object body, const std::string& done) {
+  BERTH_TRY(const std::string path, plugin_path(options.named, "/" + verb));
   BERTH_TRY(const bj::value made,
             context.send({.method = "POST", .path = path, .body = std::move(body)}));
   if (context.printer().look() == Look::json) {
@@ -114,28 +114,28 @@ Result<> change(Context& context, const PluginOptions& options, const std::strin
 }
 
 Result<> enable(Context& context, const PluginOptions& options) {
-  return change(context, options, "enable", {}, "enabled");
+  return change_plugin(context, options, "enable", {}, "enabled");
 }
 
 Result<> disable(Context& context, const PluginOptions& options) {
   bj::object body;
   set_text(body, "reason", options.reason);
-  return change(context, options, "disable", std::move(body), "disabled");
+  return change_plugin(context, options, "disable", std::move(body), "disabled");
 }
 
 Result<> restart(Context& context, const PluginOptions& options) {
-  return change(context, options, "restart", {}, "restarted");
+  return change_plugin(context, options, "restart", {}, "restarted");
 }
 
 Result<> upgrade(Context& context, const PluginOptions& options) {
   bj::object body;
   set_text(body, "version", options.version);
   if (options.accept) body["acceptCapabilities"] = true;
-  return change(context, options, "upgrade", std::move(body), "upgraded");
+  return change_plugin(context, options, "upgrade", std::move(body), "upgraded");
 }
 
-Result<> egress(Context& context, const PluginOptions& options) {
-  BERTH_TRY(const std::string path, path_of(options.named, "/egress"));
+Result<> plugin_egress(Context& context, const PluginOptions& options) {
+  BERTH_TRY(const std::string path, plugin_path(options.named, "/egress"));
   if (options.allow.empty() && !options.nothing) {
     BERTH_TRY(const bj::value found, context.get(path + "?limit=" + std::to_string(options.lines)));
     static const std::vector<Column> shown = {{"TIME", "at", Shown::moment},
@@ -161,7 +161,7 @@ Result<> uninstall(Context& context, const PluginOptions& options) {
   std::string query;
   if (options.purge) query += "?purge=true";
   if (options.force) query += query.empty() ? "?force=true" : "&force=true";
-  BERTH_TRY(const std::string path, path_of(options.named));
+  BERTH_TRY(const std::string path, plugin_path(options.named));
   BERTH_DO(confirm(context.console(), "Uninstall the plugin '" + options.named + "'?",
                    context.flags().yes));
   BERTH_TRY(const bj::value gone, context.send({.method = "DELETE", .path = path + query}));
@@ -172,7 +172,7 @@ Result<> uninstall(Context& context, const PluginOptions& options) {
 
 Result<> config(Context& context, const PluginOptions& options) {
   BERTH_TRY(const std::string company, context.company_id());
-  BERTH_TRY(const std::string path, path_of(options.named, "/config"));
+  BERTH_TRY(const std::string path, plugin_path(options.named, "/config"));
   BERTH_TRY(bj::value found, context.get(path + "?companyId=" + company));
   if (options.config.empty() && options.set.empty()) {
     context.printer().object(found);
@@ -193,9 +193,9 @@ Result<> config(Context& context, const PluginOptions& options) {
   return {};
 }
 
-Result<> logs(Context& context, const PluginOptions& options) {
+Result<> plugin_logs(Context& context, const PluginOptions& options) {
   BERTH_TRY(std::string path,
-            path_of(options.named, "/logs?limit=" + std::to_string(options.lines)));
+            plugin_path(options.named, "/logs?limit=" + std::to_string(options.lines)));
   if (!options.level.empty()) path += "&level=" + options.level;
   if (!options.since.empty()) {
     const auto since = parse_iso8601(options.since);
@@ -211,7 +211,7 @@ Result<> logs(Context& context, const PluginOptions& options) {
 }
 
 Result<> health(Context& context, const PluginOptions& options) {
-  BERTH_TRY(const std::string path, path_of(options.named, "/health"));
+  BERTH_TRY(const std::string path, plugin_path(options.named, "/health"));
   BERTH_TRY(const bj::value found, context.get(path));
   context.printer().object(found);
   const bj::value* const healthy = found.as_object().if_contains("healthy");
@@ -276,7 +276,7 @@ void add_life(CommandTree& tree, CLI::App& group) {
       {"egress", "what one has asked to reach; set what it may reach besides the public internet",
        "berth plugin egress my-provider\n"
        "berth plugin egress my-provider --allow 10.0.0.0/8:443",
-       egress},
+       plugin_egress},
       options);
   reaches.add_option("--allow", options->allow, "a name or a range, as in an environment's egress")
       ->type_name("RULE");
@@ -304,8 +304,9 @@ void add_life(CommandTree& tree, CLI::App& group) {
 void add_looks(CommandTree& tree, CLI::App& group) {
   const auto fresh = [] { return std::make_shared<PluginOptions>(); };
   auto options = fresh();
-  CLI::App& lists = add_leaf(
-      tree, group, {"list", "list them in their order", "berth plugin list", list}, options);
+  CLI::App& lists =
+      add_leaf(tree, group, {"list", "list them in their order", "berth plugin list", list_plugins},
+               options);
   lists.add_option("--status", options->status,
                    "installed, ready, disabled, error, upgrade_pending or uninstalled");
 
@@ -326,7 +327,7 @@ void add_looks(CommandTree& tree, CLI::App& group) {
   options = fresh();
   CLI::App& lines = add_named(tree, group,
                               {"logs", "show what one said, the newest first",
-                               "berth plugin logs my-provider --level error", logs},
+                               "berth plugin logs my-provider --level error", plugin_logs},
                               options);
   lines.add_option("--lines", options->lines, "how many, at most 500");
   lines.add_option("--level", options->level, "debug, info, warn, error or metric");

@@ -27,7 +27,7 @@ struct NewOptions {
   std::optional<std::string> sdk;
 };
 
-struct TestOptions {
+struct KitOptions {
   std::string folder;
   std::optional<std::string> config;
   std::vector<std::string> variables;
@@ -81,7 +81,7 @@ Result<> make(Context& context, const NewOptions& options) {
   return {};
 }
 
-Result<bj::object> config_of(const std::optional<std::string>& given) {
+Result<bj::object> kit_config(const std::optional<std::string>& given) {
   if (!given) return bj::object{};
   // A plain path is a file too: nobody types JSON that begins with one.
   const bool is_typed = given->starts_with('{') || given->starts_with('@');
@@ -100,7 +100,7 @@ Result<std::map<std::string, std::string>> variables_of(const std::vector<std::s
   return variables;
 }
 
-Paint paint_of(Verdict verdict) {
+Paint check_paint(Verdict verdict) {
   return verdict == Verdict::passed   ? Paint::green
          : verdict == Verdict::failed ? Paint::red
                                       : Paint::dim;
@@ -111,7 +111,7 @@ void print_for_people(Context& context, const Report& report) {
   for (const CheckResult& check : report.checks) {
     const bool is_open = check.verdict != Verdict::passed;
     rows.push_back({{check.check},
-                    {std::string{name_of(check.verdict)}, paint_of(check.verdict)},
+                    {std::string{name_of(check.verdict)}, check_paint(check.verdict)},
                     {std::string{name_of(check.weight)}, Paint::dim},
                     {printable(is_open ? check.finding : check.promise)}});
   }
@@ -136,10 +136,10 @@ void print_for_people(Context& context, const Report& report) {
       << " failed, " << report.skipped << " skipped\n";
 }
 
-Result<> test(Context& context, const TestOptions& options) {
+Result<> run_kit(Context& context, const KitOptions& options) {
   plugins::conformance::Request request;
   BERTH_TRY(request.folder, absolute(options.folder));
-  BERTH_TRY(request.config, config_of(options.config));
+  BERTH_TRY(request.config, kit_config(options.config));
   BERTH_TRY(request.credentials, variables_of(options.variables));
   request.driver_key = options.driver;
   request.only = options.only;
@@ -175,11 +175,11 @@ void add_plugin_dev_commands(CommandTree& tree, CLI::App& group) {
   makes.add_option("--sdk", made->sdk, "the C++ SDK, where it is not beside this program")
       ->type_name("PATH");
 
-  const auto tested = std::make_shared<TestOptions>();
+  const auto tested = std::make_shared<KitOptions>();
   CLI::App& tests = tree.leaf(
       group, "test", "examine a provider: contract, hooks, crashes, leaks; 0 when it conforms",
       "berth plugin test ./build/plugin --config '{\"image\":\"debian\"}'",
-      [tested](Context& context) { return test(context, *tested); }, Needs::nothing);
+      [tested](Context& context) { return run_kit(context, *tested); }, Needs::nothing);
   tests.add_option("path", tested->folder, "the plugin's folder, with its manifest")->required();
   tests.add_option("--config", tested->config, "the provider's config: JSON, or a file of it")
       ->type_name("JSON|FILE");

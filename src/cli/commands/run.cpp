@@ -50,7 +50,7 @@ struct RunOptions {
   bool raw = false;
 };
 
-PageLook look_of(Context& context) {
+PageLook page_look(Context& context) {
   return {.columns = static_cast<std::size_t>(context.console().columns),
           .colour = context.printer().colour(),
           .now = context.printer().now()};
@@ -92,7 +92,7 @@ bool passes_stdin(Context& context, const RunOptions& options) {
   return !options.detach && (options.interactive || !context.console().in_is_terminal);
 }
 
-Result<bj::object> body_of(Context& context, const RunOptions& options) {
+Result<bj::object> run_body(Context& context, const RunOptions& options) {
   BERTH_TRY(bj::object body, local_fields(context, options));
   BERTH_TRY(const std::vector<Variable> given,
             read_variables(options.variables, context.console().variables));
@@ -117,8 +117,8 @@ Result<bj::object> body_of(Context& context, const RunOptions& options) {
   return body;
 }
 
-Result<> start(Context& context, const RunOptions& options) {
-  BERTH_TRY(const bj::object body, body_of(context, options));
+Result<> start_run(Context& context, const RunOptions& options) {
+  BERTH_TRY(const bj::object body, run_body(context, options));
   BERTH_TRY(const std::string path, context.company_path("runs"));
   BERTH_TRY(const Client* server, context.client());
   if (options.detach) {
@@ -147,7 +147,7 @@ Result<> start(Context& context, const RunOptions& options) {
   return follow_run(context, attachment, std::move(request));
 }
 
-Result<> list(Context& context, const RunOptions& options) {
+Result<> list_runs(Context& context, const RunOptions& options) {
   BERTH_TRY(std::string path, context.company_path("heartbeat-runs"));
   const char* joint = "?";
   const auto add = [&](const char* key, const std::string& value) {
@@ -175,13 +175,13 @@ Result<> show(Context& context, const RunOptions& options) {
   if (context.printer().look() == Look::json) {
     context.printer().object(run);
   } else {
-    context.printer().text(run_page(run, look_of(context)));
+    context.printer().text(run_page(run, page_look(context)));
   }
   return {};
 }
 
 // The output up to now, or until the run is over.
-Result<> logs(Context& context, const RunOptions& options) {
+Result<> run_logs(Context& context, const RunOptions& options) {
   BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
   AttachOptions request{.run_id = id};
   if (options.raw) request.output_to = OutputTo::all_to_out;
@@ -200,8 +200,8 @@ Result<> logs(Context& context, const RunOptions& options) {
                         : show_log_so_far(context, std::move(request), view);
 }
 
-Result<> post(Context& context, const RunOptions& options, const std::string& verb,
-              const std::string& note) {
+Result<> post_to_run(Context& context, const RunOptions& options, const std::string& verb,
+                     const std::string& note) {
   BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
   BERTH_TRY(const bj::value run,
             context.send({.method = "POST", .path = "/api/heartbeat-runs/" + id + "/" + verb}));
@@ -210,7 +210,7 @@ Result<> post(Context& context, const RunOptions& options, const std::string& ve
   return {};
 }
 
-Result<> remove(Context& context, const RunOptions& options) {
+Result<> remove_run(Context& context, const RunOptions& options) {
   BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
   BERTH_DO(
       confirm(context.console(), "Delete the run " + id + " with its log?", context.flags().yes));
@@ -222,7 +222,7 @@ Result<> remove(Context& context, const RunOptions& options) {
 }
 
 Result<> retry(Context& context, const RunOptions& options) {
-  if (!options.follow) return post(context, options, "retry", "started again as run");
+  if (!options.follow) return post_to_run(context, options, "retry", "started again as run");
   BERTH_TRY(const std::string id, context.find_id(run_kind(), options.named));
   BERTH_TRY(const Client* server, context.client());
   Attachment attachment{*server, context.console()};
@@ -234,7 +234,7 @@ Result<> retry(Context& context, const RunOptions& options) {
 }
 
 // One line an event: programs get JSON lines, people the moment and the sentence.
-void print_event(Context& context, const bj::value& event) {
+void print_run_event(Context& context, const bj::value& event) {
   std::ostream& out = context.console().out;
   if (context.printer().look() == Look::json) {
     out << encode_text(event) << "\n" << std::flush;
@@ -252,7 +252,7 @@ Result<> events(Context& context, const RunOptions& options) {
   BERTH_TRY(const Client* server, context.client());
   if (options.follow) {
     return server->follow(path + "/stream", [&context](const Event& event) {
-      if (const Result<bj::value> row = parse_json(event.data)) print_event(context, *row);
+      if (const Result<bj::value> row = parse_json(event.data)) print_run_event(context, *row);
       return context.console().out.good();
     });
   }
@@ -264,7 +264,7 @@ Result<> events(Context& context, const RunOptions& options) {
     if (!rows.is_array()) break;
     got = rows.get_array().size();
     for (const bj::value& row : rows.get_array()) {
-      print_event(context, row);
+      print_run_event(context, row);
       const bj::value* seq = row.is_object() ? row.get_object().if_contains("seq") : nullptr;
       if (seq != nullptr && seq->is_int64()) after = seq->get_int64();
     }
@@ -306,7 +306,7 @@ void add_list_command(CommandTree& tree, CLI::App& group) {
   const auto wanted = std::make_shared<RunOptions>();
   CLI::App& app =
       tree.leaf(group, "list", "list them, newest first", "berth run list --status failed -n 20",
-                [wanted](Context& context) { return list(context, *wanted); });
+                [wanted](Context& context) { return list_runs(context, *wanted); });
   add_choice<core::RunState>(app, "--status", wanted->status, "only those in this state");
   add_environment_flag(app, wanted->environment, "only those in this environment");
   add_old_name(app, "--env", wanted->environment);
@@ -319,14 +319,14 @@ void add_run_commands(CommandTree& tree) {
   const auto started = std::make_shared<RunOptions>();
   CLI::App& group =
       tree.leaf(tree.root(), "run", "runs: execute a command, and look at runs", run_example,
-                [started](Context& context) { return start(context, *started); });
+                [started](Context& context) { return start_run(context, *started); });
   add_start(group, *started);
   add_list_command(tree, group);
   add_about_run(tree, group, "get", "show one, with its phases", "berth run get 44f87a21",
                 std::make_shared<RunOptions>(), show);
   const auto read = std::make_shared<RunOptions>();
   CLI::App& reads = add_about_run(tree, group, "logs", "print its output",
-                                  "berth run logs -f 44f87a21", read, logs);
+                                  "berth run logs -f 44f87a21", read, run_logs);
   reads.add_flag("-f,--follow", read->follow, "go on until it is over");
   add_choice<core::OutputStream>(reads, "--stream", read->stream, "only this stream, on stdout");
   reads.add_flag("--raw", read->raw,
@@ -335,10 +335,10 @@ void add_run_commands(CommandTree& tree) {
   add_about_run(tree, group, "cancel", "end it and everything it started",
                 "berth run cancel 44f87a21", std::make_shared<RunOptions>(),
                 [](Context& context, const RunOptions& options) {
-                  return post(context, options, "cancel", "cancelling run");
+                  return post_to_run(context, options, "cancel", "cancelling run");
                 });
   add_about_run(tree, group, "delete", "delete one that is over, with its log",
-                "berth run delete 44f87a21 --yes", std::make_shared<RunOptions>(), remove);
+                "berth run delete 44f87a21 --yes", std::make_shared<RunOptions>(), remove_run);
   const auto again = std::make_shared<RunOptions>();
   CLI::App& retries = add_about_run(tree, group, "retry", "start it once more, as it was asked for",
                                     "berth run retry 44f87a21 -f", again, retry);

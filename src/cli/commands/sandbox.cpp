@@ -106,7 +106,7 @@ Error by_flags(const Error& error, const SandboxOptions& options) {
           .remedy = "see 'berth sandbox run --help'"};
 }
 
-Result<bj::object> config_of(const SandboxOptions& options) {
+Result<bj::object> sandbox_config(const SandboxOptions& options) {
   bj::object config{{"provider", core::linux_provider}};
   set_text(config, "image", options.image);
   set_text(config, "network", options.network);
@@ -204,7 +204,7 @@ Result<SandboxRequest> request_of(Context& context, const SandboxOptions& option
                 "leave out -t, or run it from a terminal");
   }
   SandboxRequest request{.config = {}, .argv = std::move(argv), .cwd = options.cwd};
-  BERTH_TRY(request.config, config_of(options));
+  BERTH_TRY(request.config, sandbox_config(options));
   BERTH_TRY(const std::vector<Variable> variables,
             read_variables(options.variables, console.variables));
   for (const Variable& variable : variables) {
@@ -258,7 +258,7 @@ Result<> run_one(Context& context, const SandboxOptions& options, const SandboxC
 }
 
 // What its processes do counts for more than that somebody holds it.
-std::string state_of(const bj::value& lease) {
+std::string lease_state(const bj::value& lease) {
   const bj::value* metadata = lease.as_object().if_contains("metadata");
   const bj::value* frozen = metadata != nullptr && metadata->is_object()
                                 ? metadata->get_object().if_contains("frozen")
@@ -283,7 +283,7 @@ Result<bj::array> held_sandboxes(Context& context) {
     if (text_of(lease, "driver") != "sandbox" || !state || core::is_final(*state)) continue;
     bj::object row = lease.as_object();
     add_level(row);
-    row["state"] = state_of(lease);
+    row["state"] = lease_state(lease);
     out.push_back(std::move(row));
   }
   return out;
@@ -333,7 +333,7 @@ Result<> list_sandboxes(Context& context) {
 }
 
 // By its lease or, where none holds it, by its own id.
-Result<> inspect(Context& context, const std::string& named) {
+Result<> inspect_sandbox(Context& context, const std::string& named) {
   Result<bj::value> found = context.find_page(lease_kind(), named);
   if (!found && found.error().code == Errc::lease_not_found) {
     found = context.find_page(sandbox_kind(), named);
@@ -343,7 +343,7 @@ Result<> inspect(Context& context, const std::string& named) {
   return {};
 }
 
-Result<> remove(Context& context, const std::string& named) {
+Result<> remove_sandbox(Context& context, const std::string& named) {
   BERTH_TRY(const bj::array rows, all_sandboxes(context));
   BERTH_TRY(const bj::value row, choose(rows, named, sandbox_kind()));
   const std::string id = text_of(row, "id");
@@ -457,12 +457,13 @@ void add_sandbox_commands(CommandTree& tree, const SandboxCommand& run) {
       .add_option("place", *counted, place_words);
   const auto named = std::make_shared<std::string>();
   CLI::App& shows = tree.leaf(group, "inspect", "show one: its isolation, config and state",
-                              "berth sandbox inspect 44f87a21",
-                              [named](Context& context) { return inspect(context, *named); });
+                              "berth sandbox inspect 44f87a21", [named](Context& context) {
+                                return inspect_sandbox(context, *named);
+                              });
   const auto doomed = std::make_shared<std::string>();
   tree.leaf(group, "rm", "remove one that no run works with, also one that is kept for reuse",
             "berth sandbox rm 44f87a21 --yes",
-            [doomed](Context& context) { return remove(context, *doomed); })
+            [doomed](Context& context) { return remove_sandbox(context, *doomed); })
       .add_option("sandbox", *doomed, "its id in 'berth sandbox ls' or the start of it")
       ->required();
   add_sandbox_lease_commands(tree, group);

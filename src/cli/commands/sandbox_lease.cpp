@@ -93,7 +93,7 @@ Result<> show_egress(Context& context, const std::string& path, bool follow) {
   }
 }
 
-Result<> egress(Context& context, const EgressOptions& options) {
+Result<> lease_egress(Context& context, const EgressOptions& options) {
   BERTH_TRY(const std::string id, find_place(context, options.named));
   const std::string path = "/api/environment-leases/" + id + "/egress";
   if (options.allow.empty() && options.deny.empty() && !options.replace) {
@@ -124,7 +124,7 @@ void add_egress(CommandTree& tree, CLI::App& group) {
       tree.leaf(group, "egress", "what a sandbox has asked to reach; change what it may",
                 "berth sandbox egress 44f87a21 -f\n"
                 "berth sandbox egress 44f87a21 --allow pypi.org --allow '*.example.org'",
-                [options](Context& context) { return egress(context, *options); });
+                [options](Context& context) { return lease_egress(context, *options); });
   app.add_option("place", options->named, place_words)->required();
   app.add_flag("-f,--follow", options->follow, "go on as it happens");
   app.add_option("--allow", options->allow, "let it reach this too: host, *.host, host:port, cidr")

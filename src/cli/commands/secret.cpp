@@ -22,7 +22,7 @@ void add_name(CLI::App& app, SecretOptions& options) {
   app.add_option("secret", options.named, "its name or key, or its id or an end of it")->required();
 }
 
-Result<> create(Context& context, const SecretOptions& options) {
+Result<> create_secret(Context& context, const SecretOptions& options) {
   BERTH_TRY(const std::string path, context.company_path("secrets"));
   BERTH_TRY(const Secret value,
             read_secret(context.console(), options.value_file, "Value of " + options.name));
@@ -35,7 +35,7 @@ Result<> create(Context& context, const SecretOptions& options) {
   return {};
 }
 
-Result<> update(Context& context, const SecretOptions& options) {
+Result<> update_secret(Context& context, const SecretOptions& options) {
   bj::object body;
   set_text(body, "name", options.name);
   set_text(body, "key", options.key);
@@ -132,7 +132,7 @@ void add_versions(CommandTree& tree, CLI::App& group) {
   add_name(app, *options);
 }
 
-Result<> usage(Context& context, const SecretOptions& options) {
+Result<> secret_usage(Context& context, const SecretOptions& options) {
   BERTH_TRY(const std::string id, context.find_id(secret_kind(), options.named));
   BERTH_TRY(const bj::value view, context.get("/api/secrets/" + id + "/usage"));
   const bj::value* bindings =
@@ -151,8 +151,9 @@ Result<> usage(Context& context, const SecretOptions& options) {
 
 void add_usage(CommandTree& tree, CLI::App& group) {
   const auto options = std::make_shared<SecretOptions>();
-  CLI::App& app = tree.leaf(group, "usage", "what reads it", "berth secret usage db-password",
-                            [options](Context& context) { return usage(context, *options); });
+  CLI::App& app =
+      tree.leaf(group, "usage", "what reads it", "berth secret usage db-password",
+                [options](Context& context) { return secret_usage(context, *options); });
   add_name(app, *options);
 }
 
@@ -181,7 +182,7 @@ void add_secret_commands(CommandTree& tree) {
   const auto made = std::make_shared<SecretOptions>();
   CLI::App& creates =
       tree.leaf(group, "create", "make a secret", "pass show db | berth secret create db-password",
-                [made](Context& context) { return create(context, *made); });
+                [made](Context& context) { return create_secret(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   creates.add_option("--key", made->key, "the key that agents use; else made from the name")
       ->type_name("KEY");
@@ -189,9 +190,10 @@ void add_secret_commands(CommandTree& tree) {
   add_value_flag(creates, *made);
 
   const auto changed = std::make_shared<SecretOptions>();
-  CLI::App& updates = tree.leaf(group, "update", "change its name, key or description",
-                                "berth secret update db-password --description 'staging'",
-                                [changed](Context& context) { return update(context, *changed); });
+  CLI::App& updates =
+      tree.leaf(group, "update", "change its name, key or description",
+                "berth secret update db-password --description 'staging'",
+                [changed](Context& context) { return update_secret(context, *changed); });
   add_name(updates, *changed);
   updates.add_option("--name", changed->name, "its new name")->type_name("TEXT");
   updates.add_option("--key", changed->key, "its new key")->type_name("KEY");

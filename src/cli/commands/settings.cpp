@@ -3,7 +3,7 @@
 namespace berth::cli {
 namespace {
 
-Result<> change(Context& context, const std::vector<std::string>& pairs) {
+Result<> change_settings(Context& context, const std::vector<std::string>& pairs) {
   bj::object body;
   BERTH_DO(lay_over(body, pairs, "KEY=VALUE"));
   BERTH_TRY(const bj::value changed,
@@ -22,8 +22,9 @@ void add_settings_commands(CommandTree& tree) {
     return {};
   });
   const auto pairs = std::make_shared<std::vector<std::string>>();
-  CLI::App& sets = tree.leaf(group, "set", "change them", "berth settings set strictSecrets=true",
-                             [pairs](Context& context) { return change(context, *pairs); });
+  CLI::App& sets =
+      tree.leaf(group, "set", "change them", "berth settings set strictSecrets=true",
+                [pairs](Context& context) { return change_settings(context, *pairs); });
   sets.add_option("settings", *pairs, "settings as 'berth settings get --json' names them")
       ->type_name("KEY=VALUE")
       ->required();

@@ -48,8 +48,8 @@ Result<> end_active(Context& context, const std::string& environment, const std:
   return {};
 }
 
-Result<bj::value> start(Context& context, const std::string& environment,
-                        const SetupOptions& options) {
+Result<bj::value> start_setup(Context& context, const std::string& environment,
+                              const SetupOptions& options) {
   bj::object body;
   set_text(body, "templateId", options.from);
   if (!options.ttl.empty()) {
@@ -96,7 +96,7 @@ Result<> setup(Context& context, const SetupOptions& options) {
   if (options.finish) return end_active(context, id, "finish");
   if (options.cancel) return end_active(context, id, "cancel");
   const bool asks = context.console().in_is_terminal && !options.no_terminal;
-  BERTH_TRY(const bj::value started, start(context, id, options));
+  BERTH_TRY(const bj::value started, start_setup(context, id, options));
   if (!asks) {
     context.printer().object(started);
     return {};
@@ -114,7 +114,7 @@ Result<> setup(Context& context, const SetupOptions& options) {
   return {};
 }
 
-struct ImageOptions {
+struct SetupImageOptions {
   std::string named;
   bool rollback = false;
   bool revoke = false;
@@ -123,7 +123,7 @@ struct ImageOptions {
   bool confirm = false;
 };
 
-Result<> image(Context& context, const ImageOptions& options) {
+Result<> image(Context& context, const SetupImageOptions& options) {
   BERTH_TRY(const std::string id, context.find_id(environment_kind(), options.named));
   const std::string path = "/api/environments/" + id + "/custom-image-template";
   if (int{options.rollback} + int{options.revoke} + int{options.relink} > 1) {
@@ -163,7 +163,7 @@ void add_setup_commands(CommandTree& tree, CLI::App& environments) {
   app.add_flag("--no-terminal", options->no_terminal, "only start the session and print it");
   app.add_flag("--finish", options->finish, "capture the session that is open");
   app.add_flag("--cancel", options->cancel, "forget the session that is open");
-  const auto shown = std::make_shared<ImageOptions>();
+  const auto shown = std::make_shared<SetupImageOptions>();
   CLI::App& shows = tree.leaf(environments, "image",
                               "what sandboxes of an environment start from; go back to another",
                               "berth env image Sandbox --rollback",

@@ -30,8 +30,8 @@ struct SnapshotOptions {
   std::string ttl;
 };
 
-Result<bj::value> post(Context& context, const SnapshotOptions& options, const std::string& verb,
-                       std::optional<bj::value> body = {}) {
+Result<bj::value> post_to_snapshot(Context& context, const SnapshotOptions& options,
+                                   const std::string& verb, std::optional<bj::value> body = {}) {
   BERTH_TRY(const std::string id, find_place(context, options.named));
   return context.send({.method = "POST",
                        .path = "/api/environment-leases/" + id + "/" + verb,
@@ -59,8 +59,8 @@ Result<> diff(Context& context, const SnapshotOptions& options) {
 }
 
 Result<> commit(Context& context, const SnapshotOptions& options) {
-  BERTH_TRY(const bj::value made,
-            post(context, options, "capture", bj::value(bj::object{{"name", options.name}})));
+  BERTH_TRY(const bj::value made, post_to_snapshot(context, options, "capture",
+                                                   bj::value(bj::object{{"name", options.name}})));
   context.printer().object(made);
   return {};
 }
@@ -72,7 +72,8 @@ Result<> roll_back(Context& context, const SnapshotOptions& options) {
                    context.flags().yes));
   bj::object body;
   set_text(body, "template", options.from);
-  BERTH_TRY(const bj::value lease, post(context, options, "rollback", bj::value(std::move(body))));
+  BERTH_TRY(const bj::value lease,
+            post_to_snapshot(context, options, "rollback", bj::value(std::move(body))));
   return show_lease(context, lease, "has a fresh sandbox");
 }
 
@@ -82,22 +83,23 @@ Result<> fork(Context& context, const SnapshotOptions& options) {
     BERTH_TRY(const std::int64_t ms, parse_span_ms(options.ttl, "--ttl"));
     body["ttlSeconds"] = ms / 1000;
   }
-  BERTH_TRY(const bj::value lease, post(context, options, "fork", bj::value(std::move(body))));
+  BERTH_TRY(const bj::value lease,
+            post_to_snapshot(context, options, "fork", bj::value(std::move(body))));
   return show_lease(context, lease, "begins as that one is now: " + text_of(lease, "nextStep"));
 }
 
 Result<> freeze(Context& context, const SnapshotOptions& options) {
-  BERTH_TRY(const bj::value lease, post(context, options, "freeze"));
+  BERTH_TRY(const bj::value lease, post_to_snapshot(context, options, "freeze"));
   return show_lease(context, lease, "stands still");
 }
 
 Result<> thaw(Context& context, const SnapshotOptions& options) {
-  BERTH_TRY(const bj::value lease, post(context, options, "thaw"));
+  BERTH_TRY(const bj::value lease, post_to_snapshot(context, options, "thaw"));
   return show_lease(context, lease, "goes on");
 }
 
 // What the run of a sandbox has said up to now. A run is one by itself; it may be over.
-Result<> logs(Context& context, const SnapshotOptions& options) {
+Result<> snapshot_logs(Context& context, const SnapshotOptions& options) {
   if (const auto run = context.find(run_kind(), options.named)) {
     return show_log_so_far(context, {.run_id = text_of(*run, "id")});
   }
@@ -114,8 +116,8 @@ struct UnansweredOptions {
   std::string reason;
 };
 
-Result<> resolve(Context& context, const UnansweredOptions& options, const std::string& verb,
-                 bj::object body) {
+Result<> resolve_snapshot(Context& context, const UnansweredOptions& options,
+                          const std::string& verb, bj::object body) {
   BERTH_TRY(const std::string id, context.find_id(template_kind(), options.named));
   BERTH_TRY(const bj::value row, context.send({.method = "POST",
                                                .path = "/api/templates/" + id + "/" + verb,
@@ -133,12 +135,12 @@ void add_unanswered(CommandTree& tree, CLI::App& group) {
       [options](Context& context) -> Result<> {
         BERTH_DO(confirm(context.console(), "Delete " + options->ref + " at the provider?",
                          context.flags().yes));
-        return resolve(context, *options, "adopt", {{"templateRef", options->ref}});
+        return resolve_snapshot(context, *options, "adopt", {{"templateRef", options->ref}});
       });
   CLI::App& forces = tree.leaf(
       group, "force-resolve", "say that one whose capture was never answered is not there",
       "berth template force-resolve 44f87a21 --reason 'not there'", [options](Context& context) {
-        return resolve(context, *options, "force-resolve", {{"reason", options->reason}});
+        return resolve_snapshot(context, *options, "force-resolve", {{"reason", options->reason}});
       });
   for (CLI::App* const app : {&adopts, &forces}) {
     app->add_option("template", options->named, "its name or id")->required();
@@ -188,7 +190,7 @@ void add_snapshot_commands(CommandTree& tree, CLI::App& sandbox) {
   add_verb(tree, sandbox, "thaw", "continue the processes of a frozen one",
            "berth sandbox thaw 44f87a21", fresh(), thaw);
   add_verb(tree, sandbox, "logs", "print what its run has said up to now",
-           "berth sandbox logs 44f87a21", fresh(), logs);
+           "berth sandbox logs 44f87a21", fresh(), snapshot_logs);
 }
 
 void add_template_commands(CommandTree& tree) {

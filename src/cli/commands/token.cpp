@@ -29,20 +29,20 @@ Result<std::string> moment_of(const std::string& text, Time now) {
               "write it as 30d, 12h or 2027-01-31T00:00:00.000Z");
 }
 
-Result<std::string> path_of(Context& context, const TokenOptions& options) {
+Result<std::string> tokens_path(Context& context, const TokenOptions& options) {
   if (options.instance) return "/api/tokens";
   return context.company_path("tokens");
 }
 
-Result<> list(Context& context, const TokenOptions& options) {
-  BERTH_TRY(const std::string path, path_of(context, options));
+Result<> list_tokens(Context& context, const TokenOptions& options) {
+  BERTH_TRY(const std::string path, tokens_path(context, options));
   BERTH_TRY(const bj::array rows, context.list(path));
   context.printer().list(rows, token_kind().columns);
   return {};
 }
 
-Result<bj::value> find(Context& context, const TokenOptions& options) {
-  BERTH_TRY(const std::string path, path_of(context, options));
+Result<bj::value> find_token(Context& context, const TokenOptions& options) {
+  BERTH_TRY(const std::string path, tokens_path(context, options));
   BERTH_TRY(const Client* server, context.client());
   BERTH_TRY(const bj::array rows, server->list(path, 10'000));
   return choose(rows, options.named, token_kind());
@@ -60,8 +60,8 @@ Result<> expect_new_name(Context& context, const std::string& path, const std::s
   return {};
 }
 
-Result<> create(Context& context, const TokenOptions& options) {
-  BERTH_TRY(const std::string path, path_of(context, options));
+Result<> create_token(Context& context, const TokenOptions& options) {
+  BERTH_TRY(const std::string path, tokens_path(context, options));
   BERTH_DO(expect_new_name(context, path, options.name));
   bj::object body{{"name", options.name}};
   // What an agent may do is not a matter of its key.
@@ -90,7 +90,7 @@ Result<> revoke(Context& context, const TokenOptions& options) {
   std::string id = options.named;
   std::string name = id;
   if (!is_uuid(id)) {
-    BERTH_TRY(const bj::value token, find(context, options));
+    BERTH_TRY(const bj::value token, find_token(context, options));
     id = text_of(token, "id");
     name = text_of(token, "name");
   }
@@ -121,12 +121,12 @@ void add_token_commands(CommandTree& tree) {
   CLI::App& group = tree.group("token", "tokens: keys for people and agents");
   const auto listed = std::make_shared<TokenOptions>();
   CLI::App& lists = tree.leaf(group, "list", "list them, newest first", "berth token list",
-                              [listed](Context& context) { return list(context, *listed); });
+                              [listed](Context& context) { return list_tokens(context, *listed); });
   add_scope(lists, *listed);
 
   add_named(tree, group, "get", "show one",
             [](Context& context, const TokenOptions& options) -> Result<> {
-              BERTH_TRY(const bj::value token, find(context, options));
+              BERTH_TRY(const bj::value token, find_token(context, options));
               context.printer().object(token);
               return {};
             });
@@ -134,7 +134,7 @@ void add_token_commands(CommandTree& tree) {
   const auto made = std::make_shared<TokenOptions>();
   CLI::App& creates = tree.leaf(group, "create", "make a key; it is shown once",
                                 "berth token create laptop --role operator --expires 90d",
-                                [made](Context& context) { return create(context, *made); });
+                                [made](Context& context) { return create_token(context, *made); });
   creates.add_option("name", made->name, "its name")->required();
   CLI::Option* const role = add_choice<core::Role>(creates, "--role", made->role, "what it may do")
                                 ->capture_default_str();

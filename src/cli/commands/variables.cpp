@@ -9,7 +9,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::size_t file_bytes_max = 1 << 20;
+constexpr std::size_t variables_file_bytes_max = 1 << 20;
 constexpr std::string_view secret_prefix = "secret:";
 
 enum class Secrets { by_prefix, none };
@@ -44,7 +44,7 @@ Result<Variable> parse_one(const std::string& text, const std::string& where, co
 
 // One variable a line; blank lines and lines that begin with '#' are skipped. All of it is text.
 Result<> read_lines(const std::string& path, const Variables& own, std::vector<Variable>& into) {
-  BERTH_TRY(const std::string text, read_file(path, file_bytes_max));
+  BERTH_TRY(const std::string text, read_file(path, variables_file_bytes_max));
   std::size_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());

@@ -18,7 +18,7 @@
 namespace berth::cli::doctor {
 namespace {
 
-constexpr std::size_t small_file = 1 << 20;
+constexpr std::size_t setting_bytes_max = 1 << 20;
 
 // Tries something in a child of its own, so that nothing of it stays. The child's exit code is 0 or
 // an errno; it may only do what is safe after fork.
@@ -65,12 +65,12 @@ int mount_overlay(uid_t user, gid_t group) {
   return ::mount("overlay", "/tmp/all", "overlay", 0, options) == 0 ? 0 : errno;
 }
 
-std::string reason(int error_number) {
+std::string refusal_reason(int error_number) {
   return io_failure("try", "it", error_number).error().message.substr(std::strlen("try it: "));
 }
 
 std::string setting(const char* path) {
-  std::string text = read_file(path, small_file).value_or("");
+  std::string text = read_file(path, setting_bytes_max).value_or("");
   while (text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -80,7 +80,7 @@ std::string setting(const char* path) {
 Finding check_user_namespaces() {
   const int failed = tried(enter_user_namespace);
   if (failed == 0) return {"user namespaces", Verdict::ok, "a sandbox can have its own users"};
-  const std::string says = "a user namespace cannot be made: " + reason(failed);
+  const std::string says = "a user namespace cannot be made: " + refusal_reason(failed);
   const keeper::sandbox::Prohibition why = keeper::sandbox::why_no_user_namespaces();
   return {"user namespaces", Verdict::warn, says + " (" + why.reason + ")", why.remedy};
 }
@@ -91,7 +91,7 @@ Finding check_overlayfs() {
     return {"overlayfs", Verdict::ok, "a sandbox can start from a shared root without a copy"};
   }
   return {"overlayfs", Verdict::warn,
-          "overlayfs cannot be mounted in a user namespace: " + reason(failed) +
+          "overlayfs cannot be mounted in a user namespace: " + refusal_reason(failed) +
               "; sandboxes copy their root",
           failed == ENODEV ? "modprobe overlay" : "mend the user namespaces first"};
 }
@@ -119,7 +119,7 @@ Finding check_cgroups(const keeper::sandbox::CgroupLayout& layout, Cgroups mount
 
 // As the keeper of a sandbox looks at them.
 Finding check_cgroups() {
-  const std::string mounts = read_file("/proc/self/mounts", small_file).value_or("");
+  const std::string mounts = read_file("/proc/self/mounts", setting_bytes_max).value_or("");
   return check_cgroups(keeper::sandbox::detect_layout(), cgroups_in(mounts));
 }
 
@@ -128,7 +128,7 @@ Finding check_landlock() {
       ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (abi >= 1) return {"landlock", Verdict::ok, "ABI " + std::to_string(abi)};
   return {"landlock", Verdict::warn,
-          "not available: " + reason(errno) + "; one layer fewer around sandboxes",
+          "not available: " + refusal_reason(errno) + "; one layer fewer around sandboxes",
           "boot with lsm=landlock,... (kernel 5.13 or newer)"};
 }
 
@@ -144,7 +144,7 @@ Finding check_seccomp() {
 
 Finding check_kvm() {
   if (::access("/dev/kvm", R_OK | W_OK) == 0) return {"kvm", Verdict::note, "/dev/kvm is usable"};
-  return {"kvm", Verdict::note, "/dev/kvm: " + reason(errno) + "; Berth does not need it"};
+  return {"kvm", Verdict::note, "/dev/kvm: " + refusal_reason(errno) + "; Berth does not need it"};
 }
 
 }  // namespace berth::cli::doctor

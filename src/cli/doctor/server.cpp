@@ -21,7 +21,7 @@ constexpr unsigned long long space_needed = 64ULL << 20;
 constexpr ClientLimits impatient{.connect = std::chrono::milliseconds{2'000},
                                  .answer = std::chrono::milliseconds{5'000}};
 
-std::string reason(int error_number) {
+std::string failure_reason(int error_number) {
   return io_failure("", "", error_number).error().message.substr(3);
 }
 
@@ -53,7 +53,7 @@ Result<> try_to_bind(const HostPort& at) {
   if (::bind(socket.get(), list->ai_addr, list->ai_addrlen) == 0) {
     bound = {};
   } else {
-    bound = fail(Errc::listen_failed, reason(errno));
+    bound = fail(Errc::listen_failed, failure_reason(errno));
   }
   ::freeaddrinfo(list);
   return bound;
@@ -65,11 +65,11 @@ Finding check_sqlite(const std::string& path) {
     if (errno == ENOENT) {
       return {"database", Verdict::note, path + " does not exist yet; the first start makes it"};
     }
-    return {"database", Verdict::fail, path + ": " + reason(errno),
+    return {"database", Verdict::fail, path + ": " + failure_reason(errno),
             "run as the user who owns it, or chown it"};
   }
   if (::access(path.c_str(), R_OK | W_OK) != 0) {
-    return {"database", Verdict::fail, path + ": " + reason(errno),
+    return {"database", Verdict::fail, path + ": " + failure_reason(errno),
             "run as the user who owns it, or chown it"};
   }
   const Result<std::string> head = [&]() -> Result<std::string> {
@@ -105,7 +105,8 @@ Finding check_home(const Machine& machine) {
   const std::string& home = machine.settings.home;
   const std::string folder = existing_above(home);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    return {"home", Verdict::fail, home + ": " + folder + " cannot be written: " + reason(errno),
+    return {"home", Verdict::fail,
+            home + ": " + folder + " cannot be written: " + failure_reason(errno),
             "name another folder with --home, or chown " + folder};
   }
   const Result<DiskRoom> room = room_on_disk(folder);
@@ -163,7 +164,7 @@ Finding check_master_key(const Machine& machine) {
       return {"master key", Verdict::note, path + " does not exist yet; the first start makes it",
               "restore it from a backup if this server has secrets already"};
     }
-    return {"master key", Verdict::fail, path + ": " + reason(errno),
+    return {"master key", Verdict::fail, path + ": " + failure_reason(errno),
             "run as the user who owns it"};
   }
   if ((found.st_mode & 077) != 0) {

@@ -57,7 +57,7 @@ int milliseconds_until(Deadline deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
 }
 
-Result<Addresses> resolve(const Endpoint& endpoint, const std::string& name) {
+Result<Addresses> resolve_name(const Endpoint& endpoint, const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
@@ -104,7 +104,7 @@ void Connection::TlsFree::operator()(SSL* tls) const noexcept {
 
 Result<Connection> Connection::open(const Endpoint& endpoint, Deadline deadline) {
   const std::string name = endpoint.url();
-  BERTH_TRY(const Addresses addresses, resolve(endpoint, name));
+  BERTH_TRY(const Addresses addresses, resolve_name(endpoint, name));
   std::string why = "no address";
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
     Fd socket{

@@ -6,24 +6,24 @@
 namespace berth::cli {
 namespace {
 
-struct Word {
+struct PlainWord {
   std::string_view from;
   std::string_view to;
 };
 
-constexpr Word actions[] = {{"heartbeat.invoked", "run started"},
-                            {"environment.probed_unsaved", "environment draft tested"},
-                            {"environment.probed", "environment tested"}};
+constexpr PlainWord actions[] = {{"heartbeat.invoked", "run started"},
+                                 {"environment.probed_unsaved", "environment draft tested"},
+                                 {"environment.probed", "environment tested"}};
 // The first that fits the start; what it stands for takes its place.
-constexpr Word starts[] = {{"heartbeat.", "run "},
-                           {"environment.lease_", "lease "},
-                           {"environment.sandbox_", "sandbox "},
-                           {"environment.custom_image_", "custom image "}};
-constexpr Word kinds[] = {{"heartbeat_run", "run"},
-                          {"environment_lease", "lease"},
-                          {"environment_custom_image_template", "template"},
-                          {"environment_custom_image_setup_session", "setup session"}};
-constexpr Word sentences[] = {
+constexpr PlainWord starts[] = {{"heartbeat.", "run "},
+                                {"environment.lease_", "lease "},
+                                {"environment.sandbox_", "sandbox "},
+                                {"environment.custom_image_", "custom image "}};
+constexpr PlainWord kinds[] = {{"heartbeat_run", "run"},
+                               {"environment_lease", "lease"},
+                               {"environment_custom_image_template", "template"},
+                               {"environment_custom_image_setup_session", "setup session"}};
+constexpr PlainWord sentences[] = {
     {"by a board operator", "by an operator"},
     {"PATCH its status to archived", "berth env update ENVIRONMENT --status archived"},
     {"PATCH its status to active", "berth secret enable SECRET"},
@@ -38,16 +38,16 @@ std::string in_words(std::string text) {
 }
 
 template <std::size_t N>
-const Word* find(const Word (&words)[N], std::string_view text) {
-  const auto* const found = std::ranges::find(words, text, &Word::from);
+const PlainWord* word_for(const PlainWord (&words)[N], std::string_view text) {
+  const auto* const found = std::ranges::find(words, text, &PlainWord::from);
   return found == std::end(words) ? nullptr : found;
 }
 
 }  // namespace
 
 std::string plain_action(std::string_view action) {
-  if (const Word* word = find(actions, action)) return std::string{word->to};
-  for (const Word& word : starts) {
+  if (const PlainWord* word = word_for(actions, action)) return std::string{word->to};
+  for (const PlainWord& word : starts) {
     if (!action.starts_with(word.from)) continue;
     return std::string{word.to} + in_words(std::string{action.substr(word.from.size())});
   }
@@ -55,7 +55,7 @@ std::string plain_action(std::string_view action) {
 }
 
 std::string plain_kind(std::string_view kind) {
-  if (const Word* word = find(kinds, kind)) return std::string{word->to};
+  if (const PlainWord* word = word_for(kinds, kind)) return std::string{word->to};
   return in_words(std::string{kind});
 }
 
@@ -64,7 +64,7 @@ std::string plain_actor(std::string_view actor) {
 }
 
 std::string plain_sentence(std::string text) {
-  for (const Word& word : sentences) {
+  for (const PlainWord& word : sentences) {
     for (std::size_t at = text.find(word.from); at != std::string::npos;
          at = text.find(word.from, at + word.to.size())) {
       text.replace(at, word.from.size(), word.to);

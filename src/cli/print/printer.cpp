@@ -13,7 +13,7 @@
 namespace berth::cli {
 namespace {
 
-const bj::value* find(const bj::value& row, std::string_view path) {
+const bj::value* find_below(const bj::value& row, std::string_view path) {
   const bj::value* at = &row;
   while (!path.empty()) {
     const std::string_view key = path.substr(0, path.find('/'));
@@ -31,7 +31,7 @@ std::string plain(const bj::value& value) {
   return bj::serialize(value);
 }
 
-std::string joined(const bj::array& words) {
+std::string words_or_dash(const bj::array& words) {
   std::string text;
   for (const bj::value& word : words) text += (text.empty() ? "" : ", ") + plain(word);
   return text.empty() ? "-" : text;
@@ -97,7 +97,7 @@ std::string indented(const std::string& lines) {
 // What names an object to a program.
 bool is_known(const bj::array& rows, const std::string& key) {
   return std::ranges::any_of(rows, [&](const bj::value& row) {
-    const bj::value* value = find(row, key);
+    const bj::value* value = find_below(row, key);
     return value != nullptr && !value->is_null();
   });
 }
@@ -212,7 +212,7 @@ Cell Printer::cell(const bj::value& value, Shown shown) const {
   if (shown == Shown::bytes && value.is_int64() && value.get_int64() >= 0) {
     return {bytes_in_units(static_cast<std::uint64_t>(value.get_int64())), Paint::none};
   }
-  if (value.is_array()) return {joined(value.get_array()), Paint::none};
+  if (value.is_array()) return {words_or_dash(value.get_array()), Paint::none};
   return {plain(value), Paint::none};
 }
 
@@ -241,7 +241,7 @@ void Printer::list(const bj::array& rows, const std::vector<Column>& columns) co
   for (const bj::value& row : rows) {
     std::vector<Cell>& line = cells.emplace_back();
     for (const Column& column : shown) {
-      const bj::value* value = find(row, column.key);
+      const bj::value* value = find_below(row, column.key);
       line.push_back(value != nullptr ? cell(*value, column.shown) : Cell{"-", Paint::dim});
     }
   }

@@ -169,7 +169,7 @@ std::string proposal_for(const CLI::App& app, const std::string& word) {
   return elsewhere.empty() ? "see '" + path_of(app) + " --help'" : elsewhere + "'?";
 }
 
-std::unexpected<Error> unknown(const CLI::App& app, const std::string& word) {
+std::unexpected<Error> unknown_command(const CLI::App& app, const std::string& word) {
   return fail(Errc::bad_request, "'" + word + "' is not a command of '" + path_of(app) + "'",
               proposal_for(app, word));
 }
@@ -228,7 +228,7 @@ Result<Words> read_words(std::vector<std::string> arguments, const CLI::App& roo
     const CLI::App* child = is_word ? child_of(*app, ours[next]) : nullptr;
     if (child == nullptr) {
       if (app->get_require_subcommand_min() > 0) {
-        if (is_word) return unknown(*app, ours[next]);
+        if (is_word) return unknown_command(*app, ours[next]);
         if (!asks_for_help(ours)) return incomplete(*app);
       }
       break;

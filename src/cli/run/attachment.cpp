@@ -24,7 +24,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-constexpr auto as_pair = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::size_t stdin_piece_bytes = std::size_t{64} << 10;
 constexpr std::size_t stdin_window = core::attach_stdin_window / 4;

@@ -24,14 +24,13 @@ namespace websocket = beast::websocket;
 using asio::ip::tcp;
 using PlainStream = beast::tcp_stream;
 using TlsStream = asio::ssl::stream<beast::tcp_stream>;
-constexpr auto as_pair = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::chrono::seconds connect_timeout{10};
 constexpr std::chrono::seconds silence_timeout{
     60};  // half of it without a word is answered by a ping
 constexpr std::size_t message_bytes_max = std::size_t{16} << 20;
 
-std::unexpected<Error> unreachable(const Endpoint& server, const std::string& why) {
+std::unexpected<Error> socket_unreachable(const Endpoint& server, const std::string& why) {
   return fail(Errc::server_unreachable, "no Berth server answers at " + server.url() + ": " + why,
               "start it with 'berth serve' or name it with --url");
 }
@@ -77,7 +76,7 @@ class BeastSocket final : public Socket {
       co_return std::unexpected(error_of(answer.result_int(), answer.body()));
     }
     if (error == beast::error::timeout) co_return silent(server_, answer_limit);
-    if (error) co_return unreachable(server_, error.message());
+    if (error) co_return socket_unreachable(server_, error.message());
     co_return Result<>{};
   }
 
@@ -85,7 +84,7 @@ class BeastSocket final : public Socket {
     beast::flat_buffer inbox;
     const auto [error, size] = co_await socket_.async_read(inbox, as_pair);
     if (error == beast::error::timeout) co_return silent(server_, silence_timeout);
-    if (error) co_return unreachable(server_, reason(error));
+    if (error) co_return socket_unreachable(server_, reason(error));
     const auto kind =
         socket_.got_binary() ? SocketMessage::Kind::binary : SocketMessage::Kind::text;
     co_return SocketMessage{kind, {static_cast<const char*>(inbox.cdata().data()), inbox.size()}};
@@ -113,7 +112,7 @@ class BeastSocket final : public Socket {
   Task<> write(std::string bytes) {
     const auto [error, size] = co_await socket_.async_write(asio::buffer(bytes), as_pair);
     if (error == beast::error::timeout) co_return silent(server_, silence_timeout);
-    if (error) co_return unreachable(server_, reason(error));
+    if (error) co_return socket_unreachable(server_, reason(error));
     co_return Result<>{};
   }
 
@@ -132,11 +131,11 @@ Task<beast::tcp_stream> connect(const Endpoint& server) {
   tcp::resolver resolver{executor};
   boost::system::error_code failed;
   const auto found = resolver.resolve(server.host, std::to_string(server.port), failed);
-  if (failed) co_return unreachable(server, failed.message());
+  if (failed) co_return socket_unreachable(server, failed.message());
   beast::tcp_stream stream{executor};
   stream.expires_after(connect_timeout);
   const auto [error, at] = co_await stream.async_connect(found, as_pair);
-  if (error) co_return unreachable(server, error.message());
+  if (error) co_return socket_unreachable(server, error.message());
   stream.socket().set_option(tcp::no_delay{true}, failed);
   co_return std::move(stream);
 }
@@ -148,7 +147,7 @@ Task<TlsStream> start_tls(const Endpoint& server, beast::tcp_stream plain) {
   TlsStream stream{std::move(plain), context};
   expect_host(stream.native_handle(), server.host);
   const auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::client, as_pair);
-  if (error) co_return unreachable(server, error.message());
+  if (error) co_return socket_unreachable(server, error.message());
   co_return std::move(stream);
 }
 

@@ -4,12 +4,18 @@
 #include "base/secret.hpp"
 #include "cli/net/connection.hpp"
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 
 namespace berth::cli {
+
+// Waits for the result and the error of an operation together.
+inline constexpr auto as_pair = asio::as_tuple(asio::use_awaitable);
 
 struct SocketMessage {
   enum class Kind { text, binary };

@@ -13,7 +13,7 @@ namespace {
 using core::RunState;
 
 // A state that a newer server invented counts as one in which nothing was carried out.
-RunState state_of(const bj::value& run) {
+RunState run_state(const bj::value& run) {
   return parse_name<RunState>(text_of(run, "status")).value_or(RunState::interrupted);
 }
 
@@ -87,7 +87,7 @@ int exit_code_of_cause(Errc cause) {
 }
 
 int exit_code_of_run(const bj::value& run) {
-  switch (state_of(run)) {
+  switch (run_state(run)) {
     case RunState::succeeded:
       return with_losses(own_code(run).value_or(0), usage_of(run, "bytesLost"));
     case RunState::failed:
@@ -107,7 +107,7 @@ std::optional<Error> error_of_run(const bj::value& run) {
   const std::string code = text_of(run, "errorCode");
   const std::string id = text_of(run, "id");
   const Told told = told_by(run);
-  switch (state_of(run)) {
+  switch (run_state(run)) {
     case RunState::timed_out:
       return Error{Errc::timed_out,
                    "run " + id + place_of(run) + ": " +
