@@ -11,7 +11,7 @@ std::unexpected<Error> agent_not_found_error() {
 }
 
 // What the agent names may have been deleted since the caller looked.
-Error explain(Error error, const core::Agent& agent) {
+Error explain_agent(Error error, const core::Agent& agent) {
   if (!violates_reference(error)) return error;
   return {Errc::conflict, "Agent " + agent.name + " names a company or an environment that is gone",
           "choose an environment that exists and repeat"};
@@ -21,7 +21,7 @@ Error explain(Error error, const core::Agent& agent) {
 
 Result<> insert_agent(Session& session, const core::Agent& agent) {
   Result<> done = insert(session, agent);
-  if (!done) return std::unexpected(explain(std::move(done).error(), agent));
+  if (!done) return std::unexpected(explain_agent(std::move(done).error(), agent));
   return {};
 }
 
@@ -42,7 +42,7 @@ Result<Stored<core::Agent>> find_agent(Session& session, const core::Reach& reac
 
 Result<> update_agent(Session& session, const Stored<core::Agent>& agent) {
   const Result<bool> moved = update(session, agent);
-  if (!moved) return std::unexpected(explain(moved.error(), agent.value));
+  if (!moved) return std::unexpected(explain_agent(moved.error(), agent.value));
   if (*moved) return {};
   return fail(Errc::conflict, "Agent " + agent.value.name + " changed since it was read",
               "read it again and repeat the change");

@@ -17,7 +17,7 @@ Error name_taken(const core::SecretRecord& secret) {
           "rotate the one that exists, or choose another name"};
 }
 
-Error explain(Error error, const core::SecretRecord& secret) {
+Error explain_secret(Error error, const core::SecretRecord& secret) {
   if (violates(error, "company_secrets_company_id_name")) return name_taken(secret);
   if (violates(error, "company_secrets_company_id_key")) {
     return {Errc::secret_key_taken, "Secret key already exists: " + secret.key,
@@ -40,7 +40,7 @@ Result<> insert_secret(Session& session, const core::SecretRecord& secret) {
                   secret.company_id, secret.name));
   if (!same_name.rows.empty()) return std::unexpected(name_taken(secret));
   Result<> done = insert(session, secret);
-  if (!done) return std::unexpected(explain(std::move(done).error(), secret));
+  if (!done) return std::unexpected(explain_secret(std::move(done).error(), secret));
   return {};
 }
 
@@ -63,7 +63,7 @@ Result<Stored<core::SecretRecord>> find_secret(Session& session, const core::Rea
 
 Result<> update_secret(Session& session, const Stored<core::SecretRecord>& secret) {
   const Result<bool> moved = update(session, secret);
-  if (!moved) return std::unexpected(explain(moved.error(), secret.value));
+  if (!moved) return std::unexpected(explain_secret(moved.error(), secret.value));
   if (*moved) return {};
   return fail(Errc::conflict, "Secret " + secret.value.name + " changed since it was read",
               "read it again and repeat the change");

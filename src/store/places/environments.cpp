@@ -29,7 +29,7 @@ const std::string& deletable() {
   return sql;
 }
 
-Error explain(Error error, const core::Environment& environment) {
+Error explain_environment(Error error, const core::Environment& environment) {
   if (violates(error, "environments_company_id_name")) {
     return {Errc::environment_name_taken,
             "An environment named \"" + environment.name + "\" already exists for this company.",
@@ -47,7 +47,7 @@ Error explain(Error error, const core::Environment& environment) {
 
 Result<> insert_environment(Session& session, const core::Environment& environment) {
   Result<> done = insert(session, environment);
-  if (!done) return std::unexpected(explain(std::move(done).error(), environment));
+  if (!done) return std::unexpected(explain_environment(std::move(done).error(), environment));
   return {};
 }
 
@@ -100,7 +100,7 @@ Result<std::optional<Stored<core::Environment>>> find_local_environment(
 
 Result<> update_environment(Session& session, const Stored<core::Environment>& environment) {
   const Result<bool> moved = update(session, environment);
-  if (!moved) return std::unexpected(explain(moved.error(), environment.value));
+  if (!moved) return std::unexpected(explain_environment(moved.error(), environment.value));
   if (*moved) return {};
   return fail(Errc::conflict,
               "Environment " + environment.value.name + " changed since it was read",

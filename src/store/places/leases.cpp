@@ -15,7 +15,7 @@ using core::LeaseState;
 constexpr std::string_view lease_noun = "Lease";
 constexpr std::string_view by_id = "where id = $1 and ($2 = '' or company_id = $2)";
 
-Error explain(Error error, const LeaseRecord& lease) {
+Error explain_lease(Error error, const LeaseRecord& lease) {
   if (violates_reference(error)) {
     return {Errc::environment_not_found, "Environment not found",
             "it was deleted while the lease was being made"};
@@ -61,7 +61,7 @@ Result<> expect_unfinished(const LeaseRecord& lease) {
 Result<Stored<LeaseRecord>> inserted_lease(Session& session, LeaseRecord lease) {
   if (!core::is_final(lease.status)) set_time_to_look(lease, lease.status, lease.created_at);
   Result<> done = insert(session, lease);
-  if (!done) return std::unexpected(explain(std::move(done).error(), lease));
+  if (!done) return std::unexpected(explain_lease(std::move(done).error(), lease));
   return Stored<LeaseRecord>{std::move(lease), 1};
 }
 

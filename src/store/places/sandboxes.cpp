@@ -13,7 +13,7 @@ using core::SandboxState;
 
 constexpr std::string_view sandbox_noun = "Sandbox";
 
-std::optional<Time> time_to_look(const Sandbox& sandbox, SandboxState state, Time now) {
+std::optional<Time> time_to_look_at_sandbox(const Sandbox& sandbox, SandboxState state, Time now) {
   switch (state) {
     case SandboxState::creating: return sandbox.next_attempt_at;
     case SandboxState::idle: return sandbox.expires_at;
@@ -68,7 +68,7 @@ Result<Stored<Sandbox>> move_sandbox(Session& session, Stored<Sandbox> sandbox,
                                      core::SandboxEvent event, Time now) {
   Sandbox& value = sandbox.value;
   if (const auto next = core::advance(value.status, event)) {
-    value.next_attempt_at = time_to_look(value, *next, now);
+    value.next_attempt_at = time_to_look_at_sandbox(value, *next, now);
     if (*next == SandboxState::idle || core::is_final(*next)) value.lease_id.reset();
   }
   value.last_used_at = now;

@@ -12,7 +12,7 @@ using core::SetupState;
 
 constexpr std::string_view setup_noun = "Setup session";
 
-Error explain(Error error) {
+Error explain_session(Error error) {
   if (violates(error, "setup_sessions_environment_id")) {
     return {Errc::conflict,
             "An environment customImage setup session is already active for this environment.",
@@ -26,7 +26,7 @@ Error explain(Error error) {
 
 Result<> insert_setup_session(Session& session, const SetupSession& started) {
   Result<> done = insert(session, started);
-  if (!done) return std::unexpected(explain(std::move(done).error()));
+  if (!done) return std::unexpected(explain_session(std::move(done).error()));
   return {};
 }
 

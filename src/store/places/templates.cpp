@@ -16,7 +16,7 @@ constexpr std::string_view template_noun = "Template";
 // Whoever captured an expendable one has this long to start from it.
 constexpr std::int64_t unused_ms = 10LL * 60 * 1000;
 
-Error explain(Error error, const Template& made) {
+Error explain_template(Error error, const Template& made) {
   if (violates(error, "templates_company_id_name")) {
     return {Errc::conflict,
             "A template named \"" + made.name + "\" already exists for this company.",
@@ -35,7 +35,7 @@ std::unexpected<Error> template_not_found_error() {
 
 // One that is captured or deleted has a time of its own; one that is there waits for nobody, but
 // for an expendable one, which is looked at now and then.
-std::optional<Time> time_to_look(const Template& row, TemplateState state, Time now) {
+std::optional<Time> time_to_look_at_template(const Template& row, TemplateState state, Time now) {
   switch (state) {
     case TemplateState::capturing: return row.next_attempt_at;
     case TemplateState::ready:
@@ -50,7 +50,7 @@ std::optional<Time> time_to_look(const Template& row, TemplateState state, Time 
 
 Result<> insert_template(Session& session, const Template& made) {
   Result<> done = insert(session, made);
-  if (!done) return std::unexpected(explain(std::move(done).error(), made));
+  if (!done) return std::unexpected(explain_template(std::move(done).error(), made));
   return {};
 }
 
@@ -141,12 +141,12 @@ Result<Stored<Template>> move_template(Session& session, Stored<Template> row,
                                        core::TemplateEvent event, Time now) {
   Template& value = row.value;
   if (const auto next = core::advance(value.status, event)) {
-    value.next_attempt_at = time_to_look(value, *next, now);
+    value.next_attempt_at = time_to_look_at_template(value, *next, now);
   }
   value.updated_at = now;
   const Template wanted = value;
   Result<Stored<Template>> moved = move_row(session, std::move(row), event, template_noun);
-  if (!moved) return std::unexpected(explain(std::move(moved).error(), wanted));
+  if (!moved) return std::unexpected(explain_template(std::move(moved).error(), wanted));
   return moved;
 }
 
@@ -154,7 +154,7 @@ Result<Stored<Template>> update_template(Session& session, Stored<Template> row,
   row.value.updated_at = now;
   const Template wanted = row.value;
   Result<Stored<Template>> written = rewrite(session, std::move(row), template_noun);
-  if (!written) return std::unexpected(explain(std::move(written).error(), wanted));
+  if (!written) return std::unexpected(explain_template(std::move(written).error(), wanted));
   return written;
 }
 

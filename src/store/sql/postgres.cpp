@@ -164,7 +164,7 @@ class PgDatabase final : public Database {
 
 // The lock is the session's, not the transaction's: a serializable transaction would see the schema
 // as it was before it had to wait.
-Result<> migrate(PgConnection& connection, const std::string& name) {
+Result<> migrate_postgres(PgConnection& connection, const std::string& name) {
   // A migration may take its time, but two servers do not wait for each other forever.
   BERTH_DO(connection.command("set statement_timeout = 0; set lock_timeout = 60000"));
   BERTH_DO(connection.command(lock_migrations));
@@ -186,7 +186,7 @@ Result<> migrate(PgConnection& connection, const std::string& name) {
 Result<std::unique_ptr<Database>> open_postgres(const std::string& url, unsigned connections) {
   BERTH_TRY(PgTarget target, parse_postgres_url(url));
   BERTH_TRY(PgConnection first, PgConnection::open(target));
-  BERTH_DO(migrate(first, target.name));
+  BERTH_DO(migrate_postgres(first, target.name));
   return std::make_unique<PgDatabase>(std::move(target), std::move(first),
                                       std::max(connections, 1U));
 }

@@ -197,7 +197,7 @@ Result<SqliteConnection> open_reader(const std::string& path) {
   return connection;
 }
 
-Result<> migrate(SqliteConnection& writer, const std::string& path) {
+Result<> migrate_sqlite(SqliteConnection& writer, const std::string& path) {
   bool more = true;
   Database::Work step = [&](Session& session) -> Result<> {
     BERTH_TRY(more,
@@ -213,7 +213,7 @@ Result<> migrate(SqliteConnection& writer, const std::string& path) {
 Result<std::unique_ptr<Database>> open_sqlite(const std::string& path, unsigned readers) {
   BERTH_TRY(SqliteFile file, SqliteFile::take(path));
   BERTH_TRY(SqliteConnection writer, open_writer(path));
-  BERTH_DO(migrate(writer, path));
+  BERTH_DO(migrate_sqlite(writer, path));
   writer.wait_for_locks(lock_wait);
   std::vector<SqliteConnection> connections;
   for (unsigned i = 0; i < std::max(readers, 1U); ++i) {
