@@ -1,5 +1,6 @@
 #include "keeper/protocol/protocol.hpp"
 
+#include "base/strings.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -19,10 +20,6 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Step::count_)> s
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 std::size_t frame_limit(Verb verb) {

@@ -28,7 +28,7 @@ constexpr Loss losses[] = {
      "a kernel of 5.19 or newer with landlock in its lsm= list"},
 };
 
-void note_features(Confined& confined, Features features) {
+void name_features(Confined& confined, Features features) {
   for (unsigned i = 0; i < static_cast<unsigned>(Feature::count_); ++i) {
     const auto feature = static_cast<Feature>(i);
     if (features.has(feature)) confined.features.emplace_back(name_of(feature));
@@ -88,7 +88,7 @@ Confined describe(const Plan& plan, Features features, const std::vector<Unenfor
   Confined confined{.level = Level::strong};
   const auto lower = [&](Level at_most) { confined.level = std::min(confined.level, at_most); };
   if (unenforced.empty() && plan.limits.is_any()) features.add(Feature::cgroup_limits);
-  note_features(confined, features);
+  name_features(confined, features);
   for (const Loss& loss : losses) {
     if (features.has(loss.feature)) continue;
     lower(loss.at_most);
@@ -143,7 +143,7 @@ Confined describe_minimal(const Plan& plan, Features features,
                           const std::vector<Unenforced>& unenforced) {
   Confined confined{.level = Level::minimal};
   if (unenforced.empty() && plan.limits.is_any()) features.add(Feature::cgroup_limits);
-  note_features(confined, features);
+  name_features(confined, features);
   const Prohibition why = why_no_user_namespaces();
   const std::string remedy = why.remedy + "; or run the server as root";
   miss(confined, Feature::user_namespace,

@@ -93,7 +93,7 @@ int bound_each_process(const MinimalSetup& setup, Features& features) {
 }
 
 // Nothing of the keeper's is left open but the way to talk to it.
-int keep_only(int control) {
+int keep_only_control(int control) {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return errno;
   const int high_control = ::fcntl(control, F_DUPFD_CLOEXEC, control_fd + 1);
@@ -126,7 +126,7 @@ SetupReport enter_minimal(const MinimalSetup& setup) {
   BERTH_STEP(rlimits, bound_each_process(setup, report.features));
   BERTH_STEP(identity, forbid_new_privileges());
   BERTH_STEP(landlock, leave_only_folder(setup.folder, report.features));
-  BERTH_STEP(init, keep_only(setup.control));
+  BERTH_STEP(init, keep_only_control(setup.control));
   BERTH_STEP(system_calls, install_filter(set_id_program()));
   BERTH_STEP(system_calls, install_filter(same_user_program()));
   BERTH_STEP(system_calls, install_filter(filter_program(Debugging::denied, Nesting::denied)));
