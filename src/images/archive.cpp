@@ -27,7 +27,7 @@ std::string text_of(const char* text) {
   return text != nullptr ? text : "";
 }
 
-EntryType type_of(::archive_entry* entry) {
+EntryType archived_type(::archive_entry* entry) {
   if (::archive_entry_hardlink(entry) != nullptr) return EntryType::hard_link;
   switch (::archive_entry_filetype(entry)) {
     case AE_IFREG: return EntryType::file;
@@ -48,7 +48,7 @@ std::uint32_t id_of(std::int64_t id) {
 Entry described(::archive_entry* entry) {
   const std::int64_t size = ::archive_entry_size(entry);
   Entry out{.path = text_of(::archive_entry_pathname(entry)),
-            .type = type_of(entry),
+            .type = archived_type(entry),
             .mode = ::archive_entry_perm(entry),
             .uid = id_of(::archive_entry_uid(entry)),
             .gid = id_of(::archive_entry_gid(entry)),

@@ -35,7 +35,7 @@ bool is_opaque(int folder, OverlayMarks marks) {
   return ::fgetxattr(folder, name.c_str(), value.data(), value.size()) == 1 && value[0] == 'y';
 }
 
-mode_t type_of(LayerEntry entry) {
+mode_t mode_type(LayerEntry entry) {
   switch (entry) {
     case LayerEntry::file: return S_IFREG;
     case LayerEntry::directory: return S_IFDIR;
@@ -225,7 +225,7 @@ class LayerWalk {
     const auto born = born_.find(path);
     if (!below.is_whole || born == born_.end()) return std::nullopt;
     Was made;
-    made.seen.st_mode = type_of(born->second->entry) | born->second->mode;
+    made.seen.st_mode = mode_type(born->second->entry) | born->second->mode;
     made.seen.st_uid = born_to_.st_uid;
     made.seen.st_gid = born_to_.st_gid;
     return made;
@@ -332,7 +332,7 @@ class LayerWalk {
       const bool has_parent = slash == std::string::npos || seen_.contains(path.substr(0, slash));
       if (seen_.contains(path) || !has_parent) continue;
       struct stat was{};
-      was.st_mode = type_of(born->entry);
+      was.st_mode = mode_type(born->entry);
       note(path, LayerChange::removed, was, 0);
     }
   }

@@ -18,7 +18,7 @@ bool is_denied(int error_number) {
 
 // A folder that its owner closed is opened to the owner. It is held first, because a name could be
 // a link to somewhere else by now.
-Result<Fd> open_folder(int parent, const std::string& name, std::string_view shown) {
+Result<Fd> open_folder_to_empty(int parent, const std::string& name, std::string_view shown) {
   Fd folder{open_beneath(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Mounts::refused)};
   if (folder || !is_denied(errno)) {
     if (!folder) return disk_failure("open", shown, errno);
@@ -43,7 +43,7 @@ class Removal {
     while (!waiting_.empty()) {
       const std::string name = std::move(waiting_.back());
       waiting_.pop_back();
-      BERTH_TRY(const Fd folder, open_folder(top_.get(), name, shown_));
+      BERTH_TRY(const Fd folder, open_folder_to_empty(top_.get(), name, shown_));
       BERTH_DO(empty(folder.get()));
       if (::unlinkat(top_.get(), name.c_str(), AT_REMOVEDIR) != 0) return failure(errno);
     }
@@ -88,7 +88,7 @@ class Removal {
     std::string fresh = prefix_ + "-" + std::to_string(++last_);
     int error_number = rename(folder, name, fresh);
     if (is_denied(error_number)) {
-      BERTH_TRY(const Fd inner, open_folder(folder, name, shown_));
+      BERTH_TRY(const Fd inner, open_folder_to_empty(folder, name, shown_));
       if (::fchmod(inner.get(), 0700) == 0) error_number = rename(folder, name, fresh);
     }
     if (error_number == ENOENT) return {};
@@ -116,7 +116,7 @@ Result<> remove_beneath(int folder, const std::string& name, std::string_view sh
   const int error_number = ::unlinkat(folder, name.c_str(), 0) == 0 ? 0 : errno;
   if (error_number == 0) return {};
   if (error_number != EISDIR) return disk_failure("remove", shown, error_number);
-  BERTH_TRY(Fd top, open_folder(folder, name, shown));
+  BERTH_TRY(Fd top, open_folder_to_empty(folder, name, shown));
   BERTH_DO(Removal{std::move(top), shown, limits}.run());
   if (::unlinkat(folder, name.c_str(), AT_REMOVEDIR) != 0) {
     return disk_failure("remove", shown, errno);

@@ -15,6 +15,11 @@ using ByteSink = std::function<Result<>(std::string_view)>;
 // The next bytes, good until the next call; empty at the end.
 using ByteSource = std::function<Result<std::string_view>()>;
 
+// Bytes that are all there, in one piece.
+inline ByteSource source_of(std::string_view bytes) {
+  return [bytes]() mutable -> Result<std::string_view> { return std::exchange(bytes, {}); };
+}
+
 struct Progress {
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;

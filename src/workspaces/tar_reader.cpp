@@ -19,7 +19,7 @@ std::string text_or_empty(const char* text) {
   return text != nullptr ? text : "";
 }
 
-TarEntry::Type type_of(::archive_entry* entry) {
+TarEntry::Type tar_type(::archive_entry* entry) {
   if (::archive_entry_hardlink(entry) != nullptr) return TarEntry::Type::hard_link;
   switch (::archive_entry_filetype(entry)) {
     case AE_IFREG: return TarEntry::Type::file;
@@ -32,7 +32,7 @@ TarEntry::Type type_of(::archive_entry* entry) {
 TarEntry described(::archive_entry* entry) {
   const std::int64_t size = ::archive_entry_size(entry);
   TarEntry out{.path = text_or_empty(::archive_entry_pathname(entry)),
-               .type = type_of(entry),
+               .type = tar_type(entry),
                .mode = ::archive_entry_perm(entry),
                .modified = {.tv_sec = ::archive_entry_mtime(entry),
                             .tv_nsec = ::archive_entry_mtime_nsec(entry)},
