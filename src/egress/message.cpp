@@ -19,13 +19,8 @@ std::unexpected<Error> wrong(std::string message, std::string remedy = {}) {
   return fail(Errc::bad_request, std::move(message), std::move(remedy));
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
+// All that may stand around the value of a field: other blanks would hide what follows them.
+constexpr std::string_view field_blanks = " \t";
 
 bool is_token(std::string_view text) {
   constexpr std::string_view marks = "!#$%&'*+-.^_`|~";
@@ -39,12 +34,6 @@ bool is_token(std::string_view text) {
 bool is_control(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte < 0x20 && c != '\t') || byte == 0x7f;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
 }
 
 // Cuts off and returns the line, without its end; the text has one.
@@ -77,7 +66,7 @@ Result<Fields> parse_fields(std::string_view text) {
     if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) {
       return wrong(in_quotes(line.substr(0, colon)) + " is no name of a header field");
     }
-    const std::string_view value = trimmed(line.substr(colon + 1));
+    const std::string_view value = trimmed(line.substr(colon + 1), field_blanks);
     if (std::ranges::any_of(value, is_control)) {
       return wrong("the header field " + in_quotes(line.substr(0, colon)) +
                    " has a control character");
@@ -126,10 +115,6 @@ Result<std::optional<Framing>> stated_framing(const Fields& fields, Version vers
 
 }  // namespace
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
-}
-
 void Fields::add(std::string name, std::string value) {
   list_.push_back({std::move(name), std::move(value)});
 }
@@ -154,7 +139,7 @@ bool Fields::connection_says(std::string_view word) const {
     std::string_view rest = field.value;
     while (!rest.empty()) {
       const std::size_t comma = std::min(rest.find(','), rest.size());
-      if (equal_ignoring_case(trimmed(rest.substr(0, comma)), word)) return true;
+      if (equal_ignoring_case(trimmed(rest.substr(0, comma), field_blanks), word)) return true;
       rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
   }

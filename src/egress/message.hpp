@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "base/strings.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -18,9 +19,6 @@ struct Field {
   std::string name;
   std::string value;
 };
-
-// Whatever the case of the letters, as field names are compared.
-bool equal_ignoring_case(std::string_view a, std::string_view b);
 
 class Fields {
  public:

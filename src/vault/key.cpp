@@ -1,6 +1,7 @@
 #include "vault/key.hpp"
 
 #include "base/assert.hpp"
+#include "base/strings.hpp"
 
 #include <sodium.h>
 
@@ -52,13 +53,6 @@ bool decode_hex(std::string_view text, KeyBytes& out) {
          sodium_hex2bin(out.data(), key_bytes, text.data(), text.size(), nullptr, &length,
                         nullptr) == 0 &&
          length == key_bytes;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blank = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(blank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
 std::string_view take_word(std::string_view& line) {

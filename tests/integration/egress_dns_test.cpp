@@ -22,8 +22,6 @@ namespace berth::egress_test {
 namespace {
 
 constexpr const char* name_server = "/usr/sbin/dnsmasq";
-constexpr const char* public_v4 = "93.184.216.34";
-constexpr const char* public_v6 = "2606:2800:220:1::1";
 
 std::string dns_query(const std::string& name) {
   std::string query{"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00", 12};

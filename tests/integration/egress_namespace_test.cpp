@@ -16,8 +16,6 @@ namespace berth::egress_test {
 namespace {
 
 constexpr unsigned short proxy_port = 3128;
-constexpr const char* public_v4 = "93.184.216.34";
-constexpr const char* public_v6 = "2606:2800:220:1::1";
 
 // A process in a namespace of its own, which listens there, and connects from there when it is told
 // to. What it makes is handed out, so that the test holds sockets of the inside.

@@ -9,6 +9,10 @@
 // Network namespaces that have only a loopback, and addresses on it.
 namespace berth::egress_test {
 
+// Addresses of the internet, which a room has on an interface of its own.
+inline constexpr const char* public_v4 = "93.184.216.34";
+inline constexpr const char* public_v6 = "2606:2800:220:1::1";
+
 // Of the namespace that the calling thread is in. Only system calls, so that a forked process may
 // use it as well.
 bool raise_loopback();

@@ -1,5 +1,6 @@
 #include "drivers/ssh/diagnosis.hpp"
 
+#include "base/strings.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -66,13 +67,6 @@ std::string remedy_for(Errc code, const Whom& whom) {
              whom.host + "'";
     default: return "try the same with 'ssh -v' as the user of this server";
   }
-}
-
-std::string_view trimmed(std::string_view line) {
-  const auto is_blank = [](char c) { return c == ' ' || c == '\r' || c == '\t'; };
-  while (!line.empty() && is_blank(line.front())) line.remove_prefix(1);
-  while (!line.empty() && is_blank(line.back())) line.remove_suffix(1);
-  return line;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "core/config/environment_config.hpp"
 #include "drivers/ssh/keeper_lease.hpp"
 #include "drivers/ssh/shell_lease.hpp"
+#include "providers/metadata.hpp"
 
 #include <utility>
 
@@ -12,17 +13,12 @@ namespace {
 constexpr std::string_view by_keeper = "keeper";
 constexpr std::string_view by_shell = "sh";
 
-std::optional<std::string> text_in(const bj::object& object, std::string_view key) {
-  const bj::value* found = object.if_contains(key);
-  if (found == nullptr || !found->is_string()) return std::nullopt;
-  return std::string{found->as_string()};
-}
-
 // Where the files of the lease are: as it was acquired, or as it will be.
 Result<ssh::LeasePaths> paths_of(const PlaceRef& lease) {
   BERTH_TRY(const core::SshConfig config, core::parse_ssh_config(lease.config));
   return ssh::LeasePaths{
-      .workspace = text_in(lease.metadata, "remoteCwd").value_or(config.remote_workspace_path),
+      .workspace =
+          providers::text_at(lease.metadata, "remoteCwd").value_or(config.remote_workspace_path),
       .lease_id = lease.lease_id.str()};
 }
 
@@ -85,7 +81,7 @@ Result<std::shared_ptr<ssh::HeldLease>> Ssh::held_lease(const PlaceRef& lease) {
   if (known != leases_.end()) return known->second;
   BERTH_TRY(ssh::Connection::Use connection, connection_of(lease));
   return hold(lease, std::move(connection),
-              text_in(lease.metadata, "supervision").value_or(std::string{by_keeper}));
+              providers::text_at(lease.metadata, "supervision").value_or(std::string{by_keeper}));
 }
 
 Task<std::string> Ssh::callback_from(ssh::Connection& connection, const Callback& callback) {
@@ -136,7 +132,7 @@ Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
         ssh::remarks(end.output), "choose a workspace path that this user may make and write"));
   }
   const std::string name = "ssh://" + connection->target().name() + paths.workspace;
-  const std::string supervision = *text_in(metadata, "supervision");
+  const std::string supervision = *providers::text_at(metadata, "supervision");
   const std::shared_ptr<ssh::HeldLease> held = hold(lease, std::move(connection), supervision);
   if (Result<> opened = co_await held->open(); !opened) {
     leases_.erase(lease.lease_id);
@@ -148,10 +144,10 @@ Task<Acquired> Ssh::acquire(const AcquireRequest& request) {
 Task<Workspace> Ssh::realize(const PlaceRef& lease, const std::optional<std::string>& wanted) {
   BERTH_CO_TRY(const ssh::LeasePaths paths, paths_of(lease));
   Workspace workspace{.cwd = paths.workspace,
-                      .home = text_in(lease.metadata, "home"),
-                      .path = text_in(lease.metadata, "path"),
+                      .home = providers::text_at(lease.metadata, "home"),
+                      .path = providers::text_at(lease.metadata, "path"),
                       .scratch = paths.scratch(),
-                      .api_url = text_in(lease.metadata, "paperclipApiUrl")};
+                      .api_url = providers::text_at(lease.metadata, "paperclipApiUrl")};
   if (!wanted) co_return workspace;
   if (wanted->contains('\0')) {
     co_return fail(Errc::working_directory_missing, "the working directory holds a NUL byte");
