@@ -34,7 +34,7 @@ keeper::BoxLevel level_of(cli::PluginIsolation isolation) {
   return keeper::BoxLevel::strong;
 }
 
-plugins::HostConfig with_way_out(plugins::HostConfig host, plugins::WayOut& way_out) {
+plugins::HostConfig host_with_way_out(plugins::HostConfig host, plugins::WayOut& way_out) {
   host.way_out = &way_out;
   return host;
 }
@@ -46,8 +46,8 @@ PluginParts::PluginParts(asio::io_context& loop, Clock& clock, const engine::Ser
     : resolver_(loop.get_executor(), pool_),
       services_(services, loop.get_executor(), resolver_),
       egress_gateway_(loop, resolver_, clock),
-      host_(loop.get_executor(), with_way_out(std::move(host), egress_gateway_), services_, clock,
-            services.random),
+      host_(loop.get_executor(), host_with_way_out(std::move(host), egress_gateway_), services_,
+            clock, services.random),
       sandboxes_(host_, plugins::Addressing::provider_key),
       drivers_(host_, plugins::Addressing::plugin_key),
       packages_(loop.get_executor(), pool_, std::move(packages)),

@@ -91,8 +91,9 @@ int exit_code_of(const execution::Ended& ended, int interrupted_by) {
 }
 
 // A sandbox that is to reach nothing need not wait for a way out.
-providers::LinuxOptions with_way_out(providers::LinuxOptions options, const bj::object& config,
-                                     providers::EgressGateway& egress_gateway) {
+providers::LinuxOptions options_with_way_out(providers::LinuxOptions options,
+                                             const bj::object& config,
+                                             providers::EgressGateway& egress_gateway) {
   if (config.contains("egress")) options.egress_gateway = &egress_gateway;
   return options;
 }
@@ -105,7 +106,7 @@ class SandboxRun {
         request_(std::move(request)),
         console_(console),
         linux_(loop.get_executor(), pool_, random_, clock_,
-               with_way_out(std::move(options), request_.config, egress_gateway_)) {
+               options_with_way_out(std::move(options), wish_.config, egress_gateway_)) {
     const std::string id = make_uuid(random_, clock_.now());
     key_ = core::SandboxId::parse(id).value();
     lease_ = execution::PlaceRef{.lease_id = core::LeaseId::parse(id).value(),

@@ -121,7 +121,7 @@ constexpr auto gated_methods = std::to_array<Method>({
 
 constexpr std::string_view as_a_person = "issue.comments.create_human_attributed";
 
-const bj::object& params_of(const Request& request) {
+const bj::object& request_params(const Request& request) {
   static const bj::object none;
   return request.params.is_object() ? request.params.get_object() : none;
 }
@@ -133,7 +133,7 @@ struct Named {
 };
 
 Named company_named(const Request& request) {
-  const bj::object& params = params_of(request);
+  const bj::object& params = request_params(request);
   if (auto direct = text_at(params, "companyId"); direct && !direct->empty()) return {direct};
   if (text_at(params, "scopeKind") == "company") {
     auto scope = text_at(params, "scopeId");
@@ -183,7 +183,7 @@ std::expected<std::optional<std::string>, RpcError> admit(const Request& request
   if (!method->capability.empty() && !manifest.has_capability(method->capability)) {
     return std::unexpected(capability_denied(request, manifest, method->capability));
   }
-  if (method->name == "issues.createComment" && params_of(request).contains("actorUserId") &&
+  if (method->name == "issues.createComment" && request_params(request).contains("actorUserId") &&
       !manifest.has_capability(as_a_person)) {
     return std::unexpected(capability_denied(request, manifest, as_a_person));
   }

@@ -1,3 +1,4 @@
+#include "base/strings.hpp"
 #include "plugins/conformance/checks.hpp"
 
 #include <sys/wait.h>
@@ -7,10 +8,8 @@
 namespace berth::plugins::conformance {
 namespace {
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string out;
-  for (const std::string& text : texts) out += (out.empty() ? "" : "; ") + text;
-  return out.substr(0, 400);
+std::string short_list(const std::vector<std::string>& texts) {
+  return joined(texts, "; ").substr(0, 400);
 }
 
 // Sends a call and kills the worker a moment later, as a machine would: nobody is asked.
@@ -44,7 +43,7 @@ Outcome crash_and_clear(Bench& bench, const std::string& method) {
   BERTH_CHECK_DO(bench.destroy_and_look(lease));
   bench.retire_worker();
   const std::vector<std::string> left = bench.orphans();
-  BERTH_CHECK_THAT(left.empty(), "processes are left after destroy: " + joined(left));
+  BERTH_CHECK_THAT(left.empty(), "processes are left after destroy: " + short_list(left));
   return passed();
 }
 
@@ -137,9 +136,9 @@ Outcome ends_with_its_host(Bench& bench) {
 
 Outcome leaves_nothing(Bench& bench) {
   const std::vector<std::string> kept = bench.clear();
-  BERTH_CHECK_THAT(kept.empty(), joined(kept));
+  BERTH_CHECK_THAT(kept.empty(), short_list(kept));
   const std::vector<std::string> left = bench.orphans();
-  BERTH_CHECK_THAT(left.empty(), "processes are left: " + joined(left));
+  BERTH_CHECK_THAT(left.empty(), "processes are left: " + short_list(left));
   return passed();
 }
 

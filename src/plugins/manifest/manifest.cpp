@@ -1,7 +1,8 @@
 #include "plugins/manifest/manifest.hpp"
 
-#include "plugins/manifest/manifest_drivers.hpp"
-#include "plugins/manifest/manifest_rules.hpp"
+#include "base/strings.hpp"
+#include "plugins/manifest_drivers.hpp"
+#include "plugins/manifest_rules.hpp"
 
 #include <algorithm>
 #include <array>
@@ -87,10 +88,6 @@ constexpr auto ui_needs = std::to_array<Need>({
     {"settingsPage", "instance.settings.register"},
     {"companySettingsPage", "instance.settings.register"},
 });
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // Digits at the front, removed; false when there are none.
 bool cut_number(std::string_view& text) {

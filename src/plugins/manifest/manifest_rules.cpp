@@ -1,6 +1,7 @@
 #include "plugins/manifest/manifest_rules.hpp"
 
-#include "core/config/environment_config.hpp"
+#include "base/strings.hpp"
+#include "core/environment_config.hpp"
 
 #include <algorithm>
 
@@ -9,10 +10,6 @@ namespace {
 
 std::string range_of(Length length) {
   return std::to_string(length.least) + " to " + std::to_string(length.most) + " are allowed";
-}
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 bool is_letter(char c) {

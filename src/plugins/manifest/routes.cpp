@@ -18,7 +18,7 @@ constexpr std::size_t closed_max = 4096;
 constexpr StreamLimits login_limits{.total_max = std::size_t{8} << 20};
 constexpr StreamLimits duplex_limits{};
 
-const bj::object& params_of(const Notification& notification) {
+const bj::object& notification_params(const Notification& notification) {
   static const bj::object none;
   return notification.params.is_object() ? notification.params.get_object() : none;
 }
@@ -65,7 +65,7 @@ void OutputRoutes::close(const std::string& invocation_id) {
 }
 
 bool OutputRoutes::take(const Notification& notification) {
-  const bj::object& params = params_of(notification);
+  const bj::object& params = notification_params(notification);
   const auto stream = text_view(params, "stream");
   const auto chunk = text_view(params, "chunk");
   if (!notification.invocation_id || !chunk || chunk->empty()) return false;
@@ -177,7 +177,7 @@ void StreamRoutes::end_all(const std::string& why) {
 
 // Older plugins name a login by its session only, which is known once they have answered.
 StreamRoutes::Route* StreamRoutes::find(const Notification& notification, bool is_login) {
-  const bj::object& params = params_of(notification);
+  const bj::object& params = notification_params(notification);
   const auto id = text_view(params, "hostRouteId");
   for (auto& [known, route] : routes_) {
     const bool is_named = id ? *id == known : is_login;
@@ -189,7 +189,7 @@ StreamRoutes::Route* StreamRoutes::find(const Notification& notification, bool i
 Result<bool> StreamRoutes::take(const Notification& notification, Payload payload) {
   const bool is_login = !notification.method.starts_with("duplexChannel.");
   Route* const route = find(notification, is_login);
-  const auto session = text_view(params_of(notification), "workerSessionId");
+  const auto session = text_view(notification_params(notification), "workerSessionId");
   if (route == nullptr || !session) return take_unknown(notification, is_login);
   if (route->session == *session) {
     return take_bound(*route, notification, is_login ? Payload::text : payload);
@@ -198,7 +198,7 @@ Result<bool> StreamRoutes::take(const Notification& notification, Payload payloa
     if (is_login) return false;
     return never_opened();
   }
-  const auto chunk = text_view(params_of(notification), "chunk");
+  const auto chunk = text_view(notification_params(notification), "chunk");
   route->held_bytes += chunk ? chunk->size() : 0;
   if (route->held.size() > duplex_limits.frames_max ||
       route->held_bytes > duplex_limits.buffered_max) {
@@ -210,7 +210,7 @@ Result<bool> StreamRoutes::take(const Notification& notification, Payload payloa
 }
 
 Result<bool> StreamRoutes::take_unknown(const Notification& notification, bool is_login) const {
-  const std::string id = text_at(params_of(notification), "hostRouteId").value_or("");
+  const std::string id = text_at(notification_params(notification), "hostRouteId").value_or("");
   // Of a login that is over, or of a byte stream that is.
   if (is_login || std::ranges::find(closed_, id) != closed_.end()) return false;
   return never_opened();
@@ -218,7 +218,7 @@ Result<bool> StreamRoutes::take_unknown(const Notification& notification, bool i
 
 Result<bool> StreamRoutes::take_bound(Route& route, const Notification& notification,
                                       Payload payload) const {
-  const bj::object& params = params_of(notification);
+  const bj::object& params = notification_params(notification);
   if (notification.method.ends_with(".exit")) {
     route.stream->finish({.exit_code = exit_code_of(params)});
     return true;
