@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t batch_max = 200;
 // Another server's changes wake nobody here, so a wait is short enough for a person not to notice.
-constexpr std::chrono::milliseconds wait_max{2000};
+constexpr std::chrono::milliseconds activity_wait_max{2000};
 
 }  // namespace
 
@@ -46,7 +46,7 @@ Task<std::vector<core::Activity>> Activities::after(core::Call call, core::Compa
   const auto look = [&](store::Session& s) { return look_after(s, call, company, last); };
   BERTH_CO_TRY(Entries entries, co_await services_.store.read(look));
   if (!entries.empty()) co_return entries;
-  BERTH_CO_DO(co_await services_.feed.wait(company, wait_max));
+  BERTH_CO_DO(co_await services_.feed.wait(company, activity_wait_max));
   co_return co_await services_.store.read(look);
 }
 
@@ -55,7 +55,7 @@ Task<CompanyNews> Activities::news(core::Call call, core::CompanyId company,
   const auto look = [&](store::Session& s) { return look_after(s, call, company, last); };
   BERTH_CO_TRY(auto entries, co_await services_.store.read(look));
   if (entries.empty() && changes(company) == seen) {
-    BERTH_CO_DO(co_await services_.feed.wait(company, wait_max));
+    BERTH_CO_DO(co_await services_.feed.wait(company, activity_wait_max));
     BERTH_CO_TRY(entries, co_await services_.store.read(look));
   }
   co_return CompanyNews{.entries = std::move(entries), .changes = changes(company)};

@@ -14,17 +14,17 @@ namespace {
 
 constexpr std::chrono::seconds clean_every{20};
 
-std::string text_in(const bj::object& config, std::string_view key) {
+std::string config_text(const bj::object& config, std::string_view key) {
   const bj::value* value = config.if_contains(key);
   if (value == nullptr) return {};
   return value->is_string() ? std::string{value->get_string()} : encode_text(*value);
 }
 
 // Where the files of a home are. The session of another host or user cannot be gone on with.
-std::string place_of(const core::Environment& environment, const std::string& disk) {
+std::string home_place(const core::Environment& environment, const std::string& disk) {
   if (environment.driver != core::DriverKind::ssh) return disk;
-  return "ssh:" + text_in(environment.config, "username") + "@" +
-         text_in(environment.config, "host") + ":" + text_in(environment.config, "port");
+  return "ssh:" + config_text(environment.config, "username") + "@" +
+         config_text(environment.config, "host") + ":" + config_text(environment.config, "port");
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ Result<std::optional<core::AgentHomeId>> home_for(store::Session& session, Servi
                                .company_id = agent.company_id,
                                .agent_id = agent.id,
                                .environment_id = environment.id,
-                               .place = place_of(environment, disk),
+                               .place = home_place(environment, disk),
                                .used_at = now,
                                .created_at = now,
                                .updated_at = now};

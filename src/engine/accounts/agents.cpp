@@ -16,7 +16,7 @@ namespace {
 
 // How another agent is started, and with what, is as little of anybody's business as the config of
 // an environment.
-core::Agent shown(core::Agent agent, const core::Caller& who) {
+core::Agent shown_agent(core::Agent agent, const core::Caller& who) {
   if (core::sees_config(who) || who.agent_id == agent.id) return agent;
   agent.adapter_config.clear();
   agent.runtime_config.clear();
@@ -33,7 +33,7 @@ Task<core::Listing<core::Agent>> Agents::list(core::Call call, core::CompanyId c
     BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
     return store::list_agents(s, company, page);
   }));
-  for (auto& row : rows.rows) row.value = shown(std::move(row.value), call.who);
+  for (auto& row : rows.rows) row.value = shown_agent(std::move(row.value), call.who);
   co_return to_listing(std::move(rows));
 }
 
@@ -41,7 +41,7 @@ Task<core::Stored<core::Agent>> Agents::get(core::Call call, core::AgentId id) {
   BERTH_CO_TRY(auto row, co_await services_.store.read([&](store::Session& s) {
     return store::find_agent(s, core::Reach::of(call.who), id);
   }));
-  row.value = shown(std::move(row.value), call.who);
+  row.value = shown_agent(std::move(row.value), call.who);
   co_return row;
 }
 

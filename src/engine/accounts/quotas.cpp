@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t counted_runs_max = 100'000;
 
-std::optional<std::int64_t> shown(std::int64_t limit) {
+std::optional<std::int64_t> shown_limit(std::int64_t limit) {
   return limit > 0 ? std::optional{limit} : std::nullopt;
 }
 
@@ -132,20 +132,20 @@ Result<CompanyUsage> Quotas::look(store::Session& session, const core::CompanyId
   BERTH_TRY(const core::SandboxShare taken, sandboxes_in_use(session, company, quota));
   return CompanyUsage{.company_id = company,
                       .bytes = bytes(company),
-                      .bytes_max = shown(quota.bytes_max),
+                      .bytes_max = shown_limit(quota.bytes_max),
                       .runs = runs,
-                      .runs_max = shown(quota.runs_max),
-                      .payload_bytes_max = shown(quota.payload_bytes_max),
+                      .runs_max = shown_limit(quota.runs_max),
+                      .payload_bytes_max = shown_limit(quota.payload_bytes_max),
                       .agent_payload_bytes_max = agent_payload_bytes_max(quota),
                       .memory_mb = taken.memory_mb,
-                      .memory_mb_max = shown(quota.sandboxes.memory_mb),
+                      .memory_mb_max = shown_limit(quota.sandboxes.memory_mb),
                       .disk_mb = taken.disk_mb,
-                      .disk_mb_max = shown(quota.sandboxes.disk_mb),
+                      .disk_mb_max = shown_limit(quota.sandboxes.disk_mb),
                       .pids = taken.pids,
-                      .pids_max = shown(quota.sandboxes.pids),
+                      .pids_max = shown_limit(quota.sandboxes.pids),
                       .sandboxes = taken.sandboxes,
-                      .sandboxes_max = shown(quota.sandboxes.sandboxes),
-                      .warm_sandboxes_max = shown(quota.warm_sandboxes_max)};
+                      .sandboxes_max = shown_limit(quota.sandboxes.sandboxes),
+                      .warm_sandboxes_max = shown_limit(quota.warm_sandboxes_max)};
 }
 
 Task<CompanyUsage> Quotas::usage(core::Call call, core::CompanyId company) {

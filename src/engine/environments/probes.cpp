@@ -101,8 +101,8 @@ void note_failure(ProbeReport& report, const bj::object& config) {
   }
 }
 
-Entry entry_of(const core::CompanyId& company, std::string_view action, std::string id,
-               const ProbeReport& report) {
+Entry probe_entry(const core::CompanyId& company, std::string_view action, std::string id,
+                  const ProbeReport& report) {
   bj::object details{
       {"driver", name_of(report.driver)}, {"ok", report.ok}, {"summary", report.summary}};
   const bj::value* isolation = report.details ? report.details->if_contains("isolation") : nullptr;
@@ -184,7 +184,7 @@ Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
   note_failure(report, environment.config);
   BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {
     return record(s, services_, call,
-                  entry_of(environment.company_id, "environment.probed", id.str(), report));
+                  probe_entry(environment.company_id, "environment.probed", id.str(), report));
   }));
   services_.feed.changed(environment.company_id);
   co_return report;
@@ -231,7 +231,7 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   note_failure(report, request.lease.config);
   BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {
     return record(s, services_, call,
-                  entry_of(company, "environment.probed_unsaved", "unsaved", report));
+                  probe_entry(company, "environment.probed_unsaved", "unsaved", report));
   }));
   co_return report;
 }

@@ -17,7 +17,7 @@ constexpr std::size_t stream_bytes_max = std::size_t{1} << 20;
 // is for what the keeper writes around the pieces.
 constexpr std::int64_t kept_bytes_max = 4 * static_cast<std::int64_t>(stream_bytes_max);
 constexpr std::int64_t usual_timeout_ms = 30'000;
-constexpr std::int64_t timeout_ms_max = 60'000;
+constexpr std::int64_t exec_timeout_ms_max = 60'000;
 constexpr std::int64_t grace_ms = 1000;
 
 // The beginning of what a command says.
@@ -40,7 +40,7 @@ class Beginning final : public drivers::OutputTaker {
   bool truncated = false;
 };
 
-Entry entry_of(const core::LeaseRecord& lease, const ExecInLease& wanted) {
+Entry exec_entry(const core::LeaseRecord& lease, const ExecInLease& wanted) {
   return {lease.company_id,
           "environment.lease_exec",
           "environment_lease",
@@ -91,7 +91,7 @@ Task<Fd> Leases::dial(core::Call call, core::LeaseId id, std::uint16_t port) {
 
 Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wanted) {
   const std::int64_t timeout_ms = wanted.timeout_ms.value_or(usual_timeout_ms);
-  if (timeout_ms < 1 || timeout_ms > timeout_ms_max) {
+  if (timeout_ms < 1 || timeout_ms > exec_timeout_ms_max) {
     co_return fail(Errc::validation_failed, "/timeoutMs: must be from 1 to 60000",
                    "run what takes longer with .../stream ('berth exec')");
   }
@@ -102,7 +102,7 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
     BERTH_DO(expect_held(s, found.value, work_.node()));
     BERTH_DO(expect_moving(found.value));
     BERTH_DO(expect_allowed(s, services_, found.value));
-    BERTH_DO(record(s, services_, call, entry_of(found.value, wanted)));
+    BERTH_DO(record(s, services_, call, exec_entry(found.value, wanted)));
     return "exec-" + make_uuid(services_.random, services_.clock.now());
   };
   BERTH_CO_TRY(const std::string exec_id, co_await idempotent_write(services_, call, name_it));

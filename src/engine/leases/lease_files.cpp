@@ -15,10 +15,10 @@
 namespace berth::engine {
 namespace {
 
-using workspaces::ByteSource;
 using workspaces::Confined;
 using workspaces::FileView;
 using workspaces::Owner;
+using workspaces::source_of;
 
 // The verbs share them with places that are far away.
 constexpr workspaces::Limits limits = file_limits;
@@ -48,10 +48,6 @@ Result<FilePart> read_part(const Confined& files, const std::string& path, const
                 .eof = count == rest};
   BERTH_TRY(part.bytes, file.read_part(offset, count));
   return part;
-}
-
-ByteSource all_of(std::string_view bytes) {
-  return [bytes]() mutable -> Result<std::string_view> { return std::exchange(bytes, {}); };
 }
 
 // As the commands of the place read it; what is left absolute, the library refuses.
@@ -165,7 +161,7 @@ Task<LeaseFiles::Written> LeaseFiles::write(core::Call call, core::LeaseId id, F
     const bool is_there = tree->files.stat(tree->path).has_value();
     workspaces::Look look{.mode = wanted.mode, .owner = tree->files.user()};
     if (wanted.mtime) look.modified = workspaces::timespec_of(*wanted.mtime);
-    BERTH_DO(tree->files.write_file(tree->path, all_of(bytes), look));
+    BERTH_DO(tree->files.write_file(tree->path, source_of(bytes), look));
     return is_there ? Written::replaced : Written::created;
   });
 }
@@ -205,7 +201,7 @@ Task<> LeaseFiles::unpack(core::Call call, core::LeaseId id, std::string path,
   const auto* const tree = std::get_if<Tree>(&found);
   if (tree == nullptr) co_return co_await far_.unpack(std::get<FarPlace>(found), tar);
   co_return co_await offload(pool_, [&]() -> Result<> {
-    BERTH_DO(workspaces::archive_in(tree->files, tree->path, all_of(tar),
+    BERTH_DO(workspaces::archive_in(tree->files, tree->path, source_of(tar),
                                     {.owner = tree->files.user(), .links = tree->links}));
     return {};
   });

@@ -17,18 +17,14 @@ namespace {
 using execution::Exchange;
 using execution::RemoteEntry;
 using execution::RemoteLook;
-using workspaces::ByteSource;
 using workspaces::Confined;
 using workspaces::FileView;
 using workspaces::Owner;
 using workspaces::refuse;
+using workspaces::source_of;
 
 constexpr const char* staged = "tree";
 constexpr mode_t private_mode = 0700;
-
-ByteSource all_of(std::string_view bytes) {
-  return [bytes]() mutable -> Result<std::string_view> { return std::exchange(bytes, {}); };
-}
 
 FileView view_of(const RemoteEntry& entry) {
   FileView view = workspaces::view_of(entry.name, entry.status);
@@ -248,7 +244,7 @@ Task<> RemotePlaceFiles::send_from(const FarPlace& place, const Staging& staging
                                    std::string_view bytes) {
   BERTH_CO_DO(co_await offload(pool_, [&] {
     const Confined& files = staging.files();
-    return files.write_file(staged, all_of(bytes), {.mode = 0600, .owner = files.user()});
+    return files.write_file(staged, source_of(bytes), {.mode = 0600, .owner = files.user()});
   }));
   const std::string local = staging.path_of(staged);
   co_return co_await place.files->send_file(place.facts, place.path, mode, local, bytes.size());
@@ -304,7 +300,7 @@ Task<std::string> RemotePlaceFiles::archive_from(const FarPlace& place, const St
   }
   if (!is_folder) path = std::string{staged} + "/" + entry.name;
   co_return co_await offload(pool_, [&]() -> Result<std::string> {
-    BERTH_DO(workspaces::archive_in(staging.files(), staged, all_of(raw),
+    BERTH_DO(workspaces::archive_in(staging.files(), staged, source_of(raw),
                                     {.links = workspaces::LinkRule::any}));
     return tar_of(staging.files(), path, place.shown);
   });
@@ -334,7 +330,7 @@ Task<> RemotePlaceFiles::unpack_from(const FarPlace& place, const Staging& stagi
         const Confined& files = staging.files();
         BERTH_DO(files.make_directory(staged, {.mode = private_mode, .owner = files.user()}));
         BERTH_DO(
-            workspaces::archive_in(files, staged, all_of(tar),
+            workspaces::archive_in(files, staged, source_of(tar),
                                    {.owner = files.user(), .links = workspaces::LinkRule::any}));
         if (is_moved) return std::string{};
         return tar_of(files, staged, place.shown);

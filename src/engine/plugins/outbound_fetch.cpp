@@ -1,5 +1,7 @@
 #include "engine/plugins/outbound_fetch.hpp"
 
+#include "base/strings.hpp"
+
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
@@ -30,12 +32,6 @@ constexpr auto as_tuple = asio::as_tuple(asio::use_awaitable);
 // What says where the message ends or goes is ours to write.
 constexpr std::string_view own_headers[] = {
     "host", "connection", "content-length", "transfer-encoding", "upgrade", "proxy-authorization"};
-
-std::string lower(std::string_view text) {
-  std::string out{text};
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
 
 bool is_clean(std::string_view text) {
   return std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });

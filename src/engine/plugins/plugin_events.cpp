@@ -1,7 +1,8 @@
 #include "engine/plugins/plugin_events.hpp"
 
 #include "base/log.hpp"
-#include "engine/retry.hpp"
+#include "engine/retry_during_outage.hpp"
+#include "providers/metadata.hpp"
 #include "store/activity.hpp"
 #include "store/companies.hpp"
 
@@ -22,12 +23,6 @@ constexpr auto pause = 250ms;
 // What another server has written is found by looking.
 constexpr auto look_anyway_after = 5s;
 
-std::optional<std::string> text_at(const bj::object& object, std::string_view key) {
-  const bj::value* found = object.if_contains(key);
-  if (found == nullptr || !found->is_string()) return std::nullopt;
-  return std::string{found->get_string()};
-}
-
 bool is_pattern(std::string_view text) {
   if (text.ends_with(".*")) text.remove_suffix(2);
   return !text.empty() && text.size() <= pattern_bytes_max && !text.contains('*');
@@ -44,8 +39,8 @@ Result<std::vector<core::Activity>> newest(store::Session& session,
 
 }  // namespace
 
-Result<EventRequest> parse_event_request(const bj::object& params) {
-  EventRequest request{.pattern = text_at(params, "eventPattern").value_or("")};
+Result<EventRequest> parse_event_wish(const bj::object& params) {
+  EventRequest request{.pattern = providers::text_at(params, "eventPattern").value_or("")};
   if (!is_pattern(request.pattern)) {
     return fail(Errc::validation_failed,
                 "/eventPattern: must be the name of an event, or end in \".*\"");
@@ -76,11 +71,11 @@ bool wants(const EventRequest& request, const core::Activity& happened) {
                          : happened.action == pattern;
   if (!named || happened.created_at < request.since) return false;
   if (request.company_id && *request.company_id != happened.company_id.str()) return false;
-  if (request.project_id && request.project_id != text_at(happened.details, "projectId"))
+  if (request.project_id && request.project_id != providers::text_at(happened.details, "projectId"))
     return false;
   if (!request.agent_id) return true;
   return happened.agent_id ? happened.agent_id->str() == *request.agent_id
-                           : request.agent_id == text_at(happened.details, "agentId");
+                           : request.agent_id == providers::text_at(happened.details, "agentId");
 }
 
 bj::object to_event(const core::Activity& happened) {

@@ -88,7 +88,7 @@ bj::value to_wire(const core::PluginEntity& entity) {
   return out;
 }
 
-core::Call call_of(const plugins::RequestScope& scope) {
+core::Call scope_call(const plugins::RequestScope& scope) {
   return {.who = {.kind = core::CallerKind::system, .company_id = scope.company_id}};
 }
 
@@ -361,7 +361,7 @@ Task<bj::value> PluginServices::resolve_secret(Scope scope, bj::object params) {
                   .target_id = target,
                   .config_path = std::move(path)};
   BERTH_CO_TRY(const ResolvedSecret found,
-               co_await secrets_.resolve(call_of(scope), std::move(read)));
+               co_await secrets_.resolve(scope_call(scope), std::move(read)));
   co_return bj::value(bj::string(found.value.reveal()));
 }
 
@@ -375,7 +375,7 @@ Task<bj::value> PluginServices::log_activity(Scope scope, bj::object params) {
   const std::string type = wanted.entity_type.value_or("plugin");
   const std::string id = wanted.entity_id.value_or(scope.plugin_id.str());
   BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {
-    return engine::record(s, services_, call_of(scope),
+    return engine::record(s, services_, scope_call(scope),
                           {company, "plugin.logged", type, id, details});
   }));
   services_.feed.changed(company);
@@ -397,7 +397,7 @@ Task<bj::value> PluginServices::emit_event(Scope scope, bj::object params) {
   BERTH_CO_DO(expect_small(scope, details));
   const std::string action = "plugin." + scope.plugin_key + "." + name;
   BERTH_CO_DO(co_await services_.store.write([&](store::Session& s) {
-    return engine::record(s, services_, call_of(scope),
+    return engine::record(s, services_, scope_call(scope),
                           {company, action, "plugin", scope.plugin_id.str(), details});
   }));
   services_.feed.changed(company);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t prompt_bytes_max = 64UL * 1024;
 constexpr std::size_t excerpt_bytes_max = 160;
 
-std::optional<std::string> text_at(const bj::object& object, std::string_view key) {
+std::optional<std::string> filled_text_at(const bj::object& object, std::string_view key) {
   const bj::value* value = object.if_contains(key);
   if (value == nullptr || !value->is_string() || value->get_string().empty()) return std::nullopt;
   return std::string{value->get_string()};
@@ -62,7 +62,7 @@ std::optional<core::SessionUsage> usage_after(const core::Run& run) {
   if (sum == nullptr) sum = run.result_json->if_contains("usage");
   if (sum == nullptr || !sum->is_object()) return std::nullopt;
   core::SessionUsage out{.session_id = *run.session_id_after,
-                         .model = text_at(*run.result_json, "model")};
+                         .model = filled_text_at(*run.result_json, "model")};
   const auto count = [&](std::string_view key) -> std::int64_t {
     const bj::value* value = sum->get_object().if_contains(key);
     return value != nullptr && value->is_int64() ? value->get_int64() : 0;
@@ -80,15 +80,15 @@ core::InvocationPlace RunJob::invocation_place() const {
   const bj::object& config = place_->config;
   switch (environment_->driver) {
     case core::DriverKind::local: return {.is_root = ::geteuid() == 0};
-    case core::DriverKind::ssh: return {.is_root = text_at(config, "username") == "root"};
+    case core::DriverKind::ssh: return {.is_root = filled_text_at(config, "username") == "root"};
     case core::DriverKind::sandbox:
     case core::DriverKind::plugin: break;
   }
-  return {.is_sandbox = true, .is_root = text_at(config, "user") == "root"};
+  return {.is_sandbox = true, .is_root = filled_text_at(config, "user") == "root"};
 }
 
 Task<std::optional<std::string>> RunJob::instructions() {
-  const auto path = text_at(agent_->adapter_config, "instructionsFilePath");
+  const auto path = filled_text_at(agent_->adapter_config, "instructionsFilePath");
   if (!path || agent_->adapter_type == core::AdapterType::process) co_return std::nullopt;
   // A company that may start commands on this machine can read its files anyway. Another one must
   // not get them by way of its agents.
@@ -144,7 +144,7 @@ std::optional<Error> RunJob::agent_failure() const {
   }
   std::vector<std::string> denials;
   for (const bj::object& entry : denied_) {
-    denials.push_back(text_at(entry, "host").value_or("") + ":" +
+    denials.push_back(filled_text_at(entry, "host").value_or("") + ":" +
                       encode_text(entry.contains("port") ? entry.at("port") : bj::value{}));
   }
   return core::explain_failure({.adapter = agent_->adapter_type,

@@ -76,7 +76,7 @@ std::int64_t resolved_version(const Readable& readable) {
   return number;
 }
 
-RunSecret to_view(const Readable& readable) {
+RunSecret secret_view(const Readable& readable) {
   const auto& [secret, binding] = readable;
   return {.key = secret.key,
           .name = secret.name,
@@ -139,7 +139,7 @@ Task<RunSecretList> RunSecrets::list(core::Call call) {
     BERTH_TRY(const core::Run run, running_run(s, call.who));
     BERTH_TRY(const auto readable, readable_secrets(s, run));
     RunSecretList answer;
-    for (const Readable& each : readable) answer.secrets.push_back(to_view(each));
+    for (const Readable& each : readable) answer.secrets.push_back(secret_view(each));
     BERTH_DO(record(s, services_, call,
                     {run.company_id,
                      "secret.access.listed",

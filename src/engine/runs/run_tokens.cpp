@@ -15,12 +15,12 @@ constexpr std::string_view instance = "default";  // as plugins are told
 // {"alg":"HS256","typ":"JWT"}. Compared as text: no other algorithm is ever looked at.
 constexpr std::string_view header = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9";
 constexpr std::size_t token_bytes_max = 2048;
-constexpr std::size_t key_bytes = 32;
+constexpr std::size_t signing_key_bytes = 32;
 // The run's end is what ends a token. This bounds one whose run is never finished.
 constexpr std::int64_t lifetime_s = 48LL * 3600;
 constexpr std::int64_t ms_per_s = 1000;
 
-const std::string setting_name = "run_token_key";
+const std::string signing_key_setting = "run_token_key";
 
 // The registered claims have the names of RFC 7519, the others those that agents already read.
 struct Claims {
@@ -91,7 +91,8 @@ bool is_run_token(std::string_view token) {
 
 Task<> RunTokens::load_key() {
   if (key_) co_return Result<>{};
-  BERTH_CO_TRY(key_, co_await ensure_sealed_random(services_, setting_name, key_bytes));
+  BERTH_CO_TRY(key_,
+               co_await ensure_sealed_random(services_, signing_key_setting, signing_key_bytes));
   co_return Result<>{};
 }
 

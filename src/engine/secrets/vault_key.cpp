@@ -5,7 +5,7 @@
 namespace berth::engine {
 namespace {
 
-const std::string setting_name = "vault";
+const std::string vault_setting = "vault";
 
 std::string key_in(const bj::object& document) {
   const bj::value* key = document.if_contains("keyId");
@@ -23,10 +23,10 @@ std::unexpected<Error> wrong_key(const std::string& wanted) {
 
 Task<> adopt_vault_key(Services& services) {
   co_return co_await services.store.write([&](store::Session& s) -> Result<> {
-    BERTH_TRY(const auto known, store::find_setting(s, setting_name));
+    BERTH_TRY(const auto known, store::find_setting(s, vault_setting));
     if (!known) {
       const bj::object document{{"keyId", services.vault.current_key_id()}};
-      return store::save_setting(s, setting_name, document, 0, services.clock.now());
+      return store::save_setting(s, vault_setting, document, 0, services.clock.now());
     }
     const std::string wanted = key_in(known->value);
     if (!services.vault.has_key(wanted)) return wrong_key(wanted);
@@ -34,12 +34,12 @@ Task<> adopt_vault_key(Services& services) {
     // A rotation stopped before it was announced: both keys are in the file, and the new one is as
     // good.
     const bj::object document{{"keyId", services.vault.current_key_id()}};
-    return store::save_setting(s, setting_name, document, known->version, services.clock.now());
+    return store::save_setting(s, vault_setting, document, known->version, services.clock.now());
   });
 }
 
 Result<> expect_vault_key(store::Session& session, Services& services) {
-  BERTH_TRY(const auto known, store::find_setting(session, setting_name));
+  BERTH_TRY(const auto known, store::find_setting(session, vault_setting));
   if (!known) return {};
   const std::string wanted = key_in(known->value);
   if (wanted == services.vault.current_key_id()) return {};
@@ -50,9 +50,9 @@ Result<> expect_vault_key(store::Session& session, Services& services) {
 
 Task<> announce_vault_key(Services& services) {
   co_return co_await services.store.write([&](store::Session& s) -> Result<> {
-    BERTH_TRY(const auto known, store::find_setting(s, setting_name));
+    BERTH_TRY(const auto known, store::find_setting(s, vault_setting));
     const bj::object document{{"keyId", services.vault.current_key_id()}};
-    return store::save_setting(s, setting_name, document, known ? known->version : 0,
+    return store::save_setting(s, vault_setting, document, known ? known->version : 0,
                                services.clock.now());
   });
 }

@@ -30,12 +30,12 @@ constexpr std::int64_t ttl_seconds_max = 86'400;
 constexpr std::int64_t lease_slack_ms = 15LL * 60 * 1000;
 constexpr std::int64_t step_ms = 10LL * 60 * 1000;  // longer than a step takes
 
-core::Call call_of(const SetupSession& session) {
+core::Call session_call(const SetupSession& session) {
   return {.who = {.kind = core::CallerKind::system, .company_id = session.company_id}};
 }
 
 // Names no lease and no template: the audit trail is read by more people than may use them.
-Entry entry_of(const SetupSession& session, std::string_view action) {
+Entry session_entry(const SetupSession& session, std::string_view action) {
   bj::object details{{"setupSessionId", session.id.str()}, {"status", name_of(session.status)}};
   if (session.failure_reason) details["reason"] = *session.failure_reason;
   return {session.company_id, action, "environment", session.environment_id.str(),
@@ -111,7 +111,7 @@ Result<SetupSessions::Begun> SetupSessions::intend(store::Session& session, cons
                              .updated_at = now};
   BERTH_DO(store::insert_setup_session(session, started));
   BERTH_DO(record(session, services_, call,
-                  entry_of(started, "environment.custom_image_setup.started")));
+                  session_entry(started, "environment.custom_image_setup.started")));
   BERTH_TRY(Row made, store::find_setup_session(session, core::Reach::everything(), started.id));
   BERTH_TRY(drivers::SetupRequest request, request_of(session, made.value));
   return Begun{std::move(made), std::move(lease), std::move(request)};
@@ -188,7 +188,8 @@ Task<SetupSessions::Row> SetupSessions::current(const core::Call& call,
   }));
   const bool waits = row.value.status == SetupState::waiting_for_user;
   if (!waits || !has_expired(row.value, services_.clock.now())) co_return row;
-  BERTH_CO_DO(co_await end_now(call_of(row.value), row, SetupEvent::expired, "its time is over"));
+  BERTH_CO_DO(
+      co_await end_now(session_call(row.value), row, SetupEvent::expired, "its time is over"));
   co_return co_await services_.store.read([&](store::Session& s) {
     return store::find_setup_session(s, core::Reach::of(call.who), id);
   });
@@ -218,8 +219,8 @@ Result<SetupSessions::Begun> SetupSessions::end(store::Session& session, const c
   }
   const bool finished = event == SetupEvent::promoted;
   BERTH_DO(record(session, services_, call,
-                  entry_of(row.value, finished ? "environment.custom_image_setup.finished"
-                                               : "environment.custom_image_setup.cancelled")));
+                  session_entry(row.value, finished ? "environment.custom_image_setup.finished"
+                                                    : "environment.custom_image_setup.cancelled")));
   return Begun{std::move(row), std::move(lease)};
 }
 
@@ -348,7 +349,7 @@ Task<SetupSessions::Row> SetupSessions::take_back(Row capturing, std::string why
 }
 
 Task<> SetupSessions::look_at(Row row) {
-  const core::Call call = call_of(row.value);
+  const core::Call call = session_call(row.value);
   const Time now = services_.clock.now();
   if (row.value.status == SetupState::starting) {
     BERTH_CO_DO(co_await end_now(call, std::move(row), SetupEvent::failed,

@@ -11,7 +11,7 @@
 namespace berth::engine {
 namespace {
 
-using TemplateRow = core::Stored<core::Template>;
+using StoredTemplate = core::Stored<core::Template>;
 
 // Our own provider lets a person write the name of a template. What others call so is theirs.
 std::optional<std::string> named_in(const bj::object& config) {
@@ -21,16 +21,16 @@ std::optional<std::string> named_in(const bj::object& config) {
   return std::string{named->get_string()};
 }
 
-Result<std::optional<TemplateRow>> find(store::Session& session,
-                                        const core::Environment& environment,
-                                        const std::optional<core::TemplateId>& wanted) {
+Result<std::optional<StoredTemplate>> find(store::Session& session,
+                                           const core::Environment& environment,
+                                           const std::optional<core::TemplateId>& wanted) {
   if (wanted) {
     return store::find_template(session, core::Reach::only(environment.company_id), *wanted);
   }
   if (const auto named = named_in(environment.config)) {
     return store::find_named_template(session, environment.company_id, *named);
   }
-  BERTH_TRY(std::optional<TemplateRow> active, store::active_template(session, environment.id));
+  BERTH_TRY(std::optional<StoredTemplate> active, store::active_template(session, environment.id));
   if (!active) return std::nullopt;
   BERTH_TRY(const auto drift, drift_since(session, active->value, environment));
   return core::still_applies(drift) ? std::move(active) : std::nullopt;
@@ -96,7 +96,7 @@ Result<std::optional<core::ImageReconciliation>> ImageFollows::after(
 Result<StartFrom> start_from(store::Session& session, const core::Environment& environment,
                              const std::optional<core::TemplateId>& wanted) {
   if (environment.driver != core::DriverKind::sandbox) return StartFrom{environment.config};
-  BERTH_TRY(const std::optional<TemplateRow> from, find(session, environment, wanted));
+  BERTH_TRY(const std::optional<StoredTemplate> from, find(session, environment, wanted));
   if (!from) return StartFrom{environment.config};
   BERTH_DO(expect_fit(from->value, environment.config));
   return StartFrom{core::bound_config(environment.config, from->value), from->value.id};
@@ -106,7 +106,7 @@ Result<bj::object> resolve_template(store::Session& session, const core::Company
                                     core::DriverKind driver, bj::object config) {
   const auto named = driver == core::DriverKind::sandbox ? named_in(config) : std::nullopt;
   if (!named) return config;
-  BERTH_TRY(const TemplateRow from, store::find_named_template(session, company, *named));
+  BERTH_TRY(const StoredTemplate from, store::find_named_template(session, company, *named));
   BERTH_DO(expect_fit(from.value, config));
   return core::bound_config(std::move(config), from.value);
 }

@@ -49,7 +49,7 @@ Result<std::optional<Walk>> walk_below(const std::string& home, const std::strin
   return std::optional{std::move(walk)};
 }
 
-Result<HomeSize> size_of(const std::string& home, std::int64_t files_max) {
+Result<HomeSize> home_size(const std::string& home, std::int64_t files_max) {
   HomeSize size;
   auto begun = walk_below(home, ".", {.entries_max = std::uint64_t{1} << 40});
   const bool is_closed = begun ? !*begun && ::access(home.c_str(), F_OK) == 0
@@ -112,8 +112,8 @@ std::string HomeDisk::home_of(const core::AgentHomeId& id) const {
 }
 
 Task<HomeSize> HomeDisk::measure(core::AgentHomeId id, std::int64_t files_max) const {
-  co_return co_await offload(*pool_,
-                             [home = home_of(id), files_max] { return size_of(home, files_max); });
+  co_return co_await offload(
+      *pool_, [home = home_of(id), files_max] { return home_size(home, files_max); });
 }
 
 Task<bool> HomeDisk::holds_session(core::AgentHomeId id, core::AdapterType adapter,

@@ -14,7 +14,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::chrono::minutes pause{10};
+constexpr std::chrono::minutes pause_between_looks{10};
 constexpr std::int64_t batch = 500;  // small, so that other writers do not wait
 constexpr std::int64_t ms_per_hour = 3'600'000;
 // Long enough to look at after an incident.
@@ -85,7 +85,7 @@ Task<> keep_clean(Services& services, const RunLogs& logs, Quotas& quotas,
   complain(co_await quotas.recount());
   while (true) {
     BERTH_CO_DO(co_await clean_once(services, logs, quotas));
-    timer.expires_after(pause);
+    timer.expires_after(pause_between_looks);
     const auto [stopped] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stopped) co_return Result<>{};
   }

@@ -12,7 +12,7 @@ namespace berth::engine {
 namespace {
 
 constexpr std::int64_t runs_at_a_time = 100;  // with all their events
-constexpr std::int64_t rows_at_a_time = 500;
+constexpr std::int64_t rows_removed_at_a_time = 500;
 constexpr std::int64_t ms_per_day = 24LL * 3'600'000;
 
 using Expired = std::vector<store::ExpiredRun>;
@@ -66,7 +66,7 @@ Task<std::int64_t> remove_old_logs(Services& services, const RunLogs& logs, Quot
     BERTH_TRY(const InstanceSettings settings, read_settings(s));
     const auto before = oldest_kept(services, settings.log_retention_days);
     if (!before) return Expired{};
-    BERTH_TRY(Expired old, store::expired_logs(s, *before, rows_at_a_time));
+    BERTH_TRY(Expired old, store::expired_logs(s, *before, rows_removed_at_a_time));
     const Time now = services.clock.now();
     for (const store::ExpiredRun& run : old) BERTH_DO(store::mark_log_removed(s, run.id, now));
     return old;
@@ -86,7 +86,7 @@ Task<> remove_old_events(Services& services) {
       BERTH_TRY(const InstanceSettings settings, read_settings(s));
       const auto before = oldest_kept(services, settings.event_retention_days);
       if (!before) return store::EventSweep{.complete = true};
-      return store::forget_run_events(s, sweep.last, *before, rows_at_a_time);
+      return store::forget_run_events(s, sweep.last, *before, rows_removed_at_a_time);
     };
     BERTH_CO_TRY(sweep, co_await services.store.write(work));
   }
@@ -96,8 +96,8 @@ Task<> remove_old_events(Services& services) {
 // A run is recorded before it has a log, so a log that is found has a run, or had one.
 Task<> forget_lost_logs(Services& services, const RunLogs& logs) {
   BERTH_CO_TRY(const std::vector<core::RunId> kept, logs.list());
-  for (std::size_t from = 0; from < kept.size(); from += rows_at_a_time) {
-    const std::size_t count = std::min<std::size_t>(rows_at_a_time, kept.size() - from);
+  for (std::size_t from = 0; from < kept.size(); from += rows_removed_at_a_time) {
+    const std::size_t count = std::min<std::size_t>(rows_removed_at_a_time, kept.size() - from);
     const std::span<const core::RunId> some = std::span{kept}.subspan(from, count);
     BERTH_CO_TRY(
         const std::vector<core::RunId> gone,
