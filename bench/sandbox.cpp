@@ -175,7 +175,7 @@ class Sandboxes {
       end();
       reap();
     }
-    pid_t pid() const { return must(keeper::look_at_keeper(folder_)).card.pid; }
+    pid_t pid() const { return must(keeper::look_at_keeper(folder_)).identity.pid; }
     keeper::KeeperClient& client() { return client_; }
 
    private:

@@ -1,7 +1,7 @@
 #include "core/placement.hpp"
 
 #include "base/strings.hpp"
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 
 namespace berth::core {
 namespace {

@@ -133,7 +133,7 @@ Task<std::string> Local::try_keeper(std::string folder) {
   if (ended.outcome != keeper::Outcome::exited || ended.code != 0) {
     co_return fail(Errc::command_failed, "the command true has failed on this machine");
   }
-  co_return found.card.version;
+  co_return found.identity.version;
 }
 
 }  // namespace berth::drivers

@@ -1,5 +1,5 @@
 #include "base/strings.hpp"
-#include "http/message.hpp"
+#include "http/server/message/message.hpp"
 
 namespace berth::http {
 namespace {

@@ -153,8 +153,7 @@ TEST_P(LeaseRows, ALeaseIsReleasedWithTheKeyThatItWasMadeWithWhateverBecameOfIts
   const auto changed = await(server()->environments.update(admin(), made->value.id, change));
   ASSERT_TRUE(changed) << changed.error().message;
   EXPECT_EQ(secrets(), 2) << "the old key is kept for the lease";
-  const LeaseLifecycle::Row second =
-      acquire(changed->value, put_run(made->value, RunState::starting));
+  const auto second = acquire(changed->value, put_run(made->value, RunState::starting));
   EXPECT_EQ(key_of(first), "the key");
   EXPECT_EQ(secrets(), 1) << "nobody needs the old key any more";
 

@@ -430,9 +430,7 @@ class Sink final : public RedactionSink {
 
 class RunSecretsTest : public RunAccess {
  protected:
-  RunSecrets secrets() {
-    return {engine_->services, engine_->secrets, sink_, node_, DiskReserve{}};
-  }
+  RunSecrets secrets() { return {engine_->services, engine_->secrets, sink_, node_, {}}; }
   auto list(const core::Call& call) {
     RunSecrets asked = secrets();
     return run(asked.list(call));

@@ -56,8 +56,8 @@ class LinuxPlace final : public DriverPlace {
   pid_t keeper_of(const PlaceRef& lease) const override {
     const auto found = keeper::look_at_keeper(root() + "/" + lease.lease_id.str() + "/keeper");
     if (!found) return 0;
-    keepers_.insert(found->card.pid);
-    return found->card.pid;
+    keepers_.insert(found->identity.pid);
+    return found->identity.pid;
   }
   pid_t pid_here(const PlaceRef& lease, pid_t pid_there) const override {
     for (const pid_t process : keeper::descendants_of(keeper_of(lease))) {
@@ -127,7 +127,7 @@ class LinuxSandbox : public CommandContract {
   // Its keeper has a child: the first process of the sandbox.
   bool is_confined(const std::string& id) {
     const auto found = keeper::look_at_keeper(linux_place().root() + "/" + id + "/keeper");
-    return found && !keeper::descendants_of(found->card.pid).empty();
+    return found && !keeper::descendants_of(found->identity.pid).empty();
   }
   PlaceRef acquired(const AcquireRequest& wanted) {
     PlaceRef facts = wanted.lease.clone();

@@ -75,7 +75,7 @@ std::string event_text(const core::AgentEvent& event, const TranscriptLook& look
     case AgentEventKind::notice: return shown({"! ", "  "}, Paint::yellow);
     case AgentEventKind::error: return shown({"! ", "  "}, Paint::red);
     case AgentEventKind::raw: return shown({"", ""}, Paint::dim);
-    case AgentEventKind::context:
+    case AgentEventKind::session:
     case AgentEventKind::result: break;  // told by the run itself, and by the last message
   }
   return {};

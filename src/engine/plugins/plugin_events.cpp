@@ -1,7 +1,7 @@
 #include "engine/plugins/plugin_events.hpp"
 
 #include "base/log.hpp"
-#include "engine/retry_during_outage.hpp"
+#include "engine/retry.hpp"
 #include "providers/metadata.hpp"
 #include "store/activity.hpp"
 #include "store/companies.hpp"
@@ -39,7 +39,7 @@ Result<std::vector<core::Activity>> newest(store::Session& session,
 
 }  // namespace
 
-Result<EventRequest> parse_event_wish(const bj::object& params) {
+Result<EventRequest> parse_event_request(const bj::object& params) {
   EventRequest request{.pattern = providers::text_at(params, "eventPattern").value_or("")};
   if (!is_pattern(request.pattern)) {
     return fail(Errc::validation_failed,

@@ -1,8 +1,8 @@
 #include "plugins/manifest/manifest.hpp"
 
 #include "base/strings.hpp"
-#include "plugins/manifest_drivers.hpp"
-#include "plugins/manifest_rules.hpp"
+#include "plugins/manifest/manifest_drivers.hpp"
+#include "plugins/manifest/manifest_rules.hpp"
 
 #include <algorithm>
 #include <array>

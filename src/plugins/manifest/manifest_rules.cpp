@@ -1,7 +1,7 @@
 #include "plugins/manifest/manifest_rules.hpp"
 
 #include "base/strings.hpp"
-#include "core/environment_config.hpp"
+#include "core/config/environment_config.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "http/server/relay/relay_head.hpp"
 
-#include "http/inside_links.hpp"
-#include "http/writer.hpp"
+#include "http/server/message/writer.hpp"
+#include "http/server/relay/inside_links.hpp"
 
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/status.hpp>
