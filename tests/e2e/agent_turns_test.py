@@ -84,6 +84,9 @@ class Outcomes(Agents):
             spent.append((run["resultJson"]["usage"]["inputTokens"], run["resultJson"]["usage"]["outputTokens"]))
             self.assertEqual(run["resultJson"]["sessionUsage"]["inputTokens"], total)
             self.assertEqual(run["resultJson"]["model"], "gpt-x")
+            used = run["usageJson"]  # where clients of Paperclip look
+            self.assertEqual((used["model"], used["inputTokens"], used["outputTokens"]), ("gpt-x", 46, 23))
+            self.assertIn("cpuMs", used)
         self.assertEqual(spent, [(46, 23), (46, 23), (46, 23)])
 
     def test_a_line_of_megabytes_keeps_its_result(self):

@@ -287,7 +287,7 @@ class Life(PluginTest):
         self.assertEqual(os.listdir(self.home / "plugins"), [])
         for name in ("../x", "-g", "a b", "http://x/y", "@x", "/nowhere/at/all"):
             answer = server.post("/api/plugins/install", {"packageName": name})
-            self.assertEqual(answer.json.get("code"), "plugin_install_failed", answer.text)
+            self.assertEqual((answer.status, answer.json.get("code")), (400, "validation_failed"), answer.text)
 
     def test_an_archive_is_unpacked_into_a_folder_that_goes_with_its_plugin(self):
         server = self.serve()

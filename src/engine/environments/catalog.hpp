@@ -4,6 +4,7 @@
 #include "core/enums.hpp"
 #include "core/ids.hpp"
 #include "core/placement.hpp"
+#include "core/template.hpp"
 
 #include <map>
 #include <mutex>
@@ -22,6 +23,9 @@ struct ProviderCapability {
   bool supports_interactive_setup = false;
   std::vector<std::string> interactive_setup_connection_types;
   bool supports_template_capture = false;
+  // Where a template goes into the config of an environment; absent where it is not put there.
+  std::optional<std::string> template_ref_kind = {};
+  std::optional<core::TemplateBinding> template_config_binding = {};
   bool supports_template_delete = false;
   bool supports_login_pty = false;
   std::string display_name;
@@ -35,8 +39,9 @@ BOOST_DESCRIBE_STRUCT(ProviderCapability, (),
                       (status, supports_saved_probe, supports_unsaved_probe, supports_run_execution,
                        supports_reusable_leases, supports_interactive_setup,
                        interactive_setup_connection_types, supports_template_capture,
-                       supports_template_delete, supports_login_pty, display_name, description,
-                       source, plugin_key, config_schema, plugin_id))
+                       template_ref_kind, template_config_binding, supports_template_delete,
+                       supports_login_pty, display_name, description, source, plugin_key,
+                       config_schema, plugin_id))
 
 struct AdapterSupport {
   core::AdapterType adapter_type = core::AdapterType::process;

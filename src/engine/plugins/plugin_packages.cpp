@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t excerpt_bytes = 600;
+constexpr std::size_t install_excerpt_bytes = 600;
 constexpr std::string_view passed_on[] = {"npm_config_registry",
                                           "NPM_CONFIG_REGISTRY",
                                           "HTTP_PROXY",
@@ -35,6 +35,11 @@ constexpr std::string_view passed_on[] = {"npm_config_registry",
 
 std::unexpected<Error> not_installed(const std::string& why, std::string remedy = "") {
   return fail(Errc::plugin_install_failed, why, std::move(remedy));
+}
+
+// What was asked for cannot be a package, whatever registry or disk is asked.
+std::unexpected<Error> not_asked_well(const std::string& why, std::string remedy = "") {
+  return fail(Errc::validation_failed, "packageName: " + why, std::move(remedy));
 }
 
 bool is_name_part(std::string_view part) {
@@ -147,34 +152,37 @@ std::string PluginPackages::path_of(const std::string& folder_id) const {
   return options_.folder + "/" + folder_id;
 }
 
-Result<PackageRequest> PluginPackages::read_request(const std::string& name,
-                                                    const std::optional<std::string>& version,
-                                                    PackageNaming naming) {
-  if (name.contains('\0')) return not_installed("the name of the package holds a zero byte");
+Result<PackageRequest> PluginPackages::read_wish(const std::string& name,
+                                                 const std::optional<std::string>& version,
+                                                 PackageNaming naming) {
+  if (name.contains('\0')) return not_asked_well("the name of the package holds a zero byte");
   if (naming == PackageNaming::by_name && !name.starts_with('/')) {
     if (!is_package_name(name)) {
-      return not_installed(in_quotes(name) + " is no name of an npm package",
-                           "for a folder or an archive, give its absolute path");
+      return not_asked_well(in_quotes(name) + " is no name of an npm package",
+                            "for a folder or an archive, give its absolute path");
     }
     if (version && !is_version(*version)) {
-      return not_installed(in_quotes(*version) + " is no version");
+      return not_asked_well(in_quotes(*version) + " is no version");
     }
     return PackageRequest{core::PluginSource::npm, name, version};
   }
-  if (version) return not_installed("a version is for packages of the registry, not for a path");
+  if (version) return not_asked_well("a version is for packages of the registry, not for a path");
   if (!name.starts_with('/')) {
-    return not_installed("the path " + in_quotes(name) + " is not absolute");
+    return not_asked_well("the path " + in_quotes(name) + " is not absolute");
   }
   std::error_code error;
   const fs::path real = fs::canonical(name, error);
-  if (error) return not_installed(in_quotes(name) + ": " + error.message());
+  if (error) {
+    return not_asked_well(in_quotes(name) + ": " + error.message(),
+                          "give the path of a folder or an archive on the machine of the server");
+  }
   if (fs::is_directory(real, error)) {
     return PackageRequest{core::PluginSource::folder, real.string(), {}};
   }
   if (fs::is_regular_file(real, error) && is_archive(real.string())) {
     return PackageRequest{core::PluginSource::tarball, real.string(), {}};
   }
-  return not_installed(in_quotes(name) + " is neither a folder nor a .tgz archive");
+  return not_asked_well(in_quotes(name) + " is neither a folder nor a .tgz archive");
 }
 
 plugins::Launching PluginPackages::launching() const {
@@ -223,7 +231,7 @@ Task<> PluginPackages::run(std::vector<std::string> argv, std::string folder) {
   BERTH_CO_TRY(const std::unique_ptr<plugins::Worker> program,
                plugins::Worker::spawn(executor_, command, launching(), silence));
   const auto first = co_await (program->ended() || pause_for(executor_, options_.fetch_deadline));
-  const std::string said{clipped(as_utf8(program->stderr_tail()), excerpt_bytes)};
+  const std::string said{clipped(as_utf8(program->stderr_tail()), install_excerpt_bytes)};
   const std::optional<plugins::WorkerExit> exit = program->exit();
   BERTH_CO_DO(co_await program->close());
   if (first.index() == 1) {

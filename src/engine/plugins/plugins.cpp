@@ -90,6 +90,11 @@ ProviderCapability capability_of(const plugins::DriverDeclaration& driver,
   out.supports_template_capture =
       can(driver.supports_template_capture, "environmentCaptureTemplate") &&
       driver.template_config_binding;
+  if (out.supports_template_capture) {
+    out.template_ref_kind = driver.template_ref_kind;
+    out.template_config_binding = {.field = driver.template_config_binding->field,
+                                   .unset_fields = driver.template_config_binding->unset_fields};
+  }
   out.supports_template_delete = can(driver.supports_template_delete, "environmentDeleteTemplate");
   out.supports_login_pty = can(driver.supports_login_pty, "loginPtyOpen") ||
                            can(driver.supports_login_pty, "setupTokenPtyOpen");

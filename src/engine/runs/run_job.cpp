@@ -56,6 +56,15 @@ bool counts_for_whole(std::string_view name, const bj::value& whole, const bj::o
   return whole.get_int64() != 0;
 }
 
+// Clients of other makes look here for what an agent used, and not in its result.
+void add_tokens(bj::object& usage, const core::AgentOutcome& outcome) {
+  if (outcome.model) usage["model"] = *outcome.model;
+  if (!outcome.usage) return;
+  usage["inputTokens"] = outcome.usage->input_tokens;
+  usage["cachedInputTokens"] = outcome.usage->cached_input_tokens;
+  usage["outputTokens"] = outcome.usage->output_tokens;
+}
+
 }  // namespace
 
 RunJob::RunJob(WorkTools& tools, ClaimedRun claimed)
@@ -356,6 +365,7 @@ Task<> RunJob::finish(End end) {
       run.session_id_after = output_->session();
       if (!end.without_words && agent_ && agent_->adapter_type != core::AdapterType::process) {
         run.result_json = encode(outcome).as_object();
+        if (run.usage_json) add_tokens(*run.usage_json, outcome);
       }
     }
     core::enter_phase(run.phases, RunPhase::release, tools_.services.clock.now());

@@ -9,7 +9,7 @@ struct RunNote {
   std::string type = "lifecycle";
   std::string message;
   core::EventLevel level = core::EventLevel::info;
-  std::optional<bj::object> payload = {};  // absent: the status of the run
+  std::optional<bj::object> payload = {};  // absent: its status and exit code
 };
 
 // What happened to a run, for whoever follows its events. Part of the transaction that makes it so.

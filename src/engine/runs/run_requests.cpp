@@ -205,13 +205,12 @@ Result<core::Run> insert(store::Session& session, Services& services, const Cata
                        BindingPart::env_vars, vars.refs));
   }
   BERTH_DO(note(session, run, {.message = choice.explanation}, now));
+  bj::object details{{"environmentId", choice.environment_id.str()},
+                     {"reason", name_of(choice.reason)}};
+  if (run.agent_id) details["agentId"] = run.agent_id->str();
   BERTH_DO(record(
       session, services, call,
-      {run.company_id,
-       "heartbeat.invoked",
-       "heartbeat_run",
-       run.id.str(),
-       {{"environmentId", choice.environment_id.str()}, {"reason", name_of(choice.reason)}}}));
+      {run.company_id, "heartbeat.invoked", "heartbeat_run", run.id.str(), std::move(details)}));
   return run;
 }
 

@@ -216,8 +216,14 @@ Task<providers::Verdict> RemoteProvider::probe(const PlaceRef& lease) {
     verdict.summary = "Sandbox provider \"" + place.driver.driver->driver_key +
                       (verdict.ok ? "\" is ready." : "\" is not ready.");
   }
+  // Clients of other makes look for what the provider said under these names.
+  bj::object metadata = verdict.details;
+  verdict.details["metadata"] = std::move(metadata);
+  verdict.details["pluginKey"] = place.driver.plugin_key;
+  verdict.details["diagnostics"] = bj::array{};
   const bj::value* diagnostics = object->if_contains("diagnostics");
   if (diagnostics == nullptr || !diagnostics->is_array()) co_return verdict;
+  verdict.details["diagnostics"] = *diagnostics;
   for (const bj::value& one : diagnostics->get_array()) {
     if (one.is_object()) verdict.steps.push_back(step_of(one.get_object()));
   }
