@@ -186,7 +186,7 @@ Error error_of(unsigned status, std::string_view body) {
 }
 
 std::optional<Errc> parse_errc(std::string_view name) {
-#define X(code) \
+#define X(code, kind) \
   if (name == #code) return Errc::code;
   BERTH_ERRC_LIST(X)
 #undef X

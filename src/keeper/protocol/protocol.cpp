@@ -179,7 +179,7 @@ Refused as_refused(const Error& error) {
 
 Error as_error(const Refused& refused) {
   Error error{.code = Errc::keeper_protocol, .message = refused.message, .remedy = refused.remedy};
-#define X(name) \
+#define X(name, kind) \
   if (refused.code == #name) error.code = Errc::name;
   BERTH_ERRC_LIST(X)
 #undef X
