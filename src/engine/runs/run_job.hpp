@@ -179,6 +179,8 @@ class RunJob {
   Result<End> place_missing(Error error) const;
   static End cancelled();
   End outcome_of(const drivers::Ended& ended) const;
+  // `said`: what the agent reported last, if it did.
+  Error timeout_error(const std::optional<Error>& said) const;
   // Before the end is recorded, because the place may be gone right after it.
   Task<> count_usage();
   Task<> finish(End end);

@@ -5,6 +5,25 @@ namespace berth::engine {
 
 using core::RunEvent;
 
+Error RunJob::timeout_error(const std::optional<Error>& said) const {
+  const auto own = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
+  const bj::value* config = place_ ? place_->config.if_contains("timeoutMs") : nullptr;
+  // The shorter limit applies, so a longer one of the run would not help. Only in the sandbox of a
+  // plugin does a run's own limit replace that of the config.
+  const bool replaces = lease_.value.teardown.plugin_id && own;
+  const bool is_environments =
+      config != nullptr && config->is_int64() &&
+      (replaces ? config->get_int64() == *own : !own || config->get_int64() <= *own);
+  const std::int64_t limit = is_environments ? config->get_int64() : own.value_or(0);
+  Error error{Errc::timed_out, "Timed out after " + std::to_string(limit) + " ms",
+              is_environments ? "raise timeoutMs in the config of the environment"
+                              : "give the run a longer timeout"};
+  if (!said) return with_denials(std::move(error));
+  error.message += ". Last words of the agent: " + said->message;
+  if (!said->remedy.empty()) error.remedy = said->remedy;
+  return error;
+}
+
 RunJob::End RunJob::outcome_of(const drivers::Ended& ended) const {
   End end{.event = RunEvent::exited_nonzero, .command = ended};
   // A shell whose child was killed for want of memory ends with a code, not with a signal.
@@ -41,28 +60,10 @@ RunJob::End RunJob::outcome_of(const drivers::Ended& ended) const {
         fail_with_words("Process was ended by " + ended.signal.value_or("a signal"));
       }
       break;
-    case drivers::Outcome::timed_out: {
+    case drivers::Outcome::timed_out:
       end.event = RunEvent::deadline_passed;
-      const auto own = run_.value.command ? run_.value.command->timeout_ms : std::nullopt;
-      const bj::value* config = place_ ? place_->config.if_contains("timeoutMs") : nullptr;
-      // Of two limits the shorter one holds: a longer one of the run does not help then. Only in
-      // the sandbox of a plugin a run's own limit replaces that of the config.
-      const bool replaces = lease_.value.teardown.plugin_id && own;
-      const bool is_environments =
-          config != nullptr && config->is_int64() &&
-          (replaces ? config->get_int64() == *own : !own || config->get_int64() <= *own);
-      const std::int64_t limit = is_environments ? config->get_int64() : own.value_or(0);
-      failed(Errc::timed_out, "Timed out after " + std::to_string(limit) + " ms",
-             is_environments ? "raise timeoutMs in the config of the environment"
-                             : "give the run a longer timeout");
-      if (said) {
-        end.error->message += ". Last words of the agent: " + said->message;
-        if (!said->remedy.empty()) end.error->remedy = said->remedy;
-      } else {
-        end.error = with_denials(*std::move(end.error));
-      }
+      end.error = timeout_error(said);
       break;
-    }
     case drivers::Outcome::stopped:
       end.event = cancelled_ ? RunEvent::cancelled : RunEvent::interrupted;
       if (!cancelled_) failed(Errc::process_lost, "The command was stopped from outside");
