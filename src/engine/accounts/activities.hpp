@@ -8,6 +8,8 @@
 
 namespace berth::engine {
 
+using store::ActivityFilter;
+
 // What a follower of a company is told: entries of the trail, and how often anything of the company
 // has changed, also what leaves no entry, such as the state of a run.
 struct CompanyNews {
@@ -21,7 +23,7 @@ class Activities {
   explicit Activities(Services& services) : services_(services) {}
 
   Task<core::Listing<core::Activity>> list(core::Call call, core::CompanyId company,
-                                           store::ActivityFilter filter, core::PageRequest page);
+                                           ActivityFilter filter, core::PageRequest page);
   // The newest entry's id, as the place where a stream without a past begins; nothing in an empty
   // trail.
   Task<std::optional<core::EventId>> newest(core::Call call, core::CompanyId company);

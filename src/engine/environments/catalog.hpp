@@ -4,7 +4,7 @@
 #include "core/enums.hpp"
 #include "core/ids.hpp"
 #include "core/placement.hpp"
-#include "core/template.hpp"
+#include "core/rows/template.hpp"
 
 #include <map>
 #include <mutex>

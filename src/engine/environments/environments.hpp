@@ -14,6 +14,8 @@
 
 namespace berth::engine {
 
+using store::EnvironmentFilter;
+
 struct CreateEnvironment {
   std::string name;
   std::optional<std::string> description;
@@ -138,8 +140,7 @@ class Environments {
       : services_(services), catalog_(catalog), plugins_(plugins), drivers_(drivers) {}
 
   Task<core::Listing<EnvironmentView>> list(core::Call call, core::CompanyId company,
-                                            store::EnvironmentFilter filter,
-                                            core::PageRequest page);
+                                            EnvironmentFilter filter, core::PageRequest page);
   // Those of a company that a page shows, most recently changed first.
   Task<std::vector<EnvironmentOverview>> overview(core::Call call, core::CompanyId company);
   Task<Capabilities> capabilities(core::Call call, core::CompanyId company);

@@ -15,6 +15,9 @@
 
 namespace berth::engine {
 
+using store::LeaseFilter;
+using store::SandboxFilter;
+
 class LeaseLifecycle;
 
 // A lease as an operator sees it: who holds it, and what will happen to it next.
@@ -141,8 +144,8 @@ class Leases {
   Leases(Services& services, LeaseLifecycle& work, const PluginConfigs& plugins)
       : services_(services), work_(work), plugins_(plugins) {}
 
-  Task<core::Listing<LeaseView>> list(core::Call call, core::CompanyId company,
-                                      store::LeaseFilter filter, core::PageRequest page);
+  Task<core::Listing<LeaseView>> list(core::Call call, core::CompanyId company, LeaseFilter filter,
+                                      core::PageRequest page);
   Task<LeaseView> get(core::Call call, core::LeaseId id);
   // Ends a lease that no run works with any more (retained, parked or waiting for cleanup); the run
   // of a live one is cancelled instead.
@@ -151,7 +154,7 @@ class Leases {
   Task<LeaseView> destroy(core::Call call, core::LeaseId id);
   // Sandboxes, also those that no lease holds.
   Task<core::Listing<SandboxView>> sandboxes(core::Call call, core::CompanyId company,
-                                             store::SandboxFilter filter, core::PageRequest page);
+                                             SandboxFilter filter, core::PageRequest page);
   Task<SandboxView> sandbox(core::Call call, core::SandboxId id);
   // A lease of a sandbox that waits for a run, for who looks into it or works in it by hand. It
   // ends by a release, or after a time, and the sandbox waits again.

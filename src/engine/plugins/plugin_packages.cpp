@@ -152,7 +152,7 @@ std::string PluginPackages::path_of(const std::string& folder_id) const {
   return options_.folder + "/" + folder_id;
 }
 
-Result<PackageRequest> PluginPackages::read_wish(const std::string& name,
+Result<PackageRequest> PluginPackages::read_request(const std::string& name,
                                                  const std::optional<std::string>& version,
                                                  PackageNaming naming) {
   if (name.contains('\0')) return not_asked_well("the name of the package holds a zero byte");

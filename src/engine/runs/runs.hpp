@@ -13,6 +13,8 @@
 
 namespace berth::engine {
 
+using store::RunFilter;
+
 class Catalog;
 class RunDispatcher;
 
@@ -126,11 +128,10 @@ class Runs {
   Task<core::Run> remove(core::Call call, core::RunId id);
 
   Task<core::Listing<core::RunSummary>> list(core::Call call, core::CompanyId company,
-                                             store::RunFilter filter, core::PageRequest page);
+                                             RunFilter filter, core::PageRequest page);
   // What a list that was read before has to be told. Goes by the filter's agent and environment.
   Task<core::Listing<core::RunSummary>> changes(core::Call call, core::CompanyId company,
-                                                store::RunFilter filter, Time since,
-                                                std::int64_t limit);
+                                                RunFilter filter, Time since, std::int64_t limit);
   // With a wait, answers when the moment has come, at the latest when the wait ends.
   Task<RunView> get(core::Call call, core::RunId id, std::chrono::milliseconds wait,
                     RunMoment until = RunMoment::change);

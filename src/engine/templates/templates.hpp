@@ -9,6 +9,8 @@
 
 namespace berth::engine {
 
+using store::TemplateFilter;
+
 struct CaptureLease {
   std::string name;
 };
@@ -66,7 +68,7 @@ class Templates {
   // The place of a lease that is held, at this moment. It goes on afterwards.
   Task<core::Template> capture(core::Call call, core::LeaseId lease, CaptureLease wanted);
   Task<core::Listing<core::Template>> list(core::Call call, core::CompanyId company,
-                                           store::TemplateFilter filter, core::PageRequest page);
+                                           TemplateFilter filter, core::PageRequest page);
   Task<core::Template> get(core::Call call, core::TemplateId id);
   // image_in_use while sandboxes, environments or other templates stand on it.
   Task<core::Template> remove(core::Call call, core::TemplateId id);

@@ -81,9 +81,9 @@ std::vector<Route> activity_routes(engine::Engine& work) {
           .says = "List who did what, newest first",
           .call =
               [&activities](core::Call call, auto in) {
-                const store::ActivityFilter filter{in.query.entity_type.value_or(""),
-                                                   in.query.entity_id.value_or(""),
-                                                   in.query.action.value_or("")};
+                const engine::ActivityFilter filter{in.query.entity_type.value_or(""),
+                                                    in.query.entity_id.value_or(""),
+                                                    in.query.action.value_or("")};
                 return with_page(in.query, [&activities, call, filter,
                                             company = in.path.company](core::PageRequest page) {
                   return activities.list(call, company, filter, std::move(page));

@@ -166,12 +166,12 @@ class Attachment {
       co_return keep(std::move(in->bytes));
     }
     if (std::holds_alternative<core::AttachStdinEnd>(request))
-      co_return keep(drivers::EndOfInput{});
+      co_return keep(execution::EndOfInput{});
     if (const auto* size = std::get_if<core::TerminalSize>(&request)) {
       co_return co_await runs_.send(call_, run_, *size);
     }
     if (const auto* signal = std::get_if<core::AttachSignal>(&request)) {
-      co_return co_await runs_.send(call_, run_, drivers::SignalNumber{signal->number});
+      co_return co_await runs_.send(call_, run_, execution::SignalNumber{signal->number});
     }
     BERTH_CO_DO(co_await runs_.cancel(call_, run_));
     co_return Result<>{};

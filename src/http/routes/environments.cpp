@@ -24,7 +24,7 @@ std::vector<Route> company_environment_routes(engine::Environments& environments
           .says = "List the environments of a company, most recently changed first",
           .call =
               [&environments](core::Call call, auto in) {
-                const store::EnvironmentFilter filter{in.query.driver, in.query.status};
+                const engine::EnvironmentFilter filter{in.query.driver, in.query.status};
                 return with_page(in.query, [&environments, call, filter,
                                             company = in.path.company](core::PageRequest page) {
                   return environments.list(call, company, filter, std::move(page));

@@ -49,8 +49,8 @@ std::vector<Route> sandbox_routes(engine::Leases& leases) {
                   "lease holds and that are kept for the next run",
           .call =
               [&leases](core::Call call, auto in) {
-                const store::SandboxFilter filter{.status = in.query.status,
-                                                  .environment_id = in.query.environment_id};
+                const engine::SandboxFilter filter{.status = in.query.status,
+                                                   .environment_id = in.query.environment_id};
                 return with_page(in.query, [&leases, call, filter,
                                             company = in.path.company](core::PageRequest page) {
                   return leases.sandboxes(call, company, filter, std::move(page));
@@ -118,10 +118,10 @@ std::vector<Route> lease_lists(engine::Engine& work) {
                   "that wait for an operator",
           .call =
               [&leases](core::Call call, auto in) {
-                const store::LeaseFilter filter{.status = in.query.status,
-                                                .environment_id = in.query.environment_id,
-                                                .parked_only = in.query.parked.value_or(false),
-                                                .held_only = in.query.held.value_or(false)};
+                const engine::LeaseFilter filter{.status = in.query.status,
+                                                 .environment_id = in.query.environment_id,
+                                                 .parked_only = in.query.parked.value_or(false),
+                                                 .held_only = in.query.held.value_or(false)};
                 return with_page(in.query, [&leases, call, filter,
                                             company = in.path.company](core::PageRequest page) {
                   return leases.list(call, company, filter, std::move(page));

@@ -208,11 +208,11 @@ std::vector<Route> starting_routes(engine::Engine& work) {
 Task<core::Listing<core::RunSummary>> list_runs(engine::Runs& runs, core::Call call,
                                                 core::CompanyId company, RunQuery query) {
   BERTH_CO_TRY(core::PageRequest page, core::parse_page(query.limit, query.after));
-  const store::RunFilter filter{.status = query.status,
-                                .agent_id = query.agent_id,
-                                .environment_id = query.environment_id,
-                                .name = query.name.value_or(""),
-                                .search = query.search.value_or("")};
+  const engine::RunFilter filter{.status = query.status,
+                                 .agent_id = query.agent_id,
+                                 .environment_id = query.environment_id,
+                                 .name = query.name.value_or(""),
+                                 .search = query.search.value_or("")};
   if (!query.changed_since) co_return co_await runs.list(call, company, filter, std::move(page));
   if (query.after || query.status) {
     co_return fail(Errc::unprocessable,

@@ -40,8 +40,8 @@ std::vector<Route> template_table(engine::Templates& templates) {
           .says = "List the templates of a company, newest first",
           .call =
               [&templates](core::Call call, auto in) {
-                const store::TemplateFilter filter{.status = in.query.status,
-                                                   .environment_id = in.query.environment_id};
+                const engine::TemplateFilter filter{.status = in.query.status,
+                                                    .environment_id = in.query.environment_id};
                 return with_page(in.query, [&templates, call, filter,
                                             company = in.path.company](core::PageRequest page) {
                   return templates.list(call, company, filter, std::move(page));

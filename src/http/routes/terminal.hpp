@@ -13,10 +13,10 @@ class TerminalFrames {
   virtual ~TerminalFrames() = default;
 
   virtual std::optional<Message> ready() = 0;
-  virtual std::optional<Message> output(const drivers::OutputPiece& piece) = 0;
+  virtual std::optional<Message> output(const execution::OutputPiece& piece) = 0;
   virtual std::optional<Message> taken(std::size_t bytes) = 0;
   virtual Message failed(const Error& error) = 0;
-  virtual Message ended(const std::string& exec_id, const drivers::Ended& ended) = 0;
+  virtual Message ended(const std::string& exec_id, const execution::Ended& ended) = 0;
   virtual Result<core::AttachRequest> request(const Message& message) = 0;
 };
 
@@ -25,10 +25,10 @@ class TerminalFrames {
 class AttachFrames final : public TerminalFrames {
  public:
   std::optional<Message> ready() override { return std::nullopt; }
-  std::optional<Message> output(const drivers::OutputPiece& piece) override;
+  std::optional<Message> output(const execution::OutputPiece& piece) override;
   std::optional<Message> taken(std::size_t bytes) override;
   Message failed(const Error& error) override;
-  Message ended(const std::string& exec_id, const drivers::Ended& ended) override;
+  Message ended(const std::string& exec_id, const execution::Ended& ended) override;
   Result<core::AttachRequest> request(const Message& message) override;
 };
 
@@ -39,10 +39,10 @@ class AttachFrames final : public TerminalFrames {
 class PageFrames final : public TerminalFrames {
  public:
   std::optional<Message> ready() override;
-  std::optional<Message> output(const drivers::OutputPiece& piece) override;
+  std::optional<Message> output(const execution::OutputPiece& piece) override;
   std::optional<Message> taken(std::size_t /*bytes*/) override { return std::nullopt; }
   Message failed(const Error& error) override;
-  Message ended(const std::string& exec_id, const drivers::Ended& ended) override;
+  Message ended(const std::string& exec_id, const execution::Ended& ended) override;
   Result<core::AttachRequest> request(const Message& message) override;
 
  private:
