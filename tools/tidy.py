@@ -27,9 +27,9 @@ LAYERS = {
     "src/drivers": (*DOMAIN, "keeper", "execution", "providers", "plugins", "egress"),
     "src/workspaces": DOMAIN,
     "src/egress": DOMAIN,
-    "src/engine": (*DOMAIN, "store", "vault", "providers", "plugins", "drivers", "workspaces",
-                   "egress"),
-    "src/http": (*DOMAIN, "engine"),
+    "src/engine": (*DOMAIN, "keeper", "execution", "store", "vault", "providers", "plugins", "drivers",
+                   "workspaces", "egress"),
+    "src/http": (*DOMAIN, "execution", "engine"),
     "src/e2b": (*DOMAIN, "engine"),
     "src/cli": (*DOMAIN, "keeper", "images", "workspaces", "plugins"),
     "src/app": None,  # sees everything
@@ -65,6 +65,8 @@ CODE_FOLDERS = ("src", "sdk", "plugins", "tests", "bench")
 LINE_MAX = 100
 LINE_MAX_PROSE = 120  # comments and raw strings
 FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+FOLDER_FILES_MAX = 40  # tests aside
 README_LINES_MAX = 30
 ARCHITECTURE_LINES_MAX = 300
 NO_LAYER = ("src/boost",)  # compiled-once library sources
@@ -105,8 +107,9 @@ def layer_of(name):
 
 
 def layers(root, code):
-    """includes point down"""
+    """includes and names point down"""
     folders = {layer.split("/")[1] for layer in LAYERS if layer.startswith("src/")} | {"sdk"}
+    namespaces = re.compile(r"(?<![\w:.>])(?:berth::)?(%s)::" % "|".join(sorted(folders - {"http"})))
     for source in code:
         layer = layer_of(source.name)
         if layer is None:
@@ -115,6 +118,12 @@ def layers(root, code):
                 yield f"{source.name}:1: this folder is not in the layer table of tools/tidy.py"
             continue
         allowed = LAYERS[layer]
+        own = (layer.split("/")[-1], *(allowed or folders))
+        for found in namespaces.finditer(source.code):
+            # An include that comes through another header would hide what a folder knows.
+            if found.group(1) not in own:
+                yield (f"{source.name}:{line_of(source.code, found.start())}: {layer} may not name "
+                       f"{found.group(1)}:: (it sees {', '.join(allowed) or 'nothing'})")
         for number, line in enumerate(source.lines, 1):
             include = re.match(r'\s*#\s*include\s*"([^"/]+)/', line)
             if not include or allowed is None:
@@ -167,6 +176,43 @@ def shape(root, code):
             yield f"{source.name}:{len(source.lines)}: no newline at the end"
 
 
+def functions_of(code):
+    """Yields (offset of the opening brace, offset of its end) for each function of masked code."""
+    inside, start = [], 0  # for each open brace: may it hold functions, and where one began
+    for found in re.finditer(r"[;{}]", code):
+        if found.group() == "{":
+            head = code[start:found.start()]
+            holds = re.search(r"\b(namespace|class|struct|union|extern)\b[^()=]*$", head) is not None
+            scope = all(kind == "scope" for kind, _ in inside)
+            is_value = re.search(r"[^=!<>]=[^=]", head.partition("(")[0]) is not None
+            is_function = scope and not holds and "(" in head and not is_value
+            inside.append(("scope" if holds and scope else "function" if is_function else "block",
+                           found.start()))
+        elif found.group() == "}" and inside:
+            kind, opened = inside.pop()
+            if kind == "function":
+                yield opened, found.start()
+        start = found.end()
+
+
+def is_table(body):
+    """Whether a function only returns a list: data, whose length says nothing about its logic."""
+    steps = [line for line in body.splitlines() if re.match(r"  [^\s}]", line)]
+    return "  return {" in steps and len(steps) <= 8
+
+
+def functions(root, code):
+    """functions keep their limit, blank lines and comments aside"""
+    for source in code:
+        for opened, closed in functions_of(source.code):
+            body = source.code[opened:closed]
+            lines = sum(1 for line in body.splitlines() if line.strip())
+            if lines > FUNCTION_LINES_MAX and not re.search(TESTS, source.name) and \
+                    not is_table(body):
+                yield (f"{source.name}:{line_of(source.code, opened)}: a function of {lines} lines; "
+                       f"the limit is {FUNCTION_LINES_MAX}")
+
+
 def headers(root, code):
     """headers start with #pragma once and sources with their own header"""
     names = {source.name for source in code}
@@ -184,7 +230,13 @@ def headers(root, code):
 
 
 def folders(root, code):
-    """each folder of src/ has a README of at most 30 lines"""
+    """each folder of src/ has a README of at most 30 lines and at most 40 files, tests aside"""
+    for folder in sorted(path for path in (root / "src").rglob("*") if path.is_dir()):
+        files = [each for each in folder.iterdir() if each.is_file() and
+                 not re.search(r"_(test|fuzz)\.cpp$|_fixture\.hpp$", each.name)]
+        if len(files) > FOLDER_FILES_MAX:
+            yield (f"{folder.relative_to(root).as_posix()}: {len(files)} files; "
+                   f"a folder has at most {FOLDER_FILES_MAX}: find the rooms in it")
     for folder in sorted(path for path in (root / "src").iterdir() if path.is_dir()):
         name = folder.relative_to(root).as_posix()
         if name in NO_LAYER:
@@ -244,7 +296,7 @@ def promises(root, code):
                 yield f"docs/guarantees.md:{number}: there is no test {word}"
 
 
-RULES = (layers, banned, remarks, shape, headers, folders, prose, promises)
+RULES = (layers, banned, remarks, shape, functions, headers, folders, prose, promises)
 
 
 def problems(root=ROOT):

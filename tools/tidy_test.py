@@ -34,6 +34,28 @@ class Rules(unittest.TestCase):
         self.breaks("layers", "src/core/a.cpp", '#include "store/store.hpp"\n')
         self.keeps("src/core/a.cpp", '#include "base/result.hpp"\n#include "core/b.hpp"\n')
 
+    def test_a_name_upwards_is_refused_without_an_include(self):
+        self.breaks("layers", "src/core/a.cpp", "void f(store::Session& s);\n")
+        self.breaks("layers", "src/core/a.cpp", "berth::engine::Runs* runs;\n")
+        self.keeps("src/core/a.cpp", "// store::Session\nint core::of(base::Time at);\n")
+
+    def test_a_long_function_is_refused_and_a_table_is_not(self):
+        lines = "  f();\n" * 70
+        self.breaks("functions", "src/core/a.cpp", f"namespace a {{\nint g() {{\n{lines}}}\n}}\n")
+        self.breaks("functions", "src/core/a.cpp", f"class A {{\n void g() const {{\n{lines}}}\n}};\n")
+        self.keeps("src/core/a.cpp", "int g() {\n" + "  // why\n\n  f();\n" * 65 + "}\n")
+        rows = "      {1, 2},\n" * 90
+        self.keeps("src/core/a.cpp", f"std::vector<A> g() {{\n  return {{\n{rows}  }};\n}}\n")
+        self.keeps("src/core/a.cpp", f"constexpr auto a = std::to_array<A>({{\n{rows}}});\n")
+
+    def test_a_folder_of_too_many_files_is_refused(self):
+        many = {f"src/core/a{i}.hpp": "#pragma once\n" for i in range(40)}
+        tests = {f"src/core/a{i}_test.cpp": f'#include "core/a{i}.hpp"\n' for i in range(30)}
+        self.assertEqual(broken({**README, **many}), {"folders"})
+        many.pop("src/core/a0.hpp")
+        tests.pop("src/core/a0_test.cpp")
+        self.assertEqual(broken({**README, **many, **tests}), set())
+
     def test_a_folder_outside_the_table_is_refused(self):
         self.assertEqual(broken({"src/misc/a.cpp": "", "src/misc/README.md": "# misc\n"}), {"layers"})
 
