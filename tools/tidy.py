@@ -10,6 +10,8 @@ import sys
 from collections import namedtuple
 from pathlib import Path
 
+from unnamed import unnamed
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Who may include whom: ARCHITECTURE.md, "Folders". A folder always sees itself.
@@ -296,7 +298,7 @@ def promises(root, code):
                 yield f"docs/guarantees.md:{number}: there is no test {word}"
 
 
-RULES = (layers, banned, remarks, shape, functions, headers, folders, prose, promises)
+RULES = (layers, banned, remarks, shape, headers, folders, prose, promises, unnamed)
 
 
 def problems(root=ROOT):

@@ -111,6 +111,31 @@ class Rules(unittest.TestCase):
             document = f"# Guarantees\n| promise | {word} |\n"
             self.assertEqual(broken({**files, "docs/guarantees.md": document}), rules, word)
 
+    def test_a_name_in_an_unnamed_namespace_is_unique_in_its_library(self):
+        source = "namespace berth::{scope} {{\nnamespace {{\n\n{text}\n\n}}  // namespace\n}}  // namespace\n"
+        first = {**README, "src/core/a.cpp": source.format(scope="core", text="int one(int a = {}) {\n  return a;\n}\n"
+                 "constexpr int most[] = {1};\nstruct Shape : Base {\n  int inner;\n};\nusing Row = A<int>;\n"
+                 "template <class T>\n  requires Small<T>\nT two(T t) {\n  return t;\n}\nconst auto three = [](int a) { return a; };")}
+        for text in ("void one() {\n}", "constexpr int most = 2;", "enum class Shape { flat };", "using Row = B;",
+                     "Result<std::map<A, B>> two() {\n}", "[[maybe_unused]] int three(int);"):
+            again = source.format(scope="core", text=text)
+            self.assertEqual(broken({**first, "src/core/b/c.cpp": again}), {"unnamed"}, text)
+            self.assertEqual(broken({**first, "src/core/b_test.cpp": again}), set(), "another program")
+            other = source.format(scope="core::b", text=text)
+            self.assertEqual(broken({**first, "src/core/b/c.cpp": other}), set(), "another namespace")
+        for text in ("int inner;", "int a = one();", "int Shape::one() {\n  return inner;\n}", "using b::one;",
+                     "#define TWICE(x) \\\n  one(x);  \\\n  most", "static_assert(one(1) == 1);", "// int one();"):
+            self.assertEqual(broken({**first, "src/core/b/c.cpp": source.format(scope="core", text=text)}), set(), text)
+        self.assertEqual(broken({**first, "src/core/b.cpp": "namespace berth::core {\nint one() {\n}\n}\n"}), set())
+
+    def test_the_sources_of_a_test_program_are_compiled_together(self):
+        source = "namespace {\nint one() {\n  return 1;\n}\n}  // namespace\n"
+        files = {"tests/contract/a_test.cpp": source, "tests/contract/b_test.cpp": source}
+        together = "berth_test(both_test LABEL contract\n  SOURCES a_test.cpp b_test.cpp\n  DEPENDS berth_core)\n"
+        alone = "berth_test(a_test SOURCES a_test.cpp)\nberth_test(b_test SOURCES b_test.cpp DEPENDS berth_core)\n"
+        self.assertEqual(broken({**files, "tests/contract/CMakeLists.txt": together}), {"unnamed"})
+        self.assertEqual(broken({**files, "tests/contract/CMakeLists.txt": alone}), set())
+
 
 if __name__ == "__main__":
     unittest.main()
