@@ -298,7 +298,7 @@ def promises(root, code):
                 yield f"docs/guarantees.md:{number}: there is no test {word}"
 
 
-RULES = (layers, banned, remarks, shape, headers, folders, prose, promises, unnamed)
+RULES = (layers, banned, remarks, shape, functions, headers, folders, prose, promises, unnamed)
 
 
 def problems(root=ROOT):

@@ -57,13 +57,13 @@ int make_all_addresses_local() {
   return -answer.outcome.error;
 }
 
-struct Request {
+struct NetworkRequest {
   int type = SOCK_STREAM;
   std::uint32_t address = INADDR_LOOPBACK;
   std::uint16_t port = 0;
 };
 
-int open_socket(const Request& wanted, Fd& made) {
+int open_socket(const NetworkRequest& wanted, Fd& made) {
   made = Fd{::socket(AF_INET, wanted.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!made) return errno;
   const int yes = 1;
