@@ -1,10 +1,22 @@
 """Turns of agents: how they ended and why, what they used, and how people read them."""
 
+import hashlib
 import json
 import os
+import re
+from pathlib import Path
 
 import runs_support as runs
 from agents_test import CLAUDE, CODEX, Agents
+from output_test import MEGABYTE, SANITIZED
+
+FLOOD_MEMORY_MB = 64  # what a server may grow by while it reads a line of a gigabyte
+
+
+def peak_mb(server):
+    """The most memory that the server has had so far."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) / 1024
 
 
 class Outcomes(Agents):
@@ -99,6 +111,38 @@ class Outcomes(Agents):
         self.assertEqual([event["payload"]["exitCode"] for event in results], [0])
         self.assertLess(len(json.dumps(results)), 40_000)
 
+    def test_a_gigabyte_without_a_newline_is_limited_and_told_and_nothing_is_lost(self):
+        megabytes = 64 if SANITIZED else 1024
+        first, last = json.dumps(CLAUDE[0]) + "\n", "\n" + json.dumps(CLAUDE[-1]) + "\n"
+        program = self.stage / "flood"
+        program.write_text(f"#!/bin/sh\nprintf '%s' '{first}'\n"
+                           f"head -c {megabytes}M /dev/zero | tr '\\0' x\nprintf '%s' '{last}'\n")
+        program.chmod(0o755)
+        agent = self.agent("claude_local", command=str(program))
+        before = peak_mb(self.server)
+        run, _ = self.turn(agent)
+        self.assertEqual((run["status"], run["error"]), ("succeeded", None))
+        self.assertEqual((run["resultJson"]["result"], run["sessionIdAfter"]), ("All done.", CLAUDE[0]["session_id"]))
+
+        events = self.server.get(f"/api/heartbeat-runs/{run['id']}/events?limit=1000")
+        self.assertLess(len(events.text), 100_000)
+        warned = [event for event in events.json if event["level"] == "warn"]
+        self.assertEqual([event["payload"] for event in warned], [{"lineBytes": megabytes * MEGABYTE}])
+        self.assertIn("too long to be read", warned[0]["message"])
+        listed = self.server.get(f"/api/companies/{self.server.company()}/heartbeat-runs")
+        self.assertLess(len(listed.text), 2_000, "a list carries no output")
+        if not SANITIZED:
+            self.assertLess(peak_mb(self.server) - before, FLOOD_MEMORY_MB)
+
+        written = hashlib.sha256(first.encode())
+        for _ in range(megabytes):
+            written.update(b"x" * MEGABYTE)
+        written.update(last.encode())
+        self.assertEqual(run["logSha256"], written.hexdigest())
+        told = self.run_berth("run", "get", run["id"], "-o", "table", "--home", self.server.home)
+        self.assertIn("All done.", told.stdout)
+        self.assertLess(len(told.stdout), 10_000)
+
 
 class Transcripts(Agents):
     def setUp(self):
@@ -172,7 +216,6 @@ class Transcripts(Agents):
         raw = self.run_berth("agent", "invoke", agent, "-p", "Look.", "-f", "--raw", *home)
         self.assertEqual(json.loads(raw.stdout.splitlines()[0])["type"], "system")
 
-
     def test_the_command_line_says_why_a_turn_failed(self):
         agent = self.agent("claude_local")
         self.plays([CLAUDE[0], {"type": "result", "subtype": "success", "is_error": True,
@@ -180,6 +223,29 @@ class Transcripts(Agents):
         done = self.run_berth("agent", "invoke", agent, "-p", "Look.", "-f", "--home", self.server.home)
         self.assertEqual(done.returncode, 1)
         self.assertIn("The model server refuses the key: Invalid API key. Remedy: ", done.stderr)
+
+    def test_a_missing_program_is_told_once_with_the_remedy_of_its_place(self):
+        agent = self.agent("claude_local", command="no-such-claude")
+        done = self.run_berth("agent", "invoke", agent, "-p", "Look.", "-f", "--home", self.server.home)
+        self.assertEqual(done.returncode, 127, done.stderr)
+        self.assertEqual(done.stderr.count("'no-such-claude' was not found"), 1, done.stderr)
+        self.assertIn("~/.local/bin of the agent's home", done.stderr)
+        self.assertNotIn("check the name", done.stderr)
+
+    def test_a_turn_that_nobody_follows_prints_its_id(self):
+        agent = self.agent("claude_local")
+        self.plays(CLAUDE)
+        home = ["--home", self.server.home]
+        done = self.run_berth("agent", "invoke", agent, "-p", "Look.", "-o", "table", *home)
+        newest = self.server.get(f"/api/companies/{self.server.company()}/heartbeat-runs").json[0]["id"]
+        self.assertEqual((done.returncode, done.stdout), (0, newest + "\n"), done.stderr)
+        self.assertEqual(runs.wait_for_end(self.server, newest)["status"], "succeeded")
+        self.assertIsNotNone(self.server.get(f"/api/agents/{agent}").json["lastHeartbeatAt"])
+
+        empty = self.run_berth("agent", "invoke", agent, "-p", "", *home)
+        self.assertEqual(empty.returncode, 1, empty.stdout)
+        self.assertIn("prompt", empty.stderr)
+        self.assertEqual(self.server.get(f"/api/companies/{self.server.company()}/heartbeat-runs").json[0]["id"], newest)
 
 
 class Configs(Agents):
@@ -210,6 +276,22 @@ class Configs(Agents):
         config = json.loads(done.stdout)["adapterConfig"]
         self.assertEqual(config["instructions"], "Be kind.\n")
         self.assertEqual(config["env"]["ANTHROPIC_API_KEY"]["secretId"], secret)
+
+    def test_variables_are_given_as_those_of_a_run(self):
+        secret = self.server.post(f"/api/companies/{self.server.company()}/secrets",
+                                  {"name": "key", "value": "sk-0123456789"}).json["id"]
+        file = self.stage / "vars"
+        file.write_text("# theirs\nIN_FILE=1\n")
+        done = self.run_berth("agent", "create", "coder", "--adapter", "process", "--set", "command=/bin/true",
+                              "--var", "KEY=secret:key", "--var", "PLAIN=a=b", "--env-file", file, *self.home)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        agent = json.loads(done.stdout)
+        self.assertEqual(agent["adapterConfig"]["env"]["KEY"]["secretId"], secret)
+        done = self.run_berth("agent", "update", "coder", "--var", "PLAIN=c", *self.home)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        env = self.config(agent["id"])["env"]
+        plain = lambda name: env[name]["value"] if isinstance(env[name], dict) else env[name]
+        self.assertEqual((set(env), plain("PLAIN"), plain("IN_FILE")), ({"KEY", "PLAIN", "IN_FILE"}, "c", "1"))
 
     def test_an_unknown_key_is_refused_with_the_nearest_one(self):
         agent = self.agent("claude_local", model="opus")

@@ -141,6 +141,8 @@ test("runs.a list of 10,000 runs is small, and each change of a run costs next t
     const largest = answers.reduce((most, each) => (each.bytes > most.bytes ? each : most), { bytes: 0 });
     assert.ok(answers.length > 0 && largest.bytes < 2048, `${largest.bytes} bytes from ${largest.url}`);
     assert.deepEqual(answers.filter(({ url }) => !url.includes("changedSince=")), [], "requests that a run does not concern");
+    // A run is asked for, starts and ends.
+    assert.ok(sum() < 5 * 3 * 2048, `${sum()} bytes for five runs`);
   } finally {
     await visit.close().finally(() => server.end());
   }

@@ -1,7 +1,8 @@
 #include "base/files.hpp"
 #include "cli/commands/common.hpp"
 #include "cli/commands/follow.hpp"
-#include "core/config/adapters.hpp"
+#include "cli/commands/variables.hpp"
+#include "core/adapters.hpp"
 #include "core/enums.hpp"
 
 namespace berth::cli {
@@ -16,7 +17,7 @@ struct AgentOptions {
   std::string status;
   std::string config;
   std::vector<std::string> set;
-  std::vector<std::string> secrets;
+  VariableFlags variables;
   std::string instructions;
   std::optional<std::string> environment;
 };
@@ -24,15 +25,11 @@ struct AgentOptions {
 // Fields of the config that were named one by one, as `key=value`.
 Result<std::vector<std::string>> fields_of(Context& context, const AgentOptions& options) {
   std::vector<std::string> out = options.set;
-  for (const std::string& pair : options.secrets) {
-    const std::size_t equals = pair.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      return fail(Errc::bad_request, "--env-secret '" + pair + "': has no '='",
-                  "write it as --env-secret NAME=SECRET");
-    }
-    BERTH_TRY(const std::string id, context.find_id(secret_kind(), pair.substr(equals + 1)));
-    out.push_back("env." + pair.substr(0, equals) + "=" +
-                  encode_text(bj::value{{"type", "secret_ref"}, {"secretId", id}}));
+  BERTH_TRY(const std::vector<Variable> given,
+            read_variables(options.variables, context.console().variables));
+  BERTH_TRY(const bj::object variables, variables_in_json(context, given));
+  for (const auto& [name, value] : variables) {
+    out.push_back("env." + std::string{name} + "=" + encode_text(value));
   }
   if (!options.instructions.empty()) {
     BERTH_TRY(const std::string text,
@@ -111,7 +108,7 @@ Result<> update_agent(Context& context, const AgentOptions& options) {
 
 struct InvokeOptions {
   std::string named;
-  std::string prompt;
+  std::optional<std::string> prompt;  // an empty one is for the server to refuse
   std::string environment;
   std::string reason;
   bool follow = false;
@@ -123,7 +120,7 @@ Result<> invoke(Context& context, const InvokeOptions& options) {
   BERTH_TRY(const bj::value agent, context.find(agent_kind(), options.named));
   const std::string id = text_of(agent, "id");
   bj::object body;
-  set_text(body, "prompt", options.prompt);
+  if (options.prompt) body["prompt"] = *options.prompt;
   set_text(body, "reason", options.reason);
   if (options.fresh) body["forceFreshSession"] = true;
   if (!options.environment.empty()) {
@@ -134,7 +131,12 @@ Result<> invoke(Context& context, const InvokeOptions& options) {
       .method = "POST", .path = "/api/agents/" + id + "/heartbeat/invoke", .body = body};
   if (!options.follow) {
     BERTH_TRY(const bj::value run, context.send(request));
-    context.printer().object(run);
+    // The id alone, as `berth run -d` prints it.
+    if (context.printer().is_json()) {
+      context.printer().object(run);
+    } else {
+      context.printer().text(text_of(run, "id") + "\n");
+    }
     return {};
   }
   Attachment attachment{*server, context.console()};
@@ -227,9 +229,8 @@ void add_agent_fields(CLI::App& app, AgentOptions& options) {
                  "one field of that config; the others remain, and null removes it")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--env-secret", options.secrets, "a variable of it whose value is a secret")
-      ->type_name("NAME=SECRET")
-      ->allow_extra_args(false);
+  add_variable_flags(app, options.variables);
+  add_old_name(app, "--env-secret", options.variables.secrets);
   app.add_option("--instructions", options.instructions,
                  "a file with text that it is given with every turn")
       ->type_name("FILE");

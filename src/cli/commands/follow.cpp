@@ -94,7 +94,10 @@ void TranscriptView::finish(Context& context, const bj::value& run) const {
     out << (transcript_look(context).colour ? painted(line, Paint::dim) : line) << "\n";
   }
   out << std::flush;
-  // The exit code alone does not say why.
+}
+
+void TranscriptView::tell_why(Session& session, const bj::value& run) const {
+  if (!text_) return;
   const std::string error = text_of(run, "error");
   if (!error.empty()) context.console().err << "berth: " << printable(error) << "\n";
 }
@@ -105,6 +108,7 @@ Result<> look_on(Context& context, AttachOptions request, const TranscriptView& 
   const auto* ended = std::get_if<RunEnded>(&end);
   if (ended == nullptr) return {};
   view.finish(context, ended->run);
+  view.tell_why(context, ended->run);
   tell_losses(context, ended->run);
   return {};
 }
@@ -119,6 +123,7 @@ Result<> show_log_so_far(Context& context, AttachOptions request, const Transcri
     if (!std::holds_alternative<AllShown>(end)) return {};
   }
   view.finish(context, run);
+  view.tell_why(context, run);
   tell_losses(context, run);
   return {};
 }
@@ -153,6 +158,7 @@ Result<> follow_run(Context& context, Attachment& attachment, AttachOptions requ
   context.end_with(exit_code_of_run(run));
   tell_losses(context, run);
   if (auto error = error_of_run(run)) return std::unexpected(*std::move(error));
+  view.tell_why(session, run);
   return {};
 }
 

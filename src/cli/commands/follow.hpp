@@ -21,6 +21,8 @@ class TranscriptView {
   Result<> show_prompt(Context& context, const std::string& run_id) const;
   // The rest of the output, and the numbers of a run that is over.
   void finish(Context& context, const bj::value& run) const;
+  // Why a run failed, which its exit code alone does not say.
+  void tell_why(Context& context, const bj::value& run) const;
 
  private:
   std::shared_ptr<TranscriptText> text_;

@@ -28,6 +28,7 @@ std::optional<int> own_code(const bj::value& run) {
 
 std::string remedy_for(std::string_view code, const std::string& told, const std::string& id) {
   if (code == name_of(Errc::command_not_found)) {
+    if (!told.empty()) return told;  // it knows whose program is missing, and where
     return "check the name, or give the full path of the command in that environment";
   }
   if (code == name_of(Errc::command_not_executable)) {

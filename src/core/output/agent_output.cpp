@@ -19,6 +19,16 @@ std::string_view without_cr(std::string_view line) {
   return line;
 }
 
+AgentEvent cut_line(std::uint64_t bytes) {
+  AgentEvent out = agent_line::event(
+      AgentEventKind::notice,
+      "A line of " + std::to_string(bytes) + " bytes is too long to be read; lines have at most " +
+          std::to_string(agent_line_bytes_max) + " bytes. The log of the run has all of it.",
+      {{"lineBytes", bytes}});
+  out.level = EventLevel::warn;
+  return out;
+}
+
 }  // namespace
 
 std::string storable(std::string_view text) {
@@ -40,7 +50,9 @@ void AgentOutput::read_line(std::string_view line, Events& out) {
   line = without_cr(line);
   if (line.find_first_not_of(" \t") == std::string_view::npos) return;
   agent_line::Read found;
-  if (!is_too_long_ && line.starts_with('{')) {
+  const bool is_cut = line_bytes_ > agent_line_bytes_max;
+  if (is_cut) out.push_back(cut_line(line_bytes_));
+  if (!is_cut && line.starts_with('{')) {
     const Result<bj::value> value = parse_json(line);
     if (value && value->is_object()) {
       const bj::object& object = value->get_object();
@@ -58,14 +70,13 @@ std::vector<AgentEvent> AgentOutput::push(std::string_view chunk) {
   while (!chunk.empty()) {
     const std::size_t end = chunk.find('\n');
     const std::string_view piece = chunk.substr(0, end);
-    const std::size_t room = agent_line_bytes_max - line_.size();
-    line_ += piece.substr(0, room);
-    is_too_long_ = is_too_long_ || piece.size() > room;
+    line_ += piece.substr(0, agent_line_bytes_max - line_.size());
+    line_bytes_ += piece.size();
     if (end == std::string_view::npos) return out;
     read_line(line_, out);
     line_.clear();
     if (line_.capacity() > kept_line_bytes) line_.shrink_to_fit();
-    is_too_long_ = false;
+    line_bytes_ = 0;
     chunk.remove_prefix(end + 1);
   }
   return out;
@@ -74,7 +85,7 @@ std::vector<AgentEvent> AgentOutput::push(std::string_view chunk) {
 std::vector<AgentEvent> AgentOutput::finish() {
   Events out;
   read_line(std::exchange(line_, {}), out);
-  is_too_long_ = false;
+  line_bytes_ = 0;
   return out;
 }
 

@@ -96,16 +96,18 @@ class AgentOutput {
       : adapter_(adapter), reading_{.before = std::move(before), .model = std::move(model)} {}
 
   std::vector<AgentEvent> push(std::string_view chunk);
-  // Whether push() may parse a line that takes a thread noticeably long.
+  // Whether push() may parse a line that takes a thread noticeably long. A chunk that ends no line
+  // is only kept.
   bool would_take_long(std::string_view chunk) const {
-    return adapter_ != AdapterType::process && line_.size() + chunk.size() > quick_line_bytes_max;
+    return adapter_ != AdapterType::process && line_.size() + chunk.size() > quick_line_bytes_max &&
+           chunk.contains('\n');
   }
   // The line that had no end.
   std::vector<AgentEvent> finish();
   // The program was started once more, with a new session.
   void begin_again() {
     line_.clear();
-    is_too_long_ = false;
+    line_bytes_ = 0;
     reading_ = {.model = std::move(reading_.model)};
   }
   AdapterType adapter() const { return adapter_; }
@@ -117,7 +119,7 @@ class AgentOutput {
 
   AdapterType adapter_;
   std::string line_;
-  bool is_too_long_ = false;
+  std::uint64_t line_bytes_ = 0;  // of the line; `line_` has no more than the first of them
   AgentReading reading_;
 };
 

@@ -7,6 +7,7 @@ namespace berth::core {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = AgentEventKind;
 
@@ -275,17 +276,31 @@ TEST(AgentOutput, CutsALineWithoutEndAndReadsTheNextOne) {
   const std::string part(600'000, 'x');
   for (int i = 0; i < 50; ++i) ASSERT_THAT(output.push(part), IsEmpty());
   const auto events = output.push("\n{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n");
-  ASSERT_EQ(events.size(), 2U);
-  EXPECT_EQ(events[0].kind, Kind::raw);
-  EXPECT_EQ(events[0].message.size(), event_text_bytes_max);
-  EXPECT_EQ(events[1].kind, Kind::session);
+  ASSERT_EQ(events.size(), 3U);
+  EXPECT_EQ(events[0].kind, Kind::notice);
+  EXPECT_EQ(events[0].level, EventLevel::warn);
+  EXPECT_THAT(events[0].message, HasSubstr("A line of 30000000 bytes is too long"));
+  EXPECT_EQ(events[1].kind, Kind::raw);
+  EXPECT_EQ(events[1].message.size(), event_text_bytes_max);
+  EXPECT_EQ(events[2].kind, Kind::session);
+}
+
+TEST(AgentOutput, TakesLongOnlyWhereALongLineEnds) {
+  AgentOutput output{AdapterType::codex_local};
+  const std::string part(600'000, 'x');
+  EXPECT_FALSE(output.would_take_long(part)) << "nothing is parsed before the line ends";
+  output.push(part);
+  EXPECT_FALSE(output.would_take_long("x"));
+  EXPECT_TRUE(output.would_take_long("x\n"));
+  output.push("\n");
+  EXPECT_FALSE(output.would_take_long("x\n"));
 }
 
 TEST(AgentOutput, DoesNotReadAnObjectOutOfALineThatWasCut) {
   const std::string line =
       R"({"type":"thread.started","thread_id":"t"})" + std::string(agent_line_bytes_max, ' ') + "x";
   const Read out = read(AdapterType::codex_local, line);
-  EXPECT_THAT(kinds(out), ElementsAre(Kind::raw));
+  EXPECT_THAT(kinds(out), ElementsAre(Kind::notice, Kind::raw));
   EXPECT_EQ(out.outcome.session_id, std::nullopt);
 }
 
