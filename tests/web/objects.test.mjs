@@ -73,6 +73,9 @@ test("agents.one is made, invoked and deleted", visiting(async (page, visit) => 
   await page.getByRole("button", { name: "Invoke", exact: true }).click();
   await page.getByRole("log").getByText("from-the-agent").waitFor();
   await page.getByRole("link", { name: "Agents" }).first().click();
+  const row = page.getByRole("row").filter({ has: page.getByRole("button", { name: "Delete Echo" }) });
+  await row.getByText(/just now|ago/).waitFor();
+  assert.equal(await row.getByText("never").count(), 0);
   await page.getByRole("button", { name: "Delete Echo" }).click();
   await page.getByLabel(/Type the name/).fill("Echo");
   await page.getByRole("button", { name: "Delete it" }).click();
@@ -120,7 +123,13 @@ test("activity.what happens appears by itself", visiting(async (page, visit, ser
   const company = await server.company();
   const made = await server.call("POST", `/api/companies/${company}/secrets`, { name: "seen-live", value: "x" });
   await page.getByText("secret: created").first().waitFor();
-  await page.getByText("run: invoked").first().waitFor();
+  await page.getByText("run: started").first().waitFor();
+  const kind = page.getByLabel("Kind of object");
+  await kind.selectOption({ label: "run" });
+  await page.getByText("secret: created").first().waitFor({ state: "detached" });
+  await page.getByText("run: started").first().waitFor();
+  await kind.selectOption({ label: "Everything" });
+  await page.getByText("secret: created").first().waitFor();
   const hidden = await page.getByRole("region", { name: "Activity" }).evaluate((box) => box.scrollWidth - box.clientWidth);
   assert.ok(hidden <= 0, `${hidden} px of the table are out of sight`);
   await visit.seen("activity");

@@ -63,6 +63,11 @@ std::string plain_actor(std::string_view actor) {
   return actor == "local-board" ? "local operator" : std::string{actor};
 }
 
+std::string plain_value(std::string_view key, std::string value) {
+  if (key == "managedMode") return value == "paperclip_managed" ? "kept by this server" : value;
+  return key.ends_with("By") || key.ends_with("UserId") ? plain_actor(value) : value;
+}
+
 std::string plain_sentence(std::string text) {
   for (const PlainWord& word : sentences) {
     for (std::size_t at = text.find(word.from); at != std::string::npos;

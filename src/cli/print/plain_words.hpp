@@ -12,6 +12,8 @@ std::string plain_action(std::string_view action);
 std::string plain_kind(std::string_view kind);
 // "local-board" is "local operator".
 std::string plain_actor(std::string_view actor);
+// A value of a field, where the value is an inherited name: "managedMode" has "paperclip_managed".
+std::string plain_value(std::string_view key, std::string value);
 // A sentence of the server in the words of this program.
 std::string plain_sentence(std::string text);
 

@@ -1,6 +1,7 @@
 #include "cli/print/printer.hpp"
 
 #include "base/id.hpp"
+#include "cli/plain_words.hpp"
 
 #include <boost/json/serialize.hpp>
 
@@ -273,6 +274,7 @@ void Printer::object(const bj::value& value) const {
   for (const auto& [key, item] : value.get_object()) {
     const std::string name = spaced(printable(key));
     Cell shown = cell(item, shown_for(key));
+    if (item.is_string()) shown.text = plain_value(key, shown.text);
     if (shown_for(key) == Shown::moment && item.is_string()) {
       shown.text += " (" + std::string{item.get_string()} + ")";
     }

@@ -149,7 +149,7 @@ Result<RunJob::End> RunJob::place_missing(Error error) const {
 
 RunJob::End RunJob::cancelled() {
   return {.event = RunEvent::cancelled,
-          .error = Error{Errc::cancelled, "Cancelled by a board operator"}};
+          .error = Error{Errc::cancelled, "Cancelled by an operator"}};
 }
 
 Task<> RunJob::reload() {

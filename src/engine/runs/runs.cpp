@@ -60,7 +60,7 @@ Task<core::Run> Runs::cancel(core::Call call, core::RunId id) {
                     {row.value.company_id, "heartbeat.cancelled", "heartbeat_run", id.str()}));
     if (row.value.status != core::RunState::queued) return std::move(row.value);
     // Nothing was started, so the intention is the fact.
-    row.value.error = "Cancelled by a board operator";
+    row.value.error = "Cancelled by an operator";
     row.value.error_code = name_of(Errc::cancelled);
     core::end_phases(row.value.phases, now);
     BERTH_TRY(row, store::move_run(s, std::move(row), core::RunEvent::cancelled, now));

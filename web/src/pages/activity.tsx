@@ -13,7 +13,11 @@ import { Page } from "../ui/page";
 import { Table } from "../ui/table";
 import { Ago } from "../ui/time";
 
-const kinds = ["company", "environment", "environment_lease", "agent", "run", "secret", "token", "plugin"];
+// As the API names the kinds of objects, and as people do.
+const kinds = { company: "company", environment: "environment", environment_lease: "lease", agent: "agent", heartbeat_run: "run", secret: "secret", token: "token", template: "template", plugin: "plugin" };
+
+const actionName = (action: string) =>
+  words(action.replace(/^heartbeat\.invoked$/, "run.started").replace(/^heartbeat\./, "run.").replace(".", ": "));
 
 export function ActivityPage() {
   const { company } = useSession();
@@ -30,7 +34,7 @@ export function ActivityPage() {
     <Page title="Activity" about="Who did what, newest first, as it happens.">
       <select aria-label="Kind of object" className={`${input} !w-auto self-start`} value={entityType} onChange={(event) => setEntityType(event.target.value)}>
         <option value="">Everything</option>
-        {kinds.map((each) => <option key={each} value={each}>{words(each)}</option>)}
+        {Object.entries(kinds).map(([each, name]) => <option key={each} value={each}>{name}</option>)}
       </select>
       {query.error && <ErrorBox error={query.error} />}
       {query.data && rows.length === 0 && <Empty title="Nothing yet">Everything that a caller or Berth itself does is written down in this list.</Empty>}
@@ -51,7 +55,7 @@ function Row({ entry }: { entry: Activity }) {
     <tr>
       <td><Ago at={entry.createdAt} /></td>
       <td className="whitespace-nowrap">{entry.agentId ? agentName(entry.agentId) : entry.actorId === "local-board" ? "operator of this machine" : entry.actorId}</td>
-      <td className="whitespace-nowrap">{words(entry.action.replace(/^heartbeat\./, "run.").replace(".", ": "))}</td>
+      <td className="whitespace-nowrap">{actionName(entry.action)}</td>
       <td className="max-w-56 truncate"><Target entry={entry} /></td>
       <td className="w-full max-w-40 truncate md:max-w-0 text-muted" title={details.join(", ")}>{details.join(", ")}</td>
     </tr>
