@@ -36,6 +36,9 @@ class EgressDenied(BerthTest):
             self.assertIn(f"The egress policy denied {NOWHERE}", run["error"])
             self.assertIn("egress.allow", run["error"])
             self.assertEqual(len(self.denials(run)), 1)
+        late = self.run_berth("sandbox", "egress", run["id"], "--home", self.server.home)
+        self.assertEqual(late.returncode, 4, late.stdout)
+        self.assertIn(f"'berth run events {run['id']}'", late.stderr)
 
     def test_an_agent_that_fails_at_once_names_what_it_was_denied(self):
         agent = self.server.post(f"/api/companies/{self.server.company()}/agents", {

@@ -93,11 +93,21 @@ Result<> show_egress(Context& context, const std::string& path, bool follow) {
   }
 }
 
-Result<> lease_egress(Context& context, const EgressOptions& options) {
+// The log ends with its lease. What was denied is among the events of a run that failed.
+Result<> with_events_of_run(Context& context, const std::string& lease, Result<> shown) {
+  if (shown || shown.error().code != Errc::conflict) return shown;
+  const Result<bj::value> found = context.get("/api/environment-leases/" + lease);
+  const std::string run = found ? text_of(*found, "heartbeatRunId") : "";
+  if (run.empty()) return shown;
+  shown.error().remedy = "'berth run events " + run + "' lists what was denied, if it failed";
+  return shown;
+}
+
+Result<> egress(Context& context, const EgressOptions& options) {
   BERTH_TRY(const std::string id, find_place(context, options.named));
   const std::string path = "/api/environment-leases/" + id + "/egress";
   if (options.allow.empty() && options.deny.empty() && !options.replace) {
-    return show_egress(context, path, options.follow);
+    return with_events_of_run(context, id, show_egress(context, path, options.follow));
   }
   bj::object policy;
   if (!options.replace) {

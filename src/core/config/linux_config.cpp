@@ -34,6 +34,25 @@ constexpr Range ranges[] = {
     {"poolSize", &LinuxConfig::pool_size, 0, 64, "Sandboxes kept ready before a run asks"},
     {"poolAgeMinutes", &LinuxConfig::pool_age_minutes, 1, 10'080, "How old a ready one may get"},
 };
+struct Meaning {
+  std::string_view key;
+  std::string_view says;
+};
+
+constexpr Meaning meanings[] = {
+    {"image", "What it starts from: host, or a name or digest from 'berth image list'"},
+    {"template",
+     "A captured sandbox to start from, by name or id; the image is then the one below it"},
+    {"network", "none: only what egress allows; host: the network of this machine"},
+    {"egress", "What it may reach: allow and deny are lists of hosts, log is all, denied or none"},
+    {"minIsolation", "A sandbox with weaker isolation is refused"},
+    {"reuseLease", "Keep it for the next run, with the files of its working folder"},
+    {"workdir", "Where commands start; /workspace unless set"},
+    {"user", "Which user commands are inside of it"},
+    {"allow", "What is forbidden unless it is listed here"},
+    {"streamRunLogs", "Accepted from other servers; here output is always sent as it comes"},
+    {"archiveOnRelease", "Accepted from other servers; a sandbox of this machine has no archive"},
+};
 constexpr double cpus_low = 0.01;
 constexpr double cpus_high = 4096;
 
@@ -216,8 +235,9 @@ bj::object linux_config_schema() {
   cpus["maximum"] = cpus_high;
   cpus["description"] = "Processors, also parts of one";
   properties.at("image").as_object()["default"] = "host";
-  properties.at("template").as_object()["description"] =
-      "A captured sandbox to start from, by name or id; the image is then the one below it";
+  for (const Meaning& meaning : meanings) {
+    properties.at(meaning.key).as_object()["description"] = meaning.says;
+  }
   properties.erase("provider");
   schema["additionalProperties"] = false;
   schema["$defs"] = std::move(components);

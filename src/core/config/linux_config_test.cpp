@@ -119,6 +119,13 @@ TEST(LinuxConfig, IsCheckedWhenAnEnvironmentIsSaved) {
       normalize_for_store(DriverKind::sandbox, json(R"({"provider": "linux", "memory": 1})")));
 }
 
+TEST(LinuxConfig, SaysWhatEachKeyMeans) {
+  const bj::object schema = linux_config_schema();
+  for (const auto& [key, property] : schema.at("properties").as_object()) {
+    EXPECT_TRUE(property.as_object().contains("description")) << key;
+  }
+}
+
 TEST(LinuxConfig, HasASchemaThatStandsAloneAndNamesTheSameRanges) {
   const bj::object schema = linux_config_schema();
   const bj::object& properties = schema.at("properties").as_object();

@@ -8,8 +8,11 @@ Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node) {
   using core::LeaseState;
   // First: whoever held it before it ended is nobody to ask.
   if (lease.status != LeaseState::active && lease.status != LeaseState::retained) {
-    return fail(Errc::conflict, "Lease " + lease.id.str() + " holds no place: it is " +
-                                    std::string{name_of(lease.status)});
+    return fail(
+        Errc::conflict,
+        "Lease " + lease.id.str() + " holds no place: it is " + std::string{name_of(lease.status)},
+        "'berth sandbox ls' lists the sandboxes that are held; 'berth run -d' starts a run "
+        "that holds one");
   }
   if (lease.node_id == node) return {};
   return fail(Errc::conflict, "Lease " + lease.id.str() + " is held by another server",
