@@ -121,16 +121,18 @@ Result<> check_way(const fs::path& folder) {
 
 // The same for a folder of the operator's own: workers read it where it is.
 Result<> check_own_folder(const fs::path& folder) {
+  std::string closed;  // all of them: one that is opened alone does not help
   for (fs::path at = folder; at.has_relative_path(); at = at.parent_path()) {
     struct stat found{};
     if (::stat(at.c_str(), &found) != 0 || (found.st_mode & S_IXOTH) != 0) continue;
-    return not_installed(
-        "the plugin is in " + at.string() +
-            ", which lets no other user through, and plugins run as users of their own",
-        "chmod o+x " + at.string() +
-            ", or copy the plugin to a folder that others reach, such as /opt");
+    closed = at.string() + (closed.empty() ? "" : " ") + closed;
   }
-  return {};
+  if (closed.empty()) return {};
+  return not_installed(
+      "the plugin is below folders that let no other user through, and plugins run as users of "
+      "their own: " +
+          closed,
+      "chmod o+x " + closed + ", or copy the plugin to a folder that others reach, such as /opt");
 }
 
 // Files of a package that its worker cannot do without.
