@@ -474,6 +474,17 @@ TEST(JsonEncode, WritesTheTextOfTheTree) {
   EXPECT_EQ(encode_text(map), bj::serialize(encode(map)));
 }
 
+TEST(JsonEncode, EscapesAByteWhereverItStands) {
+  for (int byte = 0; byte < 0x80; ++byte) {
+    for (std::size_t at = 0; at < 20; ++at) {
+      std::string text(20, '~');
+      text[at] = static_cast<char>(byte);
+      const std::string written = encode_text(bj::value(bj::string(text)));
+      EXPECT_EQ(written, bj::serialize(bj::value(bj::string(text)))) << byte << " at " << at;
+    }
+  }
+}
+
 TEST(JsonEncode, EscapesWhatWouldEndAString) {
   EXPECT_EQ(encode_text(std::string{"a\"b\\c\nd\x01"}), R"("a\"b\\c\nd\u0001")");
 }

@@ -2,7 +2,7 @@
 #include "cli/commands/common.hpp"
 #include "cli/commands/follow.hpp"
 #include "cli/commands/variables.hpp"
-#include "core/adapters.hpp"
+#include "core/config/adapters.hpp"
 #include "core/enums.hpp"
 
 namespace berth::cli {

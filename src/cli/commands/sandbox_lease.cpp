@@ -103,7 +103,7 @@ Result<> with_events_of_run(Context& context, const std::string& lease, Result<>
   return shown;
 }
 
-Result<> egress(Context& context, const EgressOptions& options) {
+Result<> lease_egress(Context& context, const EgressOptions& options) {
   BERTH_TRY(const std::string id, find_place(context, options.named));
   const std::string path = "/api/environment-leases/" + id + "/egress";
   if (options.allow.empty() && options.deny.empty() && !options.replace) {

@@ -1,7 +1,7 @@
 #include "cli/print/printer.hpp"
 
 #include "base/id.hpp"
-#include "cli/plain_words.hpp"
+#include "cli/print/plain_words.hpp"
 
 #include <boost/json/serialize.hpp>
 
