@@ -46,6 +46,7 @@ struct Endpoint {
   std::vector<Shape::Other> others = {};  // for the same reader: what else a success may be
   std::optional<std::size_t> body_bytes_max = {};
   bool is_always_answered = false;
+  bool ends_with_client = false;
   std::function<Task<Answer>(core::Call, Input<Path, Query, Body>)> call;
 
   operator Route() const;
@@ -269,6 +270,7 @@ Endpoint<Path, Query, Body, Answer>::operator Route() const {
                .status = std::same_as<Answer, NoContent> ? 204 : status,
                .body_bytes_max = body_bytes_max,
                .is_always_answered = is_always_answered,
+               .ends_with_client = ends_with_client,
                .handler = PlainHandler{std::move(handler)},
                .describe = std::move(describe)};
 }

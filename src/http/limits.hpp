@@ -40,6 +40,8 @@ struct Limits {
   std::chrono::milliseconds idle_timeout{75'000};    // between two requests
   std::chrono::milliseconds linger_timeout{2'000};   // for a client to read a refusal
   std::chrono::milliseconds sweep_interval{250};     // how late a deadline may be noticed
+  // Of reads that wait: is their client still there?
+  std::chrono::milliseconds departure_interval{1'000};
   std::chrono::milliseconds rights_interval{2'000};  // of open streams: may their client still?
   std::chrono::milliseconds keep_alive_interval{15'000};  // of silent event streams
 };

@@ -120,6 +120,8 @@ struct Route {
   std::optional<std::size_t> body_bytes_max = {};  // instead of Limits::body_bytes_max
   // Its handler costs nothing, so that it takes no share and is answered when others are refused.
   bool is_always_answered = false;
+  // It only reads, and may wait for what it reads: it is cancelled when its client goes.
+  bool ends_with_client = false;
   Handler handler;
   std::function<Shape(SchemaBook&)> describe;
 };

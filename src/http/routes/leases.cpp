@@ -232,6 +232,7 @@ std::vector<Route> egress_routes(engine::Leases& leases) {
           .tag = "leases",
           .says = "What the sandbox of a lease may reach, and what was decided about its "
                   "requests from an offset of the log on, or within a wait when nothing is there",
+          .ends_with_client = true,
           .call =
               [&leases](core::Call call, auto in) {
                 return read_egress(leases, std::move(call), in.path.lease, in.query);

@@ -244,6 +244,7 @@ std::vector<Route> single_run_routes(engine::Runs& runs) {
           .tag = "runs",
           .says = "Read a run; with wait=SECONDS, as soon as it changes its state, or until=end it "
                   "is over, or until=release its place was given back too",
+          .ends_with_client = true,
           .call = [&runs](core::Call call,
                           auto in) { return run_view(runs, call, in.path.run, in.query); }},
       Endpoint<RunPath, None, None, Run>{
@@ -300,6 +301,7 @@ std::vector<Route> following_routes(engine::Runs& runs) {
           .tag = "runs",
           .says = "Read the work of an agent in a run: prompt, messages, tool calls, tokens and "
                   "cost; afterSeq pages, wait=SECONDS waits for more",
+          .ends_with_client = true,
           .call = [&runs](core::Call call,
                           auto in) { return read_transcript(runs, call, in.path.run, in.query); }},
       Endpoint<RunPath, LogQuery, None, Rendered<engine::LogText>>{

@@ -15,6 +15,8 @@
 #include <array>
 #include <concepts>
 
+#include <poll.h>
+
 namespace berth::http {
 
 // One client from its first byte to its last, over a plain or a TLS stream. Only this coroutine
@@ -267,14 +269,37 @@ class Session final : public Connection {
   }
 
   asio::awaitable<Next> respond_plain(const PlainHandler& handler, const Match& match) {
-    Result<Answered> answer =
-        co_await guarded(dispatcher_.answer(handler, request_, match, place()), request_);
+    Task<Answered> work = guarded(dispatcher_.answer(handler, request_, match, place()), request_);
+    Result<Answered> answer = match.route->ends_with_client
+                                  ? co_await while_client_stays(std::move(work))
+                                  : co_await std::move(work);
+    if (!answer && !stream_.lowest_layer().is_open()) co_return Next::close;
     if (!answer) co_return co_await deliver_error(answer.error(), match.route);
     // The body is not needed any more; the answer is counted in its place.
     request_.body = {};
     let_go();
     holder_ = std::move(answer->holder);
     co_return co_await deliver(std::move(answer->response), match.route, persistence());
+  }
+
+  // Work for a client that goes is cancelled, so that it gives its share of requests back.
+  Task<Answered> while_client_stays(Task<Answered> work) {
+    using namespace asio::experimental::awaitable_operators;
+    auto ended = co_await (std::move(work) || until_client_goes());
+    if (auto* answer = std::get_if<0>(&ended)) co_return std::move(*answer);
+    abort();
+    co_return fail(Errc::cancelled, "the client is gone");
+  }
+
+  // Looks at the socket and reads nothing: what the client sends meanwhile is its next request.
+  asio::awaitable<void> until_client_goes() {
+    asio::steady_timer next{stream_.get_executor()};
+    pollfd client{.fd = stream_.lowest_layer().native_handle(), .events = POLLRDHUP, .revents = 0};
+    while (::poll(&client, 1, 0) == 0) {
+      next.expires_after(limits_.departure_interval);
+      co_await next.async_wait(asio::use_awaitable);
+      client.fd = stream_.lowest_layer().native_handle();
+    }
   }
 
   // The handler, the watch on the client and the pulse run side by side; whichever ends first ends
