@@ -37,9 +37,8 @@ std::unexpected<Error> not_installed(const std::string& why, std::string remedy 
   return fail(Errc::plugin_install_failed, why, std::move(remedy));
 }
 
-// What was asked for cannot be a package, whatever registry or disk is asked.
-std::unexpected<Error> not_asked_well(const std::string& why, std::string remedy = "") {
-  return fail(Errc::validation_failed, "packageName: " + why, std::move(remedy));
+std::unexpected<Error> bad_package(const std::string& why, std::string remedy) {
+  return fail(Errc::plugin_package_invalid, why, std::move(remedy));
 }
 
 bool is_name_part(std::string_view part) {
@@ -154,29 +153,35 @@ std::string PluginPackages::path_of(const std::string& folder_id) const {
   return options_.folder + "/" + folder_id;
 }
 
-Result<PackageRequest> PluginPackages::read_request(const std::string& name,
+Result<PackageRequest> PluginPackages::read_wish(const std::string& name,
                                                  const std::optional<std::string>& version,
                                                  PackageNaming naming) {
-  if (name.contains('\0')) return not_asked_well("the name of the package holds a zero byte");
+  const std::string give_path = "give the absolute path of a folder or .tgz archive on the server";
+  if (name.contains('\0')) return bad_package("the package name holds a zero byte", give_path);
   if (naming == PackageNaming::by_name && !name.starts_with('/')) {
     if (!is_package_name(name)) {
-      return not_asked_well(in_quotes(name) + " is no name of an npm package",
-                            "for a folder or an archive, give its absolute path");
+      return bad_package(in_quotes(name) + " is not the name of an npm package",
+                         "for a folder or an archive, give its absolute path");
     }
     if (version && !is_version(*version)) {
-      return not_asked_well(in_quotes(*version) + " is no version");
+      return bad_package(in_quotes(*version) + " is not a version",
+                         "give a version such as 1.2.3, or none for the newest");
     }
     return PackageRequest{core::PluginSource::npm, name, version};
   }
-  if (version) return not_asked_well("a version is for packages of the registry, not for a path");
+  if (version) {
+    return bad_package("version " + in_quotes(*version) + " is given for the path " +
+                           in_quotes(name) + ": only packages of the registry have one",
+                       "leave version out");
+  }
   if (!name.starts_with('/')) {
-    return not_asked_well("the path " + in_quotes(name) + " is not absolute");
+    return bad_package("the path " + in_quotes(name) + " is not absolute", give_path);
   }
   std::error_code error;
   const fs::path real = fs::canonical(name, error);
   if (error) {
-    return not_asked_well(in_quotes(name) + ": " + error.message(),
-                          "give the path of a folder or an archive on the machine of the server");
+    return bad_package("cannot find the plugin at " + in_quotes(name) + ": " + error.message(),
+                       give_path);
   }
   if (fs::is_directory(real, error)) {
     return PackageRequest{core::PluginSource::folder, real.string(), {}};
@@ -184,7 +189,7 @@ Result<PackageRequest> PluginPackages::read_request(const std::string& name,
   if (fs::is_regular_file(real, error) && is_archive(real.string())) {
     return PackageRequest{core::PluginSource::tarball, real.string(), {}};
   }
-  return not_asked_well(in_quotes(name) + " is neither a folder nor a .tgz archive");
+  return bad_package(in_quotes(name) + " is neither a folder nor a .tgz archive", give_path);
 }
 
 plugins::Launching PluginPackages::launching() const {

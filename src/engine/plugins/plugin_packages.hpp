@@ -45,8 +45,8 @@ class PluginPackages {
   // The pool removes folders; it outlives this.
   PluginPackages(asio::any_io_executor executor, asio::thread_pool& pool, PackageOptions options);
 
-  // What a caller asks for: a path that is there, or a name. validation_failed.
-  static Result<PackageRequest> read_request(const std::string& name,
+  // What a caller asks for: a path that is there, or a name. plugin_package_invalid.
+  static Result<PackageRequest> read_wish(const std::string& name,
                                           const std::optional<std::string>& version,
                                           PackageNaming naming);
 
