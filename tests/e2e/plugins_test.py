@@ -287,7 +287,9 @@ class Life(PluginTest):
         self.assertEqual(os.listdir(self.home / "plugins"), [])
         for name in ("../x", "-g", "a b", "http://x/y", "@x", "/nowhere/at/all"):
             answer = server.post("/api/plugins/install", {"packageName": name})
-            self.assertEqual((answer.status, answer.json.get("code")), (400, "validation_failed"), answer.text)
+            self.assertEqual((answer.status, answer.json.get("code")), (400, "plugin_package_invalid"), answer.text)
+            self.assertIn(name, answer.json["error"])
+            self.assertTrue(answer.json["remedy"])
 
     def test_an_archive_is_unpacked_into_a_folder_that_goes_with_its_plugin(self):
         server = self.serve()
@@ -650,6 +652,32 @@ class Faults(PluginTest):
                 server = self.serve()
                 self.resolve(server, is_there=step == "acquire.acted")
                 server.stop()
+
+    def test_the_sandbox_of_another_company_is_not_adopted(self):
+        server = self.serve()
+        self.install(server, self.write_provider())
+        (self.state / "names-at-random").touch()
+        (self.state / "die-at-environmentAcquireLease").touch()
+        wait_for_end(server, start(server, "true", environmentId=self.environment(server).json["id"]))
+        self.assertTrue(eventually(lambda: self.parked(server), limit_s=60), unfinished_leases(server))
+        lease, = self.parked(server)
+        self.assertTrue(eventually(lambda: self.status(server) == "ready", limit_s=60))
+        second = server.post("/api/companies", {"name": "second"}).json["id"]
+        self.assertEqual(server.company(), second, "the newest is the first of the list")
+        mark = self.state / "go"
+        run = start(server, "sh", "-c", f"while [ ! -e {mark} ]; do sleep 0.1; done",
+                    environmentId=self.environment(server).json["id"])
+        self.assertTrue(eventually(lambda: self.calls("environmentExecute")))
+        box, = self.boxes()
+        path = f"/api/environment-leases/{lease['id']}"
+        refused = server.post(f"{path}/adopt", {"providerLeaseId": box})
+        self.assertEqual((refused.status, refused.json.get("code")), (409, "conflict"), refused.text)
+        held = server.get(f"/api/companies/{second}/environment-leases").json[0]["id"]
+        self.assertNotIn(held, refused.text)
+        self.assertEqual(self.boxes(), [box])
+        self.assertEqual(server.post(f"{path}/force-resolve", {"reason": "not there"}).status, 200)
+        mark.touch()
+        wait_for_end(server, run)
 
     def test_a_plugin_that_holds_sandboxes_is_not_let_go_and_finishes_them_when_it_is_back(self):
         server = self.serve()

@@ -258,9 +258,11 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::adopt(store::Session& session, Row r
   }
   BERTH_TRY(const auto holder, store::holder_of(session, lease, provider_lease_id));
   if (holder) {
+    // The ids of another company's leases are its own.
+    const bool is_shown = holder->value.company_id == lease.company_id && holder->value.lease_id;
     return fail(Errc::conflict,
-                "Sandbox " + provider_lease_id + " belongs to another lease of Berth, " +
-                    holder->value.lease_id.value_or(lease.id).str(),
+                "Sandbox " + provider_lease_id + " belongs to another lease of Berth" +
+                    (is_shown ? ", " + holder->value.lease_id->str() : std::string{}),
                 "name the one that no lease knows, or release that lease");
   }
   std::vector<Stray> strays = lease.teardown.strays.value_or(std::vector<Stray>{});

@@ -231,8 +231,11 @@ Result<TemplateCapture::Row> TemplateCapture::adopt(store::Session& session, Row
   BERTH_DO(expect_unanswered(row.value));
   BERTH_TRY(const auto other, store::template_with_ref(session, row.value, template_ref));
   if (other) {
+    const bool is_shown = other->value.company_id == row.value.company_id;
     return fail(Errc::conflict,
-                "\"" + template_ref + "\" is template \"" + other->value.name + "\" of Berth",
+                "\"" + template_ref + "\" is " +
+                    (is_shown ? "template \"" + other->value.name + "\"" : "another template") +
+                    " of Berth",
                 "name the one that no template of Berth is, or delete that template");
   }
   row.value.template_ref = std::move(template_ref);

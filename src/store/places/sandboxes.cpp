@@ -56,12 +56,10 @@ Result<Page<Sandbox>> list_sandboxes(Session& session, const core::CompanyId& co
 Result<std::optional<Stored<Sandbox>>> holder_of(Session& session, const core::LeaseRecord& lease,
                                                  const std::string& provider_lease_id) {
   static const std::string tail =
-      "where company_id = $1 and provider = $2 and id <> $3"
-      " and provider_lease_id = $4 and " +
+      "where provider = $1 and id <> $2 and provider_lease_id = $3 and " +
       is_unfinished<SandboxState>() + " limit 1";
   const std::string own = lease.sandbox_id ? lease.sandbox_id->str() : std::string{};
-  return select_one<Sandbox>(session, tail, lease.company_id, lease.provider.value_or(""), own,
-                             provider_lease_id);
+  return select_one<Sandbox>(session, tail, lease.provider.value_or(""), own, provider_lease_id);
 }
 
 Result<Stored<Sandbox>> move_sandbox(Session& session, Stored<Sandbox> sandbox,

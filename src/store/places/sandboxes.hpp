@@ -29,7 +29,8 @@ Result<Stored<core::Sandbox>> find_sandbox(Session& session, const core::Reach& 
 Result<Page<core::Sandbox>> list_sandboxes(Session& session, const core::CompanyId& company,
                                            const SandboxFilter& filter, const PageRequest& page);
 
-// The unfinished sandbox of the lease's provider that has this name there, other than its own.
+// The unfinished sandbox of the lease's provider that has this name there, other than its own. Of
+// any company: companies may share an account at a provider, and then the name is that sandbox.
 Result<std::optional<Stored<core::Sandbox>>> holder_of(Session& session,
                                                        const core::LeaseRecord& lease,
                                                        const std::string& provider_lease_id);

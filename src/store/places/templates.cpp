@@ -75,9 +75,9 @@ Result<std::optional<Stored<Template>>> template_with_ref(Session& session,
                                                           const Template& other_than,
                                                           const std::string& ref) {
   return select_one<Template>(session,
-                              "where company_id = $1 and provider = $2 and id <> $3"
-                              " and template_ref = $4 and status <> 'deleted' limit 1",
-                              other_than.company_id, other_than.provider, other_than.id, ref);
+                              "where provider = $1 and id <> $2"
+                              " and template_ref = $3 and status <> 'deleted' limit 1",
+                              other_than.provider, other_than.id, ref);
 }
 
 Result<Stored<Template>> find_named_template(Session& session, const core::CompanyId& company,

@@ -21,7 +21,7 @@ Result<Stored<core::Template>> find_template(Session& session, const core::Reach
                                              const core::TemplateId& id);
 // Whether one was deleted that had never been captured: whoever asked for it has nothing.
 Result<bool> was_never_captured(Session& session, const core::TemplateId& id);
-// Another one of the same provider that has this reference there.
+// Another one of the same provider, and of any company, that has this reference there.
 Result<std::optional<Stored<core::Template>>> template_with_ref(Session& session,
                                                                 const core::Template& other_than,
                                                                 const std::string& ref);
