@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 from runs_support import eventually
 from runs_test import Frames
@@ -228,6 +229,79 @@ class Authenticated(BerthTest):
             mine = lambda: self.server.request("GET", f"/api/companies/{self.company}", headers=keys[0]).status
             self.assertTrue(eventually(lambda: mine() == 200), "what is over still counts")
             self.assertEqual(sorted({Streams.status(client) for client in clients if client not in over}), [200])
+
+    def memory_mb(self):
+        status = Path(f"/proc/{self.server.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) >> 10
+
+    def attached(self, run, keys, each):
+        """Sockets of these keys that are attached to a run and read nothing."""
+        request = (f"GET /api/heartbeat-runs/{run}/attach HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+                   "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                   "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer ")
+        for key in keys:
+            for _ in range(each):
+                client = socket.socket()
+                self.addCleanup(client.close)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.settimeout(ANSWER_LIMIT_S)
+                client.connect(("127.0.0.1", self.server.port))
+                client.sendall(f"{request}{key}\r\n\r\n".encode())
+                yield client
+
+    def started(self, *argv):
+        run = self.made(f"/api/companies/{self.company}/runs", {"command": argv[0], "args": argv[1:]})["id"]
+        self.addCleanup(self.server.post, f"/api/heartbeat-runs/{run}/cancel", {}, self.admin)
+        return run
+
+    def test_messages_that_do_not_end_take_no_more_memory_than_bodies(self):
+        self.start()
+        run = self.started("sleep", "600")
+        keys = [self.key(self.company, "viewer", f"viewer {number}") for number in range(2)]
+        before = self.memory_mb()
+        unfinished = b"\x01\xff" + (1_000_000).to_bytes(8, "big") + bytes(4) + b"x" * 1_000_000
+        clients = list(self.attached(run, keys, 100))
+        self.assertEqual({Streams.status(client) for client in clients}, {101})
+        for client in clients:
+            # A socket that the server has closed takes no more.
+            with contextlib.suppress(OSError):
+                client.sendall(unfinished)
+        self.assertLess(self.memory_mb() - before, 120)  # 200 would be with them all
+        self.expect_service()
+        for client in clients:
+            client.close()
+        # With them goes what they held.
+        last, = self.attached(run, keys[:1], 1)
+        self.assertEqual(Streams.status(last), 101)
+        last.sendall(unfinished)
+
+    def test_readers_that_do_not_read_take_no_more_memory_than_answers(self):
+        self.start()
+        run = self.started("sh", "-c", "yes 0123456789012345678901234567890123456789 | head -c 20000000; sleep 600")
+        end = f"/api/heartbeat-runs/{run}/log?format=raw&offset=19999999"
+        printed = lambda: int(self.server.request("GET", end, headers=self.admin).headers["X-Next-Offset"])
+        self.assertTrue(eventually(lambda: printed() == 20_000_000), printed())
+        keys = [self.key(self.company, "viewer", f"viewer {number}") for number in range(2)]
+        before = self.memory_mb()
+        clients = list(self.attached(run, keys, 128))
+        self.assertEqual({Streams.status(client) for client in clients}, {101})
+        self.expect_service()
+        self.assertLess(self.memory_mb() - before, 160)
+
+    def test_a_client_that_closes_while_it_waits_gives_its_share_back(self):
+        self.start()
+        operator = {"Authorization": "Bearer " + self.key(self.company, "operator")}
+        waits = self.wait_for_a_run(operator)
+        mine = lambda: self.server.request("GET", f"/api/companies/{self.company}", headers=operator).status
+        with contextlib.ExitStack() as open_ones:
+            for number in range(KEY_REQUESTS):
+                client = socket.create_connection(("127.0.0.1", self.server.port), timeout=ANSWER_LIMIT_S)
+                # What a client has sent behind its request does not hide that it is gone.
+                open_ones.enter_context(client).sendall(waits * (1 + number % 2))
+            self.assertTrue(eventually(lambda: mine() == 503), "the waits take no share")
+        began = time.monotonic()
+        self.assertTrue(eventually(lambda: mine() == 200), "waits without a client still count")
+        self.assertLess(time.monotonic() - began, 15)
 
     def wait_for_a_run(self, operator):
         """A request that waits for the end of a run that does not end by itself."""

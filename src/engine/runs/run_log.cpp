@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t piece_bytes_max = std::size_t{64} << 10;
 // Of a command that says little at a time, however many bytes are asked for.
-constexpr std::size_t block_pieces_max = std::size_t{64} << 10;
+constexpr std::size_t block_pieces_max = std::size_t{8} << 10;
 constexpr std::size_t entries_a_read = 1024;
 
 // One piece of the log: where its bytes begin in the other file, and what they are.

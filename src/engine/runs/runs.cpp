@@ -18,7 +18,8 @@ namespace {
 // What another server changes wakes nobody here.
 constexpr std::chrono::milliseconds run_look_every{1000};
 constexpr std::chrono::milliseconds wait_max{60'000};
-constexpr std::size_t follow_bytes = std::size_t{1} << 20;
+// Each follower that reads slowly holds one block.
+constexpr std::size_t follow_bytes = std::size_t{128} << 10;
 
 EnvironmentBrief brief_of(const core::Environment& environment) {
   return {environment.id, environment.name, environment.driver};

@@ -14,7 +14,8 @@
 namespace berth::http {
 namespace {
 
-constexpr std::size_t frame_bytes_max = std::size_t{256} << 10;
+// A client that reads slowly holds one, and the output that it was made of.
+constexpr std::size_t frame_bytes_max = std::size_t{128} << 10;
 // How often somebody who waits in the queue learns of a new position.
 constexpr std::chrono::seconds progress_interval{2};
 

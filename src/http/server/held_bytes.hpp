@@ -35,4 +35,26 @@ class HeldBytes {
   std::map<std::string, std::size_t> by_name_;
 };
 
+// What one message holds while it arrives.
+class [[nodiscard]] Holding {
+ public:
+  Holding(HeldBytes& all, const BytesHolder& holder) : all_(all), holder_(holder) {}
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
+  ~Holding() { all_.remove(holder_, bytes_); }
+
+  // False where there is no room.
+  bool grow_to(std::size_t bytes) {
+    if (bytes <= bytes_) return true;
+    if (!all_.add(holder_, bytes - bytes_)) return false;
+    bytes_ = bytes;
+    return true;
+  }
+
+ private:
+  HeldBytes& all_;
+  const BytesHolder& holder_;
+  std::size_t bytes_ = 0;
+};
+
 }  // namespace berth::http

@@ -20,8 +20,13 @@ namespace websocket = boost::beast::websocket;
 template <class Stream>
 class StreamSocket final : public Socket {
  public:
-  StreamSocket(Stream& stream, const Request& request, const Limits& limits)
-      : socket_(stream), request_(request), writing_(stream.get_executor()) {
+  StreamSocket(Stream& stream, const Request& request, BytesHolder holder, Traffic& traffic)
+      : socket_(stream),
+        request_(request),
+        turn_(stream.get_executor()),
+        holder_(std::move(holder)),
+        traffic_(traffic) {
+    const Limits& limits = traffic.limits();
     socket_.read_message_max(limits.socket_message_bytes_max);
     // Beast would cut a message into frames of 4 KB, each with a write of its own.
     socket_.auto_fragment(false);
@@ -35,12 +40,19 @@ class StreamSocket final : public Socket {
   Task<std::optional<Message>> receive() override {
     BERTH_CO_DO(co_await accept());
     boost::beast::flat_buffer inbox;
-    const auto [error, size] =
-        co_await socket_.async_read(inbox, asio::as_tuple(asio::use_awaitable));
-    if (error) {
-      open_ = false;
-      co_return std::optional<Message>{};
-    }
+    Holding held{traffic_.held_bytes(), holder_};
+    do {
+      const auto [error, size] =
+          co_await socket_.async_read_some(inbox, piece_bytes, asio::as_tuple(asio::use_awaitable));
+      if (error) {
+        open_ = false;
+        co_return std::optional<Message>{};
+      }
+      if (!hold(held, inbox.size())) {
+        BERTH_CO_DO(co_await close(CloseCode::try_again_later, std::string{crowded}));
+        co_return std::optional<Message>{};
+      }
+    } while (!socket_.is_message_done());
     const auto kind = socket_.got_binary() ? Message::Kind::binary : Message::Kind::text;
     co_return Message{kind, {static_cast<const char*>(inbox.cdata().data()), inbox.size()}};
   }
@@ -49,6 +61,11 @@ class StreamSocket final : public Socket {
     BERTH_CO_DO(co_await accept());
     BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());
     if (!open_) co_return gone();
+    Holding sending{traffic_.held_bytes(), holder_};
+    if (!hold(sending, message.bytes.size())) {
+      BERTH_CO_DO(co_await say_goodbye(CloseCode::try_again_later, std::string{crowded}));
+      co_return gone();
+    }
     socket_.binary(message.kind == Message::Kind::binary);
     const auto [error, size] = co_await socket_.async_write(asio::buffer(message.bytes),
                                                             asio::as_tuple(asio::use_awaitable));
@@ -59,7 +76,27 @@ class StreamSocket final : public Socket {
 
   Task<> close(CloseCode code, std::string reason) override {
     BERTH_CO_DO(co_await accept());
-    BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());
+    const Turn::Held held = co_await turn_.take();
+    co_return co_await say_goodbye(code, std::move(reason));
+  }
+
+  bool accepted() const { return accepted_; }
+
+ private:
+  static constexpr std::size_t piece_bytes = 16UL * 1024;
+  static constexpr std::string_view crowded = "the server holds too much for its clients";
+
+  static std::unexpected<Error> gone() {
+    return fail(Errc::cancelled, "the peer of the socket is gone");
+  }
+
+  // What is smaller is bounded by the number of sockets.
+  bool hold(Holding& holding, std::size_t bytes) const {
+    return bytes <= traffic_.limits().small_body_bytes || holding.grow_to(bytes);
+  }
+
+  // The caller holds the turn.
+  Task<> say_goodbye(CloseCode code, std::string reason) {
     if (!std::exchange(open_, false)) co_return Result<>{};
     // A control frame has room for 123 bytes of reason.
     const websocket::close_reason last{
@@ -67,13 +104,6 @@ class StreamSocket final : public Socket {
         boost::beast::string_view{reason.data(), std::min<std::size_t>(reason.size(), 123)}};
     co_await socket_.async_close(last, asio::as_tuple(asio::use_awaitable));
     co_return Result<>{};
-  }
-
-  bool accepted() const { return accepted_; }
-
- private:
-  static std::unexpected<Error> gone() {
-    return fail(Errc::cancelled, "the peer of the socket is gone");
   }
 
   // Answers the upgrade, once. Whoever comes while the answer is on its way waits for it: Beast
@@ -119,7 +149,9 @@ class StreamSocket final : public Socket {
 
   websocket::stream<Stream&> socket_;
   const Request& request_;
-  AsyncMutex writing_;
+  Turn turn_;
+  BytesHolder holder_;
+  Traffic& traffic_;
   bool accepted_ = false;  // the answer has left, or failed on its way
   bool ready_ = false;     // for frames
   bool open_ = true;
@@ -143,7 +175,7 @@ Task<> close_when_drained(StreamSocket<Stream>& socket, DrainSignal& drained) {
 template <class Stream>
 Task<> run_socket_handler(Stream& stream, Upgrade upgrade, Traffic& traffic, DrainSignal& drained) {
   using namespace asio::experimental::awaitable_operators;
-  StreamSocket<Stream> socket{stream, upgrade.request, traffic.limits()};
+  StreamSocket<Stream> socket{stream, upgrade.request, BytesHolder::of(upgrade.call.who), traffic};
   Task<> talk = upgrade.handler(std::move(upgrade.call), upgrade.request, upgrade.values, socket);
   const auto ended =
       co_await (guarded(std::move(talk), upgrade.request) || close_when_drained(socket, drained));
