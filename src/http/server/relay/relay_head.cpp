@@ -146,6 +146,22 @@ bool lists(std::string_view field, std::string_view token) {
       {token.data(), token.size()});
 }
 
+// What the sender named in its Connection fields, of which there may be several.
+std::string named_for_connection(const Request& request) {
+  std::string names;
+  for (std::size_t i = 0; i < request.headers.size(); ++i) {
+    const auto [field, value] = request.headers.at(i);
+    if (equal_ignoring_case(field, "connection")) names.append(value).append(", ");
+  }
+  return names;
+}
+
+void append_field(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ");
+  for (const char c : value) out += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
+  out.append("\r\n");
+}
+
 // A field of an answer as the client gets it; nothing where it leads away from the server inside.
 std::optional<std::string> for_client(std::string_view name, std::string_view value,
                                       const AnswerFacts& facts) {
@@ -174,7 +190,7 @@ Result<> check_destination(const Request& request) {
 bool asks_for_websocket(const Request& request, const Head& head) {
   const bool is_get = head.method == Head::Method::as_verb && request.verb == Verb::get;
   return is_get && head.version == Head::Version::http_1_1 &&
-         lists(request.headers.find("connection").value_or(""), "upgrade") &&
+         lists(named_for_connection(request), "upgrade") &&
          lists(request.headers.find("upgrade").value_or(""), "websocket");
 }
 
@@ -185,10 +201,10 @@ std::string host_of(unsigned short port) {
 std::string forwarded_head(const Request& request, const Head& head, const Forwarding& forwarding) {
   const std::string origin = host_of(forwarding.port);
   const std::size_t query = std::min(head.target.find('?'), head.target.size());
+  const std::string named = named_for_connection(request);
   std::string out = head.method_text + " " + request.path.substr(forwarding.prefix_bytes) +
                     head.target.substr(query) + " HTTP/1.1\r\n";
   append_field(out, "Host", origin);
-  const std::string_view named = request.headers.find("connection").value_or("");
   for (std::size_t i = 0; i < request.headers.size(); ++i) {
     const auto [name, value] = request.headers.at(i);
     const bool is_kept = is_among(name, hop_by_hop) || is_among(name, kept_from_inside) ||

@@ -212,6 +212,7 @@ TEST_F(RelayTest, WhatProvesWhoTheClientIsStaysHere) {
       request("GET /in/x/",
               "Authorization: Bearer right\r\nCookie: berth_session=secret\r\n"
               "Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nProxy-Authorization: p\r\n"
+              "Connection: X-Second\r\nX-Second: secret\r\n"
               "Idempotency-Key: k\r\nX-Forwarded-For: 10.0.0.1\r\nTE: trailers\r\n"
               "Referer: http://localhost/api/x\r\nOrigin: http://localhost\r\nX-Kept: z\r\n"));
   Inside inside = port_.accept();
