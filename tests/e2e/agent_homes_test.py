@@ -124,6 +124,34 @@ class AgentHomes(BerthTest):
                 self.assertIsNone(again["sessionIdBefore"])
                 self.assertNotEqual(again["sessionIdAfter"], first["sessionIdAfter"])
 
+    def test_a_run_that_outlives_its_server_is_still_held_to_the_limit_of_its_home(self):
+        mark, begun = self.folder / "mark", self.folder / "begun"
+        program = self.folder / "claude"
+        program.write_text(textwrap.dedent(f"""\
+            #!{sys.executable}
+            import os, pathlib, sys, time
+            sys.stdin.read()
+            pathlib.Path({str(begun)!r}).touch()
+            while not os.path.exists({str(mark)!r}):
+                time.sleep(0.1)
+            with open(os.path.join(os.environ["HOME"], "big"), "wb") as out:
+                out.write(bytes(4 << 20))
+            time.sleep(600)
+            """))
+        server = self.serve()
+        server.request("PATCH", "/api/instance/settings", {"agentHomeBytesMax": 1 << 20})
+        agent = self.agent(server)
+        run = server.post(f"/api/agents/{agent}/heartbeat/invoke", {"prompt": "grow"}).json["id"]
+        self.assertTrue(runs.eventually(begun.exists))
+        server.kill()
+        server = self.serve()
+        self.addCleanup(server.post, f"/api/heartbeat-runs/{run}/cancel", {})
+        self.assertEqual(runs.look(server, run)["status"], "running")
+        mark.touch()
+        ended = runs.wait_for_end(server, run, limit_s=40)
+        self.assertEqual((ended["status"], ended["errorCode"]), ("failed", "quota_exceeded"), ended)
+        self.assertIn("is full", ended["error"])
+
     def test_what_an_agent_links_to_is_neither_counted_nor_removed(self):
         server = self.serve()
         agent = self.agent(server)
