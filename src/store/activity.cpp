@@ -21,6 +21,13 @@ Result<Page<core::Activity>> list_activity(Session& session, const core::Company
   return select_page(session, conditions, &core::Activity::created_at, page);
 }
 
+Result<bool> has_activity(Session& session, const core::CompanyId& company,
+                          const core::EventId& entry) {
+  BERTH_TRY(const auto found, select_one<core::Activity>(
+                                  session, "where id = $1 and company_id = $2", entry, company));
+  return found.has_value();
+}
+
 Result<std::vector<core::Activity>> activity_after(Session& session, const core::CompanyId& company,
                                                    const core::EventId& after, std::int64_t limit) {
   // Two statements, because PostgreSQL uses no index to compare a row with a subquery.

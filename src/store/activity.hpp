@@ -18,6 +18,8 @@ Result<> insert_activity(Session& session, const core::Activity& activity);
 // Ordered by (created_at, id) descending.
 Result<Page<core::Activity>> list_activity(Session& session, const core::CompanyId& company,
                                            const ActivityFilter& filter, const PageRequest& page);
+Result<bool> has_activity(Session& session, const core::CompanyId& company,
+                          const core::EventId& entry);
 // Up to `limit` entries after this one, oldest first: what a stream sends to a client that comes
 // back.
 Result<std::vector<core::Activity>> activity_after(Session& session, const core::CompanyId& company,

@@ -374,6 +374,26 @@ class Activity(BerthTest):
             names = [json.loads(next(events)["data"])["details"]["name"] for _ in range(2)]
         self.assertEqual(names, ["two", "three"])
 
+    def test_a_stream_that_cannot_resume_says_so_and_begins_now(self):
+        server = self.serve()
+        first = server.company()
+        second = server.post("/api/companies", {"name": "second"}).json["id"]
+        server.post(f"/api/companies/{second}/secrets", {"name": "foreign", "value": "v"})
+        foreign = server.get(f"/api/companies/{second}/activity").json[0]["id"]
+        newest = server.get(f"/api/companies/{first}/activity").json[0]["id"]
+        for number, last in enumerate(("01a1e4f7-54fd-7000-8000-000000000000", foreign)):
+            for stream in ("activity", "changes"):
+                with self.subTest(f"{stream} after {last}"), \
+                        server.events(f"/api/companies/{first}/{stream}/stream", last=last) as events:
+                    missed = next(events)
+                    self.assertEqual((missed["event"], missed["id"]), ("missed", newest))
+                    self.assertEqual(json.loads(missed["data"])["lastEventId"], last)
+                    name = f"{stream}-{number}"
+                    server.post(f"/api/companies/{first}/secrets", {"name": name, "value": "v"})
+                    entry = next(event for event in events if event["event"] == "activity")
+                    self.assertEqual(json.loads(entry["data"])["details"]["name"], name)
+                    newest = entry["id"]
+
 
 class System(BerthTest):
     def test_health_readiness_and_metrics_answer(self):

@@ -29,6 +29,13 @@ Task<std::optional<core::EventId>> Activities::newest(core::Call call, core::Com
   co_return page.rows.front().id;
 }
 
+Task<bool> Activities::has(core::Call call, core::CompanyId company, core::EventId entry) {
+  co_return co_await means_.store.read([&](store::Session& s) -> Result<bool> {
+    BERTH_DO(store::expect_company(s, core::Reach::of(call.who), company));
+    return store::has_activity(s, company, entry);
+  });
+}
+
 Result<std::vector<core::Activity>> Activities::look_after(
     store::Session& session, const core::Call& call, const core::CompanyId& company,
     const std::optional<core::EventId>& last) const {

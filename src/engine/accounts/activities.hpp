@@ -27,6 +27,8 @@ class Activities {
   // The newest entry's id, as the place where a stream without a past begins; nothing in an empty
   // trail.
   Task<std::optional<core::EventId>> newest(core::Call call, core::CompanyId company);
+  // Whether this entry is in the company's trail.
+  Task<bool> has(core::Call call, core::CompanyId company, core::EventId entry);
   // What came after this entry, oldest first. Waits a while when there is nothing yet.
   Task<std::vector<core::Activity>> after(core::Call call, core::CompanyId company,
                                           std::optional<core::EventId> last);

@@ -13,15 +13,34 @@ struct ActivityQuery {
 };
 BOOST_DESCRIBE_STRUCT(ActivityQuery, (), (entity_type, entity_id, action, limit, after))
 
+// The entry after which a stream sends: the client's own, or the newest one. A client whose entry
+// is not in the trail (of another company, of a database that was restored) cannot be sent what
+// came after it: the client is told, and the stream begins now.
+Task<std::optional<core::EventId>> find_start(engine::Activities& activities, core::Call call,
+                                              core::CompanyId company,
+                                              std::optional<std::string> last_event_id,
+                                              EventSink& sink) {
+  if (!last_event_id) co_return co_await activities.newest(call, company);
+  BERTH_CO_TRY(const core::EventId last, core::EventId::parse(*last_event_id));
+  BERTH_CO_TRY(const bool is_known, co_await activities.has(call, company, last));
+  if (is_known) co_return last;
+  BERTH_CO_TRY(const auto newest, co_await activities.newest(call, company));
+  const bj::object data{{"lastEventId", last.str()},
+                        {"message", "Entry " + last.str() +
+                                        " is not in the trail: the stream begins now, and what "
+                                        "came before is in the list of activities"}};
+  Event missed{.id = newest ? newest->str() : "", .name = "missed", .data = encode_text(data)};
+  BERTH_CO_DO(co_await sink.send(std::move(missed)));
+  co_return newest;
+}
+
 // Sends every entry after `last`, in order, as long as somebody listens. A client that comes back
 // says where it was.
 Task<> stream(engine::Activities& activities, core::Call call, core::CompanyId company,
               std::optional<std::string> last_event_id, EventSink& sink) {
-  std::optional<core::EventId> last;
-  if (last_event_id) {
-    BERTH_CO_TRY(last, core::EventId::parse(*last_event_id));
-  } else {
-    BERTH_CO_TRY(last, co_await activities.newest(call, company));
+  BERTH_CO_TRY(std::optional<core::EventId> last,
+               co_await find_start(activities, call, company, last_event_id, sink));
+  if (!last_event_id) {
     // Says "you are connected" at once, and from where a later visit goes on.
     Event hello{.id = last ? last->str() : "", .name = "ready", .data = "{}"};
     BERTH_CO_DO(co_await sink.send(std::move(hello)));
@@ -42,13 +61,9 @@ Task<> stream(engine::Activities& activities, core::Call call, core::CompanyId c
 // everything again, since changes without an entry are not kept.
 Task<> stream_changes(engine::Activities& activities, core::Call call, core::CompanyId company,
                       std::optional<std::string> last_event_id, EventSink& sink) {
-  std::optional<core::EventId> last;
   std::uint64_t seen = activities.changes(company);
-  if (last_event_id) {
-    BERTH_CO_TRY(last, core::EventId::parse(*last_event_id));
-  } else {
-    BERTH_CO_TRY(last, co_await activities.newest(call, company));
-  }
+  BERTH_CO_TRY(std::optional<core::EventId> last,
+               co_await find_start(activities, call, company, std::move(last_event_id), sink));
   Event hello{.id = last ? last->str() : "", .name = "ready", .data = "{}"};
   BERTH_CO_DO(co_await sink.send(std::move(hello)));
   while (sink.open()) {
@@ -93,7 +108,8 @@ std::vector<Route> activity_routes(engine::Engine& work) {
           .path = "/api/companies/{company}/activity/stream",
           .needs = Permission::company_read,
           .tag = "activity",
-          .says = "Follow the activity of a company; Last-Event-ID resumes",
+          .says = "Follow the activity of a company; Last-Event-ID resumes, and an event `missed` "
+                  "reports an id that is not in the trail",
           .call =
               [&activities](core::Call call, auto in, std::optional<std::string> last_event_id,
                             EventSink& sink) {
