@@ -4,7 +4,7 @@ import json
 
 import plugin_leaks_test
 from plugins_test import PluginTest
-from runs_support import eventually
+from runs_support import eventually, start, wait_for_end
 
 # Fills the folder that is its own, as soon as it is told to by a file beside its program.
 GREEDY = r'''#!/usr/bin/env python3
@@ -68,6 +68,18 @@ class Limits(PluginTest):
         server.post("/api/plugins/install", {"packageName": str(self.package_of(FRAIL)), "isLocalPath": True})
         shown = lambda: server.get("/api/plugins/test.boxes").json
         self.assertTrue(eventually(lambda: "this was start 3" in (shown()["lastError"] or "")), shown())
+
+    def test_a_long_answer_about_a_sandbox_is_refused(self):
+        server = self.serve()
+        package = self.write_provider()
+        worker, honest = (package / "worker").read_text(), '"leak": p["config"]}'
+        self.assertIn(honest, worker)
+        (package / "worker").write_text(worker.replace(honest, '"long": "x" * 300000}'))
+        self.install(server, package)
+        run = start(server, "true", environmentId=self.environment(server).json["id"])
+        ended = wait_for_end(server, run)
+        self.assertEqual((ended["status"], ended["errorCode"]), ("failed", "plugin_protocol"), ended)
+        self.assertIn("the metadata has more than 262144 bytes", ended["error"])
 
     def test_a_plugin_that_fills_its_folder_is_stopped_with_a_reason_and_a_remedy(self):
         server = self.serve(BERTH_PLUGIN_FILES_MB="8")

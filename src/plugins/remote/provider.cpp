@@ -73,6 +73,22 @@ std::unexpected<Error> wrong_answer(const std::string& method, const std::string
   return fail(Errc::plugin_protocol, method + ": " + why, "report it to the author of the plugin");
 }
 
+Result<> check_size(const bj::object& answer) {
+  // Both are kept with the lease, shown in lists, and sent back with every call for it.
+  constexpr std::size_t id_bytes_max = 1024;
+  constexpr std::size_t metadata_bytes_max = std::size_t{256} << 10;
+  if (text_at(answer, "providerLeaseId").value_or("").size() > id_bytes_max) {
+    return wrong_answer("environmentAcquireLease", "the providerLeaseId has more than " +
+                                                       std::to_string(id_bytes_max) + " bytes");
+  }
+  if (encode_text(object_at(answer, "metadata")).size() > metadata_bytes_max) {
+    return wrong_answer(
+        "environmentAcquireLease",
+        "the metadata has more than " + std::to_string(metadata_bytes_max) + " bytes");
+  }
+  return {};
+}
+
 execution::ProbeStep step_of(const bj::object& diagnostic) {
   return {.name = text_at(diagnostic, "code").value_or("provider"),
           .ok = text_at(diagnostic, "severity") != "error",
@@ -241,6 +257,7 @@ Task<RemoteLease> RemoteProvider::lease_from(const Place& place, const PlaceRef&
   if (is_sandbox && !out.provider_lease_id) {
     co_return wrong_answer("environmentAcquireLease", "the answer has no providerLeaseId");
   }
+  BERTH_CO_DO(check_size(*object));
   out.metadata = lease_metadata({.driver = is_sandbox ? "sandbox" : "plugin",
                                  .driver_key = place.driver.driver->driver_key,
                                  .plugin_id = place.driver.plugin_id.str(),
