@@ -308,6 +308,11 @@ class Authenticated(BerthTest):
         began = time.monotonic()
         self.assertTrue(eventually(lambda: mine() == 200), "waits without a client still count")
         self.assertLess(time.monotonic() - began, 15)
+        # A client that only sends no more gets its answer.
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=ANSWER_LIMIT_S) as client:
+            client.sendall(waits.replace(b"wait=60", b"wait=0"))
+            client.shutdown(socket.SHUT_WR)
+            self.assertEqual(Streams.status(client), 200)
 
     def wait_for_a_run(self, operator):
         """A request that waits for the end of a run that does not end by itself."""

@@ -291,15 +291,16 @@ class Session final : public Connection {
     co_return fail(Errc::cancelled, "the client is gone");
   }
 
-  // Looks at the socket and reads nothing: what the client sends meanwhile is its next request.
+  // Looks at the socket and reads nothing: what the client sends meanwhile is its next request. The
+  // first look is late, so that a client that only sends no more gets an answer that is soon there.
   asio::awaitable<void> until_client_goes() {
     asio::steady_timer next{stream_.get_executor()};
-    pollfd client{.fd = stream_.lowest_layer().native_handle(), .events = POLLRDHUP, .revents = 0};
-    while (::poll(&client, 1, 0) == 0) {
+    pollfd client{.fd = -1, .events = POLLRDHUP, .revents = 0};
+    do {
       next.expires_after(limits_.departure_interval);
       co_await next.async_wait(asio::use_awaitable);
       client.fd = stream_.lowest_layer().native_handle();
-    }
+    } while (::poll(&client, 1, 0) == 0);
   }
 
   // The handler, the watch on the client and the pulse run side by side; whichever ends first ends
