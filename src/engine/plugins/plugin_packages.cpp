@@ -153,9 +153,9 @@ std::string PluginPackages::path_of(const std::string& folder_id) const {
   return options_.folder + "/" + folder_id;
 }
 
-Result<PackageRequest> PluginPackages::read_wish(const std::string& name,
-                                                 const std::optional<std::string>& version,
-                                                 PackageNaming naming) {
+Result<PackageRequest> PluginPackages::read_request(const std::string& name,
+                                                    const std::optional<std::string>& version,
+                                                    PackageNaming naming) {
   const std::string give_path = "give the absolute path of a folder or .tgz archive on the server";
   if (name.contains('\0')) return bad_package("the package name holds a zero byte", give_path);
   if (naming == PackageNaming::by_name && !name.starts_with('/')) {

@@ -46,9 +46,9 @@ class PluginPackages {
   PluginPackages(asio::any_io_executor executor, asio::thread_pool& pool, PackageOptions options);
 
   // What a caller asks for: a path that is there, or a name. plugin_package_invalid.
-  static Result<PackageRequest> read_wish(const std::string& name,
-                                          const std::optional<std::string>& version,
-                                          PackageNaming naming);
+  static Result<PackageRequest> read_request(const std::string& name,
+                                             const std::optional<std::string>& version,
+                                             PackageNaming naming);
 
   // Into the folder of that id, which is made; a folder of the operator's own is used in place.
   Task<FetchedPackage> fetch(PackageRequest request, std::string folder_id);
