@@ -23,7 +23,7 @@ static_assert(key_bytes == crypto_aead_xchacha20poly1305_ietf_KEYBYTES);
 static_assert(key_bytes >= crypto_generichash_KEYBYTES_MIN);
 static_assert(key_bytes <= crypto_generichash_KEYBYTES_MAX);
 
-// The numbers of the subkeys are part of the format of sealed values: they never change.
+// The subkey numbers are part of the format of sealed values and never change.
 enum class Subkey : std::uint64_t { seal = 1, fingerprint = 2 };
 
 void derive(KeyBytes& out, Subkey which, const KeyBytes& master) {
@@ -125,7 +125,8 @@ Result<KeyRing> parse_ring(std::string_view text, const std::string& path) {
       return bad_line(path, number, "its key is not 32 bytes in base64");
     }
     std::shared_ptr<const Key> key = derive_key(std::move(master));
-    // The id is a checksum of the key: a damaged key is found here, not at the first secret.
+    // The id is a checksum of the key, so a damaged key is detected here and not at the first
+    // secret.
     if (key->id != id) return bad_line(path, number, "its key does not match its key id");
     const auto same = [&](const auto& other) { return other->id == key->id; };
     if (std::ranges::any_of(ring, same)) return bad_line(path, number, "repeats a key");

@@ -16,8 +16,8 @@ namespace berth::vault {
 
 inline constexpr std::size_t key_bytes = 32;
 
-// Thirty-two bytes between guard pages, kept out of swap where the kernel allows it, wiped when
-// they go.
+// Thirty-two bytes between guard pages, kept out of swap where the kernel allows it, and wiped on
+// destruction.
 class KeyBytes {
  public:
   KeyBytes();
@@ -32,22 +32,22 @@ class KeyBytes {
   std::unique_ptr<unsigned char[], Free> bytes_;
 };
 
-// One master key and what is derived from it. The master itself seals nothing, so that no
-// ciphertext and no fingerprint says anything about another.
+// One master key and the subkeys derived from it. The master key itself seals nothing, so a
+// ciphertext or fingerprint reveals nothing about another.
 struct Key {
-  std::string id;  // 16 hex digits of a keyed hash: names the key, tells nothing of it
+  std::string id;  // 16 hex digits of a keyed hash: identifies the key without revealing it
   KeyBytes master;
   KeyBytes seal;
   KeyBytes fingerprint;
 };
 
-// The keys of a vault. The first is current; the others only open.
+// The keys of a vault. The first is current; the others only open old values.
 using KeyRing = std::vector<std::shared_ptr<const Key>>;
 
 std::shared_ptr<const Key> derive_key(KeyBytes master);
 std::shared_ptr<const Key> make_key(Random& random);
-// 64 hex digits, or 32 bytes in base64 or base64url, padded or not. `name` is what the error calls
-// it; the text itself is never repeated.
+// 64 hex digits, or 32 bytes in base64 or base64url, padded or not. `name` identifies the key in
+// errors; the text itself is never repeated.
 Result<std::shared_ptr<const Key>> parse_key(std::string_view text, std::string_view name);
 
 // The key file: lines of `berth-key-v1 <key id> <base64>`. Errors name the line, never its content.

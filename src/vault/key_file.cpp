@@ -52,7 +52,7 @@ Result<> check_privacy(int fd, const std::string& path) {
   return {};
 }
 
-// As read_fd, but no copy of what was read stays in memory.
+// Like read_fd, but leaves no copy of the content in memory.
 Result<Secret> read_private(int fd, const std::string& path) {
   std::array<char, file_bytes_max + 1> bytes{};
   std::size_t length = 0;
@@ -75,7 +75,7 @@ Result<Secret> read_private(int fd, const std::string& path) {
   return text;
 }
 
-// What rename must replace: the file behind a symbolic link, or the path itself.
+// The path that rename must replace: the target of a symbolic link, or the path itself.
 std::string target_of(const std::string& path) {
   std::array<char, PATH_MAX> real{};
   return ::realpath(path.c_str(), real.data()) != nullptr ? real.data() : path;
@@ -84,7 +84,7 @@ std::string target_of(const std::string& path) {
 }  // namespace
 
 Result<KeyRing> read_key_file(const std::string& path) {
-  // O_NONBLOCK: a FIFO in the file's place must not hang the start.
+  // O_NONBLOCK: a FIFO in place of the file must not block startup.
   const Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
   if (!file && errno == ENOENT) {
     return fail(Errc::master_key_missing, called(path) + ": does not exist",

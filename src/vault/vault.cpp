@@ -29,7 +29,8 @@ void append_part(std::string& out, std::string_view part) {
   out += part;
 }
 
-// Each part carries its length, so that no two (key id, context) pairs give the same bytes.
+// Each part is prefixed with its length, so that no two (key id, context) pairs give the same
+// bytes.
 std::string associated_data(std::string_view key_id, std::string_view context) {
   std::string out;
   append_part(out, seal_tag);
@@ -97,8 +98,7 @@ std::unexpected<Error> does_not_open(const Sealed& sealed, std::string_view cont
 
 }  // namespace
 
-// The ring is replaced as a whole and never changed, so that a reader needs the lock only to take
-// its copy.
+// The ring is replaced as a whole and never modified, so a reader needs the lock only to copy it.
 struct Vault::Keys {
   Keys(bool in_environment, std::string path, Random& source_of_random)
       : from_environment(in_environment), file(std::move(path)), random(source_of_random) {}
@@ -118,11 +118,11 @@ struct Vault::Keys {
   const bool from_environment;
   const std::string file;
   Random& random;
-  std::mutex rotation;  // one rotation at a time in this process; the file lock is for the others
+  std::mutex rotation;  // one rotation at a time here; the file lock excludes other processes
 
   mutable std::mutex mutex;
   std::shared_ptr<const KeyRing> current;
-  std::set<std::string> ids;  // of every key that was ever current: their addresses are given out
+  std::set<std::string> ids;  // every id that was ever current: callers hold references
   const std::string* current_id = nullptr;
 };
 
@@ -203,7 +203,7 @@ Result<> Vault::begin_rotation() {
                 "BERTH_MASTER_KEY_PREVIOUS, then run 'berth secret rekey'");
   }
   BERTH_TRY(const Fd lock, lock_key_file(keys_->file));
-  // The file, not our memory, is the truth: another process may have added a key since.
+  // The file is authoritative, not our memory: another process may have added a key since.
   BERTH_TRY(KeyRing ring, read_key_file(keys_->file));
   if (ring.size() == 1) {
     ring.insert(ring.begin(), make_key(keys_->random));

@@ -11,51 +11,51 @@
 
 namespace berth::vault {
 
-// A value that only the master key opens. `key_id` says which one.
+// A value that only a master key can open. `key_id` names that key.
 struct Sealed {
   std::string key_id;
   std::string text;
 };
 
-// Where the master keys are. The environment variables win over the file, which is then not read.
+// Where the master keys come from. Environment variables win over the file, which is then not read.
 // A key in a variable is 64 hex digits, or 32 bytes in base64 or base64url.
 struct KeySource {
   std::optional<std::string> key = {};  // BERTH_MASTER_KEY: the current key
   std::optional<std::string> previous_key =
-      {};                  // BERTH_MASTER_KEY_PREVIOUS: opens only, during a rotation
+      {};                  // BERTH_MASTER_KEY_PREVIOUS: only opens values, during a rotation
   std::string file = {};   // BERTH_MASTER_KEY_FILE, or master.key in the home folder
   bool may_create = true;  // false when the store already holds sealed values
 };
 
-// Seals and opens secrets with XChaCha20-Poly1305. What is sealed is bound to its key and to a
-// context ("secret:ID:2"), so that a row cannot be moved to another place. Safe to use from any
-// thread once opened.
+// Seals and opens secrets with XChaCha20-Poly1305. A sealed value is bound to its key and to a
+// context ("secret:ID:2"), so a row cannot be moved elsewhere. Thread-safe once opened.
 class Vault {
  public:
-  // Reads the keys, or creates the key file exclusively with mode 0600. Refuses a file that others
-  // can read. `random` makes keys and nonces and must outlive the vault.
+  // Reads the keys, or creates the key file exclusively with mode 0600. Rejects a file that others
+  // can read. `random` generates keys and nonces and must outlive the vault.
   static Result<Vault> open(KeySource source, Random& random);
 
   Sealed seal(std::string_view value, std::string_view context);
   Result<Secret> unseal(const Sealed& sealed, std::string_view context);
-  // Keyed, so that equal values can be told but none can be guessed. The current key makes it:
-  // fingerprints compare only among values that were sealed under the same key id, and a rotation
-  // must compute them anew.
+  // Keyed, so that equal values can be recognized but not guessed. It depends on the current key:
+  // compare fingerprints only among values sealed under the same key id. A rotation must recompute
+  // them.
   std::string fingerprint(std::string_view value) const;
 
-  // Stays valid as long as the vault, also when a rotation makes another key current.
+  // The reference remains valid for the vault's lifetime, even after a rotation changes the current
+  // key.
   const std::string& current_key_id() const;
   bool has_key(const std::string& key_id) const;
 
-  // Rotation. After `begin_rotation` the key file holds a new current key and all former ones,
-  // durably; after `finish_rotation` only the current one is left. A crash between them leaves a
-  // file that opens everything; the next `begin_rotation` then goes on with the key that was
-  // begun, so that attempts do not pile up keys. Two processes that rotate at once: one gets
-  // `conflict`. With keys from the environment, `begin_rotation` reports whether a previous key is
-  // there to rotate from, and `finish_rotation` logs which variable may be dropped.
+  // Rotation. After `begin_rotation` the key file durably holds a new current key and all former
+  // ones. After `finish_rotation` only the current key remains. A crash in between leaves a file
+  // that opens everything. The next `begin_rotation` continues with the key already begun, so
+  // attempts do not pile up keys. If two processes rotate at once, one gets `conflict`. With keys
+  // from the environment, `begin_rotation` reports whether there is a previous key to rotate from,
+  // and `finish_rotation` logs which variable can be removed.
   Result<> begin_rotation();
   Result<> finish_rotation();
-  // Reads the file again: another process may have rotated it.
+  // Rereads the file, because another process may have rotated the key.
   Result<> reload();
 
  private:

@@ -138,7 +138,7 @@ TEST_F(VaultTest, FingerprintsTellEqualValuesUnderOneKeyOnly) {
 }
 
 TEST_F(VaultTest, EverySpellingOfAKeyIsTheSameKey) {
-  // 0xfb 0xff ... in base64 has both characters in which the alphabets differ.
+  // 0xfb 0xff ... in base64 contains both characters in which the two alphabets differ.
   const std::string in_hex = "fbff" + std::string(60, '0');
   const std::string in_base64 = "+/8" + std::string(40, 'A') + "=";
   const std::string in_base64url = "-_8" + std::string(40, 'A');
@@ -195,12 +195,13 @@ TEST_F(VaultTest, AFileThatOthersCanReadIsRefused) {
   }
 }
 
-// Only a child can be another user. It ends with _exit, and the number says what it saw.
+// Only a child process can run as another user. It ends with _exit, and its exit code reports what
+// it saw.
 TEST_F(VaultTest, AFileOfAnotherUserIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   open_file();
   ASSERT_EQ(::chmod(folder_.c_str(), 0777), 0);
-  // Readable by all, or the kernel would refuse the child before the vault can.
+  // Readable by everyone, or the kernel would reject the child before the vault does.
   ASSERT_EQ(::chown(file().c_str(), 65533, 65533), 0);
   ASSERT_EQ(::chmod(file().c_str(), 0644), 0);
   const pid_t child = ::fork();
