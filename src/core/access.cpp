@@ -3,7 +3,7 @@
 namespace berth::core {
 namespace {
 
-// A caller that belongs to nobody reaches nothing: this is no UUID, so no company has this id.
+// A caller without a company reaches nothing. This is not a UUID, so no company has this id.
 constexpr auto no_company = "none";
 
 bool operator_permits(Role role, bool instance_wide, Permission needed) {

@@ -22,7 +22,7 @@ Permissions plus(Permissions some, std::initializer_list<Permission> more) {
   return some;
 }
 
-// Who may do what, as a person would say it.
+// The permissions as a person would list them.
 Permissions expected(CallerKind kind, Role role, bool instance_wide) {
   switch (kind) {
     case CallerKind::nobody:

@@ -6,7 +6,7 @@
 namespace berth::core {
 namespace {
 
-// Text that stands for what a run waits for, so that places are counted per queue.
+// Identifies what a run waits for, so that positions are counted per queue.
 using QueueKey = std::string;
 
 const bj::value* find_path(const bj::object& in, std::initializer_list<std::string_view> path) {
@@ -21,7 +21,7 @@ const bj::value* find_path(const bj::object& in, std::initializer_list<std::stri
 
 std::optional<std::int64_t> whole_number(const bj::value* value) {
   if (value == nullptr || !value->is_number()) return std::nullopt;
-  // Through double, which holds every number that JSON has; the clamp comes before the cast.
+  // Uses double, which holds every JSON number; the clamp comes before the cast.
   return static_cast<std::int64_t>(std::clamp(value->to_number<double>(), -1.0, 1e9));
 }
 
@@ -43,7 +43,8 @@ std::optional<SessionKey> session_key(const QueuedRun& run, const RunCapacity& c
   return SessionKey{*run.agent_id, *run.environment_id};
 }
 
-// What this run waits for, if anything. A paused agent is told first: no end of another run helps.
+// What this run waits for, if anything. A paused agent is reported first, because no other run's
+// end helps.
 std::optional<Wait> wait_of(const QueuedRun& run, const RunCapacity& capacity) {
   if (run.agent_id) {
     const auto agent = capacity.agents.find(*run.agent_id);
@@ -97,8 +98,8 @@ void take_place(const QueuedRun& run, RunCapacity& capacity) {
   if (const auto session = session_key(run, capacity)) capacity.sessions.insert(*session);
 }
 
-// The queue of every company, and which company is next. A run that waits only for the server has
-// its turn all the same, so that its place tells when it starts.
+// The queue of each company, and which company is next. A run that waits only for the server still
+// takes its turn, so that its position shows when it starts.
 class Turns {
  public:
   Turns(std::span<const QueuedRun> queue, const RunCapacity& capacity) {
@@ -126,11 +127,11 @@ class Turns {
   struct Line {
     std::vector<const QueuedRun*> runs = {};
     std::size_t done = 0;
-    std::int64_t turn = 0;  // how many run or have had their turn
+    std::int64_t turn = 0;  // how many are running or have had their turn
 
     const QueuedRun* front() const { return runs[done]; }
   };
-  // As it was when its line entered. Runs of one span are compared by where they stand in it.
+  // A snapshot from when the line entered. Runs of one span are compared by their position in it.
   struct Entry {
     std::int64_t turn;
     const QueuedRun* oldest;
@@ -161,7 +162,7 @@ std::optional<std::int64_t> run_limit_of(const Environment& environment) {
   constexpr std::string_view key = "maxConcurrentRuns";
   auto limit = whole_number(environment.config.if_contains(key));
   if (!limit && environment.metadata) limit = whole_number(environment.metadata->if_contains(key));
-  // Zero would park work for ever without a word; it means the same as no limit at all.
+  // Zero would silently block work forever, so it means no limit.
   return limit && *limit > 0 ? limit : std::nullopt;
 }
 

@@ -10,33 +10,34 @@
 #include <set>
 #include <span>
 
-// Which queued runs may start now. Asked whenever a run is queued or ends.
+// Decides which queued runs may start now. Called whenever a run is queued or ends.
 namespace berth::core {
 
 inline constexpr std::int64_t agent_runs_default = 20;
 inline constexpr std::int64_t agent_runs_max = 50;
 
-// runtimeConfig.heartbeat.maxConcurrentRuns, brought into 1 to 50; 20 when it is no number.
+// runtimeConfig.heartbeat.maxConcurrentRuns, clamped to 1 to 50; 20 when it is not a number.
 std::int64_t run_limit_of(const Agent& agent);
-// maxConcurrentRuns of the config or, for drivers that know no such field, of the metadata.
-// Nothing: no limit.
+// maxConcurrentRuns from the config, or from the metadata for drivers without such a field. Empty:
+// no limit.
 std::optional<std::int64_t> run_limit_of(const Environment& environment);
 
-// Whether a run begins a session of its own, beside that which its agent has:
-// `forceFreshSession` of its context.
+// Whether a run starts a session of its own instead of using its agent's session:
+// `forceFreshSession` in its context.
 bool begins_fresh(const Run& run);
 
-// A queued run, and what it needs a place in.
+// A queued run, and the resources it needs.
 struct QueuedRun {
   RunId id;
   CompanyId company_id;
   std::optional<AgentId> agent_id = {};
   std::optional<EnvironmentId> environment_id = {};
-  SandboxShare share = {};  // what its sandbox adds to those of its company
+  SandboxShare share = {};  // what its sandbox adds to its company's share
   bool begins_fresh = false;
 };
 
-// How many run now and how many may. An agent or environment without an entry has no limit.
+// How many runs are active and how many may be. An agent or environment without an entry has no
+// limit.
 struct RunCapacity {
   struct Use {
     std::int64_t running = 0;
@@ -47,18 +48,18 @@ struct RunCapacity {
     bool is_full() const { return limit && running >= *limit; }
   };
 
-  // What the sandboxes of a company may take, and how much of it is taken.
+  // What the sandboxes of a company may use, and how much of it is in use.
   struct Room {
     SandboxShare in_use = {};
     SandboxShare limit = {};
   };
 
   Use server = {};
-  std::map<CompanyId, std::int64_t> companies = {};  // how many run for each; absent: none
-  std::map<CompanyId, Room> rooms = {};              // absent: without a limit
+  std::map<CompanyId, std::int64_t> companies = {};  // active runs per company; absent: none
+  std::map<CompanyId, Room> rooms = {};              // absent: no limit
   std::map<AgentId, Use> agents = {};
   std::map<EnvironmentId, Use> environments = {};
-  std::set<SessionKey> sessions = {};  // that runs work with now
+  std::set<SessionKey> sessions = {};  // in use by active runs
 };
 
 struct WaitingRun {
@@ -73,10 +74,10 @@ struct Admission {
   std::vector<WaitingRun> wait;
 };
 
-// Takes a queue that is sorted by age. Next is always the oldest run of the company that has the
-// fewest running, and of two such runs the older one: a company that queues a thousand runs makes
-// itself wait, not the others. A run that must wait holds up only those that wait for the same
-// thing, and takes no place of what it has.
+// Takes a queue that is sorted by age. The next run is always the oldest one of the company with
+// the fewest active runs; ties go to the older run. So a company that queues a thousand runs delays
+// only itself. A run that must wait blocks only runs that wait for the same thing, and holds no
+// other capacity meanwhile.
 Admission admit(std::span<const QueuedRun> queue, RunCapacity capacity);
 
 }  // namespace berth::core

@@ -35,7 +35,7 @@ bool is_same(const bj::object& one, const bj::object& other, std::string_view ke
   return *mine == *theirs;
 }
 
-// Whether it is kept for the next run says nothing about its walls.
+// Whether a sandbox is kept for the next run does not affect its walls.
 bj::object without_reuse(bj::object config) {
   config.erase("reuseLease");
   return config;

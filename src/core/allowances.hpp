@@ -5,18 +5,19 @@
 
 #include <vector>
 
-// What a company may use of the server's machine without a wall between. Asked by the same function
-// when an environment is saved, when it is selected, when a run is made and when a place is taken.
+// What a company may use of the server's machine without a wall in between. The same function
+// decides when an environment is saved, when it is selected, when a run is created and when a place
+// is acquired.
 namespace berth::core {
 
 BOOST_DEFINE_ENUM_CLASS(Allowance,
-                        local,           // environments of the driver `local`
-                        host_network,    // `network: host` of the sandbox provider `linux`
-                        private_egress,  // `egress.allow` of addresses that are not public
-                        private_ssh,     // hosts behind SSH whose addresses are not public
+                        local,           // environments with driver `local`
+                        host_network,    // `network: host` of sandbox provider `linux`
+                        private_egress,  // `egress.allow` with non-public addresses
+                        private_ssh,     // SSH hosts with non-public addresses
                         weak_sandbox)    // nested user namespaces, and isolation `minimal`
 
-// What an instance administrator has decided for one company. Absent: as Allowances by default are.
+// What an instance administrator has decided for one company. Absent: the default of Allowances.
 struct AllowanceDecisions {
   std::optional<bool> local = {};
   std::optional<bool> host_network = {};
@@ -29,7 +30,7 @@ struct AllowanceDecisions {
 BOOST_DESCRIBE_STRUCT(AllowanceDecisions, (),
                       (local, host_network, private_egress, private_ssh, weak_sandbox))
 
-// What is in force.
+// The allowances in effect.
 struct Allowances {
   bool local = false;
   bool host_network = false;
@@ -37,7 +38,7 @@ struct Allowances {
   bool private_ssh = false;
   bool weak_sandbox = false;
 
-  // Where one operator owns the machine.
+  // For a machine owned by a single operator.
   static constexpr Allowances all() { return {true, true, true, true, true}; }
   Allowances with(const AllowanceDecisions& decided) const;
   std::vector<Allowance> names() const;
@@ -45,24 +46,24 @@ struct Allowances {
   friend bool operator==(const Allowances&, const Allowances&) = default;
 };
 
-// An environment, and what of the machine it reaches.
+// An environment, and which parts of the machine it can reach.
 struct Openings {
   std::string environment;  // its name
   bool local = false;
   bool host_network = false;
-  std::vector<std::string> private_rules = {};  // those of `egress.allow`, as they are written
-  std::string private_host = {};  // of an SSH environment, where its address is not public
-  std::string weakening = {};     // of a sandbox, as its config asks for it
+  std::vector<std::string> private_rules = {};  // the private entries of `egress.allow`, as written
+  std::string private_host = {};  // host of an SSH environment whose address is not public
+  std::string weakening = {};     // the weakening that a sandbox's config requests
 };
 
-// Whether a company may use an environment. not_allowed_here names the environment, the company and
+// Whether a company may use an environment. not_allowed_here names the environment, the company,
 // what is missing, and how an instance administrator allows it.
 Result<> check_allowed(const Openings& place, const std::string& company,
                        const Allowances& allowed);
 
-// Whether a place is walled off as another is: the same driver and provider, and where `linux`
-// makes the walls, the same network, way out, weakenings and user. Of other providers the whole
-// config counts, since nobody here knows what in it is a wall.
+// Whether one place is as isolated as another: the same driver and provider. For `linux`, also the
+// same network, egress, weakenings and user. For other providers the whole config must match, since
+// Berth cannot know which fields affect isolation.
 bool has_same_walls(DriverKind driver, const bj::object& config, DriverKind other_driver,
                     const bj::object& other_config);
 

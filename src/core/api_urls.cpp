@@ -42,7 +42,7 @@ std::optional<Origin> parse_origin(std::string_view url) {
   std::string_view authority = url.substr(colon + 3);
   authority = authority.substr(0, authority.find_first_of("/?#"));
   if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
-    authority.remove_prefix(at + 1);  // a name and password are no part of an origin
+    authority.remove_prefix(at + 1);  // credentials are not part of an origin
   }
   const std::size_t bracket = authority.find(']');
   const std::size_t port_at = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);
@@ -95,7 +95,7 @@ bool is_wildcard_host(std::string_view host) {
 bool is_link_local_host(std::string_view host) {
   const std::string name = lower(without_brackets(host));
   if (name.starts_with("169.254.")) return true;
-  // fe80::/10 is fe80 to febf in the first group.
+  // fe80::/10 covers first groups fe80 to febf.
   return name.size() > 4 && name.starts_with("fe") && name[4] == ':' &&
          std::string_view{"89ab"}.contains(name[2]);
 }

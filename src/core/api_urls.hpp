@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-// Under which addresses a process somewhere else may reach this server.
+// The addresses at which a process elsewhere may reach this server.
 namespace berth::core {
 
-// An address of a network interface, as the operating system lists it.
+// A network interface address, as the operating system lists it.
 struct InterfaceAddress {
   std::string address;  // "192.168.1.7", "fd00::7"
   bool is_internal = false;
@@ -24,17 +24,18 @@ struct ApiUrlFacts {
   std::optional<std::string> preferred_url = {};
 };
 
-// "https://berth.example:8443" of "https://berth.example:8443/app?x": lower case, without the
-// port that the scheme implies, IPv6 in brackets. Nothing for what is no http or https URL.
+// The origin "https://berth.example:8443" for "https://berth.example:8443/app?x": lower case,
+// without the scheme's default port, IPv6 in brackets. Empty when `url` is not an http or https
+// URL.
 std::optional<std::string> origin_of(std::string_view url);
 
 bool is_loopback_host(std::string_view host);
 bool is_wildcard_host(std::string_view host);
 bool is_link_local_host(std::string_view host);
 
-// The one address to print and to give to local processes.
+// The address to print and to give to local processes.
 std::string primary_api_url(const ApiUrlFacts& facts);
-// All addresses worth a try from elsewhere, best first, each origin once; never empty.
+// All addresses worth trying from elsewhere, best first, each origin once; never empty.
 std::vector<std::string> candidate_api_urls(const ApiUrlFacts& facts);
 
 }  // namespace berth::core

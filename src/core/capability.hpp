@@ -7,7 +7,7 @@
 
 namespace berth::core {
 
-// What can be done with a sandbox of a provider.
+// The operations that a provider's sandboxes support.
 struct SandboxCapabilities {
   bool reusable_leases = false;
   bool native_sync_in = false;
@@ -26,8 +26,8 @@ BOOST_DESCRIBE_STRUCT(SandboxCapabilities, (),
                        incremental_session_output, concurrent_sync_operations,
                        duplex_command_stream))
 
-// What a provider's manifest says of itself; an absent line is "yes" for some capabilities and "no"
-// for others.
+// What a provider's manifest declares. An absent entry defaults to "yes" for some capabilities and
+// "no" for others.
 struct DeclaredCapabilities {
   std::optional<bool> reusable_leases;
   std::optional<bool> native_sync_in;
@@ -44,7 +44,7 @@ BOOST_DESCRIBE_STRUCT(DeclaredCapabilities, (),
                        incremental_session_output, concurrent_sync_operations,
                        duplex_command_stream))
 
-// What narrows a capability for one lease.
+// Facts that restrict capabilities for one lease.
 struct CapabilityLimits {
   LeasePolicy policy = LeasePolicy::ephemeral;
   std::string backend;  // "job": commands run in a batch job, which has no file sync
@@ -52,8 +52,8 @@ struct CapabilityLimits {
   bool config_unresolved = false;  // the config's secrets could not be read
 };
 
-// Verified by the worker's methods, and declared, and not narrowed. Without a declaration nothing
-// is possible.
+// A capability is effective if the worker's methods support it, the manifest declares it, and no
+// limit removes it. Without a declaration there are none.
 SandboxCapabilities effective_capabilities(const std::set<std::string>& worker_methods,
                                            const std::optional<DeclaredCapabilities>& declared,
                                            const CapabilityLimits& limits);

@@ -14,7 +14,7 @@ const Methods every_method{"environmentExecute",      "environmentSyncIn",
                            "environmentReleaseLease", "environmentDestroyLease",
                            "duplexChannelOpen"};
 
-// One line of the specification: what a capability needs, what silence means, what takes it away.
+// One row of the specification: what a capability needs, its default, and what removes it.
 struct Rule {
   std::string_view name;
   bool SandboxCapabilities::* effective;

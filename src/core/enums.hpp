@@ -21,7 +21,7 @@ BOOST_DEFINE_ENUM_CLASS(SecretStatus, active, disabled, archived, deleted)
 BOOST_DEFINE_ENUM_CLASS(SecretScope, company, user)
 BOOST_DEFINE_ENUM_CLASS(SecretManagedMode, paperclip_managed, external_reference)
 BOOST_DEFINE_ENUM_CLASS(SecretVersionStatus, current, previous, disabled, destroyed, failed)
-// What a secret may be bound to; an access event may also name the two readers that need no binding
+// What a secret may be bound to. An access event may also name the two readers that need no binding
 // row.
 BOOST_DEFINE_ENUM_CLASS(SecretTarget, agent, project, environment, routine, plugin, issue, run,
                         tool_connection, system)

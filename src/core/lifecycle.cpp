@@ -40,17 +40,17 @@ constexpr Step<L, LE> lease_table[] = {
     {L::releasing, LE::teardown_failed, L::pending_cleanup},
     {L::retained, LE::release_begun, L::releasing},
     {L::retained, LE::teardown_failed, L::pending_cleanup},
-    {L::pending_cleanup, LE::teardown_failed, L::pending_cleanup},  // tried again, and counted
+    {L::pending_cleanup, LE::teardown_failed, L::pending_cleanup},  // retried, and counted
     {L::pending_cleanup, LE::cleaned_up, L::expired},
 };
 
 using S = SandboxState;
 using SE = SandboxEvent;
 constexpr Step<S, SE> sandbox_table[] = {
-    {S::creating, SE::created, S::leased},   // a sandbox is made for a lease, or
+    {S::creating, SE::created, S::leased},   // a sandbox is created for a lease, or
     {S::creating, SE::given_back, S::idle},  // for the warm pool
     {S::creating, SE::destroy_begun, S::destroying},
-    {S::creating, SE::vanished, S::lost},  // recovery asks for its key and the provider has none
+    {S::creating, SE::vanished, S::lost},  // recovery asks by its key and the provider has none
     {S::idle, SE::claimed, S::leased},
     {S::idle, SE::destroy_begun, S::destroying},
     {S::idle, SE::vanished, S::lost},
@@ -58,7 +58,7 @@ constexpr Step<S, SE> sandbox_table[] = {
     {S::leased, SE::destroy_begun, S::destroying},
     {S::leased, SE::vanished, S::lost},
     {S::destroying, SE::destroyed, S::destroyed},
-    {S::destroying, SE::vanished, S::destroyed},  // gone is what was wanted
+    {S::destroying, SE::vanished, S::destroyed},  // its absence is the goal
 };
 
 using T = TemplateState;
@@ -80,7 +80,7 @@ constexpr Step<U, UE> setup_table[] = {
     {U::waiting_for_user, UE::capture_begun, U::capturing},
     {U::waiting_for_user, UE::cancelled, U::cancelled},
     {U::waiting_for_user, UE::expired, U::timed_out},
-    {U::waiting_for_user, UE::failed, U::failed},             // its sandbox is gone
+    {U::waiting_for_user, UE::failed, U::failed},             // its sandbox no longer exists
     {U::capturing, UE::capture_failed, U::waiting_for_user},  // the user's work is not lost
     {U::capturing, UE::promoted, U::promoted},
 };

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <span>
 
-// The lives of runs, leases, sandboxes, templates and setup sessions, as tables. What is absent is
-// a conflict; no state is compared elsewhere to decide what may follow.
+// The life cycles of runs, leases, sandboxes, templates and setup sessions, as tables. A step that
+// is not in a table is a conflict.
 namespace berth::core {
 
 template <class State, class Event>
@@ -24,8 +24,8 @@ BOOST_DEFINE_ENUM_CLASS(RunEvent, claimed, started, setup_failed, exited_zero, e
 
 BOOST_DEFINE_ENUM_CLASS(LeaseState, acquiring, active, releasing, retained, pending_cleanup,
                         released, expired, failed)
-// How a lease moves. `release_*` carry the end of the run (see release_event); `teardown_failed`
-// hands the lease to the sweeper.
+// The events of a lease. `release_*` carry the outcome of the run (see release_event);
+// `teardown_failed` hands the lease to the sweeper.
 BOOST_DEFINE_ENUM_CLASS(LeaseEvent, acquired, acquire_failed, release_begun, retain,
                         release_succeeded, release_expired, release_failed, teardown_failed,
                         cleaned_up)
@@ -34,7 +34,7 @@ BOOST_DEFINE_ENUM_CLASS(SandboxState, creating, idle, leased, destroying, destro
 BOOST_DEFINE_ENUM_CLASS(SandboxEvent, created, claimed, given_back, destroy_begun, destroyed,
                         vanished)
 
-// `capturing` is the intention; one that could not be captured is deleted like any other.
+// `capturing` records the intent; a template that could not be captured is deleted like any other.
 BOOST_DEFINE_ENUM_CLASS(TemplateState, capturing, ready, deleting, deleted)
 BOOST_DEFINE_ENUM_CLASS(TemplateEvent, captured, delete_begun, deleted)
 
@@ -55,15 +55,15 @@ Result<SandboxState> advance(SandboxState from, SandboxEvent on);
 Result<TemplateState> advance(TemplateState from, TemplateEvent on);
 Result<SetupState> advance(SetupState from, SetupEvent on);
 
-// Nothing follows: no owner is needed any more.
+// Nothing follows this state, so the row no longer needs an owner.
 bool is_final(RunState state);
 bool is_final(LeaseState state);
 bool is_final(SandboxState state);
 bool is_final(TemplateState state);
 bool is_final(SetupState state);
 
-// How the lease of a run ends: cancelled gives expired, failed and timed out give failed, all else
-// gives released.
+// How a run's lease ends: cancelled gives expired, failed and timed out give failed, everything
+// else gives released.
 LeaseEvent release_event(RunState run);
 
 }  // namespace berth::core

@@ -10,8 +10,8 @@
 namespace berth::core {
 namespace {
 
-// The lives as sentences, state by state: what may happen to it, and where it then is. What is not
-// said here must be refused.
+// The life cycles, state by state: which events are allowed and where they lead. Any other step
+// must be rejected.
 template <class State, class Event>
 using Life = std::map<State, std::map<Event, State>>;
 
@@ -111,7 +111,7 @@ const Life<SetupState, SetupEvent>& setup_life() {
   return life;
 }
 
-// One machine as the tests below need it.
+// One state machine, as the tests below need it.
 template <class StateType, class EventType, const Life<StateType, EventType>& (*life)(),
           StateType first_state>
 struct Machine {
@@ -127,7 +127,7 @@ using TemplateMachine =
     Machine<TemplateState, TemplateEvent, template_life, TemplateState::capturing>;
 using SetupMachine = Machine<SetupState, SetupEvent, setup_life, SetupState::starting>;
 
-// Everything that can follow, in any number of steps.
+// Every state that can follow, in any number of steps.
 template <class State, class Event>
 std::set<State> reachable_from(State from) {
   std::set<State> seen;
@@ -213,7 +213,7 @@ TYPED_TEST(Lifecycle, EveryEventMovesSomething) {
   }
 }
 
-// The table as the HTTP documentation and the sweeper read it must be the one that advance uses.
+// The table that the HTTP documentation and the sweeper read must be the one that advance uses.
 TEST(LifecycleSteps, NameEachStepOnce) {
   const auto check = [](auto steps, const auto& life) {
     std::size_t expected = 0;

@@ -44,7 +44,7 @@ std::vector<DriverKind> drivers_for(AdapterType adapter) {
     case AdapterType::claude_local:
     case AdapterType::codex_local: break;
   }
-  // Every adapter of ours builds an argv, and every driver of ours runs one.
+  // All our adapters build an argv, and all our drivers run one.
   return {DriverKind::local, DriverKind::ssh, DriverKind::sandbox, DriverKind::plugin};
 }
 

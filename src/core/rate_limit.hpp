@@ -7,14 +7,14 @@
 
 namespace berth::core {
 
-// A bucket of tokens for each key: `burst` at once, and one more every `every`.
+// A token bucket per key: `burst` at once, and one more every `every`.
 struct Rate {
   double burst = 1;
   std::chrono::milliseconds every{1000};
 };
 
-// `first_refusal` is the first of a row of refusals, which ends when half of the bucket is full
-// again: what is to be reported once is reported then.
+// `first_refusal` is the first of a series of refusals. A series ends when half of the bucket has
+// refilled. Report a series once, on its first refusal.
 enum class RateVerdict { granted, first_refusal, refused };
 
 class RateLimit {
@@ -22,7 +22,8 @@ class RateLimit {
   using Moment = std::chrono::steady_clock::time_point;
 
   RateVerdict take(const std::string& key, const Rate& rate, Moment now);
-  // Keys that are remembered. A full bucket is forgotten from time to time: it is as good as none.
+  // The number of remembered keys. Full buckets are dropped from time to time, because they equal
+  // an absent one.
   std::size_t size() const { return buckets_.size(); }
 
  private:

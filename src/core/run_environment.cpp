@@ -12,7 +12,7 @@ constexpr std::string_view path_default =
 using Plain = std::map<std::string, std::string>;
 
 Plain defaults_for(const RunFacts& facts) {
-  // An empty PATH is that of a place which sets its variables itself.
+  // An empty PATH means that the place sets its variables itself.
   if (facts.path && facts.path->empty()) {
     return facts.home ? Plain{{"HOME", *facts.home}} : Plain{};
   }
@@ -47,7 +47,7 @@ Plain assigned_by(const RunFacts& facts) {
   return out;
 }
 
-// The layers, merged: the last one that gives a name decides whether it is plain or secret.
+// Merges the layers: the last one that sets a name decides whether it is plain or secret.
 class Merge {
  public:
   explicit Merge(Plain defaults) : plain_(std::move(defaults)) {
@@ -81,7 +81,7 @@ class Merge {
   bool drop(const std::string& name) { return plain_.erase(name) + secrets_.erase(name) > 0; }
   void assign(const std::string& name, const std::string& value) {
     plain_[name] = value;
-    // The address of a repository is somebody's config, and may hold a password.
+    // A repository URL is user config and may contain a password.
     if (!name.ends_with("_REPO_URL")) own_.insert(name);
   }
 

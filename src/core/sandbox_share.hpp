@@ -7,15 +7,15 @@
 
 namespace berth::core {
 
-// What a sandbox of this machine may take where its config does not say: usual for a coding agent.
+// What a sandbox on this machine may use if its config has no limit: typical for a coding agent.
 inline constexpr std::int64_t usual_memory_mb = 4096;
 inline constexpr std::int64_t usual_disk_mb = 3072;
 inline constexpr std::int64_t usual_pids = 2048;
 
-// What sandboxes may take of the machine together. As limits, 0 is without one.
+// What sandboxes together may use of the machine. As a limit, 0 means none.
 struct SandboxShare {
   std::int64_t memory_mb = 0;
-  std::int64_t disk_mb = 0;  // held in memory too
+  std::int64_t disk_mb = 0;  // also held in memory
   std::int64_t pids = 0;
   std::int64_t sandboxes = 0;
 
@@ -25,10 +25,10 @@ struct SandboxShare {
   friend bool operator==(const SandboxShare&, const SandboxShare&) = default;
 };
 
-// What one sandbox of the config may take. Nothing for a provider whose sandboxes are elsewhere.
+// What one sandbox with this config may use. Zero for a provider whose sandboxes are elsewhere.
 SandboxShare share_of(const bj::object& config);
 
-// Why more does not fit beside what is in use; nothing: it fits. "12288 of 16384 MB of memory are
+// Why `more` does not fit beside what is in use; empty if it fits. "12288 of 16384 MB of memory are
 // taken, and it asks for 8192".
 std::optional<std::string> why_no_room(const SandboxShare& in_use, const SandboxShare& more,
                                        const SandboxShare& limit);

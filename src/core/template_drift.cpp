@@ -10,11 +10,12 @@
 namespace berth::core {
 namespace {
 
-// Fields that every provider's config may have and that the server itself reads.
+// Fields that any provider's config may have and that the server itself reads.
 constexpr std::array<std::string_view, 4> own_knobs{"timeoutMs", "reuseLease", "streamRunLogs",
                                                     "archiveOnRelease"};
 
-// What our own provider calls the thing that a sandbox starts from; all its other fields are knobs.
+// The fields of our own provider that define what a sandbox starts from; all its other fields are
+// knobs.
 constexpr std::array<std::string_view, 2> linux_sources{"image", "template"};
 
 DriftKind drift_kind(const Template& from, std::string_view field) {
@@ -30,7 +31,7 @@ DriftKind drift_kind(const Template& from, std::string_view field) {
   return is_knob ? DriftKind::knob_only : DriftKind::unclassified;
 }
 
-// Absent and null say the same.
+// Absent and null are equal.
 bool differs(const bj::object& before, const bj::object& after, std::string_view field) {
   const auto text_of = [field](const bj::object& config) {
     const bj::value* value = config.if_contains(field);

@@ -6,12 +6,12 @@
 
 namespace berth::core {
 
-// What a difference between the config that a template was captured under and the one of today
-// means for it.
+// What a difference between a template's captured config and the current config means for the
+// template.
 BOOST_DEFINE_ENUM_CLASS(DriftKind,
-                        knob_only,          // how sandboxes run: the template is as good as before
+                        knob_only,          // how sandboxes run: the template is still valid
                         boot_source_drift,  // what they start from
-                        unclassified)       // nobody can say
+                        unclassified)       // cannot be determined
 
 struct TemplateDrift {
   DriftKind classification = DriftKind::unclassified;
@@ -19,10 +19,10 @@ struct TemplateDrift {
 };
 BOOST_DESCRIBE_STRUCT(TemplateDrift, (), (classification, drifted_paths))
 
-// What an edit of an environment's config has done to its active template.
+// What an edit of an environment's config did to its active template.
 BOOST_DEFINE_ENUM_CLASS(ImageLink,
-                        relinked,  // it is one of the config of today
-                        detached)  // sandboxes do not start from it until it is linked again
+                        relinked,  // it now belongs to the current config
+                        detached)  // sandboxes do not start from it until it is relinked
 
 struct ImageReconciliation {
   ImageLink action = ImageLink::relinked;
@@ -32,13 +32,13 @@ struct ImageReconciliation {
 };
 BOOST_DESCRIBE_STRUCT(ImageReconciliation, (), (action, template_id, classification, drifted_paths))
 
-// Nothing when the config is still the same. Fields that hold secrets do not count: who pays for a
-// sandbox is not what it starts from.
+// Empty when the config is unchanged. Secret fields do not count, because the account that pays for
+// a sandbox does not change what it starts from.
 std::optional<TemplateDrift> drift_of(const Template& from, const bj::object& config,
                                       const std::set<std::string>& secret_fields);
 
-// Whether sandboxes of the config still start from the template. One whose boot source was changed
-// after the capture would hide the change.
+// Whether sandboxes of the config still start from the template. If the boot source changed after
+// the capture, the template would hide that change.
 inline bool still_applies(const std::optional<TemplateDrift>& drift) {
   return !drift || drift->classification == DriftKind::knob_only;
 }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double number_max = 1e9;
 
-// Text that can stand in an argv, where NUL is the end.
+// Text that can be an argv entry, where NUL would end it.
 bool is_text(const bj::value& value) {
   return value.is_string() && value.get_string().find('\0') == bj::string::npos;
 }
@@ -38,7 +38,7 @@ std::string choices_text(const AdapterField& field) {
   return out;
 }
 
-// Folders that can stand in a PATH, where a colon is the end of one.
+// Directories that can be in a PATH, where a colon separates entries.
 bool is_folder_list(const bj::value& value) {
   return is_text_list(value) && std::ranges::all_of(value.get_array(), [](const bj::value& one) {
            const bj::string& path = one.get_string();
@@ -94,7 +94,7 @@ bool blank(const bj::value* value) {
                              [](char c) { return std::string_view{" \t\r\n\v\f"}.contains(c); });
 }
 
-// They are one argument of the program, or stand in front of its prompt.
+// Instructions are one argument of the program, or precede its prompt.
 Result<> check_instructions(const bj::object& config) {
   const bj::value* text = config.if_contains("instructions");
   if (text == nullptr || !text->is_string() ||

@@ -5,14 +5,14 @@
 
 namespace berth::core {
 
-// An adapter's config in stored shape: every field is checked, `env` is canonical.
+// An adapter's config in stored form: every field is checked and `env` is canonical.
 struct AdapterConfigForStore {
   bj::object config;
   std::vector<BoundRef> refs;
 };
 
-// A key that the adapter does not know is refused, with the nearest one that it knows, unless the
-// config that is stored already has it: configs of older servers go on to work.
+// Rejects a key that the adapter does not know, and suggests the nearest known one. Keys already in
+// the stored config are accepted, so that configs from older servers keep working.
 Result<AdapterConfigForStore> normalize_adapter_config(AdapterType adapter,
                                                        const bj::object& config, PlainSecrets plain,
                                                        const bj::object& stored = {});

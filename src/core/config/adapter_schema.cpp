@@ -208,7 +208,7 @@ std::vector<AdapterDescription> describe_adapters() {
 }
 
 std::optional<std::string> nearest_key(std::span<const AdapterField> fields, std::string_view key) {
-  constexpr std::size_t key_bytes_max = 64;  // what is longer is not a slip of the hand
+  constexpr std::size_t key_bytes_max = 64;  // a longer key is not a typo
   if (key.size() > key_bytes_max) return std::nullopt;
   const std::string wanted = lower_key(key);
   std::optional<std::string> best;

@@ -5,7 +5,7 @@
 
 #include <span>
 
-// The fields of each adapter's config: one table for the check, the schema and the form.
+// The fields of each adapter's config: one table for validation, the schema and the form.
 namespace berth::core {
 
 enum class FieldShape { text, long_text, text_list, folder_list, number, flag, object, choice };
@@ -15,16 +15,16 @@ struct AdapterField {
   FieldShape shape;
   std::string_view title;
   std::string_view about;
-  std::string_view usual = {};    // the default, as JSON text; empty: none
-  std::string_view choices = {};  // of a choice, separated by spaces
+  std::string_view usual = {};    // the default as JSON text; empty: none
+  std::string_view choices = {};  // of a choice field, separated by spaces
   bool advanced = false;
 };
 
-// In the order of a form.
+// In form order.
 std::vector<AdapterField> adapter_fields(AdapterType adapter);
 std::vector<std::string_view> choices_of(const AdapterField& field);
 
-// What an adapter is, and a JSON Schema of its config.
+// An adapter's description, and a JSON Schema of its config.
 struct AdapterDescription {
   AdapterType adapter_type = AdapterType::process;
   std::string title = {};
@@ -35,7 +35,7 @@ BOOST_DESCRIBE_STRUCT(AdapterDescription, (), (adapter_type, title, about, confi
 
 std::vector<AdapterDescription> describe_adapters();
 
-// The known key that is spelled most like this one, when one is near.
+// The known key with the most similar spelling, if one is close.
 std::optional<std::string> nearest_key(std::span<const AdapterField> fields, std::string_view key);
 
 }  // namespace berth::core

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view prompt_default =
     "You are {{agent.name}} (agent {{agent.id}}). Continue with your work.";
 
-// Reads the fields that an adapter knows; what has another type counts as absent.
+// Reads the fields that an adapter knows; a value of the wrong type counts as absent.
 class Config {
  public:
   explicit Config(const bj::object& config) : config_(config) {}
@@ -37,7 +37,7 @@ class Config {
     return value != nullptr && value->is_number() ? value->to_number<double>() : absent;
   }
 
-  // Whether a flag was switched off, which an absent one was not.
+  // Whether a flag is explicitly false; an absent flag is not.
   bool is_unset(std::string_view key) const {
     const bj::value* value = config_.if_contains(key);
     return value != nullptr && value->is_bool() && !value->get_bool();
@@ -81,14 +81,15 @@ bool mentions(const std::vector<std::string>& arguments,
   });
 }
 
-// A flag of older configs that allowed everything; switched off, it asks for less than the default.
+// `old_flag` is from older configs and allowed everything. Set to false, it asks for less than the
+// default.
 std::string mode_of(const Config& config, std::string_view old_flag, std::string_view without) {
   if (const auto mode = config.text("permissionMode")) return *mode;
   return config.is_unset(old_flag) ? std::string{without} : "bypass";
 }
 
-// Claude refuses to skip its permissions as root, unless it is told that it is in a sandbox. As
-// root outside of one, its tools are allowed one by one.
+// As root, Claude refuses to skip its permissions unless told that it is in a sandbox. For
+// root outside a sandbox, its tools are allowed one by one.
 constexpr std::string_view claude_tools =
     "Bash,Edit,Glob,Grep,LS,MultiEdit,NotebookEdit,Read,Task,TodoWrite,WebFetch,WebSearch,Write";
 
@@ -118,7 +119,7 @@ std::optional<std::string> instructions_of(const Config& config, const Invocatio
 }
 
 Invocation claude_invocation(const Config& config, const InvocationFacts& facts) {
-  // Nothing positional may stand here: Claude puts it in front of what it reads from stdin.
+  // No positional argument may follow: Claude would put it before what it reads from stdin.
   std::vector<std::string> argv{config.text("command").value_or("claude"), "--print",
                                 "--output-format", "stream-json", "--verbose"};
   add(argv, "--resume", session_to_resume(facts));
@@ -129,7 +130,7 @@ Invocation claude_invocation(const Config& config, const InvocationFacts& facts)
     add(argv, "--max-turns", std::to_string(static_cast<std::int64_t>(turns)));
   }
   std::vector<std::string> shown = argv;
-  // The text is not part of a session, so each turn brings it.
+  // The text is not part of a session, so it is sent with each turn.
   if (const auto instructions = instructions_of(config, facts)) {
     add(argv, "--append-system-prompt", *instructions);
     add(shown, "--append-system-prompt",
@@ -138,7 +139,7 @@ Invocation claude_invocation(const Config& config, const InvocationFacts& facts)
   add_all(argv, config.texts("extraArgs"));
   add_all(shown, config.texts("extraArgs"));
   Invocation out{.argv = std::move(argv), .shown_argv = std::move(shown)};
-  // Without it the program calls Anthropic beside the server that it was given.
+  // Without this, the program contacts Anthropic in addition to the server it was given.
   out.environment["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = "1";
   if (facts.place.is_sandbox) out.environment["IS_SANDBOX"] = "1";
   return out;
@@ -152,7 +153,7 @@ void add_codex_permissions(std::vector<std::string>& argv, const Config& config,
   }
   const std::string mode =
       mode_of(config, "dangerouslyBypassApprovalsAndSandbox", "workspaceWrite");
-  // Its own sandbox cannot be made within another one, which is the wall already.
+  // Its own sandbox cannot be created inside another one, which already isolates it.
   if (mode == "bypass" || (mode == "workspaceWrite" && place.is_sandbox)) {
     argv.emplace_back("--dangerously-bypass-approvals-and-sandbox");
   } else if (mode == "workspaceWrite") {
@@ -167,22 +168,22 @@ void add_codex_permissions(std::vector<std::string>& argv, const Config& config,
 
 Invocation codex_invocation(const Config& config, const InvocationFacts& facts) {
   std::vector<std::string> argv{config.text("command").value_or("codex")};
-  if (config.is_set("search")) argv.emplace_back("--search");  // known before the subcommand only
-  // A workspace need not be a repository; without this, codex refuses to work in one that is none.
-  // The two settings end its calls of hosts that are not the model's.
+  if (config.is_set("search")) argv.emplace_back("--search");  // only valid before the subcommand
+  // A workspace need not be a repository; without this, codex refuses to work outside one. The two
+  // settings stop its calls to hosts other than the model's.
   add_all(argv, {"exec", "--json", "--skip-git-repo-check", "-c", "features.plugins=false", "-c",
                  "analytics.enabled=false"});
   add_codex_permissions(argv, config, facts.place);
   add(argv, "--model", config.text("model"));
   if (const auto effort = config.text("modelReasoningEffort")) {
-    // The value is TOML, where a string stands in quotes.
+    // The value is TOML, where strings are quoted.
     add(argv, "-c", "model_reasoning_effort=" + encode_text(*effort));
   }
   add_all(argv, config.texts("extraArgs"));  // `resume` knows only some of the options
   if (const auto session = session_to_resume(facts)) add_all(argv, {"resume", *session});
   argv.emplace_back("-");
   Invocation out{.argv = argv, .shown_argv = std::move(argv)};
-  // It has no option for instructions.
+  // Codex has no option for instructions.
   if (const auto instructions = instructions_of(config, facts)) {
     out.stdin_text = *instructions + "\n\n";
   }
@@ -320,7 +321,7 @@ Result<Invocation> build_invocation(AdapterType adapter, const bj::object& confi
   if (const std::int64_t timeout_ms = to_ms(read.number("timeoutSec", 0)); timeout_ms > 0) {
     out.timeout_ms = timeout_ms;
   }
-  // At least a second: a program that is told to end must be able to.
+  // At least a second, so that a program that is asked to end can do so.
   out.grace_ms = std::max<std::int64_t>(1000, to_ms(read.number("graceSec", 15)));
   return out;
 }

@@ -17,7 +17,7 @@ bool says_type(const bj::value& value, std::string_view type) {
   return said != nullptr && said->is_string() && view(said->get_string()) == type;
 }
 
-// The text of "text" and of {"type": "plain", "value": "text"}; nothing for every other form.
+// The text of "text" or {"type": "plain", "value": "text"}; null for any other form.
 const bj::string* plain_text(const bj::value& value) {
   if (value.is_string()) return &value.get_string();
   if (!says_type(value, "plain") || value.get_object().size() != 2) return nullptr;

@@ -3,7 +3,8 @@
 #include "base/json/json.hpp"
 #include "core/ids.hpp"
 
-// How config names secrets: `{"type": "secret_ref", "secretId": UUID, "version": "latest" | N}`.
+// How a config refers to secrets: `{"type": "secret_ref", "secretId": UUID, "version": "latest" |
+// N}`.
 namespace berth::core {
 
 struct SecretRef {
@@ -13,13 +14,13 @@ struct SecretRef {
   friend bool operator==(const SecretRef&, const SecretRef&) = default;
 };
 
-// A place in a config that names a secret ("privateKeySecretRef", "env.API_KEY").
+// A path in a config that refers to a secret ("privateKeySecretRef", "env.API_KEY").
 struct BoundRef {
   std::string path;
   SecretRef ref;
 };
 
-// A place in a config where the caller wrote the value itself; it becomes a secret before anything
+// A path in a config where the caller wrote the value itself; it becomes a secret before anything
 // is stored.
 struct BoundValue {
   std::string path;
@@ -27,20 +28,20 @@ struct BoundValue {
 };
 
 bj::object to_json(const SecretRef& ref);
-// Adds an issue and answers nothing when the value is no reference.
+// Adds an issue and returns nothing when the value is not a reference.
 std::optional<SecretRef> parse_secret_ref(const bj::value& in, const JsonAt& at,
                                           JsonIssues& issues);
 
 BOOST_DEFINE_ENUM_CLASS(PlainSecrets, allowed, refused)
 
 // Environment variables of an environment or an agent, in canonical form, and the secrets they
-// name.
+// refer to.
 struct EnvVars {
   bj::object canonical;
   std::vector<BoundRef> refs;
 };
 
-// Accepts a plain string, {"type":"plain","value"} or a secret reference for each name. Under
+// Accepts a plain string, {"type":"plain","value"} or a secret reference for each name. With
 // `refused`, a name that looks like a secret needs a reference.
 Result<EnvVars> normalize_env_vars(const bj::object& in, PlainSecrets plain,
                                    std::string_view at = "/envVars");

@@ -17,7 +17,7 @@ Result<EnvVars> normalize_vars(std::string_view text, PlainSecrets plain = Plain
   return normalize_env_vars(json(text), plain);
 }
 
-// The one issue of an `envVars` that must be refused.
+// The only issue of an `envVars` that must be rejected.
 Issue issue_of(std::string_view text, PlainSecrets plain = PlainSecrets::allowed) {
   const Result<EnvVars> vars = normalize_vars(text, plain);
   if (vars || vars.error().issues.size() != 1) return {"", "accepted, or more than one issue"};

@@ -18,7 +18,7 @@ bj::value* element_of(bj::value& in, const std::string& step) {
   return in_range ? &(*array)[index] : nullptr;
 }
 
-// The value that holds the last step; nothing where the way does not lead there.
+// The value that contains the last step; null when the path does not lead there.
 bj::value* holder_of(bj::value& root, const std::vector<std::string>& steps) {
   bj::value* at = &root;
   for (std::size_t i = 0; i + 1 < steps.size() && at != nullptr; ++i) {
@@ -27,7 +27,8 @@ bj::value* holder_of(bj::value& root, const std::vector<std::string>& steps) {
   return at;
 }
 
-// A config is changed as a value and put back, because a step may lead into an object or an array.
+// The change applies to a bj::value and is moved back, because a step may lead into an object or an
+// array.
 template <class Change>
 auto change(bj::object& config, Change apply) {
   bj::value root(std::move(config));
@@ -80,7 +81,7 @@ const bj::value* find_at(const bj::object& config, const ConfigPath& path) {
   if (path.steps().empty()) return nullptr;
   const bj::value* at = config.if_contains(path.steps().front());
   for (std::size_t i = 1; i < path.steps().size() && at != nullptr; ++i) {
-    // The look-up itself changes nothing.
+    // The lookup itself changes nothing.
     at = element_of(const_cast<bj::value&>(*at), path.steps()[i]);
   }
   return at;

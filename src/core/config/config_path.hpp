@@ -2,16 +2,16 @@
 
 #include "base/json/json.hpp"
 
-// A place inside a config, of any depth.
+// A location inside a config, at any depth.
 namespace berth::core {
 
-// Names of fields and numbers of elements, from the outside in.
+// Field names and element indexes, from the outside in.
 class ConfigPath {
  public:
   ConfigPath() = default;
   explicit ConfigPath(std::vector<std::string> steps) : steps_(std::move(steps)) {}
-  // "registries.0.token": how bindings and access events spell it. A '.' inside a name stands
-  // behind a '\', so that two places never have one spelling.
+  // "registries.0.token", as bindings and access events spell it. A '.' inside a name is escaped
+  // with '\', so that two locations never share a spelling.
   static ConfigPath parse(std::string_view text);
   std::string text() const;
   // "/registries/0/token"
@@ -26,13 +26,13 @@ class ConfigPath {
   std::vector<std::string> steps_;
 };
 
-// What stands there; nothing where the config has no such place.
+// The value at the path; null when the config has no such path.
 const bj::value* find_at(const bj::object& config, const ConfigPath& path);
-// Replaces what stands there, or adds the last name to the object before it. False, and nothing
-// changed, where there is nothing to put it into.
+// Replaces the value at the path, or adds the last name to its parent object. Returns false and
+// changes nothing when there is no parent.
 bool set_at(bj::object& config, const ConfigPath& path, bj::value value);
-// Removes what stands there. An element of an array becomes null, because the others keep their
-// numbers.
+// Removes the value at the path. An array element becomes null, so that the others keep their
+// indexes.
 void erase_at(bj::object& config, const ConfigPath& path);
 
 }  // namespace berth::core

@@ -29,8 +29,8 @@ bool is_secret(const bj::object& schema) {
   return has_text(schema, "format", "secret-ref");
 }
 
-// What a value inside a schema is: a schema, the fields that one describes, or a value like those
-// it describes, whose keys mean nothing.
+// How to treat a value inside a schema: as a schema, as a map of fields, or as plain data whose
+// keys have no meaning.
 enum class As { schema, fields, plain };
 
 As what_is(As parent, std::string_view key) {
@@ -46,7 +46,7 @@ As what_is(As parent, std::string_view key) {
   return As::schema;
 }
 
-// Copies a schema, with what it refers to in the place of each reference.
+// Copies a schema, with each reference replaced by its target.
 class Reading {
  public:
   Reading(const bj::object& root, std::string at) : root_(root), at_(std::move(at)) {}
@@ -149,7 +149,7 @@ const bj::array* array_at(const bj::object& in, std::string_view key) {
   return found != nullptr ? found->if_array() : nullptr;
 }
 
-// Calls visit(subschema) for every schema that holds for the same value.
+// Calls visit(subschema) for every schema that applies to the same value.
 template <class Visit>
 void for_each_branch(const bj::object& schema, std::initializer_list<std::string_view> keys,
                      const Visit& visit) {
@@ -164,7 +164,7 @@ void for_each_branch(const bj::object& schema, std::initializer_list<std::string
   }
 }
 
-// The schema of one element of an array; nothing where any element will do.
+// The schema of one array element; null when any element is valid.
 const bj::object* schema_of_element(const bj::object& schema, std::size_t index) {
   const bj::array* tuple = array_at(schema, "prefixItems");
   if (tuple == nullptr) tuple = array_at(schema, "items");
@@ -214,7 +214,8 @@ void collect(const bj::object& schema, const bj::value& value, const ConfigPath&
         continue;
       }
       if (others != nullptr) collect(*others, field, at / name, out);
-      // Taken for a match whatever the name: a secret too many is safe, one too few is not.
+      // Every pattern counts as a match: treating too many fields as secrets is safe, too few is
+      // not.
       if (patterns == nullptr) continue;
       for (const auto& [pattern, described] : *patterns) {
         if (described.is_object()) collect(described.get_object(), field, at / name, out);
@@ -229,8 +230,8 @@ void collect(const bj::object& schema, const bj::value& value, const ConfigPath&
   }
 }
 
-// The schema as the validator gets it. A secret field asks for no more than text, because what
-// stands there may be an id; formats are remarks for people; and a tuple is spelled as of old.
+// The schema for the validator. A secret field requires only a string, because it may hold an id.
+// Formats are annotations for people, and a tuple uses the older spelling.
 bj::value eased(const bj::value& in, As as) {
   if (const bj::array* const list = in.if_array()) {
     bj::array out;

@@ -1,4 +1,5 @@
-// The one place that knows the validator: its headers are heavy, and it reports by exceptions.
+// The only file that uses the validator: its headers are heavy, and it reports errors by
+// exceptions.
 #include "core/config/config_schema.hpp"
 #include "core/config/pattern.hpp"
 
@@ -6,10 +7,10 @@
 
 namespace {
 
-// RE2 bounds one match, not their sum: a schema has many patterns, and a config many values. About
-// a tenth of a second, because a step takes some nanoseconds.
+// RE2 bounds one match, not their sum: a schema has many patterns, and a config many values. The
+// budget is about a tenth of a second, because a step takes a few nanoseconds.
 constexpr std::size_t steps_max = 20'000'000;
-// What compiling one instruction costs, in steps of a match.
+// The cost of compiling one instruction, in match steps.
 constexpr std::size_t compile_bytes = 100;
 
 thread_local std::size_t steps_left = 0;
@@ -27,9 +28,9 @@ void pay(std::size_t steps) {
 
 }  // namespace
 
-// The validator matches by std::regex, whose time may double with each character of a subject, and
-// has no way to choose another engine. Within its namespace `std` is this one, which has the names
-// of the standard library, and Pattern in the place of std::regex.
+// The validator matches with std::regex, whose time may double with each character, and offers no
+// way to choose another engine. Inside its namespace, this `std` replaces the real one: it has the
+// same names, with Pattern in place of std::regex.
 namespace valijson::std {
 
 using namespace ::std;
@@ -82,7 +83,7 @@ inline bool regex_match(const string& text, const regex& with) {
 
 }  // namespace valijson::std
 
-// Without it the validator ends the process at a schema that it cannot read.
+// Without this, the validator ends the process on a schema that it cannot read.
 #define VALIJSON_USE_EXCEPTIONS 1
 #include <valijson/adapters/boost_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -103,7 +104,7 @@ void populate(const bj::value& document, valijson::Schema& schema) {
   parser.populateSchema(adapter, schema);
 }
 
-// "[registries]" and "[0]", after one for the document itself.
+// "[registries]" and "[0]", after an entry for the document itself.
 ConfigPath path_of(const std::vector<std::string>& context) {
   ConfigPath path;
   for (std::size_t i = 1; i < context.size(); ++i) {
@@ -114,7 +115,7 @@ ConfigPath path_of(const std::vector<std::string>& context) {
   return path;
 }
 
-// The field that a sentence about the object around it names: "Missing required property 'token'."
+// The field named by an error about its parent object: "Missing required property 'token'."
 std::optional<std::string> named_field(const std::string& sentence) {
   if (!sentence.starts_with("Missing required property") &&
       !sentence.starts_with("Object contains a property that could not be validated")) {
@@ -127,7 +128,7 @@ std::optional<std::string> named_field(const std::string& sentence) {
   return sentence.substr(first + 1, last - first - 1);
 }
 
-// An error of a part is repeated as one of each whole around it; only the part is worth reading.
+// The validator repeats an error of a part for each enclosing value; only the innermost is useful.
 bool is_echo(const std::string& sentence) {
   return sentence.starts_with("Failed to validate against schema associated with") ||
          sentence.starts_with("Failed to validate item #") ||
@@ -149,7 +150,7 @@ std::string spoken(const std::string& sentence) {
 Result<> parse(const bj::object& schema, std::string_view at) {
   std::string why;
   begin_budget();
-  try {  // allowed: the validator throws what is wrong with a schema
+  try {  // allowed: the validator throws on an invalid schema
     valijson::Schema ignored;
     populate(schema, ignored);
     return {};
@@ -168,7 +169,7 @@ std::vector<Issue> problems_of(const bj::object& schema, const bj::object& confi
   std::vector<Issue> issues;
   valijson::ValidationResults results;
   begin_budget();
-  try {  // allowed: the validator throws at patterns that it cannot compile
+  try {  // allowed: the validator throws on patterns that it cannot compile
     valijson::Schema compiled;
     populate(schema, compiled);
     const bj::value target(config);

@@ -129,7 +129,7 @@ TEST(ConfigSchema, costsNoMoreThanItsLimits) {
   std::string deep = R"({"type": "object"})";
   for (int i = 0; i < 40; ++i) deep = R"({"properties": {"a": )" + deep + "}}";
   EXPECT_NE(refusal(deep), "accepted");
-  // Each definition holds the one before it twice: small to write, endless to spell out.
+  // Each definition contains the previous one twice: small to write, exponential to expand.
   std::string bomb = R"({"$defs": {"d0": {"type": "string"})";
   for (int i = 1; i < 30; ++i) {
     const std::string inner = R"({"$ref": "#/$defs/d)" + std::to_string(i - 1) + R"("})";
@@ -148,7 +148,7 @@ TEST(ConfigSchema, costsNoMoreThanItsLimits) {
               ElementsAre("/config"));
 }
 
-// A subject of 4096 characters: an engine that backtracks would never come to an answer.
+// A subject of 4096 characters: a backtracking engine would never finish.
 TEST(ConfigSchema, AnswersPatternsThatBacktrackWithoutEnd) {
   const std::string hard = std::string(4095, 'a') + "b";
   for (const std::string pattern : {"^(a|a)*$", "^(a+)+$", "^(a?){40}a{40}$"}) {
@@ -167,13 +167,13 @@ TEST(ConfigSchema, AnswersPatternsThatBacktrackWithoutEnd) {
     EXPECT_THAT(wrong_fields(schema, R"({"text": ")" + hard + R"("})"),
                 ElementsAre("/config/text"));
     EXPECT_THAT(wrong_fields(schema, R"({"names": {")" + hard + R"(": 1}})"),
-                ElementsAre("/config"));  // the validator does not report which name it was
+                ElementsAre("/config"));  // the validator does not report which name
     EXPECT_THAT(wrong_fields(schema, R"({"fields": {")" + hard + R"(": 1}})"),
-                Contains(testing::StartsWith("/config/fields/aaaa")));  // a long name is cut
+                Contains(testing::StartsWith("/config/fields/aaaa")));  // a long name is truncated
   }
 }
 
-// Each match is bounded, and so is their sum: many patterns over many texts would stop the server.
+// Each match is bounded, and so is their sum: many patterns over many texts would stall the server.
 TEST(ConfigSchema, RefusesAConfigWhosePatternsCostTooMuchTogether) {
   std::string patterns;
   for (int i = 0; i < 20; ++i) {

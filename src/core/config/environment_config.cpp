@@ -18,7 +18,8 @@ std::string trimmed_text(std::string_view text) {
   return std::string{text.substr(first, text.find_last_not_of(blanks) - first + 1)};
 }
 
-// Reads one config object field by field, noting each wrong one by its pointer below /config.
+// Reads one config object field by field, and records each invalid field by its pointer below
+// /config.
 class Reader {
  public:
   explicit Reader(const bj::object& in) : in_(in) {}
@@ -33,7 +34,7 @@ class Reader {
     issues_.add(JsonAt{config_, key}, std::move(message));
   }
 
-  // A trimmed_text string; nothing when it is absent, null or blank.
+  // A trimmed string; empty when it is absent, null or blank.
   std::optional<std::string> text(std::string_view key) {
     const bj::value* value = given(key);
     if (value == nullptr) return std::nullopt;
@@ -93,7 +94,7 @@ class Reader {
     }
   }
 
-  // The first issue is the sentence; all of them are listed.
+  // The first issue becomes the message; all of them are listed.
   Result<> finish() && {
     if (issues_.list().empty()) return {};
     return std::unexpected(std::move(issues_).to_error(Errc::unprocessable));
@@ -110,7 +111,7 @@ bj::value or_null(const std::optional<std::string>& text) {
   return text ? bj::value(bj::string(*text)) : bj::value(nullptr);
 }
 
-// What ends or splits a word on its way through ssh's arguments and config files.
+// Characters that end or split a word in ssh's arguments and config files.
 bool holds_control(std::string_view text) {
   return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
@@ -126,7 +127,7 @@ Result<ConfigForStore> normalize_ssh(const bj::object& in) {
   if (!path.empty() && path.front() != '/') {
     read.wrong("remoteWorkspacePath", "SSH remote workspace path must be absolute.");
   }
-  // ssh takes what starts with '-' for an option, also where a host or user should stand.
+  // ssh treats anything that starts with '-' as an option, even in place of a host or user.
   if (host.starts_with('-')) read.wrong("host", "SSH host must not start with '-'.");
   if (username.starts_with('-')) read.wrong("username", "SSH username must not start with '-'.");
   if (holds_control(host) || host.contains(' ')) {
@@ -191,7 +192,7 @@ Result<ConfigForStore> normalize_plugin(const bj::object& in) {
 Result<bj::object> normalize_fake(const bj::object& in) {
   Reader read{in};
   read.only({"provider", "image", "reuseLease", "streamRunLogs", "archiveOnRelease"});
-  read.text("provider");  // a number there is no name of a provider, not even of the default one
+  read.text("provider");  // a number is not a provider name, not even of the default one
   std::string image = "ubuntu:24.04";
   if (read.find("image") != nullptr) {
     image = read.required("image", "Fake sandbox environments require an image.");
@@ -206,7 +207,7 @@ Result<bj::object> normalize_fake(const bj::object& in) {
   return out;
 }
 
-// Berth knows a few fields of a provider's config; every other key is the provider's and passes
+// Berth knows a few fields of a provider's config; all other keys belong to the provider and pass
 // through unchanged.
 Result<bj::object> normalize_provider(const bj::object& in, const std::string& provider) {
   Reader read{in};
@@ -223,7 +224,7 @@ Result<bj::object> normalize_provider(const bj::object& in, const std::string& p
   bj::object out = in;
   for (const std::string_view ours : {"timeoutMs", "streamRunLogs", "archiveOnRelease"}) {
     if (const bj::value* value = out.if_contains(ours); value != nullptr && value->is_null()) {
-      out.erase(ours);  // null says what absence says; the stored shape has one spelling
+      out.erase(ours);  // null means absent; the stored form uses only absence
     }
   }
   out["provider"] = provider;

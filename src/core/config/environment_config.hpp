@@ -5,21 +5,21 @@
 
 #include <vector>
 
-// The rules of each driver's config: what is accepted, what is stored.
+// The config rules of each driver: what is accepted, and what is stored.
 namespace berth::core {
 
-// How a stored config names a secret.
+// How a stored config refers to a secret.
 enum class RefShape {
   reference,  // {"type": "secret_ref", ...}
-  bare_id,    // the id alone, where a schema says that it is one
+  bare_id,    // the id alone, where a schema declares a secret
 };
 
 // A config on its way into the store.
 struct ConfigForStore {
-  bj::object config;           // in the stored shape: secret ids, never values
-  std::vector<BoundRef> refs;  // secrets that the config names
+  bj::object config;           // in stored form: secret ids, never values
+  std::vector<BoundRef> refs;  // secrets that the config refers to
   std::vector<BoundValue>
-      values;  // values that must become secrets; then set_secret_ref() puts their ids in
+      values;  // values that must become secrets; set_secret_ref() then inserts their ids
   RefShape shape = RefShape::reference;
 
   ConfigForStore clone() const;
@@ -30,7 +30,7 @@ struct SshConfig {
   std::int64_t port = 22;
   std::string username;
   std::string remote_workspace_path;
-  std::optional<std::string> private_key;  // always null in the stored shape
+  std::optional<std::string> private_key;  // always null in stored form
   std::optional<bj::object> private_key_secret_ref;
   std::optional<std::string> known_hosts;
   bool strict_host_key_checking = true;
@@ -46,15 +46,15 @@ struct PluginConfig {
 };
 BOOST_DESCRIBE_STRUCT(PluginConfig, (), (plugin_key, driver_key, driver_config))
 
-// The config that a caller sends, brought into the stored shape. Errors are `unprocessable` with
-// one issue per wrong field.
+// Converts a caller's config to stored form. Errors are `unprocessable` with one issue per invalid
+// field.
 Result<ConfigForStore> normalize_for_store(DriverKind driver, const bj::object& config);
-// The same for a draft that is only probed: the built-in `fake`, which is never saved, is fine.
+// The same for a draft that is only probed: the built-in `fake`, which is never saved, is accepted.
 Result<ConfigForStore> normalize_for_probe(DriverKind driver, const bj::object& config);
-// Puts the id of a secret that was made for `path` into a config from normalize_for_store.
+// Inserts the id of a secret that was created for `path` into a config from normalize_for_store.
 void set_secret_ref(ConfigForStore& config, const std::string& path, const SecretRef& ref);
 
-// Stored configs, read back. A raw private key in a stored config is refused.
+// Parses a stored config. A raw private key in a stored config is rejected.
 Result<SshConfig> parse_ssh_config(const bj::object& config);
 Result<bj::object> parse_sandbox_config(const bj::object& config);
 Result<PluginConfig> parse_plugin_config(const bj::object& config);
@@ -64,8 +64,8 @@ std::string provider_of(const bj::object& sandbox_config);
 // `^[a-z0-9][a-z0-9._-]*$`: keys of providers and plugin drivers.
 bool is_provider_key(std::string_view key);
 
-// PATCH: which config a new one starts from. The same driver merges key by key, another driver
-// starts afresh.
+// PATCH: the base config for a change. The same driver merges key by key; another driver starts
+// from scratch.
 bj::object config_after_patch(DriverKind current, const bj::object& stored,
                               const std::optional<DriverKind>& driver,
                               const std::optional<bj::object>& config);

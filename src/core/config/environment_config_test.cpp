@@ -22,7 +22,7 @@ bj::object stored(DriverKind driver, std::string_view text) {
   return done ? done->config : bj::object{};
 }
 
-// What is wrong, field by field; empty when it was accepted.
+// The invalid fields; empty when the config was accepted.
 std::vector<Issue> issues_of(DriverKind driver, const bj::object& config) {
   const Result<ConfigForStore> done = normalize_config(driver, config);
   if (done) return {};

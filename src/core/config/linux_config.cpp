@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t rules_max = 1000;
 
-// One integer field: the same numbers refuse a config and stand in the schema of forms.
+// One integer field: the same range validates a config and appears in the form schema.
 struct Range {
   std::string_view key;
   std::optional<std::int64_t> LinuxConfig::* field;
@@ -56,7 +56,7 @@ constexpr Meaning meanings[] = {
 constexpr double cpus_low = 0.01;
 constexpr double cpus_high = 4096;
 
-// Absolute and in its shortest spelling, as the sandbox takes it.
+// Absolute and in its shortest spelling, as the sandbox requires.
 bool is_clean_path(std::string_view path) {
   const bool plain =
       std::ranges::none_of(path, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
@@ -134,7 +134,7 @@ class Checked {
       }
     }
     const bool on_host = config_.image.value_or("host") == "host" && !config_.template_;
-    // On merged systems the others are links into the first.
+    // On merged-usr systems the others are links into the first.
     for (const std::string_view programs :
          {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
       if (!on_host || !is_below(path, programs)) continue;
@@ -151,8 +151,8 @@ class Checked {
   JsonAt root_;
 };
 
-// The most that is left with a weakening. keeper/sandbox/isolation.cpp finds the level of a sandbox
-// that there is; plan_test.cpp of the provider holds the two against each other.
+// The strongest level possible with a weakening. keeper/sandbox/isolation.cpp determines the level
+// of an actual sandbox; the provider's plan_test.cpp checks that the two agree.
 Isolation left_by(LinuxAllowance allowance) {
   switch (allowance) {
     case LinuxAllowance::ptrace: return Isolation::standard;
@@ -219,7 +219,7 @@ bj::object linux_config_schema() {
   bj::object schema = components.at("LinuxConfig").as_object();
   components.erase("LinuxConfig");
   bj::object& properties = schema.at("properties").as_object();
-  // Absent says what null says, so a form is told the plain type.
+  // Absent means the same as null, so the form gets the plain type.
   for (auto& [key, property] : properties) {
     const bj::value plain = property.as_object().at("anyOf").as_array().front();
     property = plain;

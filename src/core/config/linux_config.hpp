@@ -4,17 +4,17 @@
 
 #include <vector>
 
-// The config of the sandbox provider `linux`: what one may ask of a sandbox on this machine.
+// The config of sandbox provider `linux`: what can be requested of a sandbox on this machine.
 namespace berth::core {
 
 BOOST_DEFINE_ENUM_CLASS(LinuxNetwork, none, host)
 BOOST_DEFINE_ENUM_CLASS(LinuxUser, user, root)
-// Weakenings, each asked for by its name.
+// Weakenings, each requested by name.
 BOOST_DEFINE_ENUM_CLASS(LinuxAllowance, ptrace, nested_user_namespaces)
-// How strong a sandbox is, weakest first, so that they compare.
+// How strong a sandbox is, weakest first, so that levels compare.
 BOOST_DEFINE_ENUM_CLASS(Isolation, minimal, weak, standard, strong)
 
-// Which decisions are written down, each with the rule that made it.
+// Which decisions are logged, each with the rule that made it.
 BOOST_DEFINE_ENUM_CLASS(EgressLog, all, denied, none)
 
 struct LinuxEgress {
@@ -24,12 +24,12 @@ struct LinuxEgress {
 };
 BOOST_DESCRIBE_STRUCT(LinuxEgress, (), (allow, deny, log))
 
-// What is absent is as the sandbox has it by itself.
+// An absent field has the sandbox's default.
 struct LinuxConfig {
   std::optional<std::string> provider;
   std::optional<std::string> image;  // "host", a name or a digest
-  // The name or id of a template to start from. What it was captured on is below it; `image` is
-  // not looked at then.
+  // The name or id of a template to start from. The template includes its base image, so `image` is
+  // then ignored.
   std::optional<std::string> template_;
   std::optional<std::int64_t> memory_mb;
   std::optional<std::int64_t> swap_mb;
@@ -48,7 +48,7 @@ struct LinuxConfig {
   std::optional<std::string> workdir;
   std::optional<LinuxUser> user;
   std::optional<std::vector<LinuxAllowance>> allow;
-  std::optional<std::int64_t> pool_size;  // sandboxes that are kept ready before a run asks
+  std::optional<std::int64_t> pool_size;  // sandboxes kept ready before a run needs one
   std::optional<std::int64_t> pool_age_minutes;
   std::optional<bool> stream_run_logs;
   std::optional<bool> archive_on_release;
@@ -61,17 +61,17 @@ BOOST_DESCRIBE_STRUCT(LinuxConfig, (),
 
 inline constexpr std::string_view linux_provider = "linux";
 
-// What a sandbox can be at most, on any machine, with what the config opens.
+// The strongest isolation that the config's weakenings allow on any machine.
 Isolation strongest_isolation(const LinuxConfig& config);
 
-// What a policy that is changed while its lease lives must hold to, as one in a config does.
+// The rule limit for a policy that is changed during a lease, the same as for one in a config.
 Result<> check_rule_count(const LinuxEgress& egress);
 
-// Every wrong field by its pointer below /config, and what contradicts itself.
+// Reports every invalid field by its pointer below /config, and contradictions between fields.
 Result<LinuxConfig> parse_linux_config(const bj::object& config);
-// The stored shape: what was given, and image and reuse in any case.
+// The stored form: the given fields, and always image and reuse.
 bj::object to_stored(const LinuxConfig& config);
-// For forms: a JSON Schema that stands alone, with the ranges that parse_linux_config checks.
+// For forms: a self-contained JSON Schema with the ranges that parse_linux_config checks.
 bj::object linux_config_schema();
 
 }  // namespace berth::core

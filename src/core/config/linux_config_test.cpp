@@ -8,7 +8,7 @@
 namespace berth::core {
 namespace {
 
-// The pointers of the fields that are wrong.
+// The pointers of the invalid fields.
 std::vector<std::string> wrong_in(std::string_view text) {
   const auto parsed = parse_linux_config(json(text));
   std::vector<std::string> out;

@@ -5,7 +5,7 @@
 namespace berth::core {
 namespace {
 
-// Of a compiled expression and of what a match remembers. Ordinary expressions take a hundredth.
+// For a compiled expression and its match state. Ordinary expressions need a hundredth of it.
 constexpr std::int64_t memory_bytes_max = 256L * 1024;
 
 re2::RE2::Options options() {

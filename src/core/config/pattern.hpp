@@ -13,20 +13,20 @@ class RE2;
 
 namespace berth::core {
 
-// A regular expression from a JSON Schema. A match takes time in proportion to its subject whatever
-// the expression is, because RE2 follows all alternatives at once instead of trying them in turn.
+// A regular expression from a JSON Schema. A match takes time linear in its subject for any
+// expression, because RE2 follows all alternatives at once instead of trying them in turn.
 class Pattern {
  public:
-  // Fails validation_failed with what RE2 cannot do in the expression: look-around, backreferences,
-  // a repetition of more than 1000, or too many states.
+  // Fails with validation_failed for what RE2 does not support: look-around, backreferences, a
+  // repetition of more than 1000, or too many states.
   static Result<Pattern> compile(std::string_view text);
 
-  // How much a match of this many bytes may cost at the most: each instruction at each byte.
+  // The maximum cost of matching this many bytes: each instruction at each byte.
   std::size_t steps_for(std::size_t bytes) const;
 
-  // Whether the expression matches somewhere in the text.
+  // Whether the expression matches anywhere in the text.
   bool is_found_in(std::string_view text) const;
-  // The groups of a match of the whole text, the text itself first; nothing when it does not match.
+  // The groups of a match of the whole text, the text itself first; empty when it does not match.
   std::vector<std::string> groups_of(std::string_view text) const;
 
  private:

@@ -21,7 +21,7 @@ std::optional<SecretRef> reference_of(const bj::value& value) {
   return parse_secret_ref(value, JsonAt{}, issues);
 }
 
-// What stands at a secret's place, as the plugin and the store know it.
+// Normalizes the value at a secret's path, as the plugin and the store expect it.
 Result<> settle_secret(bj::object& config, const ConfigPath& path, std::string_view at) {
   const bj::value value = *find_at(config, path);
   if (const bj::string* const text = value.if_string()) {

@@ -10,7 +10,7 @@ namespace {
 
 using Needles = std::array<std::string_view, 10>;
 
-// Words of the programs and of the servers that they ask, in lower case.
+// Lower-case phrases from the programs and from the servers they call.
 struct Cause {
   Errc code;
   std::string_view lead;
@@ -18,7 +18,7 @@ struct Cause {
   Needles needles;
 };
 
-// The first that fits is the cause, so the more exact ones stand first.
+// The first match is the cause, so the more specific ones come first.
 constexpr Cause causes[] = {
     {Errc::agent_session_lost,
      "The program does not know the session that it was to go on with",
@@ -75,7 +75,7 @@ constexpr Cause causes[] = {
       "stream disconnected", "fetch failed"}},
 };
 
-// For the status of the model's last answer, when its words do not say more.
+// For the status of the model's last response, when its text is not more specific.
 constexpr std::pair<std::int64_t, Errc> causes_by_status[] = {
     {401, Errc::agent_key_refused},      {429, Errc::agent_quota_exceeded},
     {402, Errc::agent_quota_exceeded},   {404, Errc::agent_model_unknown},
@@ -116,7 +116,7 @@ const Cause* cause_of(const AgentFailureFacts& facts, std::string_view text) {
   return nullptr;
 }
 
-// Without colours and whatever else is for a terminal.
+// Removes colors and other terminal sequences.
 std::string plain(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -147,7 +147,7 @@ std::optional<std::string> last_line(std::string_view text) {
   return std::nullopt;
 }
 
-// A body that a server sent is quoted by the program as it came: its message is what people need.
+// The program quotes a server's response body verbatim; people need only its message.
 std::string readable(std::string_view text) {
   constexpr std::size_t sentence_bytes_max = 1000;
   std::string out{text};
@@ -185,7 +185,7 @@ std::optional<Error> explain_failure(const AgentFailureFacts& facts) {
   const Cause* cause = cause_of(facts, *text);
   std::string words = *text;
   while (ends_sentence(words)) words.pop_back();  // a remedy follows
-  // A host that is denied cannot be reached, whatever the program makes of it.
+  // A denied host cannot be reached, however the program reports it.
   const bool is_denied =
       !facts.denials.empty() && (cause == nullptr || cause->code == Errc::agent_model_unreachable ||
                                  cause->code == Errc::agent_egress_denied);

@@ -9,7 +9,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// What a program printed before it ended with an error.
+// The error for what a program printed before it failed.
 Error explained(AdapterType adapter, std::string_view out, std::string err = {},
                 std::vector<std::string> denials = {}) {
   AgentOutput output{adapter};
@@ -34,7 +34,7 @@ Error codex_failed(std::string_view text) {
                                                  encode_text(bj::value(bj::string(text))) + "}}");
 }
 
-// Texts that Claude Code 2.1 and Codex 0.156 to 0.166 printed.
+// Texts printed by Claude Code 2.1 and Codex 0.156 to 0.166.
 TEST(AgentFailure, HasACodeForEachKnownCause) {
   const std::pair<Errc, Error> cases[] = {
       {Errc::agent_key_refused, claude_result("Invalid API key \u00b7 Fix external API key")},

@@ -50,7 +50,7 @@ std::string short_text(std::string_view text) {
 
 bj::value short_value(const bj::value* value) {
   if (value == nullptr) return nullptr;
-  // The output of a command can have megabytes; it is not written out to be measured.
+  // A command's output can be megabytes, so it is not encoded just to measure it.
   if (value->is_string() && value->get_string().size() > event_text_bytes_max) {
     return bj::string(short_text(value->get_string()));
   }

@@ -2,13 +2,14 @@
 
 #include "core/output/agent_output.hpp"
 
-// For the readers of each program's lines: parts of a foreign document, bounded and storable.
+// Helpers for the readers of each program's lines: parts of a foreign document, bounded and
+// storable.
 namespace berth::core::agent_line {
 
 using Events = std::vector<AgentEvent>;
 
-// How a line is read: absent when it is not one of the program's. A line that says nothing to
-// people is an empty list.
+// The result of reading a line: absent when the line is not the program's, an empty list when it
+// holds nothing of interest to people.
 using Read = std::optional<Events>;
 
 const bj::value* find(const bj::object& object, std::string_view key);
@@ -16,18 +17,18 @@ const bj::object* object_at(const bj::object& object, std::string_view key);
 std::string_view view_at(const bj::object& object, std::string_view key);
 std::optional<std::string> text_at(const bj::object& object, std::string_view key,
                                    std::size_t bytes_max);
-// Another text than an id is as if there was none: what the program says goes into the arguments
-// of its next run.
+// Text that is not a session id counts as absent, because it goes into the arguments of the
+// program's next run.
 std::optional<std::string> session_at(const bj::object& object, std::string_view key);
 bj::string name_at(const bj::object& object, std::string_view key);
-// Token counts of programs that we do not control: what is not a sane number counts as none.
+// Token counts from programs that we do not control: an implausible number counts as zero.
 std::int64_t count_at(const bj::object& object, std::string_view key);
 bool is_true(const bj::object& object, std::string_view key);
 
 std::string short_text(std::string_view text);
-// A part of a foreign document for the payload of an event: as it is, or as text that was cut.
+// Part of a foreign document for an event payload: unchanged, or as truncated text.
 bj::value short_value(const bj::value* value);
-// The text in a tool's result: a string, or the texts of a list of blocks.
+// The text in a tool's result: a string, or the texts in a list of blocks.
 std::string text_in(const bj::value* content);
 
 AgentEvent event(AgentEventKind kind, std::string_view message, bj::object payload = {});

@@ -11,7 +11,7 @@ namespace {
 
 using agent_line::Events;
 
-// A line that took this much is rare; the room for it is given back.
+// Larger lines are rare, so their buffer is freed.
 constexpr std::size_t kept_line_bytes = 64UL * 1024;
 
 std::string_view without_cr(std::string_view line) {

@@ -3,7 +3,7 @@
 #include "base/json/json.hpp"
 #include "core/enums.hpp"
 
-// What command-line agents print: one JSON object a line, turned into events of the run.
+// What command-line agents print: one JSON object per line, converted to run events.
 namespace berth::core {
 
 BOOST_DEFINE_ENUM_CLASS(AgentEventKind, session, assistant, thinking, tool_call, tool_result,
@@ -18,7 +18,8 @@ struct AgentEvent {
   friend bool operator==(const AgentEvent&, const AgentEvent&) = default;
 };
 
-// Tokens as the program counts them. Codex counts the cached ones among its input, Claude does not.
+// Token counts as the program reports them. Codex includes cached tokens in its input; Claude does
+// not.
 struct AgentUsage {
   std::int64_t input_tokens = 0;
   std::int64_t cached_input_tokens = 0;
@@ -30,7 +31,7 @@ struct AgentUsage {
 BOOST_DESCRIBE_STRUCT(AgentUsage, (),
                       (input_tokens, cached_input_tokens, output_tokens, cache_write_input_tokens))
 
-// What a session had used before a run went on with it.
+// What a session had used before this run continued it.
 struct SessionUsage {
   std::string session_id;
   AgentUsage usage = {};
@@ -39,56 +40,56 @@ struct SessionUsage {
   friend bool operator==(const SessionUsage&, const SessionUsage&) = default;
 };
 
-// What is known of the work when the output ends. Its texts can be stored: see storable().
+// What is known about the work when the output ends. Its texts can be stored: see storable().
 struct AgentOutcome {
-  // With which a later run can go on. The program's first event has it, and no other: the result of
+  // The session that a later run can continue. Only the program's first event has it: the result of
   // a run that found no session names the missing one.
   std::optional<std::string> session_id = {};
   std::optional<std::string> model = {};
-  std::optional<std::string> result = {};  // the last words
+  std::optional<std::string> result = {};  // the final message
   std::optional<std::string> error = {};
   std::optional<AgentUsage> usage = {};          // of this run
-  std::optional<AgentUsage> session_usage = {};  // of all runs of a session that counts itself
+  std::optional<AgentUsage> session_usage = {};  // of the whole session, if reported
   std::optional<double> cost_usd = {};
 };
 BOOST_DESCRIBE_STRUCT(AgentOutcome, (),
                       (session_id, model, result, error, usage, session_usage, cost_usd))
 
-// What helps to explain a failure, and is not a fact about the work.
+// Hints that help to explain a failure, but are not facts about the work.
 struct AgentSigns {
-  std::optional<std::string> warning = {};  // the last one: the program went on after it
+  std::optional<std::string> warning = {};  // the last one: the program continued after it
   std::string error_word = {};              // "authentication_failed", "error_max_turns"
-  std::int64_t status = 0;                  // of the model's last answer, when it was told
+  std::int64_t status = 0;                  // of the model's last response, if reported
 
   friend bool operator==(const AgentSigns&, const AgentSigns&) = default;
 };
 
-// A longer line is raw output. Codex cuts a command's output at 1 MiB, and escapes it then.
+// A longer line is raw output. Codex cuts a command's output at 1 MiB, then escapes it.
 inline constexpr std::size_t agent_line_bytes_max = 8UL * 1024 * 1024;
 inline constexpr std::size_t quick_line_bytes_max = 256UL * 1024;   // parsed in a few milliseconds
-inline constexpr std::size_t event_message_bytes_max = 2UL * 1024;  // of a tool's call or result
+inline constexpr std::size_t event_message_bytes_max = 2UL * 1024;  // of a tool call or result
 inline constexpr std::size_t event_text_bytes_max = 16UL * 1024;
 inline constexpr std::size_t result_bytes_max = 64UL * 1024;
-inline constexpr std::size_t agent_name_bytes_max = 256;  // of a model, of a tool's call
+inline constexpr std::size_t agent_name_bytes_max = 256;  // of a model or a tool call
 inline constexpr std::size_t session_id_bytes_max = 128;
 
-// Foreign text for a column: neither store keeps bytes that are no UTF-8, nor a NUL.
+// Foreign text for a column: neither store accepts invalid UTF-8 or NUL.
 std::string storable(std::string_view text);
 
-// Whether this may stand in the command line of a later run: letters, digits and "._:-", and no
-// dash at its start, where it would be an option.
+// Whether this may appear in a later run's command line: letters, digits and "._:-", without a
+// leading dash, which would make it an option.
 bool is_session_id(std::string_view text);
 
-// What reading a line adds to.
+// The state that reading a line updates.
 struct AgentReading {
   AgentOutcome outcome = {};
   AgentSigns signs = {};
   std::optional<SessionUsage> before = {};
-  std::optional<std::string> model = {};  // that the config names
+  std::optional<std::string> model = {};  // named by the config
 };
 
-// Reads the standard output of an agent as it comes. It never fails: what it does not know is raw
-// output. The lines of `process` are not looked at.
+// Reads an agent's standard output incrementally. It never fails: unknown lines are raw output. It
+// ignores the output of `process`.
 class AgentOutput {
  public:
   explicit AgentOutput(AdapterType adapter, std::optional<SessionUsage> before = {},
@@ -102,9 +103,9 @@ class AgentOutput {
     return adapter_ != AdapterType::process && line_.size() + chunk.size() > quick_line_bytes_max &&
            chunk.contains('\n');
   }
-  // The line that had no end.
+  // Handles the last, unterminated line.
   std::vector<AgentEvent> finish();
-  // The program was started once more, with a new session.
+  // The program was restarted with a new session.
   void begin_again() {
     line_.clear();
     line_bytes_ = 0;

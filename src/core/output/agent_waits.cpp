@@ -5,7 +5,7 @@
 namespace berth::core {
 namespace {
 
-// Both lines are short, and what tells them stands in front.
+// Both lines are short, and their distinguishing part is at the start.
 constexpr std::size_t head_bytes_max = 1024;
 
 bool says_waiting(AdapterType adapter, std::string_view line) {

@@ -9,21 +9,21 @@
 
 namespace berth::core {
 
-// Whether an agent's program gets on, or only tries to reach its model again: `system/api_retry` of
-// Claude Code, "Reconnecting..." of Codex. Codex does so for ever, and Claude Code for minutes.
+// Whether an agent's program makes progress, or only retries to reach its model: `system/api_retry`
+// of Claude Code, "Reconnecting..." of Codex. Codex retries forever, Claude Code for minutes.
 class AgentWaits {
  public:
   explicit AgentWaits(AdapterType adapter) : adapter_(adapter) {}
 
   void push(std::string_view chunk, Time at);
-  // Since when it has said nothing else; nothing while it works.
+  // Since when it has only retried; empty while it works.
   const std::optional<Time>& since() const { return since_; }
 
  private:
   void read_line(Time at);
 
   AdapterType adapter_;
-  std::string head_;  // of the line that is being read
+  std::string head_;  // the start of the current line
   std::optional<Time> since_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t head_bytes = 9;
 constexpr std::int64_t terminal_side_max = 10'000;
 
-// A request as it is written; which fields belong to which type is checked after decoding.
+// A request as written; which fields belong to which type is checked after decoding.
 struct Written {
   AttachVerb type = AttachVerb::stdin_;
   std::optional<std::string> data = {};

@@ -1,4 +1,4 @@
-// The lines of Claude Code: `--output-format stream-json`.
+// The output lines of Claude Code: `--output-format stream-json`.
 #include "core/output/agent_line.hpp"
 
 namespace berth::core::agent_line {
@@ -37,7 +37,7 @@ AgentUsage main_usage(const bj::object& usage) {
           .cache_write_input_tokens = count_at(usage, "cache_creation_input_tokens")};
 }
 
-// By model, with what subagents used; `usage` beside it is of the main conversation alone.
+// Per model, including subagents; the `usage` field covers only the main conversation.
 std::optional<AgentUsage> whole_usage(const bj::object& line) {
   const bj::object* by_model = object_at(line, "modelUsage");
   if (by_model != nullptr && !by_model->empty()) {
@@ -63,7 +63,7 @@ std::optional<double> cost_in(const bj::object& line) {
   return usd >= 0 && usd < 1e12 ? std::optional{usd} : std::nullopt;
 }
 
-// An error of the model stands in `result`, one of the program in `errors`.
+// A model error is in `result`, a program error in `errors`.
 std::optional<std::string> error_in(const bj::object& line) {
   if (auto text = text_at(line, "result", event_text_bytes_max)) return text;
   const bj::value* errors = find(line, "errors");
@@ -84,7 +84,7 @@ Events result_events(const bj::object& line, AgentReading& reading) {
                      {"turns", count_at(line, "num_turns")},
                      {"usage", encode(outcome.usage)},
                      {"costUsd", encode(outcome.cost_usd)}};
-  // An older failure of a stream that went on is history.
+  // An earlier failure no longer matters, because the stream continued.
   outcome.error.reset();
   const bool has_failed =
       is_true(line, "is_error") || view_at(line, "subtype").starts_with("error_");
@@ -153,7 +153,7 @@ Read message_events(const bj::object& line, AgentReading& reading) {
   Events out;
   for (const bj::value& block : content->get_array()) {
     if (!block.is_object()) continue;
-    // What a user's turn says in text is our own prompt.
+    // The text of a user turn is our own prompt.
     auto found = block_event(block.get_object());
     if (!found || (!is_assistant && found->kind != AgentEventKind::tool_result)) continue;
     if (!parent.empty()) found->payload["parentId"] = parent;
@@ -169,7 +169,7 @@ Read read_claude(const bj::object& line, AgentReading& reading) {
   if (type == "system") return system_events(line, reading);
   if (type == "result") return result_events(line, reading);
   if (type == "assistant" || type == "user") return message_events(line, reading);
-  // Kinds of lines that later versions add are not errors.
+  // New line types in later versions are not errors.
   return type.empty() ? Read{} : Read{Events{}};
 }
 

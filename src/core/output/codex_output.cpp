@@ -1,4 +1,4 @@
-// The lines of Codex: `exec --json`.
+// The output lines of Codex: `exec --json`.
 #include "core/output/agent_line.hpp"
 
 namespace berth::core::agent_line {
@@ -6,7 +6,7 @@ namespace {
 
 enum class ItemStage { started, completed };
 
-// Kinds of items that are calls of tools.
+// Item types that are tool calls.
 bool is_tool(std::string_view type) {
   return type == "file_change" || type == "mcp_tool_call" || type == "web_search" ||
          type == "collab_tool_call";
@@ -50,7 +50,7 @@ AgentEvent tool_result_of(const bj::object& item) {
   if (text.empty() && error != nullptr) text = std::string{view_at(*error, "message")};
   const std::string_view status = view_at(item, "status");
   if (text.empty()) text = status;
-  // With its name and command: not every kind of call is announced.
+  // Includes the name and command, because not every kind of call is announced.
   AgentEvent out = tool_result(text, {{"id", name_at(item, "id")},
                                       {"name", name_at(item, "type")},
                                       {"command", bj::string(short_text(command_of(item)))},
@@ -87,7 +87,7 @@ Read item_events(const bj::object& item, ItemStage stage, AgentReading& reading)
     return Events{event(AgentEventKind::assistant, view_at(item, "text"))};
   }
   if (type == "reasoning") return Events{event(AgentEventKind::thinking, view_at(item, "text"))};
-  // A setting that is ignored, a model whose data are not known: the turn goes on.
+  // An ignored setting or a model without metadata: the turn continues.
   if (type == "error") {
     AgentEvent told = event(AgentEventKind::notice, view_at(item, "message"));
     told.level = EventLevel::warn;
@@ -104,7 +104,7 @@ AgentUsage usage_in(const bj::object& usage) {
 }
 
 std::int64_t beyond(std::int64_t now, std::int64_t before) {
-  // A sum that shrank was begun anew by the program.
+  // A smaller sum means that the program started counting again.
   return now >= before ? now - before : now;
 }
 
@@ -118,9 +118,9 @@ AgentUsage beyond(const AgentUsage& now, const AgentUsage& before) {
 
 Events turn_completed(const bj::object& line, AgentReading& reading) {
   AgentOutcome& outcome = reading.outcome;
-  outcome.error.reset();  // what failed before it was tried again
+  outcome.error.reset();  // the failure before the retry
   if (const bj::object* usage = object_at(line, "usage")) {
-    // The program counts the whole thread, with the runs before this one.
+    // The program counts the whole thread, including earlier runs.
     outcome.session_usage = usage_in(*usage);
     const bool goes_on = reading.before && outcome.session_id == reading.before->session_id;
     outcome.usage =
@@ -135,7 +135,7 @@ Events thread_started(const bj::object& line, AgentReading& reading) {
   outcome.session_id = session_at(line, "thread_id");
   outcome.model = reading.model;
   if (reading.before && outcome.session_id == reading.before->session_id) {
-    outcome.session_usage = reading.before->usage;  // until a turn says more
+    outcome.session_usage = reading.before->usage;  // until a turn reports more
     if (!outcome.model) outcome.model = reading.before->model;
   }
   return {event(AgentEventKind::session, outcome.session_id.value_or(""),
@@ -155,7 +155,7 @@ Read read_codex(const bj::object& line, AgentReading& reading) {
   if (type == "item.started" || type == "item.completed") return std::nullopt;
   if (type == "turn.completed") return turn_completed(line, reading);
   if (type == "error") {
-    // It reconnects and goes on; only the end of the turn says that it failed.
+    // It reconnects and continues; only the end of the turn shows whether it failed.
     return Events{warning(
         reading.signs,
         text_at(line, "message", event_text_bytes_max).value_or("the agent reports an error"))};
@@ -167,7 +167,7 @@ Read read_codex(const bj::object& line, AgentReading& reading) {
         text_at(*failure, "message", event_text_bytes_max).value_or("the agent reports an error");
     return Events{event(AgentEventKind::error, *reading.outcome.error)};
   }
-  // Kinds of lines that later versions add are not errors.
+  // New line types in later versions are not errors.
   return type.empty() ? Read{} : Read{Events{}};
 }
 

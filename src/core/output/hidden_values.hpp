@@ -7,11 +7,11 @@
 
 namespace berth::core {
 
-// The values that the output of one run must not show, each once: a run may be given the same value
-// again and again.
+// The values that one run's output must not show, without duplicates: a run may receive the same
+// value many times.
 class HiddenValues {
  public:
-  // False when there is nothing new to hide: the value is known, or too short to be hidden.
+  // False when there is nothing new to hide: the value is already known, or too short to hide.
   bool add(const Secret& value);
   std::span<const Secret> all() const { return values_; }
   bool empty() const { return values_.empty(); }

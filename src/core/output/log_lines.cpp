@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view replacement = "\xef\xbf\xbd";  // U+FFFD
 
 bool is_plain(char c) {
-  return c >= 0x20 && c != '"' && c != '\\';  // bytes past ASCII are negative
+  return c >= 0x20 && c != '"' && c != '\\';  // non-ASCII bytes are negative
 }
 
 std::string escape_of(char c) {
@@ -27,7 +27,7 @@ std::string escape_of(char c) {
   return {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
 }
 
-// Appends as much of the bytes as fits, as the inside of a JSON string, and says how many it took.
+// Appends as many bytes as fit, escaped for a JSON string, and returns how many it consumed.
 std::size_t append_chunk(std::string& out, std::string_view bytes, std::size_t size_max) {
   std::size_t at = 0;
   while (at < bytes.size()) {
@@ -51,7 +51,7 @@ std::size_t append_chunk(std::string& out, std::string_view bytes, std::size_t s
   return at;
 }
 
-// The part of the record from `offset` on; empty when the record ends before it.
+// The part of the record from `offset`; empty when the record ends before it.
 std::string_view from_offset(const OutputRecord& record, std::int64_t offset) {
   const std::int64_t skipped = std::max<std::int64_t>(0, offset - record.offset);
   return record.bytes.substr(std::min(static_cast<std::size_t>(skipped), record.bytes.size()));
@@ -81,7 +81,7 @@ std::optional<std::string> LossNotes::sum() const {
 }
 
 std::string_view RecordCutter::push(std::string_view chunk) {
-  // Mostly nothing is withheld, and the chunk needs no copy.
+  // Usually nothing is held back, and the chunk needs no copy.
   if (!held_.empty()) {
     joined_.swap(held_);
     joined_ += chunk;

@@ -10,26 +10,26 @@
 #include <string_view>
 #include <vector>
 
-// The output of a run as the API gives it. A place in it is a number of bytes of output, both
-// streams together in order of arrival, after redaction: whoever reads on at the place that the
-// last answer named misses nothing and sees nothing twice.
+// The output of a run as the API returns it. An offset counts bytes of output after redaction, both
+// streams together in arrival order. A client that continues at the offset of the last response
+// misses nothing and sees nothing twice.
 namespace berth::core {
 
-// Output of one stream at one moment.
+// Output of one stream at one time.
 struct OutputRecord {
   std::int64_t seq = 0;     // from 1
-  std::int64_t offset = 0;  // the bytes of output before this record
+  std::int64_t offset = 0;  // bytes of output before this record
   Time at = {};
   OutputStream stream = OutputStream::stdout_;
   std::string_view bytes = {};
 };
 
 // Cuts one stream into records that do not end inside a UTF-8 character, so that each can be shown
-// by itself. Bytes that are no text pass unchanged.
+// by itself. Bytes that are not text pass unchanged.
 class RecordCutter {
  public:
-  // All that was withheld and the chunk, but for at most three bytes that begin a character. What
-  // is returned lives until the next call, and as long as the chunk.
+  // Returns everything held back plus the chunk, except up to three bytes that start a character.
+  // The result is valid until the next call and no longer than the chunk.
   std::string_view push(std::string_view chunk);
   std::string flush();
 
@@ -38,13 +38,13 @@ class RecordCutter {
   std::string joined_;
 };
 
-// What a keeper notes of output that its disk refused: "lost 42 bytes of output: REASON", for every
-// piece anew. The first is told as it is, and all the rest in one sum.
+// A keeper notes "lost 42 bytes of output: REASON" for each piece of output that its disk refused.
+// The first note is reported as is, and all others as one sum.
 class LossNotes {
  public:
-  // What to tell of this note now; nothing where it is one more loss.
+  // The text to report for this note now; empty for a further loss.
   std::optional<std::string> take(std::string_view note);
-  // At the end, where there was more than was told.
+  // At the end: the sum, if there were more losses than reported.
   std::optional<std::string> sum() const;
 
  private:
@@ -60,13 +60,13 @@ struct LogPage {
 
 inline constexpr std::size_t log_page_bytes_min = 512;  // a line with one character always fits
 
-// {"ts","stream","chunk","seq"}, one a line, of the records that follow each other from the first
-// one that holds `offset`; bytes that are no UTF-8 become U+FFFD. The content has at most
-// `bytes_max` bytes; a record that does not fit is cut between characters.
+// Lines of {"ts","stream","chunk","seq"} for consecutive records, from the one that contains
+// `offset`. Invalid UTF-8 becomes U+FFFD. The content has at most `bytes_max` bytes; a record that
+// does not fit is cut between characters.
 LogPage log_lines(std::span<const OutputRecord> records, std::int64_t offset,
                   std::size_t bytes_max);
 
-// The same as the bytes themselves, of one stream or both.
+// The same as raw bytes, of one stream or both.
 LogPage log_bytes(std::span<const OutputRecord> records, std::int64_t offset, std::size_t bytes_max,
                   std::optional<OutputStream> stream);
 

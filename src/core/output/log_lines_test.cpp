@@ -16,7 +16,7 @@ struct Line {
 };
 BOOST_DESCRIBE_STRUCT(Line, (), (ts, stream, chunk, seq))
 
-// Records of the texts, each even one of stdout and each odd one of stderr.
+// Records of the texts, alternating stdout (even) and stderr (odd).
 std::vector<OutputRecord> records_of(const std::vector<std::string_view>& texts) {
   std::vector<OutputRecord> out;
   std::int64_t offset = 0;

@@ -9,10 +9,10 @@
 namespace berth::core {
 namespace {
 
-// An encoded spelling of a short value is too likely to be something else.
+// An encoded short value is too likely to match something else.
 constexpr std::size_t encodable_bytes_min = 8;
 constexpr std::size_t line_bytes_min = 16;
-// Longer stretches find nothing faster and make the table of pairs dense.
+// Longer stretches are not faster to search and make the pair table dense.
 constexpr std::size_t stretch_max = 32;
 
 constexpr std::string_view base64_digits =
@@ -29,7 +29,7 @@ void wipe(std::string& text) {
   text.clear();
 }
 
-// The digits that depend on the value alone when `before` unknown bytes stand in front of it.
+// The digits that depend only on the value when `before` unknown bytes precede it.
 std::string base64_core(std::string_view value, std::size_t before) {
   const auto bit = [&](std::size_t at) {
     return (unsigned_of(value[at / 8]) >> (7 - at % 8)) & 1U;
@@ -66,7 +66,7 @@ std::string in_hex(std::string_view value, std::string_view digits) {
   return out;
 }
 
-// `kept` are the bytes that stand as they are beside letters and digits.
+// `kept` lists the bytes that are not encoded, besides letters and digits.
 std::string percent_encoded(std::string_view value, std::string_view kept,
                             std::string_view digits) {
   std::string out;
@@ -82,7 +82,7 @@ std::string percent_encoded(std::string_view value, std::string_view kept,
   return out;
 }
 
-// As JSON has it in pure ASCII: one \uXXXX, or two for what UTF-16 has in two parts.
+// The pure-ASCII JSON form: one \uXXXX, or two for a UTF-16 surrogate pair.
 std::string utf16_escaped(std::string_view character, std::string_view digits) {
   constexpr unsigned lead_bits[] = {0x1f, 0x0f, 0x07};
   std::uint32_t code = unsigned_of(character[0]) & lead_bits[character.size() - 2];
@@ -107,7 +107,7 @@ struct JsonStyle {
   std::string_view digits = low_hex;
 };
 
-// As programs write a string in JSON: what must be escaped is, the rest stands as the style says.
+// A JSON string as programs write it: required escapes, and the style decides the rest.
 std::string json_escaped(std::string_view value, const JsonStyle& style) {
   constexpr std::string_view named = "\"\\\b\f\n\r\t";
   constexpr std::string_view letters = "\"\\bfnrt";
@@ -157,7 +157,7 @@ std::vector<std::string> lines_of(std::string_view value) {
   return lines;
 }
 
-// Most values have nothing that any style escapes: then all spellings are one.
+// Most values contain nothing that any style escapes, so all spellings are the same.
 void add_new(std::vector<std::string>& spellings, std::string spelling) {
   if (std::ranges::find(spellings, spelling) != spellings.end()) {
     wipe(spelling);
@@ -176,18 +176,18 @@ void add_json_spellings(std::vector<std::string>& spellings, std::string_view va
   }
 }
 
-// What libraries for JSON and for URLs make of a value, each in its own way. Agents print the
-// answers of their tools as JSON inside of JSON, so a string is also escaped twice.
+// What various JSON and URL libraries make of a value. Agents print their tools' output as JSON
+// inside JSON, so a string is also escaped twice.
 std::vector<std::string> escaped_spellings_of(std::string_view value) {
   std::vector<std::string> out{std::string{value}};
   add_json_spellings(out, value);
   const std::size_t once = out.size();
-  out.reserve(once * once * 8 + 16);  // a vector that moves leaves short strings behind
+  out.reserve(once * once * 8 + 16);  // a reallocation would leave short strings behind
   for (std::size_t i = 1; i < once; ++i) add_json_spellings(out, out[i]);
   for (const std::string_view digits : {low_hex, high_hex}) {
     for (const std::string_view kept : {"-_.~", "-_.~/"}) {
       add_new(out, percent_encoded(value, kept, digits));
-      // As a form has it.
+      // As in an HTML form.
       std::string with_plus = percent_encoded(value, std::string{kept} + " ", digits);
       std::ranges::replace(with_plus, ' ', '+');
       add_new(out, std::move(with_plus));
@@ -206,7 +206,7 @@ std::vector<std::string> spellings_of(std::string_view value) {
   }
   if (bare.size() < encodable_bytes_min) return out;
   for (const std::string_view digits : {low_hex, high_hex}) add_new(out, in_hex(bare, digits));
-  // A value with its line end is encoded with it: `base64 < key` reads the whole file.
+  // A value with a trailing newline is encoded with it: `base64 < key` reads the whole file.
   out.push_back(base64_whole(value));
   out.push_back(base64_whole(bare));
   for (std::size_t before = 0; before < 3; ++before) out.push_back(base64_core(bare, before));
@@ -229,7 +229,7 @@ RedactionSet::RedactionSet(std::span<const Secret> values) {
   held_bytes_max_ = std::ranges::max(patterns, {}, size).size() - 1;
   std::size_t total = 1;
   for (const std::string& pattern : patterns) total += pattern.size();
-  nodes_.reserve(total);  // a vector that moves leaves what it held behind
+  nodes_.reserve(total);  // a reallocation would leave the old content behind
   for (std::string& pattern : patterns) {
     add(pattern);
     note_pairs(pattern);
@@ -239,7 +239,7 @@ RedactionSet::RedactionSet(std::span<const Secret> values) {
 }
 
 RedactionSet::~RedactionSet() {
-  // The paths of the trie spell the secrets.
+  // The trie paths spell the secrets.
   if (!nodes_.empty()) ::explicit_bzero(nodes_.data(), nodes_.size() * sizeof(Node));
 }
 
@@ -293,7 +293,7 @@ void RedactionSet::link() {
       node.fallback = parent == root ? root : step(nodes_[parent].fallback, node.byte);
       const Node& shorter = nodes_[node.fallback];
       node.matched = std::max(node.matched, shorter.matched);
-      // A path without children is a whole pattern; only a shorter end of it may still grow.
+      // A path without children is a whole pattern; only a shorter suffix of it may still grow.
       node.held = node.first_child != root ? depth + 1 : shorter.held;
       queue.push_back({at, depth + 1});
     }
@@ -339,8 +339,8 @@ void Redactor::scan(std::string_view text) {
   read_ += text.size();
 }
 
-// Lets the stream go up to a place before which no occurrence can begin any more; an occurrence
-// across that place waits, because it may still grow. `chunk` ends at `read_`, behind `held_`.
+// Emits the stream up to `until`, before which no new occurrence can begin. An occurrence across
+// `until` is held back, because it may still grow. `chunk` ends at `read_` and follows `held_`.
 std::string Redactor::emit(std::uint64_t until, std::string_view chunk) {
   const std::uint64_t chunk_begin = read_ - chunk.size();
   const std::uint64_t held_begin = chunk_begin - held_.size();
@@ -393,7 +393,7 @@ std::string Redactor::flush() {
 void Redactor::widen(const RedactionSet& set) {
   set_ = &set;
   node_ = RedactionSet::root;
-  // What left is gone; what is still here is read again with new eyes.
+  // Emitted bytes cannot be recalled; the bytes still held are scanned with the new set.
   read_ -= held_.size();
   scan(held_);
 }

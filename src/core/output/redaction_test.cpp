@@ -29,8 +29,8 @@ std::string redacted(const std::vector<std::string>& values, std::string_view te
   return redacted(RedactionSet{secrets_of(values)}, {text});
 }
 
-// What the definition says, the slow way: mark every byte of every occurrence, write one mark for
-// each run of occurrences that overlap.
+// A slow implementation of the definition: marks every byte of every occurrence, and writes one
+// mark for each run of overlapping occurrences.
 std::string redacted_slowly(const std::vector<std::string>& values, std::string_view text) {
   struct Span {
     std::size_t begin;
@@ -122,7 +122,7 @@ TEST(Redaction, FindsTheSameForEveryPossibleCutOfAShortText) {
   }
 }
 
-// Few letters make values that overlap, contain and continue each other in every way.
+// A small alphabet makes values that overlap, contain and continue each other in every way.
 TEST(Redaction, AgreesWithItsDefinitionOnRandomTextsAndCuts) {
   std::mt19937 random{7};
   const auto below = [&](std::size_t limit) { return random() % limit; };
@@ -134,7 +134,7 @@ TEST(Redaction, AgreesWithItsDefinitionOnRandomTextsAndCuts) {
       return out;
     };
     std::vector<std::string> values;
-    // Below eight bytes a value has no encoded spellings, so the definition stays simple.
+    // Values below eight bytes have no encoded spellings, which keeps the definition simple.
     for (std::size_t i = 0; i <= below(4); ++i) values.push_back(word(4 + below(4)));
     const std::string text = word(below(200));
     const RedactionSet set{secrets_of(values)};
@@ -197,14 +197,14 @@ TEST(Redaction, HidesTheSpellingsInWhichToolsPrintAValue) {
 TEST(Redaction, HidesEachWayToEscapeAValue) {
   const std::string value = "p@ss/w\"rd \xc3\xa9 \xf0\x9f\x94\x91 1234";
   for (const std::string_view text : {
-           "p@ss/w\\\"rd \\u00e9 \\ud83d\\udd11 1234",    // json.dumps of Python
+           "p@ss/w\\\"rd \\u00e9 \\ud83d\\udd11 1234",    // Python json.dumps
            "p@ss/w\\\"rd \\u00E9 \\uD83D\\uDD11 1234",    // Jackson
            "p@ss\\/w\\\"rd \\u00e9 \\ud83d\\udd11 1234",  // PHP
            "p@ss\\/w\\\"rd \xc3\xa9 \xf0\x9f\x94\x91 1234",
            "p%40ss%2Fw%22rd%20%C3%A9%20%F0%9F%94%91%201234",
            "p%40ss%2fw%22rd%20%c3%a9%20%f0%9f%94%91%201234",
-           "p%40ss/w%22rd%20%C3%A9%20%F0%9F%94%91%201234",  // quote of Python
-           "p%40ss%2Fw%22rd+%C3%A9+%F0%9F%94%91+1234",      // a form
+           "p%40ss/w%22rd%20%C3%A9%20%F0%9F%94%91%201234",  // Python quote
+           "p%40ss%2Fw%22rd+%C3%A9+%F0%9F%94%91+1234",      // HTML form
            "p%40ss%2fw%22rd+%c3%a9+%f0%9f%94%91+1234",
        }) {
     EXPECT_EQ(redacted({value}, text), redaction_mark) << text;
@@ -216,9 +216,9 @@ TEST(Redaction, HidesAValueInJsonInsideOfJson) {
   for (const std::string_view text : {
            R"(p/ss\\\"w\\\\rd\\nnext \\u00e9 1234)",          // json.dumps twice
            "p/ss\\\\\\\"w\\\\\\\\rd\\\\nnext \xc3\xa9 1234",  // JSON.stringify twice
-           R"(p/ss\\\"w\\\\rd\\nnext \u00e9 1234)",           // JSON.stringify inside of json.dumps
-           R"(p\\\/ss\\\"w\\\\rd\\nnext \\u00e9 1234)",       // json_encode of PHP twice
-           R"(p\\/ss\\\"w\\\\rd\\nnext \\u00e9 1234)",        // json_encode inside of json.dumps
+           R"(p/ss\\\"w\\\\rd\\nnext \u00e9 1234)",           // JSON.stringify inside json.dumps
+           R"(p\\\/ss\\\"w\\\\rd\\nnext \\u00e9 1234)",       // PHP json_encode twice
+           R"(p\\/ss\\\"w\\\\rd\\nnext \\u00e9 1234)",        // json_encode inside json.dumps
        }) {
     EXPECT_EQ(redacted({value}, text), redaction_mark) << text;
   }
@@ -231,7 +231,7 @@ TEST(Redaction, HidesHexInBothCases) {
 }
 
 TEST(Redaction, HidesBase64AtEveryAlignment) {
-  // base64 of "correct-horse", and of it behind one and two other bytes.
+  // base64 of "correct-horse", and of it after one and two other bytes.
   EXPECT_EQ(redacted({"correct-horse"}, "[Y29ycmVjdC1ob3JzZQ==]"), "[***REDACTED***==]");
   const std::string one = redacted({"correct-horse"}, "YTpjb3JyZWN0LWhvcnNl");      // a:correct...
   const std::string two = redacted({"correct-horse"}, "YWI6Y29ycmVjdC1ob3JzZQ==");  // ab:...

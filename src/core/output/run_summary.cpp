@@ -29,7 +29,7 @@ std::string shell_word(std::string_view word) {
   return out + "'";
 }
 
-// In one line, for a column of a table.
+// In one line, for a table column.
 std::string shortened(std::string_view text, std::size_t bytes_max) {
   std::string line{text.substr(0, bytes_max * 2)};
   std::ranges::replace_if(line, [](char c) { return c >= 0 && c < ' '; }, ' ');

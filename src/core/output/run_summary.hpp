@@ -4,8 +4,7 @@
 
 namespace berth::core {
 
-// A run as a row of the store that lists read: without its output, its answer and what it was
-// given.
+// A run's row as lists read it: without its output, its result and its input.
 struct ListedRun {
   RunId id;
   CompanyId company_id;
@@ -34,7 +33,7 @@ BOOST_DESCRIBE_STRUCT(ListedRun, (),
                        usage_json, retry_of_run_id, cancel_requested_at, started_at, finished_at,
                        created_at, updated_at))
 
-// What a list says of a run. Every text in it is short, so that a page of runs is small whatever
+// A run in a list. Every text in it is short, so that a page of runs remains small however long
 // their commands are.
 struct RunSummary {
   RunId id;
@@ -45,7 +44,7 @@ struct RunSummary {
   RunState status = RunState::queued;
   InvocationSource invocation_source = InvocationSource::on_demand;
   std::optional<std::string> name = {};
-  std::string title = {};  // what an agent was asked, or the command; empty until it is built
+  std::string title = {};  // the agent's prompt, or the command; empty until it is built
   std::optional<std::string> error = {};
   std::optional<std::string> error_code = {};
   std::optional<std::int64_t> exit_code = {};
@@ -66,7 +65,7 @@ BOOST_DESCRIBE_STRUCT(RunSummary, (),
 
 RunSummary summary_of(ListedRun run);
 
-// A command as one would type it, in one line: `sh -c SCRIPT` is the script.
+// A command as a user would type it, in one line: `sh -c SCRIPT` becomes the script.
 std::string title_of(const std::vector<std::string>& argv);
 
 }  // namespace berth::core

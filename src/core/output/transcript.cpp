@@ -15,7 +15,7 @@ std::optional<TranscriptKind> entry_kind(const RunEventRecord& event) {
   if (event.event_type == "agent.error") return TranscriptKind::error;
   if (event.event_type == "agent.raw") return TranscriptKind::output;
   if (event.event_type.starts_with("agent.")) return std::nullopt;
-  // What happened to the run itself is told when it is not as it should be.
+  // Events of the run itself appear only if they are warnings.
   if (event.level == EventLevel::warn) return TranscriptKind::notice;
   return std::nullopt;
 }

@@ -6,8 +6,8 @@
 
 namespace berth::core {
 
-// One line of the audit trail: who did what to which object. `details` names fields, never secret
-// values or raw config.
+// One audit trail entry: who did what to which object. `details` names fields, never secret values
+// or raw config.
 struct Activity {
   EventId id;
   CompanyId company_id;

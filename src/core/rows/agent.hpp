@@ -6,7 +6,7 @@
 
 namespace berth::core {
 
-// Who works: an adapter that knows how to start it, and the environment that it prefers.
+// An agent: an adapter that can start it, and its preferred environment.
 struct Agent {
   AgentId id;
   CompanyId company_id;

@@ -7,16 +7,15 @@
 
 namespace berth::core {
 
-// The tenant. Every other row belongs to one, and no read crosses the border.
+// The tenant. Every other row belongs to one company, and no read crosses that boundary.
 struct Company {
   CompanyId id;
   std::string name;
   std::optional<std::string> description;
   CompanyStatus status = CompanyStatus::active;
-  std::optional<EnvironmentId>
-      default_environment_id;          // where runs go whose agent names no environment
-  AllowanceDecisions allowances = {};  // an instance administrator's alone to change
-  // Those that the company has only because it used them before there were allowances.
+  std::optional<EnvironmentId> default_environment_id;  // for runs whose agent names no environment
+  AllowanceDecisions allowances = {};  // only an instance administrator may change them
+  // Those that the company has only because it used them before allowances existed.
   std::vector<Allowance> kept_allowances = {};
   Time created_at;
   Time updated_at;

@@ -6,7 +6,7 @@
 
 namespace berth::core {
 
-// A named place where work may run: a driver and its config. Config and env_vars hold secret ids,
+// A named place where work may run: a driver and its config. config and env_vars hold secret ids,
 // never values.
 struct Environment {
   EnvironmentId id;

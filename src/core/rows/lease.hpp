@@ -11,14 +11,14 @@
 namespace berth::core {
 
 // One run's exclusive right to use an environment. It outlives the environment's row, so that
-// release never needs it.
+// release never needs that row.
 struct Lease {
   LeaseId id;
   CompanyId company_id;
   std::optional<EnvironmentId> environment_id = {};
   std::optional<WorkspaceId> execution_workspace_id = {};
   std::optional<IssueId> issue_id = {};
-  std::optional<RunId> heartbeat_run_id = {};  // absent: an ad-hoc lease of a probe
+  std::optional<RunId> heartbeat_run_id = {};  // absent: a probe's ad-hoc lease
   LeaseState status = LeaseState::acquiring;
   LeasePolicy lease_policy = LeasePolicy::ephemeral;
   std::optional<std::string> provider = {};
@@ -39,20 +39,20 @@ BOOST_DESCRIBE_STRUCT(Lease, (),
                        acquired_at, last_used_at, expires_at, released_at, failure_reason,
                        cleanup_status, metadata, created_at, updated_at))
 
-// Whether the sandbox of such a lease may serve others after it.
+// Whether the sandbox of such a lease may serve later leases.
 inline bool is_reuse(LeasePolicy policy) {
   return policy == LeasePolicy::reuse_by_environment ||
          policy == LeasePolicy::reuse_by_execution_workspace;
 }
 
-// What is known of an acquire whose answer nobody recorded.
+// What is known about an acquire whose response was not recorded.
 BOOST_DEFINE_ENUM_CLASS(AcquireTrace,
-                        none_made,    // it was never sent, or refused
-                        found,        // asked again, the provider gave the same sandbox each time
-                        untraceable,  // asked again, it made others
-                        named)        // an operator has said which sandbox it was
+                        none_made,    // it was never sent, or was refused
+                        found,        // on retry, the provider returned the same sandbox each time
+                        untraceable,  // on retry, it created others
+                        named)        // an operator has named the sandbox
 
-// A sandbox of which nothing is known but its name at the provider, and what came with it.
+// A sandbox known only by its provider id and metadata.
 struct Stray {
   std::optional<std::string> provider_lease_id = {};
   bj::object metadata = {};
@@ -61,18 +61,18 @@ struct Stray {
 };
 BOOST_DESCRIBE_STRUCT(Stray, (), (provider_lease_id, metadata))
 
-// What teardown needs beside the lease's own columns, kept as it was at acquisition: neither the
-// environment nor the plugin of today is asked.
+// What teardown needs besides the lease's own columns, as of acquisition: teardown uses neither the
+// current environment nor the current plugin.
 struct Teardown {
   std::optional<PluginId> plugin_id = {};
   std::optional<std::string> plugin_version = {};
   bj::object config = {};                        // secret ids, never values
-  std::optional<std::string> state_folder = {};  // of the keeper, below the node's folder of states
+  std::optional<std::string> state_folder = {};  // the keeper's, below the node's state folder
   std::optional<TemplateId> template_id = {};    // what its sandbox started from
-  // Somebody works with it who is no run: a restart of the server does not end it.
+  // Something other than a run uses it: a server restart does not end it.
   std::optional<bool> kept = {};
-  std::optional<SetupSessionId> setup_session_id = {};  // for whom it was asked
-  // Only of a lease that was never acquired, of a provider that cannot be asked by our key.
+  std::optional<SetupSessionId> setup_session_id = {};  // the session that requested it
+  // Only for a lease that was never acquired, from a provider that cannot look it up by our key.
   std::optional<AcquireTrace> acquire_trace = {};
   std::optional<std::vector<Stray>> strays = {};  // to be destroyed with the lease
   std::optional<AgentHomeId> home_id = {};        // of the agent that works in it
@@ -89,11 +89,11 @@ struct LeaseRecord : Lease {
   std::optional<NodeId> node_id = {};  // the server that works with it
   DriverKind driver = DriverKind::local;
   Teardown teardown = {};
-  std::optional<LeaseEvent> release_event = {};  // how it is to end, once that is known
-  std::int64_t attempts = 0;                     // of teardown
-  std::optional<Time> next_attempt_at = {};      // when the sweeper looks; absent: not by itself
-  std::optional<Time> parked_at = {};            // given up on, until an operator decides
-  std::optional<NodeId> claimed_by = {};  // the sweeper that is at it, until the claim lapses
+  std::optional<LeaseEvent> release_event = {};  // how it will end, once known
+  std::int64_t attempts = 0;                     // teardown attempts
+  std::optional<Time> next_attempt_at = {};      // when the sweeper acts; absent: never on its own
+  std::optional<Time> parked_at = {};            // the sweeper gave up; an operator must decide
+  std::optional<NodeId> claimed_by = {};  // the sweeper working on it, until the claim lapses
   std::optional<Time> claimed_until = {};
 };
 BOOST_DESCRIBE_STRUCT(LeaseRecord, (Lease),

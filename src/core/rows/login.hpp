@@ -4,7 +4,7 @@
 
 namespace berth::core {
 
-// The programs of agents that have a login of their own.
+// The agent programs that have their own login.
 BOOST_DEFINE_ENUM_CLASS(LoginCommand, claude, codex)
 
 }  // namespace berth::core

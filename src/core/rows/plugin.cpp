@@ -9,7 +9,7 @@ constexpr Step<P, PE> plugin_table[] = {
     {P::installed, PE::activated, P::ready},
     {P::installed, PE::failed, P::error},
     {P::installed, PE::uninstalled, P::uninstalled},
-    {P::ready, PE::activated, P::ready},  // an upgrade that asks for nothing new, or a restart
+    {P::ready, PE::activated, P::ready},  // an upgrade without new capabilities, or a restart
     {P::ready, PE::disabled, P::disabled},
     {P::ready, PE::failed, P::error},
     {P::ready, PE::review_needed, P::upgrade_pending},

@@ -4,12 +4,12 @@
 #include "core/ids.hpp"
 #include "core/lifecycle.hpp"
 
-// Plugins: programs beside the server that bring sandbox providers and environment drivers.
+// Plugins: programs beside the server that provide sandbox providers and environment drivers.
 namespace berth::core {
 
 BOOST_DEFINE_ENUM_CLASS(PluginState, installed, ready, disabled, error, upgrade_pending,
                         uninstalled)
-// `review_needed`: an upgrade asks for more than the operator has agreed to.
+// `review_needed`: an upgrade requires more than the operator has accepted.
 BOOST_DEFINE_ENUM_CLASS(PluginEvent, activated, failed, disabled, review_needed, uninstalled,
                         installed_again)
 
@@ -18,7 +18,8 @@ Result<PluginState> advance(PluginState from, PluginEvent on);
 
 BOOST_DEFINE_ENUM_CLASS(PluginSource, folder, tarball, npm)
 
-// An upgrade that waits for the operator: its package is here, and the one before it still serves.
+// An upgrade that waits for the operator: its package is installed, and the previous one still
+// serves.
 struct PendingUpgrade {
   std::string version;
   bj::object manifest;
@@ -33,8 +34,8 @@ BOOST_DESCRIBE_STRUCT(PendingUpgrade, (),
 
 // What a plugin's worker may reach besides the public internet, set by an administrator.
 struct PluginEgress {
-  std::vector<std::string> allow = {};  // rules as in the egress policy of an environment
-  bool kept_private = false;            // private networks, from before workers had a box
+  std::vector<std::string> allow = {};  // rules as in an environment's egress policy
+  bool kept_private = false;            // private networks, allowed before workers were boxed
 
   friend bool operator==(const PluginEgress&, const PluginEgress&) = default;
 };
@@ -42,15 +43,15 @@ BOOST_DESCRIBE_STRUCT(PluginEgress, (), (allow, kept_private))
 
 struct Plugin {
   PluginId id;
-  std::string plugin_key;    // the id in its manifest: one plugin of a key is installed at a time
-  std::string package_name;  // what the operator asked for
+  std::string plugin_key;    // the id in its manifest: one installed plugin per key
+  std::string package_name;  // what the operator requested
   PluginSource source = PluginSource::folder;
-  std::string package_version = {};  // the manifest's, not the package's
+  std::string package_version = {};  // from the manifest, not the package
   std::int64_t api_version = 1;
   std::vector<std::string> categories = {};
   bj::object manifest = {};
   PluginState status = PluginState::installed;
-  std::int64_t install_order = 0;  // a provider key that two plugins have belongs to the first
+  std::int64_t install_order = 0;  // if two plugins share a provider key, the first one owns it
   std::optional<std::string> package_path = {};
   std::optional<std::string> folder_id = {};  // absent: the operator's own folder, used in place
   std::optional<std::string> last_error = {};
@@ -64,11 +65,11 @@ BOOST_DESCRIBE_STRUCT(Plugin, (),
                        categories, manifest, status, install_order, package_path, folder_id,
                        last_error, pending_upgrade, egress, installed_at, updated_at))
 
-// A folder of packages that this server made. Its row is written before the folder, and goes after
-// it, so that whatever a crash leaves behind is found by its row.
+// A package folder that this server created. Its row is written before the folder and deleted after
+// it, so that anything a crash leaves behind has a row.
 BOOST_DEFINE_ENUM_CLASS(PluginFolderUse, fetching, held, discarding)
 struct PluginFolder {
-  std::string id;  // its name below the home's folder of plugins
+  std::string id;  // its name below the plugin folder in the home
   PluginFolderUse use = PluginFolderUse::fetching;
   NodeId node_id;
   Time created_at = {};
@@ -76,8 +77,8 @@ struct PluginFolder {
 };
 BOOST_DESCRIBE_STRUCT(PluginFolder, (), (id, use, node_id, created_at, updated_at))
 
-// What a company has set for a plugin. Secrets are references, which only the plugin's own call
-// `secrets.resolve` turns into values.
+// A company's settings for a plugin. Secrets are references, which only the plugin's own
+// `secrets.resolve` call turns into values.
 struct PluginConfigRow {
   EventId id;
   PluginId plugin_id;
@@ -93,7 +94,7 @@ BOOST_DESCRIBE_STRUCT(PluginConfigRow, (),
 BOOST_DEFINE_ENUM_CLASS(PluginScope, instance, company, project, project_workspace, agent, issue,
                         goal, run)
 
-// Where a plugin keeps a value. A scope without an id has the empty one.
+// Where a plugin keeps a value. A scope without an id uses the empty one.
 struct PluginStateKey {
   PluginScope scope_kind = PluginScope::instance;
   std::string scope_id = {};
@@ -103,11 +104,11 @@ struct PluginStateKey {
   friend bool operator==(const PluginStateKey&, const PluginStateKey&) = default;
 };
 
-// A thing of the plugin's own making that it wants to find again.
+// An object that a plugin stores in order to find it again.
 struct PluginEntity {
   EventId id;
   PluginId plugin_id;
-  std::optional<CompanyId> company_id = {};  // of the call that made it, but for the instance scope
+  std::optional<CompanyId> company_id = {};  // of the creating call; none in instance scope
   std::string entity_type = {};
   PluginScope scope_kind = PluginScope::instance;
   std::optional<std::string> scope_id = {};

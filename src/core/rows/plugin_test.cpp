@@ -11,7 +11,7 @@ namespace {
 using S = PluginState;
 using E = PluginEvent;
 
-// The life as sentences, state by state. What is not said here must be refused.
+// The life cycle, state by state. Any other step must be rejected.
 const std::map<S, std::map<E, S>>& life() {
   static const std::map<S, std::map<E, S>> all = {
       {S::installed,

@@ -17,18 +17,18 @@ struct TerminalSize {
 };
 BOOST_DESCRIBE_STRUCT(TerminalSize, (), (columns, rows))
 
-// What is executed. Variables are shown by name; their values and the bytes of stdin are in
+// The command to execute. Variables appear by name; their values and the stdin bytes are in
 // RunInput.
 struct RunCommand {
   std::vector<std::string> argv = {};
-  std::optional<std::string> cwd = {};  // absent: the workspace of the lease
+  std::optional<std::string> cwd = {};  // absent: the lease's workspace
   std::vector<std::string> env_names = {};
   std::int64_t stdin_bytes = 0;
-  bool stdin_open = false;                         // more comes while it runs
+  bool stdin_open = false;                         // more may follow while it runs
   std::optional<std::int64_t> timeout_ms = {};     // absent: none
   std::int64_t grace_ms = 15'000;                  // from SIGTERM to SIGKILL
   std::optional<TerminalSize> terminal = {};       // absent: pipes
-  std::optional<std::string> prompt_excerpt = {};  // the first line that an agent is asked
+  std::optional<std::string> prompt_excerpt = {};  // the first line of an agent's prompt
 
   friend bool operator==(const RunCommand&, const RunCommand&) = default;
 };
@@ -42,18 +42,18 @@ struct RunInput {
   RunId run_id;
   bj::object env = {};  // canonical bindings: plain values and secret ids
   std::string stdin_text = {};
-  // The command, where the caller named one; absent where the adapter of an agent builds it.
+  // The command if the caller gave one; absent if the agent's adapter builds it.
   std::optional<RunCommand> command = {};
 };
 BOOST_DESCRIBE_STRUCT(RunInput, (), (run_id, env, stdin_text, command))
 
-// Where a run goes and why, in a word for programs and a sentence for people.
+// Where a run goes and why: a reason code for programs and a sentence for people.
 struct ChosenEnvironment {
   EnvironmentId environment_id;
   ChoiceReason reason = ChoiceReason::local;
   std::string explanation = {};
-  // The run from which its agent started this one. Its place is the measure: the environment must
-  // be walled off as it is still when the run begins.
+  // The run from which its agent started this one. When this run begins, its environment must still
+  // be as isolated as the place of that run.
   std::optional<RunId> calling_run_id = {};
 
   friend bool operator==(const ChosenEnvironment&, const ChosenEnvironment&) = default;
@@ -73,8 +73,8 @@ struct PhaseTimes {
 };
 BOOST_DESCRIBE_STRUCT(PhaseTimes, (), (phase, started_at, finished_at))
 
-// Ends the phase that is open, if one is, and begins the next: the time line has no gaps. A phase
-// that is entered again, as after the restart of a server, keeps its first start.
+// Ends the open phase, if any, and begins the next: the timeline has no gaps. A phase that is
+// entered again, as after a server restart, keeps its first start time.
 void enter_phase(std::vector<PhaseTimes>& phases, RunPhase next, Time now);
 void end_phases(std::vector<PhaseTimes>& phases, Time now);
 
@@ -84,11 +84,11 @@ struct Run {
   std::optional<AgentId> agent_id = {};  // absent: a command without an agent
   std::optional<EnvironmentId> environment_id = {};
   std::optional<LeaseId> lease_id = {};
-  std::optional<NodeId> node_id = {};  // the server that works on it; absent while it waits
+  std::optional<NodeId> node_id = {};  // the server that works on it; absent while queued
   InvocationSource invocation_source = InvocationSource::on_demand;
   std::optional<TriggerDetail> trigger_detail = {};
   RunState status = RunState::queued;
-  std::optional<RunCommand> command = {};  // absent until an agent's command has been built
+  std::optional<RunCommand> command = {};  // absent until an agent's command is built
   std::optional<ChosenEnvironment> environment_choice = {};
   std::vector<PhaseTimes> phases = {};
   std::optional<std::string> error = {};
@@ -101,7 +101,7 @@ struct Run {
   std::optional<std::string> session_id_after = {};
   std::int64_t log_bytes = 0;
   std::optional<std::string> log_sha256 = {};
-  std::optional<Time> log_removed_at = {};  // the log had its time, or an operator deleted it
+  std::optional<Time> log_removed_at = {};  // the log expired, or an operator deleted it
   std::optional<std::string> stdout_excerpt = {};
   std::optional<std::string> stderr_excerpt = {};
   std::optional<std::int64_t> process_pid = {};
@@ -110,11 +110,11 @@ struct Run {
   std::optional<Time> last_output_at = {};
   std::int64_t last_output_seq = 0;
   std::optional<RunId> retry_of_run_id = {};
-  std::optional<std::string> name = {};  // that its caller gave to it; several runs may share one
-  std::optional<std::string> responsible_user_id = {};  // who answers for it, as in the activity
+  std::optional<std::string> name = {};  // given by its caller; several runs may share one
+  std::optional<std::string> responsible_user_id = {};  // the responsible user, as in the activity
   bj::object context_snapshot = {};
   std::optional<Time> cancel_requested_at =
-      {};  // the intention; the status follows when the tree died
+      {};  // the intent; the status follows when the process tree has ended
   std::optional<Time> started_at = {};
   std::optional<Time> finished_at = {};
   Time created_at = {};
@@ -133,9 +133,9 @@ BOOST_DESCRIBE_STRUCT(Run, (),
 BOOST_DEFINE_ENUM_CLASS(WaitReason, agent_paused, agent_limit, environment_limit, company_quota,
                         server_limit)
 
-// Where a queued run stands and what it waits for.
+// A queued run's position and what it waits for.
 struct QueuePlace {
-  std::int64_t position = 1;  // among the runs that wait for the same thing; 1 starts next
+  std::int64_t position = 1;  // among runs that wait for the same thing; 1 starts next
   WaitReason reason = WaitReason::server_limit;
   std::string explanation = {};
 
@@ -143,19 +143,19 @@ struct QueuePlace {
 };
 BOOST_DESCRIBE_STRUCT(QueuePlace, (), (position, reason, explanation))
 
-// A run as one answer of the API: its row, and what only this moment knows.
+// A run in an API response: its row, and its current queue position.
 struct RunDetail : Run {
   std::optional<QueuePlace> queue = {};
 };
 BOOST_DESCRIBE_STRUCT(RunDetail, (Run), (queue))
 
-// Something that happened to a run, in order of `seq`: the resume point of the event stream.
+// Something that happened to a run, ordered by `seq`, from which the event stream can resume.
 struct RunEventRecord {
   std::int64_t id = 0;
   CompanyId company_id;
   RunId run_id;
   std::optional<AgentId> agent_id = {};
-  std::int64_t seq = 0;         // from 1, without gaps within a run
+  std::int64_t seq = 0;         // starts at 1, no gaps within a run
   std::string event_type = {};  // "lifecycle", "adapter.invoke", "agent.tool_call", ...
   EventStream stream = EventStream::system;
   EventLevel level = EventLevel::info;

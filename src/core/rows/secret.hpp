@@ -6,8 +6,7 @@
 
 namespace berth::core {
 
-// A named, versioned value of a company. The value itself is only in SecretVersion::material,
-// sealed.
+// A company's named, versioned value. The value itself is only in SecretVersion::material, sealed.
 struct SecretRecord {
   SecretId id;
   CompanyId company_id;
@@ -27,7 +26,7 @@ struct SecretRecord {
   std::optional<AgentId> created_by_agent_id;
   std::optional<std::string> created_by_user_id;
   std::optional<EnvironmentId>
-      owned_by_environment_id;  // made for a field of this environment; goes when the field goes
+      owned_by_environment_id;  // created for a field of this environment; deleted with it
   Time created_at;
   Time updated_at;
 };
@@ -44,7 +43,7 @@ struct SecretVersion {
   std::int64_t number = 1;
   std::string key_id;
   std::string material;     // vault::Sealed as text
-  std::string fingerprint;  // keyed: says "the same value", helps nobody to guess it
+  std::string fingerprint;  // keyed: shows equality, but does not help guessing
   SecretVersionStatus status = SecretVersionStatus::current;
   std::optional<std::string> provider_version_ref;
   std::optional<Time> revoked_at;
@@ -54,7 +53,7 @@ BOOST_DESCRIBE_STRUCT(SecretVersion, (),
                       (id, secret_id, number, key_id, material, fingerprint, status,
                        provider_version_ref, revoked_at, created_at))
 
-// Who may read a secret, and under which config path. A read without a binding is refused.
+// Which target may read a secret, and under which config path. A read without a binding is refused.
 struct SecretBinding {
   BindingId id;
   CompanyId company_id;
@@ -75,7 +74,7 @@ BOOST_DESCRIBE_STRUCT(SecretBinding, (),
                        version_selector, required, label, projection_class,
                        projection_allowlist_key, created_at, updated_at))
 
-// That somebody read, or tried to read, a secret. Never its value.
+// Records that a secret was read, or that a read was attempted. Never holds its value.
 struct SecretAccessEvent {
   EventId id;
   CompanyId company_id;
@@ -97,8 +96,8 @@ BOOST_DESCRIBE_STRUCT(SecretAccessEvent, (),
                        consumer_type, consumer_id, config_path, heartbeat_run_id, outcome,
                        error_code, created_at))
 
-// "DB password (prod)" becomes "db-password-prod": lower case, runs of other characters to one '-',
-// at most 120. Empty when the name has none of a-z, 0-9 and '_'.
+// "DB password (prod)" becomes "db-password-prod": lower case, runs of other characters become one
+// '-', at most 120 characters. Empty when the name has none of a-z, 0-9 and '_'.
 std::string secret_key_of(std::string_view name);
 
 }  // namespace berth::core

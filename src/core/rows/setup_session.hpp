@@ -6,8 +6,8 @@
 
 namespace berth::core {
 
-// Somebody prepares a sandbox by hand; what it has become is captured and every later sandbox of
-// the environment starts from it.
+// A user prepares a sandbox by hand; it is then captured, and every later sandbox of the
+// environment starts from that template.
 struct SetupSession {
   SetupSessionId id;
   CompanyId company_id;
@@ -23,7 +23,7 @@ struct SetupSession {
   std::optional<Time> finished_at = {};
   std::optional<std::string> failure_reason = {};
   std::optional<bj::object> metadata = {};
-  std::optional<Time> next_attempt_at = {};  // when the sweeper looks
+  std::optional<Time> next_attempt_at = {};  // when the sweeper acts
   Time created_at = {};
   Time updated_at = {};
 };

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-// What keeps an attacker out, and whether it does on this machine.
+// A wall: something that keeps an attacker out, and whether it holds on this machine.
 namespace berth::core {
 
 BOOST_DEFINE_ENUM_CLASS(WallState, stands, weak, open)
@@ -18,7 +18,7 @@ struct Wall {
   Attacker against = Attacker::agent;
   WallState state = WallState::stands;
   std::string reason = {};                 // one sentence
-  std::optional<std::string> remedy = {};  // where it does not stand
+  std::optional<std::string> remedy = {};  // if the wall does not stand
 };
 BOOST_DESCRIBE_STRUCT(Wall, (), (key, title, against, state, reason, remedy))
 
@@ -29,7 +29,7 @@ inline Wall stands(Wall wall, std::string reason) {
   return wall;
 }
 
-// Of a wall that is weak or open.
+// For a wall that is weak or open.
 inline Wall falls(Wall wall, WallState state, std::string reason, std::string remedy) {
   wall.state = state;
   wall.reason = std::move(reason);
