@@ -56,7 +56,8 @@ Result<> delete_home(Session& session, const core::AgentHomeId& id) {
 }
 
 Result<std::optional<core::LeaseId>> user_of_home(Session& session, const core::AgentHomeId& id) {
-  // The home stands in the JSON of what the lease needs for its end. Few leases are not at theirs.
+  // The home id is inside the teardown JSON of the lease. Unfinished leases are few, so a scan is
+  // cheap.
   static const std::string sql = "select id from environment_leases where status in (" +
                                  unfinished_states<core::LeaseState>() +
                                  ") and teardown like $1 limit 1";

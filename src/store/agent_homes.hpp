@@ -12,16 +12,16 @@ template <>
 inline constexpr std::string_view fixed_columns_of<core::AgentHome> =
     "company_id agent_id environment_id place created_at";
 
-// The home of an agent in an environment at a place. A new row with this one's id where there is
-// none: of two servers that try, one is told `conflict` by the store and looks again.
+// An agent's home in an environment at a place. Inserts `wanted` if there is none. If two servers
+// try at once, one gets `conflict` and must look again.
 Result<core::AgentHome> find_or_insert_home(Session& session, const core::AgentHome& wanted);
 Result<std::optional<core::AgentHome>> find_home(Session& session, const core::AgentHomeId& id);
 Result<std::vector<core::AgentHome>> homes_of_agent(
     Session& session, const core::AgentId& agent,
     const std::optional<core::EnvironmentId>& environment);
 
-// The session that the next turn goes on with; nothing: it begins a new one. A home that was reset
-// meanwhile is left as it is.
+// The session that the next turn continues; empty: it starts a new one. A home that was reset
+// meanwhile remains unchanged.
 struct HomeSession {
   std::optional<std::string> id = {};
   std::optional<core::AdapterType> adapter = {};
@@ -31,7 +31,7 @@ Result<> set_home_session(Session& session, const core::AgentHomeId& id, const H
 Result<> set_home_size(Session& session, const core::AgentHomeId& id, std::int64_t bytes,
                        std::int64_t files, Time now);
 Result<> delete_home(Session& session, const core::AgentHomeId& id);
-// The lease that a home is used with now, if there is one.
+// The lease that currently uses a home, if any.
 Result<std::optional<core::LeaseId>> user_of_home(Session& session, const core::AgentHomeId& id);
 
 }  // namespace berth::store

@@ -57,7 +57,7 @@ Result<> delete_agent(Session& session, const core::AgentId& id) {
   BERTH_DO(query(session,
                  "delete from company_secret_bindings where target_type = $1 and target_id = $2",
                  core::SecretTarget::agent, id));
-  // Its keys go by cascade: a key that is not there opens nothing.
+  // Its keys are deleted by cascade, and a missing key grants nothing.
   BERTH_TRY(const Rows gone, query(session, "delete from agents where id = $1", id));
   if (gone.changed == 0) return agent_not_found_error();
   return {};

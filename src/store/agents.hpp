@@ -16,7 +16,7 @@ Result<Page<core::Agent>> list_agents(Session& session, const core::CompanyId& c
 Result<Stored<core::Agent>> find_agent(Session& session, const core::Reach& reach,
                                        const core::AgentId& id);
 Result<> update_agent(Session& session, const Stored<core::Agent>& agent);
-// When its last turn began. No change that somebody has to read again for.
+// Records when its last turn began. The version does not change, so readers need not reload.
 Result<> note_turn(Session& session, const core::AgentId& id, Time now);
 // Also revokes the agent's keys and removes the bindings of its secrets.
 Result<> delete_agent(Session& session, const core::AgentId& id);

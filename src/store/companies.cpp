@@ -54,7 +54,7 @@ Result<> update_company(Session& session, const Stored<core::Company>& company) 
 }
 
 Result<> delete_company(Session& session, const core::CompanyId& id) {
-  // The rows that cascade with the company are all that is known of what its runs still hold.
+  // The rows that cascade with the company are the only record of what its runs still hold.
   static const std::string sql =
       "delete from companies where id = $1 and not exists (select 1 from environment_leases"
       " where company_id = $1 and status in (" +

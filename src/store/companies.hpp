@@ -13,14 +13,14 @@ Result<> insert_company(Session& session, const core::Company& company);
 // Ordered by (created_at, id) descending. Only companies within reach.
 Result<Page<core::Company>> list_companies(Session& session, const core::Reach& reach,
                                            const PageRequest& page);
-// company_not_found for a missing company and for one out of reach: the caller cannot tell them
-// apart.
+// company_not_found for a missing company and for one out of reach: the caller cannot distinguish
+// them.
 Result<Stored<core::Company>> find_company(Session& session, const core::Reach& reach,
                                            const core::CompanyId& id);
-// The same for whoever only asks whether it is there.
+// The same for callers that only check its existence.
 Result<> expect_company(Session& session, const core::Reach& reach, const core::CompanyId& id);
-// In the transaction that made the company: an environment needs its company's row before it can be
-// the default.
+// Called in the transaction that created the company: an environment needs its company's row before
+// it can be the default.
 Result<> set_first_default(Session& session, const core::Company& company);
 // `conflict` when the row changed since it was read.
 Result<> update_company(Session& session, const Stored<core::Company>& company);

@@ -5,10 +5,9 @@
 
 namespace berth::store {
 
-// The answer that was given to a request with an Idempotency-Key, kept so that a repeat gets the
-// same one.
+// The response to a request with an Idempotency-Key, kept so that a retry gets the same one.
 struct KeptAnswer {
-  std::string caller;  // keys of different callers never meet
+  std::string caller;  // keys of different callers never collide
   std::string key;
   std::string
       fingerprint;     // of method, path and body: the same key with another request is an error
@@ -24,9 +23,9 @@ Result<std::optional<KeptAnswer>> find_answer(Session& session, const std::strin
                                               const std::string& key);
 // `conflict` when a concurrent request with the same key was faster.
 Result<> keep_answer(Session& session, const KeptAnswer& answer);
-// As if this very answer had never been given; `conflict` when there is another one by now.
+// Deletes exactly this response; `conflict` when there is a different one by now.
 Result<> forget_answer(Session& session, const KeptAnswer& answer);
-// Removes what is older, at most `limit` rows; how many it removed.
+// Removes up to `limit` older rows; returns how many it removed.
 Result<std::int64_t> forget_answers(Session& session, Time older_than, std::int64_t limit);
 
 }  // namespace berth::store

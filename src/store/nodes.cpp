@@ -89,24 +89,24 @@ Result<bool> fence_node(Session& session, const core::Node& seen, Time now) {
                                      " where id = $1 and heartbeat_at = $2 and fenced_at is null",
                                      seen.id, seen.heartbeat_at, now));
   if (fenced.changed != 1) return false;
-  // A teardown that failed waits for its own time, whoever made it.
+  // A failed teardown keeps its own retry time, whichever server attempted it.
   static const std::string leases =
       "update environment_leases set next_attempt_at = $2, version = version + 1"
       " where node_id = $1 and parked_at is null and status <> 'pending_cleanup'"
       " and " +
       is_unfinished<core::LeaseState>();
-  // What it had taken to look at, others may take.
+  // Other servers may now take the leases that it had claimed.
   static const std::string claims =
       "update environment_leases set claimed_by = null, claimed_until = null, version = version + 1"
       " where claimed_by = $1 and " +
       is_unfinished<core::LeaseState>();
-  // What a lease holds is found through the lease; what is idle needs no server.
+  // A leased sandbox is found through its lease; an idle one needs no server.
   static const std::string sandboxes =
       "update sandboxes set next_attempt_at = $2, version = version + 1"
       " where node_id = $1 and parked_at is null and (lease_id is null and status = 'creating'"
       " or status = 'destroying') and " +
       is_unfinished<core::SandboxState>();
-  // A step that it was in the middle of is looked at now; what only waits goes on waiting.
+  // A step in progress is due now; rows that only wait keep waiting.
   static constexpr std::string_view templates =
       "update templates set next_attempt_at = $2, version = version + 1"
       " where node_id = $1 and status in ('capturing', 'deleting')";
@@ -137,7 +137,7 @@ Result<std::vector<core::Node>> fence_silent_nodes(Session& session, const core:
 }
 
 Result<std::int64_t> prune_nodes(Session& session, Time before, std::int64_t limit) {
-  // The lists of states are those of the indexes that hold what is live.
+  // These state lists match the partial indexes of live rows.
   static const std::string sql =
       "delete from nodes where id in (select id from nodes where fenced_at < $1"
       " and not exists (select 1 from heartbeat_runs where node_id = nodes.id"

@@ -23,7 +23,7 @@ Result<std::int64_t> number_of(const Result<Rows>& found, std::string_view table
   return mapping_detail::to_integer(found->rows.at(0).at(0), table, "count");
 }
 
-// Whom a value belongs to, so that it goes with its company; empty for all others.
+// The company that owns a value, so that the value is deleted with it; empty for other scopes.
 std::optional<std::string> company_of(core::PluginScope kind, const std::string& scope_id) {
   return kind == core::PluginScope::company ? std::optional{scope_id} : std::nullopt;
 }
@@ -86,7 +86,7 @@ Result<> delete_plugin(Session& session, const core::PluginId& id) {
 
 Result<std::int64_t> count_sandboxes_of(Session& session, const core::PluginId& id,
                                         const core::Reach& reach) {
-  // A lease of driver `plugin` has no row of a sandbox; what it holds is on its own.
+  // A lease of driver `plugin` has no sandbox row; what it holds is on its own row.
   static const std::string sql =
       "select (select count(*) from sandboxes where plugin_id = $1 and " +
       is_unfinished<core::SandboxState>() +

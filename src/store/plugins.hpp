@@ -17,30 +17,29 @@ inline constexpr std::string_view table_of<core::PluginEntity> = "plugin_entitie
 template <>
 inline constexpr std::string_view table_of<core::PluginLogLine> = "plugin_logs";
 
-// Gives the plugin the next number in the order of installation. plugin_exists when its key has a
-// row.
+// Assigns the next installation number. plugin_exists when its key has a row.
 Result<Stored<core::Plugin>> insert_plugin(Session& session, core::Plugin plugin);
-// plugin_not_found; what is uninstalled has a row all the same.
+// plugin_not_found; an uninstalled plugin still has a row.
 Result<Stored<core::Plugin>> find_plugin(Session& session, const core::PluginId& id);
 Result<std::optional<Stored<core::Plugin>>> find_plugin_by_key(Session& session,
                                                                const std::string& key);
-// In order of installation; without a status all but those that are uninstalled.
+// In installation order; without a status, all except uninstalled ones.
 Result<std::vector<Stored<core::Plugin>>> list_plugins(
     Session& session, const std::optional<core::PluginState>& status);
-// The plugin in the state that follows on this event; its last error becomes the one given, or
-// none. `conflict` when the event does not follow, or somebody was faster.
+// Moves the plugin to the state that follows on this event, and sets or clears its last error.
+// `conflict` when the event is not allowed, or another writer was faster.
 Result<Stored<core::Plugin>> move_plugin(Session& session, Stored<core::Plugin> plugin,
                                          core::PluginEvent event, std::optional<std::string> error,
                                          Time now);
 Result<Stored<core::Plugin>> update_plugin(Session& session, Stored<core::Plugin> plugin, Time now);
-// With everything that it keeps.
+// Also deletes everything that it keeps.
 Result<> delete_plugin(Session& session, const core::PluginId& id);
 
-// Sandboxes that the plugin made and that are not over, as far as the reach goes.
+// The plugin's unfinished sandboxes within reach.
 Result<std::int64_t> count_sandboxes_of(Session& session, const core::PluginId& id,
                                         const core::Reach& reach);
-// Its leases that nobody has ended, and its sandboxes that serve nobody, are due at once, with
-// their attempts forgotten: the plugin is back.
+// Makes the plugin's unfinished leases and unused sandboxes due at once and resets their attempts:
+// the plugin is back.
 Result<> retry_teardowns_of(Session& session, const core::PluginId& id, Time now);
 
 Result<> insert_plugin_folder(Session& session, const core::PluginFolder& folder);
@@ -58,7 +57,7 @@ Result<std::vector<core::PluginConfigRow>> list_plugin_configs(Session& session,
 Result<Stored<core::PluginConfigRow>> save_plugin_config(Session& session,
                                                          const core::PluginConfigRow& config);
 
-// Nothing when it was never set.
+// Empty when it was never set.
 Result<std::optional<bj::value>> find_plugin_state(Session& session, const core::PluginId& plugin,
                                                    const core::PluginStateKey& key);
 // `overloaded` when the plugin would keep more than `values_max`.
@@ -68,45 +67,45 @@ Result<> save_plugin_state(Session& session, const core::PluginId& plugin,
 Result<> delete_plugin_state(Session& session, const core::PluginId& plugin,
                              const core::PluginStateKey& key);
 
-// The company of the agent or the run that a scope names; nothing when the id has no row, and for
-// every other kind of scope.
+// The company of the agent or run that a scope names; empty when the id has no row, and for any
+// other scope kind.
 Result<std::optional<core::CompanyId>> owner_of_scope(Session& session, core::PluginScope kind,
                                                       const std::string& id);
 
 struct EntityFilter {
-  // Entities of this company and those that belong to no company; absent: those alone.
+  // Entities of this company and those without a company; absent: only the latter.
   std::optional<core::CompanyId> company_id = {};
   std::optional<std::string> entity_type = {};
   std::optional<core::PluginScope> scope_kind = {};
   std::optional<std::string> scope_id = {};
   std::optional<std::string> external_id = {};
 };
-// Replaces the entity of the same type, scope and external id; without an external id it is always
-// a new one. `overloaded` when the plugin would keep more than `entities_max`, `forbidden` when the
+// Replaces the entity with the same type, scope and external id; without an external id, always
+// inserts. `overloaded` when the plugin would keep more than `entities_max`, `forbidden` when the
 // entity belongs to another company.
 Result<core::PluginEntity> save_plugin_entity(Session& session, core::PluginEntity entity,
                                               std::int64_t entities_max);
-// The newest first.
+// Newest first.
 Result<std::vector<core::PluginEntity>> list_plugin_entities(Session& session,
                                                              const core::PluginId& plugin,
                                                              const EntityFilter& filter,
                                                              std::int64_t limit,
                                                              std::int64_t offset);
 
-// A line is dropped when its plugin or its company was deleted meanwhile.
+// The line is dropped when its plugin or company was deleted meanwhile.
 Result<> insert_plugin_log(Session& session, const core::PluginLogLine& line);
 struct PluginLogFilter {
   std::optional<core::PluginLogLevel> level = {};
   std::optional<Time> since = {};
 };
-// The newest first. A line without a company is for those who reach everything.
+// Newest first. A line without a company is visible only to callers that reach everything.
 Result<std::vector<core::PluginLogLine>> list_plugin_logs(Session& session,
                                                           const core::PluginId& plugin,
                                                           const core::Reach& reach,
                                                           const PluginLogFilter& filter,
                                                           std::int64_t limit);
-// Removes up to `limit` lines that are older, or beyond the newest `kept_max` of their plugin;
-// returns how many went.
+// Removes up to `limit` lines that are older than `before`, or beyond the newest `kept_max` of
+// their plugin; returns how many.
 Result<std::int64_t> prune_plugin_logs(Session& session, Time before, std::int64_t kept_max,
                                        std::int64_t limit);
 

@@ -11,7 +11,7 @@ using mapping_detail::to_integer;
 
 constexpr std::string_view runs_table = "heartbeat_runs";
 
-// In the spelling of the index that serves it.
+// Spelled like the index that serves it.
 constexpr std::string_view bytes_of_run =
     "payload_bytes + case when log_removed_at is null then log_bytes else 0 end";
 
@@ -27,7 +27,7 @@ Result<std::vector<ExpiredRun>> runs_from(const Rows& found) {
   return list;
 }
 
-// What agents keep in their homes counts like what their runs have left.
+// Agents' homes count like the data of their runs.
 Result<std::vector<CompanyBytes>> with_homes(Session& session, std::vector<CompanyBytes> list) {
   BERTH_TRY(const Rows found,
             session.run("select company_id, sum(bytes) from agent_homes group by company_id", {}));
@@ -127,8 +127,8 @@ Result<> mark_log_removed(Session& session, const core::RunId& id, Time now) {
 
 Result<EventSweep> forget_run_events(Session& session, std::int64_t after, Time before,
                                      std::int64_t limit) {
-  // Events are numbered as they come, so the oldest are the first. The work on a run that is not
-  // over depends on its events.
+  // Events are numbered in order of arrival, so the oldest come first. Work on an unfinished run
+  // depends on its events.
   constexpr std::string_view old_sql = R"sql(
     select id, created_at from heartbeat_run_events where id > $1 order by id limit $2
   )sql";

@@ -24,7 +24,7 @@ Result<std::vector<RunEventRecord>> select_events(Session& session, std::string_
 }  // namespace
 
 Result<RunEventRecord> append_run_event(Session& session, RunEventRecord event) {
-  // Two writers that read the same newest number cannot both commit, and the database repeats one.
+  // Two writers that read the same newest number cannot both commit; the database repeats one.
   constexpr std::string_view sql = R"sql(
     insert into heartbeat_run_events (company_id, run_id, agent_id, seq, event_type, stream, level,
                                       message, payload, created_at)

@@ -8,7 +8,7 @@ namespace berth::store {
 namespace {
 
 constexpr std::string_view run_noun = "Run";
-// As in the index that serves it.
+// Spelled like the index that serves it.
 constexpr std::string_view working = "status in ('starting', 'running')";
 
 Filter conditions_of(const core::CompanyId& company, const RunFilter& filter) {
@@ -24,7 +24,7 @@ Filter conditions_of(const core::CompanyId& company, const RunFilter& filter) {
   return conditions;
 }
 
-// Queued runs that are not passed over, oldest first.
+// Queued runs that are not skipped, oldest first.
 struct QueueQuery {
   std::string tail;
   std::vector<Value> values;
@@ -42,7 +42,7 @@ void pass_over(QueueQuery& query, std::string_view column, const std::vector<Id>
   query.tail += "))";
 }
 
-// As core::begins_fresh reads it from the run's context, whose JSON is stored without blanks.
+// Matches core::begins_fresh; the context JSON is stored without whitespace.
 constexpr std::string_view is_fresh = R"(context_snapshot like '%"forceFreshSession":true%')";
 
 void pass_over(QueueQuery& query, const std::vector<core::SessionKey>& sessions) {
@@ -72,7 +72,8 @@ QueueQuery oldest_first(const QueueSkip& skip, std::int64_t limit) {
   return query;
 }
 
-// Companies with waiting runs: how many of theirs work, and up to when their queue is looked at.
+// Companies with queued runs: how many of their runs are active, and up to which time their queue
+// is read.
 std::string waiting_companies(std::string_view until) {
   std::string sql = "with waiting as materialized (select companies.id as of_company,";
   sql += " (select count(*) from heartbeat_runs where company_id = companies.id and ";
@@ -85,8 +86,8 @@ std::string waiting_companies(std::string_view until) {
   return sql;
 }
 
-// Each waiting run with the turn that it has in its company. The order of a cross join is kept by
-// SQLite, which would else begin with the whole table when it has no statistics.
+// Each queued run with its turn within its company. SQLite keeps the order of a cross join;
+// otherwise, without statistics, it would start with the whole table.
 std::string turns_of(std::string_view waiting) {
   std::string sql =
       " select id as run_id, created_at as since, working + row_number() over"
@@ -115,7 +116,7 @@ QueueQuery in_turn(const QueueSkip& skip, std::int64_t limit) {
   return query;
 }
 
-// One company has each agent and each environment, so only those that wait for the server take
+// Each agent and environment belongs to one company, so only runs that wait for the server take
 // turns.
 Result<std::int64_t> place_in_turn(Session& session, const core::Run& run) {
   static const std::string sql =
@@ -166,8 +167,8 @@ Result<Page<core::ListedRun>> brief_runs(Session& session, const core::CompanyId
   return select_page(session, conditions_of(company, filter), &core::ListedRun::created_at, page);
 }
 
-// Several looks, since each has an index of its own. An index by the time of the last change would
-// have to be written with every step of every run.
+// Several queries, each with its own index. An index on updated_at would have to be written with
+// every step of every run.
 Result<std::vector<core::ListedRun>> runs_changed_since(Session& session,
                                                         const core::CompanyId& company,
                                                         const RunFilter& filter, Time since,
@@ -246,7 +247,7 @@ Result<std::vector<Stored<core::Run>>> queued_runs(Session& session, const Queue
                                                    std::int64_t limit) {
   const QueueQuery oldest = oldest_first(skip, limit);
   BERTH_TRY(auto all, select_bound<core::Run>(session, oldest.tail, oldest.values));
-  // Where they are fewer, there is nobody else to choose: that is asked most often, and quick.
+  // With fewer than `limit`, there is nothing to choose between. This is the common and fast case.
   if (all.size() < static_cast<std::size_t>(limit)) return all;
   const QueueQuery wanted = in_turn(skip, limit);
   return select_bound<core::Run>(session, wanted.tail, wanted.values);

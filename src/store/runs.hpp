@@ -5,7 +5,7 @@
 #include "core/rows/agent_home.hpp"
 #include "store/sql/mapping.hpp"
 
-// Runs and their sealed inputs. What a run tells on its way is in run_events.hpp.
+// Runs and their sealed inputs. run_events.hpp has what a run reports while it works.
 namespace berth::store {
 
 template <>
@@ -19,7 +19,7 @@ inline constexpr std::string_view fixed_columns_of<core::Run> =
 template <>
 inline constexpr std::string_view table_of<core::ListedRun> = "heartbeat_runs";
 
-// A run as it is inserted: the size of what its caller gave to it stands beside the row.
+// A run as inserted: with the size of its caller's input.
 struct RunRow : core::Run {
   std::int64_t payload_bytes = 0;
 };
@@ -28,7 +28,7 @@ BOOST_DESCRIBE_STRUCT(RunRow, (core::Run), (payload_bytes))
 template <>
 inline constexpr std::string_view table_of<RunRow> = "heartbeat_runs";
 
-// What a caller gave to a run and its row keeps: the payload and the command.
+// The size of the caller's input that the row keeps: the payload and the command.
 std::int64_t payload_bytes(const core::Run& run);
 
 struct RunFilter {
@@ -36,33 +36,33 @@ struct RunFilter {
   std::optional<core::AgentId> agent_id = {};
   std::optional<core::EnvironmentId> environment_id = {};
   std::string name = {};
-  std::string search = {};  // in the command, the error, the id and the name, whatever its case
+  std::string search = {};  // in the command, error, id or name, case-insensitive
 };
 
-// environment_not_found when the company, the agent or the environment is gone. The size of the
-// run's sealed input counts as payload.
+// environment_not_found when the company, the agent or the environment no longer exists. The size
+// of the run's sealed input counts as payload.
 Result<> insert_run(Session& session, const core::Run& run, std::int64_t input_bytes = 0);
 Result<Stored<core::Run>> find_run(Session& session, const core::Reach& reach,
                                    const core::RunId& id);
 // Ordered by (created_at, id) descending.
 Result<Page<core::Run>> list_runs(Session& session, const core::CompanyId& company,
                                   const RunFilter& filter, const PageRequest& page);
-// The same rows, with what a list shows of them.
+// The same rows, with only what a list shows.
 Result<Page<core::ListedRun>> brief_runs(Session& session, const core::CompanyId& company,
                                          const RunFilter& filter, const PageRequest& page);
-// The runs of the filter that began, ended or changed while they worked, since then: the newest
-// first. A run that is over changes no more.
+// The matching runs that began, ended or changed while active since then, newest first. A finished
+// run never changes.
 Result<std::vector<core::ListedRun>> runs_changed_since(Session& session,
                                                         const core::CompanyId& company,
                                                         const RunFilter& filter, Time since,
                                                         std::int64_t limit);
 
-// The run in the state that follows on this event, with its other fields as they are given. A run
-// that becomes final has its finished_at. `conflict` when the event does not
-// follow, or somebody was faster.
+// Moves the run to the state that follows on this event, with its other fields as given. A run that
+// becomes final gets its finished_at. `conflict` when the event is not allowed, or another writer
+// was faster.
 Result<Stored<core::Run>> move_run(Session& session, Stored<core::Run> run, core::RunEvent event,
                                    Time now);
-// The same without a change of state: phases, lease, node, command, ...
+// The same without a state change: phases, lease, node, command, ...
 Result<Stored<core::Run>> update_run(Session& session, Stored<core::Run> run, Time now);
 // Records that the run is to be cancelled; the first request counts. `conflict` when the run is
 // final.
@@ -74,26 +74,26 @@ struct RunOutput {
   std::int64_t last_output_seq = 0;
   Time last_output_at;
 };
-// One statement, for what is written often. `conflict` unless the node works on the run.
+// One statement, because it is called often. `conflict` unless the node works on the run.
 Result<> record_output(Session& session, const core::RunId& id, const core::NodeId& node,
                        const RunOutput& output, Time now);
 
-// What the queue passes over: agents and environments that have no room, or are paused.
+// What the queue skips: agents and environments that are full or paused.
 struct QueueSkip {
   std::vector<core::AgentId> agents = {};
   std::vector<core::EnvironmentId> environments = {};
-  // Turns that go on with a session which another run works with now.
+  // Skips turns that continue a session in use by another run.
   std::vector<core::SessionKey> sessions = {};
 
   friend bool operator==(const QueueSkip&, const QueueSkip&) = default;
 };
 Result<bool> has_queued_run(Session& session);
-// Those that core::admit gives a place first, while nobody is passed over: by how many of their
-// company run or come before them, then by age. All that wait, by age, where the limit takes them.
+// The runs that core::admit would place first if it skipped none: ordered by how many runs of their
+// company are active or ahead of them, then by age. If all queued runs fit the limit: all of them
+// by age.
 Result<std::vector<Stored<core::Run>>> queued_runs(Session& session, const QueueSkip& skip,
                                                    std::int64_t limit);
-// The oldest of them, moved to `starting` on this node. Claimers at the same time get different
-// runs.
+// Moves the oldest of them to `starting` on this node. Concurrent claims get different runs.
 Result<std::vector<Stored<core::Run>>> claim_runs(Session& session, const core::NodeId& node,
                                                   const QueueSkip& skip, std::int64_t limit,
                                                   Time now);
@@ -101,10 +101,10 @@ Result<std::vector<Stored<core::Run>>> claim_runs(Session& session, const core::
 Result<std::int64_t> queue_position(Session& session, const core::Run& run,
                                     core::WaitReason reason);
 
-// The sessions that runs work with now: all but those that begin one of their own.
+// The sessions in use by active runs, except runs that start a session of their own.
 Result<std::vector<core::SessionKey>> working_sessions(Session& session);
 
-// How many runs of a company work (starting or running) for an agent in an environment.
+// How many of a company's runs are active (starting or running) for an agent in an environment.
 struct WorkingRuns {
   core::CompanyId company_id;
   std::optional<core::AgentId> agent_id;
@@ -119,7 +119,7 @@ Result<std::vector<Stored<core::Run>>> runs_of_node(Session& session, const core
 // The runs that fenced nodes worked on.
 Result<std::vector<Stored<core::Run>>> orphaned_runs(Session& session, std::int64_t limit);
 
-// A core::RunInput as it rests: sealed, because it may hold what nobody shall read.
+// A core::RunInput as stored: sealed, because it may contain confidential data.
 struct SealedInput {
   core::RunId run_id;
   std::string key_id;
@@ -132,15 +132,15 @@ inline constexpr std::string_view table_of<SealedInput> = "heartbeat_run_inputs"
 
 Result<> insert_run_input(Session& session, const SealedInput& input);
 Result<std::optional<SealedInput>> find_run_input(Session& session, const core::RunId& run);
-// For a rotation of the master key, as versions_not_sealed_with and reseal_version of secrets.hpp.
+// For a master key rotation, like versions_not_sealed_with and reseal_version in secrets.hpp.
 Result<std::vector<SealedInput>> inputs_not_sealed_with(Session& session, const std::string& key_id,
                                                         const std::string& after,
                                                         std::int64_t limit);
 Result<bool> reseal_run_input(Session& session, const SealedInput& resealed,
                               const std::string& old_key_id);
 
-// That a run was handed the value of a secret while it ran, so that whoever handles its output
-// hides it. Which value, never the value.
+// Records that a run received a secret's value while it ran, so that the server that handles its
+// output hides it. Identifies the value, but never holds it.
 struct RunRedaction {
   core::RunId run_id;
   core::SecretId secret_id;
@@ -154,10 +154,10 @@ BOOST_DESCRIBE_STRUCT(RunRedaction, (), (run_id, secret_id, secret_version, hidd
 template <>
 inline constexpr std::string_view table_of<RunRedaction> = "heartbeat_run_redactions";
 
-// Once is enough; again changes nothing. run_not_found when the run is gone.
+// Idempotent. run_not_found when the run no longer exists.
 Result<> record_redaction(Session& session, const RunRedaction& redaction);
 Result<std::vector<RunRedaction>> redactions_of_run(Session& session, const core::RunId& run);
-// Those of the runs that this node works on and that it does not hide yet: another server noted
+// The redactions for this node's runs that it does not hide yet, because another server recorded
 // them.
 Result<std::vector<RunRedaction>> redactions_to_hide(Session& session, const core::NodeId& node,
                                                      std::int64_t limit);

@@ -30,9 +30,8 @@ Error explain_secret(Error error, const core::SecretRecord& secret) {
 }  // namespace
 
 Result<> insert_secret(Session& session, const core::SecretRecord& secret) {
-  // A repeated name repeats the key that is made from it: which index an engine meets first is its
-  // own affair, so the name is looked at first. The indexes still decide between two who come
-  // together.
+  // A duplicate name also duplicates the key made from it, and engines differ in which index they
+  // check first. So the name is checked first. The indexes still decide between concurrent inserts.
   BERTH_TRY(const Rows same_name,
             query(session,
                   "select id from company_secrets"
@@ -90,7 +89,7 @@ Result<std::vector<core::SecretId>> secrets_owned_by(Session& session,
 }
 
 Result<bool> is_needed_for_teardown(Session& session, const core::SecretId& id) {
-  // Configs are text to the store. An id stands in no other id, so looking for it is exact.
+  // Configs are text to the store. No id is a substring of another, so a text search is exact.
   static const std::string sql =
       "select 1 from environment_leases where " + is_unfinished<core::LeaseState>() +
       " and teardown like $1 union all select 1 from sandboxes where " +

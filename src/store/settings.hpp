@@ -11,8 +11,8 @@ Result<std::optional<Stored<bj::object>>> find_setting(Session& session, const s
 Result<> save_setting(Session& session, const std::string& name, const bj::object& document,
                       std::int64_t seen, Time now);
 
-// A setting that nobody shall read: its document is sealed by the vault. Kept under a name of its
-// own, so that a rotation of the master key finds them all.
+// A confidential setting: its document is sealed by the vault. Stored under a separate name, so
+// that a master key rotation finds all of them.
 struct SealedSetting {
   std::string key_id;
   std::string material;
@@ -23,7 +23,7 @@ Result<std::optional<Stored<SealedSetting>>> find_sealed_setting(Session& sessio
                                                                  const std::string& name);
 Result<> save_sealed_setting(Session& session, const std::string& name,
                              const SealedSetting& setting, std::int64_t seen, Time now);
-// All of them, by the names that the verbs above take.
+// All sealed settings, by the names that the functions above take.
 Result<std::map<std::string, Stored<SealedSetting>>> list_sealed_settings(Session& session);
 
 }  // namespace berth::store

@@ -15,17 +15,16 @@
 
 namespace berth::store {
 
-// The database as the event loop sees it: transactions are awaited, and come back on the caller's
-// thread. The verbs of the domain are in the topic headers beside this one (environments.hpp,
-// secrets.hpp, ...), as functions of a Session, so that a use case puts several of them into one
-// transaction.
+// The database as the event loop sees it: transactions are awaited and resume on the caller's
+// thread. The domain verbs are in the topic headers beside this one (environments.hpp, secrets.hpp,
+// ...), as functions of a Session, so that a use case can combine several in one transaction.
 class Store {
  public:
   explicit Store(Database& database) : database_(database) {}
 
   // auto company = co_await store.read([&](Session& s) { return find_company(s, id); });
-  // The work runs on another thread, perhaps more than once, while the caller waits: it may refer
-  // to what the caller holds, and must not consume it.
+  // The work runs on another thread, perhaps more than once, while the caller waits. It may refer
+  // to the caller's variables, and must not consume them.
   template <class Work>
   auto read(Work work) -> asio::awaitable<std::invoke_result_t<Work&, Session&>> {
     co_return co_await transact<Work>(&Database::read, std::move(work));

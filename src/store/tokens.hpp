@@ -9,9 +9,9 @@ namespace berth::store {
 template <>
 inline constexpr std::string_view table_of<core::Token> = "tokens";
 
-// `hash` is the hex SHA-256 of the key, in a column of its own that is never read back.
+// `hash` is the key's SHA-256 in hex, in a separate column that is never read back.
 Result<> insert_token(Session& session, const core::Token& token, const std::string& hash);
-// Neither revoked nor expired; nothing when there is none.
+// Neither revoked nor expired; empty when there is none.
 Result<std::optional<core::Token>> find_token_by_hash(Session& session, const std::string& hash,
                                                       Time now);
 // Ordered by (created_at, id) descending. An instance administrator also sees the keys without a
@@ -21,7 +21,7 @@ Result<Page<core::Token>> list_tokens(Session& session, const core::Reach& reach
 Result<Stored<core::Token>> find_token(Session& session, const core::Reach& reach,
                                        const core::TokenId& id);
 Result<> revoke_token(Session& session, const core::TokenId& id, Time now);
-// Writes at most once a minute for each key, so that reads stay reads.
+// Writes at most once a minute per key, so that most requests write nothing.
 Result<> touch_token(Session& session, const core::TokenId& id, Time now);
 Result<std::int64_t> count_tokens(Session& session);
 

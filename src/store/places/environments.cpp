@@ -7,8 +7,8 @@
 namespace berth::store {
 namespace {
 
-// A sandbox of the environment $1 that is there for more than one lease. One that an ephemeral
-// lease holds goes with that lease, whose row has all that teardown needs.
+// A sandbox of environment $1 that may serve more than one lease. One held by an ephemeral lease is
+// destroyed with that lease, whose row has everything that teardown needs.
 const std::string& reusable_sandbox() {
   static const std::string sql =
       "environment_id = $1 and status in (" + unfinished_states<core::SandboxState>() +
@@ -17,7 +17,7 @@ const std::string& reusable_sandbox() {
   return sql;
 }
 
-// Whether nothing stands against deleting the environment $1.
+// Whether environment $1 can be deleted.
 const std::string& deletable() {
   static const std::string sql =
       "exists (select 1 from environments where id = $1 and driver <> 'local')"
@@ -108,7 +108,7 @@ Result<> update_environment(Session& session, const Stored<core::Environment>& e
 }
 
 Result<EnvironmentUse> environment_use(Session& session, const core::Environment& environment) {
-  // One statement, so that the numbers belong together.
+  // One statement, so that the numbers are consistent.
   static const std::string sql =
       "select (select count(*) from environment_leases where environment_id = $1"
       " and status = 'pending_cleanup'),"
@@ -134,9 +134,9 @@ Result<EnvironmentUse> environment_use(Session& session, const core::Environment
 }
 
 Result<bool> delete_environment(Session& session, const core::EnvironmentId& id) {
-  // Each step has the condition of the last, so that either all of them happen or none. The foreign
-  // keys would clear the selections too, but not count it as a change of those rows: whoever has
-  // read one would then write the dead id back.
+  // Each step has the same condition as the last one, so either all of them happen or none. The
+  // foreign keys would clear the selections too, but without a new version: a writer that had read
+  // such a row would then write the dead id back.
   static const std::vector<std::string> steps = {
       "update agents set default_environment_id = null, version = version + 1"
       " where default_environment_id = $1 and " +

@@ -180,7 +180,7 @@ Result<Stored<LeaseRecord>> force_resolve_lease(Session& session, Stored<LeaseRe
                                                 const std::string& reason, Time now) {
   lease.value.failure_reason = reason;
   lease.value.cleanup_status = core::CleanupStatus::failed;
-  // By the same table as everything else: a teardown that is not under way has failed first.
+  // Uses the same table as every other move: a teardown that is not in progress must fail first.
   if (const auto cleaned = core::advance(lease.value.status, core::LeaseEvent::cleaned_up);
       !cleaned) {
     BERTH_TRY(lease, move_lease(session, std::move(lease), core::LeaseEvent::teardown_failed, now));

@@ -6,7 +6,7 @@
 #include "core/sandbox_share.hpp"
 #include "store/sql/mapping.hpp"
 
-// Resources of providers, apart from the leases that use them one after the other.
+// Provider resources, separate from the leases that use them one after another.
 namespace berth::store {
 
 template <>
@@ -21,7 +21,7 @@ struct SandboxFilter {
   std::optional<core::EnvironmentId> environment_id = {};
 };
 
-// environment_not_found when the company or the environment is gone.
+// environment_not_found when the company or the environment no longer exists.
 Result<> insert_sandbox(Session& session, const core::Sandbox& sandbox);
 Result<Stored<core::Sandbox>> find_sandbox(Session& session, const core::Reach& reach,
                                            const core::SandboxId& id);
@@ -35,60 +35,60 @@ Result<std::optional<Stored<core::Sandbox>>> holder_of(Session& session,
                                                        const core::LeaseRecord& lease,
                                                        const std::string& provider_lease_id);
 
-// The sandbox in the state that follows on this event, with its other fields as they are given.
-// The sweeper's time follows from the state: an idle sandbox is looked at when it expires, one that
-// is leased or gone not at all, and one that is to be destroyed at once, so that whoever begins it
-// also claims it, in the same transaction. Whoever gives it back or ends it no longer holds it.
-// `conflict` when the event does not follow, or somebody was faster.
+// Moves the sandbox to the state that follows on this event, with its other fields as given. The
+// state sets the due time: an idle sandbox is due when it expires, a leased or final one never. One
+// to be destroyed is due at once; a caller that destroys it itself also claims it in the same
+// transaction. A sandbox that is given back or ended loses its lease. `conflict` when the event is
+// not allowed, or another writer was faster.
 Result<Stored<core::Sandbox>> move_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                            core::SandboxEvent event, Time now);
-// A sandbox that is gone: begins to be destroyed and is, in one write.
+// For a sandbox that no longer exists: moves it through destroying to destroyed in one write.
 Result<Stored<core::Sandbox>> bury_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                            Time now);
-// The same without a change of state.
+// The same without a state change.
 Result<Stored<core::Sandbox>> update_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                              Time now);
 
-// What it may take of this machine counts from now on until it is gone.
+// Its share of this machine counts from now until it is destroyed.
 Result<> record_share(Session& session, const core::SandboxId& id, const core::SandboxShare& share);
-// What the live sandboxes of one company may take together, and those of them that wait to be
-// reused, by their environment.
+// What a company's live sandboxes may use together, and the idle ones among them by environment.
 struct CompanyShare {
   core::SandboxShare all = {};
   std::map<core::EnvironmentId, std::int64_t> idle = {};
 };
 Result<CompanyShare> share_of_company(Session& session, const core::CompanyId& company);
-// Those that wait to be reused end now, but for those of one environment: somebody waits for room.
+// Expires the idle sandboxes now, except those of one environment, because a run waits for room.
 Result<> expire_idle_sandboxes(Session& session, const core::CompanyId& company,
                                const core::EnvironmentId& spared, Time now);
 
-// Who takes an idle sandbox, and which one will do.
+// A claim for an idle sandbox, and which one is acceptable.
 struct SandboxClaim {
   core::CompanyId company_id;
   std::string fingerprint;
   core::LeaseId lease_id;
   core::NodeId node_id;
-  // Where one of another server is out of reach.
+  // Set when another server's sandbox is out of reach.
   bool must_be_own = false;
-  std::optional<core::SandboxId> only = {};  // no other one will do
+  std::optional<core::SandboxId> only = {};  // accept only this one
 };
-// The idle sandbox that was used last, leased; nothing when none fits. Claimers at the same time
-// get different ones.
+// The most recently used idle sandbox, now leased; empty when none fits. Concurrent claims get
+// different ones.
 Result<std::optional<Stored<core::Sandbox>>> claim_idle_sandbox(Session& session,
                                                                 const SandboxClaim& claim,
                                                                 Time now);
 
-// What the sweeper has to look at, the longest overdue first: neither final, nor parked, nor of
-// another node that is alive.
+// Sandboxes for the sweeper, the longest overdue first: not final, parked, or owned by another live
+// node.
 Result<std::vector<Stored<core::Sandbox>>> due_sandboxes(Session& session, const core::NodeId& node,
                                                          Time now, std::int64_t limit);
-// Takes a due sandbox for one attempt, which is counted: nobody else finds it due before `until`.
+// Claims a due sandbox for one attempt, which is counted: no other sweeper finds it due before
+// `until`.
 Result<Stored<core::Sandbox>> claim_due_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                                 const core::NodeId& node, Time until, Time now);
-// Out of the sweeper's sight until an operator says otherwise.
+// Hides the sandbox from the sweeper until an operator acts.
 Result<Stored<core::Sandbox>> park_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                            Time now);
-// Due at once, with its attempts forgotten.
+// Makes the sandbox due at once and resets its attempts.
 Result<Stored<core::Sandbox>> unpark_sandbox(Session& session, Stored<core::Sandbox> sandbox,
                                              Time now);
 

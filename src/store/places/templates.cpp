@@ -13,7 +13,7 @@ using core::Template;
 using core::TemplateState;
 
 constexpr std::string_view template_noun = "Template";
-// Whoever captured an expendable one has this long to start from it.
+// How long an expendable template may remain unused after its capture.
 constexpr std::int64_t unused_ms = 10LL * 60 * 1000;
 
 Error explain_template(Error error, const Template& made) {
@@ -124,7 +124,7 @@ Result<std::vector<std::string>> users_of_template(Session& session, const Templ
       ") and config like $3"
       " union all select 'environment ' || name from environments where company_id = $2"
       " and (config like $3 or config like $4) limit 10";
-  // Ids and references are of our own making or the provider's; a name is matched as it is written.
+  // Ids and references come from us or from the provider; a name is matched as written.
   const std::string by_ref = "%\"" + used.binding.field +
                              "\":" + encode_text(used.template_ref.value_or(used.id.str())) + "%";
   const std::string by_name = "%\"" + used.binding.field + "\":" + encode_text(used.name) + "%";
@@ -160,7 +160,8 @@ Result<Stored<Template>> update_template(Session& session, Stored<Template> row,
 
 Result<> make_due(Session& session, const std::optional<core::TemplateId>& id, Time now) {
   if (!id) return {};
-  // Not a change that anybody must know of who writes the row meanwhile: it only comes later then.
+  // Leaves the version alone, so a concurrent writer does not conflict. At worst the row becomes
+  // due later.
   BERTH_DO(query(session,
                  "update templates set next_attempt_at = $2"
                  " where id = $1 and expendable <> 0 and status = 'ready' and next_attempt_at > $2",

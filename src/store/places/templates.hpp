@@ -4,7 +4,7 @@
 #include "core/rows/template.hpp"
 #include "store/sql/mapping.hpp"
 
-// Sandboxes that were captured. One that is deleted is found no more.
+// Captured sandboxes. A deleted template is no longer found.
 namespace berth::store {
 
 template <>
@@ -15,11 +15,11 @@ struct TemplateFilter {
   std::optional<core::EnvironmentId> environment_id = {};
 };
 
-// The intention, before anything is captured. `conflict` for a name that is taken.
+// Records the intent, before anything is captured. `conflict` for a name that is taken.
 Result<> insert_template(Session& session, const core::Template& made);
 Result<Stored<core::Template>> find_template(Session& session, const core::Reach& reach,
                                              const core::TemplateId& id);
-// Whether one was deleted that had never been captured: whoever asked for it has nothing.
+// Whether a template was deleted without ever being captured: its requester has nothing.
 Result<bool> was_never_captured(Session& session, const core::TemplateId& id);
 // Another one of the same provider, and of any company, that has this reference there.
 Result<std::optional<Stored<core::Template>>> template_with_ref(Session& session,
@@ -35,23 +35,24 @@ Result<Page<core::Template>> list_templates(Session& session, const core::Compan
 // The template from which new sandboxes of the environment start.
 Result<std::optional<Stored<core::Template>>> active_template(
     Session& session, const core::EnvironmentId& environment);
-// Of those that were active before, the one that was captured last.
+// The most recently captured one among those that were active before.
 Result<std::optional<Stored<core::Template>>> superseded_template(
     Session& session, const core::EnvironmentId& environment);
 
-// Who stands on a template: "template ...", "sandbox ...", "environment ...". At most ten.
+// What uses a template: "template ...", "sandbox ...", "environment ...". At most ten.
 Result<std::vector<std::string>> users_of_template(Session& session, const core::Template& used);
 
-// As for sandboxes: the state that follows, and `conflict` when none does or somebody was faster.
+// As for sandboxes: moves to the state that follows; `conflict` when none does or another writer
+// was faster.
 Result<Stored<core::Template>> move_template(Session& session, Stored<core::Template> row,
                                              core::TemplateEvent event, Time now);
 Result<Stored<core::Template>> update_template(Session& session, Stored<core::Template> row,
                                                Time now);
 
-// An expendable one is looked at now, because whoever stood on it is gone.
+// Makes an expendable template due now, because its user has ended.
 Result<> make_due(Session& session, const std::optional<core::TemplateId>& id, Time now);
-// What the sweeper of this node has to look at, the longest overdue first: what it works with
-// itself, and what a node has left that is fenced or forgotten.
+// Templates for this node's sweeper, the longest overdue first: its own, and those left by fenced
+// or pruned nodes.
 Result<std::vector<Stored<core::Template>>> due_templates(Session& session,
                                                           const core::NodeId& node, Time now,
                                                           std::int64_t limit);

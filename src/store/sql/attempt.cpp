@@ -15,7 +15,7 @@ bool holds_nul(const Value& value) {
 
 Result<Rows> Attempt::run(std::string_view sql, std::span<const Value> parameters) {
   if (failure_) return std::unexpected(*failure_);
-  // PostgreSQL's text ends at a NUL: what it cannot keep is refused, not cut, on both engines.
+  // PostgreSQL's text ends at a NUL. Both engines reject such text instead of truncating it.
   Result<Rows> rows = std::ranges::any_of(parameters, holds_nul)
                           ? fail(Errc::validation_failed, "a text with a NUL byte cannot be stored",
                                  "remove the character U+0000")

@@ -6,14 +6,14 @@
 
 namespace berth::store {
 
-// One run of a work inside a transaction. PostgreSQL lets a transaction in which a statement failed
-// only be rolled back, so SQLite is held to the same: after a failed statement every other one
-// fails alike, and a work that passes over the failure does not succeed.
+// One execution of a work inside a transaction. After a failed statement, PostgreSQL only allows a
+// rollback, so SQLite is held to the same rule: every later statement fails too, and a work that
+// ignores the failure does not succeed.
 class Attempt : public Session {
  public:
   Result<Rows> run(std::string_view sql, std::span<const Value> parameters) final;
-  // The error of the work, or of the statement that the work passed over. An exception of the work
-  // is a bug that must not take the database's thread with it.
+  // Returns the error of the work, or of a statement whose failure the work ignored. An exception
+  // in the work is a bug that must not end the database's thread.
   Result<> perform(Database::Work& work);
 
  private:

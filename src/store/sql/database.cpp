@@ -13,7 +13,7 @@ constexpr std::string_view sqlite_scheme = "sqlite:";
 using Verb = void (Database::*)(Database::Work, Database::Done);
 
 Result<> run_now(Database& database, Verb verb, Database::Work work) {
-  // The promise belongs to the other thread: this one may be gone before set_value has returned.
+  // The other thread owns the promise: this one may return before set_value does.
   std::promise<Result<>> ended;
   std::future<Result<>> end = ended.get_future();
   (database.*verb)(std::move(work), [ended = std::move(ended)](Result<> result) mutable {
@@ -33,7 +33,7 @@ Result<std::unique_ptr<Database>> open_database(const DatabaseOptions& options) 
   if (url.starts_with(sqlite_scheme) && !path.empty() && path != ":memory:") {
     return open_sqlite(path, options.readers);
   }
-  // The text is not repeated: it may hold a password.
+  // The text is not repeated, because it may contain a password.
   return fail(Errc::config_invalid, "the database URL names no database that Berth can use",
               "write sqlite:/path/to/berth.db or postgresql://user@host/name");
 }

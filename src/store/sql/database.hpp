@@ -12,40 +12,39 @@
 #include <variant>
 #include <vector>
 
-// What both engines offer: sessions that run one SQL text, and transactions that are handed in as
-// functions.
+// What both engines offer: sessions that run one SQL text, and transactions passed in as functions.
 namespace berth::store {
 
-// What a column or a parameter holds. Times, booleans and numbers are integers; ids, enums and JSON
-// are text.
+// The content of a column or parameter. Times, booleans and numbers are integers; ids, enums and
+// JSON are text.
 using Value = std::variant<std::monostate, std::int64_t, std::string>;
 
 struct Rows {
   std::vector<std::vector<Value>> rows;
-  std::int64_t changed = 0;  // rows that an insert, update or delete touched
+  std::int64_t changed = 0;  // rows that an insert, update or delete affected
 };
 
 // One transaction in progress. Parameters are $1, $2, ... in the text, bound in order. After a
-// statement that failed, the transaction can only be rolled back: every later one fails alike, so
-// "insert, and look when that fails" is written as "look, and insert", or `on conflict do nothing`.
+// failed statement, the transaction can only be rolled back and every later statement fails too. So
+// write "look, then insert" or `on conflict do nothing`, not "insert, and look if that fails".
 class Session {
  public:
   virtual ~Session() = default;
   virtual Result<Rows> run(std::string_view sql, std::span<const Value> parameters) = 0;
-  // Ends a select whose rows the transaction is about to take for itself: rows that another one is
-  // taking are passed over, where there can be another one. In a read it is an error.
+  // Suffix for a select whose rows the transaction is about to claim. It skips rows that another
+  // transaction is claiming, if the engine allows several. It is an error in a read.
   virtual std::string_view skip_locked() const = 0;
 };
 
 enum class EngineKind { sqlite, postgres };
 
-// Runs transactions. All calls return at once; `done` is called once, on a thread of the database's
-// own (on the caller's when the database is `overloaded`).
+// Runs transactions. All calls return at once; `done` is called once, on one of the database's
+// threads (on the caller's when the database is `overloaded`).
 class Database {
  public:
-  // May run more than once (PostgreSQL asks for a repeat after a deadlock), so it must not consume
-  // what it captured. An error rolls back everything it did. Writers do not see each other's
-  // halves: what a work reads stays so until it has written.
+  // May run more than once (PostgreSQL asks for a retry after a deadlock), so it must not consume
+  // its captures. An error rolls back everything it did. Writers do not see each other's partial
+  // work: what a work reads remains unchanged until it has written.
   using Work = std::move_only_function<Result<>(Session&)>;
   using Done = std::move_only_function<void(Result<>)>;
 
@@ -59,15 +58,14 @@ class Database {
 
 struct DatabaseOptions {
   std::string url;       // "sqlite:/path/to/file" or "postgresql://..."
-  unsigned readers = 4;  // SQLite: read connections; PostgreSQL: connections of the pool
+  unsigned readers = 4;  // SQLite: read connections; PostgreSQL: pool size
 };
 
-// Opens the database and brings its schema up to date. What is wrong with it (newer than the
-// program, locked, read-only, full, unreachable, not a database) is an error with its own code and
-// a remedy.
+// Opens the database and migrates its schema. Each problem (newer than the program, locked,
+// read-only, full, unreachable, not a database) is an error with its own code and a remedy.
 Result<std::unique_ptr<Database>> open_database(const DatabaseOptions& options);
 
-// For programs without an event loop (tests, benchmarks): waits for the end.
+// For programs without an event loop (tests, benchmarks): waits for completion.
 Result<> read_now(Database& database, Database::Work work);
 Result<> write_now(Database& database, Database::Work work);
 

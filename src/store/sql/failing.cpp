@@ -16,7 +16,7 @@ class FailingSession final : public Session {
 
   std::string_view skip_locked() const override { return inner_.skip_locked(); }
 
-  // A work that passes over a failure does not succeed, as in a real transaction.
+  // A work that ignores a failure does not succeed, as in a real transaction.
   Result<> outcome(Result<> result) const { return result && failed_ ? failure() : result; }
 
  private:

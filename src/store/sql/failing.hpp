@@ -6,8 +6,8 @@
 
 namespace berth::store {
 
-// A database whose n-th statement or n-th transaction fails, for tests that walk a use case through
-// every step it may break at. Everything else goes to the database below, which must outlive this
+// A database whose n-th statement or n-th transaction fails, for tests that break a use case at
+// every possible step. Everything else goes to the underlying database, which must outlive this
 // one.
 class FailingDatabase final : public Database {
  public:
@@ -15,16 +15,16 @@ class FailingDatabase final : public Database {
 
   // 1 is the next statement; 0 is none.
   void fail_at(std::int64_t nth);
-  // How many statements came since the last fail_at.
+  // The number of statements since the last fail_at.
   std::int64_t statements() const { return count_; }
 
-  // The n-th transaction from here on, a read or a write, is refused with this code before it does
-  // anything; 0 is none.
+  // Rejects the n-th transaction from now, read or write, with this code before it does anything; 0
+  // is none.
   void refuse_transaction(std::int64_t nth, Errc code);
-  // The n-th transaction is made, but whoever asked for it hears that the store went away: as when
-  // a server dies while it commits.
+  // Commits the n-th transaction but reports a lost store to the caller, as when a server dies
+  // while it commits.
   void lose_answer(std::int64_t nth);
-  // Whether the transaction that was to fail has been asked for.
+  // Whether the transaction that was to fail has been requested.
   bool has_failed() const { return transactions_ >= failing_transaction_; }
 
   EngineKind engine() const override { return inner_.engine(); }
@@ -41,7 +41,7 @@ class FailingDatabase final : public Database {
   Database& inner_;
   std::atomic<std::int64_t> count_ = 0;
   std::atomic<std::int64_t> fail_at_ = 0;
-  // Only the thread that asks for transactions looks at these.
+  // Used only by the thread that requests transactions.
   std::int64_t transactions_ = 0;
   std::int64_t failing_transaction_ = 0;
   Way way_ = Way::refuse;

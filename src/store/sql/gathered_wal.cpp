@@ -8,14 +8,14 @@
 namespace berth::store {
 namespace {
 
-// The functions below take no more than 128 KiB less one byte at a time.
+// The functions below accept less than 128 KiB at a time.
 constexpr std::size_t gathered_bytes_max = std::size_t{120} << 10;
 
-// In memory that SQLite gives out, before the file of the VFS below.
+// SQLite allocates this memory, followed by the file of the underlying VFS.
 struct GatheredFile {
-  sqlite3_file base;  // first: SQLite knows nothing else of it
+  sqlite3_file base;  // first: the only part SQLite knows
   std::string* pending;
-  sqlite3_int64 begin;  // where in the file `pending` belongs
+  sqlite3_int64 begin;  // the file offset of `pending`
 };
 
 GatheredFile& ours(sqlite3_file* file) {
@@ -26,8 +26,8 @@ sqlite3_file* below(sqlite3_file* file) {
   return reinterpret_cast<sqlite3_file*>(reinterpret_cast<GatheredFile*>(file) + 1);
 }
 
-// What cannot be written is dropped: SQLite is told so, takes the transaction back, and writes the
-// next one to the same place.
+// Drops what cannot be written. SQLite gets the error, rolls the transaction back, and writes the
+// next one at the same offset.
 int write_pending(sqlite3_file* file) {
   std::string& pending = *ours(file).pending;
   if (pending.empty()) return SQLITE_OK;
@@ -109,7 +109,7 @@ int device_characteristics(sqlite3_file* file) {
   return below(file)->pMethods->xDeviceCharacteristics(below(file));
 }
 
-// Version 1: a log is neither shared nor mapped through its file.
+// Version 1: the log file needs neither shared memory nor mapping.
 constexpr sqlite3_io_methods methods{.iVersion = 1,
                                      .xClose = close,
                                      .xRead = read,
@@ -149,7 +149,7 @@ Result<const char*> register_once() {
   static constexpr const char* name = "berth-gathered-wal";
   const sqlite3_vfs* const system = sqlite3_vfs_find("unix");
   if (system == nullptr) return fail(Errc::store_failed, "SQLite has no file system \"unix\"");
-  // All else of it goes to the system's own functions, which keep no state in this struct.
+  // Everything else goes to the system's own functions, which keep no state in this struct.
   static sqlite3_vfs vfs = *system;
   vfs.szOsFile = static_cast<int>(sizeof(GatheredFile)) + system->szOsFile;
   vfs.pNext = nullptr;

@@ -4,10 +4,10 @@
 
 namespace berth::store {
 
-// The name of a VFS of SQLite for the connection that writes. SQLite hands every page of a
-// transaction to the kernel in two writes, and a transaction of ours touches twenty pages; here
-// the write-ahead log gathers them and is written in one go before it is flushed. Only for
-// `synchronous = full`, where SQLite flushes the log before anybody may look for a commit in it.
+// The name of a SQLite VFS for the writing connection. SQLite passes every page of a transaction to
+// the kernel in two writes, and our transactions touch about twenty pages. This VFS collects the
+// pages of the write-ahead log and writes them at once before the flush. Only for `synchronous =
+// full`, where SQLite flushes the log before any reader may look for a commit in it.
 Result<const char*> gathered_wal();
 
 }  // namespace berth::store

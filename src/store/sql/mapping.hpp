@@ -6,19 +6,20 @@
 
 #include <charconv>
 
-// Between described structs and rows: a column is named as its field, so nobody spells it twice.
+// Maps between described structs and rows: a column has the name of its field, so it is spelled
+// once.
 namespace berth::store {
 
 using core::Page;
 using core::PageRequest;
 using core::Stored;
 
-// The table of a struct. Specialised beside the verbs of each topic.
+// The table of a struct. Specialized beside the verbs of each topic.
 template <class T>
 inline constexpr std::string_view table_of = "";
 
-// Columns that a row keeps for life, separated by blanks. An update leaves them out, and with them
-// every index that holds nothing else. Specialised where rows are rewritten often.
+// Columns that never change, separated by spaces. Updates skip them, and so also the indexes that
+// contain only such columns. Specialized for rows that are updated often.
 template <class T>
 inline constexpr std::string_view fixed_columns_of = "";
 
@@ -106,7 +107,7 @@ std::string names(boost::mp11::mp_list<M...> /*members*/) {
 template <class T, class... M>
 std::vector<Value> values(const T& row, boost::mp11::mp_list<M...> /*members*/) {
   std::vector<Value> list;
-  list.reserve(sizeof...(M) + 2);  // with a version and a state
+  list.reserve(sizeof...(M) + 2);  // plus a version and a state
   (list.push_back(to_value(row.*M::pointer)), ...);
   return list;
 }
@@ -180,7 +181,7 @@ Result<> insert(Session& session, const T& row) {
   return {};
 }
 
-// The rows that fit a tail with these parameters; see select.
+// The rows that match a tail with these parameters; see select.
 template <class T>
 Result<std::vector<Stored<T>>> select_bound(Session& session, std::string_view tail,
                                             std::span<const Value> parameters) {
@@ -209,7 +210,7 @@ Result<std::vector<Stored<T>>> select(Session& session, std::string_view tail,
   return select_bound<T>(session, tail, values);
 }
 
-// For rows whose version nobody asks for.
+// For rows whose version is not needed.
 template <class T>
 std::vector<T> values_of(std::vector<Stored<T>> rows) {
   std::vector<T> list;
@@ -218,7 +219,7 @@ std::vector<T> values_of(std::vector<Stored<T>> rows) {
   return list;
 }
 
-// The one row that fits, if there is one.
+// The one matching row, if there is one.
 template <class T, class... P>
 Result<std::optional<Stored<T>>> select_one(Session& session, std::string_view tail,
                                             const P&... parameters) {
@@ -227,7 +228,7 @@ Result<std::optional<Stored<T>>> select_one(Session& session, std::string_view t
   return std::move(list.front());
 }
 
-// How many fields of a struct an update takes, its key among them.
+// How many fields of a struct an update binds, including its key.
 template <class T>
 inline constexpr std::size_t rewritten_count_of =
     boost::mp11::mp_size<mapping_detail::RewrittenOf<T>>::value;
@@ -255,8 +256,8 @@ std::vector<Value> update_values(const Stored<T>& row) {
   return values;
 }
 
-// Writes every field that may change of a row that is still at the version that was read; false
-// when somebody was faster. The table's key must be the struct's first field.
+// Writes every mutable field of a row if it still has the version that was read; false when another
+// writer was faster. The table's key must be the struct's first field.
 template <class T>
 Result<bool> update(Session& session, const Stored<T>& row) {
   const std::vector<Value> values = update_values(row);

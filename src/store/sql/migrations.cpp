@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-// The .sql files stay plain SQL. Embedding is C23, which Clang also offers to C++.
+// The .sql files remain plain SQL. #embed is C23, which Clang also supports in C++.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 namespace berth::store {
@@ -122,8 +122,8 @@ std::vector<std::string_view> statements_of(std::string_view sql) {
   return list;
 }
 
-// PostgreSQL compares text by the rules of a language unless it is told otherwise. By bytes, both
-// engines order ids alike, and an upgrade of the C library cannot break an index.
+// By default PostgreSQL compares text by language rules. Compared by bytes, both engines order ids
+// alike, and a C library upgrade cannot break an index.
 std::string collated(std::string sql) {
   constexpr std::string_view type = " text";
   constexpr std::string_view collation = " collate \"C\"";
@@ -135,7 +135,7 @@ std::string collated(std::string sql) {
   return sql;
 }
 
-// SQLite counts a primary key by itself only under this type.
+// SQLite auto-increments a primary key only with this type.
 std::string counted(std::string sql) {
   constexpr std::string_view type = " bigserial ";
   const std::size_t at = sql.find(type);
@@ -168,7 +168,7 @@ Result<bool> migrate_one(Session& session, EngineKind engine, std::span<const Mi
                     ", and this program knows only " + std::to_string(last),
                 "run the version of berth that made it, or a newer one");
   }
-  // Numbers ascend, and may leave some out.
+  // Numbers ascend, with possible gaps.
   const auto next = std::ranges::upper_bound(known, newest, {}, &Migration::number);
   if (next == known.end()) return false;
   for (const std::string_view statement : statements_of(next->sql)) {

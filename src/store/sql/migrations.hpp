@@ -15,12 +15,12 @@ struct Migration {
   std::string_view sql;  // several statements, each ended by a semicolon at the end of a line
 };
 
-// What this program knows, in ascending order of their numbers.
+// The migrations of this program, in ascending order.
 std::span<const Migration> migrations();
 
-// Applies the first migration that the database lacks and records it; false when it has them all.
-// store_newer when the database has one that is not known here. The transaction of `session` must
-// keep other servers out, and `database` names the database in sentences.
+// Applies and records the first migration that the database lacks; false when it has them all.
+// store_newer when the database has an unknown one. The transaction of `session` must exclude other
+// servers, and `database` names the database in messages.
 Result<bool> migrate_one(Session& session, EngineKind engine, std::span<const Migration> known,
                          Time now, const std::string& database);
 

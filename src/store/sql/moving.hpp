@@ -4,11 +4,11 @@
 #include "core/rows/plugin.hpp"
 #include "store/sql/mapping.hpp"
 
-// Rows with a life cycle: they move by the tables of core, and only from where they were read.
+// Rows with a life cycle: they move by the tables of core, and only from the state that was read.
 namespace berth::store {
 
-// "'queued', 'starting', 'running'": for SQL, the states that something still follows. Partial
-// indexes of the migrations spell the same list, in the same order.
+// "'queued', 'starting', 'running'": the non-final states, for SQL. Partial indexes in the
+// migrations spell the same list in the same order.
 template <DescribedEnum State>
 const std::string& unfinished_states() {
   static const std::string list = [] {
@@ -22,9 +22,9 @@ const std::string& unfinished_states() {
   return list;
 }
 
-// "(status = 'queued' or status = 'starting')": the same as a condition, in the spelling of the
-// indexes of what is unfinished. SQLite would build a table of a list at every write of a row, to
-// find out whether the row belongs into such an index.
+// "(status = 'queued' or status = 'starting')": the same as a condition, spelled like the partial
+// indexes of unfinished rows. With an `in` list, SQLite would build a table on every row write to
+// check whether the row belongs in such an index.
 template <DescribedEnum State>
 const std::string& is_unfinished() {
   static const std::string condition = [] {
@@ -44,8 +44,8 @@ std::unexpected<Error> outrun(std::string_view noun, const std::string& id);
 std::unexpected<Error> was_fixed(std::string_view noun, const std::string& id,
                                  std::string_view column);
 
-// An update leaves fixed columns out, so a verb that has changed one would be believed and not
-// obeyed. Builds with assertions look; a reference that the store itself has emptied is no change.
+// An update skips fixed columns, so a change to one would be silently lost. Builds with assertions
+// check this. A reference that the store itself has cleared is not a change.
 template <class T>
 Result<> expect_fixed([[maybe_unused]] Session& session, [[maybe_unused]] const Stored<T>& row,
                       [[maybe_unused]] std::string_view noun) {
@@ -69,7 +69,7 @@ Result<> expect_fixed([[maybe_unused]] Session& session, [[maybe_unused]] const 
 
 }  // namespace moving_detail
 
-// Writes a row as it is, or `conflict` when it changed since it was read.
+// Writes a row as given; `conflict` when it changed since it was read.
 template <class T>
 Result<Stored<T>> rewrite(Session& session, Stored<T> row, std::string_view noun) {
   BERTH_DO(moving_detail::expect_fixed(session, row, noun));
@@ -79,8 +79,8 @@ Result<Stored<T>> rewrite(Session& session, Stored<T> row, std::string_view noun
   return row;
 }
 
-// Writes a row in the state that follows its own on this event. `conflict`, and nothing written,
-// when none follows, or when the row is no longer in the state and version that were read.
+// Writes a row in the state that follows on this event. `conflict`, and nothing written, when none
+// follows, or when the row no longer has the state and version that were read.
 template <class T, class Event>
 Result<Stored<T>> move_row(Session& session, Stored<T> row, Event event, std::string_view noun) {
   static const std::string sql =

@@ -6,12 +6,12 @@
 #include <initializer_list>
 #include <limits>
 
-// Lists by key: a page starts after the last row of the page before, so the thousandth page costs
-// what the first does.
+// Lists by key: a page starts after the last row of the previous page, so the thousandth page costs
+// the same as the first.
 namespace berth::store {
 
-// The conditions of a list, one equality for each filter that was given: every combination is a
-// text of its own, which an index can serve, as `($1 = '' or driver = $1)` could not be.
+// The conditions of a list, one equality per given filter. Every combination is a separate SQL text
+// that an index can serve, which `($1 = '' or driver = $1)` would prevent.
 class Filter {
  public:
   Filter() = default;
@@ -32,7 +32,7 @@ class Filter {
     values_.push_back(to_value(field));
     return also(std::string{column} + " >= $" + std::to_string(values_.size()));
   }
-  // One of the columns has the text in it, whatever its case.
+  // One of the columns contains the text, case-insensitive.
   Filter& contains(std::initializer_list<std::string_view> columns, std::string_view text);
   // A condition without a parameter.
   Filter& also(std::string_view condition) {
@@ -50,7 +50,7 @@ class Filter {
 
 namespace paging_detail {
 
-// Before every row, in an order that descends.
+// Sorts before every row, in descending order.
 inline constexpr Time latest{std::numeric_limits<std::int64_t>::max()};
 
 // "where ... and (created_at, id) < ($2, $3) order by created_at desc, id desc limit $4"
@@ -71,8 +71,8 @@ std::string_view name_of_member(Time T::* wanted, boost::mp11::mp_list<M...> /*m
 }  // namespace paging_detail
 
 // select_page(session, Filter{}.equal("company_id", company), &Agent::created_at, page): ordered by
-// that time and the id, descending. For a struct that inherits its time from another:
-// select_page<Lease, LeaseRecord>(...).
+// that time and the id, descending. For a struct that inherits its time: select_page<Lease,
+// LeaseRecord>(...).
 template <class Owner, class T = Owner>
 Result<Page<T>> select_page(Session& session, const Filter& filter, Time Owner::* at,
                             const PageRequest& request) {
@@ -80,7 +80,7 @@ Result<Page<T>> select_page(Session& session, const Filter& filter, Time Owner::
   std::vector<Value> values = filter.values();
   values.push_back(to_value(request.after ? request.after->at : paging_detail::latest));
   values.push_back(to_value(request.after ? request.after->id : std::string{}));
-  values.push_back(to_value(limit + 1));  // one more says whether there is another page
+  values.push_back(to_value(limit + 1));  // one extra row shows whether there is another page
   const std::string tail =
       paging_detail::tail(filter, paging_detail::name_of_member(at, MembersOf<Owner>{}));
   Page<T> page;

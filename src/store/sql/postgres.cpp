@@ -15,11 +15,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t postgres_queue_limit = 4096;
-// How long a job may wait for a connection and for its turn among conflicting transactions.
+// How long a job may wait for a connection and retry conflicting transactions.
 constexpr auto job_deadline = 10s;
 constexpr std::chrono::milliseconds pause_least = 5ms;
 constexpr std::chrono::milliseconds pause_most = 1s;
-// Any number will do, as long as every server of ours uses the same one.
+// Any number works, as long as all our servers use the same one.
 constexpr auto lock_migrations = "select pg_advisory_lock(4774451407313060418)";
 constexpr auto unlock_migrations = "select pg_advisory_unlock(4774451407313060418)";
 
@@ -41,7 +41,7 @@ const char* begin_of(JobKind kind) {
                                : "begin isolation level serializable";
 }
 
-// What became of one try. `again` is safe to repeat: nothing of it can have been committed.
+// The outcome of one try. `again` is safe to repeat: nothing of it can have been committed.
 enum class Fate { done, again, reconnect };
 
 struct Outcome {
@@ -62,8 +62,8 @@ Outcome try_once(PgConnection& connection, JobKind kind, Database::Work& work) {
   }
   Result<> result = PgAttempt{connection}.perform(work);
   if (!result) return ended_early(connection, std::move(result));
-  // Up to here the server rolls back whatever it cannot finish. Once `commit` is on its way, only
-  // its answer tells what happened, and without one the work must not run again.
+  // Up to here the server rolls back anything it cannot finish. Once `commit` is sent, only its
+  // response shows the outcome; without a response, the work must not run again.
   if (connection.lost()) {
     return {Fate::reconnect, fail(Errc::store_unreachable, "the connection was lost")};
   }
@@ -79,8 +79,7 @@ Outcome try_once(PgConnection& connection, JobKind kind, Database::Work& work) {
                "look whether the change is there before you repeat it")};
 }
 
-// Doubles with each try, and differs between threads, so that those who lost together do not return
-// together.
+// Doubles with each try and is randomized, so that conflicting threads do not retry together.
 class Backoff {
  public:
   explicit Backoff(std::minstd_rand& random) : random_(random) {}
@@ -141,7 +140,7 @@ class PgDatabase final : public Database {
       if (outcome.fate == Fate::reconnect) connection.reset();
       const std::chrono::milliseconds pause = backoff.next();
       const bool late = std::chrono::steady_clock::now() + pause > deadline;
-      // A server that goes down while the database is being closed is not waited for.
+      // Does not wait for a server that goes down while the database is being closed.
       if (late || (outcome.fate == Fate::reconnect && queue_.closed())) return outcome.result;
       queue_.pause(pause);
     }

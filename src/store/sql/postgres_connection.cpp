@@ -11,7 +11,7 @@
 namespace berth::store {
 namespace {
 
-// Every text is written in the source, so this is reached only by a bug; memory stays bounded then.
+// All texts are in the source, so only a bug reaches this limit; it then bounds memory.
 constexpr std::size_t postgres_statements_max = 512;
 
 // Object ids of the integer types in pg_type; they are part of the protocol and never change.
@@ -26,7 +26,7 @@ constexpr std::array<const char*, 9> default_keys = {
     "keepalives_count", "tcp_user_timeout", "fallback_application_name",
     "client_encoding",  "dbname",           nullptr};
 
-// libpq's sentences end in a line break and may have several lines; the first says what is wrong.
+// libpq messages end in a newline and may have several lines; the first one names the problem.
 std::string first_line(const char* text) {
   std::string line{text == nullptr ? "" : text};
   while (line.ends_with('\n')) line.pop_back();
@@ -114,7 +114,7 @@ Rows rows_of(const PgResult& result) {
   return rows;
 }
 
-// Parameters travel as text; numbers get theirs here.
+// Parameters are sent as text; this converts numbers.
 class TextParameters {
  public:
   explicit TextParameters(std::span<const Value> values) {
@@ -134,7 +134,7 @@ class TextParameters {
   const char* const* texts() const { return texts_.data(); }
 
  private:
-  std::vector<std::string> numbers_;  // reserved, so that the pointers into it stay
+  std::vector<std::string> numbers_;  // reserved, so that pointers into it remain valid
   std::vector<const char*> texts_;
 };
 
@@ -156,7 +156,7 @@ Result<PgTarget> parse_postgres_url(const std::string& url) {
   char* complaint = nullptr;
   const std::unique_ptr<PQconninfoOption, PgOptionsDeleter> options{
       PQconninfoParse(url.c_str(), &complaint)};
-  // The complaint quotes the URL with its password, so nobody gets to see it.
+  // The message quotes the URL with its password, so it is discarded.
   PQfreemem(complaint);
   if (!options) {
     return fail(Errc::config_invalid, "the PostgreSQL URL cannot be read",
@@ -178,7 +178,7 @@ Result<PgTarget> parse_postgres_url(const std::string& url) {
 }
 
 Result<PgConnection> PgConnection::open(const PgTarget& target) {
-  // What the URL says comes last and wins.
+  // Settings from the URL come last and win.
   const std::array<const char*, 9> values = {
       "5", "10", "5", "3", "15000", "berth", "UTF8", target.url.c_str(), nullptr};
   constexpr int expand_url = 1;
@@ -213,8 +213,8 @@ std::unexpected<Error> PgConnection::failure(const pg_result* result) {
 }
 
 bool PgConnection::lost() {
-  // A server that ends the connection sends its reason first: one look finds that, the next the
-  // end.
+  // A server that ends the connection sends its reason first: one pass reads that, the next one
+  // sees the end.
   for (int look = 0; look < 2; ++look) {
     if (PQconsumeInput(handle_.get()) == 0) return true;
     static_cast<void>(PQisBusy(handle_.get()));

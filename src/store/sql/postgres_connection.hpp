@@ -23,7 +23,7 @@ struct PgResultKind {
   static void dispose(Raw result) noexcept;
 };
 
-// Where a PostgreSQL database is. `name` is for sentences: the URL without its password.
+// Where a PostgreSQL database is. `name` is for messages: the URL without its password.
 struct PgTarget {
   std::string url;
   std::string name;
@@ -35,24 +35,24 @@ Result<PgTarget> parse_postgres_url(const std::string& url);
 // One connection, for one thread at a time.
 class PgConnection {
  public:
-  // Nothing waits forever: neither for a lock, nor for a statement, nor, if this process stalls,
-  // does the server for us. A server that vanished from the network is noticed by the keepalives.
+  // Nothing waits forever: not for a lock, not for a statement, and the server does not wait for us
+  // if this process stalls. Keepalives detect a server that vanished from the network.
   static constexpr auto session_settings =
       "set statement_timeout = 30000; set lock_timeout = 10000;"
       "set idle_in_transaction_session_timeout = 60000; set client_min_messages = warning";
 
   static Result<PgConnection> open(const PgTarget& target);
 
-  // Prepares the text on its first use here.
+  // Prepares the text on first use by this connection.
   Result<Rows> run(std::string_view sql, std::span<const Value> parameters);
-  // begin, commit and the like: no parameters, not prepared.
+  // For begin, commit and the like: no parameters, not prepared.
   Result<> command(const char* sql);
-  // Forgets prepared statements when there are too many. Only between transactions.
+  // Drops prepared statements when there are too many. Only between transactions.
   void tidy();
 
-  // Looks at what the server has sent meanwhile, too: a server that is going down says so.
+  // Also reads what the server has sent meanwhile: a server that is going down announces it.
   bool lost();
-  // Whether the server asked, since the last call, to run the transaction again.
+  // Whether the server has asked for a transaction retry since the last call.
   bool take_repeat() { return std::exchange(repeat_, false); }
 
  private:

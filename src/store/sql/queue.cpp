@@ -14,7 +14,7 @@ void JobQueue::push(Job job) {
     return;
   }
   jobs_.push_back(std::move(job));
-  // Without the lock, the woken thread need not wait for it again.
+  // Unlocked first, so that the woken thread need not wait for the lock.
   lock.unlock();
   arrival_.notify_one();
 }

@@ -19,15 +19,15 @@ struct Job {
   Database::Done done;
 };
 
-// Jobs on their way to the threads of a database: bounded, first in, first out. After close()
-// nothing is accepted any more, and what was accepted is still handed out.
+// Jobs for the threads of a database: a bounded FIFO queue. After close() it accepts no jobs, but
+// still hands out those it accepted.
 class JobQueue {
  public:
   explicit JobQueue(std::size_t limit) : limit_(limit) {}
 
-  // A job that finds no place is answered at once, on the caller's thread, with `overloaded`.
+  // A job that does not fit completes at once, on the caller's thread, with `overloaded`.
   void push(Job job);
-  // Waits for a job; nothing when the queue is closed and empty.
+  // Waits for a job; empty when the queue is closed and empty.
   std::optional<Job> pop();
   std::optional<Job> try_pop();
   bool empty() const;

@@ -17,10 +17,10 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t batch_max = 128;
 constexpr std::size_t sqlite_queue_limit = 4096;
-// When the write-ahead log is tidied: while nobody waits, or at the latest.
+// When the write-ahead log is checkpointed: while no job waits, and at the latest at the maximum.
 constexpr int log_pages_usual = 1000;
 constexpr int log_pages_max = 8000;
-// At start, a person waits; later, a backup tool may hold the file for a while.
+// At start, a user waits; later, a backup tool may hold the file for a while.
 constexpr auto lock_wait_at_start = 1s;
 constexpr auto lock_wait = 5s;
 
@@ -38,8 +38,8 @@ class SqliteAttempt final : public Attempt {
   SqliteConnection& connection_;
 };
 
-// Undoing cannot fail in a way that matters: what is not committed is gone at the latest when the
-// connection is closed.
+// A failed undo does not matter: uncommitted changes are discarded at the latest when the
+// connection closes.
 void undo(SqliteConnection& connection, std::string_view sql) {
   if (!connection.in_transaction()) return;
   [[maybe_unused]] const Result<> undone = connection.run(sql);
@@ -53,8 +53,8 @@ Result<> run_alone(SqliteConnection& connection, std::string_view begin, Databas
   return result;
 }
 
-// A job that finds the transaction empty: to undo it is to undo the transaction, so it is spared
-// the copy of every page it touches that a savepoint keeps.
+// For the first job of a transaction: undoing it means undoing the transaction. So it avoids a
+// savepoint, which would copy every page it touches.
 Result<> run_first(SqliteConnection& connection, Database::Work& work) {
   Result<> result = SqliteAttempt{connection}.perform(work);
   if (!result) undo(connection, "rollback");
@@ -127,28 +127,28 @@ class SqliteDatabase final : public Database {
 
   void tidy_log_if_due() {
     const int pages = writer_.log_pages();
-    if (pages < tidied_pages_) tidied_pages_ = 0;  // it has begun anew
+    if (pages < tidied_pages_) tidied_pages_ = 0;  // the log was restarted
     const int untidy = pages - tidied_pages_;
     if (untidy < log_pages_usual || (untidy < log_pages_max && !writes_.empty())) return;
     writer_.tidy_log();
     tidied_pages_ = pages;
   }
 
-  // Takes whatever else waits, also what arrives while it works; it never waits for more to come.
+  // Takes all waiting jobs, including those that arrive meanwhile; it never waits for more.
   std::vector<Answer> commit_together(Job first) {
     std::vector<Answer> answers;
     std::optional<Job> job{std::move(first)};
     Result<> begun;
     while (job) {
       const bool joins = writer_.in_transaction();
-      // Whoever holds the file has made one job wait for it; the others need not wait as well.
+      // If the file is locked, one job has already waited for it; the others need not wait as well.
       if (!joins && begun) begun = writer_.run("begin immediate");
       Result<> result = !begun  ? begun
                         : joins ? run_in_savepoint(writer_, job->work)
                                 : run_first(writer_, job->work);
       const bool done = result.has_value();
       answers.push_back({std::move(job->done), std::move(result)});
-      // A full disk ends the whole transaction, and with it what the jobs before had done.
+      // A full disk ends the whole transaction, including the work of earlier jobs.
       if ((joins || done) && !writer_.in_transaction()) {
         const Result<> last = answers.back().result;
         fail_all(answers, last ? Error{Errc::store_failed, file_.path() + ": was rolled back"}
@@ -165,9 +165,9 @@ class SqliteDatabase final : public Database {
     return answers;
   }
 
-  SqliteFile file_;  // first: the lock goes last
+  SqliteFile file_;  // first: the lock is released last
   SqliteConnection writer_;
-  int tidied_pages_ = 0;  // of the log, as it is now
+  int tidied_pages_ = 0;  // current log size
   std::vector<SqliteConnection> readers_;
   JobQueue writes_{sqlite_queue_limit};
   JobQueue reads_{sqlite_queue_limit};
@@ -179,8 +179,7 @@ Result<SqliteConnection> open_writer(const std::string& path) {
   BERTH_TRY(const char* const vfs, gathered_wal());
   BERTH_TRY(SqliteConnection connection, SqliteConnection::open(path, vfs));
   connection.wait_for_locks(lock_wait_at_start);
-  // What a savepoint keeps of the pages stays in memory: as a file it would be made and written
-  // anew in every transaction.
+  // Keeps savepoint pages in memory: a file would be created and written in every transaction.
   for (const std::string_view setting :
        {"pragma synchronous = full", "pragma journal_mode = wal", "pragma foreign_keys = on",
         "pragma journal_size_limit = 67108864", "pragma temp_store = memory"}) {

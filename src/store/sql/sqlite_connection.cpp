@@ -9,7 +9,7 @@
 namespace berth::store {
 namespace {
 
-// Every text is written in the source, so this is reached only by a bug; memory stays bounded then.
+// All texts are in the source, so only a bug reaches this limit; it then bounds memory.
 constexpr std::size_t sqlite_statements_max = 512;
 
 constexpr auto full_remedy = "free space on the file system, then repeat the request";
@@ -18,8 +18,8 @@ constexpr auto read_only_remedy =
 constexpr auto corrupt_remedy = "restore the file from a backup, or name another one";
 constexpr auto locked_remedy = "end the other program that uses the file ('fuser' shows it)";
 
-// "UNIQUE constraint failed: environments.company_id, environments.name" names the columns; the
-// index is named after them.
+// "UNIQUE constraint failed: environments.company_id, environments.name" names the columns, after
+// which the index is named.
 std::string index_of(std::string_view message) {
   const std::size_t colon = message.find(": ");
   if (colon == std::string_view::npos) return "";
@@ -131,7 +131,7 @@ void SqliteConnection::keep_log() {
 }
 
 void SqliteConnection::tidy_log() {
-  // What stays in the log because somebody reads it, or the disk is full, is safe there.
+  // Pages that remain in the log, because of a reader or a full disk, are safe there.
   sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
 }
 
@@ -169,7 +169,7 @@ Result<> SqliteConnection::bind(const Statement& statement, std::span<const Valu
     if (const auto* number = std::get_if<std::int64_t>(&parameters[i])) {
       code = sqlite3_bind_int64(statement.handle.get(), place, *number);
     } else if (const auto* text = std::get_if<std::string>(&parameters[i])) {
-      // The text outlives the statement's run, so SQLite needs no copy of it.
+      // The text outlives the statement's execution, so SQLite needs no copy of it.
       code = sqlite3_bind_text64(statement.handle.get(), place, text->data(), text->size(),
                                  SQLITE_STATIC, SQLITE_UTF8);
     } else {
@@ -191,7 +191,7 @@ Result<Rows> SqliteConnection::run(std::string_view sql, std::span<const Value> 
   // Taken before the reset, which repeats the code but may lose the system's errno.
   Result<Rows> result = std::move(rows);
   if (code != SQLITE_DONE) result = failure();
-  // Cascades count in total_changes but not in changes, which a mere select leaves as it was.
+  // Cascades count in total_changes but not in changes, which a plain select leaves unchanged.
   const bool wrote = sqlite3_total_changes64(handle_.get()) != before;
   if (result && wrote) result->changed = sqlite3_changes64(handle_.get());
   sqlite3_reset(raw);

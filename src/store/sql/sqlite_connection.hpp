@@ -30,20 +30,20 @@ struct StatementKind {
 // One connection to a SQLite file, for one thread at a time. Errors name the file.
 class SqliteConnection {
  public:
-  // The file must exist; see sqlite_file.hpp. `vfs` names how it is reached; null: as SQLite does.
+  // The file must exist; see sqlite_file.hpp. `vfs` names the VFS to use; null: SQLite's default.
   static Result<SqliteConnection> open(const std::string& path, const char* vfs = nullptr);
 
-  // Parameters are $1, $2, ...: names to SQLite, whose own indexes follow their first appearance.
+  // Parameters are $1, $2, ...: SQLite treats these as names and numbers them by first appearance.
   Result<Rows> run(std::string_view sql, std::span<const Value> parameters);
-  // The same for a statement without parameters whose rows nobody wants.
+  // For a statement without parameters whose rows are not needed.
   Result<> run(std::string_view sql);
   void wait_for_locks(std::chrono::milliseconds length);
-  // From now on pages stay in the write-ahead log until tidy_log() is called: SQLite itself would
-  // move them to the file within a commit, and whoever waits for that would wait for it.
+  // From now on pages remain in the write-ahead log until tidy_log() is called. SQLite itself would
+  // move them to the file within a commit, which would delay that commit's caller.
   void keep_log();
   int log_pages() const { return *log_pages_; }  // after the last commit
   void tidy_log();
-  // False also when SQLite rolled back by itself, as it does when the disk is full.
+  // Also false when SQLite rolled back by itself, as it does when the disk is full.
   bool in_transaction() const;
 
  private:
@@ -51,7 +51,7 @@ class SqliteConnection {
     Owned<StatementKind> handle;
     std::vector<int> places;  // of $1, $2, ...
   };
-  // Finds a text without making a string of it first.
+  // Looks up a text without creating a string.
   struct TextHash : std::hash<std::string_view> {
     using is_transparent = void;
   };
@@ -62,9 +62,9 @@ class SqliteConnection {
   Result<> bind(const Statement& statement, std::span<const Value> parameters);
   std::unexpected<Error> failure() const;
 
-  Owned<SqliteKind> handle_;  // first, so that the statements go before it
+  Owned<SqliteKind> handle_;  // first, so that the statements are destroyed before it
   std::string path_;
-  std::unique_ptr<int> log_pages_ = std::make_unique<int>(0);  // SQLite knows where it is
+  std::unique_ptr<int> log_pages_ = std::make_unique<int>(0);  // SQLite holds its address
   std::unordered_map<std::string, Statement, TextHash, std::equal_to<>> statements_;
 };
 

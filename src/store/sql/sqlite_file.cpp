@@ -64,7 +64,7 @@ Result<Fd> lock_beside(const std::string& path) {
     return fail(Errc::store_locked, path + ": is in use by " + holder_of(lock.get()),
                 "stop that server, or give this one another --home");
   }
-  // The pid only serves the sentence above, so a disk that is too full for it is no reason to stop.
+  // The pid is only for the message above, so a disk too full for it is not a reason to stop.
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(lock.get(), 0) == 0) {
     [[maybe_unused]] const ssize_t wrote = ::pwrite(lock.get(), pid.data(), pid.size(), 0);
@@ -77,7 +77,7 @@ Result<Fd> lock_beside(const std::string& path) {
 Result<SqliteFile> SqliteFile::take(const std::string& path) {
   BERTH_DO(check_folder(path));
   BERTH_TRY(Fd lock, lock_beside(path));
-  // SQLite itself would make the file readable for everybody. It gives its -wal and -shm files the
+  // SQLite itself would create the file readable for everyone. It gives its -wal and -shm files the
   // mode of this one.
   const Fd file{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, private_mode)};
   if (!file) return open_failure(path, errno);

@@ -6,13 +6,13 @@
 
 namespace berth::store {
 
-// The file of a SQLite database as long as this process uses it: made with mode 0600 when it is
-// missing, and locked against a second server (through `<path>.lock`, which stays behind: to remove
-// it would let two servers hold locks on two files of that name).
+// The file of a SQLite database while this process uses it: created with mode 0600 if missing, and
+// locked against a second server through `<path>.lock`. The lock file is never removed, because two
+// servers could then hold locks on two files of that name.
 class SqliteFile {
  public:
   // store_unreachable for a missing folder, store_locked (with the other's pid), store_read_only,
-  // store_full, store_corrupt for what is no file.
+  // store_full, store_corrupt for a path that is not a file.
   static Result<SqliteFile> take(const std::string& path);
 
   const std::string& path() const { return path_; }
