@@ -33,11 +33,11 @@ class Activities {
   Task<std::vector<core::Activity>> after(core::Call call, core::CompanyId company,
                                           std::optional<core::EventId> last);
 
-  // How often the company has changed so far; the start of a count for `news`.
+  // How often the company has changed so far; the initial count for `news`.
   std::uint64_t changes(const core::CompanyId& company) const {
     return services_.feed.changes(company);
   }
-  // What came after this entry and this count. Waits a while when there is nothing yet.
+  // What came after this entry and this count. Waits a while if there is nothing yet.
   Task<CompanyNews> news(core::Call call, core::CompanyId company,
                          std::optional<core::EventId> last, std::uint64_t seen);
 

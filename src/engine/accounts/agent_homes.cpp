@@ -54,7 +54,7 @@ Result<std::optional<core::AgentHomeId>> home_for(store::Session& session, Servi
 Task<> remove_lost_homes(Services& services, const HomeDisk& disk) {
   BERTH_CO_TRY(const std::vector<core::AgentHomeId> there, co_await disk.list());
   for (const core::AgentHomeId& id : there) {
-    // The folder is made after the row, so one that has none now had its row deleted.
+    // The folder is created after the row, so a folder without a row belongs to a deleted one.
     BERTH_CO_TRY(const bool is_lost,
                  co_await services.store.read([&](store::Session& s) -> Result<bool> {
                    BERTH_TRY(const auto home, store::find_home(s, id));
@@ -97,7 +97,7 @@ Task<AgentReset> AgentHomes::reset(core::Call call, core::AgentId agent, ResetAg
   fault_point("agent_homes.reset");
   services_.feed.changed(done.second);
   const Result<> removed = co_await remove_lost();
-  // The rows are gone, so the next round removes what is left.
+  // The rows are deleted, so the next round removes what is left.
   if (!removed) log::warn("agent.home_not_removed", {{"error", removed.error().message}});
   co_return done.first;
 }

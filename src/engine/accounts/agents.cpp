@@ -129,7 +129,7 @@ Task<core::Stored<core::Agent>> Agents::update(core::Call call, core::AgentId id
         change.default_environment_id.or_keep(agent.default_environment_id);
     agent.metadata = change.metadata.or_keep(agent.metadata);
     agent.updated_at = services_.clock.now();
-    // An agent whose environment was archived meanwhile can still be renamed: only a change is
+    // An agent whose environment was archived meanwhile can still be renamed: only changes are
     // checked.
     const bool moves = change.adapter_type.given || change.adapter_config.given ||
                        change.default_environment_id.given;
@@ -157,7 +157,7 @@ Task<core::Agent> Agents::remove(core::Call call, core::AgentId id) {
   };
   BERTH_CO_TRY(auto removed, co_await services_.store.write(work));
   services_.feed.changed(removed.company_id);
-  // Its homes have no rows any more. What is in use by a run is removed after that.
+  // Its homes no longer have rows. Folders that a run uses are removed after that run.
   const Result<> cleaned = co_await homes_.remove_lost();
   if (!cleaned) log::warn("agent.home_not_removed", {{"error", cleaned.error().message}});
   co_return removed;

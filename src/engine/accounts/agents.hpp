@@ -46,7 +46,7 @@ class Agents {
   Task<core::Listing<core::Agent>> list(core::Call call, core::CompanyId company,
                                         core::PageRequest page);
   Task<core::Stored<core::Agent>> get(core::Call call, core::AgentId id);
-  // The agent whose key the caller holds.
+  // The agent that owns the caller's key.
   Task<core::Stored<core::Agent>> self(core::Call call);
   Task<core::Stored<core::Agent>> create(core::Call call, core::CompanyId company,
                                          CreateAgent wanted);
@@ -54,8 +54,8 @@ class Agents {
   Task<core::Agent> remove(core::Call call, core::AgentId id);
 
  private:
-  // Adapter config in stored shape, its secrets bound, and an environment in which the adapter can
-  // work. `stored` is the config before: keys that it has are kept, known or not.
+  // Converts the adapter config to stored form, binds its secrets, and checks that the adapter can
+  // work in the environment. `stored` is the previous config: its keys are kept, known or not.
   Result<> settle(store::Session& session, core::Agent& agent, const bj::object& stored);
 
   Services& services_;

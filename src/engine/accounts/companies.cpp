@@ -142,7 +142,7 @@ Task<core::Stored<CompanyView>> Companies::allow(core::Call call, core::CompanyI
     BERTH_TRY(auto row, store::find_company(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_version(call, row.version));
     core::Company& company = row.value;
-    // What is decided now is no longer kept from before.
+    // An explicit decision replaces an allowance kept from before.
     const auto decide = [&](const Patch<bool>& request, core::Allowance which,
                             std::optional<bool>& decision) {
       if (!request.given) return;
@@ -175,7 +175,7 @@ Task<CompanyView> Companies::remove(core::Call call, core::CompanyId id) {
     return std::move(row.value);
   };
   BERTH_CO_TRY(core::Company removed, co_await services_.store.write(work));
-  services_.feed.environments_changed();  // its own are gone
+  services_.feed.environments_changed();  // its own were deleted
   co_return to_view(std::move(removed));
 }
 

@@ -22,7 +22,8 @@ struct UpdateCompany {
 };
 BOOST_DESCRIBE_STRUCT(UpdateCompany, (), (name, description, status, default_environment_id))
 
-// What an instance administrator decides about one company; null is what the server's mode says.
+// An instance administrator's decisions for one company; null means the default of the server's
+// mode.
 struct UpdateAllowances {
   Patch<bool> local;
   Patch<bool> host_network;
@@ -39,8 +40,8 @@ struct CompanyView : core::Company {
 };
 BOOST_DESCRIBE_STRUCT(CompanyView, (core::Company), (allowed))
 
-// Tenants: each is made together with its `Local` environment, and where this machine makes
-// sandboxes with a `Sandbox`, which is its default.
+// Tenants: each is created with a `Local` environment. If this machine supports sandboxes, it also
+// gets a `Sandbox` environment, which is its default.
 class Companies {
  public:
   Companies(Services& services, const Catalog& catalog) : services_(services), catalog_(catalog) {}
@@ -49,13 +50,13 @@ class Companies {
   Task<core::Stored<CompanyView>> get(core::Call call, core::CompanyId id);
   Task<core::Stored<CompanyView>> create(core::Call call, CreateCompany wanted);
   Task<core::Stored<CompanyView>> update(core::Call call, core::CompanyId id, UpdateCompany change);
-  // `forbidden` for all but instance administrators.
+  // `forbidden` for all except instance administrators.
   Task<core::Stored<CompanyView>> allow(core::Call call, core::CompanyId id,
                                         UpdateAllowances change);
-  // Removes the company with everything in it; company_in_use while a lease of it is not final.
+  // Removes the company with everything in it; company_in_use while one of its leases is not final.
   Task<CompanyView> remove(core::Call call, core::CompanyId id);
 
-  // Makes the first company when there is none. Safe to call at every start.
+  // Creates the first company if there is none. Safe to call at every start.
   Task<> ensure_one();
 
  private:

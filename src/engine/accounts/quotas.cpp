@@ -171,7 +171,7 @@ Task<CompanyUsage> Quotas::update(core::Call call, core::CompanyId company, Upda
   };
   BERTH_CO_TRY(const CompanyUsage usage, co_await services_.store.write(work));
   services_.feed.changed(company);
-  services_.feed.environments_changed();  // pools follow the quota
+  services_.feed.environments_changed();  // pools depend on the quota
   co_return usage;
 }
 

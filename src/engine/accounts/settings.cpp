@@ -13,7 +13,7 @@ namespace {
 const std::string setting_name = "instance";
 constexpr std::int64_t retention_hours_max = 24 * 30;
 
-// A number among the settings of retention and quotas, and what it may be.
+// A numeric retention or quota setting, and its valid range.
 struct NumberRule {
   std::int64_t InstanceSettings::* setting;
   Patch<std::int64_t> UpdateSettings::* change;
@@ -69,8 +69,8 @@ std::int64_t memory_of_machine_mb() {
   return ::sysconf(_SC_PHYS_PAGES) / 1024 * ::sysconf(_SC_PAGESIZE) / 1024;
 }
 
-// One sandbox has the machine at most. All of a company may ask for more than that together,
-// because hardly any takes what it may; the floor lets a small machine run sixteen usual ones.
+// One sandbox may use at most the whole machine. A company's sandboxes together may ask for more,
+// because few use what they may. The floor lets a small machine run sixteen default ones.
 void bound_by_machine(InstanceSettings& settings) {
   constexpr std::int64_t overcommitment = 8;
   constexpr std::int64_t floor_mb = 64 * 1024;
@@ -117,7 +117,7 @@ Result<> check_numbers(const UpdateSettings& given) {
   return {};
 }
 
-// A field that the stored document lacks has its default: documents of older versions stay
+// A field missing from the stored document has its default: documents from older versions remain
 // readable.
 Result<core::Stored<InstanceSettings>> read_stored(store::Session& session) {
   BERTH_TRY(const auto found, store::find_setting(session, setting_name));

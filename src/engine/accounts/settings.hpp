@@ -9,29 +9,28 @@ namespace berth::engine {
 
 // What an administrator sets for the whole instance.
 struct InstanceSettings {
-  bool strict_secrets =
-      false;  // plain values are refused for variables whose name looks like a secret
+  bool strict_secrets = false;  // reject plain values for variables whose name looks like a secret
   std::int64_t answer_retention_hours =
-      24;  // how long a repeated Idempotency-Key gets the same answer
+      24;  // how long a repeated Idempotency-Key gets the same response
 
-  // Commands in sandboxes of plugins may be given their input while they run.
+  // Commands in plugin sandboxes may receive input while they run.
   bool enable_sandbox_duplex_bridge = false;
 
-  // Retention and quotas. 0 is without a limit, so that a home from before these settings keeps
-  // what it has; a new home begins with first_settings().
+  // Retention and quotas. 0 means no limit, so that a home from before these settings keeps its
+  // data; a new home begins with first_settings().
   std::int64_t run_retention_days = 0;    // finished runs, with their logs and events
   std::int64_t log_retention_days = 0;    // logs of finished runs
   std::int64_t event_retention_days = 0;  // events of finished runs
   std::int64_t company_bytes_max = 0;     // logs and payloads of one company's runs
-  std::int64_t company_runs_max = 0;      // runs of one company that wait or work
-  std::int64_t payload_bytes_max = std::int64_t{256} << 10;  // of one wakeup, from an operator
-  std::int64_t agent_wakeups_per_minute = 30;                // of an agent that wakes itself
-  // Of what one agent keeps in one environment.
+  std::int64_t company_runs_max = 0;      // queued and active runs of one company
+  std::int64_t payload_bytes_max = std::int64_t{256} << 10;  // per wakeup by an operator
+  std::int64_t agent_wakeups_per_minute = 30;                // for an agent that wakes itself
+  // For what one agent keeps in one environment.
   std::int64_t agent_home_bytes_max = std::int64_t{4} << 30;
   std::int64_t agent_home_files_max = 200'000;
 
-  // What one sandbox of this machine may ask for, what those of one company may take together, and
-  // how many are kept warm. 0 is without a limit, as above.
+  // What one sandbox on this machine may request, what a company's sandboxes may use together, and
+  // how many are kept warm. 0 means no limit, as above.
   std::int64_t sandbox_memory_mb_max = 0;
   std::int64_t sandbox_disk_mb_max = 0;
   std::int64_t sandbox_pids_max = 0;
@@ -41,7 +40,7 @@ struct InstanceSettings {
   std::int64_t company_pids_max = 0;
   std::int64_t company_sandboxes_max = 0;
   std::int64_t company_warm_sandboxes_max = 0;
-  std::int64_t warm_sandboxes_max = 0;  // of all companies together
+  std::int64_t warm_sandboxes_max = 0;  // all companies together
 
   core::PlainSecrets plain_secrets() const {
     return strict_secrets ? core::PlainSecrets::refused : core::PlainSecrets::allowed;
@@ -94,7 +93,7 @@ BOOST_DESCRIBE_STRUCT(UpdateSettings, (),
                        warm_sandboxes_max))
 
 Result<InstanceSettings> read_settings(store::Session& session);
-// Gives a home that never had settings those of a new one: with retention and quotas.
+// Stores the initial settings, with retention and quotas, in a home that has none.
 Result<> save_first_settings(store::Session& session, Time now);
 
 class Settings {

@@ -16,14 +16,14 @@ struct CreateToken {
 };
 BOOST_DESCRIBE_STRUCT(CreateToken, (), (name, kind, role, agent_id, expires_at))
 
-// The only answer that ever holds a key.
+// The only response that ever contains a key.
 struct NewToken {
   core::Token token;
   std::string key;
 };
 BOOST_DESCRIBE_STRUCT(NewToken, (), (token, key))
 
-// The one answer to every bearer token that is not good, so that nobody learns how close it was.
+// The same error for every invalid bearer token, so that a caller cannot learn how close it was.
 std::unexpected<Error> unknown_token();
 
 // Bearer keys. The store holds their hashes.
@@ -36,17 +36,17 @@ class Tokens {
   Task<core::Listing<core::Token>> list_all(core::Call call, core::PageRequest page);
   Task<core::Token> get(core::Call call, core::TokenId id);
   Task<NewToken> create(core::Call call, core::CompanyId company, CreateToken wanted);
-  // The key of an instance administrator, good for every company.
+  // An instance administrator's key, valid for every company.
   Task<NewToken> create_instance_key(core::Call call, CreateToken wanted);
   Task<core::Token> revoke(core::Call call, core::TokenId id);
 
-  // Who holds this key. `unauthenticated` for an unknown, revoked or expired one.
+  // The caller that owns this key. `unauthenticated` for an unknown, revoked or expired one.
   Task<core::Caller> identify(std::string key);
 
-  // The first administrator's key: made and kept safe by the caller before it becomes valid.
+  // The first administrator's key: the caller creates and saves it before it becomes valid.
   Task<bool> any();
   std::string make_key();
-  // False when another server made a key meanwhile; then this one stays invalid.
+  // False when another server created a key meanwhile; this one then remains invalid.
   Task<bool> add_first_admin(std::string key);
 
  private:
