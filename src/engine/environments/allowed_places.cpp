@@ -23,7 +23,7 @@ bool opens_nothing(const core::Openings& place) {
          place.private_host.empty() && place.weakening.empty();
 }
 
-// A policy that cannot be read opens nothing: no sandbox is made with it.
+// An unreadable policy opens nothing, because no sandbox is created with it.
 std::vector<std::string> private_rules_of(const bj::object& config) {
   const bj::value* rules = config.if_contains("egress");
   if (rules == nullptr) return {};
@@ -32,7 +32,7 @@ std::vector<std::string> private_rules_of(const bj::object& config) {
   return policy ? policy->private_rules() : std::vector<std::string>{};
 }
 
-// A host that is written as an address. What a name leads to is known when the driver connects.
+// A host given as an address. What a name resolves to is only known when the driver connects.
 std::string private_host_of(const bj::object& config) {
   const std::string host{text_of(config, "host")};
   const auto address = egress::Address::parse(host);
@@ -51,7 +51,7 @@ std::string weakening_of(const bj::object& config) {
   return nests ? "allow: nested_user_namespaces" : "";
 }
 
-// What the driver has recorded about a connection that it made for a lease.
+// What the driver recorded about the connection it made for a lease.
 bool was_private(const core::LeaseRecord& lease) {
   const bj::value* seen = lease.metadata ? lease.metadata->if_contains("privateAddress") : nullptr;
   return seen != nullptr && seen->is_bool() && seen->get_bool();
@@ -81,7 +81,7 @@ Result<drivers::PrivateAddresses> private_addresses(store::Session& session,
                                                     const Services& services,
                                                     const core::LeaseRecord& lease) {
   using drivers::PrivateAddresses;
-  // What runs there goes on to its end and is taken down, also where it is forbidden by now.
+  // Running work continues to its end and is torn down, even if it is forbidden by now.
   if (was_private(lease)) return PrivateAddresses::reachable;
   BERTH_TRY(const auto row,
             store::find_company(session, core::Reach::everything(), lease.company_id));

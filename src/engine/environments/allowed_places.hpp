@@ -7,17 +7,17 @@
 #include "drivers/driver.hpp"
 #include "engine/services.hpp"
 
-// Whether a company may use a place, asked wherever one is described, selected or taken. The rule
-// itself is core::check_allowed.
+// Whether a company may use a place, checked wherever one is described, selected or acquired. The
+// rule itself is core::check_allowed.
 namespace berth::engine {
 
 core::Openings openings_of(std::string environment, core::DriverKind driver,
                            const bj::object& config);
 
-// What is in force for a company on this server.
+// The allowances in effect for a company on this server.
 core::Allowances allowed_to(const Services& services, const core::Company& company);
 
-// Whether the server may connect to an address that is not public for a lease of the driver `ssh`.
+// Whether the server may connect to a non-public address for a lease of driver `ssh`.
 Result<drivers::PrivateAddresses> private_addresses(store::Session& session,
                                                     const Services& services,
                                                     const core::LeaseRecord& lease);
@@ -27,7 +27,7 @@ Result<> expect_allowed(store::Session& session, const Services& services,
                         const core::CompanyId& company, const core::Openings& place);
 Result<> expect_allowed(store::Session& session, const Services& services,
                         const core::Environment& environment);
-// A place that is held already: it may have been taken before an administrator forbade it.
+// For a place that is already held: it may have been acquired before an administrator forbade it.
 Result<> expect_allowed(store::Session& session, const Services& services,
                         const core::LeaseRecord& lease);
 

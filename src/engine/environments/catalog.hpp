@@ -57,48 +57,48 @@ struct Capabilities {
 };
 BOOST_DESCRIBE_STRUCT(Capabilities, (), (adapters, drivers, sandbox_providers))
 
-// Which plugin, of which version, a sandbox is made by.
+// The plugin, and its version, that creates a sandbox.
 struct PinnedPlugin {
   core::PluginId id;
   std::string version;
 };
 
 // The sandbox providers that this server knows. The API, the selection guards and the config rules
-// all ask here, so that what is offered and what is accepted cannot differ. Any thread.
+// all use it, so that what is offered and what is accepted cannot differ. Thread-safe.
 class Catalog {
  public:
   struct PluginProvider {
     ProviderCapability capability;
     PinnedPlugin plugin;
   };
-  // What the plugins of today bring.
+  // What the current plugins provide.
   struct FromPlugins {
     std::map<std::string, PluginProvider> providers;  // by provider key
     std::map<std::string, PinnedPlugin> plugins;      // by plugin key
   };
 
-  // Starts with the built-in `fake`, which is for probes only, and with `linux` as a provider that
-  // this machine is not known to support.
+  // Starts with the built-in `fake`, which is for probes only, and with `linux`, marked as not
+  // known to work on this machine.
   Catalog();
-  // The built-in `linux` makes sandboxes here.
+  // Marks the built-in `linux` as working here.
   void linux_works();
 
   void add(std::string key, ProviderCapability provider);
   void set_plugins(FromPlugins plugins);
-  // The plugin that an environment of this config is served by; nothing when it needs none, or when
-  // none has it.
+  // The plugin that serves an environment with this config; empty when none is needed or none
+  // matches.
   std::optional<PinnedPlugin> plugin_for(core::DriverKind driver, const bj::object& config) const;
   std::vector<core::ProviderFacts> facts() const;
-  // Whether new companies get a sandbox of this machine beside their Local environment.
+  // Whether new companies get a sandbox environment on this machine besides Local.
   bool makes_sandboxes() const;
   Capabilities capabilities() const;
 
  private:
-  // With those of plugins, behind which a built-in one of the same key stands back for nobody.
+  // Includes plugin providers. A built-in provider wins over a plugin with the same key.
   std::map<std::string, ProviderCapability> all_providers() const;
 
   std::map<std::string, ProviderCapability> providers_;
-  // Plugins come and go on the loop while transactions of other threads ask.
+  // Plugins come and go on the loop while transactions on other threads read.
   mutable std::mutex mutex_;
   FromPlugins plugins_;
 };

@@ -12,11 +12,10 @@
 // Small rules that several use cases share.
 namespace berth::engine {
 
-// A name as it is stored: trimmed, 1 to 200 characters, no control characters. The issue names the
-// field.
+// A name as stored: trimmed, 1 to 200 characters, no control characters. The issue names the field.
 Result<std::string> checked_name(std::string_view name, std::string_view at);
 
-// A field of a PATCH body that may be absent but not null.
+// For a PATCH field that may be absent but not null.
 std::unexpected<Error> null_refused(std::string_view at);
 template <class T>
 Result<> not_null(const Patch<T>& field, std::string_view at) {
@@ -27,14 +26,14 @@ Result<> not_null(const Patch<T>& field, std::string_view at) {
 // If-Match: the caller wants to change exactly the version that it has read.
 Result<> expect_version(const core::Call& call, std::int64_t version);
 
-// Whether an environment may be named as a default: it exists in this company, which may use it,
-// and work can be sent to it.
+// Whether an environment can be a default: it exists in this company, the company may use it, and
+// work can be sent to it.
 Result<> check_default_environment(store::Session& session, const Services& services,
                                    const core::CompanyId& company, const core::EnvironmentId& id,
                                    const std::vector<core::DriverKind>& allowed,
                                    const std::vector<core::ProviderFacts>& providers);
 
-// {"changedFields": ["description", "name"]}: what a PATCH touched, without the values.
+// {"changedFields": ["description", "name"]}: what a PATCH changed, without the values.
 template <class Change>
 bj::object changed_fields(const Change& change) {
   bj::array names;

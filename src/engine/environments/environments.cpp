@@ -125,7 +125,7 @@ Result<core::ConfigForStore> Environments::config_for(core::DriverKind driver,
 
 Task<> Environments::check_place(core::DriverKind driver, bj::object source) const {
   const Result<drivers::Driver*> place = drivers_.find(driver);
-  // Of what cannot be had or is wrong in itself the transaction tells.
+  // A missing driver or an invalid config is reported by the transaction.
   const Result<core::ConfigForStore> config = core::normalize_for_store(driver, source);
   if (!place || !config || names_template(driver, config->config)) co_return Result<>{};
   co_return co_await (*place)->check_config(config->config);
@@ -136,9 +136,9 @@ Task<std::optional<Environments::Judged>> Environments::judge(const core::Call& 
                                                               const CreateEnvironment& wanted) {
   const bj::object config = wanted.config.value_or(bj::object{});
   const bool is_for_plugin = PluginConfigs::concerns(wanted.driver, config);
-  // Of the others the transaction knows everything.
+  // For the other drivers the transaction can check everything itself.
   if (!is_for_plugin && wanted.driver != core::DriverKind::sandbox) co_return std::nullopt;
-  // Whoever does not see the company learns nothing else.
+  // A caller who cannot see the company must learn nothing else.
   BERTH_CO_DO(co_await services_.store.read([&](store::Session& s) {
     return store::expect_company(s, core::Reach::of(call.who), company);
   }));
@@ -228,7 +228,7 @@ Result<core::Stored<EnvironmentView>> Environments::insert(store::Session& sessi
   environment.config = config.config;
   BERTH_DO(store::insert_environment(session, environment));
   const std::string& id = environment.id.str();
-  // What has just been made has no bindings yet that an empty list would have to take away.
+  // A new environment has no old bindings, so an empty list need not replace any.
   if (!config.refs.empty()) {
     BERTH_DO(bind_refs(session, services_, company, core::SecretTarget::environment, id,
                        BindingPart::config, config.refs));

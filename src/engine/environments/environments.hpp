@@ -40,8 +40,7 @@ struct UpdateEnvironment {
 BOOST_DESCRIBE_STRUCT(UpdateEnvironment, (),
                       (name, description, driver, status, config, env_vars, metadata))
 
-// An environment as a caller sees it: without config, variables and metadata for those who may only
-// look.
+// An environment as a caller sees it: without config, variables and metadata for viewers.
 struct EnvironmentView : core::Environment {
   bool config_redacted = false;
   bool metadata_redacted = false;
@@ -49,8 +48,8 @@ struct EnvironmentView : core::Environment {
 BOOST_DESCRIBE_STRUCT(EnvironmentView, (core::Environment), (config_redacted, metadata_redacted))
 
 struct UpdatedEnvironment : EnvironmentView {
-  // Where the edit changed whether its sandboxes start from its active template, or under which
-  // config that counts as captured.
+  // Set if the edit changed whether sandboxes start from the active template, or relinked that
+  // template to the new config.
   std::optional<core::ImageReconciliation> custom_image_reconciliation = {};
 };
 BOOST_DESCRIBE_STRUCT(UpdatedEnvironment, (EnvironmentView), (custom_image_reconciliation))
@@ -74,7 +73,7 @@ BOOST_DESCRIBE_STRUCT(SecretRefs, (), (refs))
 struct StaticReferences {
   bool is_managed_local = false;
   bool is_instance_default =
-      false;  // the wire's name; it is the default of the environment's company
+      false;  // the wire's name; means the default of the environment's company
   std::int64_t agent_default_count = 0;
   std::int64_t execution_workspace_selection_count = 0;
   std::int64_t issue_selection_count = 0;
@@ -95,7 +94,7 @@ BOOST_DESCRIBE_STRUCT(RuntimeUse, (),
                       (active_lease_count, active_custom_image_setup_session_count,
                        has_active_runtime_use))
 
-// What deleting an environment would break, and what forbids it.
+// What deleting an environment would break, and what prevents it.
 struct BlastRadius {
   core::EnvironmentId environment_id;
   bool can_delete = false;
@@ -110,17 +109,17 @@ BOOST_DESCRIBE_STRUCT(BlastRadius, (),
                        pending_cleanup_lease_count, reusable_sandbox_lease_count, static_references,
                        active_runtime_use))
 
-// How the last test of an environment went.
+// The result of an environment's last test.
 struct LastTest {
   bool ok = false;
   std::string summary;
   Time at;
-  // What the provider then said of what stands between the work and its machine.
+  // What the provider then reported about the isolation between the work and its machine.
   std::optional<bj::object> isolation = {};
 };
 BOOST_DESCRIBE_STRUCT(LastTest, (), (ok, summary, at, isolation))
 
-// An environment with what an operator asks of it first: does it work, and who uses it?
+// An environment with what operators look for first: whether it works, and what uses it.
 struct EnvironmentOverview {
   EnvironmentView environment;
   bool is_company_default = false;
@@ -145,7 +144,7 @@ class Environments {
   Task<std::vector<EnvironmentOverview>> overview(core::Call call, core::CompanyId company);
   Task<Capabilities> capabilities(core::Call call, core::CompanyId company);
   Task<core::Stored<EnvironmentView>> get(core::Call call, core::EnvironmentId id);
-  // The environment, the secrets it brought, its bindings and the activity are one transaction.
+  // The environment, its new secrets, its bindings and the activity entry are one transaction.
   Task<core::Stored<EnvironmentView>> create(core::Call call, core::CompanyId company,
                                              CreateEnvironment wanted);
   Task<core::Stored<UpdatedEnvironment>> update(core::Call call, core::EnvironmentId id,
@@ -159,7 +158,7 @@ class Environments {
   Task<core::Lease> lease(core::Call call, core::LeaseId id);
 
  private:
-  // A config that a plugin has judged, and the version of the row that it was judged for.
+  // A config that a plugin has validated, and the row version that it was validated for.
   struct Judged {
     core::ConfigForStore config;
     std::int64_t seen = 0;
@@ -177,8 +176,8 @@ class Environments {
                                        core::Environment& environment,
                                        const UpdateEnvironment& change,
                                        const std::optional<Judged>& judged);
-  // Nothing when no plugin has a say: neither a worker nor a disk can be asked inside a
-  // transaction.
+  // Empty when no plugin is involved. Runs before the transaction, because neither a worker nor a
+  // disk can be queried inside one.
   Task<std::optional<Judged>> judge(const core::Call& call, const core::CompanyId& company,
                                     const CreateEnvironment& wanted);
   Task<std::optional<Judged>> judge(const core::Call& call, const core::EnvironmentId& id,
@@ -186,8 +185,8 @@ class Environments {
   Result<core::ConfigForStore> config_for(core::DriverKind driver, const bj::object& source,
                                           const std::optional<Judged>& judged) const;
   Result<> check_provider(core::DriverKind driver, const bj::object& config) const;
-  // What the config names must be there, so that a mistake is found by whoever makes it and not by
-  // the first run.
+  // Checks that what the config names exists, so that a mistake is reported to its author and not
+  // by the first run.
   Task<> check_place(core::DriverKind driver, bj::object source) const;
 
   Services& services_;

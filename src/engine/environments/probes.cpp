@@ -1,4 +1,4 @@
-// Tests of environments, saved ones and drafts.
+// Tests of saved environments and of drafts.
 #include "core/config/environment_config.hpp"
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
@@ -15,13 +15,13 @@ namespace {
 constexpr std::int64_t test_lease_ms = 10LL * 60 * 1000;
 constexpr std::string_view test_exec = "test";
 
-// Nobody reads what the test's command says.
+// The output of the test command is ignored.
 class Unheard final : public drivers::OutputTaker {
  public:
   Task<> take(std::span<const drivers::OutputPiece> /*pieces*/) override { co_return Result<>{}; }
 };
 
-// Adds a step with its time and what came of it.
+// Adds a step with its duration and result.
 class Steps {
  public:
   Steps(const Clock& clock, ProbeReport& report) : clock_(clock), report_(report) {}
@@ -54,7 +54,7 @@ Result<> outcome_of(const Result<T>& result) {
   return std::unexpected(result.error());
 }
 
-// A command that does nothing, in the place that the lease holds.
+// Runs a command that does nothing in the lease's place.
 Task<> try_command(drivers::Driver& driver, const drivers::PlaceRef& place) {
   const std::optional<std::string> anywhere;
   BERTH_CO_TRY(const drivers::Workspace workspace, co_await driver.realize(place, anywhere));
@@ -70,7 +70,7 @@ Task<> try_command(drivers::Driver& driver, const drivers::PlaceRef& place) {
   co_return fail(Errc::command_failed, "The command `true` did not succeed in the environment");
 }
 
-// A provider may repeat what it was given.
+// A provider's report may repeat secrets that it was given.
 void hide(ProbeReport& report, const std::map<std::string, Secret>& secrets) {
   if (secrets.empty()) return;
   report.summary = without_secrets(report.summary, secrets);
@@ -91,7 +91,7 @@ void note_lease(bj::object& details, const core::LeaseRecord& lease) {
   details["metadata"] = lease.metadata.value_or(bj::object{});
 }
 
-// Clients of other makes look for the reason among the details.
+// Other clients look for the reason in the details.
 void note_failure(ProbeReport& report, const bj::object& config) {
   if (report.ok) return;
   if (!report.details) report.details.emplace();
@@ -112,8 +112,8 @@ Entry probe_entry(const core::CompanyId& company, std::string_view action, std::
 
 }  // namespace
 
-// Takes an ad-hoc lease like a run's, works with it and gives it back. Whatever happens in between,
-// the lease is settled or left to the sweeper.
+// Acquires an ad-hoc lease like a run's, uses it and releases it. Whatever happens in between, the
+// lease is settled or left to the sweeper.
 Task<> Leases::try_lease(const core::Environment& environment, ProbeReport& report) {
   Steps steps{services_.clock, report};
   steps.begin();
@@ -158,7 +158,7 @@ Task<ProbeReport> Leases::test(core::Call call, core::EnvironmentId id) {
                  return found;
                }));
   const core::Environment& environment = row.value;
-  // As a lease of it would look, without one.
+  // What its lease would look like, without creating one.
   core::LeaseRecord draft{{.id = core::LeaseId::make(services_.random, services_.clock.now()),
                            .company_id = environment.company_id,
                            .environment_id = environment.id}};
@@ -211,8 +211,8 @@ Task<ProbeReport> Leases::probe_draft(core::Call call, core::CompanyId company, 
   if (allowed_to(services_, row.value).private_ssh) {
     request.lease.private_addresses = drivers::PrivateAddresses::reachable;
   }
-  // A value of the draft is used from here and never stored; a reference is read without a binding,
-  // on the word of the operator who asks.
+  // A value in the draft is used from here and never stored. A reference is read without a binding,
+  // on the authority of the operator who asks.
   for (core::BoundValue& bound : config.values) {
     request.lease.secrets.emplace(bound.path, std::move(bound.value));
   }

@@ -9,11 +9,11 @@ namespace berth::engine {
 
 struct PluginPlace;
 
-// The walls that only the running server knows of: what operators and administrators have opened by
-// hand, and the boxes of plugins. The machine's own walls are in cli/doctor/walls.hpp.
+// The walls that only the running server knows: what operators and administrators have opened by
+// hand, and the plugin boxes. The machine's own walls are in cli/doctor/walls.hpp.
 class Walls {
  public:
-  // Without a place for plugins there are no boxes to report.
+  // Without a plugin place there are no boxes to report.
   Walls(Services& services, const PluginPlace* plugins) : services_(services), plugins_(plugins) {}
 
   Task<std::vector<core::Wall>> list();
