@@ -27,19 +27,19 @@
 
 namespace berth::engine {
 
-// Where this server's work is done. What is referred to outlives the engine.
+// Where this server does its work. Referenced objects outlive the engine.
 struct Workplace {
   const drivers::Registry& drivers;
   RunLogs& logs;
   core::Node node;
-  std::set<core::NodeId> former = {};  // the nodes that its home had before
+  std::set<core::NodeId> former = {};  // the home's previous nodes
   WorkOptions options = {};
   asio::any_io_executor executor;
   PluginPlace* plugins = nullptr;  // absent: a server without plugins
-  HomeDisk* homes = nullptr;       // absent: a server that keeps no homes of agents
+  HomeDisk* homes = nullptr;       // absent: a server that keeps no agent homes
 };
 
-// All use cases over one set of means. Pinned: the parts refer to each other.
+// All use cases over one set of services. Not movable, because the parts refer to each other.
 class Engine {
  public:
   Engine(Services means_given, const Workplace& place)
@@ -70,7 +70,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Whether the store answers: asked by whoever decides to send requests here.
+  // Whether the store responds: for load balancers that decide whether to send requests here.
   Task<> ready();
 
   Services services;

@@ -12,12 +12,12 @@ using namespace std::chrono_literals;
 
 class FeedNews : public testing::Test {
  protected:
-  // Counts when the wait ends before its time.
+  // Counts a wait that ends early.
   void wake_count(Task<> wait, int& count) {
     asio::co_spawn(loop_, std::move(wait),
                    [&count](const std::exception_ptr&, Result<> ended) { count += ended ? 1 : 0; });
   }
-  // Everything that can happen without the time passing.
+  // Runs everything that can happen without time passing.
   void settle() {
     loop_.restart();
     loop_.poll();

@@ -8,8 +8,8 @@ namespace berth::engine {
 
 namespace idempotent_write_detail {
 
-// The sealed answer that was given before to this key, if there is one; idempotency_key_reused when
-// the request differs.
+// The sealed response given before for this key, if any; idempotency_key_reused when the request
+// differs.
 Result<std::optional<Secret>> find(store::Session& session, Services& services,
                                    const core::Call& call);
 Result<> forget(store::Session& session, const core::Call& call);
@@ -43,12 +43,12 @@ Result<Answer> from_text(std::string_view text) {
 
 }  // namespace idempotent_write_detail
 
-// Runs a use case in one transaction. With an Idempotency-Key, the answer is kept in that same
-// transaction, so that a repeat gets the same answer and nothing happens twice, also when the
-// server died before it could reply.
+// Runs a use case in one transaction. With an Idempotency-Key, the response is stored in that same
+// transaction. A retry then gets the same response and nothing happens twice, even if the server
+// died before it could reply.
 //
-// Where the answer names work that goes on after the transaction, `was_given_up` says of it, in a
-// transaction, whether that came to nothing. The request is then done anew, under the same key.
+// If the response names work that continues after the transaction, `was_given_up` reports, in a
+// transaction, whether that work came to nothing. The request is then repeated under the same key.
 template <class Work, class GivenUp>
 auto idempotent_write(Services& services, const core::Call& call, Work work, GivenUp was_given_up)
     -> asio::awaitable<std::invoke_result_t<Work&, store::Session&>> {
@@ -70,8 +70,8 @@ auto idempotent_write(Services& services, const core::Call& call, Work work, Giv
     return answer;
   };
   Outcome outcome = co_await services.store.write(attempt);
-  // A twin with the same key was faster and is committed by now: the second attempt finds its
-  // answer.
+  // A concurrent request with the same key was faster and has committed: the second attempt finds
+  // its response.
   if (!outcome && call.once && outcome.error().code == Errc::conflict) {
     outcome = co_await services.store.write(attempt);
   }

@@ -5,8 +5,7 @@
 
 namespace berth::engine {
 
-// One line for the audit trail. `details` names fields and counts, never raw config and never a
-// secret.
+// One audit trail entry. `details` names fields and counts, never raw config or a secret.
 struct Entry {
   core::CompanyId company_id;
   std::string_view action;
@@ -15,13 +14,13 @@ struct Entry {
   bj::object details = {};
 };
 
-// The run on whose behalf a caller acts, as far as that is more than its word: a run of this
-// company and, for an agent, one of its own. Anything else that a header field names is left out,
-// so that nobody lays an act at the door of another's run.
+// The verified run that a caller acts for: a run of this company and, for an agent, one of its own.
+// Any other run named in a header is dropped, so that a caller cannot attribute its actions to
+// another's run.
 Result<std::optional<core::RunId>> vouched_run(store::Session& session, const core::Call& call,
                                                const core::CompanyId& company);
 
-// Part of the transaction that makes the change: either both are there or neither.
+// Part of the transaction that makes the change: both are stored, or neither.
 Result<> record(store::Session& session, const Services& services, const core::Call& call,
                 Entry entry);
 

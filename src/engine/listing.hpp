@@ -6,7 +6,7 @@
 
 namespace berth::engine {
 
-// A page of rows as the API gives it: the values, and the cursor of the next page.
+// A page of rows as the API returns it: the values, and the next page's cursor.
 template <class T>
 core::Listing<T> to_listing(core::Page<T> page) {
   core::Listing<T> out;

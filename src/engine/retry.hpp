@@ -6,19 +6,19 @@
 
 #include <chrono>
 
-// What happened in a place must be recorded, however long the store is away.
+// What happened in a place must be recorded, however long the store is unreachable.
 namespace berth::engine {
 
-// Whether the store may take the same write later.
+// Whether the store may accept the same write later.
 bool is_outage(Errc code);
 
-// `cancelled` when the task is to stop.
+// `cancelled` when the task must stop.
 Task<> pause_for(asio::any_io_executor executor, std::chrono::milliseconds time);
-// 0.2 s at first, 5 s at most.
+// From 0.2 s up to 5 s.
 std::chrono::milliseconds pause_after(int tries);
 
-// Repeats an attempt until it succeeds or fails for another reason than an outage of the store. An
-// attempt is a plain function that returns a task; it must bear being repeated.
+// Repeats an attempt until it succeeds or fails for a reason other than a store outage. An attempt
+// is a plain function that returns a task; it must be repeatable.
 template <class Attempt>
 auto retry_during_outage(asio::any_io_executor executor, Attempt attempt)
     -> std::invoke_result_t<Attempt&> {

@@ -9,14 +9,14 @@
 
 namespace berth::engine {
 
-// What every use case works with. Owned by the program, alive as long as it runs.
+// What every use case works with. Owned by the program for its whole lifetime.
 struct Services {
   store::Store& store;
   vault::Vault& vault;
   const Clock& clock;
   Random& random;
   Feed& feed;
-  // What companies may use of this machine where no administrator has decided.
+  // What companies may use of this machine if no administrator has decided.
   core::Allowances allowed_by_default = {};
 };
 
