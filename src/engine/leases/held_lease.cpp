@@ -6,7 +6,7 @@ namespace berth::engine {
 
 Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node) {
   using core::LeaseState;
-  // First: whoever held it before it ended is nobody to ask.
+  // Checked first: the former holder of an ended lease need not be asked.
   if (lease.status != LeaseState::active && lease.status != LeaseState::retained) {
     return fail(
         Errc::conflict,
@@ -45,7 +45,7 @@ Result<> expect_moving(const core::LeaseRecord& lease) {
 
 std::map<std::string, Secret> usual_environment(const drivers::Workspace& place) {
   std::map<std::string, Secret> out;
-  if (place.path && place.path->empty()) return out;  // the place sets them itself
+  if (place.path && place.path->empty()) return out;  // the place sets its own variables
   out.emplace("PATH", Secret{place.path.value_or("/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")});
   out.emplace("LANG", Secret{"C.UTF-8"});
   if (place.home) out.emplace("HOME", Secret{*place.home});

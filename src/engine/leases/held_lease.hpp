@@ -7,19 +7,19 @@
 
 namespace berth::engine {
 
-// A place can be looked into while its lease is active or retained, by the server that holds it.
-// `conflict` says what it is instead.
+// A place can be accessed while its lease is active or retained, by the server that holds it.
+// `conflict` reports the actual state.
 Result<> expect_held(const core::LeaseRecord& lease, const core::NodeId& node);
-// The same, and says which server holds it.
+// The same, and the error names the server that holds it.
 Result<> expect_held(store::Session& session, const core::LeaseRecord& lease,
                      const core::NodeId& node);
 
-// Whether somebody has asked for the place of a lease to stand still.
+// Whether an operator has frozen the lease's place.
 bool is_frozen(const core::LeaseRecord& lease);
-// What stands still starts nothing.
+// A frozen place cannot start anything.
 Result<> expect_moving(const core::LeaseRecord& lease);
 
-// What a command that is no run has in its environment besides what it is given.
+// The default environment of a command that is not a run.
 std::map<std::string, Secret> usual_environment(const drivers::Workspace& place);
 
 }  // namespace berth::engine

@@ -27,7 +27,7 @@ TEST(HeldLease, IsThereForTheServerThatHoldsIt) {
   EXPECT_TRUE(other.error().message.contains("held by another server")) << other.error().message;
 }
 
-// After a restart every lease of before is of another node.
+// After a restart, every earlier lease belongs to another node.
 TEST(HeldLease, ThatHasEndedIsSaidToHaveEndedWhoeverHeldIt) {
   for (const core::NodeId& node : {here, elsewhere}) {
     const Result<> ended = expect_held(lease_at(node, LeaseState::released), here);

@@ -1,4 +1,4 @@
-// The way out of a place that a lease holds: what it may reach, and what it has asked for.
+// Egress of a leased place: what it may reach, and what it has requested.
 #include "engine/environments/allowed_places.hpp"
 #include "engine/journal.hpp"
 #include "engine/leases/held_lease.hpp"
@@ -22,7 +22,7 @@ bj::object policy_in(core::LeaseRecord lease) {
   return policy != nullptr && policy->is_object() ? policy->get_object() : bj::object{};
 }
 
-// As a config keeps it: what is absent is not there.
+// As a config stores it: absent fields are omitted.
 bj::object stored(const core::LinuxEgress& policy) {
   bj::object out;
   for (const auto& [key, value] : encode(policy).as_object()) {
@@ -47,7 +47,7 @@ Task<LeaseEgress> Leases::egress(core::Call call, core::LeaseId id, std::uint64_
                             .entries = std::move(page.entries),
                             .next_offset = page.next_offset};
     }
-    // A change of the company may be one of the policy; the log itself tells nobody that it grows.
+    // A company change may be a policy change; the log itself sends no notification when it grows.
     BERTH_CO_DO(
         co_await services_.feed.wait(place.lease.company_id, std::min(left, egress_look_every)));
   }
@@ -55,7 +55,7 @@ Task<LeaseEgress> Leases::egress(core::Call call, core::LeaseId id, std::uint64_
 
 Task<LeaseEgress> Leases::set_egress(core::Call call, core::LeaseId id, core::LinuxEgress policy) {
   BERTH_CO_DO(core::check_rule_count(policy));
-  // Asked first, so that a rule that cannot be read and a place without a way out change nothing.
+  // Checked first, so that an unreadable rule or a place without a gateway changes nothing.
   BERTH_CO_TRY(const HeldPlace place, co_await look_into(call, id));
   BERTH_CO_DO(co_await services_.store.read([&](store::Session& s) {
     core::LeaseRecord wanted = place.lease;

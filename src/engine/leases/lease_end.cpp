@@ -1,4 +1,4 @@
-// How leases end: given back, kept, destroyed, and what is tried again.
+// How leases end: given back, retained or destroyed, and what is retried.
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
 #include "core/config/provider_config.hpp"
@@ -30,14 +30,14 @@ constexpr std::int64_t retained_ms = 24LL * 60 * 60 * 1000;
 // Longer than the sweeper may take to give it back.
 constexpr std::int64_t retained_slack_ms = 60LL * 60 * 1000;
 constexpr std::int64_t keep_again_ms = 1000;             // sooner than any command lapses
-constexpr std::int64_t end_claim_ms = 10LL * 60 * 1000;  // longer than any one attempt takes
+constexpr std::int64_t end_claim_ms = 10LL * 60 * 1000;  // longer than any single attempt takes
 
-// A lease whose provider answered with the sandbox of another has one of its own instead.
+// A lease whose provider returned another lease's sandbox has its own sandbox instead.
 bool may_serve_others(const LeaseRecord& lease) {
   return is_reuse(lease.lease_policy) && asks_for_reuse(lease.teardown.config);
 }
 
-// Whether the sandbox serves others after this lease: only one that its run left in order.
+// Whether the sandbox serves later leases: only if its run left it in order.
 bool gives_back(const LeaseRecord& lease) {
   return lease.sandbox_id && may_serve_others(lease) &&
          lease.release_event == LeaseEvent::release_succeeded;
@@ -59,7 +59,7 @@ LeaseRecord stand_in_for(const core::Sandbox& sandbox) {
   return out;
 }
 
-// The last line of the run's time line.
+// Ends the last phase of the run's timeline.
 Result<> end_release_phase(store::Session& session, const LeaseRecord& lease, Time now) {
   if (!lease.heartbeat_run_id) return {};
   auto run = store::find_run(session, core::Reach::everything(), *lease.heartbeat_run_id);
@@ -81,10 +81,10 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::begin_release(store::Session& sessio
                                                           LeaseEvent how) {
   const Time now = services_.clock.now();
   lease.value.release_event = how;
-  // Whoever begins it ends it; should that fail without a word, the sweeper looks.
+  // The caller also ends it; if that fails silently, the sweeper takes over.
   lease.value.next_attempt_at = now + end_claim_ms;
-  // One that was never acquired has no state between: whatever the driver may hold of it is
-  // destroyed, and then the row ends.
+  // A lease that was never acquired has no intermediate state: anything the driver holds for it is
+  // destroyed, then the row ends.
   if (lease.value.status == LeaseState::acquiring) {
     return store::update_lease(session, std::move(lease), now);
   }
@@ -92,7 +92,7 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::begin_release(store::Session& sessio
                      lease.value.status == LeaseState::active && how == LeaseEvent::release_failed;
   if (keeps) {
     lease.value.expires_at = now + retained_ms;
-    // Soon, so that its place is renewed also when this server dies before it has done so.
+    // Soon, so that its place is renewed even if this server dies first.
     lease.value.next_attempt_at = now + keep_again_ms;
     lease.value.failure_reason = "adapter_or_run_failure";
     return store::move_lease(session, std::move(lease), LeaseEvent::retain, now);

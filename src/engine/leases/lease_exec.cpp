@@ -1,5 +1,4 @@
-// Looks into a place that a lease holds, while it lives or is retained: what it uses, and one more
-// command.
+// Access to a leased place while it is active or retained: its usage, and extra commands.
 #include "base/text.hpp"
 #include "core/config/bindings.hpp"
 #include "engine/environments/allowed_places.hpp"
@@ -13,19 +12,19 @@ namespace berth::engine {
 namespace {
 
 constexpr std::size_t stream_bytes_max = std::size_t{1} << 20;
-// Each stream may be answered in full; what a command says beyond is not worth the disk. The rest
-// is for what the keeper writes around the pieces.
+// Enough to return each stream in full; further output is not worth the disk space. The rest is for
+// the keeper's own framing.
 constexpr std::int64_t kept_bytes_max = 4 * static_cast<std::int64_t>(stream_bytes_max);
 constexpr std::int64_t usual_timeout_ms = 30'000;
 constexpr std::int64_t exec_timeout_ms_max = 60'000;
 constexpr std::int64_t grace_ms = 1000;
 
-// The beginning of what a command says.
+// Keeps the beginning of a command's output.
 class Beginning final : public drivers::OutputTaker {
  public:
   Task<> take(std::span<const drivers::OutputPiece> pieces) override {
     for (const drivers::OutputPiece& piece : pieces) {
-      // What a keeper notes beside the output is counted in the end.
+      // Keeper notes are not output; they are counted at the end.
       if (piece.kind == drivers::OutputKind::note) continue;
       std::string& stream = piece.kind == drivers::OutputKind::out ? out : err;
       const std::size_t room = stream_bytes_max - stream.size();
@@ -96,7 +95,7 @@ Task<ExecOutcome> Leases::exec(core::Call call, core::LeaseId id, ExecInLease wa
                    "run what takes longer with .../stream ('berth exec')");
   }
   BERTH_CO_DO(check_names(wanted.env));
-  // A repeated request has the same id, and a command runs once for each.
+  // A retried request gets the same id, and each id runs one command.
   const auto name_it = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(const auto found, store::find_lease_record(s, core::Reach::of(call.who), id));
     BERTH_DO(expect_held(s, found.value, work_.node()));

@@ -20,7 +20,7 @@ using workspaces::FileView;
 using workspaces::Owner;
 using workspaces::source_of;
 
-// The verbs share them with places that are far away.
+// Shared with remote places.
 constexpr workspaces::Limits limits = file_limits;
 
 Result<FolderListing> list(const Confined& files, const std::string& path) {
@@ -102,8 +102,8 @@ Task<LeaseFiles::Found> LeaseFiles::open(const core::LeaseRecord& lease, std::st
   }
   BERTH_CO_TRY(execution::FileRoot root, co_await driver->files(facts));
   const bool has_mounts = root.mounts == execution::FileRoot::Mounts::entered;
-  // Where the folder is their "/", only commands of the place follow a link, and they could make a
-  // second name only of what they reach there anyway.
+  // If the folder is the commands' "/", only they follow links, and a hard link can only name files
+  // that they reach anyway.
   const bool is_all = root.workdir.has_value();
   std::optional<Owner> user;
   if (root.user) user = Owner{.uid = root.user->uid, .gid = root.user->gid};
@@ -168,7 +168,7 @@ Task<LeaseFiles::Written> LeaseFiles::write(core::Call call, core::LeaseId id, F
 
 Task<> LeaseFiles::remove(core::Call call, core::LeaseId id, std::string path) {
   BERTH_CO_TRY(const Found found, co_await intend(call, id, "environment.lease_file_remove", path));
-  // A path that was forgotten must not cost all that the commands have made.
+  // An omitted path must not delete everything that the commands have made.
   const Result<workspaces::Path> named = workspaces::Path::parse(path, limits);
   if (named && named->is_root()) co_return workspaces::refuse(path, "names nothing to remove");
   const auto* const tree = std::get_if<Tree>(&found);

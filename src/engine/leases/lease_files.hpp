@@ -18,10 +18,11 @@ namespace berth::engine {
 
 class LeaseLifecycle;
 
-// Files in and out of the place that a lease holds, while it is active or retained. A path is read
-// as the commands there would: from where they work, or from their "/" when it starts so. A place
-// that is a folder of this machine has no "/" of its own. No link is followed, and what leads out
-// of the place is path_refused. Changes leave an activity entry before they are made.
+// Moves files in and out of a leased place while it is active or retained. A path is resolved as
+// commands there would: relative to their working directory, or from their "/" if it starts with
+// one. A place that is a folder on this machine has no "/" of its own. Links are not followed, and
+// a path that leads out of the place is path_refused. Changes are recorded in the activity before
+// they are made.
 class LeaseFiles {
  public:
   static constexpr std::size_t bytes_max = file_bytes_max;
@@ -32,23 +33,23 @@ class LeaseFiles {
   Task<std::variant<FilePart, FolderListing>> read(core::Call call, core::LeaseId id,
                                                    FileRead wanted);
   using Written = FileWritten;
-  // The caller keeps the bytes until the answer.
+  // The caller keeps the bytes alive until completion.
   Task<Written> write(core::Call call, core::LeaseId id, FileWrite wanted, std::string_view bytes);
-  // A file, a link, or a folder with all that is in it.
+  // A file, a link, or a folder with its contents.
   Task<> remove(core::Call call, core::LeaseId id, std::string path);
 
-  // A folder or a file as a tar.
+  // A folder or file as a tar archive.
   Task<std::string> archive(core::Call call, core::LeaseId id, std::string path);
-  // Unpacks a tar into a folder, which is made as needed; all of it or nothing. The caller keeps
-  // the bytes until the answer.
+  // Unpacks a tar into a folder, which is created if needed; all of it or nothing. The caller keeps
+  // the bytes alive until completion.
   Task<> unpack(core::Call call, core::LeaseId id, std::string path, std::string_view tar);
 
  private:
-  // The files of a place, and the way to those that are meant.
+  // The files of a place, and the path of the requested one.
   struct Tree {
     workspaces::Confined files;
     std::string path;
-    workspaces::LinkRule links;  // of archives that are unpacked there
+    workspaces::LinkRule links;  // for archives unpacked there
   };
   using Found = std::variant<Tree, FarPlace>;
   Task<Found> look(const core::Call& call, const core::LeaseId& id, std::string path);
@@ -59,8 +60,8 @@ class LeaseFiles {
 
   Services& services_;
   LeaseLifecycle& work_;
-  // Threads of its own, so that a long transfer keeps no lease from being made; as many transfers
-  // are in memory at a time, the others wait.
+  // Separate threads, so that a long transfer does not delay lease acquisition. As many transfers
+  // are in memory at a time; the others wait.
   asio::thread_pool pool_{2};
   RemotePlaceFiles far_{services_.random, pool_};
 };

@@ -32,7 +32,7 @@ using core::LeaseRecord;
 using core::LeaseState;
 using core::SandboxEvent;
 
-// The plugin that a lease is pinned to, in the place where its provider looks for it.
+// Stores the lease's pinned plugin where its provider looks for it.
 void pin(const core::Teardown& teardown, bj::object& metadata) {
   if (teardown.plugin_id) metadata["pluginId"] = teardown.plugin_id->str();
 }
@@ -50,7 +50,7 @@ Result<std::string> fingerprint_of(store::Session& session, const core::Environm
   if (lease.lease_policy == LeasePolicy::reuse_by_execution_workspace) {
     key.execution_workspace_id = lease.execution_workspace_id;
   }
-  // The folder is a mount of the sandbox: after a reset of the home there is another one.
+  // The home folder is mounted in the sandbox, and a reset replaces it.
   if (lease.teardown.home_id) key.config["agentHomeId"] = lease.teardown.home_id->str();
   for (const core::BoundRef& bound : core::refs_in(lease.teardown.config)) {
     BERTH_TRY(const auto secret,
@@ -61,7 +61,7 @@ Result<std::string> fingerprint_of(store::Session& session, const core::Environm
   return core::fingerprint(key);
 }
 
-// What the provider says never replaces what we know ourselves.
+// Provider metadata never overrides our own facts.
 bj::object lease_metadata(const LeaseRecord& lease, const drivers::Acquired& acquired) {
   bj::object metadata = acquired.metadata;
   metadata["driver"] = name_of(lease.driver);
@@ -69,7 +69,7 @@ bj::object lease_metadata(const LeaseRecord& lease, const drivers::Acquired& acq
   return metadata;
 }
 
-// The issue that the run works on, where its caller has named one.
+// The issue that the run works on, if its caller named one.
 std::optional<core::IssueId> issue_of(const core::Run& run) {
   const bj::value* found = run.context_snapshot.if_contains("issueId");
   if (found == nullptr || !found->is_string()) return std::nullopt;
@@ -81,14 +81,14 @@ void note_none_made(LeaseRecord& lease) {
   lease.teardown.acquire_trace = core::AcquireTrace::none_made;
 }
 
-// The lease has a sandbox that no other lease is given after it. The policy is fixed once the row
-// is there; its config tells the same.
+// Gives the lease a sandbox that no later lease gets. The policy is fixed once the row exists; the
+// config says the same.
 void serve_alone(LeaseRecord& lease) {
   lease.lease_policy = LeasePolicy::ephemeral;
   forbid_reuse(lease.driver, lease.teardown.config);
 }
 
-// The lease has a sandbox that waited for it.
+// Assigns an idle sandbox to the lease.
 void take_over(const core::Sandbox& idle, LeaseRecord& lease) {
   lease.sandbox_id = idle.id;
   lease.provider_lease_id = idle.provider_lease_id;
@@ -96,9 +96,9 @@ void take_over(const core::Sandbox& idle, LeaseRecord& lease) {
   lease.teardown.plugin_version = idle.plugin_version;
 }
 
-// What a plugin is told of a lease beside its own words, in the place where it looks for it: the
-// plugin that the lease is pinned to, who works with it, and until when. A sandbox that waited is
-// resumed with what its provider said of it when it was made.
+// Adds what a plugin needs to know about a lease, where it looks for it: its pinned plugin, the
+// agent that uses it, and until when. An idle sandbox is resumed with the metadata that its
+// provider returned at creation.
 Result<> add_plugin_facts(store::Session& session, const LeaseRecord& lease, bj::object& metadata) {
   const auto everywhere = core::Reach::everything();
   const bool was_claimed = !lease.metadata && lease.provider_lease_id;
@@ -115,7 +115,7 @@ Result<> add_plugin_facts(store::Session& session, const LeaseRecord& lease, bj:
       if (agent) facts["adapterType"] = name_of(agent->value.adapter_type);
     }
   } else if (lease.sandbox_id && is_reuse(lease.lease_policy)) {
-    // Some providers resume a sandbox only for the agent that they made it for.
+    // Some providers resume a sandbox only for the agent that it was created for.
     BERTH_TRY(const auto sandbox, store::find_sandbox(session, everywhere, *lease.sandbox_id));
     if (sandbox.value.agent_id) facts["agentId"] = sandbox.value.agent_id->str();
   }
@@ -123,8 +123,8 @@ Result<> add_plugin_facts(store::Session& session, const LeaseRecord& lease, bj:
   if (lease.execution_workspace_id) {
     facts["executionWorkspaceId"] = lease.execution_workspace_id->str();
   } else if (is_reuse(lease.lease_policy) && lease.sandbox_id) {
-    // Some providers resume a sandbox only for the workspace that they made it for. That of a
-    // sandbox that is used again is the sandbox's own folder, so the sandbox's id names it.
+    // Some providers resume a sandbox only for the workspace that it was created for. A reused
+    // sandbox's workspace is its own folder, so the sandbox's id identifies it.
     facts["executionWorkspaceId"] = lease.sandbox_id->str();
   }
   if (lease.expires_at) facts["expiresAt"] = to_iso8601(*lease.expires_at);
@@ -132,9 +132,9 @@ Result<> add_plugin_facts(store::Session& session, const LeaseRecord& lease, bj:
   return {};
 }
 
-// The provider answered with a sandbox that another lease holds. A lease that asked to share asks
-// for one of its own from here on; lease_acquire_failed where it had asked for that already, and
-// then what it was answered with is not its to destroy.
+// The provider returned a sandbox that another lease holds. A lease that asked for reuse now asks
+// for its own sandbox. If it already had, the result is lease_acquire_failed, and the lease must
+// not destroy the returned sandbox.
 Result<LeaseLifecycle::Row> give_up_shared(store::Session& session, LeaseLifecycle::Row row,
                                            Time now) {
   LeaseRecord& lease = row.value;
@@ -161,7 +161,7 @@ std::unexpected<Error> gave_away(const drivers::Acquired& acquired) {
               "have a sandbox of its own");
 }
 
-// What the provider told of the place, on the row that outlives the lease.
+// Records the provider's facts about the place on the sandbox's row, which outlives the lease.
 Result<> record_sandbox(store::Session& session, const std::optional<core::SandboxId>& id,
                         const drivers::Acquired& acquired, Time now) {
   if (!id) return {};
@@ -192,7 +192,7 @@ bool LeaseLifecycle::reaches(const core::Sandbox& sandbox) const {
   return place && !(*place)->stays_on_its_server(sandbox.config);
 }
 
-// Whether an idle sandbox is the lease's now.
+// Whether the lease now owns an idle sandbox.
 Result<bool> LeaseLifecycle::claim_kept(store::Session& session, const core::Sandbox& wanted,
                                         std::optional<core::SandboxId> only, LeaseRecord& lease) {
   BERTH_TRY(drivers::Driver* const place, driver(lease));
@@ -225,7 +225,7 @@ Result<> LeaseLifecycle::intend_sandbox(store::Session& session,
                         .last_used_at = now,
                         .created_at = now,
                         .updated_at = now};
-  // Without a fingerprint a sandbox serves one lease, and is never looked for.
+  // Without a fingerprint, a sandbox serves one lease and is never reused.
   if (is_reuse(lease.lease_policy)) {
     BERTH_TRY(sandbox.fingerprint, fingerprint_of(session, environment, agent, lease));
     BERTH_DO(store::retire_idle_sandboxes(session, sandbox, now));
@@ -261,7 +261,7 @@ Result<> LeaseLifecycle::intend_visit(store::Session& session, const core::Envir
                     environment.name + "\" as it is today",
                 "restore the environment's config, or start a new run in it");
   }
-  // However the lease ends, the sandbox is given back where it can be emptied.
+  // However the lease ends, the sandbox is given back if it can be emptied.
   lease.release_event = LeaseEvent::release_succeeded;
   return {};
 }
@@ -299,7 +299,7 @@ Result<LeaseLifecycle::Row> LeaseLifecycle::intend(store::Session& session, core
   lease.teardown.setup_session_id = std::move(terms.setup);
   lease.teardown.home_id = std::move(terms.home);
   if (is_reuse(lease.lease_policy) && lacks_reuse(catalog_, environment.config)) serve_alone(lease);
-  // A provider that finds sandboxes again by their environment must not hand out a shared one.
+  // A provider that finds sandboxes by environment must not return a shared one.
   if (!is_reuse(lease.lease_policy)) forbid_reuse(lease.driver, lease.teardown.config);
   if (environment.driver == core::DriverKind::sandbox) {
     if (terms.purpose == Terms::Purpose::test) lease.teardown.config["archiveOnRelease"] = true;
@@ -336,7 +336,8 @@ Task<drivers::PlaceRef> LeaseLifecycle::facts(const LeaseRecord& lease) {
     }));
   }
   for (const core::BoundRef& bound : core::refs_in(out.config)) {
-    // The row is the permission: the binding went when the environment was changed or deleted.
+    // The row is the permission: the binding was removed when the environment was changed or
+    // deleted.
     SecretRead read{
         .company_id = lease.company_id,
         .secret_id = bound.ref.secret_id,
@@ -432,7 +433,7 @@ Task<LeaseLifecycle::Held> LeaseLifecycle::acquire(Row lease, Ask ask, Also also
     if (also) BERTH_DO(also(s));
     return row;
   };
-  // Who is found by an answer alone must not be forgotten because the store is away.
+  // If only this response identifies the sandbox, it must not be lost in a store outage.
   const auto attempt = [&] { return services_.store.write(save); };
   Result<Row> row = by_key
                         ? co_await attempt()
@@ -479,7 +480,7 @@ Task<std::vector<core::LeaseId>> LeaseLifecycle::held() {
 
 Task<> LeaseLifecycle::remove_held(core::LeaseId id) {
   BERTH_CO_TRY(drivers::Driver* const local, drivers_.find(core::DriverKind::local));
-  // Whose it was is not known any more, and not asked by the driver of this machine.
+  // Its company is unknown by now, and the local driver does not use it.
   const drivers::PlaceRef facts{.lease_id = id, .company_id = *core::CompanyId::parse(id.str())};
   co_return co_await local->destroy(facts);
 }

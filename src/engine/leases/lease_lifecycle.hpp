@@ -16,14 +16,14 @@
 
 namespace berth::engine {
 
-// Takes places and gives them back: the intention is recorded, the driver acts, the fact is
-// recorded. Each part can be repeated, so that whoever finds a lease in any state can bring it to
-// its end. Only values on the lease's own row are asked for, never the environment of today.
+// Acquires and releases places: the intent is recorded, the driver acts, the result is recorded.
+// Each step can be repeated, so that any server can bring a lease to its end from any state. Only
+// the lease's own row is used, never the current environment.
 class LeaseLifecycle {
  public:
   using Row = core::Stored<core::LeaseRecord>;
 
-  // `hold_ms`: how long the place of a server that is gone may live on.
+  // `hold_ms`: how long the place of a dead server may live on.
   LeaseLifecycle(Services& services, const drivers::Registry& drivers, Secrets& secrets,
                  const Catalog& catalog, core::NodeId node, std::int64_t hold_ms)
       : services_(services),
@@ -34,36 +34,37 @@ class LeaseLifecycle {
         hold_ms_(hold_ms) {}
 
   const core::NodeId& node() const { return node_; }
-  // Whether this server can act on the place: one that stays on its server is reached there alone.
+  // Whether this server can act on the place: a place on one server's machine is reachable only
+  // there.
   bool reaches(const core::LeaseRecord& lease) const;
   bool reaches(const core::Sandbox& sandbox) const;
 
   struct Terms {
     std::optional<Time> expires_at = {};
-    // The template to start from, in place of that which the environment asks for.
+    // The template to start from, instead of the environment's.
     std::optional<core::TemplateId> from = {};
     enum class After { restart_ends_it, restart_keeps_it } after = After::restart_ends_it;
-    std::optional<core::SetupSessionId> setup = {};  // that it is taken for
-    // No run uses what a test leaves, so a provider that would pause it archives it instead.
+    std::optional<core::SetupSessionId> setup = {};  // the session it is acquired for
+    // No run uses the sandbox of a test, so a provider that would pause it archives it instead.
     enum class Purpose { work, test } purpose = Purpose::work;
     std::optional<core::AgentHomeId> home = {};
-    // An idle sandbox that the lease is for, by the rules by which a run of its agent would get it.
-    // `conflict` where those give it to nobody.
+    // The idle sandbox to lease, by the same rules as for a run of its agent. `conflict` if those
+    // rules would not give it to any run.
     struct Kept {
       core::SandboxId sandbox_id;
       std::optional<core::AgentId> agent_id = {};
     };
     std::optional<Kept> kept = {};
   };
-  // In the caller's transaction: a lease `acquiring`, and where the driver has sandboxes one that
-  // is claimed for it or about to be made. Without a run it is an ad-hoc lease, which serves
-  // nobody else unless its sandbox was kept.
+  // In the caller's transaction: records an `acquiring` lease and, for drivers with sandboxes, a
+  // sandbox that is claimed for it or about to be created. Without a run it is an ad-hoc lease,
+  // whose sandbox is not reused unless it was a kept one.
   Result<Row> intend(store::Session& session, core::LeaseId id,
                      const core::Environment& environment, const core::Run* run, Terms terms);
 
-  // What the driver is told of a lease. Secrets are read now, each with its access event.
+  // The driver's view of a lease. Secrets are read now, each with its access event.
   Task<drivers::PlaceRef> facts(const core::LeaseRecord& lease);
-  // The same of a template, whose lease may be long over. Secrets that are gone are left out.
+  // The same for a template, whose lease may have ended long ago. Deleted secrets are left out.
   Task<drivers::PlaceRef> facts(const core::Template& row);
   Result<drivers::Driver*> driver(const core::LeaseRecord& lease) const;
   Result<drivers::Driver*> driver(core::DriverKind kind) const { return drivers_.find(kind); }
@@ -71,54 +72,55 @@ class LeaseLifecycle {
   struct Ask {
     drivers::Callback callback = {};
     std::optional<drivers::SetupRequest> setup = {};
-    // Whether the provider may have been asked for this lease already: by a server that is gone, or
-    // by an attempt that was not answered.
+    // Whether the provider may already have been asked for this lease, by a dead server or by an
+    // attempt that got no response.
     enum class Before { never, maybe } before = Before::never;
   };
-  // The driver's answer, on the row: `active`. What `also` writes is part of the same transaction.
-  // lease_acquire_failed where what was asked before cannot be found again.
   struct Held {
     Row lease;
     drivers::PlaceRef facts;
-    bool resumed = false;  // the sandbox that was claimed, and not a new one in its stead
+    bool resumed = false;  // the claimed sandbox, not a new one in its place
   };
   using Also = std::function<Result<>(store::Session&)>;
+  // Acquires the place and records the driver's response: `active`. Writes by `also` are part of
+  // the same transaction. lease_acquire_failed if the result of an earlier request cannot be found
+  // again.
   Task<Held> acquire(Row lease, Ask ask, Also also);
-  // Whether a failed acquire says that nothing was made: it was never sent, or it was refused, and
-  // whoever refuses has removed what it had begun.
+  // Whether a failed acquire means that nothing was created: it was never sent, or it was refused.
+  // A provider that refuses has cleaned up.
   static bool made_none(Errc code);
 
-  // In the caller's transaction: a lease that is held has a fresh place in the stead of the one
-  // that it had. `conflict` where it is held no more: then the place is the caller's to remove.
+  // In the caller's transaction: a held lease gets a fresh place instead of its former one.
+  // `conflict` if it is no longer held; the caller must then remove the place.
   Result<Row> record_again(store::Session& session, const core::LeaseId& id,
                            const drivers::Acquired& acquired);
 
-  // In the transaction that ends the run: the lease begins to end as the run did. Under
-  // retain_on_failure a failed run's lease is kept instead.
+  // In the transaction that ends the run: the lease begins to end with the run's outcome. Under
+  // retain_on_failure, a failed run's lease is retained instead.
   Result<Row> begin_release(store::Session& session, Row lease, core::LeaseEvent how);
-  // Nobody works in a retained place, so nobody renews it: once, until it is given back. Whoever
-  // retains it does so, and then the sweeper of that or the next server once more.
+  // Nothing works in a retained place, so nothing renews it. This renews it once, until it is given
+  // back. The server that retains it does so, and then a sweeper once more.
   Task<> keep(const core::LeaseRecord& lease, const drivers::PlaceRef& known);
-  // What a place has used, for the rows of whoever ends; nothing where nobody counts.
+  // What a place has used, for the final rows; empty if it is not measured.
   Task<std::optional<bj::object>> measure(const core::LeaseRecord& lease,
                                           const drivers::PlaceRef& known);
-  // Brings a lease that nobody works with to its end. Where that fails, the row says why and when
-  // the next attempt is due, and the answer is that row. What this server does not reach is left to
-  // the one that does; where that one is gone, until its keepers have ended by themselves.
+  // Brings an unused lease to its end. If that fails, the row records why and when the next attempt
+  // is due, and that row is returned. A place that this server cannot reach is left to the server
+  // that can. If that server is dead, the lease waits until its keepers have ended by themselves.
   Task<Row> settle(Row lease);
-  // The same for a sandbox that serves nobody any more.
+  // The same for an unused sandbox.
   Task<> settle(core::Stored<core::Sandbox> sandbox);
-  // On an operator's word, in the caller's transaction: the sandbox that a parked lease waits for
-  // is this one, and is destroyed with it. `conflict` where somebody else holds it.
+  // On an operator's order, in the caller's transaction: names the sandbox that a parked lease
+  // waits for; it is destroyed with the lease. `conflict` if another lease holds it.
   Result<Row> adopt(store::Session& session, Row lease, std::string provider_lease_id);
-  // On an operator's word: the lease and its sandbox are over, whatever the provider still holds.
+  // On an operator's order: ends the lease and its sandbox, whatever the provider still holds.
   Result<Row> force_end(store::Session& session, Row lease, const std::string& reason);
 
-  // A secret that a draft of an environment names.
+  // Reads a secret that an environment draft names.
   Task<ResolvedSecret> read_for_draft(const core::Call& call, const core::CompanyId& company,
                                       const core::BoundRef& bound);
 
-  // What this machine holds by itself, and the removal of what no lease asks for any more.
+  // What this machine itself holds, and the removal of what no lease needs any more.
   Task<std::vector<core::LeaseId>> held();
   Task<> remove_held(core::LeaseId id);
   Task<std::vector<drivers::HeldSandbox>> held_sandboxes();
@@ -126,9 +128,8 @@ class LeaseLifecycle {
 
  private:
   Task<drivers::Acquired> acquire_again(drivers::Driver& place, drivers::AcquireRequest request);
-  // Asks a second and a third time, under the same key, for what was not answered: whoever names
-  // sandboxes by their run gives the same one each time. The verdict, and what to destroy, is on
-  // the row.
+  // Repeats the unanswered request twice under the same key: a provider that names sandboxes by
+  // their run returns the same one each time. The verdict, and what to destroy, is on the row.
   Task<Row> trace(drivers::Driver& place, drivers::AcquireRequest request);
   Task<> end_unanswered(core::LeaseId id);
   Task<> destroy_strays(drivers::Driver& place, Row row, const drivers::PlaceRef& known);
@@ -145,7 +146,7 @@ class LeaseLifecycle {
   Result<Row> record_acquired(store::Session& session, const core::LeaseId& id,
                               const drivers::Acquired& acquired);
   Task<> act(core::LeaseRecord lease);
-  // When nothing is left any more of what that server held; nothing while it is alive.
+  // When nothing remains of what that server held; empty while it is alive.
   Result<std::optional<Time>> gone_with(store::Session& session,
                                         const std::optional<core::NodeId>& server) const;
   Result<Row> leave(store::Session& session, const core::LeaseId& id);
@@ -154,8 +155,8 @@ class LeaseLifecycle {
   Result<Row> record_settled(store::Session& session, const core::LeaseId& id,
                              const Result<>& outcome);
   Result<> end_sandbox(store::Session& session, const core::LeaseRecord& lease);
-  // What was there for the lease alone is no longer needed: secrets of its config, and the template
-  // that it started from where that is expendable.
+  // Drops what only this lease needed: secrets of its config, and the template that it started from
+  // if that is expendable.
   Result<> drop_needs(store::Session& session, const core::LeaseRecord& lease);
 
   Services& services_;
@@ -166,7 +167,7 @@ class LeaseLifecycle {
   std::int64_t hold_ms_;
 };
 
-// How long until the next attempt of a teardown, and when to stop trying.
+// How long until the next teardown attempt, and when to give up.
 std::int64_t teardown_pause_ms(std::int64_t attempts);
 inline constexpr std::int64_t teardown_attempts_max = 8;
 

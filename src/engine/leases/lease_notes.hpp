@@ -3,10 +3,10 @@
 #include "core/rows/lease.hpp"
 #include "engine/journal.hpp"
 
-// What is written down of a lease.
+// Records about a lease.
 namespace berth::engine {
 
-// The server itself, at work for the lease's run.
+// A call by the server itself, on behalf of the lease's run.
 core::Call call_of(const core::LeaseRecord& lease);
 Entry entry_of(const core::LeaseRecord& lease, std::string_view action);
 

@@ -11,7 +11,7 @@
 namespace berth::engine {
 namespace {
 
-// Whoever leaves a terminal open over night finds it closed.
+// A terminal left open overnight is closed.
 constexpr std::int64_t timeout_ms = 8LL * 60 * 60 * 1000;
 constexpr std::int64_t terminal_grace_ms = 1000;
 constexpr std::size_t id_size_max = 64;
@@ -61,13 +61,13 @@ class HeldCommand : public execution::LiveCommand {
   std::string exec_id_;
 };
 
-// One that is heard once: nobody can ask for its output again.
+// A command whose output can be read only once.
 class StreamedCommand final : public HeldCommand {
  public:
   using HeldCommand::HeldCommand;
   Task<drivers::Ended> follow(std::uint64_t offset, drivers::OutputTaker& taker) override {
     BERTH_CO_TRY(drivers::Ended ended, co_await HeldCommand::follow(offset, taker));
-    // What stays goes with the sandbox.
+    // Anything left is removed with the sandbox.
     const Result<> forgotten = co_await forget_output();
     if (!forgotten)
       log::warn("exec.output_left", {{"exec", id()}, {"error", forgotten.error().message}});
@@ -77,7 +77,7 @@ class StreamedCommand final : public HeldCommand {
 
 }  // namespace
 
-// The intention is in the activity before anything is opened.
+// The intent is recorded in the activity before anything is opened.
 Task<LeaseTerminals::Place> LeaseTerminals::enter(const core::Call& call,
                                                   const core::LeaseId& lease,
                                                   std::string_view action, bj::object details) {
@@ -122,11 +122,11 @@ Task<execution::LiveCommandPtr> LeaseTerminals::log_in(core::Call call, core::Le
   co_return co_await held.driver->open_login(held.facts, command);
 }
 
-// Nothing where the driver has no such channel, and the command can be started as any other.
+// Empty if the driver has no such channel and the command can be started like any other.
 Task<execution::LiveCommandPtr> LeaseTerminals::open_duplex(const Place& held,
                                                             const drivers::Command& command,
                                                             OpenStream::Input input) {
-  // A setting that cannot be read is off.
+  // An unreadable setting counts as off.
   const Result<InstanceSettings> settings = co_await services_.store.read(read_settings);
   const bool is_on = settings && settings->enable_sandbox_duplex_bridge;
   Result<execution::LiveCommandPtr> opened = co_await held.driver->open_stream(

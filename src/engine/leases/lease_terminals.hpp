@@ -9,36 +9,35 @@ namespace berth::engine {
 
 class LeaseLifecycle;
 
-// A command at a terminal in a place that is held. Without argv it is a shell.
+// A command at a terminal in a held place. Without argv it is a shell.
 struct OpenTerminal {
-  std::optional<std::string> id = {};  // the same one again finds the same terminal
+  std::optional<std::string> id = {};  // the same id again finds the same terminal
   std::vector<std::string> argv = {};
-  std::optional<std::string> cwd = {};  // absent: where commands of the place work
+  std::optional<std::string> cwd = {};  // absent: the place's working directory
   core::TerminalSize size = {};
 };
 
-// A command in a place that is held, with its input from whoever opened it.
+// A command in a held place, with input from the caller that opened it.
 struct OpenStream {
   std::vector<std::string> argv = {};
   std::optional<std::string> cwd = {};
-  // Whether it must be given its input while it runs, may be given it as a whole before, or has
-  // none.
+  // Whether it needs its input while it runs, accepts all of it beforehand, or has none.
   enum class Input { live, whole_will_do, none } input = Input::whole_will_do;
-  std::optional<std::int64_t> timeout_ms = {};  // absent: as long as a terminal may stay open
+  std::optional<std::int64_t> timeout_ms = {};  // absent: as long as a terminal may remain open
 };
 
-// Commands with somebody in front of them, in places that leases hold.
+// Interactive commands in leased places.
 class LeaseTerminals {
  public:
   LeaseTerminals(Services& services, LeaseLifecycle& work) : services_(services), work_(work) {}
 
-  // A terminal in the place of a lease that is active or retained; the activity says who opened it.
+  // Opens a terminal in the place of an active or retained lease; the activity records the caller.
   // Starting the same id twice runs it once.
   Task<execution::LiveCommandPtr> open(core::Call call, core::LeaseId lease, OpenTerminal wanted);
-  // The login of an agent's own program in the sandbox of a plugin. What it says is kept nowhere.
+  // The login of an agent's own program in a plugin's sandbox. Its output is not stored.
   Task<execution::LiveCommandPtr> log_in(core::Call call, core::LeaseId lease,
                                          execution::LoginCommand command);
-  // Whoever opened it cancels it when they go.
+  // The caller that opened it cancels it when it disconnects.
   Task<execution::LiveCommandPtr> stream(core::Call call, core::LeaseId lease, OpenStream wanted);
 
  private:

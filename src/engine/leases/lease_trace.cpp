@@ -1,5 +1,5 @@
-// Leases whose acquire was asked for, and whose answer nobody recorded: the sandbox may be there,
-// and has no name that anybody here knows.
+// Leases whose acquire was sent but whose response was not recorded: the sandbox may exist, under a
+// name unknown to this server.
 #include "engine/leases/lease_trace.hpp"
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
@@ -28,7 +28,7 @@ std::string provider_in(const LeaseRecord& lease) {
   return lease.provider.value_or(std::string{name_of(lease.driver)});
 }
 
-// How the session that the lease was asked for was asked for.
+// The original setup request of the session that the lease was acquired for.
 Result<std::optional<drivers::SetupRequest>> setup_in(store::Session& session,
                                                       const LeaseRecord& lease, Time now) {
   if (!lease.teardown.setup_session_id) return std::nullopt;
@@ -102,7 +102,7 @@ Task<LeaseLifecycle::Row> LeaseLifecycle::trace(drivers::Driver& place,
       failure = without_secrets(answer.error(), request.lease.secrets);
     } else {
       got.push_back(stray_of(*answer));
-      // What could be resumed was there all the time, so that no other one was made.
+      // A resumable sandbox existed all along, so no other one was created.
       if (answer->resumed) verdict = AcquireTrace::found;
     }
   }
@@ -112,7 +112,7 @@ Task<LeaseLifecycle::Row> LeaseLifecycle::trace(drivers::Driver& place,
     verdict = is_same ? AcquireTrace::found : AcquireTrace::untraceable;
     if (is_same) got.pop_back();
   }
-  // Also what an attempt got that then failed must be found by the next one.
+  // Recorded even if this attempt failed, so that the next one finds what it received.
   BERTH_CO_TRY(Row row, co_await change_lease(id, [&](LeaseRecord& lease) {
                  std::vector<Stray> all = lease.teardown.strays.value_or(std::vector<Stray>{});
                  all.insert(all.end(), got.begin(), got.end());
@@ -144,7 +144,7 @@ Task<drivers::Acquired> LeaseLifecycle::acquire_again(drivers::Driver& place,
                        "name sandboxes by their run: the first one may still be there",
                    "start the run again; berth lease get " + id.str() + " says how to go on");
   }
-  // It is this lease's own from here on.
+  // From here on it belongs to this lease.
   BERTH_CO_DO(co_await change_lease(id, [](LeaseRecord& lease) {
     lease.teardown.acquire_trace.reset();
     lease.teardown.strays.reset();
@@ -203,7 +203,7 @@ Task<> LeaseLifecycle::end_unanswered(core::LeaseId id) {
                                     .setup = std::move(setup)};
     BERTH_CO_TRY(row, co_await trace(*place, std::move(request)));
   }
-  // A sandbox that it had taken over has its name on the row.
+  // A sandbox that it took over has its provider id on the row.
   if (known.provider_lease_id) {
     const Result<> gone = co_await place->destroy(known);
     if (!gone) co_return std::unexpected(without_secrets(gone.error(), known.secrets));

@@ -5,13 +5,13 @@
 
 namespace berth::engine {
 
-// A lease that waits for an operator, because an acquire of it was not answered and its provider
-// cannot be asked for what it made.
+// A lease that waits for an operator, because its acquire got no response and its provider cannot
+// look up what it created.
 bool is_untraceable(const core::LeaseRecord& lease);
-// What the operator does about it, in sentences with the commands.
+// What the operator can do about it, with the commands.
 std::string way_out_of_untraceable(const core::LeaseRecord& lease);
 
-// How a session asks for its place.
+// The request with which a session acquires its place.
 Result<drivers::SetupRequest> request_of(store::Session& session,
                                          const core::SetupSession& started);
 

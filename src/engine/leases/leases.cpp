@@ -105,7 +105,7 @@ SandboxView shown(core::Sandbox sandbox) {
           .metadata = std::move(sandbox.metadata)};
 }
 
-// What a lease that is over has left behind, if that waits for another.
+// What an ended lease has left behind, if that is an idle sandbox.
 std::optional<std::string> word_of_kept(store::Session& session, const core::LeaseRecord& lease) {
   if (!core::is_final(lease.status) || !lease.sandbox_id) return std::nullopt;
   const auto left = store::find_sandbox(session, core::Reach::everything(), *lease.sandbox_id);
@@ -231,7 +231,7 @@ Task<LeaseView> Leases::end(core::Call call, core::LeaseId id, std::string_view 
   co_return view_of(std::move(row.value));
 }
 
-// The server that holds it looks every second.
+// The server that holds it checks every second.
 Task<Leases::LeaseRow> Leases::wait_for_its_server(LeaseRow row) {
   constexpr int looks_max = 25;
   constexpr std::chrono::milliseconds pause{200};
@@ -259,7 +259,7 @@ Task<LeaseView> Leases::destroy(core::Call call, core::LeaseId id) {
   co_return ended;
 }
 
-// A lease that has been given back may have left a sandbox that waits for another.
+// A released lease may have left an idle sandbox.
 Task<> Leases::destroy_idle_sandbox(core::Call call, const LeaseView& ended) {
   if (!ended.sandbox_id) co_return Result<>{};
   using Found = std::optional<core::Stored<core::Sandbox>>;

@@ -32,7 +32,7 @@ FileView view_of(const RemoteEntry& entry) {
   return view;
 }
 
-// What is at the end of the way, for those who want something that is there.
+// The entry at the end of the path, for operations that need an existing one.
 Result<RemoteEntry> expect_there(const RemoteLook& look, std::string_view shown) {
   switch (look.way) {
     case RemoteLook::Way::there: return look.entry;
@@ -43,7 +43,7 @@ Result<RemoteEntry> expect_there(const RemoteLook& look, std::string_view shown)
   return fail(Errc::bug, "a way that leads nowhere");
 }
 
-// The same for those who make it, and the folders above it.
+// The same for operations that create it, and the folders above it.
 Result<std::optional<RemoteEntry>> expect_makeable(const RemoteLook& look, std::string_view shown) {
   if (look.way == RemoteLook::Way::missing) return std::nullopt;
   if (look.way == RemoteLook::Way::through_file) {
@@ -58,8 +58,8 @@ Result<> expect_file(const RemoteEntry& entry, std::string_view shown) {
   return workspaces::may_leave(entry.status, shown, file_limits);
 }
 
-// Whether the provider's own way, which was tried, has turned out not to serve this place.
-// A worker that died has refused nothing.
+// Whether the provider's own file transfer was tried and turned out not to support this place. A
+// worker that died has not refused anything.
 bool goes_by_commands_now(const FarPlace& place, const Exchange& tried, const Error& why) {
   return why.code == Errc::plugin_call_failed && tried.by == Exchange::By::provider &&
          place.files->exchange(place.facts, place.path).by == Exchange::By::commands;
@@ -105,8 +105,8 @@ FileEntry file_entry_of(const FileView& view) {
   return entry;
 }
 
-// A folder for one request, among those of others that are under way. Whoever it is handed to may
-// do there what it likes.
+// A folder for one request, beside those of concurrent requests. Its receiver may do anything in
+// it.
 class RemotePlaceFiles::Staging {
  public:
   static Result<Staging> make(const Exchange& exchange, const std::string& name) {
@@ -151,7 +151,7 @@ auto RemotePlaceFiles::stage(const Exchange& exchange) -> Task<std::shared_ptr<c
   });
 }
 
-// What cannot be removed now goes when the server starts next.
+// What cannot be removed now is removed at the next server start.
 asio::awaitable<void> RemotePlaceFiles::clear(std::shared_ptr<const Staging> staging) {
   (void)co_await offload(pool_, [&] { return staging->remove(); });
 }

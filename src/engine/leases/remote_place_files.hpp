@@ -16,9 +16,9 @@
 
 namespace berth::engine {
 
-// One name in a folder of a place.
+// One entry in a folder of a place.
 struct FileEntry {
-  std::string name;  // what is no printable UTF-8 is written \xNN, a backslash is doubled
+  std::string name;  // bytes other than printable UTF-8 are written \xNN, a backslash is doubled
   workspaces::FileType type = workspaces::FileType::file;
   std::int64_t bytes = 0;
   std::string mode;  // permission bits: "0644"
@@ -33,12 +33,12 @@ struct FolderListing {
 };
 BOOST_DESCRIBE_STRUCT(FolderListing, (), (entries, is_truncated))
 
-// Bytes of a file, from `offset` of the request on.
+// Bytes of a file, starting at the request's `offset`.
 struct FilePart {
   std::string bytes;
   std::string mode;
   Time mtime = {};
-  std::uint64_t file_bytes = 0;  // of all of it; one that grows may have more by the next answer
+  std::uint64_t file_bytes = 0;  // total size; a growing file may be larger by the next response
   std::uint64_t next_offset = 0;
   bool eof = false;
 };
@@ -46,30 +46,30 @@ struct FilePart {
 struct FileRead {
   std::string path;
   std::uint64_t offset = 0;
-  std::optional<std::uint64_t> bytes_max = {};  // absent: all the rest, or a refusal
+  std::optional<std::uint64_t> bytes_max = {};  // absent: all the rest, or an error
 };
 
 struct FileWrite {
   std::string path;
   mode_t mode = 0644;
-  std::optional<Time> mtime = {};  // absent: the time of writing, as always in a far place
+  std::optional<Time> mtime = {};  // absent: the time of writing, as always in a remote place
 };
 
 enum class FileWritten { created, replaced };
 
-// What one request carries: it is in memory as a whole.
+// The maximum for one request, which is in memory as a whole.
 inline constexpr std::size_t file_bytes_max = std::size_t{64} << 20;
-// Somebody waits for the answer: smaller than what the library would take.
+// Smaller than the library's limits, because a caller waits for the response.
 inline constexpr workspaces::Limits file_limits{.entries_max = 100'000, .bytes_max = 4ULL << 30};
 
-// For a folder that makes too large an archive.
+// For a folder whose archive is too large.
 inline constexpr std::string_view folder_remedy =
     "berth cp LEASE:FOLDER . takes it part by part; by the API: list it and read its files";
 std::unexpected<Error> too_large_to_answer(std::string_view path, std::string remedy);
 std::string mode_text(mode_t mode);
 FileEntry file_entry_of(const workspaces::FileView& view);
 
-// Something in a place that is no folder of this machine.
+// Something in a place that is not a folder on this machine.
 struct FarPlace {
   execution::RemoteFiles* files = nullptr;
   drivers::PlaceRef facts;
@@ -77,8 +77,8 @@ struct FarPlace {
   std::string shown;  // as the caller named it
 };
 
-// The verbs of LeaseFiles for such places, with the same rules. What comes from there is believed
-// in nothing: an archive is unpacked and packed again, in a folder that is gone with the request.
+// The operations of LeaseFiles for such places, with the same rules. Their data is not trusted: an
+// archive is unpacked and repacked in a temporary folder that is deleted with the request.
 class RemotePlaceFiles {
  public:
   RemotePlaceFiles(Random& random, asio::thread_pool& pool) : random_(random), pool_(pool) {}

@@ -4,18 +4,17 @@
 #include "core/rows/lease.hpp"
 #include "engine/environments/catalog.hpp"
 
-// Whether sandboxes of an environment serve several runs, one after the other.
+// Whether an environment's sandboxes serve several runs, one after another.
 namespace berth::engine {
 
 // Exactly true: neither 1 nor "true".
 bool asks_for_reuse(const bj::object& config);
-// The environment may ask for a policy in its metadata; a sandbox's config asks for reuse.
+// The environment's metadata may request a policy; a sandbox's config may request reuse.
 core::LeasePolicy policy_of(const core::Environment& environment);
-// Whether the provider of this config comes from a plugin that does not offer reusable leases, as
-// the plugin is today.
+// Whether this config's provider comes from a plugin that currently does not offer reusable leases.
 bool lacks_reuse(const Catalog& catalog, const bj::object& config);
-// In the config of a lease whose sandbox serves nobody else: a provider that is asked to keep a
-// sandbox keeps it, although no lease would ever find it.
+// For the config of a lease whose sandbox is not reused: a provider that is asked to keep a sandbox
+// would keep it, although no lease would ever find it.
 void forbid_reuse(core::DriverKind driver, bj::object& config);
 
 }  // namespace berth::engine

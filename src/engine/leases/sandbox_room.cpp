@@ -13,13 +13,13 @@ bool is_on_this_machine(core::DriverKind driver, const bj::object& config) {
   return driver == core::DriverKind::sandbox && core::provider_of(config) == core::linux_provider;
 }
 
-// A field of a config, and the bounds that hold for it; 0 is without one.
+// A config field and its upper bounds; 0 means no bound.
 struct Bound {
   const char* field;
   std::int64_t instance;
   const char* setting;
   std::int64_t company;
-  const char* flag;  // of 'berth company quota'; none: companies have no such quota
+  const char* flag;  // of 'berth company quota'; null: companies have no such quota
 };
 
 Result<> expect_within(const bj::object& config, const Bound& bound, const core::Company& company) {
@@ -51,7 +51,7 @@ std::int64_t pool_size_of(const bj::object& config) {
 }
 
 core::SandboxShare half_of(core::SandboxShare limit) {
-  // A limit of one leaves nothing for pools, and 0 would be without a limit.
+  // Half of one must not round down to 0, which would mean no limit.
   const auto half = [](std::int64_t& each) { each = each == 0 ? 0 : std::max(each / 2, 1L); };
   half(limit.memory_mb);
   half(limit.disk_mb);

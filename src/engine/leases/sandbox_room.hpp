@@ -7,12 +7,11 @@
 #include <map>
 #include <set>
 
-// How much of this machine the sandboxes of one company may take together.
+// How much of this machine a company's sandboxes may use together.
 namespace berth::engine {
 
-// Where a config asks for more than one sandbox may take: `unprocessable`, with the pointer of the
-// field and its bound. What a config does not say is not judged, and what was saved before goes on
-// until its config is edited.
+// `unprocessable`, with the field's pointer and its bound, if a config requests more than one
+// sandbox may use. Absent fields are not checked, and saved configs remain valid until edited.
 Result<> expect_in_bounds(store::Session& session, const core::CompanyId& company,
                           core::DriverKind driver, const bj::object& config);
 
@@ -22,21 +21,21 @@ using PoolSizes = std::map<core::EnvironmentId, std::int64_t>;
 PoolSizes fit_pools(const std::vector<core::Stored<core::Environment>>& environments,
                     const Quota& quota);
 
-// What the sandboxes of a company take now: those that live, and those that its pools keep ready.
+// What a company's sandboxes use now: live ones, and those that its pools keep ready.
 Result<core::SandboxShare> sandboxes_in_use(store::Session& session, const core::CompanyId& company,
                                             const Quota& quota);
 
-// For a sandbox that is not a run's, and so does not wait: `quota_exceeded` where there is no room.
+// For a sandbox outside a run, which does not queue: `quota_exceeded` if there is no room.
 Result<> expect_sandbox_room(store::Session& session, const core::CompanyId& company,
                              const bj::object& config);
 
-// The rooms of the companies whose runs wait, each looked at once. A run that finds a sandbox of
-// its environment to reuse asks for nothing more.
+// The free capacity of companies with queued runs, each computed once. A run that can reuse a
+// sandbox of its environment needs nothing more.
 class SandboxRooms {
  public:
   Result<> look(store::Session& session, const core::Run& run, core::RunCapacity& capacity);
   core::QueuedRun queued(const core::Run& run);
-  // Environments of which no sandbox fits now.
+  // Environments for which no sandbox fits now.
   std::vector<core::EnvironmentId> without_room(const core::RunCapacity& capacity) const;
 
  private:

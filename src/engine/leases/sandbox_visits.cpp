@@ -1,4 +1,4 @@
-// A kept sandbox that a person works in between two runs.
+// A kept sandbox that a user works in between two runs.
 #include "engine/environments/allowed_places.hpp"
 #include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
@@ -48,7 +48,7 @@ Result<core::LeaseId> Leases::intend_visit(store::Session& s, const core::Call& 
   BERTH_TRY(const auto place, store::find_environment(s, reach, *sandbox.environment_id));
   LeaseLifecycle::Terms terms{.expires_at = now + ttl_s * 1000,
                               .kept = LeaseLifecycle::Terms::Kept{id, sandbox.agent_id}};
-  // The home is part of what a run asks for, and which one it was is not on the sandbox's row.
+  // A run's fingerprint includes the home, but the sandbox's row does not record which one.
   std::vector<core::AgentHome> homes;
   if (sandbox.agent_id) {
     BERTH_TRY(homes, store::homes_of_agent(s, *sandbox.agent_id, sandbox.environment_id));
@@ -76,7 +76,7 @@ Task<LeaseView> Leases::visit(core::Call call, core::SandboxId id, VisitSandbox 
     co_return fail(Errc::unprocessable,
                    "/ttlSeconds: must be from 1 to " + std::to_string(visit_ttl_s_max));
   }
-  // A repeated request has the same lease; only the one that began it acquires it.
+  // A retried request gets the same lease; only the request that created it acquires it.
   std::optional<core::LeaseId> begun;
   const auto begin = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(begun, intend_visit(s, call, id, ttl_s));
@@ -107,7 +107,7 @@ Task<LeaseView> Leases::enter(core::Call call, LeaseRow row, core::SandboxId id)
     co_return view_of(std::move(held->lease.value));
   }
   if (!held && held.error().code == Errc::cancelled) co_return std::unexpected(held.error());
-  // A new sandbox in the stead of the one that was asked for is of no use to the caller.
+  // A new sandbox instead of the requested one is of no use to the caller.
   BERTH_CO_DO(co_await end(call, lease_id, "environment.lease_destroy_asked",
                            core::LeaseEvent::release_expired));
   if (!held) co_return std::unexpected(std::move(held).error());
