@@ -29,7 +29,7 @@ using Plain = beast::tcp_stream;
 using Tls = beast::ssl_stream<beast::tcp_stream>;
 
 constexpr auto as_tuple = asio::as_tuple(asio::use_awaitable);
-// What says where the message ends or goes is ours to write.
+// Headers that control framing and routing are set only by us.
 constexpr std::string_view own_headers[] = {
     "host", "connection", "content-length", "transfer-encoding", "upgrade", "proxy-authorization"};
 
@@ -148,7 +148,7 @@ Task<std::vector<egress::Address>> OutboundFetch::addresses_of(std::string host)
   if (const auto literal = egress::Address::parse(host)) {
     co_return std::vector<egress::Address>{*literal};
   }
-  // What only looks like an address some resolvers take for one: 0x7f.1, 2130706433.
+  // Some resolvers treat such names as addresses: 0x7f.1, 2130706433.
   const bool numeric = !host.empty() && std::isdigit(static_cast<unsigned char>(host.back())) != 0;
   if (numeric || host.contains(':')) {
     co_return fail(Errc::forbidden, "http.fetch: '" + host + "' is no name and no plain address");

@@ -29,13 +29,13 @@ struct FetchLimits {
   std::size_t in_flight_max = 32;
 };
 
-// One HTTP request to the public internet on behalf of a plugin. The name is looked up once and the
-// connection goes to an address of that answer, which none of them may be if one is not public: so
-// neither a name that points inside nor one that changes its mind leads there. Redirects are
-// answers; nobody follows them here.
+// One HTTP request to the public internet on behalf of a plugin. The name is resolved once, and the
+// connection goes to one of those addresses. If any of them is not public, the request is rejected.
+// So neither a name that points inside nor a name whose address changes can lead there. Redirects
+// are returned, not followed.
 class OutboundFetch {
  public:
-  // `allowed`: what is not public and may be reached all the same.
+  // `allowed`: non-public addresses that may be reached anyway.
   OutboundFetch(asio::any_io_executor executor, egress::Resolver& resolver,
                 std::vector<egress::Range> allowed = {}, FetchLimits limits = {});
 

@@ -13,7 +13,7 @@ namespace {
 using tests::LoopbackServer;
 using tests::SeenRequest;
 
-// A world of names that the test makes up.
+// A resolver with names that the test defines.
 class Names final : public egress::Resolver {
  public:
   explicit Names(std::map<std::string, std::vector<std::string>> known)

@@ -14,7 +14,7 @@ std::unexpected<Error> nobody_has(const std::string& provider) {
       "install its plugin, or choose a provider from the capabilities of the company");
 }
 
-// A provider that keeps a sandbox which it cannot resume would leave one behind with each run.
+// A provider that keeps a sandbox that it cannot resume would leave one behind with each run.
 Error no_reuse(const std::string& provider) {
   Error error{Errc::unprocessable,
               "Sandbox provider \"" + provider +
@@ -47,7 +47,7 @@ bool PluginConfigs::concerns(core::DriverKind driver, const bj::object& config) 
 
 Task<core::ConfigForStore> PluginConfigs::prepare(core::DriverKind driver,
                                                   bj::object config) const {
-  // The envelope: what is wrong with it is wrong whoever has the provider.
+  // The common fields: errors there do not depend on the provider.
   BERTH_CO_TRY(core::ConfigForStore normal, core::normalize_for_store(driver, config));
   if (driver == core::DriverKind::plugin) co_return co_await prepare_driver(normal.config);
   co_return co_await prepare_sandbox(normal.config);
@@ -68,7 +68,7 @@ Task<core::ConfigForStore> PluginConfigs::prepare_sandbox(bj::object config) con
   BERTH_CO_DO(accept(verdict, "Sandbox provider \"" + provider + "\""));
   bj::object stored = verdict.normalized.value_or(applied);
   stored["provider"] = provider;
-  // The provider's word about its own config does not change what is Berth's.
+  // The provider's normalized config must not change the fields that Berth owns.
   for (const std::string_view ours :
        {"reuseLease", "timeoutMs", "streamRunLogs", "archiveOnRelease"}) {
     if (const bj::value* value = applied.if_contains(ours)) stored[ours] = *value;
@@ -81,7 +81,7 @@ Task<core::ConfigForStore> PluginConfigs::prepare_driver(bj::object config) cons
   const Result<plugins::DriverPlace> known =
       place_ != nullptr ? place_->host.find_driver(parsed.plugin_key, parsed.driver_key)
                         : fail(Errc::plugin_not_found, "this server has no place for plugins");
-  // The environment is what was asked for here, so it is not "not found".
+  // The caller asked for an environment, so the error is not "plugin not found".
   if (!known) {
     co_return fail(Errc::provider_unavailable,
                    "Plugin \"" + parsed.plugin_key + "\" with environment driver \"" +

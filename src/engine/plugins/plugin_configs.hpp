@@ -6,19 +6,19 @@
 
 namespace berth::engine {
 
-// The config rules of environments whose provider or driver comes from a plugin: its schema first,
-// then the word of its worker.
+// Config validation for environments whose provider or driver comes from a plugin: first its
+// schema, then its worker.
 class PluginConfigs {
  public:
-  // Without a place there are no plugins, and every such config is refused.
+  // Without a place there are no plugins, and every such config is rejected.
   explicit PluginConfigs(PluginPlace* place) : place_(place) {}
 
-  // A provider that is part of this program, and every other driver, has rules in core.
+  // Whether plugin rules apply. Built-in providers and all other drivers have their rules in core.
   static bool concerns(core::DriverKind driver, const bj::object& config);
 
-  // The config in its stored shape, with what must become secrets apart. provider_unavailable
-  // when nobody has it, plugin_not_ready, `unprocessable` with a pointer to each
-  // wrong field.
+  // The config in stored form, with values that must become secrets listed separately.
+  // provider_unavailable if no plugin has it, plugin_not_ready, or `unprocessable` with a pointer
+  // to each invalid field.
   Task<core::ConfigForStore> prepare(core::DriverKind driver, bj::object config) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the box of a plugin's worker keeps from it, and what it may reach.
+// What a plugin worker's box blocks, and what the worker may reach.
 #include "engine/plugins/plugin_egress.hpp"
 
 #include "egress/policy.hpp"
@@ -57,7 +57,7 @@ Task<PluginView> Plugins::set_egress(core::Call call, std::string name,
   if (way_out != nullptr) {
     BERTH_CO_DO(way_out->change(row.value.id, egress_rules(row.value.egress, way_out)));
   }
-  // The next worker of this server gets the new rules too.
+  // The next worker on this server gets the new rules too.
   place_->host.allow(row.value.id, egress_rules(row.value.egress, way_out));
   BERTH_CO_DO(co_await note(call, row.value.id, "egress_changed"));
   co_return view(call.who, row.value);

@@ -4,7 +4,7 @@
 
 namespace berth::engine {
 
-// The rules that the way out of a plugin's worker gets besides those that every plugin has.
+// The egress rules of a plugin's worker, in addition to those of every plugin.
 std::vector<std::string> egress_rules(const std::optional<core::PluginEgress>& egress,
                                       const plugins::WayOut* way_out);
 

@@ -16,11 +16,11 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::size_t requests_max = 100;  // of one plugin
+constexpr std::size_t requests_max = 100;  // per plugin
 constexpr std::size_t pattern_bytes_max = 200;
 constexpr std::int64_t events_at_a_time = 200;
 constexpr auto pause = 250ms;
-// What another server has written is found by looking.
+// Entries written by another server are found by polling.
 constexpr auto look_anyway_after = 5s;
 
 bool is_pattern(std::string_view text) {
@@ -28,7 +28,7 @@ bool is_pattern(std::string_view text) {
   return !text.empty() && text.size() <= pattern_bytes_max && !text.contains('*');
 }
 
-// Of a company that was not looked at before; oldest first.
+// For a company seen for the first time; oldest first.
 Result<std::vector<core::Activity>> newest(store::Session& session,
                                            const core::CompanyId& company) {
   BERTH_TRY(auto page, store::list_activity(session, company, {}, {.limit = events_at_a_time}));
@@ -98,7 +98,7 @@ Task<> PluginEvents::subscribe(core::PluginId plugin, EventRequest request) {
     co_return fail(Errc::overloaded, "a plugin has at most " + std::to_string(requests_max) +
                                          " subscriptions at a time");
   }
-  // What happened before is nobody's news.
+  // Earlier events are not delivered.
   request.since = services_.clock.now();
   requests_[std::move(plugin)].push_back(std::move(request));
   if (!std::exchange(pumping_, true)) tasks_.start("plugin events", pump());

@@ -11,8 +11,8 @@
 
 namespace berth::engine {
 
-// What a worker wants to hear of the audit trail: an action by its name, or all that begin alike
-// ("run.*"), of one company, agent or project where it says so.
+// A worker's subscription to the audit trail: an action by name, or all with a prefix ("run.*"),
+// optionally limited to one company, agent or project.
 struct EventRequest {
   std::string pattern;
   std::optional<std::string> company_id = {};
@@ -20,15 +20,15 @@ struct EventRequest {
   std::optional<std::string> project_id = {};
   Time since = {};
 };
-// Of the params of `events.subscribe`. A filter that we do not know is refused: it would let more
-// through than was asked for.
+// Parses the params of `events.subscribe`. An unknown filter is rejected, because ignoring it would
+// let more through than requested.
 Result<EventRequest> parse_event_request(const bj::object& params);
 bool wants(const EventRequest& request, const core::Activity& happened);
 // As `onEvent` carries it.
 bj::object to_event(const core::Activity& happened);
 
-// Tells workers what they have subscribed to, from the moment they did. What happens while a worker
-// is down is not told later: a wish lives as long as the process that made it. One thread.
+// Delivers events to workers from the moment they subscribe. Events during a worker's downtime are
+// not delivered later: a subscription lives as long as the process that made it. Single-threaded.
 class PluginEvents {
  public:
   using Deliver =
@@ -43,7 +43,7 @@ class PluginEvents {
   Task<> stop() { return tasks_.stop(); }
 
  private:
-  // How far a company's trail was told, and how often it had changed by then.
+  // How far a company's trail was delivered, and its change count at that time.
   struct Told {
     std::optional<core::EventId> last = {};
     std::uint64_t changes = 0;

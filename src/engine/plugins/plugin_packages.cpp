@@ -49,7 +49,7 @@ bool is_name_part(std::string_view part) {
          });
 }
 
-// "name" or "@scope/name", which npm can take for nothing else: no path, no URL, no option.
+// "name" or "@scope/name", which npm cannot take for anything else: no path, no URL, no option.
 bool is_package_name(std::string_view name) {
   if (!name.starts_with('@')) return is_name_part(name);
   const std::size_t slash = name.find('/');
@@ -69,7 +69,7 @@ bool is_archive(const std::string& path) {
   return path.ends_with(".tgz") || path.ends_with(".tar.gz") || path.ends_with(".tar");
 }
 
-// A program that fetches speaks to nobody; what it prints beside its errors is not read.
+// A fetching program makes no requests; its output other than errors is ignored.
 class Silence final : public plugins::Peer {
  public:
   asio::awaitable<plugins::Reply> answer(plugins::Request /*request*/) override {
@@ -95,7 +95,7 @@ bool is_package(const fs::path& folder) {
          fs::exists(folder / "manifest.json", ignored);
 }
 
-// Where in what was unpacked the package is: archives of npm hold one folder.
+// Where the package is in the unpacked archive: npm archives contain one folder.
 Result<std::string> package_in(const std::string& folder) {
   if (is_package(folder)) return folder;
   BERTH_TRY(const std::vector<std::string> names, names_in(folder));
@@ -106,7 +106,7 @@ Result<std::string> package_in(const std::string& folder) {
                        "pack the plugin with 'npm pack', or with its manifest.json at the top");
 }
 
-// Another user passes through every folder above its own, or does not get there.
+// Another user needs execute permission on every folder above its own to get there.
 Result<> check_way(const fs::path& folder) {
   for (fs::path at = folder; at.has_relative_path(); at = at.parent_path()) {
     struct stat found{};
@@ -118,7 +118,7 @@ Result<> check_way(const fs::path& folder) {
   return {};
 }
 
-// The same for a folder of the operator's own: workers read it where it is.
+// The same for an operator's own folder: workers read it in place.
 Result<> check_own_folder(const fs::path& folder) {
   std::string closed;  // all of them: one that is opened alone does not help
   for (fs::path at = folder; at.has_relative_path(); at = at.parent_path()) {
@@ -134,7 +134,7 @@ Result<> check_own_folder(const fs::path& folder) {
       "chmod o+x " + closed + ", or copy the plugin to a folder that others reach, such as /opt");
 }
 
-// Files of a package that its worker cannot do without.
+// Checks files of a package that its worker needs.
 Result<> check_readable(const fs::path& file) {
   struct stat found{};
   if (::stat(file.c_str(), &found) != 0 || (found.st_mode & S_IROTH) != 0) return {};
@@ -275,7 +275,7 @@ Task<plugins::Package> PluginPackages::unpack(PackageRequest request, std::strin
     co_return not_installed("the archive is larger than " +
                             std::to_string(options_.archive_bytes_max >> 20) + " MiB");
   }
-  // A copy, because the fetcher need not be able to reach the place where the operator has it.
+  // A copy, because the fetcher may be unable to reach the operator's file.
   const std::string copy = folder + "/.archive.tgz";
   const auto copied = [&]() -> Result<> {
     std::error_code failed;

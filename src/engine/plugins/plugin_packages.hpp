@@ -13,10 +13,10 @@
 namespace berth::engine {
 
 struct PackageOptions {
-  std::string folder;  // the home's folder of plugins; each package has one of its own below
-  std::string keeper_program;  // starts what fetches, as the user below
-  // Who fetches and reads manifests when the server is root: neither root nor a user of a worker,
-  // so that no worker can change what it runs.
+  std::string folder;          // the home's plugin folder; each package has a subfolder
+  std::string keeper_program;  // starts the fetching program, as the user below
+  // The user that fetches and reads manifests when the server is root: neither root nor a worker's
+  // user, so that no worker can change what it runs.
   std::optional<plugins::WorkerUser> fetcher = {};
   plugins::HostEnvironment environment = {};
   std::string host_version = "0.0.0";
@@ -29,7 +29,7 @@ enum class PackageNaming { by_name, by_path };
 
 struct PackageRequest {
   core::PluginSource source = core::PluginSource::folder;
-  std::string name;  // a path, or a name of the registry
+  std::string name;  // a path, or a registry name
   std::optional<std::string> version = {};
 };
 
@@ -38,11 +38,11 @@ struct FetchedPackage {
   plugins::Package package;
 };
 
-// Brings packages here and checks them before anybody relies on them. Nothing of a package is
-// executed but its manifest, where that is a module, as the fetcher.
+// Fetches packages and verifies them before they are used. Nothing in a package is executed except
+// its manifest if that is a module, and then as the fetcher user.
 class PluginPackages {
  public:
-  // The pool removes folders; it outlives this.
+  // The pool removes folders and must outlive this object.
   PluginPackages(asio::any_io_executor executor, asio::thread_pool& pool, PackageOptions options);
 
   // What a caller asks for: a path that is there, or a name. plugin_package_invalid.
@@ -50,9 +50,10 @@ class PluginPackages {
                                              const std::optional<std::string>& version,
                                              PackageNaming naming);
 
-  // Into the folder of that id, which is made; a folder of the operator's own is used in place.
+  // Fetches into the folder of that id, which is created; an operator's own folder is used in
+  // place.
   Task<FetchedPackage> fetch(PackageRequest request, std::string folder_id);
-  // A package that is here already.
+  // Verifies a package that is already here.
   Task<FetchedPackage> verify(plugins::Package package);
   Task<> discard(std::string folder_id);
 

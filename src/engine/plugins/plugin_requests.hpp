@@ -9,7 +9,7 @@
 
 namespace berth::engine {
 
-// What the host's methods are asked for; a plugin may know more fields than we do.
+// The parameters of the host's methods; a plugin may send fields that we do not know.
 struct StateRequest {
   core::PluginScope scope_kind;
   std::optional<std::string> scope_id;

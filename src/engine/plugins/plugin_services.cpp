@@ -21,7 +21,7 @@ constexpr std::size_t lines_at_a_time = 200;
 constexpr std::size_t key_bytes_max = 512;
 constexpr std::chrono::milliseconds settle_pause{5};
 constexpr int settle_tries_max =
-    1'000;  // longer, and the store is away: what waits is written later
+    1'000;  // after that, the store is unreachable and pending lines are written later
 
 template <class T>
 Result<T> params_as(const bj::object& params) {
@@ -38,8 +38,8 @@ Result<core::CompanyId> company_of(const plugins::RequestScope& scope) {
   return fail(Errc::forbidden, "company context is required");
 }
 
-// The gate has compared the company with the one of the call; a value of a company is never
-// written under another's id.
+// The gate has checked the call's company; a company's value is never written under another
+// company's id.
 Result<> check_scope(const plugins::RequestScope& scope, core::PluginScope kind,
                      const std::optional<std::string>& id) {
   if (kind != core::PluginScope::company) return {};
@@ -48,7 +48,7 @@ Result<> check_scope(const plugins::RequestScope& scope, core::PluginScope kind,
   return fail(Errc::forbidden, "the scope of company \"" + *id + "\" is not that of this call");
 }
 
-// An agent and a run belong to a company as well.
+// Agents and runs also belong to a company.
 Result<> expect_own(store::Session& session, const plugins::RequestScope& scope,
                     core::PluginScope kind, const std::string& id) {
   if (!scope.company_id) return {};
@@ -96,8 +96,8 @@ bool is_down(WorkerState state) {
   return state == WorkerState::error || state == WorkerState::backing_off;
 }
 
-// The event by which a row follows its process; nothing when it agrees already, or when what the
-// operator wants decides.
+// The event that brings a row in line with its process; empty when it already agrees, or when the
+// operator's choice takes precedence.
 std::optional<PluginEvent> event_for(WorkerState state, PluginState row) {
   const bool may_run = row == PluginState::installed || row == PluginState::error;
   if (state == WorkerState::running) {
@@ -202,7 +202,7 @@ Result<> PluginServices::expect_calm(const Scope& scope, std::string_view method
               "let an operator make room on the disk of the home folder");
 }
 
-// A piece at a time, so that few large ones cost as much as many small ones.
+// Charges per piece, so that a few large values cost as much as many small ones.
 Result<> PluginServices::expect_small(const Scope& scope, const bj::value& details) {
   const std::size_t bytes = encode_text(details).size();
   if (bytes > allowance_.kept_bytes_max) return check_size(details, allowance_.kept_bytes_max);
@@ -485,7 +485,7 @@ void PluginServices::keep_line(core::PluginLogLine line) {
 
 void PluginServices::state_changed(const core::PluginId& plugin, WorkerState state,
                                    plugins::StateReason reason) {
-  // What the process before has asked for went with it.
+  // The previous process's subscriptions ended with it.
   if (state != WorkerState::running) events_.forget(plugin);
   changes_.push_back({plugin, state, reason.text()});
   if (!std::exchange(recording_, true)) tasks_.start("plugin records", record());
@@ -496,7 +496,7 @@ Task<> PluginServices::stop() {
   co_return co_await tasks_.stop();
 }
 
-// One task writes all that workers tell, so that rows change in the order in which it happened.
+// One task writes all worker reports, so that rows change in the order of events.
 Task<> PluginServices::record() {
   const struct Over {
     bool& flag;
@@ -528,7 +528,7 @@ Task<> PluginServices::follow(Change change) {
       BERTH_TRY(row, store::move_plugin(s, std::move(row), *event,
                                         failed ? std::optional{change.reason} : std::nullopt, now));
     } else if (is_down(change.state) && row.value.status == PluginState::error) {
-      // The newest failure: the first one may be mended since.
+      // The newest failure, because the first one may be fixed by now.
       row.value.last_error = change.reason;
       BERTH_TRY(row, store::update_plugin(s, std::move(row), now));
     }
@@ -538,7 +538,7 @@ Task<> PluginServices::follow(Change change) {
   const auto attempt = [&]() -> Task<> { return services_.store.write(move); };
   Result<> moved = co_await retry_during_outage(executor_, attempt);
   if (!moved && moved.error().code == Errc::conflict) moved = co_await attempt();
-  // A plugin that was removed meanwhile has no row to follow.
+  // A plugin that was removed meanwhile has no row to update.
   if (!moved && moved.error().code == Errc::plugin_not_found) co_return Result<>{};
   co_return moved;
 }

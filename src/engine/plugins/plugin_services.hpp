@@ -15,7 +15,7 @@
 
 namespace berth::engine {
 
-// What a plugin may keep, and how often it may ask.
+// How much a plugin may store, and how often it may call.
 struct PluginAllowance {
   std::int64_t state_values_max = 10'000;
   std::int64_t entities_max = 10'000;
@@ -24,8 +24,8 @@ struct PluginAllowance {
   std::size_t lines_waiting_max = 2'000;
   std::size_t secret_reads_max = 30;  // per company and plugin, in secret_window_ms
   std::int64_t secret_window_ms = 60'000;
-  // Of each plugin for each company. What stays (activities, events) is rarer than what replaces
-  // something (state, entities), and each of its pieces has a price.
+  // Per plugin and company. Entries that accumulate (activities, events) have a lower rate than
+  // values that are replaced (state, entities), and are also charged by size.
   core::Rate kept = {.burst = 120, .every = std::chrono::milliseconds{500}};
   core::Rate replaced = {.burst = 1'000, .every = std::chrono::milliseconds{50}};
   core::Rate lines = {.burst = 1'000, .every = std::chrono::milliseconds{100}};
@@ -34,17 +34,17 @@ struct PluginAllowance {
   std::size_t kept_bytes_max = std::size_t{64} << 10;
 };
 
-// To whom the bindings of a company's config of a plugin belong.
+// The target id that owns the bindings of a company's plugin config.
 std::string plugin_target_id(const core::PluginId& plugin, const core::CompanyId& company);
 
-// What workers ask of the server: their config, state, entities, secrets, log lines and requests to
-// the internet. And the row of a plugin follows its process: `ready` is said only of one that runs.
+// Serves workers' requests: their config, state, entities, secrets, log lines and requests to the
+// internet. It also keeps a plugin's row in step with its process: only a running one is `ready`.
 class PluginServices final : public plugins::HostServices {
  public:
   PluginServices(Services services, asio::any_io_executor executor, egress::Resolver& resolver,
                  std::vector<egress::Range> fetch_allowed = {}, PluginAllowance allowance = {});
 
-  // Every method that has an answer, in alphabetical order.
+  // Every supported method, in alphabetical order.
   static std::vector<std::string> method_names();
   bool has(std::string_view method) const override;
   Task<bj::value> answer(plugins::RequestScope scope, std::string method,
@@ -54,14 +54,14 @@ class PluginServices final : public plugins::HostServices {
   void state_changed(const core::PluginId& plugin, plugins::WorkerState state,
                      plugins::StateReason reason) override;
 
-  // What workers write leaves the reserve of this disk alone.
+  // Worker writes must not use up this disk's reserve.
   void spare(DiskReserve reserve) { reserve_ = std::move(reserve); }
-  // Called on the loop after the row has followed. One listener.
+  // Called on the loop after the row was updated. One listener.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
-  // Waits until every line and state that was told is in the store, as long as the store answers.
+  // Waits until every reported line and state is in the store, as long as the store responds.
   Task<> settle();
   Task<> stop();
-  // How events reach the workers that have subscribed to them.
+  // How events are delivered to subscribed workers.
   void deliver_events_by(PluginEvents::Deliver deliver) { events_.deliver_by(std::move(deliver)); }
 
  private:
@@ -91,7 +91,7 @@ class PluginServices final : public plugins::HostServices {
 
   void keep_line(core::PluginLogLine line);
   Result<> count_secret_read(const Scope& scope);
-  // rate_limited, or store_full: before anything of a worker is written.
+  // rate_limited or store_full, before any data from a worker is written.
   Result<> expect_calm(const Scope& scope, std::string_view method);
   Result<> expect_small(const Scope& scope, const bj::value& details);
   Result<> take(const Scope& scope, std::string_view what, const core::Rate& rate);

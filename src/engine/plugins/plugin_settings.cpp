@@ -1,4 +1,4 @@
-// What companies set for plugins, and what is known of how plugins fare.
+// Company settings for plugins, and how plugins are doing.
 #include "core/config/provider_config.hpp"
 #include "engine/idempotent_write.hpp"
 #include "engine/journal.hpp"
@@ -19,8 +19,8 @@ Result<std::optional<core::ConfigSchema>> schema_of(const core::Plugin& plugin) 
   return schema;
 }
 
-// A plugin reads its secrets by their references, so a value in the config would be of no use to
-// it and in the clear for everybody.
+// A plugin reads its secrets by reference, so a plain value in the config would be useless to it
+// and visible to everyone.
 Error plain_secret(const std::string& path) {
   return {Errc::unprocessable,
           "/configJson" + core::ConfigPath::parse(path).pointer() + ": must name a secret",
@@ -93,7 +93,7 @@ Task<core::PluginConfigRow> Plugins::set_config(core::Call call, std::string nam
   };
   BERTH_CO_TRY(core::PluginConfigRow saved, co_await idempotent_write(services_, call, save));
   services_.feed.changed(wanted.company_id);
-  // A repeated request changes nothing, also not what was set after it.
+  // A retried request changes nothing, not even settings made after it.
   if (place_ != nullptr && is_new) {
     BERTH_CO_DO(co_await place_->host.config_changed(id, wanted.company_id, config));
   }

@@ -4,7 +4,7 @@
 
 namespace berth::engine {
 
-// What the row says may be what a worker said, in whatever words.
+// The row's error may contain arbitrary text from a worker.
 std::optional<std::string> Plugins::shown_error(const core::Caller& who,
                                                 const core::Plugin& plugin) {
   if (who.is_instance_admin() || !plugin.last_error) return plugin.last_error;
@@ -16,7 +16,7 @@ std::optional<std::string> Plugins::shown_error(const core::Caller& who,
 
 namespace {
 
-// A folder or file is shown by its last name alone.
+// A folder or file is shown by its last component only.
 std::string shown_name(const core::Caller& who, const core::Plugin& plugin) {
   if (who.is_instance_admin() || plugin.source == core::PluginSource::npm) {
     return plugin.package_name;
@@ -24,7 +24,7 @@ std::string shown_name(const core::Caller& who, const core::Plugin& plugin) {
   return plugin.package_name.substr(plugin.package_name.rfind('/') + 1);
 }
 
-// Where packages lie on the machine is of use to those who keep it, and to attackers.
+// Package locations are useful to the machine's administrators, and to attackers.
 std::optional<core::PendingUpgrade> shown_upgrade(const core::Caller& who,
                                                   const core::Plugin& plugin) {
   std::optional<core::PendingUpgrade> shown = plugin.pending_upgrade;

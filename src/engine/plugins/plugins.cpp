@@ -20,7 +20,7 @@ plugins::PackageOrigin origin_of(PluginSource source) {
                                         : plugins::PackageOrigin::registry;
 }
 
-// What the row says of a package that was verified.
+// Copies the facts of a verified package to the row.
 void describe(core::Plugin& row, const FetchedPackage& fetched) {
   row.package_version = fetched.manifest.version;
   row.categories = fetched.manifest.categories;
@@ -56,7 +56,7 @@ std::unexpected<Error> review_needed(const core::Plugin& plugin, const core::Pen
   return std::unexpected(std::move(error));
 }
 
-// The operator's own folder may hold another package by now than the one that was agreed to.
+// The operator's own folder may by now hold a different package from the accepted one.
 std::optional<core::PendingUpgrade> unseen_upgrade(const core::Plugin& row,
                                                    const FetchedPackage& package) {
   std::vector<std::string> added = added_capabilities(row, package.manifest);
@@ -76,7 +76,7 @@ ProviderCapability capability_of(const plugins::DriverDeclaration& driver,
   out.supports_saved_probe = true;
   out.supports_unsaved_probe = true;
   out.supports_run_execution = true;
-  // Declared and advertised: what only one of the two says, nobody can count on.
+  // A capability counts only if the manifest declares it and the worker advertises it.
   const auto can = [&](bool declared, const char* method) {
     return declared && status.methods.contains(method);
   };
@@ -148,7 +148,7 @@ Task<Plugins::Row> Plugins::find(std::string name) {
   });
 }
 
-// What a worker of today can do is asked of the host, so that what is offered is what there is.
+// The host knows what the current workers can do, so the catalog offers only what works.
 void Plugins::refresh_catalog() {
   if (place_ == nullptr) return;
   Catalog::FromPlugins found;
@@ -159,7 +159,7 @@ void Plugins::refresh_catalog() {
     found.plugins.emplace(status.plugin_key, pin);
     for (const plugins::DriverDeclaration& driver : manifest->drivers) {
       if (driver.kind != plugins::DriverRole::sandbox_provider) continue;
-      // The first plugin of a key has it.
+      // The first plugin with a key owns it.
       found.providers.emplace(driver.driver_key,
                               Catalog::PluginProvider{capability_of(driver, status), pin});
     }
@@ -236,7 +236,7 @@ Task<Plugins::Row> Plugins::record_installed(const core::Call& call, PackageRequ
           "Plugin \"" + fresh.plugin_key + "\" is already installed: " + known->value.id.str(),
           "upgrade it, or uninstall it first");
     }
-    // Under its old id, so that what it left behind knows it again.
+    // Keeps its old id, so that what it left behind belongs to it again.
     core::Plugin again = fresh;
     again.id = known->value.id;
     again.status = known->value.status;
@@ -425,7 +425,7 @@ Task<PluginView> Plugins::upgrade(core::Call call, std::string name, UpgradePlug
   if (before) co_return *std::move(before);
   BERTH_CO_TRY(Row row, co_await find(std::move(name)));
   const PluginState status = row.value.status;
-  // One that failed because its folder asks for more by now waits for the same answer.
+  // A plugin that failed because its folder now requires more waits for the same decision.
   const bool waits_for_review = status == PluginState::upgrade_pending ||
                                 (status == PluginState::error && row.value.pending_upgrade);
   if (status != PluginState::ready && !waits_for_review) {
@@ -522,7 +522,7 @@ Task<PluginView> Plugins::uninstall(core::Call call, std::string name, Uninstall
   co_return view(call.who, row.value);
 }
 
-// Only what servers of this home made: another's folders are on another disk.
+// Only folders that this home's servers created: other folders are on another disk.
 Task<> Plugins::sweep_folders() {
   struct Found {
     std::vector<core::PluginFolder> folders;
@@ -564,7 +564,7 @@ Task<> Plugins::start_all() {
     if (!started) {
       log::warn("plugin.not_started", {{"plugin", id}, {"error", started.error().message}});
     } else if (started->value.last_error) {
-      // What the worker said is in the plugin's own log.
+      // The worker's output is in the plugin's own log.
       const std::string& why = *started->value.last_error;
       log::warn("plugin.not_started", {{"plugin", id}, {"error", why.substr(0, why.find('\n'))}});
     }

@@ -15,16 +15,16 @@
 
 namespace berth::engine {
 
-// The parts of this server that plugins live in. What is referred to outlives the engine.
+// The parts of this server that plugins need. Referenced objects outlive the engine.
 struct PluginPlace {
   plugins::Host& host;
   PluginServices& services;
   PluginPackages& packages;
-  plugins::RemoteProvider& sandboxes;  // of driver `sandbox`
-  plugins::RemoteProvider& drivers;    // of driver `plugin`
+  plugins::RemoteProvider& sandboxes;  // for driver `sandbox`
+  plugins::RemoteProvider& drivers;    // for driver `plugin`
 };
 
-// A wall that the box of a worker lacks, and what brings it.
+// A wall that a worker's box lacks, and how to get it.
 struct MissingWall {
   std::string feature;
   std::string reason;
@@ -32,7 +32,7 @@ struct MissingWall {
 };
 BOOST_DESCRIBE_STRUCT(MissingWall, (), (feature, reason, remedy))
 
-// How strong the box of the newest worker is. docs/plugins.md#the-box.
+// How strong the newest worker's box is. docs/plugins.md#the-box.
 struct PluginIsolation {
   std::string level;  // strong, weak or none
   std::vector<std::string> features;
@@ -76,11 +76,11 @@ struct InstallPlugin {
 BOOST_DESCRIBE_STRUCT(InstallPlugin, (), (package_name, version, is_local_path))
 
 struct PluginEgressRequest {
-  std::vector<std::string> allow;  // rules as in the egress policy of an environment
+  std::vector<std::string> allow;  // rules as in an environment's egress policy
 };
 BOOST_DESCRIBE_STRUCT(PluginEgressRequest, (), (allow))
 
-// What a plugin may reach besides the public internet, and what it has asked to reach.
+// What a plugin may reach besides the public internet, and what it has requested.
 struct PluginEgressLog {
   std::vector<std::string> allow;
   std::vector<bj::object> entries;  // oldest first; never a query, a header or a body
@@ -94,14 +94,14 @@ BOOST_DESCRIBE_STRUCT(DisablePlugin, (), (reason))
 
 struct UpgradePlugin {
   std::optional<std::string> version;
-  std::optional<bool> accept_capabilities;  // what the new version asks for in addition
+  std::optional<bool> accept_capabilities;  // the new version's additional capabilities
 };
 BOOST_DESCRIBE_STRUCT(UpgradePlugin, (), (version, accept_capabilities))
 
-// How far an uninstallation goes.
+// The extent of an uninstallation.
 struct UninstallRequest {
-  bool purge = false;  // forget it with all it keeps, instead of remembering its id
-  bool force = false;  // although it holds sandboxes: those wait for its return
+  bool purge = false;  // delete everything it keeps, instead of remembering its id
+  bool force = false;  // even if it holds sandboxes: those wait for its return
 };
 
 struct HealthCheck {
@@ -145,42 +145,42 @@ struct ConfigTest {
 };
 BOOST_DESCRIBE_STRUCT(ConfigTest, (), (valid, supported, message))
 
-// Plugins of this instance: installed, started, upgraded and removed. The row says what was
-// promised before anything is done, and what is after it; `ready` is said of a plugin only while
-// its worker runs. A name is an id or a key.
+// Plugins of this instance: installed, started, upgraded and removed. The row records the intent
+// before an action and the result after it; a plugin is `ready` only while its worker runs. A name
+// is an id or a key.
 class Plugins {
  public:
-  // Without a place this server has no plugins, and says so.
+  // Without a place, this server has no plugins and every method reports that.
   Plugins(Services& services, Catalog& catalog, PluginPlace* place, core::NodeId node,
           std::set<core::NodeId> former);
 
-  // Removes what a crash left half done, and starts everything that is enabled. One that does not
-  // start does not keep the others, or the server, from it.
+  // Removes what a crash left half done, and starts all enabled plugins. A plugin that does not
+  // start affects neither the others nor the server.
   Task<> start_all();
-  // Waits until what workers have told is in the store.
+  // Waits until all worker reports are in the store.
   Task<> stop();
 
   Task<PluginView> install(core::Call call, InstallPlugin wanted);
   Task<std::vector<PluginView>> list(core::Call call, std::optional<core::PluginState> status);
   Task<PluginView> get(core::Call call, std::string name);
-  // From disabled, error, and from an upgrade that waits: then it is accepted.
+  // From disabled, from error, and from a pending upgrade, which is then accepted.
   Task<PluginView> enable(core::Call call, std::string name);
   Task<PluginView> disable(core::Call call, std::string name, DisablePlugin wanted);
-  // Another worker in place of the one that runs. One that was stopped by hand stays so.
+  // Replaces the running worker. A plugin that was stopped by hand remains stopped.
   Task<PluginView> restart(core::Call call, std::string name);
-  // plugin_review_needed, with what it asks for in addition, until that is accepted; the version
-  // before it serves meanwhile.
+  // plugin_review_needed, listing the additional capabilities, until they are accepted; the
+  // previous version serves meanwhile.
   Task<PluginView> upgrade(core::Call call, std::string name, UpgradePlugin wanted);
-  // What its worker may reach besides the public internet, from now on.
+  // Sets what its worker may reach besides the public internet, effective now.
   Task<PluginView> set_egress(core::Call call, std::string name, PluginEgressRequest wanted);
-  // The newest decisions about the requests of its workers since this server started.
+  // The newest egress decisions for its workers since this server started.
   Task<PluginEgressLog> egress(core::Call call, std::string name, std::int64_t limit);
   // plugin_in_use while it holds sandboxes, unless forced.
   Task<PluginView> uninstall(core::Call call, std::string name, UninstallRequest request);
 
   Task<std::optional<core::PluginConfigRow>> config(core::Call call, std::string name,
                                                     core::CompanyId company);
-  // By the plugin's schema; secrets are references, and bound to the plugin.
+  // Validated by the plugin's schema; secrets are references, bound to the plugin.
   Task<core::PluginConfigRow> set_config(core::Call call, std::string name,
                                          PluginConfigRequest wanted);
   Task<ConfigTest> test_config(core::Call call, std::string name, PluginConfigRequest wanted);
@@ -191,7 +191,7 @@ class Plugins {
 
  private:
   using Row = core::Stored<core::Plugin>;
-  // Holds a plugin for one change at a time.
+  // Locks a plugin for one change at a time.
   class [[nodiscard]] Turn {
    public:
     Turn(std::set<std::string>& busy, std::string key) : busy_(&busy), key_(std::move(key)) {}
@@ -209,13 +209,13 @@ class Plugins {
 
   Result<PluginPlace*> place() const;
   Task<Row> find(std::string name);
-  // Instance administrators see the last error as it is; others a sentence of the server's own.
+  // Instance administrators see the last error as is; others see a generic sentence.
   static std::optional<std::string> shown_error(const core::Caller& who,
                                                 const core::Plugin& plugin);
   PluginView view(const core::Caller& who, const core::Plugin& plugin) const;
   Result<Turn> take_turn(const std::string& key);
-  // With an Idempotency-Key: the plugin that the same request was about before, as it is now. Kept
-  // with the intention, so that a repeat after a crash does nothing twice.
+  // With an Idempotency-Key: the plugin that the same request was about before, in its current
+  // state. Stored with the intent, so that a retry after a crash does nothing twice.
   Task<std::optional<PluginView>> answered(const core::Call& call);
   Result<> keep_once(store::Session& session, const core::Call& call, const core::PluginId& id);
 
@@ -237,7 +237,7 @@ class Plugins {
   PluginPlace* place_;
   core::NodeId node_;
   std::set<core::NodeId> former_;
-  std::set<std::string> busy_;  // keys of plugins that are being changed
+  std::set<std::string> busy_;  // keys of plugins being changed
 };
 
 }  // namespace berth::engine
