@@ -1,4 +1,4 @@
-// What the program of an agent is given beside its config, and what it said when it failed.
+// What an agent's program receives besides its config, and what it reported when it failed.
 #include "base/files.hpp"
 #include "core/output/agent_failure.hpp"
 #include "core/output/redaction.hpp"
@@ -37,7 +37,7 @@ std::unexpected<Error> instructions_missing(const std::string& path, const std::
               "correct instructionsFilePath, or put the text into `instructions` of the agent");
 }
 
-// A pipe or a device would hold the server up.
+// A pipe or a device would block the server.
 Result<std::string> read_instructions(const std::string& path) {
   const Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
   if (!file) return instructions_missing(path, std::generic_category().message(errno));
@@ -58,7 +58,7 @@ Result<std::string> read_instructions(const std::string& path) {
 std::optional<core::SessionUsage> usage_after(const core::Run& run) {
   if (!run.session_id_after || !run.result_json) return std::nullopt;
   const bj::value* sum = run.result_json->if_contains("sessionUsage");
-  // Older servers stored the sum of the session as the usage of the run.
+  // Older servers stored the session's total as the run's usage.
   if (sum == nullptr) sum = run.result_json->if_contains("usage");
   if (sum == nullptr || !sum->is_object()) return std::nullopt;
   core::SessionUsage out{.session_id = *run.session_id_after,
@@ -90,8 +90,8 @@ core::InvocationPlace RunJob::invocation_place() const {
 Task<std::optional<std::string>> RunJob::instructions() {
   const auto path = filled_text_at(agent_->adapter_config, "instructionsFilePath");
   if (!path || agent_->adapter_type == core::AdapterType::process) co_return std::nullopt;
-  // A company that may start commands on this machine can read its files anyway. Another one must
-  // not get them by way of its agents.
+  // A company that may run commands on this machine can read its files anyway. Other companies must
+  // not read them through their agents.
   const core::Openings as_local{.environment = "instructionsFilePath", .local = true};
   const Result<> allowed = co_await tools_.services.store.read(
       [&](store::Session& s) { return expect_allowed(s, tools_.services, company_, as_local); });
@@ -124,7 +124,7 @@ Task<std::optional<core::SessionUsage>> RunJob::session_before() {
 }
 
 void RunJob::show_prompt(Plan& plan, bj::object& invocation) const {
-  // What a program of one's own reads on stdin need not be a text for people.
+  // What a custom program reads on stdin need not be human-readable text.
   if (plan.prompt.empty() || agent_->adapter_type == core::AdapterType::process) return;
   std::string text = plan.prompt;
   if (!hidden_.empty()) {

@@ -1,5 +1,5 @@
-// Sessions in places that keep nothing between runs: the file is brought there and fetched again,
-// by commands, which every provider has.
+// Sessions in places that keep nothing between runs: commands, which every provider supports, copy
+// the session file there and back.
 #include "core/config/environment_config.hpp"
 #include "core/config/linux_config.hpp"
 #include "engine/runs/run_job.hpp"
@@ -11,7 +11,7 @@ constexpr std::int64_t control_timeout_ms = 60'000;
 constexpr int exit_no_file = 3;
 constexpr int exit_too_large = 4;
 
-// $1 home, $2 scratch, $3 file below the home, or nothing.
+// $1 home, $2 scratch, $3 file below the home, or empty.
 constexpr const char* furnish_script = R"sh(
 umask 077
 mkdir -p "$1" "$2" || exit 1
@@ -42,7 +42,7 @@ class Collected final : public drivers::OutputTaker {
   std::string text;
 };
 
-// What the place says goes into a path of the next place.
+// The path comes from the place and is used in the next one, so it is checked.
 bool is_session_path(std::string_view path, std::string_view folder, const std::string& session) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -56,8 +56,8 @@ std::string sessions_of(core::AdapterType adapter) {
   return adapter == core::AdapterType::claude_local ? ".claude/projects" : ".codex/sessions";
 }
 
-// Claude Code looks for a session in a folder that is named after its working directory, and that
-// is another one in each sandbox of some providers.
+// Claude Code looks for a session in a folder named after its working directory, which differs in
+// each sandbox of some providers.
 std::string claude_folder(std::string cwd) {
   std::ranges::replace_if(
       cwd,

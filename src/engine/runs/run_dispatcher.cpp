@@ -18,7 +18,7 @@
 namespace berth::engine {
 namespace {
 
-// Runs that another server queued are found at the latest after this.
+// The longest time until runs queued by another server are found.
 constexpr std::chrono::milliseconds workshop_look_every{2000};
 constexpr std::chrono::milliseconds race_pause{5};
 constexpr std::int64_t orphans_at_a_time = 50;
@@ -31,7 +31,7 @@ void RunDispatcher::reachable_as(std::string api_url, std::vector<std::string> c
 }
 
 void RunDispatcher::expect_new() {
-  // Elsewhere the claim would look, on a connection of its own, before the run can be seen.
+  // On PostgreSQL, the claim would use its own connection and look before the run is visible.
   if (tools_.services.store.engine() != store::EngineKind::sqlite) return;
   has_queued_ = true;
   wake();
@@ -59,7 +59,7 @@ Task<> RunDispatcher::dispatch() {
     std::chrono::milliseconds rest = workshop_look_every;
     const Result<> taken = co_await take_queued();
     if (!taken && taken.error().code == Errc::cancelled) co_return Result<>{};
-    // Another server was faster with one of them. What it has left is looked at again soon.
+    // Another server was faster with one of them. The remaining runs are checked again soon.
     if (!taken) must_look_ = true;
     const bool lost_race = !taken && taken.error().code == Errc::conflict;
     races_lost = lost_race ? races_lost + 1 : 0;
@@ -84,7 +84,7 @@ Task<> RunDispatcher::take_queued() {
   const bool must_look = std::exchange(must_look_, false);
   if (!std::exchange(has_queued_, false) && !has_new) {
     if (!must_look) co_return Result<>{};
-    // Most looks find nothing, and a look need not wait for writers.
+    // Most checks find nothing, and a read need not wait for writers.
     BERTH_CO_TRY(const bool is_waiting, co_await tools_.services.store.read([](store::Session& s) {
       return store::has_queued_run(s);
     }));
@@ -113,7 +113,7 @@ Task<> RunDispatcher::take_unanswered() {
   for (const auto& run : runs) {
     const core::RunId& id = run.value.id;
     if (live_.contains(id) || adopting_.contains(id)) continue;
-    // It may have ended since; while nobody here works on it, it stays as it is now.
+    // It may have ended since; while no job here works on it, its state does not change.
     BERTH_CO_TRY(ClaimedRun rows, co_await look_again(id));
     if (core::is_final(rows.run.value.status)) continue;
     log::info("run.unanswered", {{"run", id}});
@@ -137,7 +137,7 @@ Task<> RunDispatcher::carry(std::shared_ptr<RunJob> work) {
     const bool may_go_on =
         !done && done.error().code != Errc::cancelled && done.error().code != Errc::node_fenced;
     if (!may_go_on) break;
-    // Nobody else looks after it while this server lives.
+    // No other server takes care of it while this one lives.
     log::error("run.stalled", {{"run", id}, {"error", done.error().message}});
     if (!co_await pause_for(tools_.executor, pause_after(tries))) break;
     Result<ClaimedRun> rows = co_await look_again(id);
@@ -195,8 +195,8 @@ Task<> RunDispatcher::adopt(core::Stored<core::Run> orphan) {
     }
     BERTH_TRY(auto lease,
               store::find_lease_record(s, core::Reach::everything(), *run.value.lease_id));
-    // A keeper of another machine cannot be reached from here; it ends its command by itself when
-    // nobody renews it, and then the run is over.
+    // A keeper on another machine cannot be reached from here. It ends its command by itself when
+    // it is not renewed, and then the run is over.
     is_out_of_reach = !tools_.leases.reaches(lease.value);
     if (is_out_of_reach) {
       BERTH_TRY(const auto holder, store::find_node(s, *run.value.node_id));
@@ -285,7 +285,7 @@ void RunDispatcher::hide(const core::RunId& run, const Secret& value) {
 
 Task<> RunDispatcher::stop() {
   BERTH_CO_DO(co_await work_.stop());
-  // A task that was cancelled awaits nothing any more, not even what it has started beside itself.
+  // A cancelled task can no longer await anything, not even the side tasks it has started.
   for (const auto& [id, work] : std::exchange(live_, {})) BERTH_CO_DO(co_await work->stop());
   co_return Result<>{};
 }

@@ -9,15 +9,15 @@
 
 namespace berth::engine {
 
-// For whoever watches the server.
+// For monitoring.
 struct RunCounts {
   std::int64_t active = 0;
   std::map<core::RunState, std::int64_t> ended = {};  // since this server started
 };
 
-// Where runs are carried out: takes them from the queue as there is room, and takes over those
-// whose server is gone. It ends without ending them: a keeper holds each command, and the next
-// server goes on. One thread.
+// Executes runs: takes them from the queue as capacity allows, and takes over those of dead
+// servers. Stopping it does not end the runs: a keeper holds each command, and the next server
+// continues. Single-threaded.
 class RunDispatcher final : public RedactionSink {
  public:
   RunDispatcher(WorkTools tools, const Catalog& catalog)
@@ -26,26 +26,26 @@ class RunDispatcher final : public RedactionSink {
         news_(tools_.executor),
         work_(tools_.executor) {}
 
-  // Under which addresses processes reach this server: known when it listens.
+  // The addresses at which processes reach this server, known once it listens.
   void reachable_as(std::string api_url, std::vector<std::string> candidates);
-  // Until it is cancelled.
+  // Runs until cancelled.
   Task<> dispatch();
-  // A run is being queued: it is taken without a look whether there is one. Said before the store
-  // has answered, so that a store which gathers transactions commits both at once.
+  // A run is being queued: the dispatcher claims without checking the queue first. Called before
+  // the store has responded, so that a store with group commit commits both at once.
   void expect_new();
-  // A run was queued, and may have been taken by now.
+  // A run was queued, and may already have been taken.
   void take_new(const core::RunId& run);
-  // There may be something to take.
+  // There may be runs to take.
   void poke();
-  // Takes over runs of fenced nodes; ends those that nobody can reach any more.
+  // Takes over runs of fenced nodes; ends those that no server can reach any more.
   Task<> adopt_orphans();
-  // Every command lives on as long as this server does, and learns of a cancel that another server
-  // took. `has_peers`: whether other servers take runs too.
+  // Renews every command while this server lives, and picks up cancel requests that another server
+  // received. `has_peers`: whether other servers take runs too.
   void after_beat(bool has_peers);
   Task<> stop();
 
   bool has(const core::RunId& run) const { return live_.contains(run); }
-  // Whether it works on the run, and the run has not come to its end.
+  // Whether this server works on the run and the run has not ended.
   bool is_before_end(const core::RunId& run) const;
   void cancel(const core::RunId& run);
   Task<> send(core::RunId run, drivers::Input input);
@@ -59,8 +59,8 @@ class RunDispatcher final : public RedactionSink {
  private:
   void wake();
   Task<> take_queued();
-  // A store that goes away while it commits may have made a claim whose answer never came: such a
-  // run is this server's, and nobody works on it.
+  // A store that fails during a commit may have stored a claim whose response was lost. Such a run
+  // belongs to this server, but no job works on it.
   Task<> take_unanswered();
   Task<> adopt(core::Stored<core::Run> run);
   Task<> interrupt(core::RunId id);
@@ -74,13 +74,13 @@ class RunDispatcher final : public RedactionSink {
   std::map<core::RunId, std::shared_ptr<RunJob>> live_;
   std::set<core::RunId> adopting_;  // about to be in live_
   bool has_peers_ = false;
-  bool is_unsure_ = false;  // a claim has failed, or only its answer
+  bool is_unsure_ = false;  // a claim failed, or only its response was lost
   std::map<core::RunState, std::int64_t> ended_;
   asio::steady_timer news_;
   bool has_news_ = true;
   bool has_queued_ = false;
   bool must_look_ = true;
-  std::set<core::RunId> queued_;  // of those that have come, who were not seen to be taken
+  std::set<core::RunId> queued_;  // newly queued runs not yet seen as taken
   TaskGroup work_;
 };
 

@@ -4,8 +4,8 @@
 #include "engine/services.hpp"
 #include "store/runs.hpp"
 
-// What a caller gave to a run, on its way to the store and back. The sealed text is bound to its
-// run: in the row of another it does not open.
+// A caller's input to a run, on its way to the store and back. The sealed text is bound to its run
+// and does not open in another run's row.
 namespace berth::engine {
 
 // Part of the transaction that stores the input, so that no value is sealed with a key that a
@@ -14,7 +14,7 @@ Result<store::SealedInput> seal_run_input(store::Session& session, Services& ser
                                           const core::RunInput& input);
 Result<core::RunInput> unseal_run_input(Services& services, const store::SealedInput& sealed);
 
-// For a rotation of the master key: the same input, sealed with the current key.
+// For a master key rotation: the same input, sealed with the current key.
 Result<store::SealedInput> reseal_run_input(Services& services, const store::SealedInput& sealed);
 
 }  // namespace berth::engine

@@ -20,21 +20,21 @@ using core::RunEvent;
 using core::RunPhase;
 using core::RunState;
 
-// The log's disk may be full for a while; what is not read yet stays with the keeper.
+// The log's disk may be full for a while; unread output remains with the keeper.
 constexpr int follow_tries_max = 60;
 
-// The server ends or has lost the run to another: nothing more is done, and nothing is recorded.
+// The server is stopping or has lost the run to another: do nothing more, and record nothing.
 bool is_over_for_us(const Error& error) {
   return error.code == Errc::cancelled || error.code == Errc::node_fenced;
 }
 
-// Whether a run that is worked on comes into this state by this event.
+// Whether an active run reaches this state by this event.
 bool follows(RunState state, RunEvent event) {
   return core::advance(RunState::starting, event) == state ||
          core::advance(RunState::running, event) == state;
 }
 
-// The model that the config of an agent names.
+// The model that an agent's config names.
 std::optional<std::string> model_of(const core::Agent& agent) {
   const bj::value* model = agent.adapter_config.if_contains("model");
   if (model == nullptr || !model->is_string() || model->get_string().empty()) return std::nullopt;
@@ -46,8 +46,9 @@ std::string sentence_of(const core::Environment& environment) {
          ")";
 }
 
-// What is not counted for the whole of a sandbox, null or 0 there, is known of the command at
-// least. Without control groups its processor time is that of what the command left behind alone.
+// Whether the sandbox-wide value is usable. If it is null or 0, the command's own value is used
+// instead. Without control groups, the sandbox's CPU time covers only leftover background
+// processes.
 bool counts_for_whole(std::string_view name, const bj::value& whole, const bj::object& command) {
   if (!whole.is_int64()) return !whole.is_null();
   const bj::value* own = command.if_contains(name);
@@ -96,7 +97,7 @@ Task<> RunJob::carry() {
   const auto record_end = [this, &end] { return finish(*end); };
   Result<> finished = co_await retry_during_outage(tools_.executor, record_end);
   if (!finished && finished.error().code == Errc::validation_failed) {
-    // The same words would be refused for ever, and the run must end.
+    // The same text would be rejected forever, and the run must end.
     log::warn("run.end_refused", {{"run", id_}, {"error", finished.error().message}});
     end->without_words = true;
     finished = co_await retry_during_outage(tools_.executor, record_end);
@@ -295,7 +296,7 @@ Task<drivers::Ended> RunJob::follow_once() {
   if (adapter != core::AdapterType::process) {
     BERTH_CO_TRY(known, co_await known_agent_events());
   }
-  // A run that was found again has values that this process has not seen.
+  // This process has not seen the secret values of a run that it took over.
   if (hidden_.empty() && run_.value.status == RunState::running) BERTH_CO_DO(co_await recall());
   BERTH_CO_TRY(auto before, co_await session_before());
   core::AgentOutput reader{adapter, std::move(before), agent_ ? model_of(*agent_) : std::nullopt};
@@ -310,7 +311,7 @@ Task<drivers::Ended> RunJob::follow_once() {
   if (carries_session()) BERTH_CO_DO(co_await fetch_session());
   BERTH_CO_DO(co_await note_denied(ended));
   BERTH_CO_DO(co_await measure_home());
-  // What the place has used is asked for while the disk takes the log.
+  // The usage is queried while the log is flushed to disk.
   const auto [kept, counted] = co_await (output_->finish() && count_usage());
   BERTH_CO_DO(kept);
   BERTH_CO_DO(counted);
@@ -318,7 +319,7 @@ Task<drivers::Ended> RunJob::follow_once() {
 }
 
 Task<> RunJob::count_usage() {
-  // A sandbox is counted as a whole, with what the command has left in the background.
+  // A sandbox is measured as a whole, including background processes that the command left.
   if (lease_.value.driver != core::DriverKind::sandbox) co_return Result<>{};
   BERTH_CO_TRY(const auto used, co_await tools_.leases.measure(lease_.value, *place_));
   usage_ = used.value_or(bj::object{});
@@ -327,7 +328,7 @@ Task<> RunJob::count_usage() {
 
 Task<> RunJob::finish(End end) {
   fault_point("execute.ended");
-  if (end.error) {  // in the words of a driver, or of the agent
+  if (end.error) {  // text from a driver or from the agent
     end.error->message = core::storable(end.error->message);
     end.error->remedy = core::storable(end.error->remedy);
   }
@@ -445,7 +446,7 @@ Task<> RunJob::cancel_command() {
   const std::int64_t grace_ms =
       run_.value.command ? run_.value.command->grace_ms : core::RunCommand{}.grace_ms;
   const Result<> done = co_await driver_->cancel(*place_, exec_id_, grace_ms);
-  cancelling_ = false;  // an attempt that failed may be repeated
+  cancelling_ = false;  // a failed attempt may be repeated
   co_return done;
 }
 
@@ -454,7 +455,7 @@ void RunJob::renew() {
 }
 
 Task<> RunJob::renew_command() {
-  // Another attempt to follow may have an output of its own by the time that this one is told.
+  // By the time this completes, another attempt to follow may have its own output.
   const std::shared_ptr<RunOutput> output = output_;
   BERTH_CO_DO(co_await driver_->renew(*place_, tools_.options.hold_ms));
   co_return output ? co_await output->tell() : Result<>{};

@@ -19,21 +19,21 @@ namespace berth::engine {
 struct WorkOptions {
   std::string api_url = {};                      // for processes on this machine
   std::vector<std::string> api_candidates = {};  // for processes elsewhere
-  std::int64_t hold_ms = 5LL * 60 * 1000;  // how long a command lives when no server renews it
+  std::int64_t hold_ms = 5LL * 60 * 1000;  // how long a command lives without renewal by a server
   std::int64_t silence_ms = core::heartbeat_silence_max_ms;
-  std::int64_t runs_max = 64;  // that this server works on at a time
+  std::int64_t runs_max = 64;  // maximum number of concurrent runs on this server
 };
 
-// What an agent may keep in its home. 0 is without a limit.
+// What an agent may keep in its home. 0 means no limit.
 struct HomeLimits {
   std::int64_t bytes_max = 0;
   std::int64_t files_max = 0;
 
-  // No look at a home counts more.
+  // The maximum number of files counted in a home.
   std::int64_t files_counted() const { return files_max > 0 ? files_max : 10'000'000; }
 };
 
-// What every run's work is done with. Owned by the workshop.
+// The tools for every run's work. Owned by the dispatcher.
 struct WorkTools {
   Services& services;
   LeaseLifecycle& leases;
@@ -41,20 +41,20 @@ struct WorkTools {
   Secrets& secrets;
   RunTokens& tokens;
   Quotas& quotas;
-  HomeDisk* homes;  // none: this server keeps no homes of agents
+  HomeDisk* homes;  // null: this server keeps no agent homes
   WorkOptions options;
   asio::any_io_executor executor;
 };
 
-// Carries one run from wherever its rows say it is to its end: acquire, realize, execute, record,
-// release. Every step can be repeated, so a server that died in the middle is followed by another
-// that goes on from the rows, with nothing run twice.
+// Takes one run from the state in its rows to its end: acquire, realize, execute, record, release.
+// Every step can be repeated, so if a server dies midway, another one continues from the rows, and
+// nothing runs twice.
 class RunJob {
  public:
   RunJob(WorkTools& tools, ClaimedRun claimed);
 
-  // An error means that the run is not at its end. `cancelled`: the server stops. `node_fenced`:
-  // the run is another server's now. Any other: it can be taken up again from its rows.
+  // An error means that the run has not ended. `cancelled`: the server is stopping. `node_fenced`:
+  // the run belongs to another server now. Any other: it can be resumed from its rows.
   Task<> carry();
 
   const core::RunId& id() const { return id_; }
@@ -63,111 +63,111 @@ class RunJob {
   // Ends the command as soon as there is one. Returns at once.
   void cancel();
   void hide(const Secret& value);
-  // run_not_running unless the command executes.
+  // run_not_running unless the command is executing.
   Task<> send(drivers::Input input);
-  // After a heartbeat: as long as this server lives, so does the command.
+  // Called after a heartbeat: the command lives as long as this server does.
   void renew();
-  // Ends what was started beside the work, after the work was cancelled.
+  // Ends side tasks, after the work was cancelled.
   Task<> stop() { return side_.stop(); }
 
  private:
-  // How the work went, once nothing more will happen in the place.
+  // The outcome, once nothing more will happen in the place.
   struct End {
     core::RunEvent event = core::RunEvent::setup_failed;
     std::optional<Error> error = {};
     std::optional<drivers::Ended> command = {};
-    bool without_words = false;  // of the command and its driver: the store refuses some of them
+    bool without_words = false;  // omit text from the command and driver: the store rejected it
   };
-  // What is to be recorded of a command that runs.
+  // What to record about a running command.
   struct Start {
     core::RunCommand shown;
     std::optional<std::string> resumed_session = {};
     drivers::Started command;
     bj::object invocation;
     Time noticed_at;
-    std::vector<std::string> warnings = {};  // of what the command has to go without
+    std::vector<std::string> warnings = {};  // about what the command has to do without
   };
   struct Plan {
     drivers::Command command;
-    core::RunCommand shown;  // as the row has it
+    core::RunCommand shown;  // as stored in the row
     core::RunEnvironment environment = {};
     std::optional<std::string> resumed_session = {};
     std::string prompt = {};                           // of an agent's turn
-    std::map<std::string, std::string> defaults = {};  // variables, unless others are configured
+    std::map<std::string, std::string> defaults = {};  // variables used unless configured
     std::vector<std::string> warnings = {};
   };
-  // Whether the program goes on with the session that its agent has.
+  // Whether the program continues its agent's session.
   enum class SessionUse { resume, fresh };
 
   Task<> reload();
-  // By whom its place is reached, and what they are told of it.
+  // Finds the driver for the place, and what the driver needs to know about it.
   Task<> find_place();
   Task<> acquire();
   Task<> start();
-  // The command in its place, under this id.
+  // Starts the command in its place, under this id.
   Task<Start> launch(std::string exec_id, SessionUse use);
-  // In a transaction: that the command of a run that is starting runs.
+  // In a transaction: records that the command of a starting run is running.
   Result<core::Stored<core::Run>> record_start(store::Session& session,
                                                core::Stored<core::Run> run) const;
-  // A plain command that is over in a moment is recorded once, with its end; of any other it is
-  // written after that moment that it runs. Until then a crash finds what it finds between the
-  // start of a command and the record of it: a keeper that knows the command by its id.
+  // A plain command that ends within a moment is recorded once, with its end. Any other is recorded
+  // as running after that moment. A crash before that finds the same as between start and record: a
+  // keeper that knows the command by its id.
   Task<> record_start_soon();
   Task<core::RunInput> given_input();
-  // The command line and stdin: what the caller gave, or what the adapter makes of the agent.
+  // The command line and stdin: given by the caller, or built by the agent's adapter.
   Task<Plan> plan(core::RunInput input, SessionUse use);
   Result<core::RunEnvironment> environment_for(const Plan& plan, const core::RunInput& input,
                                                const drivers::Workspace& workspace) const;
-  // Values of secrets and the run's token, just before they are needed; all of them are hidden.
+  // Resolves secret values and the run's token just before they are needed; all of them are hidden.
   Task<> resolve(Plan& plan);
-  // Hides again what the run was given before this process looked after it.
+  // Hides again what the run received before this process took over.
   Task<> recall();
   void hide_telling(const core::RunEnvironment& environment);
   core::InvocationPlace invocation_place() const;
-  // The text of the agent's instructionsFilePath, which is a file of this server.
+  // The content of the agent's instructionsFilePath, a file on this server.
   Task<std::optional<std::string>> instructions();
-  // What the session had used before this run, where the program counts whole sessions.
+  // What the session had used before this run, if the program counts whole sessions.
   Task<std::optional<core::SessionUsage>> session_before();
-  // Notes what the agent is asked, without secrets, for the row and the first event.
+  // Records the agent's prompt, without secrets, for the row and the first event.
   void show_prompt(Plan& plan, bj::object& invocation) const;
-  // Why the agent's program failed, as far as it said; absent for other commands.
+  // Why the agent's program failed, if it reported that; absent for other commands.
   std::optional<Error> agent_failure() const;
-  // The session that the agent's home has, where its file is known to be. Why it is not used is
-  // one of the warnings.
+  // Finds the session in the agent's home, if its file is known to exist. Otherwise a warning
+  // explains why it is not used.
   Task<> find_session(Plan& plan);
   std::vector<std::string> path_requests(const std::optional<std::string>& home) const;
-  // Whether the program has ended because it does not know the session that it was to resume.
+  // Whether the program ended because it does not know the session that it should resume.
   bool lost_session(const drivers::Ended& ended) const;
-  // A program that lost its session, started once more without it.
+  // Restarts a program that lost its session, without the session.
   Task<drivers::Ended> follow_again(drivers::Ended ended);
-  // In the transaction that ends the run: the session that the next turn goes on with.
+  // In the transaction that ends the run: records the session that the next turn continues.
   Result<> record_home(store::Session& session) const;
-  // Whether the place keeps nothing between runs, and is no folder or account that we know: then
-  // the session's file is brought there and fetched again.
+  // Whether the place keeps nothing between runs and is not a folder or account that we know. The
+  // session file is then copied there and back.
   bool carries_session() const;
-  // A short command of our own in the place: what it wrote to stdout.
+  // Runs a short command of our own in the place; returns its stdout.
   Task<std::string> control(const std::string& name, std::vector<std::string> argv,
                             std::optional<std::string> input);
-  // A home that can be written, and the file of the session to go on with.
+  // Prepares a writable home with the file of the session to continue.
   Task<> furnish(drivers::Workspace& workspace, Plan& plan);
   Task<> fetch_session();
-  // The home of the agent and its limits, where it lies on this disk.
+  // The agent's home and its limits, if it is on this disk.
   Task<> find_home();
   Task<> expect_room_at_home();
   Task<HomeLimits> home_limits();
   std::optional<Error> too_full(const HomeSize& size, const HomeLimits& limits) const;
   Task<> measure_home();
-  // Beside the command of an agent: ends it where it cannot reach its model, or fills its home.
+  // Runs beside an agent's command: ends it if it cannot reach its model, or fills its home.
   Task<> watch();
   Task<std::optional<Error>> reason_to_stop();
-  // Whether the disk will be down to its reserve soon, if it goes on like this.
+  // Whether the disk will soon be down to its reserve at this rate.
   bool nears_reserve();
   Task<> note_denied(const drivers::Ended& ended);
-  // The failure of a command whose own words are not known to name what was denied.
+  // For a failed command whose own output may not name the denied hosts.
   Error with_denials(Error error) const;
   static std::string denied_text(const bj::object& entry);
   void stop_for(Error why);
-  // Where the program of an agent was looked for, and how it gets there.
+  // Adds a remedy if the agent's program was not found.
   Error explain_start(Error error) const;
   Task<std::int64_t> known_agent_events();
   Task<drivers::Ended> follow();
@@ -175,7 +175,7 @@ class RunJob {
   End outcome_of_stopped(End end) const;
   Task<End> work();
   Result<End> setup_failed(Error error) const;
-  // The end of a run whose place nobody here can reach, now or later.
+  // The end of a run whose place this server can never reach.
   Result<End> place_missing(Error error) const;
   static End cancelled();
   End outcome_of(const drivers::Ended& ended) const;
@@ -186,12 +186,12 @@ class RunJob {
   Task<> finish(End end);
   Task<> release();
 
-  // In a transaction: the run as it is, while it is this node's.
+  // In a transaction: the current run, if it still belongs to this node.
   Result<core::Stored<core::Run>> our_run(store::Session& session) const;
   using Change = std::function<void(core::Run&)>;
   Result<> record_in(store::Session& session, const Change& change);
-  // Moves the run on, with the event that tells it. False when that has been done: by an attempt
-  // whose answer was lost on its way from the store.
+  // Moves the run and adds the matching event. False when an earlier attempt already did so and
+  // only its response was lost.
   Result<bool> move_in(store::Session& session, core::Stored<core::Run> run, core::RunEvent event,
                        const Change& change, const std::string& message);
   core::Call call() const;
@@ -203,34 +203,34 @@ class RunJob {
   core::CompanyId company_;
   core::Stored<core::Run> run_;
   LeaseLifecycle::Row lease_;
-  bool has_looked_ = false;  // the rows are those of the claim, and nothing was done with them yet
-  bool has_asked_ = false;   // somebody may have asked for the place already
+  bool has_looked_ = false;  // rows are from the claim and not used yet
+  bool has_asked_ = false;   // the place may already have been requested
   std::optional<core::Environment> environment_;
   std::optional<core::Agent> agent_;
   std::optional<drivers::PlaceRef> place_;
   drivers::Driver* driver_ = nullptr;
   std::shared_ptr<RunOutput> output_;
-  std::optional<Start> start_;             // of a command that runs
-  bj::object usage_;                       // of the place as a whole, when the command is over
-  std::string carried_cwd_;                // of a place that the session is carried to
-  std::string carried_home_;               // that was made there
-  std::optional<std::string> fetch_note_;  // why the session's file is not kept
-  std::string exec_id_;                    // of the command that runs now
-  std::optional<core::AgentHome> home_;    // of the agent, as it was when the run began
-  std::optional<HomeSize> home_size_;      // when the command was over
+  std::optional<Start> start_;             // of a running command
+  bj::object usage_;                       // of the whole place, once the command has ended
+  std::string carried_cwd_;                // in the place that the session is copied to
+  std::string carried_home_;               // the home created there
+  std::optional<std::string> fetch_note_;  // why the session file is not kept
+  std::string exec_id_;                    // of the running command
+  std::optional<core::AgentHome> home_;    // the agent's, as of the start of the run
+  std::optional<HomeSize> home_size_;      // at the end of the command
   bool begun_again_ = false;
-  std::optional<Error> stopped_for_;       // why this server has ended the command
-  std::vector<bj::object> denied_;         // what the way out has refused to the command
-  std::optional<HomeLimits> home_limits_;  // of a home that lies on this disk
-  std::int64_t home_bytes_before_ = 0;     // when the run began
+  std::optional<Error> stopped_for_;       // why this server ended the command
+  std::vector<bj::object> denied_;         // egress that was denied to the command
+  std::optional<HomeLimits> home_limits_;  // of a home on this disk
+  std::int64_t home_bytes_before_ = 0;     // at the start of the run
   Clock::Steady home_looked_at_ = {};
   Clock::Steady disk_looked_at_ = {};
   std::uint64_t disk_free_ = 0;
-  core::HiddenValues hidden_;  // of all attempts to follow
+  core::HiddenValues hidden_;  // across all attempts to follow
   bool executes_ = false;
   bool cancelled_ = false;
   bool cancelling_ = false;
-  TaskGroup side_;  // renewals and the cancel, beside the following
+  TaskGroup side_;  // renewals and cancellation, in parallel with follow()
 };
 
 }  // namespace berth::engine

@@ -8,14 +8,15 @@ namespace berth::engine {
 
 struct InvokeAgent;
 
-// What stands between callers and the room that all companies share.
+// Protects the resources that all companies share.
 struct Guards {
   DiskReserve reserve;
   Quotas quotas;
   core::RateLimit wakeups = {};
 };
 
-// What an agent may give to its own next turn: enough to say what to do, not to keep data in.
+// The payload limit for an agent's own next turn: enough for instructions, too little to store
+// data.
 std::int64_t agent_payload_bytes_max(const Quota& quota);
 // body_too_large, with the field and the limit.
 Result<> check_size(const core::Caller& who, const InvokeAgent& wanted, const Quota& quota);

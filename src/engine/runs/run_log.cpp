@@ -89,14 +89,14 @@ Result<> sync(int file) {
   return io_failure("sync", "a run's log", errno);
 }
 
-// How many bytes there are of whole pieces.
+// The number of bytes in complete pieces.
 Result<std::int64_t> bytes_known(const Fd& index, std::int64_t count) {
   if (count == 0) return 0;
   BERTH_TRY(const IndexEntry last, entry_at(index, count - 1));
   return end_of(last);
 }
 
-// The number of the piece that holds the offset; `count` when none does yet.
+// The index of the piece that contains the offset; `count` when none does yet.
 Result<std::int64_t> find_entry(const Fd& index, std::int64_t count, std::int64_t offset) {
   std::int64_t low = 0;
   std::int64_t high = count;
@@ -112,7 +112,7 @@ Result<std::int64_t> find_entry(const Fd& index, std::int64_t count, std::int64_
   return low;
 }
 
-// Reads neighbouring entries into the room there is.
+// Reads consecutive entries into `into`.
 Result<> read_entries(const Fd& index, std::int64_t number, std::span<IndexEntry> into) {
   const std::span<std::byte> bytes = std::as_writable_bytes(into);
   BERTH_DO(
@@ -126,7 +126,7 @@ Result<> read_entries(const Fd& index, std::int64_t number, std::span<IndexEntry
   return {};
 }
 
-// Entries from a number on, until their pieces have `bytes_max` bytes.
+// Entries starting at `number`, until their pieces have `bytes_max` bytes.
 Result<std::vector<IndexEntry>> entries_from(const Fd& index, std::int64_t number,
                                              std::int64_t count, std::size_t bytes_max) {
   std::vector<IndexEntry> entries;
@@ -135,7 +135,7 @@ Result<std::vector<IndexEntry>> entries_from(const Fd& index, std::int64_t numbe
     const std::size_t known = entries.size();
     const auto left = static_cast<std::size_t>(count - number);
     entries.resize(known + std::min(entries_a_read, left));
-    // The last one that is known is read again, so that the new ones are seen to follow it.
+    // The last known entry is read again, to check that the new ones follow it.
     const std::size_t again = known > 0 ? 1 : 0;
     BERTH_DO(read_entries(index, number - static_cast<std::int64_t>(again),
                           std::span{entries}.subspan(known - again)));
@@ -183,7 +183,7 @@ Result<> RunLogWriter::append(core::OutputStream stream, Time at, std::string_vi
 }
 
 Result<> RunLogWriter::write_entry(core::OutputStream stream, Time at, std::string_view bytes) {
-  // The index last: a piece is there when its entry is.
+  // The index is written last: a piece exists once its entry does.
   BERTH_DO(write_at(bytes_, bytes, written_));
   const IndexEntry entry{.offset = written_,
                          .at_ms = at.ms,
@@ -253,7 +253,7 @@ Result<RunLogWriter> RunLogs::writer(const core::RunId& run) const {
   BERTH_TRY(const std::int64_t index_there, size_of(index));
   std::int64_t entries = index_there / entry_bytes;
   BERTH_TRY(std::int64_t there, bytes_known(index, entries));
-  // After a power cut the index may know more than the disk has: everything is written again.
+  // After a power cut the index may list more than the disk has: everything is rewritten.
   if (there > bytes_there) there = entries = 0;
   const std::int64_t index_bytes = entries * entry_bytes;
   if ((bytes_there != there && ::ftruncate(bytes.get(), there) != 0) ||
@@ -268,10 +268,10 @@ Task<> RunLogs::flush(const RunLogWriter& log) const {
   if (log.size() == 0) co_return Result<>{};
   const int bytes = log.bytes_.get();
   const int index = log.index_.get();
-  // Together they take hardly longer than one of them.
+  // In parallel they take hardly longer than one of them.
   const auto [first, second] = co_await (offload(*pool_, [bytes] { return sync(bytes); }) &&
                                          offload(*pool_, [index] { return sync(index); }));
-  // Those who say something now have taken theirs.
+  // By now, runs with output have taken their spare files.
   asio::post(*pool_, [files = new_files_.get()] { files->restock(); });
   co_return first ? second : first;
 }

@@ -21,11 +21,11 @@
 #include <string_view>
 #include <vector>
 
-// What a run said, after redaction, on this node's disk. Two files a run: the bytes of both streams
-// in order of arrival, and an index of fixed-size entries, so that reading from any place costs the
-// same however long the log is. The log is a pure function of what the command wrote and of the
-// secrets of the run: after a crash it is made again from the start, and what is there already is
-// passed over.
+// A run's output, after redaction, on this node's disk. Each run has two files: the bytes of both
+// streams in order of arrival, and an index of fixed-size entries. So reading at any offset costs
+// the same however long the log is. The log is a pure function of the command's output and the
+// run's secrets. After a crash it is regenerated from the start, and bytes already present are
+// skipped.
 namespace berth::engine {
 
 BOOST_DEFINE_ENUM_CLASS(LogFormat, lines, raw)
@@ -34,32 +34,32 @@ struct LogRead {
   std::int64_t offset = 0;
   std::size_t bytes_max = std::size_t{256} << 10;
   LogFormat format = LogFormat::lines;
-  std::optional<core::OutputStream> stream = {};  // of the raw format
+  std::optional<core::OutputStream> stream = {};  // for the raw format
 };
 
 struct LogText {
   core::RunId run_id;
   std::string content;
   std::int64_t next_offset = 0;
-  bool eof = false;  // the run is over and nothing follows
+  bool eof = false;  // the run has ended and nothing follows
 };
 BOOST_DESCRIBE_STRUCT(LogText, (), (run_id, content, next_offset, eof))
 
-// Neighbouring pieces of a log. They are views of the bytes, which no move of the block moves.
+// Consecutive pieces of a log. They are views of the bytes, which remain in place when the block
+// moves.
 struct LogBlock {
   std::unique_ptr<char[]> bytes = {};
   std::vector<core::OutputRecord> pieces = {};
 };
 
-// Blocking file work in small pieces: an append is a write to the page cache.
+// Blocking file I/O in small pieces: an append is a write to the page cache.
 class RunLogWriter {
  public:
   std::int64_t size() const { return written_; }
   std::int64_t last_seq() const { return seq_; }
-  // From the beginning of the run's output on, in order. Bytes that are in the file already are
-  // passed over.
+  // Takes the run's output from its beginning, in order. Bytes already in the file are skipped.
   Result<> append(core::OutputStream stream, Time at, std::string_view bytes);
-  // The hash of all bytes. What makes them durable is RunLogs::flush.
+  // The hash of all bytes. RunLogs::flush makes them durable.
   Result<std::string> finish();
 
  private:
@@ -73,8 +73,8 @@ class RunLogWriter {
 
   Fd bytes_;
   Fd index_;
-  std::int64_t there_;       // bytes that an earlier process has written
-  std::int64_t passed_ = 0;  // bytes of the output that came by
+  std::int64_t there_;       // bytes written by an earlier process
+  std::int64_t passed_ = 0;  // bytes of output received
   std::int64_t written_;     // bytes in the file
   std::int64_t seq_;
   std::unique_ptr<EVP_MD_CTX, DigestEnd> digest_;
@@ -82,25 +82,25 @@ class RunLogWriter {
 
 class RunLogs {
  public:
-  // The folder is made when it is missing, with mode 0700.
+  // The folder is created if it is missing, with mode 0700.
   static Result<RunLogs> open(std::string folder);
 
   Result<RunLogWriter> writer(const core::RunId& run) const;
-  // All that was appended is on the disk afterwards. Nobody else waits for the disk meanwhile.
+  // Makes everything appended durable, without blocking other tasks.
   Task<> flush(const RunLogWriter& log) const;
-  // Whole pieces from the one that holds `offset` on, until there are `bytes_max` bytes of them or
-  // very many. None when nothing is there yet.
+  // Complete pieces from the one that contains `offset`, until they have `bytes_max` bytes or are
+  // very many. Empty when there is nothing yet.
   Result<LogBlock> read(const core::RunId& run, std::int64_t offset, std::size_t bytes_max) const;
-  // The bytes of both streams from `offset` on, whatever pieces they came in.
+  // The bytes of both streams from `offset` on, regardless of pieces.
   Result<std::string> read_bytes(const core::RunId& run, std::int64_t offset,
                                  std::size_t bytes_max) const;
   bool has(const core::RunId& run) const;
   Result<> remove(const core::RunId& run) const;
   // The runs that have a log here.
   Result<std::vector<core::RunId>> list() const;
-  // For what takes long about the output of runs.
+  // For slow work on run output.
   asio::thread_pool& pool() const { return *pool_; }
-  // Of the disk that the logs are on, which is that of the home.
+  // The reserve of the logs' disk, which is the home's disk.
   DiskReserve reserve() const { return DiskReserve{folder_}; }
 
  private:

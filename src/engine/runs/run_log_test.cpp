@@ -123,7 +123,7 @@ TEST_F(RunLog, PassesOverWhatAnEarlierWriterHasWritten) {
   ASSERT_TRUE(again.append(OutputStream::stdout_, Time{1}, first));
   ASSERT_TRUE(again.append(OutputStream::stdout_, Time{2}, second));
   EXPECT_EQ(text_from(0), first + second);
-  // The hash is that of a writer who was never interrupted.
+  // The hash equals that of an uninterrupted writer.
   const auto hash = again.finish();
   ASSERT_TRUE(hash);
   run_ = *core::RunId::parse("00000000-0000-7000-8000-000000000002");
@@ -138,7 +138,7 @@ TEST_F(RunLog, GoesOnWhereATornPieceWasCutOff) {
     ASSERT_TRUE(log.append(OutputStream::stdout_, Time{1}, "whole\n"));
     ASSERT_TRUE(log.append(OutputStream::stdout_, Time{2}, "torn\n"));
   }
-  // As a crash leaves it: the bytes are there, half of the entry is not.
+  // As a crash leaves it: all bytes are present, but only part of the entry.
   ASSERT_EQ(::truncate(file(".index").c_str(), 24 + 10), 0);
   EXPECT_EQ(text_from(0), "whole\n");
   EXPECT_EQ(logs_->read_bytes(run_, 0, 1000), "whole\n");

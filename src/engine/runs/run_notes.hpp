@@ -12,7 +12,7 @@ struct RunNote {
   std::optional<bj::object> payload = {};  // absent: its status and exit code
 };
 
-// What happened to a run, for whoever follows its events. Part of the transaction that makes it so.
+// Records a run event for its followers. Part of the transaction that makes the change.
 Result<> note(store::Session& session, const core::Run& run, RunNote what, Time now);
 
 }  // namespace berth::engine

@@ -26,13 +26,14 @@ Error RunJob::timeout_error(const std::optional<Error>& said) const {
 
 RunJob::End RunJob::outcome_of(const drivers::Ended& ended) const {
   End end{.event = RunEvent::exited_nonzero, .command = ended};
-  // A shell whose child was killed for want of memory ends with a code, not with a signal.
+  // A shell whose child was killed for lack of memory ends with an exit code, not with a signal.
   const bool starved = ended.oom_kills > 0 && ended.exit_code != 0 && !cancelled_;
   const auto failed = [&](Errc code, std::string message, std::string remedy = {}) {
     end.error = Error{code, std::move(message), std::move(remedy)};
   };
   const std::optional<Error> said = agent_failure();
-  // A cause that has a code is the whole sentence; other words follow on how the process ended.
+  // A cause with its own code replaces the whole message; other text is appended to how the process
+  // ended.
   const auto fail_with_words = [&](const std::string& how) {
     if (said && said->code != Errc::command_failed) {
       end.error = *said;

@@ -15,7 +15,7 @@ constexpr std::chrono::seconds tell_every{2};
 void append_excerpt(std::string& excerpt, std::string_view bytes) {
   if (bytes.size() > excerpt_bytes) bytes.remove_prefix(bytes.size() - excerpt_bytes);
   excerpt += bytes;
-  // Cut rarely: the text may be twice as long until the end.
+  // Trimmed rarely: until the end, the text may be twice as long.
   if (excerpt.size() > 2 * excerpt_bytes) excerpt.erase(0, excerpt.size() - excerpt_bytes);
 }
 
@@ -52,7 +52,7 @@ void RunOutput::hide(const Secret& value) {
       stream.redactor = std::make_unique<core::Redactor>(*wider);
     }
   }
-  set_ = std::move(wider);  // nothing refers to the one before
+  set_ = std::move(wider);  // nothing refers to the old one
 }
 
 Task<> RunOutput::keep(core::OutputStream stream, Time at, std::string_view bytes) {
@@ -71,8 +71,8 @@ Task<> RunOutput::keep(core::OutputStream stream, Time at, std::string_view byte
   co_return Result<>{};
 }
 
-// A line of some megabytes would hold up the loop, and an agent can print them without end. Others
-// may look at what was read so far meanwhile, so a copy reads on.
+// A line of several megabytes would block the loop, and an agent can print them endlessly. Other
+// tasks may read the current state meanwhile, so a copy does the parsing.
 asio::awaitable<std::vector<core::AgentEvent>> RunOutput::read_agent(std::string_view bytes) {
   if (!agent_.would_take_long(bytes)) co_return agent_.push(bytes);
   core::AgentOutput reader = agent_;
@@ -89,7 +89,7 @@ void RunOutput::note_events(std::vector<core::AgentEvent> events, Time at) {
       if (id != nullptr && id->is_string() && is_uuid(id->get_string()))
         session_ = id->get_string();
     }
-    // After a restart the output is read from its beginning; its first events are stored already.
+    // After a restart the output is read from the beginning; its first events are already stored.
     if (events_known_ > 0) {
       --events_known_;
       continue;
@@ -156,15 +156,14 @@ Task<> RunOutput::tell() {
   const Result<> recorded = co_await services_.store.write([&](store::Session& s) {
     return store::record_output(s, run_.id, node_, output, services_.clock.now());
   });
-  // How much there is so far is news, not a fact that the end depends on.
+  // The current size is informational; the end of the run does not depend on it.
   if (!recorded && recorded.error().code == Errc::conflict) {
     co_return std::unexpected(recorded.error());
   }
   co_return Result<>{};
 }
 
-// What an agent tells is also in its log. The reserve of the disk is for what the server must
-// record.
+// An agent's events are also in its log. The disk reserve is for what the server must record.
 void RunOutput::leave_reserve() {
   if (events_.empty() || logs_.reserve().has_room()) return;
   const auto is_told = [](const core::RunEventRecord& event) {

@@ -14,25 +14,25 @@
 
 namespace berth::engine {
 
-// What a command says on its way to the log of its run: secrets are hidden, pieces end between
-// characters, and what an agent tells in its own language becomes events of the run.
+// Processes a command's output for the run's log: hides secrets, cuts pieces between characters,
+// and turns an agent's own messages into run events.
 class RunOutput final : public drivers::OutputTaker {
  public:
-  // The logs and the means outlive this.
+  // The logs and services outlive this object.
   RunOutput(Services& services, const RunLogs& logs, core::Run run, core::NodeId node,
             core::AgentOutput agent, std::int64_t events_known);
 
-  // Values to hide from here on. They are given before the command starts, or while it runs.
-  // A value that is hidden already changes nothing.
+  // Adds a value to hide from now on, before the command starts or while it runs. A value that is
+  // already hidden changes nothing.
   void hide(const Secret& value);
-  // How often a set was made of all values.
+  // How often the redaction set was rebuilt.
   std::int64_t sets_made() const { return sets_made_; }
 
   Task<> take(std::span<const drivers::OutputPiece> pieces) override;
-  // How much there is so far, on the run's row, for whoever looks at it from elsewhere. What a
-  // short command says is told with its end.
+  // Records the current size on the run's row for other servers. A short command's size is recorded
+  // with its end.
   Task<> tell();
-  // Everything that was withheld, and the log on the disk.
+  // Writes everything held back, and flushes the log to disk.
   Task<> finish();
 
   struct Facts {
@@ -46,13 +46,13 @@ class RunOutput final : public drivers::OutputTaker {
   const Facts& facts() const { return facts_; }
   const core::AgentOutcome& agent_outcome() const { return agent_.outcome(); }
   const core::AgentSigns& agent_signs() const { return agent_.signs(); }
-  // The session that the program has named in its first event, where that is a UUID. What it says
-  // later may repeat an id that it does not know.
+  // The session named in the program's first event, if it is a UUID. Later events may repeat an id
+  // that the program does not know.
   const std::optional<std::string>& session() const { return session_; }
-  // Since when the program only tries to reach its model.
+  // Since when the program has only been trying to reach its model.
   const std::optional<Time>& waits_since() const { return waits_.since(); }
-  // The program is started once more: what it said of its work so far does not count. The reason
-  // is an event of the run.
+  // The program was restarted: what it reported so far does not count. The reason becomes a run
+  // event.
   void begin_again(const std::string& why);
 
  private:
@@ -83,7 +83,7 @@ class RunOutput final : public drivers::OutputTaker {
   core::AgentWaits waits_;
   std::optional<std::string> session_;
   core::LossNotes losses_;
-  std::int64_t events_known_;  // that an earlier process stored already
+  std::int64_t events_known_;  // already stored by an earlier process
   std::vector<core::RunEventRecord> events_;
   std::int64_t events_left_out_ = 0;
   Clock::Steady told_at_;

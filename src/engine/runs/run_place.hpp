@@ -7,8 +7,8 @@
 #include "engine/environments/catalog.hpp"
 #include "engine/services.hpp"
 
-// Where a run goes. The order of the wishes is core/placement; here they are read from the store,
-// and what they name is held against what the company may use.
+// Where a run goes. core/placement defines the order of preference. This code reads the candidates
+// from the store and checks them against what the company may use.
 namespace berth::engine {
 
 struct PlaceRequest {
@@ -18,8 +18,8 @@ struct PlaceRequest {
   const std::optional<core::EnvironmentId>& asked;
 };
 
-// In the transaction that makes the run. What an agent starts goes where the run is that it calls
-// from, or to a default that an operator has set: never to Local by itself.
+// In the transaction that creates the run. A run started by an agent goes where the calling run is,
+// or to a default set by an operator; never to Local on its own.
 Result<core::ChosenEnvironment> choose_place(store::Session& session, const Services& services,
                                              const Catalog& catalog, const PlaceRequest& request);
 
@@ -27,8 +27,8 @@ Result<core::ChosenEnvironment> choose_place(store::Session& session, const Serv
 Result<> expect_open(store::Session& session, const Services& services,
                      const core::Environment& environment);
 
-// For a run that was started from another: `forbidden` once the environment is walled off in
-// another way than the place of that other run. Of every other run nothing is asked.
+// For a run started from another: `forbidden` if the environment is no longer isolated like the
+// place of that other run. Other runs are not checked.
 Result<> expect_place_of_caller(store::Session& session, const core::ChosenEnvironment& choice,
                                 const core::Environment& environment);
 

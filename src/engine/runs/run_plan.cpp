@@ -1,4 +1,4 @@
-// What the command of a run is: its command line, its variables and its secrets.
+// A run's command: its command line, its variables and its secrets.
 #include "core/config/adapters.hpp"
 #include "engine/runs/run_inputs.hpp"
 #include "engine/runs/run_job.hpp"
@@ -9,11 +9,11 @@
 namespace berth::engine {
 namespace {
 
-// How long an agent whose adapter config has no timeoutSec works in a sandbox: one that hangs must
-// not hold its place for ever.
+// The time limit in a sandbox for an agent without timeoutSec in its adapter config: a hung agent
+// must not hold its place forever.
 constexpr std::int64_t agent_sandbox_timeout_ms = std::int64_t{4} * 60 * 60 * 1000;
 
-// The config of a sandbox may limit every command in it.
+// A sandbox's config may limit every command in it.
 std::optional<std::int64_t> timeout_in(const bj::object& config) {
   const bj::value* limit = config.if_contains("timeoutMs");
   if (limit == nullptr || !limit->is_int64()) return std::nullopt;
@@ -26,7 +26,7 @@ std::optional<std::int64_t> shorter(const std::optional<std::int64_t>& one,
   return std::min(*one, *other);
 }
 
-// Of an agent that names no limit; one below zero asks for none.
+// The limit for an agent that sets none; a negative one asks for no limit.
 std::optional<std::int64_t> agent_limit(const core::Agent& agent, const core::LeaseRecord& lease) {
   const bj::value* seconds = agent.adapter_config.if_contains("timeoutSec");
   const bool declines =
@@ -35,8 +35,9 @@ std::optional<std::int64_t> agent_limit(const core::Agent& agent, const core::Le
   return agent_sandbox_timeout_ms;
 }
 
-// How long the command may run. The `timeoutMs` of a sandbox of our own is the longest time of any
-// command in it. That of a plugin is the limit of a command that names none, or the sandbox's life.
+// How long the command may run. In our own sandboxes, `timeoutMs` is the maximum for any command.
+// In a plugin's sandbox, it applies to a command without its own limit, or is the sandbox's
+// lifetime.
 std::optional<std::int64_t> limit_of(const std::optional<std::int64_t>& own,
                                      const core::LeaseRecord& lease) {
   const std::optional<std::int64_t> configured = timeout_in(lease.teardown.config);
@@ -61,7 +62,7 @@ Task<core::RunInput> RunJob::given_input() {
 Task<RunJob::Plan> RunJob::plan(core::RunInput input, SessionUse use) {
   Plan out{.command = {.exec_id = id_.str()}, .shown = {}};
   std::string stdin_text = std::move(input.stdin_text);
-  // The recorded command of a run that begins again is the one that named the lost session.
+  // When a run is restarted, its recorded command is the one that named the lost session.
   if (run_.value.command && use == SessionUse::resume) {
     out.shown = *run_.value.command;
   } else {
@@ -117,7 +118,7 @@ Result<core::RunEnvironment> RunJob::environment_for(const Plan& plan, const cor
                        .has_terminal = plan.shown.terminal.has_value()};
   if (environment_->driver == core::DriverKind::local) facts.api_url = tools_.options.api_url;
   if (agent_) {
-    // A place that has variables of its own keeps its PATH, unless folders are configured.
+    // A place that sets its own variables keeps its PATH, unless folders are configured.
     const bool is_its_own = workspace.path && workspace.path->empty();
     const std::vector<std::string> first =
         path_requests(is_its_own ? std::nullopt : workspace.home);
@@ -161,8 +162,8 @@ Task<> RunJob::resolve(Plan& plan) {
                      .hidden_by = tools_.leases.node()});
     variables.insert_or_assign(variable.name, std::move(found.value));
   }
-  // Before the command has them: whoever takes the run over knows what to hide, also when the
-  // secrets were rotated meanwhile.
+  // Recorded before the command gets them: a server that takes over the run then knows what to
+  // hide, even if the secrets were rotated meanwhile.
   if (!noted.empty()) {
     BERTH_CO_DO(co_await tools_.services.store.write([&](store::Session& s) -> Result<> {
       BERTH_DO(expect_alive(s, tools_.leases.node()));

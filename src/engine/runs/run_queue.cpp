@@ -36,11 +36,11 @@ Result<core::RunCapacity> count(store::Session& session, QueueLimits limits) {
   return capacity;
 }
 
-// The limits of a run's agent and environment, looked up when they are first asked for.
+// The limits of a run's agent and environment, loaded on first use.
 Result<> add_limits(store::Session& session, const core::Run& run, core::RunCapacity& capacity) {
   if (run.agent_id && !capacity.agents[*run.agent_id].limit) {
     const auto agent = store::find_agent(session, core::Reach::everything(), *run.agent_id);
-    // Without its agent the run fails when it is claimed; that is not a matter of the others.
+    // Without its agent the run fails when it is claimed, which does not concern the others.
     if (!agent && agent.error().code != Errc::agent_not_found) {
       return std::unexpected(agent.error());
     }
@@ -59,9 +59,9 @@ Result<> add_limits(store::Session& session, const core::Run& run, core::RunCapa
   return {};
 }
 
-// A template of our own provider is on the disk of the server that captured it: while that one is
-// there, it takes the runs that start from it. Whatever else is wrong is told when the run is
-// taken.
+// A template of our own provider is on the disk of the server that captured it. While that server
+// is alive, it takes the runs that start from it. Any other problem is reported when the run is
+// claimed.
 Result<bool> starts_elsewhere(store::Session& session, const core::EnvironmentId& id,
                               const core::NodeId& here) {
   const auto environment = store::find_environment(session, core::Reach::everything(), id);
@@ -113,7 +113,7 @@ store::QueueSkip without_room(const core::RunCapacity& capacity, const Elsewhere
   return skip;
 }
 
-// Sandboxes that wait to be reused give way to runs that find no room.
+// Idle sandboxes give way to runs that find no room.
 Result<> make_room(store::Session& session, const std::vector<core::Stored<core::Run>>& queue,
                    const SandboxRooms& rooms, const core::RunCapacity& capacity, Time now) {
   const std::vector<core::EnvironmentId> full = rooms.without_room(capacity);
@@ -150,7 +150,7 @@ Result<RunScene> fitting_scene(store::Session& session, const Services& services
   return scene;
 }
 
-// The run cannot be set up, for a reason that is its own.
+// Fails the run's setup, for a reason specific to this run.
 Result<> fail_setup(store::Session& session, core::Stored<core::Run> run, const Error& why,
                     Time now) {
   run.value.error = why.message;
@@ -161,7 +161,7 @@ Result<> fail_setup(store::Session& session, core::Stored<core::Run> run, const 
               now);
 }
 
-// What is wrong with the whole transaction, and not with one run in it.
+// Whether the error concerns the whole transaction and not one run in it.
 bool is_of_the_store(Errc code) {
   switch (code) {
     case Errc::cancelled:
@@ -178,7 +178,7 @@ bool is_of_the_store(Errc code) {
   }
 }
 
-// Why a run whose environment asks for reuse has a sandbox of its own.
+// Why a run whose environment asks for reuse has its own sandbox.
 RunNote reuse_note(const Catalog& catalog, const core::Environment& environment) {
   const std::string provider = core::provider_of(environment.config);
   if (lacks_reuse(catalog, environment.config)) {
@@ -205,8 +205,8 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Services& servi
   run.value.node_id = leases.node();
   run.value.lease_id = lease_id;
   core::enter_phase(run.value.phases, core::RunPhase::acquire, now);
-  // Before its lease: of two servers that take the same run, the later one is told here by the
-  // store, and does its work again with what the other has left.
+  // Before its lease: if two servers take the same run, the later one gets a conflict here and
+  // repeats its work with what is left.
   BERTH_TRY(run, store::move_run(session, std::move(run), core::RunEvent::claimed, now));
   LeaseLifecycle::Terms terms;
   if (scene->agent) {
@@ -214,7 +214,7 @@ Result<std::optional<ClaimedRun>> claim(store::Session& session, Services& servi
   }
   Result<LeaseLifecycle::Row> lease =
       leases.intend(session, lease_id, *scene->environment, &run.value, std::move(terms));
-  // A refusal has written nothing yet: the others in this transaction go on.
+  // A refusal has written nothing yet, so the other runs in this transaction continue.
   if (!lease && !is_of_the_store(lease.error().code)) {
     run.value.lease_id.reset();
     BERTH_DO(fail_setup(session, std::move(run), lease.error(), now));
@@ -248,8 +248,8 @@ Result<std::vector<ClaimedRun>> claim_queued(store::Session& session, Services& 
       if (!limits.has_peers || !environment || elsewhere.contains(*environment)) continue;
       BERTH_TRY(elsewhere[*environment], starts_elsewhere(session, *environment, leases.node()));
     }
-    // Those behind a full agent or environment must not hide others that have room, nor use up the
-    // turns of their company.
+    // Runs that wait for a full agent or environment must not hide others that have room, nor use
+    // up their company's turns.
     store::QueueSkip full = without_room(capacity, elsewhere, rooms);
     if (full != skip) {
       BERTH_DO(make_room(session, queue, rooms, capacity, services.clock.now()));

@@ -33,7 +33,7 @@ Task<core::Run> Runs::remove(core::Call call, core::RunId id) {
   }
   BERTH_CO_TRY(core::Run removed, co_await services_.store.write(work));
   fault_point("run.deleted");
-  // Where another server has the log, that server removes it when it looks for lost logs.
+  // If another server has the log, that server removes it in its search for lost logs.
   BERTH_CO_DO(logs_.remove(id));
   guards_.quotas.add(removed.company_id, -freed);
   services_.feed.changed(removed.company_id);

@@ -1,4 +1,4 @@
-// How runs are asked for: the whole request in one transaction, from the row to the first event.
+// How runs are requested: the whole request is one transaction, from the row to the first event.
 #include "core/config/adapters.hpp"
 #include "engine/accounts/settings.hpp"
 #include "engine/environments/checks.hpp"
@@ -21,7 +21,7 @@ constexpr std::int64_t timeout_ms_max = 30LL * 24 * 60 * 60 * 1000;
 constexpr std::int64_t grace_ms_max = 10LL * 60 * 1000;
 constexpr std::int64_t terminal_size_max = 10'000;
 
-// What a run is made of, before it has a row.
+// The data for a run that has no row yet.
 struct Request {
   core::CompanyId company_id;
   std::optional<core::AgentId> agent_id = {};
@@ -73,7 +73,7 @@ Result<core::RunCommand> command_of(const StartRun& wanted) {
   return command;
 }
 
-// A run is found by its name where ids and `last` are understood, too.
+// Run names are accepted where ids and `last` are, so they must differ from both.
 Result<std::optional<std::string>> name_for(const std::optional<std::string>& wanted) {
   if (!wanted) return std::nullopt;
   BERTH_TRY(std::string name, checked_name(*wanted, "/name"));
@@ -94,8 +94,8 @@ Result<std::optional<core::Agent>> runnable_agent(store::Session& session, const
               "set its status to idle");
 }
 
-// Where the same run is started again: a place that was asked for, or that its agent was bound to,
-// is part of what it was.
+// The environment for a retry: an environment that was requested, or that the agent was bound to,
+// is part of the original request.
 std::optional<core::EnvironmentId> place_again(const core::Run& before) {
   if (!before.environment_choice) return std::nullopt;
   const core::ChoiceReason reason = before.environment_choice->reason;
@@ -111,7 +111,7 @@ std::vector<std::string> names_of(const bj::object& object) {
   return names;
 }
 
-// Each run carries its words and the names of its variables into every list.
+// Every list shows each run's arguments and variable names.
 Result<> check_width(const Request& request, const core::EnvVars& vars) {
   constexpr std::size_t variables_max = 1000;
   constexpr std::size_t arguments_max = 4096;
@@ -130,8 +130,8 @@ Result<> check_width(const Request& request, const core::EnvVars& vars) {
   return {};
 }
 
-// Whether a run has an input of its own in the store. That of an agent always has one, so that a
-// missing one is known to be lost.
+// Whether a run has its own input in the store. An agent's run always has one, so a missing one is
+// known to be lost.
 bool has_input(const core::Run& run) {
   if (run.agent_id || !run.command) return true;
   return !run.command->env_names.empty() || run.command->stdin_bytes > 0;
@@ -145,7 +145,7 @@ Result<> insert_with_input(store::Session& session, Services& services, const co
   return store::insert_run_input(session, sealed);
 }
 
-// What a run was given, for one that repeats it.
+// The input of an earlier run, for a run that repeats it.
 Result<core::RunInput> input_again(store::Session& session, Services& services,
                                    const core::Run& before) {
   BERTH_TRY(const auto sealed, store::find_run_input(session, before.id));
@@ -164,8 +164,7 @@ Result<core::RunInput> input_again(store::Session& session, Services& services,
               "start a run of another agent");
 }
 
-// The run, what it was given, the bindings of its secrets, its first event and the activity: one
-// transaction.
+// The run, its input, its secret bindings, its first event and the activity entry: one transaction.
 Result<core::Run> insert(store::Session& session, Services& services, const Catalog& catalog,
                          const core::Call& call, const Request& request) {
   BERTH_TRY(const auto company,
@@ -214,8 +213,8 @@ Result<core::Run> insert(store::Session& session, Services& services, const Cata
   return run;
 }
 
-// Where an agent works, and with what, is its operator's to say: what runs in a sandbox would else
-// start itself outside of it, or with a secret that it was never given.
+// An operator decides where an agent works and with which variables. Otherwise an agent in a
+// sandbox could start itself outside it, or with a secret that it was never given.
 Result<> may_request(const core::Caller& who, const InvokeAgent& wanted) {
   if (who.kind != core::CallerKind::agent_key) return {};
   const bool has_variables = wanted.env && !wanted.env->empty();
@@ -226,7 +225,7 @@ Result<> may_request(const core::Caller& who, const InvokeAgent& wanted) {
               "leave it out, or let an operator start the agent");
 }
 
-// An agent that starts itself in a circle must not fill the queue of everybody else.
+// An agent that starts itself in a loop must not fill everyone else's queue.
 Result<> has_room(store::Session& session, const core::Caller& who, const core::Agent& agent) {
   constexpr std::int64_t waiting_max = 20;
   if (who.kind != core::CallerKind::agent_key) return {};
@@ -240,7 +239,7 @@ Result<> has_room(store::Session& session, const core::Caller& who, const core::
               "wait until some of them have begun");
 }
 
-// Refused here, since the program would be started for nothing.
+// Rejected here, because starting the program would be useless.
 Result<> expect_prompt(const core::Agent& agent, const InvokeAgent& wanted) {
   const core::InvocationFacts facts{
       .prompt_facts = {{"agent", {{"id", agent.id.str()}, {"name", agent.name}}},
@@ -258,8 +257,8 @@ Task<core::Run> Runs::queue(const core::Call& call, Insert insert) {
   BERTH_CO_TRY(core::Run run, co_await idempotent_write(services_, call, insert));
   std::int64_t bytes = store::payload_bytes(run);
   if (has_input(run)) {
-    // Before the run has a log, which counts when the run is over. A read that fails is made up for
-    // by the next recount.
+    // Read before the run has a log, which counts when the run has ended. The next recount makes up
+    // for a failed read.
     const auto stored = co_await services_.store.read(
         [&](store::Session& s) { return store::run_bytes(s, run.id); });
     if (stored) bytes = *stored;

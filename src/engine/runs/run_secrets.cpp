@@ -18,7 +18,7 @@ namespace berth::engine {
 namespace {
 
 constexpr std::string_view variable_path = "env.";
-// How often servers look for what they owe each other, and how often one asks before it gives up.
+// How often servers check for values to hide, and how many checks one waits before it gives up.
 constexpr std::chrono::milliseconds note_look_every{500};
 constexpr int looks_max = 20;
 
@@ -42,8 +42,8 @@ Result<core::Run> running_run(store::Session& session, const core::Caller& who) 
                                    ", and secrets are read only while it is running");
 }
 
-// Each secret once. The agent's own binding stands above that of the environment, as its variable
-// does.
+// Each secret once. The agent's own binding takes precedence over the environment's, as its
+// variable does.
 Result<std::vector<Readable>> readable_secrets(store::Session& session, const core::Run& run) {
   using core::SecretTarget;
   BERTH_TRY(auto bindings,
@@ -106,7 +106,7 @@ Result<SecretRead> read_of(store::Session& session, const core::Caller& who,
                     .asked_by = run.agent_id};
 }
 
-// Whether the server that works on the run by now hides what was noted.
+// Whether the server that currently works on the run hides the recorded value.
 Result<bool> is_hidden(store::Session& session, const core::Caller& who,
                        const store::RunRedaction& noted) {
   BERTH_TRY(const core::Run run, running_run(session, who));
@@ -156,7 +156,7 @@ Task<RunSecretValue> RunSecrets::read(core::Call call, std::string key) {
     return read_of(s, call.who, key);
   }));
   BERTH_CO_TRY(const ResolvedSecret found, co_await secrets_.resolve(call, wanted));
-  // Written down before the value leaves: a server that finds the run later must know of it.
+  // Recorded before the value is returned: a server that takes over the run later must know of it.
   const auto note = [&](store::Session& s) -> Result<store::RunRedaction> {
     BERTH_TRY(const core::Run run, running_run(s, call.who));
     store::RunRedaction noted{run.id, wanted.secret_id, found.version};

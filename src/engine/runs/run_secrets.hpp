@@ -7,14 +7,14 @@
 
 namespace berth::engine {
 
-// Whoever handles the output of runs: a value that a run has been given is hidden from then on.
+// The handler of run output: hides a value from the moment a run receives it.
 class RedactionSink {
  public:
   virtual ~RedactionSink() = default;
   virtual void hide(const core::RunId& run, const Secret& value) = 0;
 };
 
-// How a value reaches a run: in a variable of its process, on request, or both.
+// How a value reaches a run: in a process variable, on request, or both.
 BOOST_DEFINE_ENUM_CLASS(SecretDelivery, env, api, both)
 
 struct RunSecret {
@@ -37,7 +37,7 @@ struct RunSecretList {
 };
 BOOST_DESCRIBE_STRUCT(RunSecretList, (), (secrets))
 
-// The only answer that holds the value of a secret.
+// The only response that contains a secret's value.
 struct RunSecretValue {
   std::string key;
   std::string value;
@@ -45,9 +45,8 @@ struct RunSecretValue {
 };
 BOOST_DESCRIBE_STRUCT(RunSecretValue, (), (key, value, version))
 
-// What an agent asks for while it works: the secrets of its own variables and of those of the
-// environment in which its run executes. All of it is `forbidden` for whoever holds no token of a
-// run that is running.
+// What an agent may request while it works: the secrets of its own variables and of its run's
+// environment. `forbidden` for any caller without the token of a running run.
 class RunSecrets {
  public:
   // `node` is this server: the sink handles the output of the runs that it works on.
@@ -60,13 +59,13 @@ class RunSecrets {
         reserve_(std::move(reserve)) {}
 
   Task<RunSecretList> list(core::Call call);
-  // A run may ask 120 times at once, and then once a second: each read is recorded. rate_limited
-  // beyond that. Before the value leaves, it is noted on the run, and whichever server handles the
-  // run's output hides it. timed_out when that server does not answer.
+  // A run may ask 120 times at once, and then once a second, because each read is recorded; beyond
+  // that rate_limited. Before the value is returned, it is recorded on the run, and the server that
+  // handles the run's output hides it. timed_out when that server does not respond.
   Task<RunSecretValue> read(core::Call call, std::string key);
 
-  // Where several servers share the store: hides what others have let runs of this one read. Until
-  // it is cancelled.
+  // If several servers share the store: hides the values that other servers returned to this
+  // server's runs. Runs until cancelled.
   Task<> watch();
 
  private:
@@ -82,8 +81,8 @@ class RunSecrets {
   core::RateLimit reads_;
 };
 
-// The values that a run has been given on request: for a server that takes over its output. Those
-// of secrets that were deleted since are gone.
+// The values that a run received on request, for a server that takes over its output. Without those
+// of secrets deleted since.
 Task<std::vector<Secret>> values_given_to(Services& services, core::RunId run);
 
 }  // namespace berth::engine

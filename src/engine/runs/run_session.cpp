@@ -1,4 +1,4 @@
-// What an agent goes on with: its home, and the session that its program keeps there.
+// What an agent continues with: its home, and the session that its program keeps there.
 #include "base/fault_point.hpp"
 #include "base/id.hpp"
 #include "core/admission.hpp"
@@ -13,8 +13,8 @@
 namespace berth::engine {
 namespace {
 
-// Folders that can stand in a PATH. The metadata of an environment are not checked when they are
-// saved; what is no such folder is left out.
+// Folders that can be in a PATH. An environment's metadata is not validated when saved; invalid
+// folders are ignored.
 std::vector<std::string> folders_at(const bj::object& config, std::string_view key) {
   std::vector<std::string> out;
   const bj::value* list = config.if_contains(key);
@@ -27,7 +27,7 @@ std::vector<std::string> folders_at(const bj::object& config, std::string_view k
   return out;
 }
 
-// Whether the agent's variables put the sessions of its program somewhere else.
+// Whether configured variables move the program's sessions elsewhere.
 bool moves_sessions(const core::Agent& agent, const core::Environment& environment) {
   const char* name =
       agent.adapter_type == core::AdapterType::claude_local ? "CLAUDE_CONFIG_DIR" : "CODEX_HOME";
@@ -37,7 +37,7 @@ bool moves_sessions(const core::Agent& agent, const core::Environment& environme
   return by_agent || environment.env_vars.contains(name) || environment.env_vars.contains("HOME");
 }
 
-// Whether this server shows the home on its disk to commands there.
+// Whether commands there see the home on this server's disk.
 bool shows_home(const core::Environment& environment) {
   return environment.driver == core::DriverKind::local ||
          (environment.driver == core::DriverKind::sandbox &&
@@ -109,7 +109,7 @@ bool RunJob::lost_session(const drivers::Ended& ended) const {
   if (!agent_ || !environment_ || !resumed || !has_failed || output_->session()) return false;
   const std::string& said = output_->facts().stderr_excerpt;
   if (said.contains("No conversation found with session ID: " + *resumed)) return true;
-  // Codex says so of a thread that it does not find, and of one whose file it cannot read.
+  // Codex reports this for a thread that it does not find, and for one whose file it cannot read.
   return said.contains("thread/resume failed") && said.contains(*resumed) &&
          !said.contains("active writer");
 }
@@ -213,7 +213,7 @@ Result<> RunJob::record_home(store::Session& session) const {
   if (!output_ || !agent_) return {};
   store::HomeSession after;
   if (output_->session()) after = {.id = output_->session(), .adapter = agent_->adapter_type};
-  // One that failed before it named a session has left the former one as it was.
+  // A run that failed before it named a session leaves the previous one unchanged.
   if (!after.id && !begun_again_) return {};
   if (fetch_note_) {
     BERTH_DO(

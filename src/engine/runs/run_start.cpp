@@ -1,4 +1,4 @@
-// That the command of a run runs, as the store is told.
+// Records in the store that a run's command is running.
 #include "base/fault_point.hpp"
 #include "engine/retry.hpp"
 #include "engine/runs/run_job.hpp"
@@ -39,11 +39,11 @@ Result<core::Stored<core::Run>> RunJob::record_start(store::Session& session,
 }
 
 Task<> RunJob::record_start_soon() {
-  // The process of an agent may ask us for what only a run that is running is given.
+  // An agent's process may request things that only a running run gets.
   if (!agent_) BERTH_CO_DO(co_await pause_for(tools_.executor, short_command));
   const auto save = [this](store::Session& s) -> Result<core::Stored<core::Run>> {
     BERTH_TRY(auto run, our_run(s));
-    // An attempt whose answer was lost may have done it.
+    // An attempt whose response was lost may have done it.
     if (run.value.status != core::RunState::starting) return run;
     return record_start(s, std::move(run));
   };

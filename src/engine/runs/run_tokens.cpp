@@ -8,11 +8,11 @@
 namespace berth::engine {
 namespace {
 
-// The names under which programs that call the API we keep know it.
+// The names that existing clients of this API expect.
 constexpr std::string_view issuer = "paperclip";
 constexpr std::string_view audience = "paperclip-api";
-constexpr std::string_view instance = "default";  // as plugins are told
-// {"alg":"HS256","typ":"JWT"}. Compared as text: no other algorithm is ever looked at.
+constexpr std::string_view instance = "default";  // as plugins see it
+// {"alg":"HS256","typ":"JWT"}. Compared as text: no other algorithm is ever accepted.
 constexpr std::string_view header = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9";
 constexpr std::size_t token_bytes_max = 2048;
 constexpr std::size_t signing_key_bytes = 32;
@@ -53,7 +53,7 @@ std::string_view claim_at(const bj::object& claims, std::string_view name) {
                                                 : std::string_view{};
 }
 
-// Only of what our key has signed, so a claim that is missing or odd is not worth a sentence.
+// Only for data signed with our key, so a missing or odd claim needs no detailed error.
 std::optional<Claims> read_claims(std::string_view payload) {
   const auto text = from_base64url(payload);
   if (!text) return std::nullopt;
@@ -74,7 +74,7 @@ std::string signature_of(const Secret& key, std::string_view text) {
   return base64url(hmac_sha256(key.reveal(), text));
 }
 
-// The claims of a token that this key has signed.
+// The claims of a token that was signed with this key.
 std::optional<Claims> verified(const Secret& key, std::string_view token) {
   const std::size_t dot = token.rfind('.');
   const std::string_view text = token.substr(0, dot);

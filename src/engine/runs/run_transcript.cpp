@@ -36,7 +36,7 @@ Result<> add_entries(store::Session& session, core::Transcript& page, std::int64
 
 Task<core::Transcript> Runs::transcript(core::Call call, core::RunId id, TranscriptRead read) {
   const auto look = [&](store::Session& s) -> Result<core::Transcript> {
-    // The status first: events that came before it was final are then all seen.
+    // The status is read first, so that all events before a final status are seen.
     BERTH_TRY(const auto run, store::find_run(s, core::Reach::of(call.who), id));
     core::Transcript page = core::transcript_of(run.value);
     page.next_seq = read.after_seq;
@@ -56,7 +56,7 @@ Task<core::Transcript> Runs::transcript(core::Call call, core::RunId id, Transcr
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(until - services_.clock.steady());
     if (!page.entries.empty() || page.complete || left.count() <= 0) co_return page;
-    // Events that say nothing about the work are behind us for good.
+    // Events that are not about the work need not be read again.
     read.after_seq = page.next_seq;
     BERTH_CO_DO(co_await services_.feed.wait(id, std::min(left, transcript_look_every)));
   }

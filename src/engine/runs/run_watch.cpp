@@ -1,4 +1,4 @@
-// What is looked at beside the command of an agent, and what was refused to it.
+// What is watched while an agent's command runs, and what was denied to it.
 #include "base/disk_room.hpp"
 #include "base/log.hpp"
 #include "engine/retry.hpp"
@@ -11,17 +11,17 @@ namespace {
 
 constexpr std::chrono::milliseconds watch_look_every{200};
 constexpr std::chrono::seconds home_look_every{5};
-// How many looks at the disk a home that fills it is stopped ahead of the reserve. To see which
-// home it is takes a while, and so does the end of a command.
+// How many disk checks ahead of the reserve a home that fills the disk is stopped. Finding that
+// home takes a while, and so does ending a command.
 constexpr std::uint64_t disk_looks_ahead = 4;
 constexpr std::uint64_t disk_margin_bytes = std::uint64_t{16} << 20;
 // A home that grew by less is not the one that fills the disk.
 constexpr std::int64_t home_growth_bytes_min = std::int64_t{1} << 20;
 constexpr std::int64_t unreachable_sec_default = 120;
-constexpr std::size_t denied_max = 50;  // events of one run
+constexpr std::size_t denied_max = 50;  // events per run
 constexpr std::size_t denied_pages_max = 64;
 
-// 0: it may try for ever.
+// 0: it may retry forever.
 std::int64_t unreachable_ms(const core::Agent& agent) {
   const bj::value* value = agent.adapter_config.if_contains("unreachableSec");
   if (value == nullptr || !value->is_number()) return unreachable_sec_default * 1000;
@@ -63,7 +63,7 @@ Error RunJob::with_denials(Error error) const {
 }
 
 Task<> RunJob::watch() {
-  // A run that another server started has not been looked at by this one.
+  // This server has not yet looked at a run that another server started.
   if (!home_limits_) BERTH_CO_DO(co_await find_home());
   while (executes_) {
     BERTH_CO_DO(co_await pause_for(tools_.executor, watch_look_every));
@@ -92,7 +92,7 @@ Task<std::optional<Error>> RunJob::reason_to_stop() {
   if (before - home_looked_at_ < home_look_every && !is_disk_full) co_return std::nullopt;
   BERTH_CO_TRY(const HomeSize size, co_await tools_.homes->measure(*lease_.value.teardown.home_id,
                                                                    home_limits_->files_counted()));
-  // A home with very many files is looked at less often.
+  // A home with very many files is checked less often.
   const Clock::Steady after = tools_.services.clock.steady();
   home_looked_at_ = after + 20 * (after - before);
   disk_looked_at_ = after + 4 * (after - before);
@@ -109,7 +109,7 @@ Task<std::optional<Error>> RunJob::reason_to_stop() {
 }
 
 bool RunJob::nears_reserve() {
-  // A disk that cannot be asked is not known to be full.
+  // A disk that cannot be queried is not known to be full.
   const Result<DiskRoom> room = room_on_disk(tools_.homes->folder());
   if (!room) return false;
   const std::uint64_t before = std::exchange(disk_free_, room->free_bytes);
@@ -139,8 +139,8 @@ RunJob::End RunJob::outcome_of_stopped(End end) const {
 Task<> RunJob::note_denied(const drivers::Ended& ended) {
   denied_.clear();
   const bool has_succeeded = ended.outcome == drivers::Outcome::exited && ended.exit_code == 0;
-  // An agent may have found a way around what it was denied; a plain command that succeeded had no
-  // need of it.
+  // An agent may have found a way around a denial; a plain command that succeeded did not need the
+  // host.
   if (!agent_ && has_succeeded) co_return Result<>{};
   if (lease_.value.driver != core::DriverKind::sandbox) co_return Result<>{};
   const std::optional<Time> since =
@@ -149,13 +149,13 @@ Task<> RunJob::note_denied(const drivers::Ended& ended) {
   for (std::size_t pages = 0; pages < denied_pages_max; ++pages) {
     const Result<execution::EgressPage> page = co_await driver_->egress_log(*place_, offset);
     if (!page) {
-      // Where nobody stands at the way out there is nothing to tell.
+      // Without an egress gateway there is nothing to report.
       if (page.error().code == Errc::cancelled) co_return std::unexpected(page.error());
       co_return Result<>{};
     }
     for (const bj::object& entry : page->entries) {
       const Result<Time> at = decode<Time>(entry.contains("at") ? entry.at("at") : bj::value{});
-      // A sandbox that is kept has what was decided for the runs before this one, too.
+      // A reused sandbox also has the decisions of earlier runs.
       if (entry_text(entry, "decision") != "denied" || !at || (since && *at < *since)) continue;
       const bool is_known = std::ranges::any_of(
           denied_, [&](const bj::object& known) { return is_same_target(known, entry); });

@@ -15,7 +15,7 @@
 namespace berth::engine {
 namespace {
 
-// What another server changes wakes nobody here.
+// Changes by another server do not wake waiters here.
 constexpr std::chrono::milliseconds run_look_every{1000};
 constexpr std::chrono::milliseconds wait_max{60'000};
 // Each follower that reads slowly holds one block.
@@ -128,7 +128,7 @@ Task<RunView> Runs::get(core::Call call, core::RunId id, std::chrono::millisecon
         std::chrono::ceil<std::chrono::milliseconds>(limit - services_.clock.steady());
     if (left.count() <= 0) break;
     BERTH_CO_DO(co_await services_.feed.wait(id, std::min(left, run_look_every)));
-    // Of what is worked on here it is known without the store that its end has not come.
+    // For a run that this server works on, it is known without the store that it has not ended.
     is_old = until != RunMoment::change && dispatcher_.is_before_end(id);
     if (is_old) continue;
     BERTH_CO_TRY(view, co_await services_.store.read(look));
@@ -151,7 +151,7 @@ Task<std::vector<core::RunEventRecord>> Runs::events(core::Call call, core::RunI
 Task<Runs::EventNews> Runs::next_events(core::Call call, core::RunId id, std::int64_t after_seq) {
   constexpr std::int64_t batch = 200;
   const auto look = [&](store::Session& s) -> Result<EventNews> {
-    // The status first: events that came before it was final are then all seen.
+    // The status is read first, so that all events before a final status are seen.
     BERTH_TRY(const auto run, store::find_run(s, core::Reach::of(call.who), id));
     EventNews news;
     BERTH_TRY(news.events, store::run_events_after(s, id, after_seq, batch));
@@ -204,7 +204,7 @@ Task<> Runs::expect_log(const core::Run& run) const {
     BERTH_CO_TRY(holder, co_await services_.store.read(
                              [&](store::Session& s) { return store::find_node(s, *run.node_id); }));
   }
-  // Nothing was said yet, and who worked on it is gone: whoever goes on with it may be this server.
+  // There is no output yet, and the former server is dead: this server may continue the run.
   if (run.log_bytes == 0 && (!holder || holder->fenced_at)) co_return Result<>{};
   if (holder) {
     co_return fail(Errc::log_unavailable,
@@ -219,7 +219,8 @@ Task<> Runs::expect_log(const core::Run& run) const {
 
 Task<LogNews> Runs::follow(core::Call call, core::RunId id, std::int64_t offset) {
   for (int look = 0;; ++look) {
-    // The status before the bytes: what was written before it was final is then all seen.
+    // The status is read before the bytes, so that everything written before a final status is
+    // seen.
     BERTH_CO_TRY(const auto row, co_await services_.store.read([&](store::Session& s) {
       return store::find_run(s, core::Reach::of(call.who), id);
     }));

@@ -18,7 +18,7 @@ using store::RunFilter;
 class Catalog;
 class RunDispatcher;
 
-// A command in an environment, for an agent or for nobody.
+// A command in an environment, with or without an agent.
 struct StartRun {
   std::optional<core::EnvironmentId> environment_id = {};
   std::optional<core::AgentId> agent_id = {};
@@ -27,11 +27,11 @@ struct StartRun {
   std::optional<std::string> cwd = {};
   std::optional<bj::object> env = {};  // names to plain strings or secret references
   std::optional<std::string> stdin_text = {};
-  std::optional<bool> stdin_open = {};  // what the command reads comes through the run's socket
+  std::optional<bool> stdin_open = {};  // stdin comes through the run's socket
   std::optional<std::int64_t> timeout_ms = {};
   std::optional<std::int64_t> grace_ms = {};
   std::optional<core::TerminalSize> terminal = {};
-  std::optional<std::string> name = {};  // by which people find it again; not unique
+  std::optional<std::string> name = {};  // for users to find it again; not unique
 };
 BOOST_DESCRIBE_STRUCT(StartRun, (),
                       (environment_id, agent_id, command, args, cwd, env, stdin_text, stdin_open,
@@ -43,7 +43,7 @@ struct InvokeAgent {
   std::optional<core::TriggerDetail> trigger_detail = {};
   std::optional<std::string> reason = {};
   std::optional<bj::object> payload = {};
-  std::optional<std::string> prompt = {};  // in place of the agent's template
+  std::optional<std::string> prompt = {};  // replaces the agent's template
   std::optional<core::EnvironmentId> environment_id = {};
   std::optional<bj::object> env = {};
   std::optional<bool> force_fresh_session = {};
@@ -78,34 +78,33 @@ BOOST_DESCRIBE_STRUCT(LeaseBrief, (),
 struct RunView : core::RunDetail {
   std::optional<EnvironmentBrief> environment = {};
   std::optional<LeaseBrief> environment_lease = {};
-  std::optional<core::NodeBrief> server = {};  // that works on it, or did: it has the log
+  std::optional<core::NodeBrief> server = {};  // works on it, or did: it has the log
 };
 BOOST_DESCRIBE_STRUCT(RunView, (core::RunDetail), (environment, environment_lease, server))
 
-// What somebody waits for in the life of a run.
+// What a caller waits for in the life of a run.
 BOOST_DEFINE_ENUM_CLASS(RunMoment,
-                        change,   // of its state, whichever comes next
-                        end,      // its state is final, and its log whole
-                        release)  // its place was given back too, or is kept for inspection
+                        change,   // its next state change
+                        end,      // its state is final, and its log complete
+                        release)  // its place was also given back, or is kept for inspection
 
-// What a reader of a live log gets: what is there now, and whether more can come.
+// What a reader of a live log gets: the available output, and whether more can come.
 struct LogNews {
   LogBlock block = {};
   std::int64_t next_offset = 0;
   bool complete = false;  // the run is final and these are the last bytes
 };
 
-// Which part of a transcript is wanted.
+// The requested part of a transcript.
 struct TranscriptRead {
   std::int64_t after_seq = 0;
-  std::int64_t limit = 200;           // of events
-  std::chrono::milliseconds wait{0};  // when there is nothing yet
+  std::int64_t limit = 200;           // number of events
+  std::chrono::milliseconds wait{0};  // if there is nothing yet
 };
 
 using RunInputPiece = drivers::Input;
 
-// The use cases of runs. Who carries a run out is the RunDispatcher; here runs are asked for and
-// looked at.
+// The use cases of runs: requesting and viewing them. RunDispatcher executes them.
 class Runs {
  public:
   Runs(Services& services, const Catalog& catalog, RunLogs& logs, RunDispatcher& dispatcher,
@@ -119,12 +118,12 @@ class Runs {
 
   Task<core::Run> start(core::Call call, core::CompanyId company, StartRun wanted);
   Task<core::Run> invoke(core::Call call, core::AgentId agent, InvokeAgent wanted);
-  // The same again, as it was asked for; only for a run that is over.
+  // Repeats the original request; only for a run that has ended.
   Task<core::Run> retry(core::Call call, core::RunId id);
-  // The intention is recorded at once, the status follows when the tree has died. A run that is
-  // over is answered as it is.
+  // Records the request at once; the status follows when the process tree has ended. A run that has
+  // ended is returned as it is.
   Task<core::Run> cancel(core::Call call, core::RunId id);
-  // Deletes a run that is over, with its log and its events.
+  // Deletes a run that has ended, with its log and its events.
   Task<core::Run> remove(core::Call call, core::RunId id);
 
   Task<core::Listing<core::RunSummary>> list(core::Call call, core::CompanyId company,
@@ -137,28 +136,30 @@ class Runs {
                     RunMoment until = RunMoment::change);
   Task<std::vector<core::RunEventRecord>> events(core::Call call, core::RunId id,
                                                  std::int64_t after_seq, std::int64_t limit);
-  // The same; waits a while when there is nothing yet. Empty and final means that none will come.
   struct EventNews {
     std::vector<core::RunEventRecord> events = {};
     bool complete = false;
   };
+  // The same; waits a while if there is nothing yet. Empty and `complete` means that no more will
+  // come.
   Task<EventNews> next_events(core::Call call, core::RunId id, std::int64_t after_seq);
 
-  // The agent's work for people. Pages are bounded by their bytes as well.
+  // The agent's work for people. Pages are also limited in bytes.
   Task<core::Transcript> transcript(core::Call call, core::RunId id, TranscriptRead read);
 
   Task<LogText> log(core::Call call, core::RunId id, LogRead read);
-  // For live readers: waits a while when nothing is past the offset yet.
+  // For live readers: waits a while if nothing is past the offset yet.
   Task<LogNews> follow(core::Call call, core::RunId id, std::int64_t offset);
-  // Stdin, terminal size and signals for a run that executes.
+  // Stdin, terminal size and signals for an executing run.
   Task<> send(core::Call call, core::RunId id, RunInputPiece input);
 
  private:
   using Insert = std::function<Result<core::Run>(store::Session&)>;
-  // Puts a run into the queue, and has it taken as soon as it is there.
+  // Puts a run into the queue, and wakes the dispatcher.
   Task<core::Run> queue(const core::Call& call, Insert insert);
   Result<core::LogPage> read_page(const core::RunId& id, const LogRead& read) const;
-  // log_unavailable when another server has it, or will: nobody waits here for what never comes.
+  // log_unavailable when another server has the log, or will have it: the caller would wait
+  // forever.
   Task<> expect_log(const core::Run& run) const;
 
   Services& services_;
