@@ -7,11 +7,11 @@
 
 #include <map>
 
-// The secrets of an environment: those its config names, and those that were made for its fields.
+// An environment's secrets: those its config refers to, and those created for its fields.
 namespace berth::engine {
 
-// Turns every raw value in the config into a secret that the environment owns, and puts the
-// references in.
+// Turns every raw value in the config into a secret that the environment owns, and inserts the
+// references.
 Result<> store_config_values(store::Session& session, Services& services, const core::Call& call,
                              const core::Environment& environment, core::ConfigForStore& config);
 
@@ -25,19 +25,18 @@ Result<> bind_refs(store::Session& session, const Services& services,
                    const std::string& target_id, BindingPart part,
                    const std::vector<core::BoundRef>& refs);
 
-// The config as a lease keeps it: with each reference to a secret spelled out, so that neither the
-// environment nor the schema of a plugin is asked where they are.
+// The config as a lease stores it: each secret reference spelled out, so that neither the
+// environment nor a plugin's schema is needed to find them.
 Result<bj::object> spelled_out(store::Session& session, const core::EnvironmentId& environment,
                                bj::object config);
 
-// What a place says of itself, on its way to a row, a report or a caller: no secret of the lease is
-// in it.
+// Text from a place, on its way to a row, a report or a caller, with the lease's secrets removed.
 std::string without_secrets(std::string_view text, const std::map<std::string, Secret>& secrets);
 Error without_secrets(Error error, const std::map<std::string, Secret>& secrets);
 
-// Removes the secrets that were made for this environment and that nothing names any more. One that
-// somebody else has bound meanwhile is kept and owned by nobody; one that an unfinished lease was
-// made with is kept until that lease has been given back.
+// Removes the secrets that were created for this environment and are no longer referenced. One that
+// is bound elsewhere by now is kept, without an owner. One that an unfinished lease was created
+// with is kept until that lease is released.
 Result<> drop_unused_owned(store::Session& session, Services& services, const core::Call& call,
                            const core::EnvironmentId& environment);
 

@@ -1,5 +1,4 @@
-// Changing the master key: whatever is sealed is sealed anew, in steps that a crash may end
-// anywhere.
+// Master key rotation: everything sealed is resealed, in steps that a crash may interrupt anywhere.
 #include "base/fault_point.hpp"
 #include "base/log.hpp"
 #include "engine/idempotent_write.hpp"
@@ -15,8 +14,8 @@ namespace {
 
 constexpr std::int64_t reseal_batch = 100;
 
-// A table of sealed rows: how to find those that another key seals, and how to write one back
-// unless somebody was faster.
+// A table of sealed rows: how to find those sealed with another key, and how to write one back
+// unless another writer was faster.
 template <class Row>
 struct SealedTable {
   Result<std::vector<Row>> (*find)(store::Session&, const std::string& key_id,
@@ -98,8 +97,8 @@ Task<Rekeyed> Secrets::rekey(core::Call call) {
       return fail(Errc::conflict, "a value was sealed with key " + key_id + " during the rotation",
                   "run the rotation again");
     }
-    // Kept answers are sealed with the key that goes now; a request repeated after a rotation is a
-    // new one.
+    // Stored responses are sealed with the key that is now dropped; a request repeated after a
+    // rotation counts as new.
     BERTH_DO(store::forget_answers(s, services_.clock.now() + 1,
                                    std::numeric_limits<std::int32_t>::max()));
     return call.once ? idempotent_write_detail::keep(s, services_, call, encode_text(done))

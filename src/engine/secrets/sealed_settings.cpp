@@ -42,7 +42,7 @@ Task<Secret> ensure_sealed_random(Services& services, std::string name, std::siz
     return made;
   };
   Result<store::SealedSetting> setting = co_await services.store.write(find_or_make);
-  // Another server was faster: then the second look finds what it made.
+  // Another server was faster: the second attempt finds its setting.
   if (!setting && setting.error().code == Errc::conflict) {
     setting = co_await services.store.write(find_or_make);
   }
@@ -51,7 +51,7 @@ Task<Secret> ensure_sealed_random(Services& services, std::string name, std::siz
 }
 
 Task<> reseal_settings(Services& services) {
-  // They are few, and one transaction keeps them together.
+  // They are few, and one transaction keeps them consistent.
   co_return co_await services.store.write([&](store::Session& s) -> Result<> {
     BERTH_TRY(const auto settings, store::list_sealed_settings(s));
     for (const auto& [name, setting] : settings) {

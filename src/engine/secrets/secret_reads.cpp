@@ -1,4 +1,4 @@
-// Reading values: who may, and what stays of every attempt.
+// Reading secret values: permissions, and the record of every attempt.
 #include "base/log.hpp"
 #include "engine/journal.hpp"
 #include "engine/secrets/secret_seals.hpp"
@@ -107,7 +107,7 @@ Task<ResolvedSecret> Secrets::resolve_version(core::Call call, SecretRead read,
   event.outcome = core::SecretAccessOutcome::failure;
   event.error_code = name_of(value.error().code);
   const Result<> noted = co_await services_.store.write([&](store::Session& s) -> Result<> {
-    // An event belongs to a secret; an attempt on one that is not there has no row to hang on.
+    // An event belongs to a secret, so an attempt on a missing secret has no row to refer to.
     if (!store::find_secret(s, core::Reach::only(read.company_id), read.secret_id)) return {};
     BERTH_TRY(event.heartbeat_run_id, vouched_run(s, call, read.company_id));
     return store::insert_access_event(s, event);

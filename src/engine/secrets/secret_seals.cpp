@@ -6,8 +6,8 @@ std::string seal_context(const core::SecretId& secret, std::int64_t number) {
   return "secret:" + secret.str() + ":" + std::to_string(number);
 }
 
-// A value that is sealed with a key we do not have may have been resealed by another server: look
-// at the file again.
+// A value sealed with an unknown key may have been resealed by another server, so the key file is
+// reread.
 Result<Secret> unseal_version(Services& services, const core::SecretVersion& version) {
   if (!services.vault.has_key(version.key_id)) BERTH_DO(services.vault.reload());
   return services.vault.unseal({version.key_id, version.material},

@@ -49,7 +49,7 @@ struct SecretInCatalog {
 };
 BOOST_DESCRIBE_STRUCT(SecretInCatalog, (), (id, name, key, status))
 
-// A version as people see it: when it was made and which key seals it, never what it holds.
+// A version as users see it: when it was created and which key seals it, never its value.
 struct SecretVersionView {
   core::SecretVersionId id;
   std::int64_t number = 0;
@@ -90,14 +90,14 @@ struct Rekeyed {
 };
 BOOST_DESCRIBE_STRUCT(Rekeyed, (), (key_id, resealed_versions))
 
-// A read of a value: who consumes it, and through which binding.
+// A read of a value: its consumer, and the binding it uses.
 struct SecretRead {
   core::CompanyId company_id;
   core::SecretId secret_id;
   core::SecretTarget target_type;
   std::string target_id;
   std::string config_path;
-  // The agent that asks for itself, through the API, for what is bound to the target.
+  // Set when an agent itself requests, through the API, what is bound to the target.
   std::optional<core::AgentId> asked_by = {};
 };
 
@@ -125,13 +125,13 @@ class Secrets {
   Task<std::vector<SecretVersionView>> versions(core::Call call, core::SecretId id);
 
   // The value, if the secret is active and bound to this consumer at this path. Every attempt
-  // leaves an access event; a read that cannot be recorded does not happen.
+  // leaves an access event; a read that cannot be recorded fails.
   Task<ResolvedSecret> resolve(core::Call call, SecretRead read);
-  // The same without a binding, for an operator's draft that is not saved yet.
+  // The same without a binding, for an operator's unsaved draft.
   Task<ResolvedSecret> resolve_unbound(core::Call call, SecretRead read, std::string version);
 
-  // Makes a new master key, seals every value with it and forgets the old one. Begins where a crash
-  // left it.
+  // Creates a new master key, reseals every value with it and drops the old one. Resumes after a
+  // crash.
   Task<Rekeyed> rekey(core::Call call);
 
  private:
@@ -142,8 +142,8 @@ class Secrets {
   Services& services_;
 };
 
-// Parts of a larger transaction, for use cases that make secrets on the way (an environment's
-// private key).
+// Parts of a larger transaction, for use cases that also create secrets (an environment's private
+// key).
 struct NewSecret {
   core::CompanyId company_id;
   std::string name;

@@ -31,8 +31,8 @@ Task<> adopt_vault_key(Services& services) {
     const std::string wanted = key_in(known->value);
     if (!services.vault.has_key(wanted)) return wrong_key(wanted);
     if (wanted == services.vault.current_key_id()) return {};
-    // A rotation stopped before it was announced: both keys are in the file, and the new one is as
-    // good.
+    // A rotation stopped before it was announced: both keys are in the file, and the new one can be
+    // used.
     const bj::object document{{"keyId", services.vault.current_key_id()}};
     return store::save_setting(s, vault_setting, document, known->version, services.clock.now());
   });

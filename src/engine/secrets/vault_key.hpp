@@ -4,16 +4,16 @@
 
 namespace berth::engine {
 
-// The database remembers which master key seals new values, so that a server with another key file
+// The database records which master key seals new values, so that a server with another key file
 // notices before it seals something that the others cannot open.
 
-// At start: writes the key's id into a new database, or checks that the vault holds the key that
-// the database names.
+// At start: writes the key's id into a new database, or checks that the vault has the key that the
+// database names.
 Task<> adopt_vault_key(Services& services);
-// In a transaction that seals a value: the vault's current key is still the one that everybody
-// uses.
+// In a transaction that seals a value: checks that the vault's current key is still the one that
+// all servers use.
 Result<> expect_vault_key(store::Session& session, Services& services);
-// In a rotation, once the new key is durable: from here on everybody seals with it.
+// In a rotation, once the new key is durable: from here on all servers seal with it.
 Task<> announce_vault_key(Services& services);
 
 }  // namespace berth::engine
