@@ -26,7 +26,7 @@ using core::SetupState;
 constexpr std::int64_t usual_ttl_seconds = 3600;
 constexpr std::int64_t ttl_seconds_min = 60;
 constexpr std::int64_t ttl_seconds_max = 86'400;
-// The lease outlives the session by as much as its end may take.
+// The lease outlives the session by the time that ending it may take.
 constexpr std::int64_t lease_slack_ms = 15LL * 60 * 1000;
 constexpr std::int64_t step_ms = 10LL * 60 * 1000;  // longer than a step takes
 
@@ -123,7 +123,7 @@ Task<SetupView> SetupSessions::start(core::Call call, core::EnvironmentId enviro
   if (ttl < ttl_seconds_min || ttl > ttl_seconds_max) {
     co_return fail(Errc::validation_failed, "/ttlSeconds: must be from 60 to 86400");
   }
-  // A repeated request has the same session; only whoever began it opens it.
+  // A retried request gets the same session; only the request that created it opens it.
   std::optional<Begun> begun;
   const auto begin = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(begun, intend(s, call, environment, wanted));
@@ -171,7 +171,7 @@ Task<SetupView> SetupSessions::shown(SetupSession session) {
   Result<std::optional<drivers::SetupAccess>> access = co_await access_to(session);
   if (!access) {
     if (access.error().code == Errc::cancelled) co_return std::unexpected(access.error());
-    // The session is there also while nobody can say how to get into it.
+    // The session exists even while its access details are unavailable.
     log::warn("setup.no_access", {{"session", session.id}, {"error", access.error().message}});
     co_return SetupView{std::move(session), {}};
   }
@@ -180,7 +180,7 @@ Task<SetupView> SetupSessions::shown(SetupSession session) {
   co_return SetupView{std::move(session), std::move(payload)};
 }
 
-// The session as it is; one whose time is over is ended first.
+// The current session; an expired one is ended first.
 Task<SetupSessions::Row> SetupSessions::current(const core::Call& call,
                                                 const core::SetupSessionId& id) {
   BERTH_CO_TRY(Row row, co_await services_.store.read([&](store::Session& s) {
@@ -224,7 +224,7 @@ Result<SetupSessions::Begun> SetupSessions::end(store::Session& session, const c
   return Begun{std::move(row), std::move(lease)};
 }
 
-// The row says how the lease ends; should it fail here, the sweeper goes on.
+// The row records how the lease ends; if this fails, the sweeper continues.
 Task<> SetupSessions::give_back(core::LeaseId id) {
   BERTH_CO_TRY(auto lease, co_await services_.store.read([&](store::Session& s) {
     return store::find_lease_record(s, core::Reach::everything(), id);
@@ -357,7 +357,7 @@ Task<> SetupSessions::look_at(Row row) {
     co_return Result<>{};
   }
   if (row.value.status == SetupState::capturing) {
-    // The template that it began is the sweeper's too; the session waits for the user again.
+    // The sweeper also handles the unfinished template; the session waits for the user again.
     BERTH_CO_TRY(row, co_await take_back(row, "its server ended while the sandbox was captured"));
   }
   if (!has_expired(row.value, now)) co_return Result<>{};

@@ -23,12 +23,12 @@ struct CancelSetup {
 };
 BOOST_DESCRIBE_STRUCT(CancelSetup, (), (reason))
 
-// How somebody gets into the sandbox of a session.
+// How a user gets into a session's sandbox.
 struct SetupConnectionPayload {
   core::SetupConnection type = core::SetupConnection::browser_terminal;
   core::LeaseId lease_id;
-  std::optional<std::string> websocket_path = {};  // of our own terminal
-  std::optional<std::string> command = {};         // where the provider lets them in itself
+  std::optional<std::string> websocket_path = {};  // for our own terminal
+  std::optional<std::string> command = {};         // if the provider gives access itself
   std::optional<std::string> token = {};
   Time expires_at;
 };
@@ -48,9 +48,9 @@ struct SetupFinished {
 };
 BOOST_DESCRIBE_STRUCT(SetupFinished, (), (session, template_, connection_payload))
 
-// Somebody prepares a sandbox of an environment by hand: it is made, they work in it through a
-// terminal, and what it has become is captured as the environment's active template. One session of
-// an environment at a time; one that nobody finishes in its time ends by itself.
+// A user prepares an environment's sandbox by hand: it is created, the user works in it through a
+// terminal, and it is captured as the environment's active template. One session per environment at
+// a time; an unfinished session expires.
 class SetupSessions {
  public:
   using Row = core::Stored<core::SetupSession>;
@@ -61,23 +61,23 @@ class SetupSessions {
 
   Task<SetupView> start(core::Call call, core::EnvironmentId environment, StartSetup wanted);
   Task<SetupView> get(core::Call call, core::SetupSessionId id);
-  // A capture that fails leaves the session as it was, so that the user's work is not lost.
+  // A failed capture leaves the session unchanged, so that the user's work is not lost.
   Task<SetupFinished> finish(core::Call call, core::SetupSessionId id, FinishSetup wanted);
   Task<core::SetupSession> cancel(core::Call call, core::SetupSessionId id, CancelSetup wanted);
 
-  // One look of the sweeper: what has expired ends, and a step that a server did not finish is
-  // finished or taken back.
+  // One sweeper step: ends expired sessions, and finishes or reverts a step that a server did not
+  // complete.
   Task<> look_at(Row row);
 
  private:
   struct Begun {
     Row session;
     LeaseLifecycle::Row lease;
-    std::optional<drivers::SetupRequest> request = {};  // of one that begins
+    std::optional<drivers::SetupRequest> request = {};  // for a session that starts
   };
   Result<Begun> intend(store::Session& session, const core::Call& call,
                        const core::EnvironmentId& environment, const StartSetup& wanted);
-  // In the caller's transaction: the session is over, and its lease begins to end.
+  // In the caller's transaction: ends the session, and its lease begins to end.
   Result<Begun> end(store::Session& session, const core::Call& call, Row row,
                     core::SetupEvent event, std::optional<std::string> reason);
   Task<core::SetupSession> end_now(core::Call call, Row row, core::SetupEvent event,
@@ -91,11 +91,11 @@ class SetupSessions {
   };
   Result<Capture> intend_capture(store::Session& session, Row row, const FinishSetup& wanted);
   Task<SetupFinished> finished(const core::Call& call, const core::SetupSessionId& id);
-  // The user's work is not lost with a capture.
+  // Returns to waiting, so that a failed capture does not lose the user's work.
   Task<Row> take_back(Row capturing, std::string why);
   Task<Row> current(const core::Call& call, const core::SetupSessionId& id);
   Task<> give_back(core::LeaseId lease);
-  // With the way into it, while it waits for the user.
+  // Includes the access details while it waits for the user.
   Task<SetupView> shown(core::SetupSession session);
   Task<std::optional<drivers::SetupAccess>> access_to(const core::SetupSession& session);
 

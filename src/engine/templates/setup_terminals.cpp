@@ -75,7 +75,7 @@ Result<> SetupTerminals::expect(const core::SetupSessionId& session, const std::
 }
 
 Task<> SetupTerminals::expect_still_good(core::Caller holder) {
-  if (!holder.token_id) co_return Result<>{};  // who needs no key here
+  if (!holder.token_id) co_return Result<>{};  // a caller that needs no key here
   BERTH_CO_TRY(const auto key, co_await services_.store.read([&](store::Session& s) {
     return store::find_token(s, core::Reach::of(holder), *holder.token_id);
   }));

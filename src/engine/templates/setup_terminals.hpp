@@ -7,7 +7,7 @@
 
 namespace berth::engine {
 
-// The only answer that ever holds the token.
+// The only response that ever contains the token.
 struct SetupTerminalToken {
   std::string id;
   std::string token;
@@ -21,20 +21,20 @@ BOOST_DESCRIBE_STRUCT(SetupTerminalToken, (),
                       (id, token, expires_at, setup_session_id, environment_id, connection_type,
                        websocket_path))
 
-// Tickets to the terminal of a setup session, for a page that can send no header when it connects:
-// the token is the first thing that it says. Whoever asked for it is who works in the terminal.
-// Only the server that holds the sandbox can open it, so only that one knows its tickets, by their
-// hashes; after a restart another is asked for.
+// Tickets to a setup session's terminal, for a page that cannot send a header when it connects: the
+// token is its first message. The terminal acts as the caller that requested the ticket. Only the
+// server that holds the sandbox can open it, so only that server knows its tickets, by their
+// hashes. After a restart, clients request a new one.
 class SetupTerminals {
  public:
   SetupTerminals(Services& services, SetupSessions& sessions, LeaseTerminals& terminals)
       : services_(services), sessions_(sessions), terminals_(terminals) {}
 
-  // Good for five minutes, and no longer than the session. `conflict` for one that does not wait
-  // for its user, `unprocessable` where the provider lets them in by itself.
+  // Valid for five minutes, and no longer than the session. `conflict` if the session does not wait
+  // for its user, `unprocessable` if the provider gives access itself.
   Task<SetupTerminalToken> issue(core::Call call, core::SetupSessionId session);
 
-  // Whether there is such a ticket at all, before anybody says its token.
+  // Whether such a ticket exists at all, before the client sends its token.
   Result<> expect(const core::SetupSessionId& session, const std::string& id);
 
   struct Presented {
@@ -47,10 +47,10 @@ class SetupTerminals {
     execution::LiveCommandPtr command;
     core::Caller holder;
   };
-  // The same terminal each time. `unauthenticated`, and always the same, for whatever is no ticket
-  // to this session; it is told before anything else is looked at.
+  // Opens the same terminal each time. The same `unauthenticated` error for anything that is not a
+  // ticket to this session, before any other check.
   Task<Opened> open(Presented ticket);
-  // A ticket is worth no more than the key that it was asked for with, also after it was used.
+  // A ticket is valid only while the key that requested it is, even after use.
   Task<> expect_still_good(core::Caller holder);
 
  private:

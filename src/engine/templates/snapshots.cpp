@@ -44,8 +44,7 @@ Result<> expect_no_run(store::Session& session, const LeaseRecord& lease) {
               "cancel the run, or roll back a fork: berth sandbox fork " + lease.id.str());
 }
 
-// Which rollback of a lease has begun and is not done: it may be this server's, or one that a
-// server did not survive.
+// Marks a lease's unfinished rollback, by this server or by one that died.
 constexpr const char* pending_rollback = "rollingBack";
 
 bool awaits_rollback(const LeaseRecord& lease, const std::string& mark) {
@@ -69,8 +68,8 @@ class UnderWay {
   Name name_;
 };
 
-// What the provider says of the fresh place, in the stead of what it said of the one before. Whose
-// plugin it is stays.
+// Replaces the provider's facts about the former place with those of the fresh one, but keeps its
+// plugin.
 void tell_of_fresh_place(drivers::PlaceRef& facts, std::optional<std::string> id,
                          bj::object metadata) {
   if (const bj::value* plugin = facts.metadata.if_contains("pluginId")) {
@@ -89,7 +88,7 @@ std::unexpected<Error> is_being_forked(const core::LeaseId& id) {
               "ask again when that is over");
 }
 
-// Whether the fork that a request named was never made. Of this server nobody makes it.
+// Whether the fork that a request named was never created. This server is not creating it.
 Result<bool> is_fork_given_up(store::Session& session, const core::Call& call,
                               const core::LeaseId& id, const std::string& named) {
   BERTH_TRY(const core::LeaseId copy, core::LeaseId::parse(named));
@@ -100,7 +99,7 @@ Result<bool> is_fork_given_up(store::Session& session, const core::Call& call,
             store::find_lease_record(session, core::Reach::of(call.who), id));
   const auto made =
       store::find_named_template(session, source.value.company_id, name_for_fork(id, copy));
-  // One that a killed server began is given up soon.
+  // A capture begun by a server that was killed is given up soon.
   if (made && made->value.status == core::TemplateState::capturing) return is_being_forked(id);
   return true;
 }
@@ -129,7 +128,7 @@ Task<execution::Changes> Snapshots::changes(core::Call call, core::LeaseId id) {
   co_return found;
 }
 
-// A repeated request changes nothing; the row is as it is now.
+// A retried request changes nothing and returns the current row.
 Task<LeaseRow> Snapshots::mark(core::Call call, core::LeaseId id, std::string_view action,
                                bool frozen) {
   const auto work = [&](store::Session& s) -> Result<std::string> {
@@ -146,7 +145,7 @@ Task<LeaseRow> Snapshots::mark(core::Call call, core::LeaseId id, std::string_vi
 }
 
 Task<LeaseView> Snapshots::freeze(core::Call call, core::LeaseId id) {
-  // Recorded first: whoever captures it meanwhile leaves it as it is.
+  // Recorded first, so that a concurrent capture leaves it frozen.
   BERTH_CO_TRY(LeaseRow row, co_await mark(call, id, "environment.lease_frozen", true));
   BERTH_CO_TRY(const Place place, co_await place_of(row));
   const Result<> frozen = co_await place.driver->freeze(place.facts);
@@ -164,7 +163,7 @@ Task<LeaseView> Snapshots::thaw(core::Call call, core::LeaseId id) {
   }));
   BERTH_CO_TRY(const Place place, co_await place_of(std::move(row)));
   const Result<> thawed = co_await place.driver->thaw(place.facts);
-  // What is gone does not stand still any more.
+  // A place that no longer exists is not frozen.
   const bool is_gone = !thawed && thawed.error().code == Errc::process_lost;
   if (!thawed && !is_gone) co_return std::unexpected(thawed.error());
   BERTH_CO_TRY(row, co_await mark(call, id, "environment.lease_thawed", false));
@@ -210,7 +209,7 @@ Task<LeaseView> Snapshots::roll_back(core::Call call, core::LeaseId id, RollBack
     co_return fail(Errc::conflict, "Lease " + id.str() + " is being rolled back",
                    "ask again when that is over");
   }
-  // A repeated request finds the mark of the first, and does what that one did not come to.
+  // A retried request finds the first one's mark, and completes what that one did not.
   const auto begin = [&](store::Session& s) -> Result<std::string> {
     std::string mark = make_uuid(services_.random, services_.clock.now());
     BERTH_DO(intend_roll_back(s, call, id, wanted, mark));
@@ -259,7 +258,7 @@ Task<LeaseView> Snapshots::give_up_roll_back(Place place, Error why) {
   });
   if (!row) co_return std::unexpected(std::move(why));
   const Result<> held = expect_held(row->value, leases_.node());
-  // The lease says that it waits for its rollback, which the next request brings to its end.
+  // The lease still waits for its rollback, which the next request completes.
   if (held) co_return std::unexpected(std::move(why));
   const Result<> gone = co_await place.driver->destroy(place.facts);
   if (!gone) {
@@ -284,7 +283,7 @@ Result<Snapshots::Fork> Snapshots::intend_fork(store::Session& session, const co
                                          {.name = name_for_fork(id, copy),
                                           .stays = TemplateCapture::Request::Stays::while_used}));
   BERTH_DO(record(session, services_, call, bare_entry(row.value, "environment.lease_forked")));
-  // As the sandbox is, not as the environment would make one today.
+  // Uses the sandbox's own config, not the environment's current one.
   environment.value.config = row.value.teardown.config;
   return Fork{std::move(copy), std::move(made), std::move(row.value), std::move(environment.value)};
 }
@@ -302,7 +301,7 @@ Task<LeaseView> Snapshots::fork(core::Call call, core::LeaseId id, ForkLease wan
 }
 
 Task<LeaseView> Snapshots::fork_once(core::Call call, core::LeaseId id, std::int64_t ttl_seconds) {
-  // A repeated request has the same fork; only whoever began it makes it.
+  // A retried request gets the same fork; only the request that began it creates it.
   std::optional<Fork> begun;
   const auto begin = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(begun, intend_fork(s, call, id));

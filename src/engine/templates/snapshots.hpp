@@ -18,23 +18,23 @@ struct ForkLease {
 };
 BOOST_DESCRIBE_STRUCT(ForkLease, (), (ttl_seconds))
 
-// What operators do with the sandbox of a lease as a whole, while the lease is active or retained.
+// Operations on a lease's whole sandbox, while the lease is active or retained.
 class Snapshots {
  public:
   Snapshots(Services& services, LeaseLifecycle& leases, TemplateCapture& templates)
       : services_(services), leases_(leases), templates_(templates) {}
 
-  // What differs from what the sandbox started from.
+  // How the sandbox differs from what it started from.
   Task<execution::Changes> changes(core::Call call, core::LeaseId id);
-  // All its processes stand still until thaw. A run that works there does not notice; its time
-  // goes on.
+  // Suspends all its processes until thaw. A run that works there does not notice; its time
+  // continues.
   Task<LeaseView> freeze(core::Call call, core::LeaseId id);
   Task<LeaseView> thaw(core::Call call, core::LeaseId id);
-  // The sandbox becomes what it started from, or the template; all its processes end. `conflict`
-  // while a run works with it.
+  // Resets the sandbox to what it started from, or to the template; all its processes end.
+  // `conflict` while a run uses it.
   Task<LeaseView> roll_back(core::Call call, core::LeaseId id, RollBackLease wanted);
-  // A second sandbox that begins as this one is now. It is held for whoever asked, for an hour
-  // unless they say otherwise.
+  // Creates a second sandbox from this one's current state. It is held for the caller, for an hour
+  // by default.
   Task<LeaseView> fork(core::Call call, core::LeaseId id, ForkLease wanted);
 
  private:
@@ -46,16 +46,16 @@ class Snapshots {
   Task<Place> place_of(LeaseLifecycle::Row row);
   Task<LeaseLifecycle::Row> mark(core::Call call, core::LeaseId id, std::string_view action,
                                  bool frozen);
-  // The row says which rollback is not done yet, until one is.
+  // The row records the unfinished rollback until it is done.
   Result<> intend_roll_back(store::Session& session, const core::Call& call,
                             const core::LeaseId& id, const RollBackLease& wanted,
                             const std::string& mark);
   Task<LeaseView> carry_out_roll_back(LeaseLifecycle::Row row);
-  // A rollback could not remove, make or record a place. Where the lease was ended meanwhile,
-  // nobody else asks for what there may be of it: it goes, and the answer is `conflict`.
+  // A rollback could not remove, create or record a place. If the lease was ended meanwhile,
+  // nothing else needs what exists of the place: it is destroyed, and the result is `conflict`.
   Task<LeaseView> give_up_roll_back(Place place, Error why);
 
-  // What a fork is made of.
+  // What a fork consists of.
   struct Fork {
     core::LeaseId id;
     TemplateCapture::Row made;

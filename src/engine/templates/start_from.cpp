@@ -13,7 +13,8 @@ namespace {
 
 using StoredTemplate = core::Stored<core::Template>;
 
-// Our own provider lets a person write the name of a template. What others call so is theirs.
+// In our own provider's config, users may write a template's name. Such fields of other providers
+// are theirs.
 std::optional<std::string> named_in(const bj::object& config) {
   if (core::provider_of(config) != core::linux_provider) return std::nullopt;
   const bj::value* named = config.if_contains("template");
@@ -77,7 +78,7 @@ Result<std::optional<core::ImageReconciliation>> ImageFollows::after(
   if (!active_) return std::nullopt;
   BERTH_TRY(const auto drift, drift_since(session, active_->value, environment));
   const bool applies = core::still_applies(drift);
-  // Secrets that are others are no drift, and what stood back already stands back.
+  // Changed secrets are not drift, and a template that was already detached remains so.
   if (applies == applied_ && (!applies || !drift)) return std::nullopt;
   core::ImageReconciliation done{.template_id = active_->value.id};
   if (drift) {

@@ -7,7 +7,7 @@
 
 namespace berth::engine {
 
-// With what a sandbox of an environment is made.
+// What a sandbox of an environment is created from.
 struct StartFrom {
   bj::object config;
   std::optional<core::TemplateId> template_id = {};
@@ -18,13 +18,13 @@ Result<std::optional<core::TemplateDrift>> drift_since(store::Session& session,
                                                        const core::Template& from,
                                                        const core::Environment& environment);
 
-// Keeps the active template of an environment in step with its config, in the transaction that
-// changes the config: an edit of knobs leaves it one of this config, an edit of the boot source
-// lets it stand back, and an edit that takes that one back brings it back.
+// Keeps an environment's active template in step with its config, in the transaction that changes
+// the config. An edit of knobs relinks the template, an edit of the boot source detaches it, and
+// reverting that edit attaches it again.
 class ImageFollows {
  public:
   static Result<ImageFollows> before(store::Session& session, const core::Environment& environment);
-  // Nothing where the edit changed nothing for the template.
+  // Empty if the edit changed nothing for the template.
   Result<std::optional<core::ImageReconciliation>> after(store::Session& session,
                                                          const core::Environment& environment,
                                                          Time now);
@@ -34,32 +34,31 @@ class ImageFollows {
   bool applied_ = false;
 };
 
-// The config of the environment, bound to the template that is wanted, or that the config names, or
-// that is the environment's active one. Templates of other companies are not found. An active one
-// whose boot source the environment has changed since stands back until it is linked again.
+// The environment's config, bound to the wanted template, the one that the config names, or the
+// environment's active one. Templates of other companies are not found. An active template is
+// ignored after a boot source change until it is relinked.
 Result<StartFrom> start_from(store::Session& session, const core::Environment& environment,
                              const std::optional<core::TemplateId>& wanted);
 
-// The same for a config that is not saved: a template that it names becomes the provider's
-// reference to it.
+// The same for an unsaved config: a template that it names becomes the provider's reference.
 Result<bj::object> resolve_template(store::Session& session, const core::CompanyId& company,
                                     core::DriverKind driver, bj::object config);
 
-// A template that the config names is what sandboxes start from, whichever is the active one. So
-// where it names one, it follows: to the template that becomes active, or to none. Returns the
-// config of now.
+// If the config names a template, sandboxes start from that one, whichever is active. So this
+// updates the name to the template that becomes active, or removes it. Returns the resulting
+// config.
 struct NameChange {
-  std::optional<core::TemplateId> from = {};  // a config that names another one stays; none: any
+  std::optional<core::TemplateId> from = {};  // only replaces this name; absent: any
   std::optional<core::TemplateId> to = {};
 };
 Result<bj::object> name_in_config(store::Session& session, core::Stored<core::Environment> row,
                                   const NameChange& change, Time now);
 
-// `conflict` where sandboxes of the config cannot start from the template, whatever anybody wants.
+// `conflict` if sandboxes with this config cannot start from the template at all.
 Result<> expect_fit(const core::Template& from, const bj::object& config);
 // Whether a config names a template to start from.
 bool names_template(core::DriverKind driver, const bj::object& config);
-// That the template is there and fits: `unprocessable`, with the pointer of the field, where not.
+// Checks that the template exists and fits; otherwise `unprocessable`, with the field's pointer.
 Result<> expect_template(store::Session& session, const core::CompanyId& company,
                          core::DriverKind driver, const bj::object& config);
 

@@ -89,7 +89,7 @@ Result<TemplateCapture::Row> TemplateCapture::intend(store::Session& session,
                .next_attempt_at = now + template_claim_ms,
                .created_at = now,
                .updated_at = now};
-  // Whoever captures it is asked to delete it, also when the answer does not come.
+  // The plugin that captures it must also delete it, even if its response is lost.
   if (lease.teardown.plugin_id) row.metadata["pluginId"] = lease.teardown.plugin_id->str();
   if (lease.environment_id) {
     const auto environment =
@@ -138,7 +138,7 @@ Task<TemplateCapture::Row> TemplateCapture::capture(Row intended, core::LeaseRec
   fault_point("capture.acted");
   Error why;
   if (captured) {
-    // Not every provider can be asked for it by our key: what it is called is not forgotten.
+    // Not every provider can look it up by our key, so its reference is recorded.
     intended.value.template_ref = captured->ref;
     intended.value.kind = captured->kind;
     intended.value.metadata = captured->metadata;
@@ -154,7 +154,7 @@ Task<TemplateCapture::Row> TemplateCapture::capture(Row intended, core::LeaseRec
     why = captured.error();
   }
   if (why.code == Errc::cancelled) co_return std::unexpected(why);
-  // What could not be made whole goes at once, or with the sweeper.
+  // An incomplete capture is deleted now, or by the sweeper.
   const bool is_refused = !captured && LeaseLifecycle::made_none(why.code);
   const Result<Row> gone =
       co_await settle(std::move(intended), is_refused ? Left::nothing : Left::something);
@@ -185,7 +185,7 @@ Result<TemplateCapture::Row> TemplateCapture::begin_delete(store::Session& sessi
                               services_.clock.now());
 }
 
-// A server that was killed while it copied has left the sandbox standing still.
+// A server that was killed while it copied has left the sandbox frozen.
 Task<> TemplateCapture::let_go_on(Template row) {
   if (!row.source_lease_id) co_return Result<>{};
   const auto lease = co_await services_.store.read([&](store::Session& s) {
@@ -214,7 +214,7 @@ Task<TemplateCapture::Row> TemplateCapture::park(Row row) {
           to_iso8601(now) + ". If it is there, name it: berth template adopt " + id +
           " --ref REFERENCE. If it is not: berth template force-resolve " + id +
           " --reason 'not there'.";
-      value.name += " (unanswered " + id + ")";  // whoever captures again may have the name
+      value.name += " (unanswered " + id + ")";  // frees the name for a new capture
       log::warn("template.capture_unanswered", {{"template", id}, {"provider", value.provider}});
     }
     value.next_attempt_at.reset();

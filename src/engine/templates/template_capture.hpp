@@ -6,15 +6,15 @@
 
 namespace berth::engine {
 
-// The template is one of an environment with this config from now on.
+// Links the template to an environment's current config.
 void link(core::Template& row, const bj::object& config);
 
-// A template whose capture was never answered: its provider may have it, under a name that nobody
-// here knows. It waits for an operator.
+// A template whose capture got no response: its provider may have it, under a name unknown here. It
+// waits for an operator.
 bool is_unanswered(const core::Template& row);
 
-// Captures places and deletes what was captured: the intention is recorded, the driver acts, the
-// fact is recorded. Whoever finds a template in any state can bring it to its end.
+// Captures places and deletes captured templates: the intent is recorded, the driver acts, the
+// result is recorded. Any server can bring a template to its end from any state.
 class TemplateCapture {
  public:
   using Row = core::Stored<core::Template>;
@@ -28,25 +28,25 @@ class TemplateCapture {
   };
   // In the caller's transaction: a template `capturing`.
   Result<Row> intend(store::Session& session, const core::LeaseRecord& lease, Request request);
-  // What the driver made of it, on the row: `ready`. `also` changes the row before it is written,
-  // and writes what belongs to the same transaction. Where that fails, nothing is left.
+  // Captures the place and records the driver's response: `ready`. `also` changes the row before it
+  // is written, and writes what belongs to the same transaction. If that fails, nothing is left.
   using Also = std::function<Result<>(store::Session&, core::Template&)>;
   Task<Row> capture(Row intended, core::LeaseRecord lease, Also also);
 
-  // In the caller's transaction: image_in_use while something stands on it.
+  // In the caller's transaction: image_in_use while something uses it.
   Result<Row> begin_delete(store::Session& session, Row row);
-  // What may be left of a capture that failed.
+  // What may be left of a failed capture.
   enum class Left { something, nothing };
-  // Brings one that nobody wants, or that nobody finished, to its end. Where that fails, the row
-  // says why and when the next attempt is due; a template whose name its provider never told waits
-  // for an operator instead.
+  // Brings an unwanted or unfinished template to its end. If that fails, the row records why and
+  // when the next attempt is due. A template whose provider reference is unknown waits for an
+  // operator instead.
   Task<Row> settle(Row row, Left left = Left::something);
-  // On an operator's word, in the caller's transaction: the template that a row waits for is this
-  // one, and is deleted with it; or there is none. `conflict` where the row waits for nobody, or
-  // the template is another row's.
+  // On an operator's order, in the caller's transaction: names the template that a row waits for,
+  // which is deleted with it, or states that there is none. `conflict` if the row does not wait for
+  // an operator, or the template belongs to another row.
   Result<Row> adopt(store::Session& session, Row row, std::string template_ref);
   Result<Row> force_end(store::Session& session, Row row, const std::string& reason);
-  // One look of the sweeper.
+  // One sweeper step.
   Task<> look_at(Row row);
 
  private:

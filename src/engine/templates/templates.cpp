@@ -34,7 +34,7 @@ std::unexpected<Error> no_active(const core::Environment& environment) {
               "prepare one: berth env setup ENVIRONMENT");
 }
 
-// Names of fields, not what stands in them.
+// Reports field names, never their values.
 std::unexpected<Error> drifted(const core::Environment& environment,
                                const core::TemplateDrift& drift) {
   Error error{.code = Errc::conflict,
@@ -60,7 +60,7 @@ Result<> supersede(store::Session& session, const core::EnvironmentId& environme
 
 Task<Template> Templates::capture(core::Call call, core::LeaseId lease, CaptureLease wanted) {
   BERTH_CO_TRY(wanted.name, checked_name(wanted.name, "/name"));
-  // A repeated request has the same template; only whoever began it captures.
+  // A retried request gets the same template; only the request that created it captures.
   std::optional<TemplateRow> begun;
   const auto begin = [&](store::Session& s) -> Result<std::string> {
     BERTH_TRY(auto held, store::find_lease_record(s, core::Reach::of(call.who), lease));
@@ -249,7 +249,7 @@ Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environmen
     BERTH_DO(name_in_config(s, row, {.from = active->value.id}, now));
     if (afterwards == RevokedTemplate::goes) {
       active->value.expendable = true;
-      active->value.next_attempt_at = now + disabled_again_ms;  // should this server not get to it
+      active->value.next_attempt_at = now + disabled_again_ms;  // if this server does not
     }
     BERTH_TRY(active, store::update_template(s, *std::move(active), now));
     BERTH_DO(record(s, services_, call,
@@ -261,7 +261,7 @@ Task<Template> Templates::revoke(core::Call call, core::EnvironmentId environmen
   services_.feed.environments_changed();
   if (afterwards == RevokedTemplate::goes) {
     fault_point("revoke.recorded");
-    // What does not succeed now is the sweeper's: revoked it is.
+    // If this fails, the sweeper deletes it; it is revoked in any case.
     const Result<> gone = co_await work_.look_at(revoked);
     if (!gone) log::warn("template.not_deleted", {{"error", gone.error().message}});
   }

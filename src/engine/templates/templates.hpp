@@ -16,7 +16,7 @@ struct CaptureLease {
 };
 BOOST_DESCRIBE_STRUCT(CaptureLease, (), (name))
 
-// The template that one waits for whose capture was never answered.
+// Names the template of a row whose capture got no response.
 struct AdoptTemplate {
   std::string template_ref;
 };
@@ -26,7 +26,7 @@ struct ForgetTemplate {
 };
 BOOST_DESCRIBE_STRUCT(ForgetTemplate, (), (reason))
 
-// What an environment's sandboxes start from, and who prepares another.
+// What an environment's sandboxes start from, and the session that prepares a new image.
 struct CustomImage {
   std::optional<core::Template> active_template = {};
   // Whether the environment's config is still the one that it was captured under.
@@ -56,35 +56,35 @@ struct ImageRelinked {
 };
 BOOST_DESCRIBE_STRUCT(ImageRelinked, (), (template_, classification))
 
-// What becomes of a template that nothing new starts from.
+// What happens to a template that nothing new starts from.
 enum class RevokedTemplate { stays, goes };
 
-// What operators ask of templates.
+// The operators' use cases for templates.
 class Templates {
  public:
   Templates(Services& services, LeaseLifecycle& leases, TemplateCapture& work)
       : services_(services), leases_(leases), work_(work) {}
 
-  // The place of a lease that is held, at this moment. It goes on afterwards.
+  // Captures the current state of a held lease's place, which continues afterwards.
   Task<core::Template> capture(core::Call call, core::LeaseId lease, CaptureLease wanted);
   Task<core::Listing<core::Template>> list(core::Call call, core::CompanyId company,
                                            TemplateFilter filter, core::PageRequest page);
   Task<core::Template> get(core::Call call, core::TemplateId id);
-  // image_in_use while sandboxes, environments or other templates stand on it.
+  // image_in_use while sandboxes, environments or other templates use it.
   Task<core::Template> remove(core::Call call, core::TemplateId id);
-  // On the operator's word: one whose capture was never answered is this one at the provider, and
-  // is deleted there; or it is not there.
+  // On an operator's order: names the provider's template for a capture that got no response, which
+  // is then deleted there, or states that it does not exist.
   Task<core::Template> adopt(core::Call call, core::TemplateId id, AdoptTemplate wanted);
   Task<core::Template> force_resolve(core::Call call, core::TemplateId id, ForgetTemplate wanted);
 
   Task<CustomImage> custom_image(core::Call call, core::EnvironmentId environment);
-  // Back to the one that was active before.
+  // Restores the previously active one.
   Task<ImageRolledBack> roll_back(core::Call call, core::EnvironmentId environment);
-  // The active one is taken for captured under the environment's config of today. More than knobs
-  // must be confirmed: `conflict` tells what has changed.
+  // Treats the active template as captured under the environment's current config. Changes beyond
+  // knobs must be confirmed: `conflict` lists them.
   Task<ImageRelinked> relink(core::Call call, core::EnvironmentId environment, RelinkImage wanted);
-  // New sandboxes of the environment start from its image again. That is recorded before the
-  // provider deletes the template, which waits until nothing stands on it any more.
+  // New sandboxes of the environment start from its image again. This is recorded before the
+  // provider deletes the template, which waits until nothing uses it.
   Task<core::Template> revoke(core::Call call, core::EnvironmentId environment,
                               RevokedTemplate afterwards = RevokedTemplate::stays);
 
@@ -94,7 +94,7 @@ class Templates {
   TemplateCapture& work_;
 };
 
-// In the caller's transaction: the template is about to become the active one of its environment.
+// In the caller's transaction: the template is about to become its environment's active one.
 Result<> supersede(store::Session& session, const core::EnvironmentId& environment, Time now);
 
 }  // namespace berth::engine
