@@ -7,15 +7,15 @@
 namespace berth::engine {
 namespace {
 
-// A write takes room twice: now in the write-ahead log, which is emptied at 4 MiB, and then in the
-// database. On a small disk it is a part of the reserve.
+// A write needs space twice: first in the write-ahead log, which is emptied at 4 MiB, and then in
+// the database. On a small disk it is capped at half of the reserve.
 constexpr std::uint64_t write_bytes = std::uint64_t{4} << 20;
 
 }  // namespace
 
 bool DiskReserve::has_room() const {
   if (folder_.empty()) return true;
-  // A disk that cannot be asked is not known to be full.
+  // A disk that cannot be queried is not known to be full.
   const DiskRoom room = room_on_disk(folder_).value_or(DiskRoom{});
   const std::uint64_t slack = std::min(write_bytes, room.reserve_bytes / 2);
   return room.takes_files && room.free_bytes >= room.reserve_bytes + slack;

@@ -34,7 +34,7 @@ Result<std::string> disk_name(const std::string& folder, Random& random, Time no
   return made;
 }
 
-// Nothing where there is no such folder.
+// Empty if there is no such folder.
 Result<std::optional<Walk>> walk_below(const std::string& home, const std::string& path,
                                        workspaces::Limits limits) {
   const Fd root{::open(home.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
@@ -90,7 +90,7 @@ Result<bool> has_session(const std::string& home, core::AdapterType adapter,
     const bool is_file = item->found.at && S_ISREG(item->found.status.st_mode);
     if (is_file && is_session_file(adapter, item->name, session)) return true;
   }
-  return true;  // among so many it may be: the program says
+  return true;  // it may be among so many files; the program will find out
 }
 
 }  // namespace

@@ -13,50 +13,50 @@
 
 namespace berth::engine {
 
-// What is in a home. Where there is more than was asked for, it is not counted to its end.
+// The contents of a home. Counting stops at the requested maximum.
 struct HomeSize {
   std::int64_t bytes = 0;
   std::int64_t files = 0;
   bool is_all = true;
-  // What could not be looked into, and why: it may hold anything.
+  // What could not be read, and why: it may contain anything.
   std::optional<std::string> hidden = {};
 };
 
-// As people read it.
+// Human-readable.
 std::string size_text(std::int64_t bytes);
 
-// Of a session file that is carried from one place to the next.
+// For a session file that is copied from one place to the next.
 inline constexpr std::size_t session_bytes_max = std::size_t{16} << 20;
 
-// The homes of agents on this server's disk. An agent fills its home as it likes, also while it is
-// looked at: every look is bounded and follows no link.
+// Agent homes on this server's disk. An agent fills its home freely, even during a scan: every scan
+// is bounded and follows no links.
 class HomeDisk {
  public:
-  // Makes the folder, and the name of this disk in it: a server has another id after each start.
+  // Creates the folder, and this disk's id in it, because a server's own id changes at each start.
   static Result<HomeDisk> open(std::string folder, Random& random, Time now);
 
   const std::string& folder() const { return folder_; }
-  // "disk:UUID", as homes on it say where they are.
+  // "disk:UUID", the location that homes on this disk record.
   const std::string& place() const { return place_; }
 
-  // Looks at this many files at most. A home that was never used has none.
+  // Counts at most this many files. A home that was never used has none.
   Task<HomeSize> measure(core::AgentHomeId id, std::int64_t files_max) const;
-  // Whether the program of the adapter has kept this session in the home.
+  // Whether the adapter's program has stored this session in the home.
   Task<bool> holds_session(core::AgentHomeId id, core::AdapterType adapter,
                            std::string session) const;
-  // The file of a session that is kept here between runs in places which keep nothing themselves.
+  // A session file kept here between runs in places that keep nothing themselves.
   struct KeptSession {
     std::string path;  // below the home that it came from
     std::string bytes;
   };
   Task<> keep_session(core::AgentHomeId id, std::string session, KeptSession kept) const;
   Task<std::optional<KeptSession>> kept_session(core::AgentHomeId id, std::string session) const;
-  // Those of which something is on the disk.
+  // The homes that have something on the disk.
   Task<std::vector<core::AgentHomeId>> list() const;
   Task<> remove(core::AgentHomeId id) const;
 
  private:
-  // A home that takes long to look at or to remove does not hold up the others.
+  // Several, so that a home that is slow to scan or remove does not delay the others.
   static constexpr std::size_t threads = 4;
 
   HomeDisk(std::string folder, std::string place)

@@ -110,8 +110,7 @@ TEST_F(HomeDiskTest, SaysWhatItCannotLookInto) {
   EXPECT_TRUE(size->hidden->contains("is deeper than")) << *size->hidden;
 }
 
-// Ends the process with 0 where an ordinary user cannot look into the home. Nothing is closed to
-// root.
+// Exits with 0 if an ordinary user cannot look into the home. For root, nothing is closed.
 void look_as_ordinary_user(const std::string& folder, const core::AgentHomeId& id) {
   constexpr uid_t ordinary = 65534;
   const std::string home = folder + "/agents/" + id.str() + "/home";
@@ -139,7 +138,7 @@ void look_as_ordinary_user(const std::string& folder, const core::AgentHomeId& i
 
 TEST_F(HomeDiskTest, AHomeThatIsClosedToTheServerIsNotEmpty) {
   write("file", "x");
-  disk_.reset();  // its threads are not in the child
+  disk_.reset();  // its threads do not exist in the child
   EXPECT_EXIT(look_as_ordinary_user(folder_.path(), id_), testing::ExitedWithCode(0), "");
   ASSERT_EQ(::chmod(home().c_str(), 0700), 0);
 }

@@ -17,10 +17,10 @@ namespace {
 constexpr std::chrono::minutes pause_between_looks{10};
 constexpr std::int64_t batch = 500;  // small, so that other writers do not wait
 constexpr std::int64_t ms_per_hour = 3'600'000;
-// Long enough to look at after an incident.
+// Long enough to investigate an incident.
 constexpr std::int64_t node_retention_ms = 7 * 24 * ms_per_hour;
 constexpr std::int64_t plugin_log_retention_ms = 7 * 24 * ms_per_hour;
-constexpr std::int64_t plugin_log_lines_max = 10'000;  // of each plugin
+constexpr std::int64_t plugin_log_lines_max = 10'000;  // per plugin
 
 Task<std::int64_t> forget_answers(Services& services) {
   co_return co_await services.store.write([&](store::Session& s) -> Result<std::int64_t> {

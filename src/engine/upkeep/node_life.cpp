@@ -13,7 +13,7 @@
 namespace berth::engine {
 namespace {
 
-// Several may be late, as when a store restarts, before anybody is given up.
+// Allows several late heartbeats, as when a store restarts, before a server is fenced.
 constexpr int beats_per_silence = 6;
 
 }  // namespace
@@ -67,7 +67,8 @@ Task<> NodeLife::beat_once() {
 Task<> NodeLife::fence_silent() {
   BERTH_CO_TRY(const auto alive, co_await services_.store.read(store::alive_nodes));
   const Clock::Steady now = services_.clock.steady();
-  // Nobody was silent while we could hear nobody: the store was away, or we stood still.
+  // Silence does not count while we could not read heartbeats: the store was unreachable, or we
+  // were suspended.
   const bool was_deaf = now - heard_at_ > silence_max_ / 2;
   heard_at_ = now;
   std::map<core::NodeId, Seen> seen;

@@ -9,22 +9,22 @@
 
 namespace berth::engine {
 
-// First in every transaction that a server makes for its work: `node_fenced` when others have given
-// it up, and then it changes nothing.
+// First in every transaction that a server makes for its work: `node_fenced` when others have
+// fenced it, and then it changes nothing.
 Result<> expect_alive(store::Session& session, const core::NodeId& node);
 
-// Whom to ask about what a node has; nothing when it is forgotten.
+// The server to ask about what a node has; empty when the node was pruned.
 Result<std::optional<core::NodeBrief>> server_of(store::Session& session,
                                                  const std::optional<core::NodeId>& node);
 
 // A server as an operator sees it.
 struct NodeView : core::Node {
-  bool is_self = false;  // the one that answers
+  bool is_self = false;  // the server that responds
 };
 BOOST_DESCRIBE_STRUCT(NodeView, (core::Node), (is_self))
 
-// This server among those that share the store. It says every few seconds that it lives, and fences
-// others that have fallen silent, so that what they held can be finished.
+// This server among those that share the store. It sends a heartbeat every few seconds, and fences
+// servers that have fallen silent, so that others can finish their work.
 class NodeLife {
  public:
   // After this silence, by its own clock, a server fences another.
@@ -36,23 +36,23 @@ class NodeLife {
         executor_(std::move(executor)) {}
 
   const core::NodeId& id() const { return self_.id; }
-  // Those that share the store and are not given up, by name.
+  // The servers that share the store and are not fenced, by name.
   Task<std::vector<NodeView>> all();
-  // Where others reach this server: said before it joins.
+  // Where others reach this server; set before it joins.
   void reachable_as(std::string url) { self_.url = std::move(url); }
-  // Whether others share the store, as far as the last heartbeat knows.
+  // Whether other servers share the store, as of the last heartbeat.
   bool has_peers() const { return !seen_.empty(); }
 
-  // Registers this server. Those that had the same home before are fenced at once, and what they
-  // held is its own: whoever holds the home's lock knows that they are gone.
+  // Registers this server. Earlier nodes of the same home are fenced at once, and this node
+  // inherits what they held: holding the home's lock proves that they have ended.
   Task<> join(std::set<core::NodeId> former);
-  // Until it is cancelled, or with `node_fenced` when others have given this server up: from then
-  // on it must not act. `after_beat` is called after each heartbeat that the store has taken.
+  // Runs until cancelled, or fails with `node_fenced` when others have fenced this server: from
+  // then on it must not act. `after_beat` is called after each heartbeat that the store accepted.
   Task<> beat(std::function<void()> after_beat);
 
  private:
-  // A heartbeat of another node, and when it was first seen by our own steady clock: no two clocks
-  // are compared.
+  // Another node's heartbeat, and when our own steady clock first saw it: no two clocks are
+  // compared.
   struct Seen {
     Time heartbeat_at;
     Clock::Steady since;
@@ -66,7 +66,7 @@ class NodeLife {
   Silence silence_max_;
   asio::any_io_executor executor_;
   std::map<core::NodeId, Seen> seen_;
-  Clock::Steady heard_at_;  // when we could last hear anybody
+  Clock::Steady heard_at_;  // when we could last read heartbeats
 };
 
 }  // namespace berth::engine

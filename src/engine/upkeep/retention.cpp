@@ -17,7 +17,7 @@ constexpr std::int64_t ms_per_day = 24LL * 3'600'000;
 
 using Expired = std::vector<store::ExpiredRun>;
 
-// Absent: kept for ever.
+// Absent: kept forever.
 std::optional<Time> oldest_kept(const Services& services, std::int64_t days) {
   if (days == 0) return std::nullopt;
   return services.clock.now() + -days * ms_per_day;
@@ -93,7 +93,7 @@ Task<> remove_old_events(Services& services) {
   co_return Result<>{};
 }
 
-// A run is recorded before it has a log, so a log that is found has a run, or had one.
+// A run is recorded before it has a log, so every log has a run, or had one.
 Task<> forget_lost_logs(Services& services, const RunLogs& logs) {
   BERTH_CO_TRY(const std::vector<core::RunId> kept, logs.list());
   for (std::size_t from = 0; from < kept.size(); from += rows_removed_at_a_time) {

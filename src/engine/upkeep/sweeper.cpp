@@ -20,7 +20,7 @@ constexpr std::int64_t sweep_claim_ms = 10LL * 60 * 1000;
 constexpr std::int64_t sweep_again_ms = 30'000;
 constexpr int held_every = 600;  // sweeps
 
-// Kept for inspection, or for a person who works in it: a restart of the server does not end it.
+// Kept for inspection, or for a user who works in it: a server restart does not end it.
 bool is_held_for_somebody(const core::LeaseRecord& lease) {
   return lease.status == core::LeaseState::retained ||
          (lease.status == core::LeaseState::active && lease.teardown.kept == true);
@@ -212,7 +212,7 @@ Task<> Sweeper::sweep_held_sandboxes() {
   co_return Result<>{};
 }
 
-// The row comes before what it tells of, and goes after it.
+// The row is created before its template and deleted after it.
 Task<> Sweeper::sweep_held_templates() {
   BERTH_CO_TRY(drivers::Driver* const driver, leases_.driver(core::DriverKind::sandbox));
   BERTH_CO_TRY(const std::vector<execution::HeldTemplate> held, co_await driver->held_templates());
@@ -223,7 +223,7 @@ Task<> Sweeper::sweep_held_templates() {
     const Result<TemplateCapture::Row> row = co_await services_.store.read(look);
     if (row || row.error().code != Errc::template_not_found) continue;
     log::warn("template.left_behind", {{"template", one.id}});
-    // Whose it was is not known any more, and not asked by whoever has it on this machine.
+    // Its company is unknown by now, and the driver on this machine does not use it.
     const drivers::PlaceRef place{.lease_id = *core::LeaseId::parse(one.id.str()),
                                   .company_id = *core::CompanyId::parse(one.id.str()),
                                   .config = {{"provider", one.provider}}};

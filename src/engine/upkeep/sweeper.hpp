@@ -6,10 +6,9 @@
 
 namespace berth::engine {
 
-// The one owner of every lease, sandbox, template and setup session that nobody works with: what is
-// due is brought a step towards its end. A failed step waits longer each time, and what fails too
-// often is parked, out of the way of others, until an operator decides. Runs on every server; each
-// takes different rows.
+// Owns every lease, sandbox, template and setup session that is not in use: each due one is brought
+// a step closer to its end. A failed step waits longer each time. What fails too often is parked
+// until an operator decides. Runs on every server; each takes different rows.
 class Sweeper {
  public:
   struct Work {
@@ -26,35 +25,35 @@ class Sweeper {
         executor_(executor),
         work_(executor) {}
 
-  // Until it is cancelled.
+  // Runs until cancelled.
   Task<> sweep();
-  // One look at what is due; what it begins goes on by itself.
+  // One pass over what is due; the work it starts continues by itself.
   Task<> sweep_once();
   bool is_idle() const { return work_.size() == 0; }
   Task<> stop() { co_return co_await work_.stop(); }
 
  private:
-  // Leases and sandboxes of which this machine still holds something although their rows are final:
-  // what a server left behind that was fenced and then killed.
+  // Removes what this machine still holds for leases and sandboxes whose rows are final: leftovers
+  // of a server that was fenced and then killed.
   Task<> sweep_held();
   Task<> sweep_held_sandboxes();
-  // Templates on the disk of this machine that no row tells of.
+  // Removes templates on this machine's disk that have no row.
   Task<> sweep_held_templates();
   Task<> handle(LeaseLifecycle::Row lease);
   Task<> handle_sandbox(core::Stored<core::Sandbox> sandbox);
   Task<> sweep_setups();
   Task<> handle_template(TemplateCapture::Row row);
   Task<> handle_session(SetupSessions::Row row);
-  // A place that is held for somebody lives until it is given back, whoever took it.
+  // Renews a place that is held for a user until it is given back, whichever server acquired it.
   Task<> keep(LeaseLifecycle::Row lease);
-  // A lease whose run is not over: true when it has been dealt with.
+  // For a lease whose run has not ended: true when it has been dealt with.
   Task<bool> spare_or_expire(LeaseLifecycle::Row lease);
 
   Services& services_;
   LeaseLifecycle& leases_;
   TemplateCapture& templates_;
   SetupSessions& sessions_;
-  std::set<std::string> under_way_;  // ids of templates and sessions that are looked at
+  std::set<std::string> under_way_;  // ids of templates and sessions in progress
   RunDispatcher& dispatcher_;
   asio::any_io_executor executor_;
   TaskGroup work_;
