@@ -62,8 +62,8 @@ Result<> check_allowed(const Openings& place, const std::string& company,
                        const Allowances& allowed);
 
 // Whether one place is as isolated as another: the same driver and provider. For `linux`, also the
-// same network, egress, weakenings and user. For other providers the whole config must match, since
-// Berth cannot know which fields affect isolation.
+// same network, egress, weakenings and user. For other providers the whole config except reuse must
+// match, since Berth cannot know which fields affect isolation.
 bool has_same_walls(DriverKind driver, const bj::object& config, DriverKind other_driver,
                     const bj::object& other_config);
 

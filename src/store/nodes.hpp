@@ -18,23 +18,25 @@ Result<> expect_node_alive(Session& session, const core::NodeId& id);
 
 // Also returns a fenced node; empty when it never existed or was pruned.
 Result<std::optional<core::Node>> find_node(Session& session, const core::NodeId& id);
-// SQL condition for the rows that the node in that parameter must handle: its own, and those of
-// dead nodes. A resource on a machine is handled by that machine's node while the node is alive.
+// SQL condition for the rows that the node in that parameter must handle: its own, unowned ones,
+// and those of dead nodes. A resource on a machine is handled by that machine's node while the node
+// is alive.
 std::string is_for_node(std::string_view table, std::string_view parameter);
 // Moves what a home's former node held to its next node, because no other node can reach it.
 Result<> inherit(Session& session, const core::NodeId& former, const core::NodeId& heir);
 // Nodes that are not fenced, the most silent first.
 Result<std::vector<core::Node>> alive_nodes(Session& session);
-// Fences a node whose heartbeat is still the observed one, and makes its unfinished leases and
-// sandboxes due for the sweeper. False when it has sent a heartbeat since, or another node fenced
-// it. The caller measures the silence with its own clock, so clocks need not agree.
+// Fences a node whose heartbeat is still the observed one, and makes its unfinished work due for
+// the sweeper. False when it has sent a heartbeat since, or another node fenced it. The caller
+// measures the silence with its own clock, so clocks need not agree.
 Result<bool> fence_node(Session& session, const core::Node& seen, Time now);
 // Fences every other node whose last heartbeat is older; returns the nodes that this call fenced.
 // `conflict` when the caller is fenced itself.
 Result<std::vector<core::Node>> fence_silent_nodes(Session& session, const core::NodeId& by,
                                                    Time silent_since, Time now);
-// Deletes up to `limit` nodes that were fenced before `before` and hold nothing; returns how many.
-// A node that is only silent remains: fencing it is a separate decision.
+// Deletes up to `limit` nodes that were fenced before `before` and have no unfinished runs, leases
+// or sandboxes; returns how many. A node that is only silent remains: fencing it is a separate
+// decision.
 Result<std::int64_t> prune_nodes(Session& session, Time before, std::int64_t limit);
 
 }  // namespace berth::store

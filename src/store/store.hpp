@@ -16,8 +16,8 @@
 namespace berth::store {
 
 // The database as the event loop sees it: transactions are awaited and resume on the caller's
-// thread. The domain verbs are in the topic headers beside this one (environments.hpp, secrets.hpp,
-// ...), as functions of a Session, so that a use case can combine several in one transaction.
+// thread. The domain verbs are functions of a Session in the topic headers (environments.hpp,
+// secrets.hpp, ...), so that a use case can combine several in one transaction.
 class Store {
  public:
   explicit Store(Database& database) : database_(database) {}

@@ -199,8 +199,8 @@ class Leases {
   Task<LeaseView> enter(core::Call call, core::Stored<core::LeaseRecord> row, core::SandboxId id);
   Task<HeldPlace> look_into(const core::Call& call, const core::LeaseId& id);
   Task<> destroy_idle_sandbox(core::Call call, const LeaseView& ended);
-  // A lease that another server must release, as it is some seconds later.
   using LeaseRow = core::Stored<core::LeaseRecord>;
+  // Waits a few seconds for another server to release the lease; returns the latest row.
   Task<LeaseRow> wait_for_its_server(LeaseRow row);
   Task<LeaseView> end(core::Call call, core::LeaseId id, std::string_view action,
                       core::LeaseEvent how);

@@ -4,7 +4,7 @@
 
 namespace berth::engine {
 
-// The database records which master key seals new values, so that a server with another key file
+// The database records which master key seals new values. A server with another key file thus
 // notices before it seals something that the others cannot open.
 
 // At start: writes the key's id into a new database, or checks that the vault has the key that the
