@@ -23,7 +23,7 @@ class StreamSocket final : public Socket {
   StreamSocket(Stream& stream, const Request& request, BytesHolder holder, Traffic& traffic)
       : socket_(stream),
         request_(request),
-        turn_(stream.get_executor()),
+        writing_(stream.get_executor()),
         holder_(std::move(holder)),
         traffic_(traffic) {
     const Limits& limits = traffic.limits();
@@ -76,7 +76,7 @@ class StreamSocket final : public Socket {
 
   Task<> close(CloseCode code, std::string reason) override {
     BERTH_CO_DO(co_await accept());
-    const Turn::Held held = co_await turn_.take();
+    BERTH_CO_TRY(const AsyncMutex::Lock lock, co_await writing_.lock());
     co_return co_await say_goodbye(code, std::move(reason));
   }
 
@@ -149,7 +149,7 @@ class StreamSocket final : public Socket {
 
   websocket::stream<Stream&> socket_;
   const Request& request_;
-  Turn turn_;
+  AsyncMutex writing_;
   BytesHolder holder_;
   Traffic& traffic_;
   bool accepted_ = false;  // the answer has left, or failed on its way
