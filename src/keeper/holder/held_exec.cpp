@@ -20,12 +20,13 @@
 namespace berth::keeper {
 namespace {
 
-constexpr ssize_t first_pipe_bytes = 1 << 16;  // as Linux makes them
+constexpr ssize_t first_pipe_bytes = 1 << 16;  // the default pipe size on Linux
 constexpr int pipe_bytes = 1 << 20;
-constexpr BootMs warden_limit_ms = 15'000;  // a warden gives up killing sooner than that
-constexpr BootMs warden_pause_ms = 500;     // how long a warden kills alone
+constexpr BootMs warden_limit_ms = 15'000;  // a warden stops trying to kill before this
+constexpr BootMs warden_pause_ms = 500;     // how long a warden kills on its own
 constexpr BootMs record_again_ms = 500;
-// What a pipe can hold when its last writer is gone, and a bound for one whose writers are not.
+// The most a pipe can hold after its last writer has ended; also bounds reading from a pipe that
+// still has writers.
 constexpr std::size_t drain_bytes_max = std::size_t{4} << 20;
 
 Result<> make_pipe(Fd& read_end, Fd& write_end) {
@@ -50,13 +51,13 @@ HeldExec::HeldExec(const Shared& shared, Exec exec)
 Result<std::unique_ptr<HeldExec>> HeldExec::start(const Shared& shared, Exec exec) {
   std::unique_ptr<HeldExec> held{new HeldExec{shared, std::move(exec)}};
   BERTH_DO(held->begin());
-  // What follows is done while the command is being started. Our side must never block; the
-  // command's side must. Of the flags of a new pipe or terminal this is the only one to set.
+  // The rest runs while the command is being started. Our end must never block; the command's end
+  // must. O_NONBLOCK is the only flag that a new pipe or terminal needs.
   for (const Fd* end : {&held->stdin_, &held->stdout_, &held->stderr_, &held->terminal_}) {
     if (*end) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
   }
-  // What a command was given may be secret; only its name and the path are needed
-  // again, to explain a failure.
+  // The command's arguments and environment may be secret. Only its name and PATH are needed later,
+  // to explain a failure.
   std::erase_if(held->exec_.environment,
                 [](const std::string& entry) { return !entry.starts_with("PATH="); });
   held->exec_.argv.resize(1);
@@ -158,7 +159,7 @@ void HeldExec::close_stdin(Address to) {
   answer(shared_.outbox, to, Done{});
   if (stdin_fd() < 0 || close_stdin_after_) return;
   if (terminal_) {
-    stdin_waiting_ += '\x04';  // what a terminal takes for the end of its input
+    stdin_waiting_ += '\x04';  // end of input, to a terminal
     ++stdin_queued_;
   } else {
     close_stdin_after_ = true;
@@ -184,7 +185,7 @@ void HeldExec::flush_stdin() {
   if (close_stdin_after_) stdin_ = Fd{};
 }
 
-// The command has closed its stdin, or is gone.
+// The command has closed its stdin or has ended.
 void HeldExec::refuse_writes() {
   for (const auto& [until, to] : writes_) {
     answer(shared_.outbox, to,
@@ -217,9 +218,9 @@ void HeldExec::resize(Address to, const Resize& size) {
 
 void HeldExec::order(Order order) {
   if (!warden_.channel) return;
-  // Whoever is inside may have stopped it.
+  // A process in the sandbox may have stopped the warden.
   if (warden_.pid > 0) ::kill(warden_.pid, SIGCONT);
-  // A warden that takes no more orders is stuck, which tick() finds out.
+  // A warden that accepts no more orders is stuck; tick() detects that.
   ::send(warden_.channel.get(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -250,15 +251,15 @@ void HeldExec::tick(BootMs now) {
   }
   if (phase_ == Phase::killing && now >= kill_again_at_) kill_for_warden(now);
   if (phase_ == Phase::killing && now >= stuck_at_) {
-    // The warden does not come to its end. Without it, its tree becomes the keeper's.
+    // The warden does not finish. Once it is killed, its tree becomes the keeper's.
     stuck_at_ = now + warden_limit_ms;
     if (warden_.pid > 0) ::kill(warden_.pid, SIGKILL);
   }
 }
 
-// Inside a sandbox everybody has the ids of the wardens, and stops one for as long as there is
-// somebody who does so. Nobody there stops the keeper: it kills the tree, and lets the warden go
-// on, which then sees the end. A warden that is stopped once more has an enemy outside of its tree.
+// Every process in a sandbox has the wardens' ids, so it can stop a warden again and again. It
+// cannot stop the keeper, which therefore kills the tree and resumes the warden. A warden that is
+// then stopped again is being stopped by a process outside its tree.
 void HeldExec::kill_for_warden(BootMs now) {
   kill_again_at_ = now + warden_pause_ms;
   if (warden_.pid <= 0) return;
@@ -302,11 +303,11 @@ void HeldExec::read_stream(Fd& from, Stream stream) {
   if (!from) return;
   const ssize_t got = ::read(from.get(), shared_.scratch.data(), shared_.scratch.size());
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (got <= 0) {  // a terminal without a process says EIO
+  if (got <= 0) {  // a terminal without processes returns EIO
     from = Fd{};
     return;
   }
-  // A command that fills its pipe gets a larger one, where the user's quota allows.
+  // A command that fills its pipe gets a larger one if the user's quota allows it.
   if (got == first_pipe_bytes) ::fcntl(from.get(), F_SETPIPE_SZ, pipe_bytes);
   output_.append(stream, {shared_.scratch.data(), static_cast<std::size_t>(got)}, wall_clock_us());
 }
@@ -327,8 +328,8 @@ void HeldExec::read_reports() {
     Report report;
     const ssize_t got = receive_report(warden_, report);
     if (got < 0 && errno == EINTR) continue;
-    // A warden that ended with an order unread resets the channel: that is said once, before the
-    // reports it had sent, which are still to be read.
+    // A warden that ended with an unread order resets the channel. The kernel reports that once,
+    // before the reports that the warden had sent, which still have to be read.
     if (got < 0 && errno == ECONNRESET && !std::exchange(reset, true)) continue;
     if (got < 0 && errno == EAGAIN && !reset) return;
     if (got == sizeof report) {
@@ -339,7 +340,7 @@ void HeldExec::read_reports() {
     if (!main_ended_) lose("the process that watched the command was killed");
     phase_ = Phase::gone;
     warden_.channel = Fd{};
-    answer_starts();  // before those who wait for the end
+    answer_starts();  // before the clients that wait for the end
     finish();
   }
 }
@@ -398,7 +399,7 @@ void HeldExec::take(const Report& report) {
   answer_starts();
 }
 
-// How the command ended is not known; why it was to end may be.
+// How the command ended is unknown; why it was being ended may be known.
 void HeldExec::lose(std::string_view how) {
   ended_.outcome = cause_ != Outcome::running ? cause_ : Outcome::lost;
   ended_.message = how;
@@ -437,7 +438,8 @@ void HeldExec::finish() {
   record();
 }
 
-// Until the disk takes the record the exec is kept and the writing repeated; who waits need not.
+// If the disk does not accept the record, the exec is kept and the write is retried. Waiting
+// clients are answered at once.
 void HeldExec::record() {
   output_.finish(wall_clock_us());
   ended_.stdout_bytes = output_.counts().out;

@@ -17,40 +17,40 @@
 
 namespace berth::keeper {
 
-// One exec from its start until its exit record is on disk. Belongs to the keeper's loop.
+// One exec, from its start until its exit record is on disk. Used only by the keeper's loop.
 class HeldExec {
  public:
-  // What all execs of a keeper share; it outlives them.
+  // State that all execs of a keeper share. It outlives them.
   struct Shared {
     Outbox& outbox;
-    std::span<char> scratch;  // what is read from a pipe, on its way to the file
+    std::span<char> scratch;  // bytes between a pipe and the output file
     Wardens& wardens;
     ExecJournal& journal;
-    bool folder_gone = false;  // then nothing is written to it any more
-    bool frozen = false;       // then nobody obeys
+    bool folder_gone = false;  // if so, nothing more is written to it
+    bool frozen = false;       // if so, no process reacts
   };
 
-  // A failure has been journaled: nothing has run, and the same request may come again.
+  // On failure the error is in the journal, nothing has run, and the same request may be repeated.
   static Result<std::unique_ptr<HeldExec>> start(const Shared& shared, Exec exec);
 
-  // The request that started it, or the same request again.
+  // Answers the request that started it, or a repetition of that request.
   void answer_when_started(Address to);
-  // With the exit record, when there is one.
+  // Answers with the exit record, once there is one.
   void answer_when_ended(Address to);
 
   void write(Address to, std::string bytes);
   void close_stdin(Address to);
   void send_signal(Address to, int number);
   void resize(Address to, const Resize& size);
-  // Kills the tree: SIGTERM, SIGKILL after the grace. The first cause stays, the shortest grace
-  // counts.
+  // Kills the tree with SIGTERM, then with SIGKILL after the grace period. The first cause is kept;
+  // the shortest grace period applies.
   void end(Outcome cause, std::uint64_t grace_ms);
 
   void add_to(PollSet& turn);
   void tick(BootMs now);
-  // Whether something is to be done that nobody does who stands still.
+  // Whether something is due that frozen processes cannot do.
   bool is_due(BootMs now) const { return phase_ != Phase::gone && now >= next_time(); }
-  // Those who stood still may obey again.
+  // The processes are no longer frozen.
   void thaw(BootMs now);
 
   const Exec& exec() const { return exec_; }
@@ -58,14 +58,14 @@ class HeldExec {
   std::uint64_t output_end() const { return output_.end(); }
   Listed listed() const;
   pid_t warden() const { return warden_.pid; }
-  // What its warden had used before this command.
+  // CPU time that its warden had used before this command.
   std::uint64_t cpu_us_before() const { return cpu_us_before_; }
-  // Nothing of it is left, and its exit record is on disk.
+  // All its processes have ended and its exit record is on disk.
   bool is_over() const { return over_; }
   bool is_gone() const { return phase_ == Phase::gone; }
   // Its warden was killed, so its processes are now children of the keeper.
   bool left_orphans() const { return lost_warden_; }
-  // It is not known that nothing of it is left.
+  // Some of its processes may still be running.
   bool may_have_left_somebody() const { return lost_warden_ || ended_.left_behind != 0; }
 
  private:
@@ -100,8 +100,8 @@ class HeldExec {
   Fd stdin_;
   Fd stdout_;
   Fd stderr_;
-  Fd terminal_;       // stdin and stdout at once, when there is one
-  Fd terminal_peer_;  // held, so that a command that lets go of its terminal is not hung up
+  Fd terminal_;       // stdin and stdout in one, if there is one
+  Fd terminal_peer_;  // kept open, so that a command that closes its terminal is not hung up
 
   Phase phase_ = Phase::starting;
   bool main_ended_ = false;
@@ -114,14 +114,14 @@ class HeldExec {
   BootMs stuck_at_ = never;
   bool lost_warden_ = false;
   BootMs record_again_at_ = never;
-  Outcome cause_ = Outcome::running;  // why it is being killed, if the command still ran then
+  Outcome cause_ = Outcome::running;  // why it is being killed, if it still ran then
   Ended ended_;
 
   std::string stdin_waiting_;
-  std::uint64_t stdin_written_ = 0;  // since the start, to know which writes are done
+  std::uint64_t stdin_written_ = 0;  // since the start, to know which writes are complete
   std::uint64_t stdin_queued_ = 0;
   bool close_stdin_after_ = false;
-  std::vector<std::pair<std::uint64_t, Address>> writes_;  // done when that much was written
+  std::vector<std::pair<std::uint64_t, Address>> writes_;  // complete at that stdin_written_
 
   std::vector<Address> want_start_;
   std::vector<Address> want_end_;

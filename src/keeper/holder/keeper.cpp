@@ -35,7 +35,7 @@ constexpr BootMs sync_again_ms = 1000;
 constexpr BootMs goodbye_limit_ms = 10'000;
 constexpr std::array taken_signals{SIGCHLD, SIGTERM, SIGINT};
 
-// The keeper's own descriptors are many; a command gets the limit that the keeper found.
+// The keeper needs many descriptors itself. A command gets the limit that the keeper started with.
 rlimit raise_open_files() {
   rlimit found{};
   ::getrlimit(RLIMIT_NOFILE, &found);
@@ -60,7 +60,7 @@ void sync_path(const char* path) {
 
 rlimit prepare_to_hold() {
   ::umask(077);
-  // The commands run as the same user; they must not read this memory, which has had secrets in it.
+  // Commands run as the same user. They must not read this memory, which has held secrets.
   ::prctl(PR_SET_DUMPABLE, 0);
   set_default_signals();
   for (const int number : ignored_signals) ::signal(number, SIG_IGN);
@@ -73,7 +73,7 @@ rlimit prepare_to_hold() {
 
 Keeper::Keeper(Origin origin)
     : identity_(std::move(origin.identity)),
-      // Not cleared: of a keeper that sees no large output these pages are never made.
+      // Not cleared: if a keeper never sees large output, these pages are never allocated.
       scratch_(std::make_unique_for_overwrite<char[]>(scratch_bytes)),
       open_files_(origin.open_files),
       command_line_(origin.command_line),
@@ -112,8 +112,8 @@ Result<std::unique_ptr<Keeper>> Keeper::open(const std::string& folder, Fd first
 Result<> Keeper::listen() {
   listener_ = Fd{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!listener_) return io_failure("socket", socket_file, errno);
-  // The socket is the claim: of two keepers in one folder the second cannot bind it. A name
-  // relative to the current directory fits into the address, however deep the folder is.
+  // The socket is the lock: a second keeper in the same folder cannot bind it. A name relative to
+  // the current directory fits into the address however deep the folder is.
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   std::copy_n(socket_file, std::char_traits<char>::length(socket_file), address.sun_path);
   if (::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
@@ -124,7 +124,8 @@ Result<> Keeper::listen() {
   return {};
 }
 
-// Before they are made. One that was born with a sandbox has them on its card already.
+// Recorded before the groups are created. A keeper forked with a sandbox has them in its record
+// already.
 Result<> Keeper::note_groups(const sandbox::CgroupLayout& layout) {
   std::string note = note_of(layout);
   if (note == identity_.groups_in) return {};
@@ -134,7 +135,7 @@ Result<> Keeper::note_groups(const sandbox::CgroupLayout& layout) {
 
 Result<> Keeper::watch_folder() {
   folder_changes_ = Fd{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
-  // Without inotify (its instances are limited per user) the folder is looked at now and then.
+  // Without inotify, whose instances are limited per user, the folder is polled.
   if (folder_changes_) {
     ::inotify_add_watch(folder_changes_.get(), ".", IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF);
   }
@@ -181,22 +182,22 @@ void Keeper::run() {
   bool reserved = false;
   while (true) {
     turn();
-    // While the first command, which came with the first client, is being started.
+    // Done while the first command, which came with the first client, is being started.
     if (!std::exchange(reserved, true)) goodbye_.reserve();
     const bool all_gone =
         std::ranges::all_of(execs_, [](const auto& entry) { return entry.second->is_gone(); });
     if (!stopping_ || !all_gone) continue;
-    // Whoever the wardens could not end dies with the sandbox.
+    // Processes that the wardens could not end are killed with the sandbox.
     if (cell_) cell_->kill();
-    // Looked once more when nothing is held any longer, whatever is known: a warden that has
-    // reported its end may still be on its way out, and must not be counted as left behind.
+    // Checked once more when nothing is held, whatever is known: a warden that has reported its end
+    // may still be exiting, and must not be counted as left behind.
     if (execs_.empty()) {
       take_signals();
       kill_orphans();
       if (!has_orphans_) break;
     }
-    // A record that the disk does not take, or a process that cannot die, is not waited for for
-    // ever.
+    // The keeper does not wait forever for a disk that refuses a record, or for a process that
+    // cannot be killed.
     if (give_up_at == never) give_up_at = boot_ms() + goodbye_limit_ms;
     if (boot_ms() >= give_up_at) break;
   }
@@ -238,7 +239,7 @@ void Keeper::turn() {
   std::erase_if(sessions_, [](const auto& entry) { return entry.second->is_closed(); });
 }
 
-// Who stands still does not end. So all go on, for as long as killing it takes.
+// A frozen process cannot end, so the whole sandbox is thawed until this exec has been killed.
 void Keeper::end_frozen(HeldExec& exec, Outcome cause) {
   if (!cell_->thaw()) cell_->kill();
   thaw();
@@ -257,7 +258,7 @@ void Keeper::thaw() {
   for (const auto& [id, exec] : execs_) exec->thaw(boot_ms());
 }
 
-// What is over lives on in its files only.
+// An exec that is over remains only in its files.
 void Keeper::bury() {
   for (auto at = execs_.begin(); at != execs_.end();) {
     if (!at->second->is_over()) {
@@ -272,10 +273,10 @@ void Keeper::bury() {
   }
 }
 
-// A killed process loses nothing that it has written; only a power cut does. So neither an exec nor
-// the loop waits for the disk: a child does, for all that has ended meanwhile.
+// What a killed process has written is not lost; only a power cut loses it. So neither an exec nor
+// the loop waits for the disk. A child process syncs everything that has ended meanwhile.
 void Keeper::start_sync() {
-  if (syncer_ != 0) return;  // its end is the next occasion
+  if (syncer_ != 0) return;  // the next sync starts when this one ends
   sync_at_ = never;
   syncer_ = ::fork();
   if (syncer_ == 0) {
@@ -301,7 +302,7 @@ bool Keeper::is_warden(pid_t pid) const {
   return wardens_.has_idle(pid) || std::ranges::any_of(execs_, is_of);
 }
 
-// What a killed warden leaves becomes a child of the keeper.
+// The orphans of a killed warden become children of the keeper.
 void Keeper::kill_orphans() {
   has_orphans_ = false;
   if (!has_children()) return;
@@ -323,7 +324,7 @@ void Keeper::end_all(Outcome cause, std::string reason, std::uint64_t grace_ms) 
     end_record_.reason = std::move(reason);
     wardens_.retire();
     unborn_.reset();
-    // Thawed, so that its wardens can end their trees; or else all at once.
+    // Thawed so that the wardens can end their trees. If that fails, everything is killed at once.
     if (cell_ && !cell_->thaw()) cell_->kill();
     thaw();
   }
@@ -343,7 +344,7 @@ void Keeper::say_goodbye() {
     if (written) answer(*this, to, Done{});
     if (!written) refuse(to, written.error());
   }
-  // Who has asked for the end has been told of it, and removes the folder.
+  // A client that requested the stop has its response, and removes the folder.
   if (want_goodbye_.empty()) {
     sync_records();
     sync_path(ended_file);

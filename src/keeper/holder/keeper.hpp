@@ -18,30 +18,29 @@
 
 namespace berth::keeper {
 
-// Makes the calling process ready to hold, once; what it forks is ready too. Signals are set,
-// memory is hidden, and as many files may be open as are allowed. Returns how many were before.
+// Prepares the calling process, and all that it forks, to be a keeper: sets the signals, hides its
+// memory and raises the open-file limit to the maximum. Called once. Returns the previous limit.
 rlimit prepare_to_hold();
 
-// What a keeper brings along.
+// What a keeper starts with.
 struct Origin {
-  ProcessIdentity identity;      // of the calling process
-  rlimit open_files;             // what commands get
-  std::span<char> command_line;  // where a sandbox's first process writes its own name
+  ProcessIdentity identity;                    // of the calling process
+  rlimit open_files;                           // the limit for commands
+  std::span<char> command_line;                // where a sandbox's first process writes its name
   std::unique_ptr<sandbox::Cell> unborn = {};  // a sandbox that waits for its plan
 };
 
-// Holds execs, and answers clients until it is stopped, lapses or loses its folder. One thread, one
+// Holds execs and answers clients until it is stopped, expires or loses its folder. One thread, one
 // loop; the current directory is the state folder.
 class Keeper final : public Outbox, public Session::Host {
  public:
-  // Takes the folder over; `conflict` when it is or was another keeper's. The first client may be
-  // none.
+  // Takes over the folder; `conflict` if another keeper has or had it. `first_client` may be empty.
   static Result<std::unique_ptr<Keeper>> open(const std::string& folder, Fd first_client,
                                               Origin origin);
 
-  // Until nothing is left of it.
+  // Returns when nothing is left to hold.
   void run();
-  // Afterwards: whether it has been seen that nobody whom it held is left.
+  // After run(): whether every process that it held is known to have ended.
   bool left_nobody() const { return end_record_.left_behind == 0 && (!cell_ || cell_->is_empty()); }
 
   void deliver(std::uint64_t client, std::string frame) override;
@@ -99,7 +98,7 @@ class Keeper final : public Outbox, public Session::Host {
   Result<> remake_cell();
   Result<std::unique_ptr<sandbox::Cell>> make_cell(const sandbox::Plan& plan);
   Result<> note_groups(const sandbox::CgroupLayout& layout);
-  // The sandbox, or nothing after a refusal.
+  // The sandbox, or nullptr after a refusal was sent.
   sandbox::Cell* cell(Address to);
   void answer_descriptor(Address to, int descriptor);
   void look_at_cell();
@@ -113,7 +112,7 @@ class Keeper final : public Outbox, public Session::Host {
   std::span<char> command_line_;
   std::unique_ptr<sandbox::Cell> unborn_;
   std::unique_ptr<sandbox::Cell> cell_;
-  sandbox::Plan plan_;  // of the sandbox
+  sandbox::Plan plan_;  // the sandbox's plan
   bool cell_lost_ = false;
   bool may_have_stranger_ = false;  // a command of the sandbox was lost
   struct WantsEmpty {
@@ -121,8 +120,8 @@ class Keeper final : public Outbox, public Session::Host {
     Wanted wanted;
   };
   std::vector<WantsEmpty> want_empty_;
-  std::unordered_set<std::string> ending_frozen_;  // execs for whose end the sandbox was thawed
-  bool must_confine_ = false;                      // a sandbox was asked for
+  std::unordered_set<std::string> ending_frozen_;  // execs for which the sandbox was thawed
+  bool must_confine_ = false;                      // a sandbox was requested
   Wardens wardens_;
   ExecJournal journal_{"."};
   HeldExec::Shared shared_;
@@ -130,13 +129,13 @@ class Keeper final : public Outbox, public Session::Host {
   Fd signals_;
   Fd folder_changes_;
   std::map<std::string, std::unique_ptr<HeldExec>> execs_;
-  // Hashes of every id that has been used: who is not among them need not be looked for.
+  // Hashes of every id that has been used: an id that is not among them need not be looked up.
   std::unordered_set<std::size_t> used_;
   std::map<std::uint64_t, std::unique_ptr<Session>> sessions_;
   std::uint64_t next_client_ = 1;
   BootMs deadline_ = never;
   bool has_orphans_ = false;
-  bool has_unsynced_ = false;  // exit records that are only in memory of the kernel
+  bool has_unsynced_ = false;  // exit records that only the page cache has
   BootMs sync_at_ = never;
   pid_t syncer_ = 0;
   bool stopping_ = false;

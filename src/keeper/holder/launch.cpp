@@ -45,7 +45,7 @@ std::vector<std::string> candidates_of(const Exec& exec) {
   return found;
 }
 
-// What the keeper ignores is not the command's affair; it has set everything else to its default.
+// A command must not inherit the signals that the keeper ignores. All others are at their default.
 void reset_signals() {
   for (const int number : ignored_signals) ::signal(number, SIG_DFL);
   sigset_t none;
@@ -135,7 +135,7 @@ StartFailure Launch::enter(const ChildEnds& ends, pid_t parent) const {
       return {Step::cgroup, error_number};
     }
   }
-  // A warden that died before this line would never be noticed; hence the look afterwards.
+  // If the warden died before this call, no signal would come; hence the check after it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) return {Step::session, ESRCH};
   if (::chdir(exec_.cwd.c_str()) != 0) return {Step::chdir, errno};
@@ -143,7 +143,7 @@ StartFailure Launch::enter(const ChildEnds& ends, pid_t parent) const {
   int error_number = ENOENT;
   for (const std::string& candidate : candidates_) {
     ::execve(candidate.c_str(), argv_.data(), environment_.data());
-    // One forbidden file does not hide a good one further down the path, as in every shell.
+    // As in every shell, a forbidden file does not hide an executable one later in the path.
     if (errno == ENOENT || errno == ENOTDIR) continue;
     error_number = errno;
     if (errno != EACCES) break;
@@ -152,8 +152,8 @@ StartFailure Launch::enter(const ChildEnds& ends, pid_t parent) const {
 }
 
 pid_t Launch::run(const ChildEnds& ends, StartFailure& failure) const {
-  // The child borrows this memory and this process waits until it has executed the command or
-  // ended, so a failure is simply written where the parent reads it.
+  // The child shares this memory, and this process waits until the child has executed the command
+  // or ended. So the child writes a failure directly to where the parent reads it.
   static volatile int failed_step = 0;
   static volatile int failed_errno = 0;
   failed_step = 0;

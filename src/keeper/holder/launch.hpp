@@ -16,29 +16,28 @@ namespace berth::keeper {
 struct StartFailure {
   Step step = Step::none;
   int error_number = 0;
-  bool command_exists = false;  // though it could not be executed
+  bool command_exists = false;  // even if it could not be executed
 };
 
-// A command made ready to be executed: what is left to do allocates nothing.
-
-// The child's ends of what it reads and writes. Without the first it has nothing to read.
+// The child's ends of its standard streams. Without `in` it reads nothing.
 struct ChildEnds {
   Fd in;
   Fd out;
   Fd err;
 };
 
+// A command that is ready to be executed: the remaining steps allocate nothing.
 class Launch {
  public:
-  // The exec must outlive the launch, which points into its strings.
+  // `exec` must outlive the Launch, which points into its strings.
   Launch(const Exec& exec, rlimit open_files);
 
-  // Makes the child of the calling process, whose stdin must be nothing. Returns when the child
-  // runs the command or has failed to. The child dies with the calling process.
+  // Makes a child of the calling process, whose stdin must be /dev/null. Returns when the child
+  // runs the command or has failed to. The child is killed when the calling process ends.
   pid_t run(const ChildEnds& ends, StartFailure& failure) const;
 
  private:
-  // Runs in the child, in the memory of the parent; returns only when a step has failed.
+  // Runs in the child, in the parent's memory. Returns only when a step has failed.
   StartFailure enter(const ChildEnds& ends, pid_t parent) const;
 
   const Exec& exec_;
@@ -49,11 +48,11 @@ class Launch {
   std::vector<char*> environment_;
 };
 
-// The failure in words, with what was looked for where.
+// Describes the failure, and what was looked for where.
 Error explain(const Exec& exec, const StartFailure& failure);
-// Whether there is such a command where the caller looks.
+// Whether the command exists where the caller looks.
 bool exists_somewhere(const Exec& exec);
-// Where a command without a slash is looked for.
+// The search path for a command without a slash.
 std::string path_of(const Exec& exec);
 
 }  // namespace berth::keeper

@@ -5,8 +5,8 @@
 namespace berth::keeper {
 namespace {
 
-// poll counts in time without sleep; a deadline that passed while the machine slept is seen at the
-// latest this long after it woke.
+// poll does not count the time that the machine sleeps. A deadline that passed during sleep is
+// noticed at most this long after the machine wakes.
 constexpr BootMs longest_wait_ms = 30'000;
 
 }  // namespace

@@ -13,13 +13,13 @@
 
 namespace berth::keeper {
 
-// Time since boot, also while the machine slept: a deadline passes whatever the wall clock does.
+// Time since boot, including sleep. A deadline passes whatever the wall clock does.
 using BootMs = std::int64_t;
 inline constexpr BootMs never = INT64_MAX;
 BootMs boot_ms();
 
-// What the loop waits for in one turn, and who is told. It is filled anew each turn, so there is no
-// registration that could outlive its owner.
+// What the loop waits for in one turn, and the callbacks. It is filled anew each turn, so no
+// registration can outlive its owner.
 class PollSet {
  public:
   using Ready = std::function<void(short events)>;
@@ -29,7 +29,7 @@ class PollSet {
     ready_.push_back(std::move(ready));
   }
   void wake_by(BootMs at) { wake_at_ = std::min(wake_at_, at); }
-  // Waits once and calls whoever has something to do.
+  // Waits once and calls the callbacks of all ready descriptors.
   void run();
 
  private:
@@ -38,7 +38,7 @@ class PollSet {
   BootMs wake_at_ = never;
 };
 
-// Where an answer goes. A client that has left meanwhile does not get it, and nothing else happens.
+// Where an answer is sent. If the client has disconnected, the answer is dropped.
 struct Address {
   std::uint64_t client = 0;
   std::uint64_t request = 0;

@@ -28,7 +28,7 @@ int say(const Error& error) {
   return 1;
 }
 
-// The connection to whoever started the keeper, if it gave one.
+// The connection to the process that started the keeper, if it passed one.
 Fd inherited_client() {
   int kind = 0;
   socklen_t size = sizeof kind;
@@ -40,7 +40,7 @@ Fd inherited_client() {
 }
 
 int hold(const std::string& folder, std::span<char> command_line) {
-  ::setsid();  // fails where the caller has already made the session
+  ::setsid();  // fails if the caller has already created the session
   Fd client = inherited_client();
   ::close_range(client ? control_fd + 1 : control_fd, ~0U, 0);
   const rlimit open_files = berth::keeper::prepare_to_hold();
@@ -54,14 +54,13 @@ int hold(const std::string& folder, std::span<char> command_line) {
   return 0;
 }
 
-// The kernel puts the words one after the other.
+// The kernel stores the arguments one after the other.
 std::span<char> bytes_of(std::span<char*> words) {
   char* end = words.back() + std::strlen(words.back());
   return {words.front(), static_cast<std::size_t>(end - words.front())};
 }
 
-// Goes on as a process that is nobody's child, so that whoever has started it need not wait for its
-// end.
+// Continues in an orphaned child, so that the process that started it need not wait for its end.
 int nurse(std::span<char> command_line) {
   ::fcntl(control_fd, F_SETFD, FD_CLOEXEC);
   ::close_range(control_fd + 1, ~0U, 0);

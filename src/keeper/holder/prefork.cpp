@@ -18,7 +18,7 @@ namespace berth::keeper {
 namespace {
 
 constexpr int prefork_control_fd = 3;
-// Room for the command line that a keeper shows.
+// Room for the command line that a keeper shows in /proc.
 constexpr std::size_t shown_bytes = 256;
 
 struct Ends {
@@ -69,11 +69,11 @@ Result<pid_t> spawn(const KeeperPrefork::Options& options, int control) {
 Result<> KeeperPrefork::start() {
   BERTH_TRY(Ends ends, make_pair(SOCK_SEQPACKET));
   if (ends.theirs.get() <= prefork_control_fd) {
-    // dup2 onto itself would leave it close-on-exec.
+    // dup2 onto the same number would leave it close-on-exec.
     ends.theirs = Fd{::fcntl(ends.theirs.get(), F_DUPFD_CLOEXEC, prefork_control_fd + 1)};
   }
   BERTH_TRY(const pid_t pid, spawn(options_, ends.theirs.get()));
-  // What was started goes at once, and leaves a process that is nobody's child to wait for.
+  // The started process exits at once. It leaves an orphan, which the server need not wait for.
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -97,7 +97,7 @@ Result<Fd> KeeperPrefork::start_keeper(const std::string& folder) {
     if (send_with(control_.get(), folder, {&passed, 1}, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
       return std::move(ends.ours);
     }
-    // It was killed, or does not get along; another one may.
+    // It was killed or does not respond; a new one may work.
     control_ = Fd{};
     if (is_last) break;
   }

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-// A prefork is a process that has keepers of sandboxes ready: each a fork of it, which needs no
-// start of a program, with all of its sandbox that can be made before the plan is known. So whoever
-// asks for a sandbox waits for what is his alone. One for each server, which it ends with; the
+// A prefork is a process that keeps forked sandbox keepers ready. A fork does not have to load a
+// program, and has already made every part of its sandbox that does not depend on the plan. A
+// request then waits only for the rest. Each server has one prefork, which ends with it; the
 // keepers live on.
 namespace berth::keeper {
 
@@ -21,14 +21,14 @@ class KeeperPrefork {
  public:
   struct Options {
     std::string program;                        // path of berth-keeper
-    std::vector<std::string> environment = {};  // of the keepers; commands get none of it
+    std::vector<std::string> environment = {};  // the keepers' own; commands get none of it
   };
   // The process starts with the first request.
   explicit KeeperPrefork(Options options) : options_(std::move(options)) {}
 
-  // The first connection to a new keeper of the folder, which is made with mode 0700 unless it is
-  // there. As with a keeper that is started alone, a connection that breaks at once means that the
-  // folder could not be held, and its log says why.
+  // Returns the first connection to a new keeper for the folder, which is created with mode 0700 if
+  // it is missing. As with a keeper that is started alone, a connection that breaks at once means
+  // that the folder could not be held; its log has the reason.
   Result<Fd> start_keeper(const std::string& folder);
 
  private:
@@ -39,7 +39,7 @@ class KeeperPrefork {
   Fd control_;
 };
 
-// The process's side: serves the socket until its other end is closed.
+// The prefork's side: serves the socket until its other end is closed.
 [[noreturn]] void run_prefork(Fd control, std::span<char> command_line);
 
 }  // namespace berth::keeper

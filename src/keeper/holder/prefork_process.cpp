@@ -22,13 +22,13 @@
 #include <optional>
 #include <utility>
 
-// The prefork's own process, and the keepers that are forked from it.
+// The prefork process and the keepers forked from it.
 namespace berth::keeper {
 namespace {
 
-// How many wait to be asked for. One is made at a time, so as not to take the cores from who was
-// asked for: when another one has ended, or when nobody has asked for longer than a short command
-// takes from its request to its end.
+// How many keepers are kept ready. They are made one at a time, so that they do not take CPU from
+// keepers in use: when such a keeper ends, or when no request has come for longer than a short
+// command takes.
 constexpr std::size_t unborn_max = 4;
 constexpr int quiet_ms = 20;
 constexpr int exit_early = 1;
@@ -68,7 +68,7 @@ bool forward(const Unborn& unborn, const Request& request) {
                    MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }
 
-// As the program would have been started for this folder.
+// Shows the command line that a keeper started alone for this folder would have.
 void show(std::span<char> command_line, const std::string& folder) {
   std::ranges::fill(command_line, '\0');
   const std::string words = std::string{"berth-keeper\0hold\0", 18} + folder;
@@ -81,8 +81,8 @@ void log_to(const std::string& folder) {
   if (log) ::dup2(log.get(), STDERR_FILENO);
 }
 
-// A network namespace, and the way on which it is given back when nobody is left in it: the prefork
-// keeps no descriptor of who lives, because each would be copied for everybody who is born later.
+// A network namespace, and the channel that returns it when no process is left in it. The prefork
+// keeps no descriptor of a running keeper, because every later child would inherit a copy.
 struct LentNetwork {
   Fd network = {};
   Fd returns = {};
@@ -90,12 +90,13 @@ struct LentNetwork {
   void give_back() const {
     if (!network) return;
     const int passed = network.get();
-    // Without room for it the namespace ends with this process.
+    // If the channel is full, the namespace ends with this process.
     send_with(returns.get(), "n", {&passed, 1}, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 };
 
-// In the child: everything of the prefork is closed but what these are moved to.
+// In the child: closes every descriptor of the prefork except these, which are moved to fixed
+// numbers.
 bool keep_only(int channel, int network, int returns) {
   const std::array<std::pair<int, int>, 3> kept{
       {{channel, channel_fd}, {network, network_fd}, {returns, returns_fd}}};
@@ -114,7 +115,7 @@ bool keep_only(int channel, int network, int returns) {
   return high[0] >= 0;
 }
 
-// Conceives a sandbox, waits for its folder, and is a keeper from then on.
+// Prepares a sandbox, waits for its folder, and then runs as a keeper.
 [[noreturn]] void grow_up(const LentNetwork& lent, const sandbox::CgroupLayout& layout,
                           rlimit open_files, std::span<char> command_line) {
   ::setsid();
@@ -127,7 +128,7 @@ bool keep_only(int channel, int network, int returns) {
   Result<ProcessIdentity> identity = identity_of(::getpid());
   if (!identity) ::_exit(exit_early);
   identity->groups_in = note_of(layout);
-  // Without one the keeper makes its sandbox when it is asked, and tells what is in the way.
+  // Without a prepared sandbox the keeper makes one on request, and reports what prevents it.
   Origin origin{.identity = *std::move(identity),
                 .open_files = open_files,
                 .command_line = command_line,
@@ -145,8 +146,8 @@ bool keep_only(int channel, int network, int returns) {
     ::_exit(exit_early);
   }
   (*keeper)->run();
-  // Before the end of all the rest, which takes milliseconds where the kernel waits for its
-  // readers.
+  // Given back before the rest is torn down, which takes milliseconds where the kernel waits for an
+  // RCU grace period.
   if ((*keeper)->left_nobody()) lent.give_back();
   keeper->reset();
   ::_exit(0);
@@ -163,7 +164,7 @@ class Loop {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) ::_exit(1);
     returned_ = Fd{pair[0]};
     returns_ = Fd{pair[1]};
-    // What is the same of all processes here is read once, for all children.
+    // Facts that are the same for all processes are read once, before any child is forked.
     [[maybe_unused]] const auto own = identity_of(::getpid());
   }
 
@@ -196,7 +197,7 @@ class Loop {
 
   void serve() {
     const std::optional<Request> request = receive_request(control_.get());
-    if (!request) ::_exit(0);  // the server is gone; who is unborn sees that this process is
+    if (!request) ::_exit(0);  // the server has ended; unborn keepers notice that this process has
     was_asked_ = true;
     while (!stock_.empty()) {
       Unborn oldest = std::move(stock_.front());
@@ -238,7 +239,7 @@ class Loop {
     if (got > 0 && passed.size() == 1) networks_.give_back(std::move(passed[0]));
   }
 
-  // Whether one has ended that was asked for. Of those that were not, the next is no better.
+  // Whether a keeper in use has ended. If an unused one ends, its replacement would fare no better.
   bool take_signals() {
     signalfd_siginfo signal{};
     while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
@@ -260,10 +261,10 @@ class Loop {
   Fd signals_;
   sandbox::CgroupLayout layout_ = sandbox::detect_layout();
   bool was_asked_ = false;
-  std::vector<Unborn> stock_;  // the oldest first
+  std::vector<Unborn> stock_;  // oldest first
   sandbox::SpareNetworks networks_;
-  Fd returned_;  // where children give back the networks that they were lent
-  Fd returns_;   // the end of it that they have
+  Fd returned_;  // where children return borrowed networks
+  Fd returns_;   // the children's end of it
 };
 
 }  // namespace

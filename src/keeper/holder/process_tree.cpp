@@ -18,7 +18,7 @@
 namespace berth::keeper {
 namespace {
 
-// A tree larger than this is seen in parts: the sweep that kills the first part finds the next.
+// A larger tree is seen in parts: the pass that kills the first part finds the next.
 constexpr std::size_t tree_processes_max = 65536;
 
 template <class Number>
@@ -52,7 +52,7 @@ void append_children(const std::string& text, std::vector<pid_t>& out) {
   }
 }
 
-// A child belongs to the thread that made it, so every thread is asked.
+// A child belongs to the thread that made it, so every thread is read.
 void append_children_of(pid_t pid, std::vector<pid_t>& out) {
   constexpr std::size_t list_bytes_max = std::size_t{1} << 20;
   const std::string tasks = proc_of(pid) + "/task";
@@ -69,10 +69,10 @@ bool has_children_files() {
 }  // namespace
 
 std::optional<ProcessStat> parse_process_stat(std::string_view text) {
-  // The name in parentheses may hold anything, also ')' and spaces: the last ')' ends it.
+  // The name in parentheses may contain anything, even ')' and spaces: the last ')' ends it.
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;
-  constexpr std::size_t first_field = 3;  // the state; numbers as in proc(5)
+  constexpr std::size_t first_field = 3;  // the state; numbered as in proc(5)
   constexpr std::size_t last_field = 24;
   std::array<std::string_view, last_field + 1> fields{};
   std::size_t at = name_end + 2;

@@ -31,7 +31,7 @@ TEST(ProcessStatText, IsReadWhateverTheNameOfTheProcess) {
   }
 }
 
-// A child that has a child; both live until the pipe is closed.
+// A child with a child of its own; both live until the pipe is closed.
 TEST(ProcessTree, HasChildrenAndTheirChildrenInBothWaysOfLooking) {
   std::array<int, 2> hold{};
   std::array<int, 2> ready{};

@@ -46,7 +46,7 @@ Result<Fd> open_keeper(const std::string& root, const Open& open) {
   return std::move(spawned.control);
 }
 
-// A frame's worth of bytes from stdin and no byte more: the rest is the keeper's.
+// Reads exactly one frame from stdin: the rest is for the keeper.
 Result<std::string> first_frame() {
   std::string bytes;
   FrameReader reader;
@@ -62,8 +62,8 @@ Result<std::string> first_frame() {
   }
 }
 
-// Bytes on their way in one direction. What was read is written before more is read, so the
-// back-pressure of one side is that of the other.
+// Bytes in one direction. What was read is written before more is read, so back-pressure on one
+// side reaches the other.
 class Direction {
  public:
   Direction(int from, int to) : from_(from), to_(to), buffer_(piece_bytes) {}

@@ -6,9 +6,9 @@
 
 namespace berth::keeper {
 
-// Speaks the protocol on stdin and stdout for a keeper below the root: the first frame, `open`,
-// names it, and starts it where asked; everything after goes to it and comes from it unread. When
-// either side ends, the relay does, and the keeper lives on.
+// Serves the protocol on stdin and stdout for a keeper below the root. The first frame, `open`,
+// names the keeper, and starts it if requested. Everything after it is passed through unread. When
+// either side ends, the relay ends and the keeper lives on.
 Result<> serve_stdio(const std::string& root);
 
 }  // namespace berth::keeper

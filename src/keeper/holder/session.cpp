@@ -15,7 +15,7 @@ namespace berth::keeper {
 namespace {
 
 constexpr std::size_t attachments_max = 64;
-// How much one client is sent before the others, and the commands, have their turn.
+// How much one client is sent before the other clients and the commands get their turn.
 constexpr std::size_t turn_bytes = std::size_t{4} << 20;
 constexpr std::size_t read_bytes = std::size_t{64} << 10;
 
@@ -23,7 +23,7 @@ constexpr std::size_t read_bytes = std::size_t{64} << 10;
 
 void Session::add_to(PollSet& turn) {
   short events = 0;
-  // Who does not take the answers may not ask for more.
+  // A client that does not read its answers may not send more requests.
   if (out_.size() < limits::client_backlog_bytes) events |= POLLIN;
   if (!out_.empty()) events |= POLLOUT;
   if (hungry_) turn.wake_by(boot_ms());
@@ -71,7 +71,7 @@ void Session::flush() {
   std::size_t sent = 0;
   while (sent < out_.size()) {
     const bool encloses = !enclosures_.empty() && enclosures_.front().at == sent;
-    // A descriptor goes with the first byte of its own frame, so no send goes past the next one.
+    // A descriptor is sent with the first byte of its own frame, so no send goes past the next one.
     const std::size_t next = encloses ? 1 : 0;
     const std::size_t end = next < enclosures_.size() ? enclosures_[next].at : out_.size();
     const int descriptor = encloses ? enclosures_.front().descriptor.get() : -1;
@@ -112,7 +112,8 @@ void Session::pump() {
     sent += pump_one(attachments_[i]);
   }
   hungry_ = sent >= turn_bytes && out_.empty();
-  // Whoever had a turn stands last in the next, so that one busy output does not hide the others.
+  // The output that was served first is last in the next turn, so that one busy output does not
+  // starve the others.
   if (attachments_.size() > 1) std::ranges::rotate(attachments_, attachments_.begin() + 1);
   std::erase_if(attachments_, [](const Attachment& attachment) { return attachment.over; });
 }
@@ -120,9 +121,9 @@ void Session::pump() {
 std::size_t Session::pump_one(Attachment& attachment) {
   std::size_t sent = 0;
   while (out_.empty() && !closed_ && sent < turn_bytes) {
-    // Asked before reading: what is written between the two is then read in the next turn.
+    // Checked before reading: what is written in between is then read in the next turn.
     const bool live = host_.is_live(attachment.exec_id);
-    if (!attachment.file) {  // its first words make the file
+    if (!attachment.file) {  // its first output creates the file
       attachment.file = Fd{::open(output_file(attachment.exec_id).c_str(), O_RDONLY | O_CLOEXEC)};
     }
     const ssize_t got = ::pread(attachment.file.get(), scratch_.data(), scratch_.size(),

@@ -15,17 +15,18 @@
 
 namespace berth::keeper {
 
-// One client of a keeper: frames in, frames out, and the outputs it is attached to. A client that
-// reads slowly slows down nobody: its outputs stay in their files until it has taken what it has.
+// One client of a keeper: frames in, frames out, and the outputs that it is attached to. A client
+// that reads slowly does not slow down others: its outputs remain in their files until it has read
+// what it was sent.
 class Session {
  public:
-  // What a session asks of the keeper.
+  // What a session needs from the keeper.
   class Host {
    public:
     virtual ~Host() = default;
     virtual void handle(Session& from, const Frame& frame) = 0;
     virtual bool is_known(const std::string& exec_id) const = 0;
-    // How an attached output stands: whether more may come, and its exit record when none will.
+    // The state of an attached output: whether more may come, and otherwise its exit record.
     virtual bool is_live(const std::string& exec_id) const = 0;
     virtual void answer_end(Address to, const std::string& exec_id) = 0;
   };
@@ -34,10 +35,10 @@ class Session {
       : id_(id), socket_(std::move(socket)), host_(host), scratch_(scratch) {}
 
   void add_to(PollSet& turn);
-  // Sends what the attached outputs have, as far as the client takes it.
+  // Sends what the attached outputs have, as far as the client accepts it.
   void pump();
   void post(std::string_view frame);
-  // With an open file, of which the client gets a copy.
+  // Sends an open file as well, of which the client gets a copy.
   void post(std::string_view frame, Fd descriptor);
   Result<> attach(std::uint64_t request, const Attach& what);
   void greet() { greeted_ = true; }
@@ -68,13 +69,13 @@ class Session {
   FrameReader in_;
   std::string out_;
   struct Enclosure {
-    std::size_t at = 0;  // in out_: the first byte of its frame
+    std::size_t at = 0;  // offset in out_ of its frame's first byte
     Fd descriptor = {};
   };
   std::deque<Enclosure> enclosures_;
   std::vector<Attachment> attachments_;
   bool greeted_ = false;
-  bool hungry_ = false;  // has had its share of this turn, and there is more
+  bool hungry_ = false;  // has used up its share of this turn, and there is more
   bool closed_ = false;
 };
 

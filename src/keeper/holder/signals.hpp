@@ -9,12 +9,11 @@
 
 namespace berth::keeper {
 
-// A terminal that is gone, a reader that is gone and a file that is too long are told to the keeper
-// by the call that failed.
+// The failed call itself reports a hung-up terminal, a closed reader and a file that is too long.
 inline constexpr std::array ignored_signals{SIGHUP, SIGPIPE, SIGXFSZ};
 
-// Whatever was ignored by the process that started this one, once, so that no command has to ask.
-// The C library does not let go of two signals that it uses itself, so the kernel is asked.
+// Resets once whatever the parent process ignored, so that no command has to. The C library refuses
+// to change two signals that it uses itself, so this is a direct system call.
 inline void set_default_signals() {
   constexpr std::array<std::uint64_t, 4> defaults{};  // handler, flags, restorer, mask
   for (int number = 1; number < NSIG; ++number) {

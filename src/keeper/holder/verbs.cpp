@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-// What a keeper does for each request.
+// How a keeper handles each request.
 namespace berth::keeper {
 namespace {
 
@@ -19,13 +19,13 @@ Error lost_sandbox() {
           "make another one"};
 }
 
-// The inode of the state folder is a name that no other keeper has.
+// The inode of the state folder is unique to this keeper.
 std::string group_id() {
   struct stat folder{};
   return "k" + std::to_string(::stat(".", &folder) == 0 ? folder.st_ino : 0);
 }
 
-// What the kernel counts for all of it, also for those that are gone.
+// What the kernel counts for the whole sandbox, including processes that have ended.
 void count_sandbox(const sandbox::Cell& cell, Usage& usage) {
   const sandbox::CgroupUsage counted = cell.cgroup().usage();
   if (counted.cpu_user_us && counted.cpu_system_us) {
@@ -119,7 +119,7 @@ void Keeper::on(Address from, Exec exec) {
                          "the keeper holds " + std::to_string(execs_.size()) + " execs already"});
   }
   if (cell_lost_) return refuse(from, lost_sandbox());
-  // Whoever has asked for walls never gets a command outside of them, also when the two requests
+  // A client that requested a sandbox never gets a command outside it, even if the two requests
   // were sent together.
   if (must_confine_ && !cell_) {
     return refuse(from, {Errc::sandbox_setup_failed,
@@ -135,7 +135,7 @@ void Keeper::on(Address from, Exec exec) {
   held->second->answer_when_started(from);
 }
 
-// The id has been used: for the same request the answer is the same, and nothing runs.
+// The id has been used: the same request gets the same answer, and nothing runs.
 void Keeper::answer_again(Address to, const Exec& exec) {
   const auto found = execs_.find(exec.exec_id);
   const Result<Ended> ended = read_exit(".", exec.exec_id);
@@ -195,7 +195,7 @@ void Keeper::on(Address from, const Stats& stats) {
     cpu_us_before = exec->cpu_us_before();
   }
   const auto is_ours = [this](pid_t pid, pid_t parent) {
-    // Inside a sandbox the children of its first process are wardens.
+    // In a sandbox the children of its first process are wardens.
     if (cell_ && (pid == cell_->init_pid() || parent == cell_->init_pid())) return true;
     return is_warden(pid) || pid == syncer_;
   };
@@ -203,7 +203,7 @@ void Keeper::on(Address from, const Stats& stats) {
   const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   Usage usage;
   if (root != ::getpid()) {
-    // What the command has waited for is counted with it, what its orphans were with the warden.
+    // Processes that the command waited for count towards it; its orphans count towards the warden.
     if (const auto stat = process_stat(root)) {
       const std::uint64_t all = stat->cpu_ticks * 1'000'000 / ticks_per_second;
       usage.cpu_us += all - std::min(all, cpu_us_before);
@@ -364,14 +364,15 @@ void Keeper::on(Address from, const Remake& /*remake*/) {
   begin_emptying(from, Wanted::remade);
 }
 
-// Its commands end as they always do, so that it is known how; then all who are left at once.
+// Its commands end as usual, so that their outcome is known; then everything that remains is killed
+// at once.
 void Keeper::begin_emptying(Address from, Wanted wanted) {
   sandbox::Cell* made = cell(from);
   if (made == nullptr) return;
   if (want_empty_.size() >= limits::waiting) {
     return refuse(from, {Errc::overloaded, "too many wait for the sandbox to be empty"});
   }
-  const Result<> thawed = made->thaw();  // who stands still does not end
+  const Result<> thawed = made->thaw();  // a frozen process cannot end
   if (!thawed) return refuse(from, thawed.error());
   ending_frozen_.clear();
   thaw();
@@ -404,7 +405,7 @@ void Keeper::empty_cell() {
   }
 }
 
-// Without the former one there is none to fall back to: then the sandbox is lost.
+// The old sandbox is taken apart, so there is nothing to fall back to: a failure loses the sandbox.
 Result<> Keeper::remake_cell() {
   const std::string id = group_id();
   const sandbox::CgroupLayout layout = sandbox::detect_layout();
@@ -424,7 +425,7 @@ Result<> Keeper::remake_cell() {
   return {};
 }
 
-// Its execs find out by themselves: their wardens are gone with it.
+// Its execs notice it themselves: their wardens ended with it.
 void Keeper::look_at_cell() {
   cell_lost_ = true;
   has_orphans_ = has_orphans_ || !cell_->has_namespaces();

@@ -38,9 +38,9 @@
 namespace berth::keeper {
 namespace {
 
-// What a warden has open between commands, besides nothing at all as stdin, stdout and stderr.
+// What a warden has open between commands; its stdin, stdout and stderr are /dev/null.
 constexpr int warden_channel_fd = 3;
-constexpr int children_fd = 4;  // readable when one has ended
+constexpr int children_fd = 4;  // readable when a child has ended
 constexpr int warden_first_free_fd = 5;
 constexpr std::int64_t kill_limit_ms = 10'000;
 constexpr int kill_pause_ms = 10;
@@ -92,7 +92,7 @@ class Watch {
     const Launch launch{exec_, open_files};
     StartFailure failure;
     report_.pid = launch.run(ends, failure);
-    // From here on only the tree holds the pipes, so their end is the tree's end.
+    // From here on only the tree holds the pipes, so they end when the tree does.
     ends = {};
     if (failure.step != Step::none) {
       report_.failed_step = failure.step;
@@ -111,7 +111,7 @@ class Watch {
     ::send(warden_channel_fd, &report_, sizeof report_, MSG_NOSIGNAL);
   }
 
-  // However many have ended, there is one: it is not queued.
+  // The signal is not queued: however many children have ended, it is pending once.
   void forget_signal() {
     signalfd_siginfo ignored{};
     const ssize_t got = ::read(children_fd, &ignored, sizeof ignored);
@@ -136,7 +136,7 @@ class Watch {
     if (main_ended_ && !std::exchange(main_ended_said_, true)) send(Report::Kind::main_ended);
   }
 
-  // What the kernel sums up for this process is of all the commands that it has ever watched.
+  // The kernel's totals for this process include every command that it has ever watched.
   void add(const rusage& usage) {
     TreeUsage& sum = report_.usage;
     sum.user_us += as_us(usage.ru_utime);
@@ -160,27 +160,28 @@ class Watch {
       case Order::Kind::terminate:
         for (const pid_t pid : descendants_of(::getpid())) {
           ::kill(pid, SIGTERM);
-          ::kill(pid, SIGCONT);  // a stopped process takes its signals when it goes on
+          ::kill(pid, SIGCONT);  // a stopped process handles its signals when it continues
         }
         return;
       case Order::Kind::kill:
         report_.left_behind = kill_everything();
         if (report_.left_behind == 0) return;
-        // What cannot be killed becomes the keeper's, and this process takes no other command.
+        // Processes that cannot be killed become the keeper's, and this warden takes no other
+        // command.
         send(Report::Kind::gone);
         ::_exit(0);
     }
   }
 
-  // Nobody reads the output any more and nobody would ever end this tree: it ends here, and the
-  // exit record says so once that is true.
+  // The output has no reader any more, and no process would ever end this tree. So the warden ends
+  // it here, and writes the exit record once that is done.
   [[noreturn]] void keeper_died() {
     Ended ended{.exec_id = exec_.exec_id,
                 .fingerprint = fingerprint(exec_),
                 .outcome = Outcome::lost,
                 .pid = report_.pid};
     ended.left_behind = kill_everything();
-    // How it ended may be written down: a tree that lingers outlives its command.
+    // The outcome may be recorded already: a lingering tree outlives its command.
     if (place_ == Place::inside || read_exit(".", exec_.exec_id)) ::_exit(0);
     ended.message = "the keeper was killed; its process tree was killed then";
     ended.ended_us = wall_clock_us();
@@ -191,15 +192,15 @@ class Watch {
     ::_exit(ExecJournal{"."}.append(ended) ? 0 : 1);
   }
 
-  // Returns how many processes are left after all attempts: those of other users, and those that
-  // the kernel cannot end now.
+  // Returns how many processes are left after all attempts: processes of other users, and those
+  // that the kernel cannot end now.
   std::uint32_t kill_everything() {
     if (!exec_.cgroup_dir.empty()) {
       const Fd file{::open((exec_.cgroup_dir + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC)};
-      // A version 1 cgroup has no such file; the rest of this function does without.
+      // A version 1 cgroup has no such file; the rest of this function works without it.
       if (file && ::write(file.get(), "1", 1) != 1) ::kill(-report_.pid, SIGKILL);
     }
-    // For the kernel this is one step that no fork in the group can slip through.
+    // To the kernel this is one step, which no fork in the group can escape.
     if (!main_ended_) ::kill(-report_.pid, SIGKILL);
     stop_descendants_of(::getpid());
     const std::int64_t give_up_at = monotonic_ms() + kill_limit_ms;
@@ -208,7 +209,7 @@ class Watch {
       for (const pid_t pid : tree) ::kill(pid, SIGKILL);
       reap();
       if (!has_children_) return 0;
-      // That none is seen does not mean that none is there.
+      // Seeing no process does not mean that there is none.
       if (monotonic_ms() >= give_up_at) {
         return static_cast<std::uint32_t>(std::max<std::size_t>(tree.size(), 1));
       }
@@ -226,15 +227,15 @@ class Watch {
   bool main_ended_said_ = false;
 };
 
-// Every descriptor goes to its place without stepping on another that is still to be moved: first
-// all of them above the places, then down.
+// Moves every descriptor to its place without overwriting one that is still to be moved: first all
+// of them above the places, then down.
 void arrange(const std::array<int, warden_first_free_fd>& wanted) {
   std::array<int, warden_first_free_fd> high{};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     high[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, warden_first_free_fd);
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) ::dup2(high[i], static_cast<int>(i));
-  // Among the rest are the keeper's ends of other execs' pipes, which would never see their end.
+  // The rest includes the keeper's ends of other execs' pipes, which would then never close.
   ::close_range(warden_first_free_fd, ~0U, 0);
 }
 
@@ -249,9 +250,9 @@ void become_warden(int channel) {
   arrange({null, null, null, channel, children});
 }
 
-// A command on its way to a warden: the request as a frame, and the descriptors that it shall have
-// as stdout, stderr and, unless it gets nothing to read, stdin. A frame that is too long for a
-// packet is the last of them.
+// A command on its way to a warden: the request as a frame, and the descriptors for its stdout,
+// stderr and, unless it has no input, stdin. A frame that is too long for a packet is sent as a
+// file, which is the last descriptor.
 constexpr std::size_t warden_packet_bytes_max = std::size_t{64} << 10;
 constexpr std::string_view in_file = "f";
 
@@ -283,8 +284,8 @@ Result<> hand_over(const Warden& waiting, const Exec& exec, const ChildEnds& end
   return {};
 }
 
-// Whoever has the ids of a warden may have it scheduled otherwise, and its next command, perhaps
-// of another run, would have that from it.
+// A process with the warden's uid can change its scheduling, and the next command, perhaps of
+// another run, would inherit it. Such a warden is not reused.
 bool is_scheduled_like_us(pid_t pid) {
   constexpr int one_process = 1;
   cpu_set_t ours;
@@ -304,9 +305,9 @@ struct Command {
   ChildEnds ends;
 };
 
-// The next command. An order that came too late for the one before is passed over.
+// The next command. An order that came too late for the previous one is skipped.
 Result<Command> take_command() {
-  // Pages of it that no packet reaches are never made.
+  // Pages that no packet reaches are never allocated.
   static std::array<char, warden_packet_bytes_max> packet;
   pollfd wanted{warden_channel_fd, POLLIN, 0};
   std::vector<Fd> passed;
@@ -315,7 +316,7 @@ Result<Command> take_command() {
     while (::poll(&wanted, 1, -1) < 0) {
     }
     got = receive_with(warden_channel_fd, packet, passed, 0);
-    if (got <= 0) ::_exit(0);  // the keeper needs it no longer
+    if (got <= 0) ::_exit(0);  // the keeper no longer needs it
   } while (passed.size() < 2);
   FrameReader reader;
   const std::string_view received{packet.data(), static_cast<std::size_t>(got)};
@@ -360,7 +361,7 @@ ssize_t receive_report(Warden& from, Report& report) {
   const ssize_t got = ::recvmsg(from.channel.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   const cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
   if (header == nullptr || header->cmsg_type != SCM_CREDENTIALS || from.pid != 0) return got;
-  // The kernel says who has sent it, and in ids of whoever reads.
+  // The kernel reports the sender, in the reader's pid namespace.
   ucred sender{};
   std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
   from.pid = sender.pid;
@@ -377,7 +378,7 @@ void run_waiting_warden(Fd channel, rlimit open_files) {
 void Wardens::confine(sandbox::Cell& cell) {
   idle_.clear();
   cell_ = &cell;
-  // A sandbox is made to run something: its first warden is on its way together with the answer.
+  // A sandbox is made to run something, so its first warden starts while the answer is being sent.
   if (Result<Warden> first = make()) idle_.push_back(*std::move(first));
 }
 
@@ -419,12 +420,12 @@ Result<Warden> Wardens::start(const Exec& exec, ChildEnds ends) {
   while (!idle_.empty()) {
     Warden idle = std::move(idle_.back());
     idle_.pop_back();
-    // One that has not said its pid yet has been there before any command.
+    // A warden that has not sent its pid yet has not run a command yet.
     if (idle.pid != 0 && !is_scheduled_like_us(idle.pid)) continue;
     if (hand_over(idle, exec, ends)) return idle;
   }
   BERTH_TRY(Warden made, make());
-  // The warden is on its way; the command waits for it in the channel.
+  // The warden is still starting; the command waits for it in the channel.
   BERTH_DO(hand_over(made, exec, ends));
   return made;
 }

@@ -12,8 +12,8 @@
 #include <vector>
 
 // Every exec has a warden: a fork of the keeper that is the parent of the command and the subreaper
-// of all it leaves behind. So it is always known to which exec a process belongs, killing may block
-// without holding up other execs, and a tree dies even when the keeper is killed.
+// of everything it leaves behind. So the exec of every process is known, killing may block without
+// delaying other execs, and a tree is killed even when the keeper is.
 namespace berth::keeper {
 
 namespace sandbox {
@@ -24,10 +24,10 @@ class Cell;
 struct Order {
   enum class Kind : std::uint8_t { signal, terminate, kill };
   Kind kind = Kind::signal;
-  std::int32_t number = 0;  // of the signal
+  std::int32_t number = 0;  // the signal number
 };
 
-// Of all that was waited for below a warden, for one command.
+// The resources used by everything that a warden waited for, for one command.
 struct TreeUsage {
   std::uint64_t user_us = 0;
   std::uint64_t system_us = 0;
@@ -39,55 +39,55 @@ struct TreeUsage {
 
 // From a warden to the keeper, one packet each.
 struct Report {
-  // One inside a sandbox starts with `waiting`, so that the keeper knows which process it is before
-  // a command can stop it.
+  // A warden in a sandbox starts with `waiting`, so that the keeper knows its pid before a command
+  // can stop it.
   enum class Kind : std::uint8_t { waiting, started, failed, main_ended, gone };
   Kind kind = Kind::started;
   std::int32_t pid = 0;
   Step failed_step = Step::none;
   std::int32_t failed_errno = 0;
-  std::uint8_t command_exists = 0;  // where the warden looks, when it could not be executed
-  std::int32_t status = 0;          // as waitpid gives it, of the command
-  std::int64_t ended_us = 0;        // of the command; 0 while it has not ended
-  std::uint64_t cpu_us_before = 0;  // what the warden and former commands had used at the start
+  std::uint8_t command_exists = 0;  // as the warden sees it, if it could not be executed
+  std::int32_t status = 0;          // the command's, as from waitpid
+  std::int64_t ended_us = 0;        // the command's end; 0 while it runs
+  std::uint64_t cpu_us_before = 0;  // used by the warden and earlier commands before the start
   TreeUsage usage = {};
-  std::uint32_t left_behind = 0;  // what could not be killed
+  std::uint32_t left_behind = 0;  // processes that could not be killed
 };
 
 struct Warden {
-  pid_t pid = 0;  // 0 while a warden inside a sandbox has not said anything yet
-  Fd channel;     // non-blocking, one packet per message; closed by the other side when it is gone
+  pid_t pid = 0;  // 0 until a warden in a sandbox has sent its first report
+  Fd channel;     // non-blocking, one packet per message; the warden's end closes with it
 };
 
-// The next report, as recv(2) says how: its size, 0 at the end, or -1 and errno. Also finds out
-// which process the warden is.
+// Receives the next report. Returns as recv(2) does: its size, 0 at the end, or -1 and errno. Also
+// learns the warden's pid.
 ssize_t receive_report(Warden& from, Report& report);
 
-// The other side: a warden that waits on its channel for a command, in the process that calls this.
-// It is inside a sandbox, where it has no state folder to write to.
+// The other side: turns the calling process into a warden that waits on its channel for a command.
+// It is in a sandbox, where it has no state folder to write to.
 [[noreturn]] void run_waiting_warden(Fd channel, rlimit open_files);
 
-// The wardens of one keeper. One whose tree is gone knows nothing of it any more and may watch the
-// next command, which then need not wait for a fork. A keeper that is asked a second time will be
-// asked again: from then on it keeps some of them.
+// The wardens of one keeper. A warden whose tree has ended keeps no state of it and may watch the
+// next command, which then need not wait for a fork. A keeper that gets a second command will get
+// more: from then on it keeps some wardens.
 class Wardens {
  public:
-  // The open-file limit is what a command gets; the keeper raises its own.
+  // The open-file limit is for commands; the keeper raises its own.
   explicit Wardens(rlimit open_files) : open_files_(open_files) {}
 
-  // From now on wardens are in the sandbox, which must outlive this.
+  // From now on wardens run in the sandbox, which must outlive this object.
   void confine(sandbox::Cell& cell);
 
   Result<Warden> start(const Exec& exec, ChildEnds ends);
-  // One that has said that its tree is gone, or was never there.
+  // Takes back a warden that has reported that its tree has ended, or that never had one.
   void take_back(Warden warden);
-  // The master of a new terminal, where the wardens are.
+  // The master of a new terminal, opened where the wardens run.
   Result<Fd> open_terminal() const;
-  // Processes of the sandbox that were killed for want of memory since the last question.
+  // Processes of the sandbox that the kernel killed for lack of memory since the last call.
   std::uint64_t new_oom_kills() const;
-  // Lets go of those that wait.
+  // Ends the idle wardens.
   void dismiss() { idle_.clear(); }
-  // The same, and keeps none from now on.
+  // Ends the idle wardens, and keeps none from now on.
   void retire();
   bool has_idle(pid_t pid) const;
 

@@ -43,7 +43,7 @@ constexpr std::uint64_t open_files_max = 4096;
 constexpr std::uint64_t root_bytes = std::uint64_t{8} << 20;
 constexpr std::uint16_t names_port = 53;
 
-// What programs of /usr read in /etc besides what every sandbox has.
+// Files in /etc that programs in /usr read, besides those that every sandbox has.
 constexpr std::array more_of_etc{"/etc/localtime",       "/etc/services",   "/etc/protocols",
                                  "/etc/ssl/openssl.cnf", "/etc/mime.types", "/etc/timezone"};
 
@@ -74,13 +74,13 @@ Plan plan_of(const BoxSetup& setup) {
   for (const char* path : more_of_etc) add_bind(plan, path, Access::read_only);
   for (const std::string& path : setup.box.readable) add_bind(plan, path, Access::read_only);
   for (const std::string& path : setup.box.writable) add_bind(plan, path, Access::writable);
-  // A folder after those that it lies in, so that no mount covers it.
+  // A folder is mounted after its parents, so that no mount covers it.
   std::ranges::sort(plan.binds, {},
                     [](const Bind& bind) { return std::pair{bind.target.size(), bind.access}; });
   return plan;
 }
 
-// The root of the box belongs to this machine's root, or to the only id that there is.
+// The root of the box belongs to this machine's root, or to the only mapped id.
 sandbox::Owners owners_of(const BoxSetup& setup) {
   using Kind = sandbox::Owners::Kind;
   if (setup.has_user()) return {.kind = Kind::range, .user = setup.uid, .group = setup.gid};
@@ -103,7 +103,7 @@ int append(const char* path, const std::string& text) {
   return ::write(file.get(), text.data(), text.size()) < 0 ? errno : 0;
 }
 
-// Programs ask for the name of their own user, and for the servers of names.
+// Programs look up their own user name and the name servers.
 int write_own_files(const BoxSetup& setup) {
   const std::string uid = std::to_string(setup.uid);
   const std::string gid = std::to_string(setup.gid);
@@ -125,7 +125,8 @@ int set_limits(const BoxSetup& setup) {
   int error_number = sandbox::bound(RLIMIT_CORE, 0);
   if (error_number == 0) error_number = sandbox::bound(RLIMIT_NOFILE, open_files_max);
   if (error_number == 0) error_number = sandbox::bound(RLIMIT_DATA, setup.memory_bytes_max);
-  // The kernel counts these by id, and an ordinary user's id is that of all his programs.
+  // The kernel counts processes per uid, and an ordinary user's uid is shared by all of that user's
+  // programs.
   if (error_number == 0 && setup.has_user()) {
     error_number = sandbox::bound(RLIMIT_NPROC, processes_max);
   }
@@ -135,13 +136,13 @@ int set_limits(const BoxSetup& setup) {
 int take_identity(const BoxSetup& setup) {
   int error_number = sandbox::become({.uid = setup.uid, .gid = setup.gid});
   if (error_number == 0) error_number = sandbox::drop_capabilities(sandbox::Identity::user);
-  // The kernel forgets both when ids change.
+  // The kernel resets both when ids change.
   ::prctl(PR_SET_DUMPABLE, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   return error_number != 0 ? error_number : sandbox::forbid_new_privileges();
 }
 
-// For programs that ask for a proxy; to all others the doors are the way out.
+// For programs that use a proxy; all others reach the outside through the doors.
 void name_proxy(const BoxSetup& setup) {
   if (setup.box.ports.empty()) return;
   const std::string url = "http://127.0.0.1:" + std::to_string(box_proxy_port);
@@ -175,8 +176,9 @@ int filter_calls() {
   return error_number;
 }
 
-// Landlock guards no path of a unix socket, and behind one may be a program that starts others for
-// the same user. So there are sockets of the internet only, and none where no port is limited.
+// Landlock does not restrict unix socket paths, and behind such a socket a service may start
+// programs for the same user. So only internet sockets are allowed, and none at all if Landlock
+// cannot limit ports.
 int filter_sockets(const BoxSetup& setup) {
   const bool has_internet = setup.has_user() || sandbox::landlock_limits_ports();
   return sandbox::install_filter(has_internet ? sandbox::same_user_internet_program()
@@ -198,10 +200,10 @@ std::uint64_t namespaces_of(const BoxSetup& setup) {
   }
 
 // The order is the security argument, as in sandbox/enter.cpp: rights are used, then given up, and
-// what needs no rights comes last.
+// steps that need no rights come last.
 SetupReport enter_box(const BoxSetup& setup) {
   SetupReport report;
-  ::prctl(PR_SET_DUMPABLE, 1);  // or the files of this process in /proc are root's
+  ::prctl(PR_SET_DUMPABLE, 1);  // or this process's files in /proc belong to root
   if (setup.group) BERTH_STEP(control_groups, setup.group->join(setup.born));
   ::umask(022);
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
@@ -209,7 +211,7 @@ SetupReport enter_box(const BoxSetup& setup) {
   PluginSockets sockets;
   BERTH_STEP(network, open_box_network(setup.box.ports, sockets));
 
-  // With the host in sight: all that is needed of it is opened.
+  // While the host is visible, everything that is needed from it is opened.
   BERTH_STEP(private_mounts, sandbox::own_mounts());
   BERTH_STEP(private_mounts, sandbox::make_mounts_private());
   const Plan plan = plan_of(setup);
@@ -219,7 +221,7 @@ SetupReport enter_box(const BoxSetup& setup) {
   BERTH_STEP(host_folder, root->open_host());
   BERTH_STEP(devices, root->open_devices());
 
-  // From the pivot on no path leads to the host.
+  // After the pivot no path leads to the host.
   BERTH_STEP(root, root->mount_root(-1));
   BERTH_STEP(pivot, root->pivot());
   BERTH_STEP(process_folder, root->make_folder("/proc"));
@@ -237,7 +239,7 @@ SetupReport enter_box(const BoxSetup& setup) {
   BERTH_STEP(namespaces, failed(::unshare(CLONE_NEWCGROUP)));
   root.reset();
 
-  // The rights go; the server gets the sockets that were opened with them.
+  // Rights are dropped here; the server gets the sockets that were opened with them.
   BERTH_STEP(network, send_sockets(setup.report, sockets));
   sockets = {};
   BERTH_STEP(rlimits, set_limits(setup));
@@ -245,7 +247,7 @@ SetupReport enter_box(const BoxSetup& setup) {
   enter_start_folder(setup);
   name_proxy(setup);
 
-  // The walls that need no rights, last: the steps above need calls that they deny.
+  // The restrictions that need no rights come last: they deny calls that the steps above need.
   const int landlocked = sandbox::restrict_with_landlock();
   if (landlocked == 0) report.features.add(Feature::landlock);
   if (landlocked != ENOSYS && landlocked != EOPNOTSUPP) BERTH_STEP(landlock, landlocked);
@@ -268,7 +270,7 @@ SetupReport enter_weak_box(const BoxSetup& setup) {
     ::setenv("TMPDIR", setup.box.tmp_folder.c_str(), 1);
   }
   if (setup.has_user()) BERTH_STEP(identity, sandbox::become({.uid = setup.uid, .gid = setup.gid}));
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the kernel forgets it when ids change
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the kernel resets it when ids change
   BERTH_STEP(identity, sandbox::forbid_new_privileges());
   BERTH_STEP(landlock, sandbox::leave_only(extent, report.features));
   BERTH_STEP(system_calls, filter_sockets(setup));
@@ -281,7 +283,7 @@ SetupReport enter_weak_box(const BoxSetup& setup) {
 
 bool is_forbidden_here(const SetupReport& report) {
   switch (report.failed) {
-    // Nothing that a plugin has written was looked at before these.
+    // These steps happen before any plugin file is read.
     case Phase::process:
     case Phase::ids:
     case Phase::network:

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-// How a process becomes one that has only what a plugin's box shows.
+// How a process confines itself to what a plugin's box shows.
 namespace berth::keeper {
 
 struct BoxSetup {
@@ -20,29 +20,30 @@ struct BoxSetup {
   std::uint64_t memory_bytes_max = 0;
   const std::optional<sandbox::Cgroup>& group;
   sandbox::Cgroup::Born born = sandbox::Cgroup::Born::outside;
-  std::string start_folder = {};  // of the worker, inside as outside
-  int report = -1;                // to the server; the sockets go there
-  // A server that is root gives each plugin a user of its own; any other has only its own id to
-  // give, in a user namespace. Known before the fork: the child has no id until it maps one.
+  std::string start_folder = {};  // the worker's; the same path inside and outside
+  int report = -1;                // to the server; the sockets are sent there
+  // A server that runs as root gives each plugin its own user. Any other server has only its own
+  // id, which it maps in a user namespace. Decided before the fork: the child has no id until it
+  // maps one.
   enum class Identity : std::uint8_t { other_user, same_user };
   Identity identity = Identity::other_user;
 
   bool has_user() const { return identity == Identity::other_user; }
 };
 
-// The namespaces that enter_box() expects the calling process to be the first of.
+// The namespaces whose first process enter_box() expects the caller to be.
 std::uint64_t namespaces_of(const BoxSetup& setup);
 
-// With namespaces. It cannot be undone, so after a failure the process has to end.
+// With namespaces. This cannot be undone, so after a failure the process must exit.
 sandbox::SetupReport enter_box(const BoxSetup& setup);
-// Without them: Landlock and the system-call filter only.
+// Without namespaces: only Landlock and the system-call filter.
 sandbox::SetupReport enter_weak_box(const BoxSetup& setup);
 
-// Whether the failure means that this machine does not let the keeper make such a box at all.
+// Whether the failure means that this machine does not let the keeper create such a box at all.
 bool is_forbidden_here(const sandbox::SetupReport& report);
 
 BoxReport describe_box(const BoxSetup& setup, BoxLevel level, sandbox::Features features);
-// Why no worker was started, and what is missing for the box that was wanted.
+// Why no worker was started, and what the requested box lacks.
 BoxReport describe_refusal(const BoxSetup& setup, const sandbox::SetupReport& report);
 
 }  // namespace berth::keeper

@@ -33,7 +33,7 @@ struct Acknowledgement {
   nlmsgerr outcome = {};
 };
 
-// As `ip route add local 0.0.0.0/0 dev lo` does.
+// Same as `ip route add local 0.0.0.0/0 dev lo`.
 int make_all_addresses_local() {
   RouteRequest request;
   request.header.nlmsg_len = sizeof request;
@@ -49,7 +49,7 @@ int make_all_addresses_local() {
   const Fd socket{::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)};
   if (!socket) return errno;
   if (::send(socket.get(), &request, sizeof request, 0) < 0) return errno;
-  // The kernel answers while the call above runs.
+  // The kernel responds during the call above.
   Acknowledgement answer;
   const ssize_t got = ::recv(socket.get(), &answer, sizeof answer, MSG_DONTWAIT);
   if (got < 0) return errno;
@@ -84,7 +84,7 @@ int open_box_network(std::span<const std::uint16_t> ports, PluginSockets& socket
   if (const int error_number = sandbox::bring_up_loopback(); error_number != 0) {
     return error_number;
   }
-  if (ports.empty()) return 0;  // a box without a way out
+  if (ports.empty()) return 0;  // a box without network access
   int error_number = make_all_addresses_local();
   if (error_number == 0) {
     error_number = open_socket({.type = SOCK_DGRAM, .port = name_server_port}, sockets.names_udp);

@@ -7,9 +7,10 @@
 
 namespace berth::keeper {
 
-// In a network namespace of its own, with the rights over it: raises the loopback, makes every IPv4
-// address local, so that a connection to any of them arrives at a door with the address that was
-// meant, and opens the sockets on which the server is the way out. 0 or errno.
+// For a process with rights over its own network namespace. Brings up the loopback and makes every
+// IPv4 address local, so that a connection to any address arrives at a door with its original
+// destination. Opens the sockets through which the server provides access to the outside. Returns 0
+// or errno.
 int open_box_network(std::span<const std::uint16_t> ports, PluginSockets& sockets);
 
 }  // namespace berth::keeper

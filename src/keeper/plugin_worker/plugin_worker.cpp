@@ -79,8 +79,8 @@ void drop_privileges(const PluginWorker& worker) {
   give_up(worker.argv.front());
 }
 
-// The child's way from the fork to the program, without a box. The order matters: the limit on
-// processes counts those of the new user, and a change of user forgets with whom to die.
+// The child's path from fork to exec, without a box. The order matters: the process limit counts
+// the new user's processes, and a change of user clears the parent-death signal.
 [[noreturn]] void become(const PluginWorker& worker, const std::optional<Cgroup>& group,
                          pid_t parent, const sigset_t& mask) {
   ::setpgid(0, 0);
@@ -98,8 +98,7 @@ void drop_privileges(const PluginWorker& worker) {
   execute(worker, mask);
 }
 
-// Nothing where this machine has no control groups for us: then each process has its own limit, and
-// no more.
+// Empty if this machine offers us no control groups: then only the limits for each process apply.
 std::optional<Cgroup> group_for(const PluginWorker& worker) {
   const std::string id = "plugin-" + std::to_string(::getpid());
   Result<Cgroup> made =
@@ -110,7 +109,7 @@ std::optional<Cgroup> group_for(const PluginWorker& worker) {
   return std::nullopt;
 }
 
-// Nobody is left in it. What cannot be removed now is swept by the next server.
+// The group is empty. If it cannot be removed now, the next server removes it.
 void say_and_remove(std::optional<Cgroup>& group, const PluginWorker& worker, int status,
                     const Fd& words) {
   if (!group) return;
@@ -124,15 +123,15 @@ void say_and_remove(std::optional<Cgroup>& group, const PluginWorker& worker, in
   (void)group->remove();
 }
 
-// Its pipes are the worker's alone: whoever reads them sees their end with the worker's. Only what
-// it says at last, after the worker, is this one's.
+// The pipes belong to the worker alone, so their reader sees them end when the worker ends. The
+// keeper keeps only a copy for its own last message.
 void let_go_of_streams() {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) ::dup2(nothing, stream);
   ::close(nothing);
 }
 
-// Everything below this process. Nobody leaves it: who loses a parent becomes a child of this one.
+// Kills everything below this process. No process escapes: an orphan becomes a child of this one.
 void kill_all() {
   for (int round = 0; round < kill_rounds_max; ++round) {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -158,7 +157,7 @@ void kill_all() {
   ::_exit(exec_failed);
 }
 
-// Waits for all children that have ended; the status of the worker itself is kept.
+// Reaps all children that have ended; keeps the worker's own status.
 bool reap(pid_t worker, int& status) {
   bool ended = false;
   int some = 0;
@@ -172,7 +171,7 @@ bool reap(pid_t worker, int& status) {
 
 using sandbox::SetupReport;
 
-// What the first process of a box tells the keeper: how it entered, then how the worker ended.
+// What the first process of a box reports to the keeper: how it entered, then how the worker ended.
 struct Told {
   enum class Kind : std::uint8_t { entered, ended };
   Kind kind = Kind::entered;
@@ -193,8 +192,8 @@ void tell(const Fd& control, const Told& told) {
   ::send(control.get(), &told, sizeof told, MSG_NOSIGNAL);
 }
 
-// The first process of a box: it has entered it, starts the worker, waits for all that lose their
-// parents, and ends with the worker. The kernel then ends whatever else is inside.
+// The first process of a box, after it has entered it: starts the worker, reaps all orphans, and
+// ends with the worker. The kernel then ends everything else inside.
 [[noreturn]] void be_first(const PluginWorker& worker, const Fd& control, const sigset_t& ours,
                            const sigset_t& mask) {
   ::close(box_report_descriptor);
@@ -215,8 +214,8 @@ void tell(const Fd& control, const Told& told) {
   }
 }
 
-// A worker that runs: the keeper's own child, and the channel to it where that is the first process
-// of a box.
+// A running worker: the keeper's child and, if that is the first process of a box, the channel to
+// it.
 struct Running {
   pid_t child = 0;
   Fd control = {};
@@ -232,7 +231,7 @@ class BoxMaker {
     if (::getcwd(folder.data(), folder.size()) != nullptr) start_folder_ = folder.data();
   }
 
-  // The strongest box that this machine has, or the report says why there is none.
+  // Starts it in the strongest box that this machine allows. If there is none, the report says why.
   Running start() {
     Running running;
     SetupReport entered = attempt(BoxLevel::strong, running);
@@ -280,7 +279,8 @@ class BoxMaker {
     Fd control{pair[0]};
     const Fd theirs{pair[1]};
     const bool is_strong = level == BoxLevel::strong;
-    // A container that forbids namespaces often has no clone3 at all, so the weak box needs none.
+    // A container that forbids namespaces often has no clone3 either, so the weak box does not use
+    // it.
     const int directory = is_strong && group_ ? group_->directory() : -1;
     const BoxSetup wanted = setup(directory >= 0 ? Cgroup::Born::inside : Cgroup::Born::outside);
     sandbox::NewProcess child = is_strong ? sandbox::fork_into(namespaces_of(wanted), directory)
@@ -308,7 +308,7 @@ class BoxMaker {
         level == BoxLevel::strong ? enter_box(wanted) : enter_weak_box(wanted);
     tell(theirs, {.kind = Told::Kind::entered, .entered = entered});
     if (entered.failed != sandbox::Phase::none) ::_exit(exec_failed);
-    // The keeper may have ended before this process asked to die with it.
+    // The keeper may have ended before this process set its parent-death signal.
     pollfd keeper{theirs.get(), 0, 0};
     if (::poll(&keeper, 1, 0) > 0 && (keeper.revents & POLLHUP) != 0) ::_exit(exec_failed);
     if (level == BoxLevel::strong) be_first(worker_, theirs, ours_, mask_);
@@ -339,7 +339,7 @@ Running start_worker(const PluginWorker& worker, const std::optional<Cgroup>& gr
   return running;
 }
 
-// How the worker ended: as the first process of its box reported it, or as the kernel did.
+// How the worker ended, as the first process of its box or the kernel reported it.
 int status_of(const Running& running, int status) {
   if (!running.control) return status;
   const auto told = hear(running.control, 0);

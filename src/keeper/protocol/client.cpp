@@ -41,7 +41,7 @@ struct SpawnActions {
 };
 
 void describe_keeper(SpawnActions& actions, int socket, const std::string& log) {
-  // The socket moves first: it may have one of the numbers that are opened next.
+  // The socket is moved first: it may have one of the numbers that are opened next.
   ::posix_spawn_file_actions_adddup2(&actions.files, socket, control_fd);
   ::posix_spawn_file_actions_addopen(&actions.files, STDIN_FILENO, "/dev/null", O_RDWR, 0);
   ::posix_spawn_file_actions_addopen(&actions.files, STDOUT_FILENO, "/dev/null", O_RDWR, 0);
@@ -70,7 +70,7 @@ Result<SpawnedKeeper> spawn_keeper(const SpawnOptions& options) {
   Fd ours{pair[0]};
   Fd theirs{pair[1]};
   if (theirs.get() <= control_fd) {
-    // dup2 onto itself would leave it close-on-exec.
+    // dup2 onto the same number would leave it close-on-exec.
     theirs = Fd{::fcntl(theirs.get(), F_DUPFD_CLOEXEC, control_fd + 1)};
   }
   const std::string log = options.folder + "/" + log_file;
@@ -94,7 +94,7 @@ Result<SpawnedKeeper> spawn_keeper(const SpawnOptions& options) {
 Result<Fd> connect_keeper(const std::string& folder) {
   const Fd directory{::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
   if (!directory) return io_failure("open", folder, errno);
-  // Through the descriptor the name is short enough for the address, however deep the folder is.
+  // With the descriptor the name fits into the address, however deep the folder is.
   const std::string path =
       "/proc/self/fd/" + std::to_string(directory.get()) + "/" + std::string{socket_file};
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
@@ -134,7 +134,7 @@ Result<> KeeperClient::flush() {
     const std::string_view out = connection_.outgoing();
     const ssize_t wrote = ::send(socket_.get(), out.data(), out.size(), MSG_NOSIGNAL);
     if (wrote < 0 && errno == EINTR) continue;
-    // Why the keeper takes no more is among what it has sent, and is read next.
+    // What the keeper has already sent explains why it stopped reading; that is read next.
     if (wrote < 0 && errno == EPIPE) return {};
     if (wrote < 0) return io_failure("send", "a keeper", errno);
     connection_.sent(static_cast<std::size_t>(wrote));
@@ -152,7 +152,7 @@ Result<Frame> KeeperClient::next_frame(std::chrono::steady_clock::time_point unt
     if (left.count() <= 0 || ::poll(&wanted, 1, static_cast<int>(left.count()) + 1) == 0) {
       return fail(Errc::timed_out, "the keeper has not answered in time");
     }
-    // Not cleared, and kept: most answers fill a page of it.
+    // Not cleared, and reused: most answers fill only one page of it.
     if (!room_) room_ = std::make_unique_for_overwrite<char[]>(receive_bytes);
     std::vector<Fd> descriptors;
     const Received received =
@@ -175,7 +175,7 @@ Result<Frame> KeeperClient::frame_for(std::uint64_t request, Limit limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
   while (true) {
     BERTH_TRY(const Frame frame, next_frame(until));
-    if (frame.request != request) continue;  // of a request that was given up
+    if (frame.request != request) continue;  // answers an abandoned request
     if (frame.verb != Verb::refused) return frame;
     BERTH_TRY(const Refused refused, decode<Refused>(frame));
     return std::unexpected(as_error(refused));

@@ -21,22 +21,22 @@ namespace berth::keeper {
 
 struct SpawnOptions {
   std::string program;                        // path of berth-keeper
-  std::string folder;                         // made with mode 0700 unless it is there
-  std::vector<std::string> environment = {};  // of the keeper itself; commands get none of it
+  std::string folder;                         // created with mode 0700 if it is missing
+  std::vector<std::string> environment = {};  // the keeper's own; commands get none of it
 };
 
 struct SpawnedKeeper {
-  pid_t pid = 0;  // to be waited for by whoever started it
+  pid_t pid = 0;  // the caller must wait for it
   Fd control;     // the first connection
 };
 
-// The keeper runs in a session of its own and has nothing of the caller but the connection.
+// The keeper runs in its own session and inherits nothing from the caller but the connection.
 Result<SpawnedKeeper> spawn_keeper(const SpawnOptions& options);
-// `keeper_unreachable` when nobody listens there.
+// `keeper_unreachable` if no process listens there.
 Result<Fd> connect_keeper(const std::string& folder);
 
-// The client's side of the protocol without I/O: whoever owns the socket moves the bytes. Starts
-// with hello, so that a first request need not wait for the welcome.
+// The client's side of the protocol without I/O: the owner of the socket moves the bytes. Sends
+// hello first, so that the first request need not wait for the welcome.
 class Connection {
  public:
   Connection() { append_frame(out_, 0, Hello{}); }
@@ -50,11 +50,11 @@ class Connection {
   void sent(std::size_t bytes) { out_.erase(0, bytes); }
 
   void received(std::string_view bytes) { in_.feed(bytes); }
-  // Open files that came with bytes, in their order. Each `descriptor` answer has one.
+  // Open files that came with the bytes, in order. Each `descriptor` answer has one.
   void received(Fd descriptor) { descriptors_.push_back(std::move(descriptor)); }
-  // The one of the `descriptor` answer that next() has just returned.
+  // The file of the `descriptor` answer that next() has just returned.
   Result<Fd> take_descriptor();
-  // The next answer but the welcome, which it checks. An error ends the connection.
+  // The next answer. The welcome is checked and skipped. An error ends the connection.
   Result<std::optional<Frame>> next();
 
  private:
@@ -74,9 +74,9 @@ class KeeperClient {
 
   Result<Started> exec(const Exec& exec);
   Result<Ended> wait(const std::string& exec_id, Limit limit = usual_limit);
-  // exec and wait in one go: one round trip.
+  // exec and wait in one round trip.
   Result<Ended> run(const Exec& exec, Limit limit = usual_limit);
-  // In pieces, each answered before the next: as fast as the command reads.
+  // In pieces, each acknowledged before the next is sent: as fast as the command reads.
   Result<> write(const std::string& exec_id, const std::string& bytes);
   Result<> close_stdin(const std::string& exec_id);
   Result<> signal(const std::string& exec_id, int number);
@@ -94,13 +94,13 @@ class KeeperClient {
   Result<> thaw();
   Result<> empty();
   Result<Confined> remake();
-  // Gives every piece of output to the visitor, until it says no or the exec has ended.
+  // Passes every piece of output to the visitor, until it returns false or the exec has ended.
   using Visit = std::function<bool(std::uint64_t offset, std::string_view bytes)>;
   Result<std::optional<Ended>> attach(const std::string& exec_id, std::uint64_t offset,
                                       const Visit& visit, Limit limit = usual_limit);
 
-  // The parts, for who wants several requests under way. An answer that comes before the one that
-  // is waited for is dropped: use Connection where each of many matters.
+  // The parts, for callers with several requests in flight. An answer that comes before the
+  // expected one is dropped: use Connection if every answer matters.
   template <Described Message>
   std::uint64_t send(const Message& message) {
     return connection_.send(message);
@@ -110,7 +110,7 @@ class KeeperClient {
     BERTH_TRY(const Frame frame, frame_for(request, limit));
     return decode<Message>(frame);
   }
-  // A refusal is an error.
+  // Returns a refusal as an error.
   Result<Frame> frame_for(std::uint64_t request, Limit limit);
 
  private:
@@ -123,7 +123,7 @@ class KeeperClient {
 
   Fd socket_;
   Connection connection_;
-  std::unique_ptr<char[]> room_;  // for what is received
+  std::unique_ptr<char[]> room_;  // receive buffer
 };
 
 }  // namespace berth::keeper

@@ -63,7 +63,7 @@ Received receive_noting_loss(int socket, std::span<char> into, std::vector<Fd>& 
       descriptors.emplace_back(fd);
     }
   }
-  // There is room for as many as anybody sends.
+  // The buffer holds descriptors_max, so a truncation means that this process hit its own limit.
   return {.bytes = got, .has_lost_descriptors = (message.msg_flags & MSG_CTRUNC) != 0};
 }
 

@@ -17,15 +17,15 @@ namespace {
 
 constexpr std::string_view separator = "\n\n";  // the first ends a line that was cut short
 constexpr std::string_view first_line = "\nexec_id ";
-// A record without a message, whatever its numbers. A command whose tree lingers ends twice.
+// The largest record without a message. A command with a lingering tree ends twice.
 constexpr std::size_t plain_bytes_max = 1280;
 constexpr off_t record_room = 2 * plain_bytes_max;
 constexpr std::size_t spare_records = 4;
-// What is asked for is mostly near the end.
+// The wanted record is usually near the end.
 constexpr std::size_t first_look_bytes = std::size_t{64} << 10;
 constexpr std::size_t journal_bytes_max = std::size_t{256} << 20;
 
-// The last bytes of the journal, at most so many; all of them when `is_all`.
+// At most the last `bytes_max` bytes of the journal; all of it if `is_all`.
 struct Tail {
   std::string text = {};
   bool is_all = true;
@@ -44,7 +44,7 @@ Result<Tail> read_tail(const std::string& folder, std::size_t bytes_max) {
   return Tail{.text = std::move(text), .is_all = from == 0};
 }
 
-// The record that starts after this newline; nothing when it is not whole.
+// The record that starts after this newline; empty if it is incomplete.
 Result<std::optional<Ended>> record_at(std::string_view text, std::size_t newline) {
   text.remove_prefix(newline + 1);
   const std::size_t end = text.find(separator);
@@ -70,7 +70,7 @@ Result<std::optional<Ended>> last_record(std::string_view text, const std::strin
 Result<> ExecJournal::append(const Ended& record) {
   const std::string text = std::string{separator} + to_text(record);
   if (text.size() > plain_bytes_max) {
-    // What happened has room, whatever is said about it.
+    // The outcome fits into the reserved room, however long the message is.
     Ended plain = record;
     plain.message.clear();
     plain.remedy.clear();
@@ -89,8 +89,8 @@ Result<> ExecJournal::write(std::string_view text) {
   const ssize_t wrote = ::write(file_.get(), text.data(), text.size());
   if (wrote > 0) {
     end_ += wrote;
-    // A block that is written to is taken whole. Nothing is done for the room that is left in it,
-    // and one that is deleted soon never gets to the disk.
+    // A write allocates a whole block. The rest of the block needs no reservation, and a block that
+    // is deleted soon never reaches the disk.
     reserved_ = std::max(reserved_, (end_ + block_ - 1) / block_ * block_);
   }
   if (wrote != static_cast<ssize_t>(text.size())) {

@@ -30,7 +30,7 @@ class Journal : public testing::Test {
 
   const std::string& folder() const { return folder_; }
   std::string path() const { return folder_ + "/" + journal_file; }
-  // As somebody who was killed, or whose disk was full, has left it.
+  // As a killed process or a full disk leaves it.
   void append_raw(std::string_view text) {
     std::ofstream{path(), std::ios::app | std::ios::binary} << text;
   }
@@ -66,7 +66,7 @@ TEST_F(Journal, TheLastRecordOfACommandCounts) {
 
 TEST_F(Journal, ARecordThatWasCutAnywhereIsPassedOverAlsoWhenAnotherFollows) {
   const std::string whole = "\n\n" + to_text(record("a", Outcome::exited, 9));
-  // Without its last newline it says all there is to say.
+  // A record without its last newline is still complete.
   for (std::size_t size = 0; size + 1 < whole.size(); ++size) {
     std::filesystem::remove(path());
     ASSERT_TRUE(ExecJournal{folder()}.append(record("a", Outcome::exited, 1)));
@@ -112,7 +112,7 @@ TEST_F(Journal, WhatHappenedIsWrittenBeforeALongMessageAboutIt) {
   failed.remedy = "r";
   ASSERT_TRUE(journal.append(failed));
   EXPECT_EQ(read_exit(folder(), "a")->message, failed.message);
-  // As a full disk leaves it: the long record is cut short.
+  // A full disk cuts the long record short.
   ASSERT_EQ(::truncate(path().c_str(), 4096), 0);
   const Result<Ended> kept = read_exit(folder(), "a");
   ASSERT_TRUE(kept);
@@ -120,7 +120,7 @@ TEST_F(Journal, WhatHappenedIsWrittenBeforeALongMessageAboutIt) {
   EXPECT_EQ(kept->message, "");
 }
 
-// Two of them and a first one fit into the block that the first one takes.
+// The first record and two of these fit into the block that the first one allocates.
 TEST_F(Journal, ARecordOfNumbersHasItsRoom) {
   Ended largest = record(std::string(64, 'x'), Outcome::failed_to_start, INT32_MIN);
   largest.fingerprint = largest.user_us = largest.system_us = UINT64_MAX;

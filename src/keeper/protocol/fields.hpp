@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-// One list of fields per struct is its binary form on the wire and its text form on disk. The
-// program has no Boost, so the list is a constexpr tuple that the struct carries.
+// One field list per struct defines its binary form on the wire and its text form on disk. This
+// program does not use Boost, so the list is a constexpr tuple in the struct.
 namespace berth::keeper {
 
 template <class T, class Value>

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-// What a client and a keeper say to each other. docs/keeper.md has the table of the verbs.
+// The messages between a client and a keeper. docs/keeper.md has the table of verbs.
 namespace berth::keeper {
 
 inline constexpr std::uint32_t protocol_version = 1;
@@ -20,18 +20,18 @@ namespace limits {
 
 inline constexpr std::size_t frame_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t exec_frame_bytes = std::size_t{4} << 20;
-// argv and environment together, with the pointers to them: what Linux grants with a stack of 8 MB.
+// argv and environment with their pointers: what Linux allows with a stack of 8 MB.
 inline constexpr std::size_t command_bytes = std::size_t{2} << 20;
-inline constexpr std::size_t command_string_bytes = (std::size_t{128} << 10) - 1;  // Linux's own
-inline constexpr std::size_t stdin_bytes = std::size_t{1} << 20;  // waiting to be read by one exec
+inline constexpr std::size_t command_string_bytes = (std::size_t{128} << 10) - 1;  // Linux's
+inline constexpr std::size_t stdin_bytes = std::size_t{1} << 20;  // not yet read by one exec
 inline constexpr std::size_t exec_id_bytes = 64;
 inline constexpr std::size_t live_execs = 256;
 inline constexpr std::size_t clients = 64;
-inline constexpr std::size_t waiting = 1024;  // requests for one event of one exec
+inline constexpr std::size_t waiting = 1024;  // requests that wait for one event of one exec
 inline constexpr std::size_t client_backlog_bytes = std::size_t{1} << 20;
 inline constexpr std::uint64_t grace_ms = 10ULL * 60 * 1000;
 inline constexpr std::uint64_t deadline_ms = 30ULL * 24 * 60 * 60 * 1000;
-// How long a keeper lives that nobody has renewed yet.
+// How long a keeper lives before its first renewal.
 inline constexpr std::uint64_t first_deadline_ms = 60'000;
 
 }  // namespace limits
@@ -52,7 +52,7 @@ enum class Verb : std::uint8_t {
   cancel,
   stop,
   list,
-  open,  // only to serve-stdio, before everything else
+  open,  // only for serve-stdio, as the first frame
   // answers
   welcome,
   done,
@@ -62,7 +62,7 @@ enum class Verb : std::uint8_t {
   ended,
   usage,
   listing,
-  // requests about the sandbox
+  // requests for the sandbox
   confine,
   root,
   listener,
@@ -71,14 +71,14 @@ enum class Verb : std::uint8_t {
   // and their answers
   confined,
   descriptor,
-  // more requests about the sandbox: what is on the wire keeps its number
+  // more requests for the sandbox: wire numbers never change
   dial,
   empty,
   remake,
   count_,
 };
 
-// Why an exec or a keeper is over. The name is what the files and the wire carry.
+// Why an exec or a keeper is over. Files and wire use the name.
 enum class Outcome : std::uint8_t {
   running,
   exited,
@@ -87,7 +87,7 @@ enum class Outcome : std::uint8_t {
   lapsed,
   stopped,
   failed_to_start,
-  lost,  // whoever watched it was killed; the tree was killed too
+  lost,  // its warden was killed; so was the tree
   count_,
 };
 std::string_view name_of(Outcome outcome);
@@ -126,18 +126,19 @@ struct Welcome {
   }
 };
 
-// A command to run. Repeating it with the same id and content answers the same and runs nothing.
+// A command to run. Repeating it with the same id and content returns the same answer and runs
+// nothing.
 struct Exec {
   static constexpr Verb verb = Verb::exec;
   std::string exec_id = {};
   std::vector<std::string> argv = {};
-  std::vector<std::string> environment = {};  // NAME=value, all of it: nothing is inherited
+  std::vector<std::string> environment = {};  // NAME=value; nothing is inherited
   std::string cwd = {};
   Stdin stdin_kind = Stdin::none;
   std::string stdin_bytes = {};
-  std::uint16_t rows = 0;  // a terminal when rows and columns are given
+  std::uint16_t rows = 0;  // a terminal if rows and columns are given
   std::uint16_t columns = 0;
-  std::uint64_t deadline_ms = 0;  // 0: the keeper's own deadline is the only one
+  std::uint64_t deadline_ms = 0;  // 0: only the keeper's own deadline applies
   std::uint64_t grace_ms = 5000;  // between SIGTERM and SIGKILL
   std::uint64_t output_bytes_max = std::uint64_t{1} << 30;
   Leftovers leftovers = Leftovers::kill;
@@ -172,8 +173,8 @@ struct Started {
   }
 };
 
-// Answered when the command has been handed all of it, so that a caller who waits for the answer
-// never has more than one of these under way.
+// Answered when the command has received all of it. So a caller that waits for each answer never
+// has more than one of these in flight.
 struct Write {
   static constexpr Verb verb = Verb::write;
   std::string exec_id = {};
@@ -189,7 +190,7 @@ struct CloseStdin {
   static constexpr auto fields() { return std::tuple{field("exec_id", &CloseStdin::exec_id)}; }
 };
 
-// To the process group of the command.
+// Sent to the command's process group.
 struct Signal {
   static constexpr Verb verb = Verb::signal;
   std::string exec_id = {};
@@ -210,7 +211,7 @@ struct Resize {
   }
 };
 
-// Streams `output` answers from a record's offset, and `ended` after the last.
+// Streams `output` answers from a record's offset on, then `ended`.
 struct Attach {
   static constexpr Verb verb = Verb::attach;
   std::string exec_id = {};
@@ -220,7 +221,7 @@ struct Attach {
   }
 };
 
-// Bytes of the output file from `offset` on: records as they stand there, not cut at their borders.
+// Bytes of the output file from `offset` on: raw records, not cut at record boundaries.
 struct Output {
   static constexpr Verb verb = Verb::output;
   std::uint64_t offset = 0;
@@ -238,17 +239,17 @@ struct Wait {
 
 struct Stats {
   static constexpr Verb verb = Verb::stats;
-  std::string exec_id = {};  // empty: all of the keeper
+  std::string exec_id = {};  // empty: the whole keeper
   static constexpr auto fields() { return std::tuple{field("exec_id", &Stats::exec_id)}; }
 };
 
 struct Usage {
   static constexpr Verb verb = Verb::usage;
-  std::uint64_t cpu_us = 0;          // of what lives and of what it has waited for
-  std::uint64_t resident_bytes = 0;  // now
+  std::uint64_t cpu_us = 0;          // of live processes and of children that they waited for
+  std::uint64_t resident_bytes = 0;  // current
   std::uint32_t processes = 0;
-  // Of a sandbox as a whole, as its cgroup counts; 0 where there is none, and absent where a 0
-  // would be believed.
+  // For a whole sandbox, as counted by its cgroup. 0 if it has none; absent where 0 could be
+  // mistaken for a real value.
   std::uint64_t memory_bytes_peak = 0;
   std::optional<std::uint64_t> read_bytes = {};
   std::optional<std::uint64_t> written_bytes = {};
@@ -266,14 +267,14 @@ struct Usage {
   }
 };
 
-// The keeper lapses this long from now unless it is renewed again.
+// The keeper expires this long from now unless it is renewed again.
 struct Renew {
   static constexpr Verb verb = Verb::renew;
   std::uint64_t deadline_ms = 0;
   static constexpr auto fields() { return std::tuple{field("deadline_ms", &Renew::deadline_ms)}; }
 };
 
-// Ends one exec and everything it left. Answered when it is over.
+// Ends one exec and everything that it left behind. Answered when it is over.
 struct Cancel {
   static constexpr Verb verb = Verb::cancel;
   std::string exec_id = {};
@@ -315,7 +316,7 @@ struct Listing {
 
 enum class OpenHow : std::uint8_t { attach, start, start_or_attach, count_ };
 
-// The first frame to `serve-stdio`: which keeper the rest is for.
+// The first frame to `serve-stdio`: selects the keeper for all later frames.
 struct Open {
   static constexpr Verb verb = Verb::open;
   std::string keeper_id = {};
@@ -325,14 +326,14 @@ struct Open {
   }
 };
 
-// Puts every later exec into a sandbox. Once per keeper, and before its first exec.
+// Puts every later exec into a sandbox. Once per keeper, before its first exec.
 struct Confine {
   static constexpr Verb verb = Verb::confine;
   sandbox::Plan plan = {};
   static constexpr auto fields() { return std::tuple{field("plan", &Confine::plan)}; }
 };
 
-// What the plan asked for or a better kernel would give, and this sandbox does not have.
+// A feature that the plan requested or a newer kernel would provide, and this sandbox lacks.
 struct Missing {
   std::string feature = {};
   std::string reason = {};
@@ -344,7 +345,7 @@ struct Missing {
   }
 };
 
-// The isolation that the sandbox really has.
+// The isolation that the sandbox actually has.
 struct Confined {
   static constexpr Verb verb = Verb::confined;
   sandbox::Level level = sandbox::Level::weak;
@@ -358,8 +359,8 @@ struct Confined {
 };
 
 enum class Part : std::uint8_t {
-  root,   // what the sandbox sees as /
-  upper,  // what it has written to it
+  root,   // the sandbox's /
+  upper,  // what it has written to /
   count_,
 };
 
@@ -370,8 +371,8 @@ struct Root {
   static constexpr auto fields() { return std::tuple{field("part", &Root::part)}; }
 };
 
-// Answered with a socket that listens on 127.0.0.1 inside the sandbox: the same one for the same
-// port, however often it is asked for.
+// Answered with a socket that listens on 127.0.0.1 in the sandbox. Repeated requests for a port
+// return the same socket.
 struct Listener {
   static constexpr Verb verb = Verb::listener;
   std::uint16_t port = 0;
@@ -380,8 +381,8 @@ struct Listener {
 
 enum class LoopbackFamily : std::uint8_t { v4, v6, count_ };
 
-// Answered with a socket that is being connected to a port of 127.0.0.1 or ::1 inside the sandbox.
-// Whoever asked waits for the connection: what listens there may never accept it.
+// Answered with a socket that is connecting to a port of 127.0.0.1 or ::1 in the sandbox. The
+// client waits for the connection: the service there may never accept it.
 struct Dial {
   static constexpr Verb verb = Verb::dial;
   std::uint16_t port = 0;
@@ -391,7 +392,7 @@ struct Dial {
   }
 };
 
-// Stops all processes of the sandbox where they stand.
+// Stops all processes of the sandbox where they are.
 struct Freeze {
   static constexpr Verb verb = Verb::freeze;
   static constexpr auto fields() { return std::tuple{}; }
@@ -402,23 +403,23 @@ struct Thaw {
   static constexpr auto fields() { return std::tuple{}; }
 };
 
-// Ends everything in the sandbox but its first process, so that it can be given to somebody else.
-// Answered when that has been seen; refused where it has not, or where a command was lost, because
-// nobody knows any more what that one has started.
+// Ends everything in the sandbox but its first process, so that another run can use it. Answered
+// once that has been verified. Refused if it was not, or if a command was lost, because the
+// processes that it started are unknown.
 struct Empty {
   static constexpr Verb verb = Verb::empty;
   static constexpr auto fields() { return std::tuple{}; }
 };
 
-// The same, and then another sandbox of the same plan takes the place of this one: of the files
-// only the plan's kept folder is in it. Answered with Confined. After a refusal the sandbox must
-// not be used any more.
+// The same, and then a new sandbox with the same plan replaces this one. Only the plan's kept
+// folder is carried over. Answered with Confined. After a refusal the sandbox must not be used any
+// more.
 struct Remake {
   static constexpr Verb verb = Verb::remake;
   static constexpr auto fields() { return std::tuple{}; }
 };
 
-// The frame is accompanied by one open file.
+// One open file accompanies the frame.
 struct Descriptor {
   static constexpr Verb verb = Verb::descriptor;
   static constexpr auto fields() { return std::tuple{}; }
@@ -440,19 +441,19 @@ struct Refused {
   }
 };
 
-// How an exec ended. Also the content of its exit file, which outlives the keeper.
+// How an exec ended. Also its last record in the exec journal, which outlives the keeper.
 struct Ended {
   static constexpr Verb verb = Verb::ended;
   std::string exec_id = {};
-  std::uint64_t fingerprint = 0;  // of the request, so that a repeated one is known for the same
+  std::uint64_t fingerprint = 0;  // of the request, to recognize a repetition
   Outcome outcome = Outcome::running;
   std::int32_t pid = 0;
-  std::int32_t code = 0;    // exit status, where the command exited, however that came about
-  std::int32_t signal = 0;  // what ended the command, 0 when it exited
+  std::int32_t code = 0;    // exit status if the command exited, for whatever reason
+  std::int32_t signal = 0;  // the signal that ended the command; 0 if it exited
   std::uint8_t dumped_core = 0;
   Step failed_step = Step::none;
   std::int32_t failed_errno = 0;
-  std::string error_code = {};  // the name of an Errc when it failed to start or ran out of memory
+  std::string error_code = {};  // an Errc name if it failed to start or ran out of memory
   std::string message = {};
   std::string remedy = {};
   std::int64_t started_us = 0;
@@ -463,13 +464,13 @@ struct Ended {
   std::uint64_t major_faults = 0;
   std::uint64_t blocks_in = 0;
   std::uint64_t blocks_out = 0;
-  std::uint64_t stdout_bytes = 0;  // what the command wrote, kept or not
+  std::uint64_t stdout_bytes = 0;  // written by the command, kept or not
   std::uint64_t stderr_bytes = 0;
-  std::uint64_t bytes_over_limit = 0;  // of these, not kept because of the limit
-  std::uint64_t bytes_lost = 0;        // of these, not kept because the disk refused them
-  std::uint64_t output_end = 0;        // length of the output file
+  std::uint64_t bytes_over_limit = 0;  // of these, dropped because of the limit
+  std::uint64_t bytes_lost = 0;        // of these, dropped because the disk refused them
+  std::uint64_t output_end = 0;        // size of the output file
   std::uint32_t left_behind = 0;       // processes that could not be killed
-  std::uint64_t oom_kills = 0;         // in its sandbox while it ran, for want of memory
+  std::uint64_t oom_kills = 0;         // in its sandbox while it ran
   static constexpr auto fields() {
     return std::tuple{field("exec_id", &Ended::exec_id),
                       field("fingerprint", &Ended::fingerprint),

@@ -17,7 +17,7 @@
 namespace berth::keeper {
 namespace {
 
-// Bytes read; short only at the end of the file.
+// Returns the bytes read; fewer than requested only at the end of the file.
 Result<std::size_t> read_at(int fd, std::span<char> into, std::uint64_t offset) {
   std::size_t done = 0;
   while (done < into.size()) {
@@ -66,8 +66,8 @@ bool OutputWriter::open() {
   return bool{file_};
 }
 
-// A command that says too much must not take the last of the disk, on which others record how
-// theirs ended; and whoever reads this output may write as much to a log of his.
+// A command with too much output must not fill the disk, where the outcomes of other commands are
+// recorded; and a reader of this output may write as much again to its own log.
 bool OutputWriter::leaves_room(std::size_t bytes) {
   constexpr std::uint64_t look_again_after = std::uint64_t{1} << 20;
   const std::uint64_t end = end_ + bytes;
@@ -99,7 +99,7 @@ bool OutputWriter::write_record(Stream stream, std::string_view bytes, std::int6
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) {
       lost_errno_ = errno;
-      // A reader must never take half a record for the start of the next one.
+      // A reader must never take a partial record for the start of the next one.
       if (at > end_ && ::ftruncate(file_.get(), static_cast<off_t>(end_)) != 0) return false;
       return false;
     }
@@ -167,7 +167,7 @@ Result<std::optional<Record>> OutputReader::next() {
   if (!file_) return std::nullopt;
   RecordHeaderBytes bytes{};
   BERTH_TRY(const std::size_t got, read_at(file_.get(), bytes, offset_));
-  // Zeros are what a power cut leaves of a tail that never reached the disk.
+  // A power cut leaves zeros in place of a tail that never reached the disk.
   if (got < bytes.size() || bytes == RecordHeaderBytes{}) return std::nullopt;
   const auto header = decode_header({bytes.data(), bytes.size()});
   if (!header) {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
-// The output of one exec: an append-only file of records, each with its stream and its time, in the
-// order in which they arrived. A record is addressed by the offset of its first byte.
+// The output of one exec: an append-only file of records, each with its stream and time, in order
+// of arrival. A record is addressed by the offset of its first byte.
 namespace berth::keeper {
 
 enum class Stream : std::uint8_t { out, err, note, count_ };
@@ -27,7 +27,7 @@ struct RecordHeader {
 };
 using RecordHeaderBytes = std::array<char, record_header_bytes>;
 RecordHeaderBytes encode_header(const RecordHeader& header);
-// Nothing when the bytes are no header of ours.
+// Empty if the bytes are not a valid header.
 std::optional<RecordHeader> decode_header(std::string_view bytes);
 
 struct Record {
@@ -38,23 +38,23 @@ struct Record {
   std::string bytes = {};
 };
 
-// What became of the bytes of one exec.
+// What happened to the output bytes of one exec.
 struct OutputCounts {
-  std::uint64_t out = 0;  // what the command wrote to stdout, kept or not
+  std::uint64_t out = 0;  // written to stdout, kept or not
   std::uint64_t err = 0;
-  std::uint64_t over_limit = 0;  // not kept because of the limit
-  std::uint64_t lost = 0;        // not kept because the disk refused them
+  std::uint64_t over_limit = 0;  // dropped because of the limit
+  std::uint64_t lost = 0;        // dropped because the disk refused them
 };
 
-// Never fails its caller: what cannot be kept is counted, and said in a note as soon as a note can
-// be written. A command that says nothing has no file.
+// Never returns an error: dropped bytes are counted, and reported in a note as soon as one can be
+// written. A command without output has no file.
 class OutputWriter {
  public:
   OutputWriter(std::string path, std::uint64_t bytes_max)
       : path_(std::move(path)), room_(bytes_max) {}
 
   void append(Stream stream, std::string_view bytes, std::int64_t time_us);
-  // Says what is still unsaid about lost bytes, where the disk lets it.
+  // Writes a note about lost bytes that are not reported yet, if the disk allows it.
   void finish(std::int64_t time_us);
 
   std::uint64_t end() const { return end_; }
@@ -68,24 +68,24 @@ class OutputWriter {
   bool say_losses(std::int64_t time_us);
 
   std::string path_;
-  Fd file_;  // made for the first record
+  Fd file_;  // created with the first record
   std::uint64_t end_ = 0;
-  std::uint64_t room_;                // how much of stdout and stderr may still be kept
-  std::uint64_t known_room_end_ = 0;  // up to here the disk was seen to have room
+  std::uint64_t room_;                // how much more of stdout and stderr may be kept
+  std::uint64_t known_room_end_ = 0;  // the disk is known to have room up to here
   bool cut_said_ = false;
   std::uint64_t lost_unsaid_ = 0;
   int lost_errno_ = 0;
   OutputCounts counts_;
 };
 
-// Reads the file of a keeper that may still be writing it, or that died while it was.
+// Reads the file of a keeper that may still be writing it, or that died while doing so.
 class OutputReader {
  public:
-  // Where there is no file, nothing has been said.
+  // A missing file means that there is no output.
   static Result<OutputReader> open(const std::string& path, std::uint64_t offset = 0);
 
-  // The next whole record; nothing at the end, or where the last record is not whole (yet). An
-  // offset that is no record's start, or a damaged file, is an error.
+  // The next complete record; empty at the end, or if the last record is not complete (yet). It is
+  // an error if the offset is not the start of a record or the file is damaged.
   Result<std::optional<Record>> next();
   std::uint64_t offset() const { return offset_; }
 

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-// Any bytes as an output file and as an exit record: whoever reads them gets records or an error.
+// Arbitrary bytes as an output file and as an exit record yield records or an error.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace berth::keeper;
   const berth::Fd file{::memfd_create("output", MFD_CLOEXEC)};

@@ -93,7 +93,7 @@ std::string_view name_of(Step step) {
 
 void FrameReader::feed(std::string_view bytes) {
   buffer_.erase(0, std::exchange(taken_, 0));
-  // A large frame was the exception; its room is given back.
+  // Large frames are rare, so their memory is released.
   if (buffer_.empty() && buffer_.capacity() > roomy_bytes) buffer_.shrink_to_fit();
   buffer_ += bytes;
 }
@@ -105,7 +105,7 @@ Result<std::optional<Frame>> FrameReader::next() {
   std::uint32_t length = 0;
   Verb verb = Verb::none;
   reader.get(length);
-  // The verb is looked at before the frame is whole: it decides how long a frame may be.
+  // The verb is checked before the frame is complete: it determines the maximum frame length.
   if (!reader.get(verb) || verb == Verb::none) {
     return fail(Errc::keeper_protocol, "the frame has a verb that does not exist");
   }
@@ -167,7 +167,7 @@ Result<> check(const Exec& exec) {
 std::uint64_t fingerprint(const Exec& exec) {
   std::string bytes;
   WireWriter{bytes}.put(exec);
-  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a: tells a mistake, not an attack
+  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a: detects a mistake, not an attack
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return hash;
 }

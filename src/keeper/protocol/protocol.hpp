@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-// Frames: u32 length of what follows, u8 verb, u64 request id, then the message. No I/O here, so
-// that the keeper's loop, an Asio driver and a blocking test speak through the same code.
+// Frames: u32 length of the rest, u8 verb, u64 request id, then the message. No I/O here, so that
+// the keeper's loop, an Asio driver and a blocking test use the same code.
 namespace berth::keeper {
 
 inline constexpr std::size_t frame_prefix_bytes = 4;
@@ -20,15 +20,15 @@ inline constexpr std::size_t frame_header_bytes =
 struct Frame {
   Verb verb = Verb::none;
   std::uint64_t request = 0;
-  std::string_view message = {};  // lives until the reader is fed again
+  std::string_view message = {};  // valid until the reader is fed again
 };
 
-// Takes bytes as they come and gives frames as they are whole. A frame that is too long, or of a
-// verb that does not exist, is an error after which the stream is of no use.
+// Takes bytes as they arrive and returns frames as they become complete. A frame that is too long
+// or has an unknown verb is an error, after which the stream is unusable.
 class FrameReader {
  public:
   void feed(std::string_view bytes);
-  // Nothing when more bytes are needed.
+  // Empty if more bytes are needed.
   Result<std::optional<Frame>> next();
 
  private:
@@ -61,9 +61,9 @@ Result<Message> decode(const Frame& frame) {
   return message;
 }
 
-// Letters, digits, '.', '_' and '-', not starting with '.': a part of a file name that stays one.
+// Letters, digits, '.', '_' and '-', not starting with '.': safe as a part of a file name.
 bool is_exec_id(std::string_view text);
-// What must hold of a command before anything is done for it.
+// Validates a command before anything is done for it.
 Result<> check(const Exec& exec);
 // The same for the same command under the same id, in every process and version.
 std::uint64_t fingerprint(const Exec& exec);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace berth::keeper;
 
-// What was decoded must encode to the bytes it was decoded from: no two texts mean the same.
+// A decoded message must encode to the same bytes: no two encodings mean the same.
 template <class Message>
 void round_trip(const Frame& frame) {
   const auto message = decode<Message>(frame);

@@ -106,7 +106,7 @@ TEST(Fingerprint, DiffersWhenAnyFieldDoes) {
   other.environment = {"A=2"};
   EXPECT_NE(fingerprint(other), fingerprint(some_exec()));
   other = some_exec();
-  other.argv = {"sh", "-ct", "rue"};  // the same bytes, cut elsewhere
+  other.argv = {"sh", "-ct", "rue"};  // the same bytes, split elsewhere
   EXPECT_NE(fingerprint(other), fingerprint(some_exec()));
 }
 
@@ -120,7 +120,7 @@ TEST(ExecId, IsAPartOfAFileNameThatStaysOne) {
   EXPECT_FALSE(is_exec_id(std::string(65, 'a')));
 }
 
-// While it lives this process opens no more files.
+// While it lives, this process cannot open more files.
 class FullTable {
  public:
   FullTable() {

@@ -55,8 +55,8 @@ Result<> Draft::open() {
 }
 
 void Draft::reserve() {
-  // What is written to has its block, and that is room enough. Unlike one that is asked for, it
-  // never gets to the disk when the file is deleted soon.
+  // A write allocates a block, which is room enough. Unlike a preallocated block, it never reaches
+  // the disk if the file is deleted soon.
   if (open() && ::pwrite(file_.get(), "\n", 1, 0) == 1) written_ = 1;
 }
 
@@ -103,7 +103,7 @@ Result<> make_state_root(const std::string& root) {
   BERTH_DO(make_directories(root, 0700));
   const Fd folder{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   int flags = 0;
-  // Only some file systems know this, and the others need it not.
+  // Only some file systems support this flag, and the others do not need it.
   if (folder && ::ioctl(folder.get(), FS_IOC_GETFLAGS, &flags) == 0) {
     flags |= FS_TOPDIR_FL;
     ::ioctl(folder.get(), FS_IOC_SETFLAGS, &flags);

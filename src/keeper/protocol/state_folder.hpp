@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-// The folder of one keeper, and what is read from it while the keeper lives and after it is gone:
-// `keeper` (who holds it), `socket`, `log`, `execs` (what became of its commands), `exec-ID.out`,
+// One keeper's folder, which is read while the keeper lives and after it has ended: `keeper` (which
+// process holds it), `socket`, `log`, `execs` (the outcomes of its commands), `exec-ID.out`,
 // `ended` (why it is over).
 namespace berth::keeper {
 
@@ -26,15 +26,16 @@ inline constexpr std::size_t state_file_bytes_max = std::size_t{64} << 10;
 std::string output_file(const std::string& exec_id);
 bool is_output_file(std::string_view name);
 
-// Who holds a folder. A pid alone may be reused; with its start time and the boot it may not.
+// The process that holds a folder. A pid alone may be reused; with start time and boot id it is
+// unique.
 struct ProcessIdentity {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
   std::string boot_id = {};
   std::string version = {};
   std::int64_t created_us = 0;
-  // In which folders it makes control groups, one per line: the server that finds them after a kill
-  // may itself be in other groups.
+  // The folders in which it makes control groups, one per line. After the keeper is killed, the
+  // server that looks for the groups may itself be in others.
   std::string groups_in = {};
   static constexpr auto fields() {
     return std::tuple{field("pid", &ProcessIdentity::pid),
@@ -59,13 +60,13 @@ struct EndRecord {
   }
 };
 
-// What will replace a file of the folder, whole. What a killed process has published stays; that it
-// survives a power cut too is up to whoever syncs the file.
+// A file that atomically replaces a file of the folder. What was published survives when the
+// process is killed. To survive a power cut, the caller must sync the file.
 class Draft {
  public:
   explicit Draft(std::string path) : path_(std::move(path)) {}
 
-  // Takes the room while there is some. Where that fails, publishing may fail later.
+  // Reserves room while the disk has some. If that fails, publishing may fail later.
   void reserve();
   Result<> publish(std::string_view text);
 
@@ -74,30 +75,30 @@ class Draft {
 
   std::string path_;
   Fd file_;
-  std::size_t written_ = 0;  // so far, by reserve() or a publishing that failed
+  std::size_t written_ = 0;  // so far, by reserve() or a failed publish()
 };
 
 std::int64_t wall_clock_us();
 Result<ProcessIdentity> identity_of(pid_t pid);
 
-// `alive`: the process of the card runs. `ended`: it said goodbye. `dead`: it did neither.
+// `alive`: the recorded process runs. `ended`: it wrote an end record. `dead`: neither.
 enum class Life : std::uint8_t { alive, ended, dead };
 
 struct FoundKeeper {
-  std::string id = {};  // the name of its folder
+  std::string id = {};  // its folder name
   std::string folder = {};
   Life life = Life::dead;
   ProcessIdentity identity = {};
-  EndRecord end_record = {};  // when ended
+  EndRecord end_record = {};  // if ended
 };
 
-// The folder that state folders are in. They lie apart from it on the disk, where others delete
-// less: ext4 makes files slowly, a millisecond each, next to those that were deleted in the last
-// minute.
+// Creates the folder that contains the state folders. They are placed away from it on the disk,
+// where fewer files are deleted: ext4 takes a millisecond to create a file next to files that were
+// deleted in the last minute.
 Result<> make_state_root(const std::string& root);
 
 Result<FoundKeeper> look_at_keeper(const std::string& folder);
-// Every folder below the root that has ever been a keeper's.
+// Every folder below the root that was ever a keeper's.
 Result<std::vector<FoundKeeper>> find_keepers(const std::string& root);
 
 }  // namespace berth::keeper

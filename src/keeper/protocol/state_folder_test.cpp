@@ -48,7 +48,7 @@ TEST_F(StateFolder, ADraftThatSomebodyLeftIsWrittenOver) {
 TEST_F(StateFolder, AfterAnAttemptInVainNothingOfItIsPublished) {
   Draft draft{at("record")};
   draft.reserve();
-  std::filesystem::create_directory(at("record"));  // which no file replaces
+  std::filesystem::create_directory(at("record"));  // a file cannot replace it
   EXPECT_FALSE(draft.publish("a long text"));
   std::filesystem::remove(at("record"));
   ASSERT_TRUE(draft.publish("short"));

@@ -8,16 +8,16 @@
 #include <string>
 #include <string_view>
 
-// The text form of described structs: a line `name value` per field and a last line `.`, by which
-// a file that was cut short is told from a whole one. Unknown names are skipped, so that an older
-// reader understands a newer file.
+// The text form of described structs: a line `name value` per field and a last line `.`, which
+// marks the file as complete. Unknown names are skipped, so that an older reader understands a
+// newer file.
 namespace berth::keeper {
 
 namespace text_record_detail {
 
 std::string escaped(std::string_view text);
 std::string unescaped(std::string_view text);
-// The value of the line that starts with the name; nothing when there is none.
+// The value of the line that starts with the name; empty if there is none.
 std::optional<std::string_view> line_of(std::string_view text, std::string_view name);
 bool is_whole(std::string_view text);
 

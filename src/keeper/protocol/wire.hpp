@@ -12,10 +12,10 @@
 #include <type_traits>
 #include <vector>
 
-// The binary form of described structs: fields in their order, integers little endian, a string or
-// list as its u32 length and then its content, what may be absent behind a byte that is 0 or 1. A
-// decoder refuses what is short, long or out of range, and never reserves more than the bytes it
-// was given could hold.
+// The binary form of described structs: fields in order, integers little endian, a string or list
+// as its u32 length and then its content, an optional value after a byte that is 0 or 1. A decoder
+// rejects input that is short, long or out of range, and never reserves more than the given bytes
+// could hold.
 namespace berth::keeper {
 
 template <class T>
@@ -80,7 +80,7 @@ class WireReader {
     }
     in_.remove_prefix(sizeof(T));
     if constexpr (std::is_enum_v<T>) {
-      // Every enum on the wire ends with `count_`: a value past it was never written by us.
+      // Every enum on the wire ends with `count_`: we never write a value past it.
       if (bits >= as_unsigned(T::count_)) return false;
     }
     value = static_cast<T>(bits);

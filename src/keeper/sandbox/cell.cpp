@@ -40,17 +40,18 @@ constexpr int death_limit_ms = 10'000;
 constexpr std::string_view init_name = "berth-init";
 constexpr std::size_t listeners_max = 64;
 
-// The mounts come last: they are a copy of the host's, of the moment when the plan is known.
+// The mount namespace comes last: it copies the host's mounts at the moment when the plan is known.
 constexpr std::uint64_t usual_namespaces = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
 
-// Keepers that live at the same time have different ranges, but for pids this far apart.
+// Keepers that run at the same time have different ranges, unless their pids are a multiple of the
+// count apart.
 std::uint32_t own_range() {
   return id_ranges::first +
          static_cast<std::uint32_t>(::getpid()) % id_ranges::count * plan_limits::ids;
 }
 
-// In the sandbox, the owner and the group of a bound directory on the disk are the sandbox's user
-// and group. Ends before a source that is not there, which pid 1 then says.
+// In the sandbox, a bound directory's owner and group appear as the sandbox's user and group. Stops
+// at a missing source, which pid 1 then reports.
 Result<std::vector<UserNamespace>> maps_for_binds(const Plan& plan, std::uint32_t first_id) {
   std::vector<UserNamespace> maps;
   for (const Bind& bind : plan.binds) {
@@ -96,10 +97,10 @@ std::span<char> room_of(Packet& packet) {
   return {reinterpret_cast<char*>(&packet), sizeof packet};
 }
 
-// The end goes on, and a sweep finds what is left.
+// Teardown continues; a later sweep removes what is left.
 void regardless_of(const Result<>& /*result*/) {}
 
-// The outside accepts from it or writes to it, so it has to be what was asked for.
+// The host accepts from this socket or writes to it, so its kind must be verified.
 bool is_what_was_asked_for(int socket, InitRequest::Kind kind) {
   int listens = 0;
   int family = 0;
@@ -122,7 +123,7 @@ bool is_what_was_asked_for(int socket, InitRequest::Kind kind) {
             std::span{passed}.first(good ? (has_tray ? 3 : 2) : 0), MSG_NOSIGNAL);
   if (!good) ::_exit(1);
   for (const int descriptor : passed) ::close(descriptor);
-  // Everybody inside can read it, and it has paths of the host.
+  // Every process inside can read it, and it contains host paths.
   std::ranges::fill(surroundings.command_line, '\0');
   init_name.copy(surroundings.command_line.data(), surroundings.command_line.size());
   run_init(control_descriptor, preference_descriptor,
@@ -180,7 +181,7 @@ Result<> Cell::start(const Surroundings& surroundings) {
     first_id_ = kind_.first_id != 0 ? kind_.first_id : own_range();
     const IdMap range{.inside = 0, .outside = first_id_, .count = plan_limits::ids};
     auto ids = UserNamespace::make(range, range);
-    // Where there can be none, the ids of the range are taken as they are.
+    // If user namespaces are not available, the ids of the range are used directly.
     const bool is_forbidden = !ids && ids.error().code == Errc::sandbox_unavailable;
     if (!ids && !is_forbidden) return without_ids(ids.error());
     if (ids) ids_ = *std::move(ids);
@@ -199,7 +200,7 @@ Result<> Cell::start(const Surroundings& surroundings) {
   const gid_t maker_group = ::getegid();
   NewProcess child = fork_into(namespaces, cgroup_.directory());
   if (child.pid == 0) {
-    control_ = Fd{};  // so that the end of the keeper is seen
+    control_ = Fd{};  // so that the keeper's end is noticed
     become_init({.cgroup = cgroup_,
                  .born = cgroup_.directory() >= 0 ? Cgroup::Born::inside : Cgroup::Born::outside,
                  .network = kind_.network,
@@ -229,9 +230,9 @@ Result<> Cell::become(const Plan& plan, Fd tray) {
   }
   std::vector<int> passed_maps;
   for (const UserNamespace& map : bind_maps) passed_maps.push_back(map.get());
-  // Whoever does not take the plan has said why.
+  // A process that does not accept the plan has already reported why.
   send_orders(control_.get(), plan, {.bind_maps = passed_maps, .tray = tray.get()});
-  // While the root is being built, by code of ours; nobody else runs inside yet.
+  // Set while our own code builds the root; no other code runs inside yet.
   BERTH_DO(cgroup_.limit(plan.limits));
   counts_oom_ = plan.limits.memory_bytes != 0;
 
@@ -265,20 +266,20 @@ void Cell::kill() {
   root_ = Fd{};
   upper_ = Fd{};
   tray_ = Fd{};
-  // Whoever is left has not ended with its warden.
+  // Without namespaces, processes that escaped their warden have to be killed one by one.
   const bool all_ended =
       has_namespaces_ || kill_descendants_of(confined_.init_pid, death_limit_ms) == 0;
   ::syscall(SYS_pidfd_send_signal, init_.get(), SIGKILL, nullptr, 0);
-  regardless_of(thaw());  // with control groups of v1 only who runs can die
+  regardless_of(thaw());  // with cgroup v1 a frozen process cannot die
   await(init_.get(), death_limit_ms);
   siginfo_t ended{};
-  // The kernel lets the first process of a pid namespace go when all the others are gone.
+  // The first process of a pid namespace can be reaped only after all the others have ended.
   empty_ = ::waitid(P_PIDFD, static_cast<id_t>(init_.get()), &ended, WEXITED | WNOHANG) == 0 &&
            ended.si_pid != 0 && all_ended;
   init_ = Fd{};
   control_ = Fd{};
-  // Whoever was not in the pid namespace any more when it ended is not in the group either, but
-  // the group is what the kernel counts by.
+  // A process that left the pid namespace before it ended has left the group too, but the kernel
+  // accounts by group.
   regardless_of(cgroup_.kill());
   regardless_of(cgroup_.remove());
 }
@@ -320,7 +321,7 @@ Result<Fd> Cell::open_terminal() const {
 Result<> Cell::freeze() {
   frozen_ = true;
   Result<> frozen = cgroup_.freeze();
-  if (!frozen) regardless_of(thaw());  // it may have failed half-way
+  if (!frozen) regardless_of(thaw());  // it may have failed halfway
   return frozen;
 }
 
@@ -338,7 +339,7 @@ Result<Cell::Answer> Cell::ask(const InitRequest& request, int limit_ms) const {
     const ssize_t got =
         receive_with(control_.get(), room_of(answer.reply), answer.passed, MSG_DONTWAIT);
     if (got != static_cast<ssize_t>(sizeof answer.reply)) break;
-    // The others are to questions that were given up.
+    // All others answer abandoned requests.
     if (answer.reply.kind == request.kind && answer.reply.port == request.port) return answer;
   }
   return fail(Errc::process_lost, "the sandbox does not answer", "make another one");
@@ -349,7 +350,7 @@ Result<> Cell::empty() {
     return fail(Errc::execution_unsupported, "a sandbox without namespaces is used once");
   }
   BERTH_TRY(const Answer answer, ask({.kind = InitRequest::Kind::empty}, death_limit_ms));
-  // Pid 1 is ours, but it is inside; what it says is seen from here too.
+  // Pid 1 is our code, but it runs inside, so its answer is checked from here.
   const bool is_alone = answer.reply.error_number == 0 && descendants_of(init_pid()).empty();
   if (is_alone) return {};
   return fail(Errc::timed_out, "the sandbox: some of its processes cannot be killed",

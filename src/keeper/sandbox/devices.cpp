@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <string>
 
-// /dev and /proc: what of the machine a sandbox sees.
+// /dev and /proc: which parts of the machine a sandbox sees.
 namespace berth::keeper::sandbox {
 namespace {
 
@@ -31,8 +31,8 @@ constexpr std::array device_links{Link{"fd", "/proc/self/fd"}, Link{"stdin", "/p
                                   Link{"stdout", "/proc/self/fd/1"},
                                   Link{"stderr", "/proc/self/fd/2"}, Link{"ptmx", "pts/ptmx"}};
 
-// What tells of the host or its kernel, or reaches it. Those that only the host's root may read are
-// closed by ids already, and are here for the day that they are not.
+// Files that describe or control the host or its kernel. Ids already protect those that only the
+// host's root may read; they are listed in case that ever changes.
 constexpr std::array masked_files{
     "/proc/buddyinfo",   "/proc/cgroups",       "/proc/consoles",      "/proc/misc",
     "/proc/softirqs",    "/proc/vmstat",        "/proc/zoneinfo",      "/proc/cmdline",
@@ -44,20 +44,20 @@ constexpr std::array masked_files{
 constexpr std::array masked_folders{"/proc/acpi", "/proc/asound", "/proc/bus",     "/proc/fs",
                                     "/proc/irq",  "/proc/scsi",   "/proc/pressure"};
 
-// Folders of /dev that are shown elsewhere too, because a filesystem of their own would cost every
-// control group of memory on the machine some of it: what a masked folder shows, and /tmp.
+// Folders of /dev that are also mounted elsewhere: the content of a masked folder, and /tmp. A
+// separate filesystem for each would cost some memory in every memory cgroup of the machine.
 constexpr const char* nothing = ".nothing";
 constexpr const char* nothing_in_place = "/dev/.nothing";
 constexpr const char* boot_id = ".boot_id";
 constexpr const char* boot_id_in_place = "/dev/.boot_id";
 constexpr const char* scratch = ".tmp";
 constexpr const char* scratch_in_place = "/dev/.tmp";
-// Of the nodes and links themselves.
+// For the nodes and links themselves.
 constexpr std::uint64_t own_bytes = 64 << 10;
 constexpr std::uint64_t own_inodes = 64;
 
-// The kernel has 3072 terminals for all sandboxes of a machine together, and counts them by nothing
-// else.
+// The kernel has 3072 terminals for all sandboxes of a machine together, and no other limit for
+// them.
 constexpr unsigned terminals_max = 64;
 
 constexpr unsigned long quiet = MS_NOSUID | MS_NOEXEC;
@@ -75,7 +75,7 @@ int put(const Fd& mount, const char* path) {
   return failed(::move_mount(mount.get(), "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH));
 }
 
-// A folder of /dev as a mount that can be written, at another place or its own.
+// Mounts a folder of /dev writable, in place or at another path.
 int show(const char* folder, const char* path, std::uint64_t attributes) {
   const Fd shown{::open_tree(AT_FDCWD, folder, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)};
   if (!shown) return errno;
@@ -86,8 +86,8 @@ int show(const char* folder, const char* path, std::uint64_t attributes) {
   return put(shown, path);
 }
 
-// What programs take for the name of this start of the machine. That of the host would tell its
-// sandboxes that they are neighbours. The kernel writes a new one in the same form for each reader.
+// Programs use this as the boot id. The host's own id would show sandboxes that they share a
+// machine. The kernel generates a new id in the same format for each read.
 int make_boot_id(int folder) {
   const Fd source{::open("/proc/sys/kernel/random/uuid", O_RDONLY | O_CLOEXEC)};
   if (!source) return is_missing(errno) ? 0 : errno;
@@ -125,7 +125,7 @@ int make_device_folder(DeviceNodes nodes, Fd& made) {
 
 int RootBuilder::open_devices() {
   if (prepared_.devices) return 0;
-  // The host's root makes nodes of its own; everybody else borrows those of the host.
+  // The host's root makes its own nodes; any other user bind-mounts the host's.
   const DeviceNodes nodes =
       owners_.kind == Owners::Kind::range ? DeviceNodes::own : DeviceNodes::borrowed;
   if (const int error_number = make_device_folder(nodes, prepared_.devices); error_number != 0) {
@@ -151,7 +151,7 @@ int RootBuilder::mount_devices() {
       return error_number;
     }
   }
-  // Its own instance: no terminal of the host is in it.
+  // A separate instance: it has none of the host's terminals.
   std::string terminals =
       "newinstance,ptmxmode=0666,mode=0620,max=" + std::to_string(terminals_max);
   if (owners_.kind == Owners::Kind::range) terminals += ",uid=" + std::to_string(owners_.user);
@@ -163,7 +163,7 @@ int RootBuilder::mount_devices() {
   return fix_devices();
 }
 
-// The nodes as they are, and room for what is written to shared memory and to /tmp.
+// Fixes the nodes, and leaves room for shared memory and /tmp.
 int RootBuilder::fix_devices() const {
   const std::string room =
       tmpfs_size(own_bytes + plan_.shm_bytes + plan_.tmp_bytes, own_inodes + plan_.scratch_inodes);
@@ -174,7 +174,7 @@ int RootBuilder::fix_devices() const {
 }
 
 int RootBuilder::mount_tmp() const {
-  RealFolder folder{.path = "/tmp"};  // the skeleton has it
+  RealFolder folder{.path = "/tmp"};  // in the skeleton
   if (!is_plain()) {
     if (const int error_number = make_real_folder("/tmp", folder); error_number != 0) {
       return error_number;

@@ -31,10 +31,10 @@ int errno_of_step(long result) {
   return result < 0 ? errno : 0;
 }
 
-// Stays open, because the file is the host root's as long as this process hides its memory.
+// Remains open, because the file belongs to the host's root while this process hides its memory.
 Fd prefer_as_oom_victim() {
   Fd file{::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)};
-  // A keeper that is preferred even more stays so.
+  // If the keeper's score is higher already, it remains.
   if (file && ::write(file.get(), init_preference.data(), init_preference.size()) < 0) return {};
   return file;
 }
@@ -78,11 +78,11 @@ int join_ids(const Setup& setup) {
   return errno_of_step(::setns(setup.user_namespace, CLONE_NEWUSER));
 }
 
-// Who the processes become, in ids as they are known to them. Without a user namespace nobody is 0,
-// and so nobody has a capability: the ids of the range are ordinary ones of the host.
+// The identity of the processes, in the ids that they see. Without a user namespace no process is
+// 0, and so none has a capability: the ids of the range are ordinary host ids.
 User user_of(const Setup& setup, const Plan& plan) {
   User user = plan.user;
-  // Groups are denied to who maps the one that it has; describe() tells of those that are missing.
+  // A process that maps only its own group may not set groups; describe() reports the missing ones.
   if (!setup.has_range()) user.groups.clear();
   if (setup.has_user_namespace()) return user;
   user.uid += setup.first_id;
@@ -96,15 +96,15 @@ int take_identity(const User& user) {
   if (const int error_number = drop_capabilities(user.identity()); error_number != 0) {
     return error_number;
   }
-  // Both are forgotten by the kernel when ids change, so they are said afterwards.
+  // The kernel resets both when ids change, so they are set afterwards.
   ::prctl(PR_SET_DUMPABLE, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   return forbid_new_privileges();
 }
 
-// Nothing of the keeper's is left open but the way to talk to it.
+// Closes everything of the keeper's except the channel to it and the descriptors to be passed on.
 int keep_only(int control, Fd upper, Fd tray, Fd preference) {
-  // Plain numbers: at the end all of these are closed at once.
+  // Plain numbers, since all of these are closed together at the end.
   constexpr int above = 16;
   const int high_control = ::fcntl(control, F_DUPFD_CLOEXEC, above);
   const int high_upper = ::fcntl(upper.release(), F_DUPFD_CLOEXEC, above);
@@ -131,10 +131,10 @@ int keep_only(int control, Fd upper, Fd tray, Fd preference) {
   return errno_of_step(::close_range(preference_descriptor + 1, ~0U, 0));
 }
 
-// What is made in a folder of the host belongs to the folder's owner there, often root, and no
-// mount of the sandbox keeps the host from honouring its mode. Root inside installs packages with
-// such files, and is trusted with the folders that it is given. Without a user namespace every
-// owner inside is one outside.
+// A file that is made in a host folder belongs to the folder's owner there, often root, and no
+// mount option of the sandbox stops the host from honouring its mode. Root inside installs packages
+// with such files, and is trusted with the folders that it is given. Without a user namespace every
+// owner inside is a host id.
 bool must_not_set_ids(const Setup& setup, const Plan& plan) {
   if (!setup.has_user_namespace()) return true;
   const auto is_writable = [](const Bind& bind) { return bind.access == Access::writable; };
@@ -146,7 +146,7 @@ std::span<const sock_filter> filter_of(const Plan& plan) {
                         plan.allows<AllowNestedNamespaces>() ? Nesting::allowed : Nesting::denied);
 }
 
-// Where no control group counts the memory of all, that of each process is bounded.
+// Without a memory cgroup for the whole sandbox, each process's memory is limited.
 int bound_memory(const Setup& setup, const Plan& plan, Features& features) {
   if (plan.limits.memory_bytes == 0 || setup.cgroup.rules(Controller::memory)) return 0;
   features.add(Feature::process_memory);
@@ -178,13 +178,13 @@ void note_features(const RootBuilder& root, const Plan& plan, const Setup& setup
     return report;                                                 \
   }
 
-// The order is the security argument, so it stands in one place: see docs/sandbox.md#order.
+// The order is the security argument, so it is all in one place: see docs/sandbox.md#order.
 SetupReport enter(const Setup& setup) {
   SetupReport report;
 
-  // The files about a process that hides its memory are root's; this one has no secrets yet.
+  // The /proc files of a process that hides its memory are root's; this process has no secrets yet.
   ::prctl(PR_SET_DUMPABLE, 1);
-  // Whatever the plan will be. Control groups first, so that even the making is limited.
+  // Independent of the plan. Control groups come first, so that even the setup is limited.
   BERTH_STEP(control_groups, setup.cgroup.join(setup.born));
   Fd preference = prefer_as_oom_victim();
   ::umask(022);
@@ -200,7 +200,8 @@ SetupReport enter(const Setup& setup) {
   const MountMaps maps = maps_of(setup, orders);
   std::optional<RootBuilder> root{std::in_place, plan, owners, std::move(prepared)};
 
-  // With the host in sight, and its mounts as they are now: all that is needed of it is opened.
+  // While the host and its current mounts are visible, everything that is needed from them is
+  // opened.
   BERTH_STEP(ids, map_ids(setup, owners));
   BERTH_STEP(private_mounts, own_mounts());
   BERTH_STEP(private_mounts, make_mounts_private());
@@ -209,7 +210,7 @@ SetupReport enter(const Setup& setup) {
   BERTH_STEP(host_folder, root->open_host());
   BERTH_STEP(devices, root->open_devices());
 
-  // From the pivot on no path leads to the host.
+  // After the pivot no path leads to the host.
   BERTH_STEP(root, root->mount_root(maps.layers));
   BERTH_STEP(pivot, root->pivot());
   BERTH_STEP(process_folder, root->make_folder("/proc"));
@@ -226,10 +227,10 @@ SetupReport enter(const Setup& setup) {
   const bool has_skeleton = plan.base == Base::host && plan.layers.empty();
   if (has_skeleton && !setup.has_user_namespace()) BERTH_STEP(root, name_ids(setup.first_id));
 
-  // The last uses of rights over the other namespaces, which then are given up with their owner.
+  // The last uses of rights over the other namespaces, which are given up when their owner changes.
   BERTH_STEP(hostname, set_hostname(plan.hostname));
   BERTH_STEP(namespaces, errno_of_step(::unshare(CLONE_NEWCGROUP)));
-  // Root's may still be raised here, and are not any more in the user namespace.
+  // Root may still raise limits here, but not in the user namespace.
   BERTH_STEP(rlimits, set_rlimits(plan, report));
   BERTH_STEP(rlimits, bound_memory(setup, plan, report.features));
   BERTH_STEP(enter_ids, join_ids(setup));
@@ -237,12 +238,12 @@ SetupReport enter(const Setup& setup) {
   Fd upper = root->take_upper();
   Fd tray = root->take_tray();
   root.reset();
-  orders.bind_maps.clear();  // before their numbers are somebody else's
+  orders.bind_maps.clear();  // before their numbers are reused
   BERTH_STEP(init,
              keep_only(setup.control, std::move(upper), std::move(tray), std::move(preference)));
   BERTH_STEP(identity, take_identity(user_of(setup, plan)));
 
-  // The walls that need no rights, last: the steps above need calls that they deny.
+  // The restrictions that need no rights come last: they deny calls that the steps above need.
   const int landlocked = restrict_with_landlock();
   if (landlocked == 0) report.features.add(Feature::landlock);
   if (landlocked != ENOSYS && landlocked != EOPNOTSUPP) BERTH_STEP(landlock, landlocked);

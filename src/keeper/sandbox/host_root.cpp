@@ -11,8 +11,8 @@
 #include <climits>
 #include <string>
 
-// The root that is built on the host's own programs: /usr as it is, read-only, and a skeleton of
-// the rest with nothing of this host in it but what programs need to run.
+// The root that is built on the host's own programs: /usr read-only as it is, and a skeleton of the
+// rest that contains only what programs need from this host.
 namespace berth::keeper::sandbox {
 namespace {
 
@@ -27,8 +27,9 @@ int write_file(int directory, const SkeletonFile& file) {
 
 }  // namespace
 
-// All of it as it is on the host. Its owners have no id inside, so everybody there, root too, may
-// what the host lets everybody: a map would make root inside the owner of what is closed.
+// Mounted as on the host, without an id map. The owners have no id inside, so every process there,
+// even root, has only the permissions for others. A map would make root inside the owner of
+// protected files.
 int RootBuilder::open_host() {
   if (const int error_number = open_name_servers(); error_number != 0) return error_number;
   if (plan_.base != Base::host) return 0;
@@ -57,7 +58,7 @@ int RootBuilder::open_host() {
 int make_skeleton(int directory) {
   const mode_t before = ::umask(0);
   for (const SkeletonFolder& folder : skeleton_folders) {
-    // One on the way to a kept folder is there.
+    // A parent of a kept folder exists already.
     if (::mkdirat(directory, folder.path, folder.mode) != 0 && errno != EEXIST) return errno;
   }
   ::umask(before);

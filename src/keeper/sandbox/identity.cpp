@@ -18,8 +18,8 @@ constexpr std::uint64_t bit(unsigned capability) {
   return std::uint64_t{1} << capability;
 }
 
-// What programs of packages expect of root, and what reaches nothing but the sandbox's own files
-// and processes: no devices, mounts, interfaces, raw sockets, tracing or time.
+// What package programs expect of root, limited to the sandbox's own files and processes: no
+// devices, mounts, interfaces, raw sockets, tracing or time.
 constexpr std::uint64_t of_root = bit(CAP_CHOWN) | bit(CAP_DAC_OVERRIDE) | bit(CAP_FOWNER) |
                                   bit(CAP_FSETID) | bit(CAP_KILL) | bit(CAP_SETGID) |
                                   bit(CAP_SETUID) | bit(CAP_NET_BIND_SERVICE) | bit(CAP_SETFCAP);
@@ -42,17 +42,17 @@ int bound(int resource, std::uint64_t most) {
   rlimit limit{.rlim_cur = most, .rlim_max = most};
   if (::syscall(SYS_prlimit64, 0, resource, &limit, nullptr) == 0) return 0;
   if (errno != EPERM) return errno;
-  // Who may not raise the limit has a lower one, which holds at least as well.
+  // A process that may not raise the limit has a lower one, which is at least as strict.
   if (::syscall(SYS_prlimit64, 0, resource, nullptr, &limit) != 0) return errno;
   limit.rlim_cur = limit.rlim_max;
   return ::syscall(SYS_prlimit64, 0, resource, &limit, nullptr) == 0 ? 0 : errno;
 }
 
 int set_rlimits(const Plan& plan, SetupReport& report) {
-  // A core file would be written by the kernel, outside of every limit but this.
+  // The kernel would write a core file outside every limit but this one.
   if (const int error_number = bound(RLIMIT_CORE, 0); error_number != 0) return error_number;
-  // The kernel counts this for the ids of the sandbox alone. Where there is no control group it is
-  // all that stops a fork bomb; where there is one, it stops nothing that the group would not.
+  // The kernel counts this for the sandbox's ids alone. Without a control group it is the only
+  // protection against a fork bomb; with one it is redundant.
   if (plan.limits.pids != 0) {
     const int error_number = bound(RLIMIT_NPROC, plan.limits.pids);
     if (error_number != 0) return error_number;
@@ -66,9 +66,9 @@ int set_rlimits(const Plan& plan, SetupReport& report) {
   return 0;
 }
 
-// The C library's own functions would tell its other threads, which a child of clone3 has not.
+// The C library's functions would signal its other threads, which a child of clone3 does not have.
 int become(const User& user) {
-  // Where groups were denied, nobody could have added one.
+  // If setting groups was denied, no group could have been added.
   const bool denied_is_fine = user.groups.empty();
   if (::syscall(SYS_setgroups, user.groups.size(), user.groups.data()) != 0 &&
       !(errno == EPERM && denied_is_fine)) {
@@ -83,11 +83,11 @@ int drop_capabilities(Identity identity) {
   for (unsigned capability = 0; capability <= capabilities_max; ++capability) {
     if ((kept & bit(capability)) != 0) continue;
     if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
-    if (errno == EINVAL) break;  // past the last one that this kernel knows
+    if (errno == EINVAL) break;  // past the last one of this kernel
     return errno;
   }
   if (identity == Identity::user) {
-    // Also number 0, should anybody become it, is a user like others.
+    // Even uid 0, should a process get it, is an ordinary user.
     constexpr unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                      SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
                                      SECBIT_NO_CAP_AMBIENT_RAISE |
@@ -105,7 +105,7 @@ int forbid_new_privileges() {
 }
 
 int make_files_as(uid_t user) {
-  // Or the kernel takes the rights over files away with the number 0.
+  // Otherwise the kernel drops the rights over files together with uid 0.
   if (::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) != 0) return errno;
   ::syscall(SYS_setfsgid, user);
   ::syscall(SYS_setfsuid, user);

@@ -8,22 +8,23 @@
 #include <cstdint>
 #include <vector>
 
-// Who the processes of a sandbox are, and what they can never become. For the calling process and
-// all it starts; each returns 0 or errno.
+// The identity of a sandbox's processes, and the rights that they can never gain. Applies to the
+// calling process and its children; each function returns 0 or errno.
 namespace berth::keeper::sandbox {
 
-// No more of this resource than that; less where the process is held to less and may not change it.
+// Limits the resource to `most`, or to a lower hard limit that the process may not change.
 int bound(int resource, std::uint64_t most);
-// Nobody inside may have more of anything than this. Each of the plan's own limits holds as it is,
-// or the report's item is the one that cannot.
+// Sets resource limits for everything inside. The plan's own limits apply exactly; if one cannot,
+// the report's item names it.
 int set_rlimits(const Plan& plan, SetupReport& report);
-// Takes the ids, which must be mapped. Where a single id is mapped, it has it already.
+// Takes the ids, which must be mapped. If only one id is mapped, the process has it already.
 int become(const User& user);
-// Drops capabilities from all sets, for ever. `root` keeps those over its own files and processes.
+// Drops capabilities from all sets, permanently. `root` keeps those over its own files and
+// processes.
 int drop_capabilities(Identity identity);
 int forbid_new_privileges();
-// Files are made as this user and group from now on, with the rights over files that the process
-// has. For root only.
+// From now on files are created as this user and group, with the process's rights over files. For
+// root only.
 int make_files_as(uid_t user);
 
 }  // namespace berth::keeper::sandbox

@@ -22,14 +22,14 @@ namespace {
 
 constexpr int backlog = 128;
 
-// Where it cannot be said, the kernel chooses by size.
+// If it cannot be written, the kernel chooses by size.
 void say(int preference, std::string_view value) {
   const ssize_t ignored = ::pwrite(preference, value.data(), value.size(), 0);
   static_cast<void>(ignored);
 }
 
 void start_warden(int control, int preference, Fd channel, rlimit open_files) {
-  say(preference, warden_preference);  // which it inherits, and its command from it
+  say(preference, warden_preference);  // the warden and its command inherit it
   const pid_t pid = ::fork();
   if (pid != 0) say(preference, init_preference);
   if (pid == 0) {
@@ -58,7 +58,7 @@ Fd listen_on(std::uint16_t port) {
   return socket;
 }
 
-// Never waits: that is for whoever gets the socket.
+// Never waits: the receiver of the socket does.
 template <class Address>
 Fd connect_to(const Address& address) {
   const auto* raw = reinterpret_cast<const sockaddr*>(&address);
@@ -68,12 +68,12 @@ Fd connect_to(const Address& address) {
   return socket;
 }
 
-// Everybody in this pid namespace is below this process, and the kernel reaps whom it is left: so
-// who has no child is alone. 0 or errno.
+// Every process in this pid namespace is a descendant of this one, and the kernel reaps its
+// orphans. So it is alone when it has no child. Returns 0 or errno.
 int be_alone() {
   constexpr int limit_ms = 5'000;
   constexpr int pause_ms = 1;
-  // Without a namespace of their own, everybody would be all processes of the user.
+  // Without a pid namespace, kill(-1) would kill all processes of the user.
   if (::getpid() != 1) return EPERM;
   for (int waited_ms = 0; waited_ms < limit_ms; waited_ms += pause_ms) {
     ::kill(-1, SIGKILL);
@@ -125,14 +125,14 @@ void answer_emptied(int control) {
 
 void run_init(int control, int preference, rlimit open_files) {
   ::prctl(PR_SET_NAME, "berth-init");
-  ::signal(SIGCHLD, SIG_IGN);  // the kernel then reaps
+  ::signal(SIGCHLD, SIG_IGN);  // so that the kernel reaps
   while (true) {
     InitRequest request;
     std::vector<Fd> passed;
     const ssize_t got =
         receive_with(control, {reinterpret_cast<char*>(&request), sizeof request}, passed, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got != sizeof request) ::_exit(0);  // the keeper is gone
+    if (got != sizeof request) ::_exit(0);  // the keeper has ended
     switch (request.kind) {
       case InitRequest::Kind::warden:
         if (!passed.empty()) start_warden(control, preference, std::move(passed[0]), open_files);

@@ -10,7 +10,7 @@
 namespace berth::keeper::sandbox {
 namespace {
 
-// A feature whose absence lowers the level, to what, and what brings it back.
+// A feature whose absence lowers the level, the level without it, and how to get it.
 struct Loss {
   Feature feature;
   Level at_most;
@@ -48,8 +48,8 @@ void miss(Confined& confined, const std::vector<Unenforced>& unenforced) {
   }
 }
 
-// Root's sandbox without a user namespace: what stands between it and the host is all that the
-// other has, but for the last layer, and nobody inside can be 0.
+// Root's sandbox without a user namespace. It has every other layer of isolation, and no process
+// inside can be 0.
 void describe_plain_ids(const Plan& plan, Confined& confined) {
   const Prohibition why = why_no_user_namespaces();
   confined.level = std::min(confined.level, Level::standard);
@@ -73,7 +73,7 @@ void describe_plain_ids(const Plan& plan, Confined& confined) {
        why.remedy);
 }
 
-// What mends several things is told once, and in its longest form.
+// A remedy for several problems is listed once, in its longest form.
 void add_once(std::string_view remedy, std::vector<std::string_view>& remedies) {
   const auto has_it = [&](std::string_view other) { return other.contains(remedy); };
   if (remedy.empty() || std::ranges::any_of(remedies, has_it)) return;
@@ -83,7 +83,8 @@ void add_once(std::string_view remedy, std::vector<std::string_view>& remedies) 
 
 }  // namespace
 
-// What a weakening of the plan leaves at most core/config/linux_config.cpp tells of a config, too.
+// core/config/linux_config.cpp also computes, from a config, the highest level that each weakening
+// leaves. Keep them consistent.
 Confined describe(const Plan& plan, Features features, const std::vector<Unenforced>& unenforced) {
   Confined confined{.level = Level::strong};
   const auto lower = [&](Level at_most) { confined.level = std::min(confined.level, at_most); };
@@ -96,7 +97,7 @@ Confined describe(const Plan& plan, Features features, const std::vector<Unenfor
                                 .reason = loss.reason,
                                 .remedy = loss.remedy});
   }
-  // A limit that was asked for and does not hold lets one sandbox starve the host.
+  // A requested limit that is not in force lets one sandbox starve the host.
   if (!unenforced.empty()) lower(Level::weak);
   miss(confined, unenforced);
   if (plan.allows<AllowNestedNamespaces>()) {
@@ -125,7 +126,7 @@ Confined describe(const Plan& plan, Features features, const std::vector<Unenfor
     describe_plain_ids(plan, confined);
     return confined;
   }
-  // Ownership looks strange, but nothing is open.
+  // Owners look odd, but nothing becomes accessible.
   if (is_ranged && !features.has(Feature::idmapped_root)) {
     confined.missing.push_back({.feature = std::string{name_of(Feature::idmapped_root)},
                                 .reason = "the filesystem of the root cannot show other owners",

@@ -12,10 +12,10 @@ namespace berth::keeper::sandbox {
 
 // How strong a sandbox with these features is, and what would make it stronger.
 Confined describe(const Plan& plan, Features features, const std::vector<Unenforced>& unenforced);
-// The same of one without namespaces.
+// The same for a sandbox without namespaces.
 Confined describe_minimal(const Plan& plan, Features features,
                           const std::vector<Unenforced>& unenforced);
-// `isolation_too_weak` when the plan demands more.
+// `isolation_too_weak` if the plan requires more.
 Result<> demand(const Plan& plan, const Confined& confined);
 
 }  // namespace berth::keeper::sandbox

@@ -23,7 +23,7 @@ struct Part {
   struct stat seen = {};
 };
 
-// From the tray to the folder. A root of layers is written to a folder in the tray.
+// The path from the tray to the folder. A root of layers is written to a folder in the tray.
 std::vector<Part> way_to(const Plan& plan) {
   std::vector<Part> way;
   if (!plan.layers.empty()) way.push_back({.name = "upper"});
@@ -36,14 +36,14 @@ std::vector<Part> way_to(const Plan& plan) {
   return way;
 }
 
-// The folder that the last part is in, or nothing where the way does not lead to a folder.
+// The parent of the last part, or an invalid descriptor if the path does not lead to a folder.
 Fd parent_on(int tray, std::vector<Part>& way) {
   Fd folder{::openat(tray, ".", folder_flags)};
   for (std::size_t i = 0; folder && i < way.size(); ++i) {
     const char* name = way[i].name.c_str();
     if (::fstatat(folder.get(), name, &way[i].seen, AT_SYMLINK_NOFOLLOW) != 0) return {};
     if (!S_ISDIR(way[i].seen.st_mode)) return {};
-    // Whoever is not root is kept out of what it owns by its mode.
+    // A mode can lock an ordinary user out of its own folder.
     if ((way[i].seen.st_mode & S_IRWXU) != S_IRWXU &&
         ::fchmodat(folder.get(), name, 0700, AT_SYMLINK_NOFOLLOW) != 0) {
       return {};
@@ -53,8 +53,8 @@ Fd parent_on(int tray, std::vector<Part>& way) {
   return folder;
 }
 
-// The root of an overlay is the keeper's own again; the rest as it was. A mode is said afterwards,
-// because the keeper's umask would take from it.
+// The root of an overlay becomes the keeper's own again; the rest keeps its owners and modes. The
+// mode is set afterwards, because the keeper's umask would reduce it.
 int make_part(int folder, const Part& part, bool is_upper) {
   if (::mkdirat(folder, part.name.c_str(), 0755) != 0) return errno;
   if (is_upper) return ::fchmodat(folder, part.name.c_str(), 0755, 0) != 0 ? errno : 0;
@@ -79,7 +79,7 @@ int put_back(int tray, const std::string& kept, const std::vector<Part>& way, bo
   return ::fchmodat(folder.get(), last.name.c_str(), mode, 0) != 0 ? errno : 0;
 }
 
-// The root of a plain tray is the root of the sandbox, which its root may have changed.
+// The top of a plain tray is the sandbox's root directory, which root inside may have changed.
 int reset_top(const Fd& top) {
   if (::fchown(top.get(), ::geteuid(), ::getegid()) != 0) return errno;
   return ::fchmod(top.get(), 0755) != 0 ? errno : 0;

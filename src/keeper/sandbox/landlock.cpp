@@ -16,7 +16,7 @@
 namespace berth::keeper::sandbox {
 namespace {
 
-// As the kernel defines them; headers of the build machine may be older.
+// As the kernel defines them; the build machine's headers may be older.
 struct Ruleset {
   std::uint64_t files = 0;
   std::uint64_t network = 0;
@@ -59,7 +59,8 @@ constexpr std::uint64_t bind_and_connect = 3;
 constexpr std::uint64_t abstract_sockets = 1;
 constexpr std::uint64_t signals = 2;
 
-// Of /etc only what says nothing about anybody, and programs complain about when it is closed.
+// From /etc only files that reveal nothing private and that programs complain about when they are
+// missing.
 constexpr std::array open_to_read{"/etc/alternatives",  "/etc/ld.so.cache", "/etc/ld.so.conf",
                                   "/etc/ld.so.conf.d",  "/etc/ssl/certs",   "/etc/passwd",
                                   "/etc/group",         "/etc/hosts",       "/etc/localtime",
@@ -68,7 +69,7 @@ constexpr std::array open_to_read{"/etc/alternatives",  "/etc/ld.so.cache", "/et
 constexpr std::array open_devices{"/dev/null",   "/dev/zero",    "/dev/full",
                                   "/dev/random", "/dev/urandom", "/dev/tty"};
 
-// Rules that are being gathered; the first failure stays.
+// Collects rules; the first failure is kept.
 class Rules {
  public:
   explicit Rules(const Ruleset& denied, std::size_t size)
@@ -77,7 +78,7 @@ class Rules {
     if (!rules_) error_number_ = errno;
   }
 
-  // What is not there needs no rule.
+  // A missing path needs no rule.
   void allow(const char* path, std::uint64_t wanted) {
     const Fd found{::open(path, O_PATH | O_CLOEXEC)};
     if (found) return allow(found.get(), wanted);
@@ -90,7 +91,7 @@ class Rules {
     const PathRule rule{.allowed = wanted & denied_, .parent = object};
     if (::syscall(SYS_landlock_add_rule, rules_.get(), path_beneath, &rule, 0) != 0) fail(errno);
   }
-  // A folder, by its path or opened: all of it but devices and sockets.
+  // A folder, by path or descriptor: all rights except for device nodes and sockets.
   void allow_writing(auto folder) { allow(folder, denied_ & ~nodes); }
   void allow_port(std::uint16_t port) {
     const PortRule rule{.allowed = connect_tcp, .port = port};
@@ -111,8 +112,8 @@ class Rules {
   int error_number_ = 0;
 };
 
-// Everything that this kernel can deny is denied, but for running the programs of the machine and
-// reading what they need. `network` is what is denied of it where the kernel can.
+// Denies everything that this kernel can deny, except running the machine's programs and reading
+// what they need. `network` is what to deny of the network if the kernel can.
 Rules deny_all_but_programs(int abi, std::uint64_t network, Features& features) {
   Ruleset denied{.files = all_of_first_abi | refer};
   std::size_t size = offsetof(Ruleset, network);
@@ -172,7 +173,7 @@ bool landlock_limits_ports() {
 int restrict_with_landlock() {
   const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, ask_version);
   if (abi < 0) return errno;
-  // Before it could be allowed, every rename between directories was denied.
+  // Before this right existed, every rename between directories was denied.
   if (abi < first_abi_with_refer) return EOPNOTSUPP;
   Ruleset ruleset{.files = make_char | make_block | refer};
   std::size_t size = offsetof(Ruleset, network);

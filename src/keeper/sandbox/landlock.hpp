@@ -8,21 +8,21 @@
 
 namespace berth::keeper::sandbox {
 
-// The version of what this kernel can deny; 0: it has no Landlock that is of use.
+// The Landlock version of this kernel; 0 if it has none that is useful.
 int landlock_version();
 
-// Denies for ever, to the calling process and all it starts: device nodes, changes of the mount
-// tree, signals to processes outside and abstract sockets outside. A second wall behind the
-// namespaces. 0 or errno; ENOSYS and EOPNOTSUPP when the kernel has none.
+// Permanently denies to the calling process and its children: device nodes, changes of the mount
+// tree, signals to processes outside and abstract sockets outside. A second barrier behind the
+// namespaces. Returns 0 or errno; ENOSYS or EOPNOTSUPP if the kernel has no Landlock.
 int restrict_with_landlock();
 
-// The same where it is the only wall: of all files it leaves the programs of the host, what they
-// cannot do without and the process table, to be read, and what is in the folder. Says which
-// features that gives. 0 or errno.
+// The same where it is the only barrier: leaves read access to the host's programs, what they
+// cannot work without and the process table, and full access to the folder. Adds the features that
+// this provides. Returns 0 or errno.
 int leave_only_folder(int folder, Features& features);
 
-// The same for a plugin's worker, which has several folders and connects to some TCP ports. A
-// kernel that limits no ports lets it connect to every one: see landlock_limits_ports().
+// The same for a plugin's worker, which has several folders and connects to some TCP ports. On a
+// kernel that cannot limit ports it can connect to any: see landlock_limits_ports().
 struct LandlockExtent {
   std::vector<std::string> readable = {};
   std::vector<std::string> writable = {};

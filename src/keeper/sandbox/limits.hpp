@@ -7,13 +7,13 @@
 
 namespace berth::keeper::sandbox {
 
-// What the processes of one sandbox may use together. 0 is no limit, except for swap.
+// What one sandbox's processes may use together. 0 means no limit, except for swap.
 struct Limits {
   std::uint64_t memory_bytes = 0;
-  std::uint64_t swap_bytes = 0;  // beside the memory, when that is limited; 0 is no swap at all
+  std::uint64_t swap_bytes = 0;  // besides memory, if that is limited; 0: no swap
   std::uint32_t pids = 0;        // processes and threads
-  std::uint32_t cpu_millis = 0;  // 1000 is one processor's whole time
-  std::uint32_t cpu_weight = 0;  // 1 to 10000, against others; 100 is usual
+  std::uint32_t cpu_millis = 0;  // 1000 is one full CPU
+  std::uint32_t cpu_weight = 0;  // 1 to 10000, relative to others; the default is 100
 
   bool is_any() const {
     return memory_bytes != 0 || pids != 0 || cpu_millis != 0 || cpu_weight != 0;

@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-// The sandbox of level `minimal`: its own order, next to that of enter(). docs/sandbox.md#minimal.
+// The sandbox of level `minimal`: has its own order, as enter() has. docs/sandbox.md#minimal.
 namespace berth::keeper::sandbox {
 namespace {
 
@@ -61,7 +61,7 @@ Result<> check_minimal(const Plan& plan) {
   return {};
 }
 
-// As mkdir -p does, below the folder.
+// Like mkdir -p, below the folder.
 Result<> make_below(const std::string& folder, const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string made = folder + path.substr(0, end);
@@ -83,7 +83,7 @@ Result<Fd> make_box(const Plan& plan) {
   return opened;
 }
 
-// What control groups do not hold, of each process alone.
+// Limits that control groups do not enforce, for each process.
 int bound_each_process(const MinimalSetup& setup, Features& features) {
   const int error_number = bound(RLIMIT_FSIZE, setup.plan.upper_bytes);
   const std::uint64_t memory = setup.plan.limits.memory_bytes;
@@ -111,14 +111,14 @@ int keep_only_control(int control) {
     return report;                                                 \
   }
 
-// As in enter(), the order is the security argument: what needs rights first, the filters last.
+// As in enter(), the order is the security argument: steps that need rights first, filters last.
 SetupReport enter_minimal(const MinimalSetup& setup) {
   SetupReport report;
   BERTH_STEP(control_groups, setup.cgroup.join(setup.born));
   ::umask(022);
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   ::setsid();
-  // Whom a killed warden leaves is still found below this process.
+  // The orphans of a killed warden can still be found below this process.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_DUMPABLE, 0);
   BERTH_STEP(root, ::fchdir(setup.folder) == 0 ? 0 : errno);
@@ -143,7 +143,7 @@ SetupReport enter_minimal(const MinimalSetup& setup) {
   if (::getppid() != keeper) ::_exit(1);
   const SetupReport report = enter_minimal(setup);
   const bool good = report.failed == Phase::none;
-  // Whoever asks about the end of this process is told by the kernel.
+  // If this fails, the keeper learns of this process's end from the kernel.
   const ssize_t sent =
       ::send(good ? control_fd : setup.control, &report, sizeof report, MSG_NOSIGNAL);
   if (!good || sent < 0) ::_exit(1);
@@ -179,7 +179,7 @@ Result<> Cell::start_minimal(const Plan& plan, const Surroundings& surroundings)
   const pid_t keeper = ::getpid();
   NewProcess child = fork_into(0, cgroup_.directory());
   if (child.pid == 0) {
-    control_ = Fd{};  // so that the end of the keeper is seen
+    control_ = Fd{};  // so that the keeper's end is noticed
     become_minimal_init(
         {.plan = plan,
          .cgroup = cgroup_,

@@ -21,8 +21,8 @@
 namespace berth::keeper::sandbox {
 namespace {
 
-// Where the new root is built: covered in the private mounts of the child only, after everything of
-// the host has been opened.
+// Where the new root is built. It is covered only in the child's private mounts, after everything
+// that is needed from the host has been opened.
 constexpr const char* staging = "/tmp";
 constexpr std::uint64_t usual_attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
@@ -30,7 +30,7 @@ int errno_of_mount(long result) {
   return result < 0 ? errno : 0;
 }
 
-// With all that is mounted below, because a user namespace may not uncover what is mounted over.
+// With all mounts below it, because a user namespace may not uncover what is mounted over.
 Fd clone_tree(const char* path) {
   return Fd{::open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE)};
 }
@@ -51,7 +51,7 @@ int set_attributes(const Fd& tree, std::uint64_t attributes, int map) {
       ::mount_setattr(tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted));
 }
 
-// Not every filesystem can show other ids than it holds; then they stay as they are.
+// Not every filesystem supports id maps; without one the owners remain as they are.
 int set_attributes_mapped_if_possible(const Fd& tree, std::uint64_t attributes, int map,
                                       bool& is_mapped) {
   if (map >= 0 && set_attributes(tree, attributes, map) == 0) {
@@ -66,7 +66,7 @@ std::string tmpfs_options(std::uint64_t bytes, std::uint64_t inodes, const char*
   return tmpfs_size(bytes, inodes) + ",mode=" + mode;
 }
 
-// The next one last.
+// In reverse order: the next component is at the end.
 void push_parts(std::string_view path, std::vector<std::string>& left) {
   while (!path.empty()) {
     const std::size_t slash = path.rfind('/');
@@ -76,7 +76,7 @@ void push_parts(std::string_view path, std::vector<std::string>& left) {
   }
 }
 
-// One directory after the other, as mkdir -p does.
+// Like mkdir -p.
 int make_path(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
@@ -110,7 +110,7 @@ bool is_reserved(const std::string& path) {
 }
 
 int make_real_folder(const std::string& path, RealFolder& found) {
-  constexpr int links_max = 40;  // as the kernel
+  constexpr int links_max = 40;  // the kernel's limit
   found = {};
   std::vector<std::string> left;
   push_parts(path, left);
@@ -156,7 +156,7 @@ int prepare(uid_t root, Prepared& made) {
   if (const int error_number = make_skeleton(made.tray.get()); error_number != 0) {
     return error_number;
   }
-  // What is in /dev belongs to the sandbox's root; the tray is shown to it through a map.
+  // The files in /dev belong to the sandbox's root; the tray gets its owners from an id map.
   int error_number = make_files_as(root);
   if (error_number == 0) error_number = make_device_folder(DeviceNodes::own, made.devices);
   return error_number != 0 ? error_number : make_files_as(0);
@@ -208,8 +208,8 @@ int RootBuilder::open_binds(const std::vector<int>& maps, std::uint32_t& item) {
   return 0;
 }
 
-// A filesystem in memory that holds what is written to the root. Seen by the host its files belong
-// to the ids that the sandbox knows, as in a folder; so it is shown to the sandbox through the map.
+// A filesystem in memory that holds writes to the root. On the host its files have the ids that the
+// sandbox sees, as in a folder on disk; so the sandbox gets it through the id map.
 int RootBuilder::mount_tray() {
   if (prepared_.kept) {
     if (const int error_number = attach(prepared_.kept, staging); error_number != 0) {
@@ -227,7 +227,7 @@ int RootBuilder::mount_tray() {
   return ::chdir(staging) != 0 ? errno : hold_tray();
 }
 
-// While nothing is mounted in it.
+// Called while nothing is mounted in it.
 int RootBuilder::hold_tray() {
   if (plan_.kept_folder.empty()) return 0;
   tray_ = clone_tree(".");
@@ -245,7 +245,8 @@ int RootBuilder::mount_root(int map) {
       const int error_number = is_kept ? make_skeleton(AT_FDCWD) : 0;
       return error_number != 0 ? error_number : use_prepared_tray(std::move(view));
     }
-    // Without a map it has to be made by whom it shall belong to; it is gone with the old root.
+    // Without a map the final owner has to create it. The prepared tray is discarded with the old
+    // root.
     if (is_kept) return use_tray_as_root();
   }
   if (const int error_number = mount_tray(); error_number != 0) return error_number;
@@ -256,7 +257,7 @@ int RootBuilder::own_files_from_now_on() const {
   return owners_.kind == Owners::Kind::range ? make_files_as(owners_.root) : 0;
 }
 
-// A second view of the tray with other owners; nothing where there can be none.
+// A second view of the tray with other owners; empty if that is not possible.
 Fd RootBuilder::view_of_tray(int map) {
   if (owners_.kind == Owners::Kind::single || map < 0) return {};
   Fd view = clone_tree(".");
@@ -287,14 +288,14 @@ int RootBuilder::use_tray_as_root() {
   return error_number != 0 ? error_number : add_host_parts(AT_FDCWD);
 }
 
-// The layers lie in the tray while the overlay is made, because older kernels take only what is
-// mounted somewhere. Both are gone with the old root.
+// The layers are mounted in the tray while the overlay is made, because older kernels require
+// mounted layers. Both are discarded with the old root.
 int RootBuilder::mount_overlay(int map) {
   for (const char* folder : {"root", "upper", "work", "view", "skeleton"}) {
-    // What was kept is in the upper one.
+    // The kept folder is in `upper`.
     if (::mkdir(folder, 0755) != 0 && !(prepared_.kept && errno == EEXIST)) return errno;
   }
-  // Before anything is mounted in the tray: the view is of all that is in it.
+  // Made before anything is mounted in the tray: the view includes all that is in it.
   Fd view;
   if (upper_mount_) {
     view = std::move(upper_mount_);
@@ -337,7 +338,7 @@ int RootBuilder::mount_overlay(int map) {
   return errno_of_mount(::chdir("root"));
 }
 
-// The uppermost entry counts, also where a layer hides one or has something else on the way to it.
+// The topmost entry counts, even if a layer hides it or blocks the path to it.
 RootBuilder::HostsFile RootBuilder::find_hosts_file() const {
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const Fd found = open_entry(layers_[i], hosts_file.path);
@@ -350,8 +351,9 @@ RootBuilder::HostsFile RootBuilder::find_hosts_file() const {
   return HostsFile::absent;
 }
 
-// What is above all layers, and is no part of what was written either: a file of hosts in place of
-// the empty one that other engines leave in an image. The folder around it looks like the image's.
+// A layer above all others, which is not part of what the sandbox writes: a hosts file that
+// replaces the empty one that other engines leave in an image. Its parent folder looks like the
+// image's.
 int RootBuilder::make_cover() const {
   struct stat seen{};
   for (std::size_t i = layers_.size(); i-- > 0;) {
@@ -369,15 +371,15 @@ int RootBuilder::make_cover() const {
   for (const char* path : {".", hosts_file.path}) {
     if (::fchownat(cover.get(), path, owners_.root, owners_.root_group, 0) != 0) return errno;
   }
-  // An owner that has no id here is nobody's to give; then it is whoever makes it.
+  // An owner without an id here cannot be set; then the file belongs to its creator.
   [[maybe_unused]] const int given = ::fchownat(cover.get(), "etc", seen.st_uid, seen.st_gid, 0);
   if (::fchmodat(cover.get(), "etc", seen.st_mode & 07777, 0) != 0) return errno;
   const std::array<timespec, 2> times{seen.st_atim, seen.st_mtim};
   return errno_of_mount(::utimensat(cover.get(), "etc", times.data(), 0));
 }
 
-// What is below all layers: it shows where none of them has something of that name, and is no part
-// of what was written.
+// The layer below all others: visible where no layer has an entry of that name, and not part of
+// what the sandbox writes.
 int RootBuilder::fill_bottom() const {
   const Fd bottom{::open("skeleton", O_PATH | O_DIRECTORY | O_CLOEXEC)};
   if (!bottom) return errno;
@@ -390,14 +392,14 @@ int RootBuilder::fill_bottom() const {
 int RootBuilder::make_folder(const char* path) const {
   if (::mkdir(path, 0755) == 0) return 0;
   if (errno != EEXIST) return errno;
-  if (is_plain()) return 0;  // the skeleton's own
+  if (is_plain()) return 0;  // from the skeleton
   struct stat seen{};
   if (::lstat(path, &seen) != 0) return errno;
   return S_ISDIR(seen.st_mode) ? 0 : ENOTDIR;
 }
 
 int RootBuilder::pivot() {
-  // The old root is stacked on the new one, where "." finds it again.
+  // The old root is stacked on the new one; "." refers to it.
   return errno_of_mount(::syscall(SYS_pivot_root, ".", "."));
 }
 
@@ -406,7 +408,7 @@ int RootBuilder::leave_host() {
   return errno_of_mount(::chdir("/"));
 }
 
-// Where a folder or a file is to be mounted: by a way without links, which is made.
+// Finds where to mount a folder or a file: a path without links, which is created.
 int RootBuilder::make_target(const std::string& target, mode_t kind, std::string& real) const {
   const std::string folder = S_ISDIR(kind) ? target : parent_path(target);
   real = target;
@@ -433,7 +435,7 @@ int RootBuilder::attach_binds(std::uint32_t& item) {
   return 0;
 }
 
-// A template that root has prepared has the folders of the user in it, and they are root's.
+// A template that root prepared contains the user's folders, owned by root.
 bool RootBuilder::is_left_by_root(const std::string& path, const std::string& real) const {
   if (path != "/home/sandbox" && path != "/workspace") return false;
   struct stat seen{};
@@ -444,7 +446,7 @@ int RootBuilder::make_owned(const std::string& path) const {
   RealFolder made{.path = path};
   if (may_have_foreign_links()) {
     const int error_number = make_real_folder(path, made);
-    // Whatever else it is, somebody wants it to be there.
+    // The path exists, though not as a folder: the image wants it so.
     if (error_number == ENOTDIR && ::access(path.c_str(), F_OK) == 0) return 0;
     if (error_number != 0) return error_number;
   } else {
@@ -475,7 +477,7 @@ int RootBuilder::make_directories(std::uint32_t& item) {
   return 0;
 }
 
-// Where the host has none, there are none.
+// If the host has none, the sandbox has none.
 int RootBuilder::open_name_servers() {
   if (!plan_.allows<AllowHostNetwork>()) return 0;
   name_servers_ = clone_tree(name_servers_file);
@@ -503,14 +505,14 @@ int RootBuilder::attach_host() {
   return 0;
 }
 
-// On whatever the image has there: also on a link, which is covered and not followed.
+// Mounted on whatever the image has there. A link is covered, not followed.
 int RootBuilder::attach_name_servers() {
   if (!name_servers_) return 0;
   std::string target;
   int error_number = make_target(name_servers_file, S_IFREG, target);
   if (error_number == 0) error_number = attach(name_servers_, target);
   if (error_number != ENOENT) return error_number;
-  // A layer hides the place that the bottom has for it.
+  // A layer hides the mount point in the bottom layer.
   error_number = make_file(target);
   return error_number != 0 ? error_number : attach(name_servers_, target);
 }

@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-// The root filesystem of a sandbox. Everything of the host is opened first, then the new root is
-// built and entered, and what was opened is put into its place by descriptor: no path is followed
-// from one world into the other. Each step returns 0 or errno.
+// A sandbox's root filesystem. Everything needed from the host is opened first. Then the new root
+// is built and entered, and the opened objects are attached by descriptor: no path is followed from
+// one root into the other. Each step returns 0 or errno.
 namespace berth::keeper::sandbox {
 
-// As whom the files of a sandbox are made, in ids of whoever makes them.
+// The owners of a sandbox's files, in ids of the process that creates them.
 struct Owners {
   enum class Kind : std::uint8_t {
-    range,   // the keeper is root and the sandbox has ids of its own
-    single,  // everybody inside is the keeper's user
+    range,   // the keeper is root and the sandbox has its own ids
+    single,  // every process inside has the keeper's uid
   };
   Kind kind = Kind::single;
   uid_t root = 0;
@@ -29,7 +29,7 @@ struct Owners {
   gid_t group = 0;
 };
 
-// The user namespaces whose maps the mounts of the host are given; -1: as they are.
+// The user namespaces whose maps are applied to host mounts; -1: no map.
 struct MountMaps {
   int layers = -1;
   std::vector<int> binds = {};
@@ -37,34 +37,34 @@ struct MountMaps {
 
 int make_mounts_private();
 
-// The options that bound a filesystem in memory.
+// The mount options that limit a filesystem in memory.
 std::string tmpfs_size(std::uint64_t bytes, std::uint64_t inodes);
 
-// What no plan changes, mounted nowhere yet. Who has a range of ids makes it before there is a
-// plan.
+// Parts that no plan changes, not mounted anywhere yet. With an id range they are made before the
+// plan is known.
 struct Prepared {
-  Fd tray = {};     // a filesystem in memory with the skeleton of a root on the host's programs
-  Fd devices = {};  // the folder /dev
-  Fd kept = {};     // the tray of a former sandbox with what was kept of it, instead of a new one
+  Fd tray = {};     // in memory, with the skeleton of a root on the host's programs
+  Fd devices = {};  // /dev
+  Fd kept = {};     // the old sandbox's tray with what was kept, instead of a new one
 };
 int prepare(uid_t root, Prepared& made);
 
-// A folder of the root that a process is in, by the way to it that has no link.
+// A folder in the calling process's root, by its path without links.
 struct RealFolder {
-  std::string path = {};  // nothing for the root itself
+  std::string path = {};  // empty for the root itself
   bool is_new = false;
 };
-// The root itself, and what the kernel's own filesystems cover: no link of an image makes a place
-// for anything else there.
+// Whether it is the root itself, or is covered by the kernel's own filesystems: a link in an image
+// must not place a mount there.
 bool is_reserved(const std::string& path);
-// Made where it is missing, with all on the way to it, also behind a link that leads nowhere. Links
-// are read and followed as text from this root: whoever laid them, not even those in /proc, which
-// stand for what a process has open, lead out of it.
+// Created if it is missing, with all its parents, even behind a dangling link. Links are read and
+// resolved as text from this root, so none can lead out of it, not even those in /proc that stand
+// for a process's open files.
 int make_real_folder(const std::string& path, RealFolder& found);
 
 enum class DeviceNodes : std::uint8_t {
   own,
-  borrowed,  // empty files, for the host's own to be put there
+  borrowed,  // empty files on which the host's nodes are mounted
 };
 int make_device_folder(DeviceNodes nodes, Fd& made);
 
@@ -73,21 +73,22 @@ class RootBuilder {
   RootBuilder(const Plan& plan, const Owners& owners, Prepared prepared)
       : plan_(plan), owners_(owners), prepared_(std::move(prepared)) {}
 
-  // While the host is in sight.
+  // Called while the host is visible.
   int open_layers(int map, std::uint32_t& item);
   int open_binds(const std::vector<int>& maps, std::uint32_t& item);
   int open_host();
   int open_devices();
 
-  // The new root, and into it. The old one stays mounted until leave_host().
+  // Builds and enters the new root. The old one remains mounted until leave_host().
   int mount_root(int map);
   int pivot();
-  // One of the top, for the kernel's own: nothing is put where a link leads. ENOTDIR if it is none.
+  // A top-level folder for the kernel's own filesystems: links are not followed. ENOTDIR if it is
+  // not a folder.
   int make_folder(const char* path) const;
   int mount_proc();
   int leave_host();
 
-  // With nothing but the new root in sight.
+  // Called when only the new root is visible.
   int attach_host();
   int attach_name_servers();
   int mount_devices();
@@ -96,13 +97,13 @@ class RootBuilder {
   int attach_binds(std::uint32_t& item);
   int make_directories(std::uint32_t& item);
 
-  // Layers and what is written to them.
+  // For layers and the writes above them.
   bool is_idmapped() const { return idmapped_; }
   bool are_binds_idmapped() const { return binds_idmapped_; }
-  // The directory with what was written to the root.
+  // The directory that holds the writes to the root.
   Fd take_upper() { return std::move(upper_); }
-  // A second hold on the tray, mounted nowhere, for who remakes the sandbox; none where the plan
-  // keeps nothing.
+  // A second mount of the tray, attached nowhere, for remaking the sandbox. Empty if the plan keeps
+  // nothing.
   Fd take_tray() { return std::move(tray_); }
 
  private:
@@ -113,7 +114,7 @@ class RootBuilder {
   };
 
   bool is_plain() const { return plan_.layers.empty() && plan_.upper_folder.empty(); }
-  // In layers, in what was written before, and, once they are there, in folders of the host.
+  // In layers, in kept writes and, once they are mounted, in host folders.
   bool may_have_foreign_links() const { return !is_plain() || !plan_.binds.empty(); }
   int hold_tray();
   int open_upper(int map);
@@ -144,9 +145,9 @@ class RootBuilder {
   std::vector<Fd> layers_;
   std::vector<Fd> binds_;
   std::vector<HostPart> host_;
-  Fd name_servers_;  // the host's, for whoever has its network
+  Fd name_servers_;  // the host's, for sandboxes on its network
   std::vector<Fd> devices_;
-  Fd upper_mount_;  // the plan's folder, with the map of the layers
+  Fd upper_mount_;  // the plan's folder, with the layers' map
   Fd upper_;
   Fd tray_;
 };

@@ -33,9 +33,9 @@ int idempotent_write(const std::string& path, std::string_view text) {
   return ::write(file.get(), text.data(), text.size()) < 0 ? errno : 0;
 }
 
-// A namespace is born with a process, which has nothing to do in it and borrows our memory: a copy
-// would cost more than the namespace. Those that are born one after the other use one stack, on
-// which all of them only ever stand here.
+// A namespace needs a process to create it. That process does nothing and shares our memory: a copy
+// would cost more than the namespace. Such processes can share one stack, because all of them only
+// wait here.
 int wait_to_be_killed(void* /*nothing*/) {
   while (true) ::pause();
 }
@@ -78,7 +78,7 @@ Result<UserNamespace> UserNamespace::make(const IdMap& users, const IdMap& group
     made.handle_ = Fd{::open((process + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC)};
     if (!made.handle_) error_number = errno;
   }
-  // Waited for later, when it has had time to die.
+  // Reaped later, when it has had time to end.
   ::kill(made.maker_, SIGKILL);
   if (error_number != 0) return io_failure("map ids of", "a user namespace", error_number);
   return made;
@@ -89,7 +89,7 @@ UserNamespace::~UserNamespace() {
 }
 
 int map_own_id(const IdMap& users, const IdMap& groups) {
-  // Without this an ordinary user may not map a group: it would undo what groups are denied.
+  // Otherwise an ordinary user may not map a group: it could drop a group that denies access.
   if (const int error_number = idempotent_write("/proc/self/setgroups", "deny");
       error_number != 0) {
     return error_number;

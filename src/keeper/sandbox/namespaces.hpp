@@ -11,18 +11,18 @@
 
 namespace berth::keeper::sandbox {
 
-// Ids inside a user namespace, and which they are outside.
+// Ids in a user namespace and the host ids that they map to.
 struct IdMap {
   std::uint32_t inside = 0;
   std::uint32_t outside = 0;
   std::uint32_t count = 1;
 };
 
-// A user namespace that nobody is in, to be entered or to be given to mounts.
+// A user namespace without processes, to be entered or applied to mounts.
 class UserNamespace {
  public:
   UserNamespace() = default;
-  // Needs root. `sandbox_unavailable` where there can be none at all.
+  // Needs root. `sandbox_unavailable` if user namespaces are not available at all.
   static Result<UserNamespace> make(const IdMap& users, const IdMap& groups);
   ~UserNamespace();
   UserNamespace(UserNamespace&& other) noexcept
@@ -36,7 +36,7 @@ class UserNamespace {
   int get() const { return handle_.get(); }
 
  private:
-  pid_t maker_ = 0;  // its first process, which has been killed and is to be waited for
+  pid_t maker_ = 0;  // its first process, which was killed and must be reaped
   Fd handle_;
 };
 
@@ -45,13 +45,13 @@ enum class Network : std::uint8_t { own, host };
 
 struct NewProcess {
   pid_t pid = 0;  // 0 in the child
-  Fd handle;      // readable when it is over
+  Fd handle;      // readable when it has ended
 };
-// fork(2) into new namespaces, and into the cgroup of the directory unless that is -1. -1 and errno
-// in `pid` when it fails.
+// fork(2) into new namespaces, and into the cgroup of the directory unless that is -1. On failure
+// `pid` is -1 and errno is set.
 NewProcess fork_into(std::uint64_t namespaces, int cgroup_directory);
 
-// What the first process of new namespaces does for them. 0 or errno.
+// Setup by the first process of new namespaces. Returns 0 or errno.
 int map_own_id(const IdMap& users, const IdMap& groups);
 int bring_up_loopback();
 int own_mounts();

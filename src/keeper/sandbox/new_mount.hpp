@@ -12,8 +12,8 @@ struct MountOption {
   const char* value;
 };
 
-// A filesystem of its own that is mounted nowhere yet, but can be filled by its descriptor. Without
-// it errno says why.
+// A new filesystem that is not mounted anywhere yet, but can be filled through its descriptor. On
+// failure the descriptor is empty and errno is set.
 Fd new_mount(const char* type, std::initializer_list<MountOption> options,
              std::uint64_t attributes);
 

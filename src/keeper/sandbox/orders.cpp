@@ -16,7 +16,7 @@
 namespace berth::keeper::sandbox {
 namespace {
 
-// Of a packet. A plan that is longer goes in a file.
+// The maximum packet size. A longer plan is sent as a file.
 constexpr std::size_t packet_bytes_max = std::size_t{8} << 10;
 constexpr std::size_t plan_bytes_max = std::size_t{2} << 20;
 constexpr std::string_view in_a_file = "f";

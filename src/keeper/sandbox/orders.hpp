@@ -6,25 +6,25 @@
 #include <span>
 #include <vector>
 
-// The plan of a sandbox on its way to the process that becomes its pid 1, and waits for it in its
-// new namespaces. Both sides are the keeper's own program.
+// Sends a sandbox's plan to the process that becomes its pid 1 and waits for it in its new
+// namespaces. Both sides are the keeper's own program.
 namespace berth::keeper::sandbox {
 
 struct Orders {
   Plan plan = {};
-  std::vector<Fd> bind_maps = {};  // user namespaces, of the first binds of the plan
-  Fd tray = {};                    // of the sandbox before this one, with what was kept of it
+  std::vector<Fd> bind_maps = {};  // user namespaces for the plan's first binds
+  Fd tray = {};                    // the old sandbox's, with what was kept
 };
 
-// What travels beside a plan. -1: there is no tray.
+// What is sent with a plan. -1: no tray.
 struct Enclosed {
   std::span<const int> bind_maps = {};
   int tray = -1;
 };
 
-// 0 or errno.
+// Returns 0 or errno.
 int send_orders(int control, const Plan& plan, Enclosed enclosed);
-// Waits for them. ECANCELED when the keeper is gone.
+// Waits for them. ECANCELED if the keeper has ended.
 int receive_orders(int control, Orders& orders);
 
 }  // namespace berth::keeper::sandbox

@@ -23,7 +23,7 @@ std::unexpected<Error> wrong_plan(std::string message, std::string remedy = {}) 
               std::move(remedy));
 }
 
-// Absolute and in its shortest spelling, so that no look at the text misses what the path means.
+// Absolute and normalized, so that a textual check cannot miss what the path means.
 bool is_plain_plan_path(std::string_view path) {
   if (path.size() < 2 || path.size() > plan_limits::path_bytes || path[0] != '/') return false;
   if (path.contains('\0') || path.ends_with('/')) return false;
@@ -40,7 +40,7 @@ bool is_below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// What the sandbox itself mounts there is a part of its strength.
+// The sandbox's own mounts are part of its isolation.
 Result<> check_target(std::string_view what, const std::string& target) {
   if (!is_plain_plan_path(target)) {
     return wrong_plan(std::string{what} + " " + in_quotes(target) + " is no absolute path",

@@ -11,8 +11,9 @@
 #include <tuple>
 #include <vector>
 
-// What a sandbox is to be, as a value: made by a provider, carried by the request `confine`, judged
-// by check(), and turned into kernel objects by enter(). docs/sandbox.md says what each part means.
+// A sandbox's specification, as a value: made by a provider, carried by the request `confine`,
+// validated by check(), and turned into kernel objects by enter(). docs/sandbox.md explains each
+// part.
 namespace berth::keeper::sandbox {
 
 namespace plan_limits {
@@ -24,11 +25,11 @@ inline constexpr std::size_t rlimits = 16;
 inline constexpr std::size_t groups = 64;
 inline constexpr std::size_t path_bytes = 4095;
 inline constexpr std::size_t hostname_bytes = 64;
-inline constexpr std::uint32_t ids = 65536;  // in the range of one sandbox
+inline constexpr std::uint32_t ids = 65536;  // per sandbox
 
 }  // namespace plan_limits
 
-// How strong a sandbox is, weakest first, so that they compare. docs/sandbox.md#levels.
+// How strong a sandbox is, weakest first, so that levels can be compared. docs/sandbox.md#levels.
 enum class Level : std::uint8_t { minimal, weak, standard, strong, count_ };
 std::string_view name_of(Level level);
 
@@ -39,24 +40,23 @@ enum class Base : std::uint8_t {
   count_,
 };
 
-// A sandbox of level `minimal` has no root of its own: its files lie in this folder of its
-// keeper's.
+// A sandbox of level `minimal` has no root of its own: its files are in this folder of its keeper.
 inline constexpr std::string_view box_folder = "box";
 
 enum class Access : std::uint8_t { read_only, writable, count_ };
 
-// What the commands may, inside.
+// What commands may do inside.
 enum class Identity : std::uint8_t {
-  user,  // nothing more than their ids give: no capability
+  user,  // only what their ids allow: no capability
   root,  // they are 0, with capabilities over the sandbox's own ids only
 };
 
-// Who the commands are, in ids that the sandbox knows. Outside they are nobody that exists, or the
-// keeper's own user.
+// The commands' identity, in ids that the sandbox sees. Outside they are ids that no user has, or
+// the keeper's own user.
 struct User {
   std::uint32_t uid = 1000;
   std::uint32_t gid = 1000;
-  // Besides gid. Where the keeper is not root there are none, and `confined` says so.
+  // Besides gid. If the keeper is not root there are none, and `confined` reports that.
   std::vector<std::uint32_t> groups = {};
 
   Identity identity() const { return uid == 0 ? Identity::root : Identity::user; }
@@ -67,7 +67,7 @@ struct User {
   }
 };
 
-// A directory or file of the host, seen in the sandbox.
+// A host directory or file that is visible in the sandbox.
 struct Bind {
   std::string source = {};
   std::string target = {};
@@ -79,7 +79,7 @@ struct Bind {
   }
 };
 
-// One of setrlimit(2), for everything inside.
+// A setrlimit(2) limit for everything inside.
 struct Rlimit {
   std::int32_t resource = 0;
   std::uint64_t soft = 0;
@@ -91,7 +91,7 @@ struct Rlimit {
   }
 };
 
-// Weakenings. Each is a type, so that a search for its name finds every place that opens the door.
+// Weakenings. Each is a type, so that a search for its name finds every place that permits it.
 struct AllowPtrace {  // debuggers: ptrace, process_vm_readv and personality
   static constexpr std::uint32_t bit = 1;
 };
@@ -105,23 +105,23 @@ struct AllowHostNetwork {  // the host's interfaces, loopback and abstract socke
 struct Plan {
   Base base = Base::host;
   std::vector<std::string> layers = {};  // directories, bottom to top, read-only
-  // What is written to the root: this directory (`upper` and `work` are made in it), or memory.
+  // Where writes to the root go: this directory (`upper` and `work` are made in it), or memory.
   std::string upper_folder = {};
-  std::uint64_t upper_bytes = std::uint64_t{256} << 20;  // in memory only
+  std::uint64_t upper_bytes = std::uint64_t{256} << 20;  // for memory only
   std::uint64_t upper_inodes = 65536;
   std::vector<Bind> binds = {};
-  // Made where they are missing, and given to the sandbox's user.
+  // Created if they are missing, and owned by the sandbox's user.
   std::vector<std::string> directories = {};
-  // The folder of the root that outlives a remake; empty: none does. Only of a root in memory.
+  // The folder in the root that survives a remake; empty: none. Only for a root in memory.
   std::string kept_folder = {};
-  // Of these two each may use what the other leaves, of bytes and of files.
-  std::uint64_t tmp_bytes = std::uint64_t{256} << 20;  // 0: /tmp is a part of the root
+  // These two share one pool of bytes and of files: each may use what the other leaves.
+  std::uint64_t tmp_bytes = std::uint64_t{256} << 20;  // 0: /tmp is part of the root
   std::uint64_t shm_bytes = std::uint64_t{64} << 20;
   std::uint64_t scratch_inodes = 65536;
   std::string hostname = "sandbox";
   User user = {};
-  // First of the 65536 ids of the host that are the sandbox's; 0: chosen by the keeper. Without
-  // meaning where the keeper is not root.
+  // First of the sandbox's 65536 host ids; 0: chosen by the keeper. Ignored if the keeper is not
+  // root.
   std::uint32_t uid_base = 0;
   std::vector<Rlimit> rlimits = {};
   Limits limits = {};
@@ -160,7 +160,7 @@ struct Plan {
   }
 };
 
-// What must hold of a plan before anything is done for it. Looks at nothing but the plan.
+// Validates a plan before anything is done for it. Uses nothing but the plan.
 Result<> check(const Plan& plan);
 
 }  // namespace berth::keeper::sandbox

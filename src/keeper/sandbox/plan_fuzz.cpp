@@ -6,7 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-// What was decoded encodes to the bytes it came from, and what passes the check keeps its promises.
+// A decoded plan encodes to the same bytes, and a plan that passes check() satisfies its
+// guarantees.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace berth::keeper;
   const std::string_view in{reinterpret_cast<const char*>(bytes), size};

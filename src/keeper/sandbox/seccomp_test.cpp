@@ -37,7 +37,7 @@ bool holds(const sock_filter& step, std::uint32_t value) {
   }
 }
 
-// What the kernel would do: the program is run as the kernel runs it.
+// Runs the program as the kernel would, and returns its result.
 std::uint32_t verdict(std::span<const sock_filter> program, std::uint32_t number,
                       const Arguments& arguments = {}) {
   seccomp_data data{};
@@ -94,7 +94,7 @@ TEST(Filter, AnswersWhatNobodyHasLookedAtAsAKernelWithoutIt) {
       EXPECT_EQ(verdict(program, number), denied(ENOSYS)) << number;
     }
     EXPECT_EQ(verdict(program, SYS_read), allowed);
-    // What a debugger has answered itself.
+    // A call that a debugger has answered itself.
     EXPECT_EQ(verdict(program, 0xffffffff), allowed);
   }
 }

@@ -65,7 +65,7 @@ const auto* at(const List& list, std::uint32_t item) {
   return item < list.size() ? &list[item] : nullptr;
 }
 
-// Of setrlimit(2), as people and services call them.
+// setrlimit(2) resources, with their usual names.
 struct Resource {
   int number;
   std::string_view means;
@@ -86,7 +86,7 @@ const Resource* resource_of(const Rlimit& limit) {
   return found != std::end(resources) ? found : nullptr;
 }
 
-// Pid 1 was born with the limits of the keeper, which asks for its own here.
+// Pid 1 started with the keeper's limits, so the keeper reads its own here.
 std::string hard_limit_of(const Rlimit& limit) {
   rlimit here{};
   if (::syscall(SYS_prlimit64, 0, limit.resource, nullptr, &here) != 0) return "unknown";
@@ -127,8 +127,8 @@ bool is_refused(int error_number) {
   return error_number == EPERM || error_number == EACCES;
 }
 
-// Who is not root has rights over the other namespaces only through a user namespace of his own.
-// Where it is forbidden he gets none, or one without rights, which shows at the first use of them.
+// An ordinary user has rights over the other namespaces only through its own user namespace. Where
+// that is forbidden, it gets none, or one without rights, which fails at the first use of them.
 bool is_without_user_namespace(const SetupReport& report) {
   if (standing_here() == Standing::root) return false;
   switch (report.failed) {

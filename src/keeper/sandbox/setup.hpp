@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <string_view>
 
-// What the process that becomes pid 1 tells the keeper about its way there.
+// What the process that becomes pid 1 reports to the keeper about its setup.
 namespace berth::keeper::sandbox {
 
-// The steps of enter(), in their order.
+// The steps of enter(), in order.
 enum class Phase : std::uint8_t {
   none,
   process,
@@ -47,7 +47,7 @@ enum class Phase : std::uint8_t {
 };
 std::string_view name_of(Phase phase);
 
-// What makes a sandbox strong and may be absent. One bit each.
+// What makes a sandbox strong and may be missing. One bit each.
 enum class Feature : std::uint8_t {
   user_namespace,
   uid_range,
@@ -83,38 +83,38 @@ class Features {
   std::uint32_t bits_ = 0;
 };
 
-// One packet, whether it went well or not; the descriptors of the root and of what is written to it
-// come along when it did.
+// One packet, for success or failure. On success the descriptors of the root and of its writable
+// layer come with it.
 struct SetupReport {
   Phase failed = Phase::none;
   std::int32_t error_number = 0;
   std::uint32_t item = 0;  // which layer, bind, directory or rlimit
   Features features = {};
-  rlimit open_files = {};  // of commands, where the plan says it
+  rlimit open_files = {};  // for commands, if the plan sets it
 
   rlimit files_of_commands(const rlimit& usual) const {
     return open_files.rlim_max != 0 ? open_files : usual;
   }
 };
 
-// The failure as an error: the phase, the errno in words, and what mends it.
+// The failure as an error: the phase, the errno text, and the remedy.
 Error explain(const Plan& plan, const SetupReport& report);
 
-// From the keeper to pid 1, one packet each, with a descriptor where it says so.
+// From the keeper to pid 1, one packet each, some with a descriptor.
 struct InitRequest {
   enum class Kind : std::uint8_t {
     warden,    // with the warden's end of its channel
     listener,  // answered with InitReply and the socket
-    dial_v4,   // the same with a socket that is being connected
+    dial_v4,   // the same with a connecting socket
     dial_v6,
-    empty,  // answered with InitReply when nobody else is left inside
+    empty,  // answered with InitReply when no other process is left inside
   };
   Kind kind = Kind::warden;
   std::uint16_t port = 0;
 };
 struct InitReply {
   std::int32_t error_number = 0;
-  InitRequest::Kind kind = InitRequest::Kind::listener;  // that was asked for, as is the port
+  InitRequest::Kind kind = InitRequest::Kind::listener;  // of the request, as is the port
   std::uint16_t port = 0;
 };
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-// What the root of a sandbox has that is built on the host's own programs, besides those: as data,
-// for who makes it and for who compares.
+// What a sandbox root on the host's own programs has besides those programs. It is data, because it
+// is both created and compared.
 namespace berth::keeper::sandbox {
 
 struct SkeletonFolder {
@@ -29,7 +29,7 @@ struct SkeletonFile {
   const char* path;
   std::string_view text;
 };
-// Without it "localhost" is nobody.
+// Without it "localhost" does not resolve.
 inline constexpr SkeletonFile hosts_file{"etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"};
 inline constexpr std::array skeleton_files{
     SkeletonFile{"etc/passwd",
@@ -39,19 +39,19 @@ inline constexpr std::array skeleton_files{
     SkeletonFile{"etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"}, hosts_file,
     SkeletonFile{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"}};
 
-// In a folder that has none of its files, as whoever calls. Returns 0 or errno.
+// Requires a folder without any of these files; the caller owns them. Returns 0 or errno.
 int make_skeleton(int directory);
-// The same with what an image may lack.
+// The same for a file that an image may lack.
 int make_hosts_file(int directory);
-// Where no user namespace makes them small, the ids of the skeleton's users begin here, and its
-// files say so. In the root of the sandbox; returns 0 or errno.
+// Without a user namespace the skeleton's user ids start here, and this writes them to its files.
+// Call it in the sandbox's root. Returns 0 or errno.
 int name_ids(std::uint32_t first_id);
 
-// Top folders that are links into /usr on most systems, and folders of their own on the others.
+// Top-level folders that are links into /usr on most systems and separate folders on others.
 inline constexpr std::array usr_links{"/bin", "/sbin", "/lib", "/lib32", "/lib64"};
-// Without these, programs in /usr are not found or do not trust anybody.
+// Without these, programs in /usr are not found or trust no certificate.
 inline constexpr std::array etc_parts{"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs"};
-// The host's own, for whoever has its network.
+// The host's own, for sandboxes on its network.
 inline constexpr const char* name_servers_file = "/etc/resolv.conf";
 
 }  // namespace berth::keeper::sandbox

@@ -18,25 +18,25 @@ namespace {
 constexpr std::size_t spare_max = 16;
 constexpr std::size_t file_bytes_max = std::size_t{64} << 10;
 
-// Packets of each interface, what each protocol of v4 and of v6 has counted, sockets of v6. What
-// the kernel counts beyond these, it counts of packets, and takes as long to print as all the
-// others.
+// Packets per interface, counters of the IPv4 and IPv6 protocols, IPv6 sockets. All other kernel
+// counters also count packets, and take as long to print as these together.
 constexpr std::array counters{"/proc/self/net/dev", "/proc/self/net/snmp", "/proc/self/net/snmp6",
                               "/proc/self/net/sockstat6"};
-// Its first line is the number of sockets of all families here; the rest is of the whole machine.
+// Its first line counts the sockets of all families in this namespace; the rest is for the whole
+// machine.
 constexpr const char* sockets = "/proc/self/net/sockstat";
 
 Fd own_network() {
   return Fd{::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)};
 }
 
-// Who is root of a user namespace of its own may leave for a network of its own, but not come back
-// to that of the machine: so the way back is tried before, from where it leads.
+// Root in its own user namespace may leave for a new network, but cannot return to the machine's.
+// So the way back is tested first, from where it leads.
 bool can_come_back_to(const Fd& home) {
   return home && ::setns(home.get(), CLONE_NEWNET) == 0;
 }
 
-// Takes the calling process back. One that is not where it thinks it is must do nothing more.
+// Returns the calling process to its network. A process in the wrong network must not continue.
 class Return {
  public:
   explicit Return(const Fd& home) : home_(home) {}
@@ -52,7 +52,7 @@ Result<std::string> read_traces() {
   std::string traces;
   for (const char* path : counters) {
     const Result<std::string> text = read_file(path, file_bytes_max);
-    // A machine without v6 has no such files, now or later.
+    // A machine without IPv6 never has these files.
     if (!text && std::string_view{path}.ends_with('6')) continue;
     if (!text) return std::unexpected(text.error());
     traces += *text;

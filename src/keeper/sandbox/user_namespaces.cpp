@@ -20,11 +20,10 @@ std::string setting(const char* path) {
   return text;
 }
 
-// The kernel gives the first user namespace of a machine this number, and to no other.
+// The inode number of a machine's initial user namespace, which no other has.
 constexpr ino_t first_user_namespace = 0xEFFFFFFD;
 
-// By hand: streams would make the keeper, of which there is one for each sandbox, half as large
-// again.
+// Parsed by hand: streams would make the keeper half as large again, and there is one per sandbox.
 bool has_all_ranges(const char* map) {
   constexpr std::uint64_t end =
       id_ranges::first + std::uint64_t{id_ranges::count} * plan_limits::ids;
@@ -53,7 +52,7 @@ Standing standing_here() {
   if (has_all_ranges("/proc/self/uid_map") && has_all_ranges("/proc/self/gid_map")) {
     return Standing::root;
   }
-  // It belongs to the machine's root, who has another number here or none, or is the caller.
+  // It belongs to the machine's root, which has another id here or none, or is the caller.
   const bool is_machines_root = ::stat("/proc/sys", &seen) != 0 || seen.st_uid == 0;
   return is_machines_root ? Standing::lone_root : Standing::user;
 }
@@ -67,7 +66,7 @@ Prohibition why_no_user_namespaces() {
     return {.reason = "user.max_user_namespaces is 0",
             .remedy = "sysctl -w user.max_user_namespaces=15000"};
   }
-  // Neither of these is about root.
+  // Neither of these applies to root.
   const bool is_ordinary = standing_here() != Standing::root;
   if (is_ordinary && setting("/proc/sys/kernel/unprivileged_userns_clone") == "0") {
     return {.reason = "kernel.unprivileged_userns_clone is 0",

@@ -5,7 +5,7 @@
 
 namespace berth::keeper::sandbox {
 
-// The ids of a machine that sandboxes have: ranges of plan_limits::ids, one after the other.
+// The host ids that sandboxes use: consecutive ranges of plan_limits::ids.
 namespace id_ranges {
 
 inline constexpr std::uint32_t first = 0x30000000;
@@ -13,18 +13,18 @@ inline constexpr std::uint32_t count = 8192;
 
 }  // namespace id_ranges
 
-// As whom the calling process makes sandboxes.
+// The rights with which the calling process makes sandboxes.
 enum class Standing : std::uint8_t {
-  root,  // it has all those ids to give
-  user,  // it has its own id, whatever that is called in a user namespace around it
-  // This machine's own root in a user namespace without those ids. Whoever had its id would be root
-  // outside, so it has nothing to give.
+  root,  // it can assign all those ids
+  user,  // it has only its own id, even if a surrounding user namespace calls that 0
+  // This machine's own root in a user namespace without those ids. A process with its id would be
+  // root outside, so it has no id to assign.
   lone_root,
 };
 Standing standing_here();
 
-// Why whoever asks can make no user namespace here, and the command that lets him. Looks at the
-// settings of the kernel, so it is for where one could not be made.
+// Why the caller cannot make a user namespace here, and the command that would allow it. Reads
+// kernel settings, so call it only after one could not be made.
 struct Prohibition {
   std::string reason = {};
   std::string remedy = {};

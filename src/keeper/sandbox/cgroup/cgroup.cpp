@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the kernel itself keeps for an empty group.
+// How many passes move_into_leaf() makes over a group that keeps forking.
 constexpr int moves_max = 16;
 
 std::size_t index_of(Controller controller) {
@@ -35,8 +35,8 @@ std::vector<pid_t> processes_in(const std::string& folder) {
   return found;
 }
 
-// Empties our own group, so that it may be divided: what is in it moves into the leaf. Whoever is
-// forked meanwhile is found by the next look.
+// Empties our own group, so that it may have child groups: its processes move into the leaf. The
+// next pass finds processes that are forked meanwhile.
 void move_into_leaf(const std::string& base) {
   const std::string leaf = base + "/" + std::string{own_leaf};
   std::vector<pid_t> left = processes_in(base);
@@ -83,7 +83,7 @@ Result<> Cgroup::make_folders(const CgroupLayout& layout) {
   const auto make = [&](const std::string& base) -> Result<std::string> {
     std::string folder = base + "/" + name_;
     const auto is_made = [&](const GroupFolder& made) { return made.get() == folder; };
-    if (std::ranges::any_of(owned_, is_made)) return folder;  // one folder, several controllers
+    if (std::ranges::any_of(owned_, is_made)) return folder;  // one folder has several controllers
     BERTH_TRY(GroupFolder made, make_group_folder(folder));
     owned_.push_back(std::move(made));
     return folder;
@@ -98,7 +98,7 @@ Result<> Cgroup::make_folders(const CgroupLayout& layout) {
   }
   for (std::size_t i = 0; i < controller_count; ++i) {
     const auto controller = static_cast<Controller>(i);
-    // The group of v2 freezes and counts CPU time without a controller.
+    // A v2 group freezes and counts CPU time without a controller.
     const bool needless = !unified_.empty() &&
                           (controller == Controller::freezer || controller == Controller::cpuacct);
     if (!folders_[i].empty() || layout.legacy[i].empty() || needless) continue;
@@ -118,9 +118,9 @@ void Cgroup::open_doors() {
   unified_procs_ = unified_ + "/cgroup.procs";
 }
 
-// A thread that moves itself by `tasks` needs no lock on its siblings, which it has none of. By
-// `cgroup.procs` it would take one that all forks of the machine share, and wait for it as long as
-// the whole start of a sandbox takes.
+// A single thread that moves itself through `tasks` takes no lock for its siblings. `cgroup.procs`
+// takes a lock that all forks on the machine share, and waiting for it can take as long as the rest
+// of the sandbox's start.
 int Cgroup::join(Born born) const noexcept {
   if (born == Born::outside && !unified_procs_.empty()) {
     const int door = ::open(unified_procs_.c_str(), O_WRONLY | O_CLOEXEC);
@@ -165,7 +165,7 @@ void Cgroup::set_limits(const Limits& limits) {
   unenforced_.clear();
   for (const Setting& setting : settings_of(limits)) {
     const std::string& folder = folders_[index_of(setting.controller)];
-    // Where nobody rules a controller it is told once, by what both versions have.
+    // Without a group for the controller, the limit is reported once, under its v2 name.
     const bool as_unified = folder.empty() || is_unified(setting.controller);
     const Knob& knob = as_unified ? setting.unified : setting.legacy;
     if (knob.file.empty()) continue;
@@ -185,8 +185,8 @@ bool Cgroup::is_populated() const {
   return !folder.empty() && !processes_in(folder).empty();
 }
 
-// For kernels without cgroup.kill. A group that is frozen neither forks nor reaps, so the list is
-// complete and its pids are nobody else's.
+// For kernels without cgroup.kill. A frozen group neither forks nor reaps, so the list is complete
+// and its pids cannot be reused.
 void Cgroup::kill_each() const {
   const bool frozen = freeze(100ms).has_value();
   for (const pid_t pid : processes_in(lifecycle_folder())) ::kill(pid, SIGKILL);
@@ -239,7 +239,7 @@ Result<> Cgroup::thaw() const {
 }
 
 Result<> Cgroup::remove(Wait limit) {
-  // Let go of the descriptors first: an open folder of a removed group keeps its memory.
+  // Descriptors are closed first: an open folder of a removed group keeps its memory.
   directory_ = Fd{};
   doors_.clear();
   while (!owned_.empty()) {

@@ -15,21 +15,21 @@
 #include <string_view>
 #include <vector>
 
-// The control groups of one sandbox: its limits, what it has used, and the sure way to end it.
+// The control groups of one sandbox: its limits, its usage, and the reliable way to end it.
 namespace berth::keeper::sandbox {
 
-// A limit that was asked for and is not in force, and what would mend that.
+// A requested limit that is not in force, and what would fix that.
 struct Unenforced {
   std::string limit = {};
   std::string why = {};
   std::string remedy = {};
 };
 
-// What is absent this machine does not count.
+// A value is absent if this machine does not count it.
 struct CgroupUsage {
   std::optional<std::uint64_t> cpu_user_us = {};
   std::optional<std::uint64_t> cpu_system_us = {};
-  std::optional<std::uint64_t> throttled_us = {};  // kept from running by the quota
+  std::optional<std::uint64_t> throttled_us = {};  // not run because of the quota
   std::optional<std::uint64_t> memory_bytes = {};
   std::optional<std::uint64_t> memory_peak_bytes = {};
   std::optional<std::uint64_t> pids = {};
@@ -44,31 +44,31 @@ class Cgroup {
   using Wait = std::chrono::milliseconds;
   static constexpr Wait usual_wait{10'000};
 
-  // Makes the groups and sets the limits. The id is an exec id or like one. A machine without
-  // control groups yields a Cgroup that holds nothing, and says so in `unenforced`.
+  // Makes the groups and sets the limits. The id has the form of an exec id. On a machine without
+  // control groups the Cgroup is empty, and `unenforced` lists the limits.
   static Result<Cgroup> make(const CgroupLayout& layout, std::string_view id, const Limits& limits);
-  // Other limits than it was made with.
+  // Replaces the limits.
   Result<> limit(const Limits& limits);
-  // Groups that are there already, by the name of their folder, to be ended.
+  // Adopts existing groups by their folder name, to end them.
   static Cgroup adopt(const CgroupLayout& layout, const std::string& name);
 
   const std::vector<Unenforced>& unenforced() const { return unenforced_; }
-  // Whether there is a group of this controller, for a limit to be set.
+  // Whether there is a group with this controller, so that its limits can be set.
   bool rules(Controller controller) const;
   const std::string& name() const { return name_; }
 
-  // For clone3 with CLONE_INTO_CGROUP: the group of v2, or -1. The child is born in it, which costs
-  // nothing; to move there afterwards costs milliseconds.
+  // For clone3 with CLONE_INTO_CGROUP: the v2 group, or -1. Starting a child in it costs nothing;
+  // moving it there later costs milliseconds.
   int directory() const { return directory_.get(); }
-  // Moves the calling process, which must have one thread, into the groups of v1, and into that of
-  // v2 where it was not born there. Safe between vfork and exec. 0 or errno. A cgroup namespace is
-  // made after this: its root is where its maker is.
+  // Moves the calling process, which must have a single thread, into the v1 groups, and into the v2
+  // group if it was not started there. Safe between vfork and exec. Returns 0 or errno. A cgroup
+  // namespace must be made after this: its root is its creator's group.
   enum class Born : std::uint8_t { inside, outside };
   int join(Born born) const noexcept;
 
-  // Kills all processes, also those that are stopped, frozen or forking, and waits for the end.
+  // Kills all processes, even stopped, frozen or forking ones, and waits for their end.
   Result<> kill(Wait limit = usual_wait) const;
-  // Returns when every process stands still.
+  // Returns when every process is frozen.
   Result<> freeze(Wait limit = usual_wait) const;
   Result<> thaw() const;
   bool is_populated() const;
@@ -83,14 +83,14 @@ class Cgroup {
  private:
   Result<> make_folders(const CgroupLayout& layout);
   void open_doors();
-  // The file of the folder that rules this controller, by its name in v2 and in v1; empty when
-  // nobody does.
+  // The path of this controller's file, which has different names in v2 and v1; empty if the
+  // controller is not available.
   std::string file_of(Controller controller, std::string_view unified,
                       std::string_view legacy) const;
   bool is_unified(Controller controller) const;
-  // Of v2: tells when the last process is gone or stands still.
+  // v2 only: signals when the last process has ended or is frozen.
   Fd open_events() const;
-  // Where every process of the group is found; empty when there is no group.
+  // The folder that lists every process of the group; empty if there is no group.
   const std::string& lifecycle_folder() const;
   void kill_each() const;
   void set_limits(const Limits& limits);
@@ -99,20 +99,20 @@ class Cgroup {
   std::string remedy_;
   std::vector<Unenforced> unenforced_;
   std::string unified_;
-  std::array<std::string, controller_count> folders_;  // that rule each controller
+  std::array<std::string, controller_count> folders_;  // by controller
   std::vector<GroupFolder> owned_;
   Fd directory_;
-  std::vector<Fd> doors_;      // the `tasks` files of v1
-  std::string unified_procs_;  // the door of v2, for who was not born inside
+  std::vector<Fd> doors_;      // the v1 `tasks` files
+  std::string unified_procs_;  // for processes that were not started in the v2 group
 };
 
-// The name of a group made by this process: an id, and who made it.
+// The name of a group made by this process: an id and its maker.
 Result<std::string> group_name(std::string_view id);
-// Groups of ours whose keeper is gone.
+// Our groups whose keeper has ended.
 std::vector<std::string> find_leftovers(const CgroupLayout& layout);
-// Ends and removes them. The names of those that would not go.
+// Ends and removes them. Returns the names of those that could not be removed.
 std::vector<std::string> sweep_leftovers(const CgroupLayout& layout);
-// The same where the note of a killed keeper says that it made groups.
+// The same in the folders that a killed keeper's note lists.
 std::vector<std::string> sweep_noted_leftovers(std::string_view note);
 
 }  // namespace berth::keeper::sandbox

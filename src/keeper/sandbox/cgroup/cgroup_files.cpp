@@ -15,7 +15,7 @@ namespace berth::keeper::sandbox {
 namespace {
 
 constexpr std::size_t group_file_bytes_max = std::size_t{4} << 20;
-// Nobody but us makes groups in ours; the bound is for what we did not foresee.
+// Only we make groups in ours; the bound is a safeguard.
 constexpr int nesting_max = 8;
 
 bool is_folder(const std::string& path) {
@@ -23,7 +23,7 @@ bool is_folder(const std::string& path) {
   return ::lstat(path.c_str(), &file) == 0 && S_ISDIR(file.st_mode);
 }
 
-// 0, or why it is still there.
+// Returns 0, or the errno that explains why it still exists.
 int try_to_remove(const std::string& folder, int depth) {
   if (::rmdir(folder.c_str()) == 0 || errno == ENOENT) return 0;
   const int why = errno;
@@ -96,7 +96,7 @@ void await_change(int events, std::chrono::milliseconds step) {
   pollfd watched{.fd = events, .events = POLLPRI, .revents = 0};
   ::poll(&watched, 1, static_cast<int>(step.count()));
   if (events < 0) return;
-  // The change is announced until the file is read.
+  // The event remains pending until the file is read.
   std::array<char, 256> text{};
   [[maybe_unused]] const ssize_t size = ::pread(events, text.data(), text.size(), 0);
 }
@@ -111,7 +111,7 @@ Result<> remove_group(const std::string& folder, std::chrono::milliseconds limit
 
 void GroupFolderKind::dispose(const std::string& folder) noexcept {
   write_group_file(folder + "/cgroup.kill", "1");
-  ::rmdir(folder.c_str());  // still busy? sweep_leftovers finds it by its name
+  ::rmdir(folder.c_str());  // if still busy, sweep_leftovers() finds it by its name
 }
 
 Result<GroupFolder> make_group_folder(std::string folder) {

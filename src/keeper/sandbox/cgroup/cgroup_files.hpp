@@ -10,38 +10,38 @@
 #include <string_view>
 #include <vector>
 
-// The files of a control group: small texts that the kernel makes up when they are read and obeys
-// when they are written.
+// The files of a control group: small texts that the kernel generates on reading and applies on
+// writing.
 namespace berth::keeper::sandbox {
 
-// 0 or errno.
+// Returns 0 or errno.
 int write_group_file(const std::string& path, std::string_view text);
-// Empty when there is no such file.
+// Empty if there is no such file.
 std::string read_group_file(const std::string& path);
-// "max" and what is no number are nothing.
+// Empty for "max" and anything else that is not a number.
 std::optional<std::uint64_t> number_in(std::string_view text);
 std::optional<std::uint64_t> number_of(const std::string& path);
-// Of a file with lines `key number`.
+// For a file with lines `key number`.
 std::optional<std::uint64_t> keyed_number(std::string_view text, std::string_view key);
-// The sum over all devices, of a file with lines `device key=number key=number` as v2 has it, and
-// of one with lines `device key number` as v1 does.
+// The sum over all devices. For a v2 file with lines `device key=number key=number`, and for a v1
+// file with lines `device key number`.
 std::uint64_t summed_number(std::string_view text, std::string_view key);
 std::uint64_t summed_lines(std::string_view text, std::string_view key);
 
-// Waits in small steps, or until the group says that something has changed, for the question to
-// be answered with yes. The descriptor is that of cgroup.events, or -1.
+// Waits until `holds` returns true, checking in small steps or when the group reports a change.
+// `events` is the descriptor of cgroup.events, or -1.
 template <class Question>
 bool wait_until(int events, std::chrono::milliseconds limit, Question&& holds);
-// One such step: returns early when the group has changed.
+// One such step: returns early if the group has changed.
 void await_change(int events, std::chrono::milliseconds step);
 
-// Removes a group and those in it, again and again while the kernel lets go of their processes.
+// Removes a group and its child groups. Retries while the kernel releases their processes.
 Result<> remove_group(const std::string& folder, std::chrono::milliseconds limit);
 
 struct GroupFolderKind {
   using Raw = std::string;
   static Raw none() { return {}; }
-  // The net below Cgroup::remove: never waits.
+  // The fallback for Cgroup::remove: never waits.
   static void dispose(const std::string& folder) noexcept;
 };
 using GroupFolder = Owned<GroupFolderKind>;

@@ -64,7 +64,7 @@ std::vector<Controller> controllers_among(const std::vector<std::string_view>& w
   return found;
 }
 
-// mountinfo writes blanks, tabs, line ends and backslashes as three octal digits.
+// mountinfo encodes blanks, tabs, newlines and backslashes as three octal digits.
 std::string unescaped(std::string_view text) {
   const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
   std::string plain;
@@ -84,9 +84,9 @@ std::string unescaped(std::string_view text) {
 
 struct CgroupMount {
   Hierarchy::Version version = Hierarchy::Version::v1;
-  std::string root = {};  // which group of the hierarchy is seen at the mount point
+  std::string root = {};  // the group that the mount point shows
   std::string point = {};
-  std::vector<std::string_view> options = {};  // of the hierarchy
+  std::vector<std::string_view> options = {};  // the hierarchy's options
 };
 
 // "31 23 0:28 /root /point opts [optional fields] - type source options"
@@ -110,7 +110,7 @@ struct OwnGroup {
   std::string_view path = {};
 };
 
-// "4:memory:/a/b", and of v2 "0::/a/b". A path may hold colons.
+// "4:memory:/a/b", and for v2 "0::/a/b". A path may contain colons.
 std::optional<OwnGroup> parse_own_group(std::string_view line) {
   const std::size_t first = line.find(':');
   const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
@@ -128,7 +128,7 @@ bool is_of(const CgroupMount& mount, const OwnGroup& group) {
 }
 
 // A container may see only a part of the hierarchy: the mount shows the group `root` and what is
-// below. Nothing when our own group is not in that part, or above the root of our cgroup namespace.
+// below it. Empty if our own group is outside that part, or above the root of our cgroup namespace.
 std::optional<std::string> folder_of(const CgroupMount& mount, std::string_view path) {
   if (path.starts_with("/..") || mount.root.starts_with("/..")) return std::nullopt;
   if (mount.root == "/") return path == "/" ? mount.point : mount.point + std::string{path};
@@ -137,7 +137,7 @@ std::optional<std::string> folder_of(const CgroupMount& mount, std::string_view 
   return mount.point + std::string{path.substr(mount.root.size())};
 }
 
-// Neither "." nor ".." nor an empty part, which would lead elsewhere than it seems.
+// No ".", ".." or empty component, which would make the path lead elsewhere than it seems.
 bool is_plain_path(std::string_view path) {
   if (!path.starts_with('/')) return false;
   return std::ranges::none_of(split(path.substr(1), '/'), [](std::string_view part) {
@@ -158,8 +158,7 @@ std::vector<CgroupMount> mounts_in(std::string_view mountinfo) {
   return mounts;
 }
 
-// What we made is ours to divide further: from the leaf that we moved into, back to the group
-// that we were given.
+// If we moved into our leaf, the group that we may divide is its parent.
 std::string without_own_leaf(const std::string& folder) {
   const std::string leaf = "/" + std::string{own_leaf};
   return folder.ends_with(leaf) ? folder.substr(0, folder.size() - leaf.size()) : folder;
@@ -170,23 +169,23 @@ bool is_limit(Controller controller) {
          controller == Controller::pids;
 }
 
-// Freezing and accounting of CPU time need no controller in v2. That of io limits nothing here, but
-// it alone counts.
+// In v2, freezing and CPU accounting need no controller. The io controller sets no limit here, but
+// only it counts I/O.
 bool is_enabled_in_v2(Controller controller) {
   return is_limit(controller) || controller == Controller::io;
 }
 
-// Enabling needs a group without processes. Only the root of the machine may have both, and only
-// what was given away, or is the whole of a container, may we empty by moving what is in it.
+// Controllers can be enabled only below a group without processes, except the machine's root group.
+// We may move the processes out only if the group was delegated to us or is a whole container.
 bool may_divide(const Hierarchy& own, const std::string& base, const FolderView& view) {
   return view.delegated || own.own_path == "/" || base != own.own_folder;
 }
 
-// The groups of ours that we may not divide, for the remedy.
+// Our groups that we may not divide, for the remedy.
 struct Closed {
   std::string unified = {};
   std::vector<std::string> legacy = {};
-  bool limits_are_legacy = false;  // some of them have controllers that limit
+  bool limits_are_legacy = false;  // some of them have limiting controllers
 };
 
 void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout, Closed& closed) {
@@ -210,16 +209,16 @@ void choose_unified(const Hierarchy& own, const Look& look, CgroupLayout& layout
   }
 }
 
-// Every look costs a start some time, so nobody looks at what is not used: the group of v2 freezes
-// and counts without a controller.
+// Every look delays the start, so unused controllers are not looked at: a v2 group freezes and
+// counts without a controller.
 bool is_wanted(const Hierarchy& own, const CgroupLayout& layout) {
   return std::ranges::any_of(own.controllers, [&](Controller controller) {
     return is_enabled_in_v2(controller) ? !layout.has(controller) : layout.unified.empty();
   });
 }
 
-// The group that has seen all I/O that we know of. Newer kernels count none in v1 before something
-// is throttled, and then a group would be made and joined for nothing.
+// The topmost visible group, which has seen all I/O. Newer kernels count no I/O in v1 until
+// something is throttled, and then making and joining a group would be pointless.
 std::string top_of(const Hierarchy& own) {
   if (!own.own_folder.ends_with(own.own_path)) return own.own_folder;
   return own.own_folder.substr(0, own.own_folder.size() - own.own_path.size());
@@ -240,7 +239,7 @@ void choose_legacy(const Hierarchy& own, const Look& look, CgroupLayout& layout,
   }
 }
 
-// Nobody gives away groups of v1, so that it is by hand with systemd and without.
+// v1 groups are never delegated, so this is done by hand, with or without systemd.
 std::string legacy_remedy(const std::vector<std::string>& folders, const Host& host) {
   if (host.user == 0) return closed_to_root_remedy;
   std::string all;
@@ -249,8 +248,8 @@ std::string legacy_remedy(const std::vector<std::string>& folders, const Host& h
          std::to_string(host.user) + " $g/berth; echo $$ >$g/berth/cgroup.procs; done";
 }
 
-// The shell goes into the leaf that we would move into, because we may not move out of a group
-// that nobody gave away by the attribute. What is enabled after the chown stays root's.
+// The shell moves into the leaf that we would use, because we may not move out of a group that was
+// not delegated by the attribute. Files that appear after the chown remain root's.
 std::string unified_remedy(const std::string& folder, const Host& host) {
   const std::string given = folder + "/berth";
   const std::string leaf = given + "/" + std::string{own_leaf};
@@ -364,7 +363,7 @@ CgroupLayout noted_layout(std::string_view note, std::string_view mountinfo) {
   CgroupLayout layout;
   for (const std::string_view folder : split(note, '\n')) {
     if (!is_plain_path(folder)) continue;
-    // Of two at one place the later covers the other.
+    // If two are mounted at one place, the later one covers the other.
     const auto covers = [&](const CgroupMount& mount) { return is_in(mount, folder); };
     const auto mount = std::ranges::find_if(mounts.rbegin(), mounts.rend(), covers);
     if (mount == mounts.rend()) continue;
@@ -380,7 +379,7 @@ CgroupLayout noted_layout(std::string_view note, std::string_view mountinfo) {
 }
 
 InitSystem init_system() {
-  // As sd_booted(3) sees it.
+  // Same test as sd_booted(3).
   return ::access("/run/systemd/system", F_OK) == 0 ? InitSystem::systemd : InitSystem::other;
 }
 

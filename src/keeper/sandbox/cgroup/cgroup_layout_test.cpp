@@ -178,7 +178,7 @@ TEST(CgroupLayout, WithoutSystemdAGroupOfV2IsGivenByHand) {
       "for g in /sys/fs/cgroup /sys/fs/cgroup/berth; "
       "do echo '+cpu +memory +pids' >$g/cgroup.subtree_control; done"))
       << layout.remedy;
-  // What these commands make is what we can use.
+  // We can use the groups that these commands make.
   const std::string all = "cpu memory pids\n";
   const auto mended = layout_for("0::/berth/berth.self\n", v2_mount,
                                  {{"/sys/fs/cgroup/berth", writable(all, all)}}, without_systemd);

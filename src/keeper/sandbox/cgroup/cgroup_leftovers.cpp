@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 constexpr std::string_view prefix = "berth-";
 constexpr std::size_t leftovers_file_bytes_max = std::size_t{4} << 20;
 
-// Who made a group. The pid alone may be reused; and it is nobody's to judge who does not see that
-// pid, because it is of another namespace.
+// The process that made a group. The pid alone may be reused, and a process in another pid
+// namespace cannot check it.
 struct Maker {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;
@@ -55,7 +55,7 @@ bool is_gone(const Maker& maker) {
   if (maker.pid_namespace != own_pid_namespace()) return false;
   const auto now = process_stat(maker.pid);
   if (!now || now->start_ticks != maker.start_ticks) return true;
-  // It is over, and whoever should have waited for it has not.
+  // It has ended, and its parent has not reaped it.
   return now->state == 'Z' || now->state == 'X';
 }
 

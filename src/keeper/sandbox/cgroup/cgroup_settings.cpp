@@ -19,15 +19,15 @@ constexpr std::uint64_t default_weight = 100;
 constexpr std::uint64_t default_shares = 1024;
 constexpr std::uint64_t shares_min = 2;
 constexpr std::uint64_t weight_max = 10'000;
-// The quota of a period is at least a millisecond.
+// The quota per period is at least a millisecond.
 constexpr std::uint64_t cpu_millis_min = 10;
 constexpr std::uint64_t memory_bytes_min = std::uint64_t{4} << 20;
 constexpr std::uint64_t memory_bytes_max = std::uint64_t{1} << 60;
-// What waits in the sockets of a sandbox, as a part of its memory.
+// Socket buffers, as a fraction of the sandbox's memory.
 constexpr std::uint64_t socket_part = 8;
 constexpr std::uint64_t socket_bytes_min = std::uint64_t{4} << 20;
 constexpr std::uint64_t socket_bytes_max = std::uint64_t{64} << 20;
-// The init of the sandbox, a warden, the command and one child of it.
+// The sandbox's init, a warden, the command and one child of it.
 constexpr std::uint64_t pids_min = 4;
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::string_view swap_file_v2 = "memory.swap.max";
@@ -37,8 +37,8 @@ std::string text_of(std::uint64_t number) {
   return std::to_string(number);
 }
 
-// Of v1 the swap limit is one on memory and swap together, and never below that on memory alone,
-// which is set first.
+// v1's swap limit covers memory and swap together. It must not be below the memory limit, which is
+// set first.
 void add_memory(const Limits& limits, std::vector<Setting>& settings) {
   settings.push_back({.limit = "memory limit of " + text_of(limits.memory_bytes) + " bytes",
                       .controller = Controller::memory,
@@ -48,7 +48,7 @@ void add_memory(const Limits& limits, std::vector<Setting>& settings) {
                       .controller = Controller::memory,
                       .unified = {swap_file_v2, text_of(limits.swap_bytes)},
                       .legacy = {swap_file_v1, text_of(limits.memory_bytes + limits.swap_bytes)}});
-  // v2 counts the buffers of TCP and UDP as memory; v1 does not, and they would be without limit.
+  // v2 counts TCP and UDP buffers as memory; v1 does not, so they need their own limit.
   const std::uint64_t socket_bytes =
       std::clamp(limits.memory_bytes / socket_part, socket_bytes_min, socket_bytes_max);
   settings.push_back({.limit = "socket memory limit of " + text_of(socket_bytes) + " bytes",
@@ -84,13 +84,13 @@ void add_weight(const Limits& limits, std::vector<Setting>& settings) {
 bool is_in_force(std::string_view wanted, std::string_view shown) {
   const auto want = number_in(wanted);
   const auto got = number_in(shown);
-  // "max" and -1 are no limit, which is never short of what was asked.
+  // "max" and -1 mean no limit, which always satisfies the request.
   if (!want) return true;
   if (!got) return false;
   return *got == *want || (*got < *want && *want - *got < page_bytes && *got % page_bytes == 0);
 }
 
-// Nobody can swap where there is nothing to swap to.
+// Without swap space nothing can be swapped.
 bool is_swap_free() {
   const std::string swaps = read_group_file("/proc/swaps");
   return swaps.find('\n') + 1 >= swaps.size();

@@ -48,7 +48,7 @@ TEST(CgroupSettings, TheSwapLimitOfV1CountsTheMemoryToo) {
   ASSERT_NE(swap, nullptr);
   EXPECT_EQ(swap->legacy.value, std::to_string(65 << 20));
   EXPECT_EQ(swap->unified.value, std::to_string(1 << 20));
-  // The kernel refuses memory and swap below memory.
+  // The kernel rejects a combined limit below the memory limit.
   const Setting* memory = find(settings, "memory.limit_in_bytes");
   EXPECT_LT(memory, swap);
 }

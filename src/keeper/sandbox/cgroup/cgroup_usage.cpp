@@ -34,7 +34,7 @@ CgroupUsage Cgroup::usage() const {
       number_of(file_of(Controller::memory, "memory.current", "memory.usage_in_bytes"));
   now.memory_peak_bytes =
       number_of(file_of(Controller::memory, "memory.peak", "memory.max_usage_in_bytes"));
-  // v1 counts apart what waits in sockets, and no peak of both together.
+  // v1 counts socket buffers separately, and has no peak for the sum.
   const auto in_sockets =
       number_of(file_of(Controller::memory, "", "memory.kmem.tcp.usage_in_bytes"));
   if (now.memory_bytes && in_sockets) {
@@ -44,7 +44,7 @@ CgroupUsage Cgroup::usage() const {
   now.pids = number_of(file_of(Controller::pids, "pids.current", "pids.current"));
   now.pids_peak = number_of(file_of(Controller::pids, "pids.peak", "pids.peak"));
   const std::string io = read_group_file(file_of(Controller::io, "io.stat", legacy_io_file));
-  if (is_unified(Controller::io)) {  // empty before the first byte
+  if (is_unified(Controller::io)) {  // empty before the first I/O
     now.io_read_bytes = summed_number(io, "rbytes");
     now.io_written_bytes = summed_number(io, "wbytes");
   } else if (!io.empty()) {

@@ -33,8 +33,8 @@
 #include <string_view>
 #include <vector>
 
-// Writes the system-call filters of the sandbox as a C++ source. Run by the build, so that the
-// keeper installs a finished program with one call and needs no library for it.
+// Writes the sandbox's system-call filters as a C++ source. The build runs it, so that the keeper
+// installs a finished program with one call and needs no library for it.
 namespace {
 
 using berth::keeper::sandbox::Debugging;
@@ -45,7 +45,7 @@ struct Release {
 };
 using Context = std::unique_ptr<void, Release>;
 
-// What nobody inside needs, and what reaches parts of the kernel that no namespace divides.
+// Calls that no program inside needs, or that reach parts of the kernel that no namespace divides.
 constexpr std::array denied_calls{"acct",
                                   "add_key",
                                   "adjtimex",
@@ -106,9 +106,9 @@ constexpr std::array denied_calls{"acct",
                                   "vhangup",
                                   "vm86",
                                   "vm86old"};
-// The same, for which programs have another way when the kernel has none of them: those that tell
-// of the host's mounts and security modules, memory that the kernel can neither swap nor move, the
-// table of segments, and attributes of files that an ioctl sets too.
+// Also denied, but as if the kernel lacked them, because programs have a fallback: calls that
+// reveal the host's mounts and security modules, memory that the kernel can neither swap nor move,
+// the segment table, and file attributes that an ioctl can set too.
 constexpr std::array absent_calls{"file_setattr",     "listmount",    "lsm_get_self_attr",
                                   "lsm_list_modules", "memfd_secret", "modify_ldt",
                                   "statmount"};
@@ -121,7 +121,7 @@ constexpr std::array nesting_calls{"chroot",     "mount",      "umount",        
                                    "fsopen",     "fsconfig",   "fsmount",       "fspick",
                                    "open_tree",  "move_mount", "mount_setattr", "open_tree_attr"};
 
-// Calls that are newer than the library knows. From 424 on a call has the same number everywhere.
+// Calls newer than the library. From 424 on a call has the same number on all architectures.
 struct NumberedCall {
   std::string_view name;
   std::uint32_t number;
@@ -132,9 +132,9 @@ constexpr std::array numbered_calls{
     NumberedCall{"lsm_list_modules", 461},  NumberedCall{"open_tree_attr", 467},
     NumberedCall{"file_setattr", 469}};
 
-// The last call that somebody has looked at, of Linux 6.18: whoever adds the ones after it decides
-// about each. Those above, and those in the gap that architectures have below the common numbers,
-// are answered as by a kernel without them.
+// The last reviewed call, of Linux 6.18: to raise this, decide about each call after it. Calls
+// above it, and those in the gap that architectures have below the common numbers, fail as on a
+// kernel without them.
 constexpr std::uint32_t last_reviewed = 469;
 constexpr std::uint32_t first_common = 424;
 #if defined(__x86_64__)
@@ -147,11 +147,11 @@ constexpr std::uint32_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_
                                           CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                                           CLONE_NEWNET;
 
-// The header with the numbers of ioprio_set is the kernel's own.
+// The header with the ioprio_set constants is internal to the kernel.
 constexpr std::uint32_t a_process_by_ioprio = 1;
 constexpr std::uint32_t a_user_by_ioprio = 3;
 
-// Of the pid namespace of a sandbox.
+// In a sandbox's pid namespace.
 constexpr std::uint32_t first_process = 1;
 
 [[noreturn]] void give_up(const char* what, int code) {
@@ -170,8 +170,8 @@ bool is_in(const char* name, std::span<const char* const> list) {
   return false;
 }
 
-// Nothing for a call that this architecture does not have. A name that nobody knows is a mistake:
-// what is on a list of what is denied would be open.
+// Empty for a call that this architecture lacks. An unknown name is an error: a misspelt denied
+// call would be allowed.
 std::optional<std::uint32_t> number_of(const char* name) {
   const int number = ::seccomp_syscall_resolve_name(name);
   if (number >= 0) return static_cast<std::uint32_t>(number);
@@ -189,8 +189,8 @@ void deny(void* filter, const char* name, std::uint16_t error_number = EPERM) {
        ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(error_number), static_cast<int>(*number), 0));
 }
 
-// The kernel takes these arguments as 32 bits, so only those are looked at: a rule over all 64
-// would not see a forbidden value with something above it.
+// The kernel uses only 32 bits of these arguments, so only those are checked: a rule over all 64
+// would miss a forbidden value with higher bits set.
 constexpr std::uint32_t low_word_of(std::uint32_t argument) {
   static_assert(std::endian::native == std::endian::little);
   return offsetof(seccomp_data, args) + argument * sizeof(std::uint64_t);
@@ -206,8 +206,8 @@ sock_filter refuse(std::uint32_t error_number) {
   return leave(SECCOMP_RET_ERRNO | error_number);
 }
 
-// The program before the tree, where numbers are not enough. Every block starts and ends with the
-// number of the call loaded.
+// The program before the tree, for rules that need more than the call number. The call number is
+// loaded at the start and end of every block.
 class Prologue {
  public:
   Prologue() {
@@ -218,8 +218,8 @@ class Prologue {
 #else
 #error "the sandbox knows no system calls of this architecture"
 #endif
-    // A debugger skips a call by giving it the number -1, and has an answer for it. The other
-    // numbering of x86, x32, is above the last one too.
+    // A debugger skips a call by setting its number to -1 and supplies the result. The x32
+    // numbering of x86 is also above the last call.
     constexpr std::uint32_t skipped = 0xffffffff;
     steps_ = {load(offsetof(seccomp_data, arch)),
               BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0),
@@ -232,12 +232,12 @@ class Prologue {
               refuse(ENOSYS)};
   }
 
-  // Only these values of the argument.
+  // Allows only these values of the argument.
   void permit(std::uint32_t call, std::uint32_t argument,
               std::initializer_list<std::uint32_t> values, std::uint32_t error_number) {
     permit_masked(call, argument, 0xffffffff, values, error_number);
   }
-  // The same of the argument after a mask.
+  // The same for the argument after a mask.
   void permit_masked(std::uint32_t call, std::uint32_t argument, std::uint32_t mask,
                      std::initializer_list<std::uint32_t> values, std::uint32_t error_number) {
     std::vector<sock_filter> block{load(low_word_of(argument)),
@@ -250,25 +250,25 @@ class Prologue {
     block.push_back(leave(SECCOMP_RET_ALLOW));
     add(call, block);
   }
-  // Only what is about one process, as the first argument says, and that the calling one.
+  // Allows the call only if the first argument selects one process, and that is the caller.
   void permit_for_itself(std::uint32_t call, std::uint32_t one_process) {
     add(call, {load(low_word_of(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one_process, 0, 2),
                load(low_word_of(1)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0), refuse(EPERM),
                leave(SECCOMP_RET_ALLOW)});
   }
-  // What is about one process or group, as the first argument says, and not the first of them; and
-  // nothing that is about all processes of a user, of whom the first is one.
+  // Denies the call if it concerns pid 1 or its group, or all processes of a user, which include
+  // pid 1. The first argument selects the kind.
   void forbid_for_first_process(std::uint32_t call, std::uint32_t all_of_user) {
     add(call, {load(low_word_of(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, all_of_user, 3, 0),
                load(low_word_of(1)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first_process, 1, 0),
                leave(SECCOMP_RET_ALLOW), refuse(EPERM)});
   }
-  // Only families that a network namespace holds. Of netlink what tells of the network alone: the
-  // rest of it is about the machine's devices, modules, audit and ciphers. Of the internet's the
-  // protocols that are in every kernel: for others the host loads a module. Echoes are what ping
-  // sends where it may.
+  // Allows only address families that a network namespace isolates. Netlink is limited to network
+  // information: the rest concerns the machine's devices, modules, audit and ciphers. Internet
+  // sockets are limited to protocols that every kernel has: for others the host loads a module.
+  // ICMP echo is what ping uses where it is permitted.
   void permit_sockets() {
-    constexpr std::uint32_t kind_bits = 0xf;  // beside flags
+    constexpr std::uint32_t kind_bits = 0xf;  // the rest are flags
     const auto is = [](std::uint32_t value, std::uint8_t then, std::uint8_t otherwise) {
       return sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, then, otherwise);
     };
@@ -276,15 +276,15 @@ class Prologue {
                      is(AF_INET6, 5, 0), is(AF_NETLINK, 1, 0), refuse(EAFNOSUPPORT),
                      // netlink
                      load(low_word_of(2)), is(NETLINK_ROUTE, 12, 0), is(NETLINK_SOCK_DIAG, 11, 9),
-                     // the internet's
+                     // internet
                      load(low_word_of(1)), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, kind_bits),
                      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, SOCK_RAW, 7, 0), load(low_word_of(2)),
                      is(IPPROTO_IP, 6, 0), is(IPPROTO_TCP, 5, 0), is(IPPROTO_UDP, 4, 0),
                      is(IPPROTO_ICMP, 3, 0), is(IPPROTO_ICMPV6, 2, 0),
-                     // how it ends
+                     // results
                      refuse(EPROTONOSUPPORT), refuse(ESOCKTNOSUPPORT), leave(SECCOMP_RET_ALLOW)});
   }
-  // Not these values, after a mask.
+  // Denies these values, after a mask.
   void forbid(std::uint32_t call, std::uint32_t argument, std::uint32_t mask,
               std::initializer_list<std::uint32_t> values) {
     std::vector<sock_filter> block{load(low_word_of(argument)),
@@ -297,13 +297,13 @@ class Prologue {
     block.push_back(refuse(EPERM));
     add(call, block);
   }
-  // None of these bits.
+  // Denies these bits.
   void forbid_bits(std::uint32_t call, std::uint32_t argument, std::uint32_t bits) {
     add(call, {load(low_word_of(argument)), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1),
                refuse(EPERM), leave(SECCOMP_RET_ALLOW)});
   }
 
-  // None of these bits in a mode that is used only where a file may be made.
+  // Denies these bits in the mode argument, which is used only if the call may create a file.
   void forbid_mode_of_new(std::uint32_t call, std::uint32_t flags, std::uint32_t bits) {
     constexpr std::uint32_t makes = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
     add(call, {load(low_word_of(flags)), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, makes, 0, 3),
@@ -328,14 +328,15 @@ std::vector<sock_filter> argument_rules(Debugging debugging, Nesting nesting) {
   Prologue rules;
   rules.permit_sockets();
   rules.permit(SYS_socketpair, 0, {AF_UNIX}, EAFNOSUPPORT);
-  // Typing into the terminal of whoever watches, and line disciplines, for which the host loads
+  // Injecting input into a watching user's terminal, and line disciplines, for which the host loads
   // modules.
   rules.forbid(SYS_ioctl, 1, 0xffffffff, {TIOCSTI, TIOCLINUX, TIOCSETD});
 #ifdef SYS_mknod
   rules.forbid(SYS_mknod, 1, S_IFMT, {S_IFCHR, S_IFBLK});
 #endif
   rules.forbid(SYS_mknodat, 2, S_IFMT, {S_IFCHR, S_IFBLK});
-  // Pid 1 has the ids of whom it watches, and so it would be theirs to starve of files or time.
+  // Pid 1 has the ids of the processes that it watches, so they could starve it of files or CPU
+  // time.
   for (const std::uint32_t call : {SYS_prlimit64, SYS_sched_setparam, SYS_sched_setscheduler,
                                    SYS_sched_setaffinity, SYS_sched_setattr}) {
     rules.forbid(call, 0, 0xffffffff, {first_process});
@@ -344,8 +345,8 @@ std::vector<sock_filter> argument_rules(Debugging debugging, Nesting nesting) {
   rules.forbid_for_first_process(SYS_ioprio_set, a_user_by_ioprio);
   if (nesting == Nesting::denied) rules.forbid_bits(SYS_clone, 0, namespace_flags);
   if (debugging == Debugging::denied) {
-    // Others switch off address randomization or make old calls reachable. Asking stays, as do
-    // the two that build tools use.
+    // Other values disable address randomization or enable old calls. Queries remain allowed, as do
+    // the two values that build tools use.
     constexpr std::uint32_t linux32 = 8;
     constexpr std::uint32_t uname26 = 0x20000;
     rules.permit(SYS_personality, 0, {0, linux32, uname26, linux32 | uname26, 0xffffffff}, EPERM);
@@ -368,15 +369,15 @@ std::vector<sock_filter> without_set_ids() {
   rules.forbid_bits(fchmodat2, 2, bits);
   rules.forbid_bits(SYS_mknodat, 2, bits);
   rules.forbid_mode_of_new(SYS_openat, 2, bits);
-  // Its mode lies in memory, where no filter looks; everybody knows how to do without it.
+  // Its mode is in memory, which a filter cannot read; all programs have a fallback.
   rules.answer(SYS_openat2, ENOSYS);
   std::vector<sock_filter> program = rules.steps();
   program.push_back(leave(SECCOMP_RET_ALLOW));
   return program;
 }
 
-// What only ids guard is open to the same id. Landlock guards files, signals and memory; here is
-// the rest.
+// What only ids protect is open to processes with the same id. Landlock protects files, signals and
+// memory; this filter covers the rest.
 constexpr std::array shared_calls{
     "shmget", "shmat",  "shmctl", "semget",  "semop",     "semtimedop",       "semctl",  "msgget",
     "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "process_mrelease", "truncate"};
@@ -385,15 +386,15 @@ enum class Internet : std::uint8_t { denied, allowed };
 
 std::vector<sock_filter> without_others(Internet internet) {
   Prologue rules;
-  // The path of a socket is not looked at by Landlock: behind one may be whoever starts programs
-  // for this user. A pair that is connected leads nowhere else, unless it is of datagrams.
+  // Landlock does not check socket paths: behind one a service may start programs for this user. A
+  // connected pair leads nowhere else, unless it is a datagram pair.
   if (internet == Internet::denied) {
     rules.answer(SYS_socket, EACCES);
   } else {
     rules.permit(SYS_socket, 0, {AF_INET, AF_INET6}, EACCES);
   }
   rules.permit_masked(SYS_socketpair, 1, 0xf, {SOCK_STREAM, SOCK_SEQPACKET}, EACCES);
-  // 0 is the calling process; whose other numbers are is not known.
+  // 0 is the calling process; any other pid may belong to another program.
   rules.permit(SYS_prlimit64, 0, {0}, EPERM);
   rules.permit_for_itself(SYS_setpriority, PRIO_PROCESS);
   rules.permit_for_itself(SYS_ioprio_set, a_process_by_ioprio);
@@ -426,9 +427,9 @@ std::vector<sock_filter> make(Debugging debugging, Nesting nesting) {
   const Context filter{::seccomp_init(SCMP_ACT_ALLOW)};
   must("architecture",
        ::seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
-  // The keeper says itself that no privileges are gained.
+  // The keeper sets no_new_privs itself.
   must("no_new_privs", ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_NNP, 0));
-  // A tree over the numbers: what is allowed is found in a few steps.
+  // A tree over the call numbers: allowed calls are found in a few steps.
   must("tree", ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2));
   for (const char* name : denied_calls) {
     if (nesting == Nesting::allowed && is_in(name, nesting_calls)) continue;
@@ -436,7 +437,7 @@ std::vector<sock_filter> make(Debugging debugging, Nesting nesting) {
   }
   for (const char* name : absent_calls) deny(filter.get(), name, ENOSYS);
   if (nesting == Nesting::denied) {
-    // The flags of clone3 lie in memory, where no filter looks; libraries fall back to clone.
+    // The flags of clone3 are in memory, which a filter cannot read; libraries fall back to clone.
     deny(filter.get(), "clone3", ENOSYS);
     deny(filter.get(), "unshare");
   }
