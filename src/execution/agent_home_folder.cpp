@@ -12,7 +12,8 @@
 namespace berth::execution {
 namespace {
 
-// What root in a sandbox makes there belongs to nobody outside, also where it has the set-user bit.
+// A file that root in a sandbox makes there belongs to this unprivileged user outside, so its
+// set-user-id bit grants nothing.
 constexpr uid_t nobody = 65534;
 
 }  // namespace

@@ -5,17 +5,17 @@
 
 #include <string>
 
-// The homes of agents on the disk of this server. Each has a folder of the server's own, and in it
-// `home`, which the agent fills: the server neither follows a link there nor executes anything.
+// Agents' home folders on this server's disk. Each agent has a folder owned by the server, and in
+// it `home`, which the agent fills: the server neither follows a link there nor executes anything.
 namespace berth::execution {
 
 enum class HomeOwner {
-  server,   // of commands that run as the server's own user
-  without,  // a user without rights, who is somebody in a sandbox only
+  server,   // for commands that run as the server's own user
+  without,  // a user without rights, mapped only in a sandbox
 };
 
-// Other users of this machine do not get past the folder around it, whatever modes the agent sets.
-// Made where it is missing; returns its path. May be repeated, and blocks.
+// The parent folder keeps out other users of this machine, whatever modes the agent sets. Creates
+// the home if it is missing and returns its path. May be repeated; blocks.
 Result<std::string> make_home_folder(const std::string& root, const core::AgentHomeId& id,
                                      HomeOwner owner);
 

@@ -17,25 +17,25 @@
 #include <variant>
 #include <vector>
 
-// What it means to execute a command in a place: the values, and the verbs. Everything that a verb
-// needs to find, follow and end what it started is in the lease that it is given, so each works as
-// well after a restart of the server as before it.
+// Executing a command in a place: the values and the operations. The lease contains everything that
+// an operation needs to find, follow and end what it started. So each works just as well after a
+// server restart.
 namespace berth::execution {
 
-// Whether the server itself may connect to an address that is not public, for an SSH environment.
+// Whether the server itself may connect to a private address, for an SSH environment.
 enum class PrivateAddresses { refused, reachable };
 
-// The lease for which something is done, as it was recorded before the place was first asked.
+// The lease on whose behalf something is done, as recorded before the first request to the place.
 struct PlaceRef {
   core::LeaseId lease_id;
   core::CompanyId company_id;
   std::optional<core::EnvironmentId> environment_id = {};
-  std::optional<core::RunId> run_id = {};  // absent: an ad-hoc lease of a test
+  std::optional<core::RunId> run_id = {};  // absent: an ad-hoc lease for a test
   std::optional<core::SandboxId> sandbox_id = {};
-  // The folder that its agent is at home in, where that lies on the disk of this server.
+  // The agent's home folder, if it is on this server's disk.
   std::optional<core::AgentHomeId> home_id = {};
-  bj::object config = {};                      // stored shape: secret ids, never values
-  std::map<std::string, Secret> secrets = {};  // values by their path in the config
+  bj::object config = {};                      // as stored: secret ids, never values
+  std::map<std::string, Secret> secrets = {};  // values by config path
   std::optional<std::string> provider_lease_id = {};
   bj::object metadata = {};  // what acquire returned
   PrivateAddresses private_addresses = PrivateAddresses::refused;
@@ -43,19 +43,19 @@ struct PlaceRef {
   PlaceRef clone() const;
 };
 
-// A sandbox of which this machine still holds something, whoever knows of it.
+// A sandbox that still has something on this machine, whether or not the server knows it.
 struct HeldSandbox {
   core::SandboxId id;
   std::string provider;
 };
 
-// Where the command works, in paths of the place itself.
+// Where the command works; paths are in the place itself.
 struct Workspace {
   std::string cwd;
   std::optional<std::string> home = {};
-  std::optional<std::string> path = {};     // PATH of a login there; absent: the usual one
+  std::optional<std::string> path = {};     // PATH of a login there; absent: the default
   std::optional<std::string> scratch = {};  // removed with the lease
-  std::optional<std::string> api_url = {};  // under which this server was reached from there
+  std::optional<std::string> api_url = {};  // this server's URL as seen from there
 };
 
 struct NoStdin {};
@@ -65,10 +65,10 @@ struct StdinBytes {
 struct StdinPipe {};  // fed by send()
 
 struct Command {
-  std::string exec_id;  // one command of a lease; starting it twice runs it once
+  std::string exec_id;  // identifies one command of a lease; starting it twice runs it once
   std::vector<std::string> argv = {};
-  std::map<std::string, Secret> environment = {};  // all of it: nothing is inherited
-  // The values in it that are secrets: whatever stands between here and the command hides them.
+  std::map<std::string, Secret> environment = {};  // complete: nothing is inherited
+  // The secret values in it, which every layer between here and the command hides.
   std::vector<Secret> secrets = {};
   std::string cwd = {};
   std::variant<NoStdin, StdinBytes, StdinPipe> input = NoStdin{};
@@ -78,9 +78,9 @@ struct Command {
   std::int64_t output_bytes_max = std::int64_t{4} << 30;
 };
 
-// What a place says to every command in it.
+// What a place adds to every command in it.
 struct PlaceRules {
-  std::vector<std::string> environment = {};  // NAME=value, for names that the command's own lacks
+  std::vector<std::string> environment = {};  // NAME=value, for names that the command does not set
   std::optional<std::int64_t> output_bytes_max = {};
 };
 
@@ -91,7 +91,7 @@ struct Started {
 
 BOOST_DEFINE_ENUM_CLASS(OutputKind, out, err, note)
 
-// A piece of output, in order of arrival. `next_offset` is where to go on reading after it.
+// A piece of output, in order of arrival. Reading continues at `next_offset`.
 struct OutputPiece {
   std::uint64_t offset = 0;
   std::uint64_t next_offset = 0;
@@ -100,16 +100,16 @@ struct OutputPiece {
   std::string_view bytes;
 };
 
-// Takes output as it comes. It is awaited, so a slow taker slows the reading and nothing is lost;
-// an error of it ends the following, not the command.
+// Receives output as it comes. It is awaited, so a slow taker slows the reading and nothing is
+// lost. An error from it ends the following, not the command.
 class OutputTaker {
  public:
   virtual ~OutputTaker() = default;
   virtual Task<> take(std::span<const OutputPiece> pieces) = 0;
 };
 
-// `lost`: whoever watched the command was killed, and the command with it. `lapsed`: nobody renewed
-// the lease, so the command was ended.
+// `lost`: the process that watched the command was killed, and the command with it. `lapsed`: the
+// lease was not renewed, so the command was ended.
 BOOST_DEFINE_ENUM_CLASS(Outcome, exited, signaled, timed_out, stopped, lapsed, lost)
 
 struct Ended {
@@ -120,9 +120,9 @@ struct Ended {
   Time ended_at = {};
   bj::object usage = {};  // userMs, systemMs, residentBytesMax, ...
   std::int64_t bytes_over_limit = 0;
-  std::int64_t bytes_lost = 0;   // refused by a full disk
+  std::int64_t bytes_lost = 0;   // not written because the disk was full
   std::int64_t left_behind = 0;  // processes that could not be killed
-  std::int64_t oom_kills = 0;    // in its sandbox while it ran, for want of memory
+  std::int64_t oom_kills = 0;    // in its sandbox while it ran
 };
 
 struct EndOfInput {};
@@ -131,14 +131,14 @@ struct SignalNumber {
 };
 using Input = std::variant<std::string, EndOfInput, core::TerminalSize, SignalNumber>;
 
-// What a place uses now, and has used. What is not counted there is 0, or absent where a 0 would be
-// believed.
+// What a place uses now, and has used. A value that is not counted there is 0, or absent if 0 could
+// be mistaken for a real value.
 struct Usage {
   std::int64_t cpu_ms = 0;
-  std::int64_t memory_bytes = 0;  // now
+  std::int64_t memory_bytes = 0;  // current
   std::int64_t memory_bytes_peak = 0;
   std::int64_t processes = 0;
-  std::int64_t processes_peak = 0;  // threads too
+  std::int64_t processes_peak = 0;  // including threads
   std::optional<std::int64_t> read_bytes = {};
   std::optional<std::int64_t> written_bytes = {};
   std::int64_t oom_kills = 0;
@@ -147,32 +147,33 @@ BOOST_DESCRIBE_STRUCT(Usage, (),
                       (cpu_ms, memory_bytes, memory_bytes_peak, processes, processes_peak,
                        read_bytes, written_bytes, oom_kills))
 
-// The files of a place, for whoever moves some in or out: a folder, whose tree its commands may
-// change at any moment.
+// A place's files, for moving files in or out: a folder whose tree its commands may change at any
+// time.
 struct FileRoot {
   struct User {
     uid_t uid = 0;
     gid_t gid = 0;
   };
-  // refused: the tree is one folder of one file system. entered: it is put together from mounts,
+  // refused: the tree is one folder of one file system. entered: it consists of several mounts,
   // which all belong to the place.
   enum class Mounts { refused, entered };
 
   Fd folder;                      // O_PATH is enough
-  std::optional<User> user = {};  // whose they are; absent: the server's own
+  std::optional<User> user = {};  // their owner; absent: the server's own user
   Mounts mounts = Mounts::refused;
-  // Where commands work, where the folder is their "/"; absent: the folder is where they work.
+  // The working directory, if the folder is the commands' "/"; absent: the folder is the working
+  // directory.
   std::optional<std::string> workdir = {};
 };
 
-// What the way out of a place has decided, from a position in its log on.
+// The egress decisions for a place, from an offset in its log on.
 struct EgressPage {
   std::vector<bj::object> entries = {};
   std::int64_t next_offset = 0;
 };
 BOOST_DESCRIBE_STRUCT(EgressPage, (), (entries, next_offset))
 
-// One thing that a test of an environment tried.
+// One step of an environment test.
 struct ProbeStep {
   std::string name;  // "connect", "keeper", "workspace", "callback", ...
   bool ok = false;
@@ -185,45 +186,46 @@ BOOST_DESCRIBE_STRUCT(ProbeStep, (), (name, ok, duration_ms, message, code, reme
 
 class RemoteFiles;
 
-// All verbs may be repeated. References are to what the caller keeps until the answer.
+// All operations may be repeated. Arguments passed by reference must live until the answer.
 class Execution {
  public:
   virtual ~Execution() = default;
 
-  // The folder that a command works in: `wanted`, which must be there, or one made for the lease.
+  // The command's working directory: `wanted`, which must exist, or one made for the lease.
   virtual Task<Workspace> realize(const PlaceRef& lease,
                                   const std::optional<std::string>& wanted) = 0;
 
-  // Returns when the command runs. The same exec id again gives the same answer and runs nothing.
+  // Returns when the command runs. Repeating an exec id returns the same answer and runs nothing.
   virtual Task<Started> start(const PlaceRef& lease, const Command& command) = 0;
-  // What the command has said from an offset on, and how it ended: also long after the end, until
-  // the lease is released. A connection that breaks is made again where that can help.
-  // exec_not_found when the command was never started.
+  // The command's output from an offset on, and how it ended. Works long after the end, until the
+  // lease is released. A broken connection is reopened if that can help. exec_not_found if the
+  // command was never started.
   virtual Task<Ended> follow(const PlaceRef& lease, const std::string& exec_id,
                              std::uint64_t offset, OutputTaker& taker) = 0;
   virtual Task<> send(const PlaceRef& lease, const std::string& exec_id, Input input) = 0;
-  // Ends the command and everything it left behind; `follow` then returns. Nothing to end is fine.
+  // Ends the command and everything it left behind; `follow` then returns. Succeeds if there is
+  // nothing to end.
   virtual Task<> cancel(const PlaceRef& lease, const std::string& exec_id,
                         std::int64_t grace_ms) = 0;
-  // What the lease holds ends by itself unless this is repeated in time.
-  // Nobody asks for the output of an ended command again, so what is kept of it may go.
+  // The output of an ended command is no longer needed and may be deleted.
   virtual Task<> forget_output(const PlaceRef& lease, const std::string& exec_id);
+  // What the lease holds ends by itself unless this is repeated in time.
   virtual Task<> renew(const PlaceRef& lease, std::int64_t deadline_ms) = 0;
-  // Refused with execution_unsupported where nobody counts.
+  // execution_unsupported if the place does not count usage.
   virtual Task<Usage> usage(const PlaceRef& lease);
-  // Refused with execution_unsupported where the place is no folder of this machine.
+  // execution_unsupported if the place is not a folder of this machine.
   virtual Task<FileRoot> files(const PlaceRef& lease);
-  // Who moves them there instead; nobody where that cannot be done either.
+  // The alternative to files() for a remote place; nullptr if there is none either.
   virtual RemoteFiles* remote_files(const PlaceRef& /*lease*/) { return nullptr; }
-  // A TCP connection to a port of the place's own loopback; port_unreachable when nobody listens
-  // there. Refused with execution_unsupported where that loopback is also somebody else's: a lease
-  // must not be a way to whatever listens on the machine.
+  // A TCP connection to a port of the place's own loopback; port_unreachable if no process listens
+  // there. execution_unsupported if others share that loopback: a lease must not give access to the
+  // machine's services.
   virtual Task<Fd> dial(const PlaceRef& lease, std::uint16_t port);
-  // The ports of that loopback on which something listens, found without a command there. Refused
-  // with execution_unsupported where only a command could tell.
+  // The ports of that loopback that have a listener, found without running a command there.
+  // execution_unsupported if only a command could find them.
   virtual Task<std::vector<std::uint16_t>> listening(const PlaceRef& lease);
-  // What the place may reach from now on, and what was decided about it. Refused with
-  // execution_unsupported where nobody stands at the way out.
+  // Sets what the place may reach from now on, and reads the decisions. execution_unsupported if
+  // the place has no egress gateway.
   virtual Task<> set_egress(const PlaceRef& lease, core::LinuxEgress policy);
   virtual Task<EgressPage> egress_log(const PlaceRef& lease, std::uint64_t offset);
 };

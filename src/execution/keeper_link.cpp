@@ -15,13 +15,13 @@ namespace berth::execution {
 namespace {
 
 constexpr std::size_t read_bytes = std::size_t{256} << 10;
-// How far a taker may be behind before the link is read no further. More than the largest record,
-// because half a record cannot be taken.
+// How far a taker may fall behind before the link stops reading. More than the largest record,
+// because a partial record cannot be taken.
 constexpr std::size_t behind_bytes_max = 2 * keeper::record_bytes_max;
-// Not one that a Connection gives.
+// Connection never assigns this id.
 constexpr std::uint64_t open_request = UINT64_MAX;
 
-// The bytes of an Output frame where they stand: decoding it would copy them.
+// The bytes of an Output frame in place: decoding it would copy them.
 Result<std::string_view> output_bytes(const keeper::Frame& frame) {
   constexpr std::size_t before = sizeof(std::uint64_t) + sizeof(std::uint32_t);
   keeper::WireReader reader{frame.message};
@@ -40,7 +40,7 @@ Error refusal(const keeper::Frame& frame) {
 
 }  // namespace
 
-// Shared with the coroutines that are under way, so that they survive the link that began them.
+// Shared with the running coroutines, so that they survive the link that started them.
 struct KeeperLink::State {
   State(const asio::any_io_executor& executor, TaskGroup& task_group, Ends ends)
       : tasks(task_group),
@@ -60,14 +60,14 @@ struct KeeperLink::State {
   void shut() {
     break_off({Errc::keeper_unreachable, name + ": the link to the keeper is closed"});
   }
-  // What can be sent without waiting; what is left then waits for room.
+  // Sends what can be sent without waiting; the rest waits for room.
   boost::system::error_code write_some();
 
   TaskGroup& tasks;
   std::string name;
   asio::posix::stream_descriptor in;
   asio::posix::stream_descriptor out;
-  std::string opening;  // sent before what the connection has to say
+  std::string opening;  // sent before the connection's own bytes
   keeper::Connection connection;
   std::map<std::uint64_t, Waiting*> waiting;
   std::map<std::uint64_t, Following*> following;
@@ -78,7 +78,7 @@ struct KeeperLink::State {
   Event over;  // notified when the reader has ended
 };
 
-// A request that waits for its answer, in the frame of the coroutine that asked.
+// A request that waits for its answer; lives in the caller's coroutine frame.
 class KeeperLink::Waiting {
  public:
   Waiting(std::shared_ptr<State> state, std::uint64_t id)
@@ -132,7 +132,7 @@ class KeeperLink::Following {
   }
 
   Event event;
-  std::string arrived;  // begins with a record
+  std::string arrived;  // begins at a record
   bool has_news = false;
   std::optional<Result<keeper::Ended>> end;
 
@@ -174,7 +174,7 @@ boost::system::error_code KeeperLink::State::write_some() {
   return error;
 }
 
-// Whatever way the reader ends, nobody waits for it any longer.
+// However the reader ends, this releases everything that waits for it.
 class KeeperLink::ReaderEnd {
  public:
   explicit ReaderEnd(State& state) : state_(state) {}
@@ -209,9 +209,9 @@ keeper::Connection& KeeperLink::connection_of(State& state) {
   return state.connection;
 }
 
-// Mostly the other side has room, and no task is needed to wait for it. Any other error is left to
-// the reader: what the other side said before it closed is still to be read, and says more than
-// EPIPE.
+// Usually the other side has room, and no task is needed to wait for it. All other errors are left
+// to the reader: what the other side sent before it closed still has to be read, and explains more
+// than EPIPE.
 void KeeperLink::flush(const std::shared_ptr<State>& state) {
   if (state->writing || state->broken) return;
   if (state->write_some() != asio::error::would_block) return;
@@ -231,7 +231,7 @@ Task<> KeeperLink::write(std::shared_ptr<State> state) {
 
 Task<> KeeperLink::read(std::shared_ptr<State> state) {
   const ReaderEnd end{*state};
-  // Not a vector, which would touch every page of a link that hardly says anything.
+  // Not a vector, which would touch every page even on a link with little traffic.
   const auto block = std::make_unique_for_overwrite<char[]>(read_bytes);
   while (!state->broken) {
     const auto [error, got] = co_await state->in.async_read_some(
@@ -257,7 +257,7 @@ Task<> KeeperLink::hand_out(State& state) {
     } else if (id == open_request && frame->verb == keeper::Verb::refused) {
       co_return std::unexpected(refusal(*frame));
     }
-    // Looked up anew after each wait: by then the follower may have gone.
+    // Looked up again after each wait: the follower may have left.
     while (state.is_behind(id)) BERTH_CO_DO(co_await state.room.wait());
   }
   co_return Result<>{};
@@ -289,7 +289,7 @@ Task<Ended> KeeperLink::follow_on(std::shared_ptr<State> state, std::string exec
   while (true) {
     if (output.has_news) {
       output.has_news = false;
-      // The reader goes on filling one string while the taker has the other.
+      // The reader fills one string while the taker has the other.
       held.swap(output.arrived);
       BERTH_CO_TRY(const CutRecords cut, cut_records(held, offset));
       output.arrived.assign(held, cut.used);

@@ -12,14 +12,13 @@
 
 namespace berth::execution {
 
-// One connection to a keeper: any number of requests under way at a time, each with its own answer.
-// It is read by one task of the group, which must outlive the link. When the connection breaks,
-// every request that waits fails with keeper_unreachable, and so does every later one. SIGPIPE must
-// be ignored, as it is in the server.
+// One connection to a keeper, with any number of requests in flight, each with its own answer. A
+// task of the group reads it; the group must outlive the link. When the connection breaks, every
+// waiting request fails with keeper_unreachable, and so does every later one. SIGPIPE must be
+// ignored, as it is in the server.
 //
-// The requests of one link share its stream of answers. A taker of output that stands still for
-// megabytes holds up the answers behind that output; where that matters, follow on a link of its
-// own.
+// The requests of one link share its stream of answers. A taker that stops for megabytes of output
+// delays the answers behind that output; where that matters, follow on a separate link.
 class KeeperLink {
  public:
   using Limit = std::chrono::milliseconds;
@@ -27,11 +26,11 @@ class KeeperLink {
 
   struct Ends {
     Fd in;
-    Fd out = {};  // none: `in` is a socket, for both ways
-    // Who is at the other end, for errors: "lease 7f3a".
+    Fd out = {};  // none: `in` is a socket, for both directions
+    // The name of the other end, for errors: "lease 7f3a".
     std::string name;
-    // What `berth-keeper serve-stdio` must be told before all else. Its refusal breaks the link,
-    // and is then the error of every request.
+    // What `berth-keeper serve-stdio` must receive first. If it refuses, the link breaks, and every
+    // request fails with that error.
     std::optional<keeper::Open> open = {};
   };
   KeeperLink(const asio::any_io_executor& executor, TaskGroup& tasks, Ends ends);
@@ -42,22 +41,23 @@ class KeeperLink {
   // Breaks the link without waiting for its reader to notice.
   ~KeeperLink();
 
-  // The answer to a request; a refusal is an error. `timed_out` when there is none within the
-  // limit: what was asked for may still happen. The request is encoded at once, so it need not
-  // outlive the call, and no copy of the secrets in it is made for the wait.
+  // The answer to a request; a refusal is an error. `timed_out` if there is none within the limit:
+  // the request may still take effect. The request is encoded at once, so it need not outlive the
+  // call, and its secrets are not copied for the wait.
   template <keeper::Described Answer, keeper::Described Request>
   Task<Answer> ask(const Request& request, Limit limit = usual_limit) {
     return answer_as<Answer>(state_, connection_of(*state_).send(request), limit);
   }
 
-  // Output from an offset on, and how the command ended. The end of the link is an error, after
-  // all that had arrived was taken. The protocol knows no way to give up: after an error of the
-  // taker the rest of the output is received and dropped, unless the link is closed.
+  // Output from an offset on, and how the command ended. If the link ends, that is an error,
+  // returned after everything that had arrived was taken. The protocol has no way to stop
+  // following: after an error from the taker the rest of the output is received and dropped, unless
+  // the link is closed.
   Task<Ended> follow(std::string exec_id, std::uint64_t offset, OutputTaker& taker) {
     return follow_on(state_, std::move(exec_id), offset, taker);
   }
 
-  // Why the link is of no use any more; nothing while it is.
+  // Why the link is unusable; empty while it works.
   const std::optional<Error>& broken() const;
   // Waits until the other side has closed the connection, as a keeper does when it ends.
   Task<> wait_for_end(Limit limit) { return wait_for_end_on(state_, limit); }

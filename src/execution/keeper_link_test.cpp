@@ -22,14 +22,14 @@ namespace {
 using namespace std::chrono_literals;
 using keeper::Stream;
 
-// The keeper's side of the connection, which says what the test lets it say.
+// The keeper's side of the connection, controlled by the test.
 class Peer {
  public:
   explicit Peer(Fd socket) : socket_(std::move(socket)) {
     ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
   }
 
-  // The next request that the link has sent, hello included.
+  // The next request that the link has sent, including hello.
   std::optional<keeper::Frame> next() {
     std::array<char, 65536> bytes{};
     const ssize_t got = ::read(socket_.get(), bytes.data(), bytes.size());
@@ -48,7 +48,7 @@ class Peer {
     ASSERT_EQ(::write(socket_.get(), bytes.data(), bytes.size()),
               static_cast<ssize_t>(bytes.size()));
   }
-  // How much of it the link has taken.
+  // Returns how much of it the link has taken.
   std::size_t write_some(std::string_view bytes) {
     const ssize_t wrote = ::write(socket_.get(), bytes.data(), bytes.size());
     return wrote > 0 ? static_cast<std::size_t>(wrote) : 0;
@@ -86,7 +86,7 @@ std::string record(Stream stream, std::string_view bytes) {
 class KeeperLinkTest : public testing::Test {
  protected:
   KeeperLinkTest() {
-    ::signal(SIGPIPE, SIG_IGN);  // as the server does
+    ::signal(SIGPIPE, SIG_IGN);  // as in the server
     connect({});
   }
   ~KeeperLinkTest() override {
@@ -134,7 +134,7 @@ class KeeperLinkTest : public testing::Test {
     EXPECT_TRUE(run_until([&] { return pending->result.has_value(); })) << "no answer";
     return pending->result.value_or(fail(Errc::bug, "no answer"));
   }
-  // The id of the next request of that verb.
+  // The id of the next request with that verb.
   std::uint64_t request(keeper::Verb verb) {
     std::optional<keeper::Frame> frame;
     EXPECT_TRUE(run_until([&] {

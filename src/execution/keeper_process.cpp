@@ -24,7 +24,7 @@ Result<Fd> open_process(pid_t pid) {
   return process;
 }
 
-// Compared after the process is held: from then on its pid cannot become another's.
+// Compared after the process is opened: from then on its pid cannot be reused.
 Result<Fd> hold(const keeper::ProcessIdentity& identity) {
   BERTH_TRY(Fd process, open_process(identity.pid));
   BERTH_TRY(const keeper::ProcessIdentity now, keeper::identity_of(identity.pid));
@@ -41,7 +41,7 @@ Task<> reap(asio::any_io_executor executor, pid_t child) {
   while (true) {
     const auto [error] = co_await ended.async_wait(asio::posix::descriptor_base::wait_read,
                                                    asio::as_tuple(asio::use_awaitable));
-    // A wake may be early; that the process has ended is what waitpid says.
+    // The event may come early; only waitpid shows that the process has ended.
     if (error || ::waitpid(child, nullptr, WNOHANG) != 0) co_return Result<>{};
   }
 }

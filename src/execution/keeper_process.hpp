@@ -11,14 +11,14 @@
 
 namespace berth::execution {
 
-// Waits for a child of this process and takes its exit status, so that no zombie is left; other
-// children are not touched. Cancelled, it leaves the child to whoever inherits it.
+// Waits for a child of this process and reaps it, so that no zombie is left; other children are not
+// touched. If cancelled, it leaves the child unreaped.
 Task<> reap(asio::any_io_executor executor, pid_t child);
 
-// Whether the process that wrote the card has ended by then. Blocks.
+// Whether the recorded process ends within the limit. Blocks.
 bool has_ended(const keeper::ProcessIdentity& identity, std::chrono::milliseconds limit);
 
-// SIGKILL to the very process that wrote the card. Gone already is fine.
+// Sends SIGKILL to exactly the recorded process. Succeeds if it has already ended.
 Result<> kill_keeper(const keeper::ProcessIdentity& identity);
 
 }  // namespace berth::execution

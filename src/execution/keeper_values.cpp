@@ -13,7 +13,7 @@ void wipe(std::string& text) {
   ::explicit_bzero(text.data(), text.size());
 }
 
-// Sizes past what a terminal can have are cut, not wrapped.
+// Sizes beyond a terminal's maximum are clamped, not wrapped.
 std::uint16_t terminal_side(std::int64_t cells) {
   return static_cast<std::uint16_t>(std::clamp<std::int64_t>(cells, 1, UINT16_MAX));
 }
@@ -26,7 +26,8 @@ Time time_of(std::int64_t time_us) {
   return Time{time_us / 1000};
 }
 
-// `failed_to_start` and `running` are no ends; whoever asks for one of them has lost the command.
+// `failed_to_start` and `running` are not ends; asking for the end of such a command means that it
+// was lost.
 Outcome outcome_of(keeper::Outcome outcome) {
   switch (outcome) {
     case keeper::Outcome::exited: return Outcome::exited;
@@ -38,7 +39,7 @@ Outcome outcome_of(keeper::Outcome outcome) {
   }
 }
 
-// getrusage(2) counts in units of the block layer.
+// getrusage(2) counts in these units.
 constexpr std::uint64_t block_bytes = 512;
 
 bj::object usage_of(const keeper::Ended& ended) {
@@ -70,7 +71,7 @@ ExecRequest::ExecRequest(const Command& command, const PlaceRules& rules)
                                       rules.output_bytes_max.value_or(command.output_bytes_max)))} {
   for (const auto& [name, value] : command.environment) {
     std::string& entry = exec_.environment.emplace_back();
-    // Reserved first: a string that grows leaves a copy behind that nobody wipes.
+    // Reserved first: a growing string leaves a copy behind that is never wiped.
     entry.reserve(name.size() + 1 + value.reveal().size());
     entry.append(name).append("=").append(value.reveal());
   }

@@ -3,10 +3,10 @@
 #include "execution/execution.hpp"
 #include "keeper/protocol/messages.hpp"
 
-// The drivers' values in the words of the keeper, and back.
+// Converts between our values and the keeper's messages.
 namespace berth::execution {
 
-// A command as a keeper is asked for it. What was secret in it is wiped when it goes.
+// A command as a request to a keeper. Its secrets are wiped on destruction.
 class ExecRequest {
  public:
   explicit ExecRequest(const Command& command, const PlaceRules& rules = {});
@@ -22,7 +22,7 @@ class ExecRequest {
 
 keeper::Resize resize_of(const std::string& exec_id, const core::TerminalSize& size);
 Started started_of(const keeper::Started& started);
-// A command that could not start has not ended: the error says why it could not.
+// A command that could not start has not ended: the error explains why.
 Result<Ended> ended_of(const keeper::Ended& ended);
 // "SIGKILL"
 std::string signal_name(int number);

@@ -38,7 +38,7 @@ std::unexpected<Error> not_found(const std::string& exec_id) {
 
 using Names = std::vector<std::string>;
 
-// Knows how far its taker has come, so that following can go on elsewhere.
+// Records how far its taker has read, so that following can continue on another connection.
 class Position final : public OutputTaker {
  public:
   Position(OutputTaker& taker, std::uint64_t offset) : taker_(taker), offset_(offset) {}
@@ -68,7 +68,7 @@ struct Keepers::Held {
   Event opened;
 };
 
-// One at a time: of two who start the first command of a lease, only one may start its keeper.
+// One at a time: if two callers start a lease's first command, only one may start its keeper.
 class Keepers::Opening {
  public:
   explicit Opening(std::shared_ptr<Held> held) : held_(std::move(held)) { held_->opening = true; }
@@ -136,7 +136,7 @@ Task<Started> Keepers::start(std::string id, const Command& command, IfNone if_n
   const auto started =
       co_await ask<keeper::Started>(id, request.exec(), KeeperLink::usual_limit, if_none);
   if (started && *started) co_return started_of(**started);
-  // The keeper compares the whole command, and that has a new token in it after a restart.
+  // The keeper compares the whole command, which contains a new token after a restart.
   const bool is_known = !started && started.error().code == Errc::exec_id_reused;
   if (!started && !is_known) co_return std::unexpected(started.error());
   co_return co_await started_before(std::move(id), command.exec_id);
@@ -173,12 +173,12 @@ Task<Ended> Keepers::follow(std::string id, const std::string& exec_id, std::uin
   const KeptFolder folder = folder_of(id);
   Position position{taker, offset};
   for (int attempt = 1;; ++attempt) {
-    // On a connection of its own: a slow taker must not hold up the answers to other requests.
+    // On a separate connection: a slow taker must not delay the answers to other requests.
     BERTH_CO_TRY(KeeperAt at, co_await offload(pool_, [folder] { return find_keeper(folder); }));
     if (!at.socket) break;
     KeeperLink link = make_link(id, std::move(at.socket));
     Result<Ended> ended = co_await link.follow(exec_id, position.offset(), position);
-    // A task that was cancelled awaits nothing any more; then the link goes by itself.
+    // A cancelled task cannot await any more; the link then closes by itself.
     if (!ended && ended.error().code == Errc::cancelled) co_return ended;
     BERTH_CO_DO(co_await link.close());
     const bool is_broken = !ended && ended.error().code == Errc::keeper_unreachable;
@@ -192,7 +192,7 @@ Task<> Keepers::forget_output(std::string id, std::string exec_id) {
   co_return co_await offload(pool_, [folder, exec_id] { return remove_output(folder, exec_id); });
 }
 
-// The keeper is gone, so its files are all there is.
+// The keeper has ended, so only its files are left.
 Task<Ended> Keepers::follow_files(KeptFolder folder, std::string exec_id, std::uint64_t offset,
                                   OutputTaker& taker) {
   BERTH_CO_TRY(const KeeperAt at,
@@ -217,7 +217,7 @@ Task<> Keepers::hand_over_file(KeptFolder folder, std::string exec_id, std::uint
                    return read_output(folder, exec_id, offset);
                  }));
     BERTH_CO_TRY(const CutRecords cut, cut_records(bytes, offset));
-    // What is left of the file is a record that its writer did not finish.
+    // The rest of the file is a record that its writer did not finish.
     if (cut.pieces.empty()) co_return Result<>{};
     BERTH_CO_DO(co_await taker.take(cut.pieces));
     offset += cut.used;
@@ -225,7 +225,7 @@ Task<> Keepers::hand_over_file(KeptFolder folder, std::string exec_id, std::uint
 }
 
 // When a keeper is killed, the wardens of its commands kill their trees and write the exit records.
-// Nobody is told when they are done, so the folder is looked at.
+// There is no event for that, so the folder is polled.
 Task<> Keepers::wait_for_wardens(KeptFolder folder, keeper::FoundKeeper gone) {
   if (gone.life != keeper::Life::dead || !is_of_this_boot(gone.identity)) co_return Result<>{};
   if (options_.after_kill) {
@@ -248,7 +248,7 @@ Task<> Keepers::wait_for_wardens(KeptFolder folder, keeper::FoundKeeper gone) {
 }
 
 Task<> Keepers::send(std::string id, const std::string& exec_id, Input input) {
-  // The command takes input when it likes. Its end, which comes, is what ends the wait.
+  // The command may read its input at any time. The wait ends with the command at the latest.
   constexpr KeeperLink::Limit as_long_as_it_lives{keeper::limits::deadline_ms};
   if (const auto* bytes = std::get_if<std::string>(&input)) {
     for (std::size_t at = 0; at < bytes->size(); at += input_piece_bytes) {
@@ -354,8 +354,8 @@ Task<> Keepers::stop_keeper(std::string id) {
   if (const Link link = std::move(reached.link)) {
     const keeper::Stop stop{.grace_ms = release_grace_ms};
     const auto stopped = co_await link->ask<keeper::Done>(stop, with_grace(release_grace_ms));
-    // `done` is said when all is over and written down, and the keeper only has to go, for which
-    // nobody needs to wait.
+    // `done` is sent when everything is over and recorded. The keeper then only has to exit, which
+    // need not be awaited.
     if (!stopped && stopped.error().code != Errc::keeper_unreachable) {
       BERTH_CO_DO(co_await kill(folder, *link));
     }
@@ -367,8 +367,8 @@ Task<> Keepers::stop_keeper(std::string id) {
   co_return co_await wait_for_wardens(folder, *reached.gone);
 }
 
-// A keeper that does not answer, because somebody has stopped it, is killed; then its wardens end
-// what it held.
+// A keeper that does not answer, for example because it was stopped, is killed; then its wardens
+// end what it held.
 Task<> Keepers::kill(KeptFolder folder, KeeperLink& link) {
   BERTH_CO_DO(co_await offload(pool_, [folder]() -> Result<> {
     BERTH_TRY(const keeper::FoundKeeper found, keeper::look_at_keeper(folder.keeper()));

@@ -16,24 +16,24 @@
 namespace berth::execution {
 
 struct KeeperOptions {
-  std::string state_root;      // a folder of this server's own; each held place has one in it
+  std::string state_root;      // a folder owned by this server, with one folder per place
   std::string keeper_program;  // path of berth-keeper
   std::vector<std::string> keeper_environment = {};     // commands get none of it
-  std::shared_ptr<keeper::KeeperPrefork> prefork = {};  // has keepers ready; none: each is started
-  std::string noun = "lease";                           // what an id is the id of, in errors
-  // Ends what a killed keeper held, and may block. Without it the keeper's wardens do that, and
-  // they write down how each command ended.
+  std::shared_ptr<keeper::KeeperPrefork> prefork = {};  // if absent, each keeper is started
+  std::string noun = "lease";                           // what the ids identify, in errors
+  // Ends what a killed keeper held; may block. If absent, the keeper's wardens do that, and record
+  // how each command ended.
   std::function<Result<>(const keeper::ProcessIdentity& killed)> after_kill = {};
 };
 
 // The keepers of this machine, one for each id. A keeper is found again by its folder, so nothing
-// here needs to survive a restart of the server. All verbs may be repeated.
+// here needs to survive a server restart. All operations may be repeated.
 class Keepers {
  public:
   using Link = std::shared_ptr<KeeperLink>;
   enum class IfNone { start, tell };
 
-  // A keeper that can be asked, or one that is gone, or neither: there never was one.
+  // A live keeper, one that has ended, or neither if there never was one.
   struct Reached {
     Link link = {};
     std::optional<keeper::FoundKeeper> gone = {};
@@ -48,15 +48,15 @@ class Keepers {
   std::string name_of(const std::string& id) const;  // "lease 7f3a"
   Task<Reached> reach(std::string id, IfNone if_none);
 
-  // Asks the keeper; again on a new connection when the old one turns out to be broken. Nothing
-  // when there is no keeper to ask.
+  // Asks the keeper. Retries on a new connection if the old one turns out to be broken. Empty if
+  // there is no keeper to ask.
   template <class Answer, class Request>
   Task<std::optional<Answer>> ask(std::string id, const Request& request,
                                   KeeperLink::Limit limit = KeeperLink::usual_limit,
                                   IfNone if_none = IfNone::tell) {
-    // Whether a keeper has taken what was asked when the connection broke, the same request again
-    // tells. Or it was a second keeper, which finds the folder taken by one that a server started
-    // just before it was killed, and that needs another moment to listen.
+    // If the connection broke, repeating the request shows whether the keeper had accepted it. Or a
+    // second keeper was started, which found the folder taken by one that a server started just
+    // before it was killed, and that is not listening yet.
     const int attempts_max = if_none == IfNone::start ? 10 : 2;
     for (int attempt = 1;; ++attempt) {
       BERTH_CO_TRY(const Reached reached, co_await reach(id, if_none));
@@ -70,7 +70,7 @@ class Keepers {
     }
   }
 
-  // The verbs of Execution, for the keeper of an id.
+  // The operations of Execution, for one id's keeper.
   Task<Started> start(std::string id, const Command& command, IfNone if_none,
                       PlaceRules rules = {});
   Task<Ended> follow(std::string id, const std::string& exec_id, std::uint64_t offset,
@@ -81,18 +81,18 @@ class Keepers {
   Task<> renew(std::string id, std::int64_t deadline_ms);
   Task<Usage> usage(std::string id);
 
-  // The keeper and its folder under another id, from one moment to the next. Nobody else asks the
-  // keeper meanwhile.
+  // Atomically moves the keeper and its folder to another id. No other request may use the keeper
+  // meanwhile.
   Task<> rename(std::string from, std::string to);
-  // Ends the keeper with all it holds, and removes the folder.
+  // Ends the keeper with everything it holds, and removes the folder.
   Task<> remove(std::string id);
-  // The names in the root, whoever made them.
+  // All names in the root, including those not made by this server.
   Task<std::vector<std::string>> held();
-  // Lets go of connections; what they hold lives on. Called last.
+  // Closes connections; keepers and their commands live on. Called last.
   Task<> close();
 
  private:
-  // The connection of one id, and who is about to make it.
+  // The connection of one id, and whether it is being opened.
   struct Held;
   class Opening;
 

@@ -16,7 +16,7 @@ namespace berth::execution {
 namespace {
 
 constexpr std::size_t output_block_bytes = 2 * keeper::record_bytes_max;
-// Longer than a keeper needs from taking its socket to writing its card.
+// Longer than a keeper takes from binding its socket to writing its identity record.
 constexpr std::time_t stale_socket_s = 10;
 constexpr std::chrono::seconds last_moment{2};
 
@@ -24,8 +24,8 @@ bool is_there(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
 }
 
-// A keeper that was killed in the instant between taking the socket and writing its card leaves a
-// socket that would keep every other one out.
+// A keeper that was killed between binding its socket and writing its identity record leaves a
+// socket that would block every other keeper.
 void remove_stale_socket(const KeptFolder& folder) {
   const std::string path = folder.keeper() + "/" + keeper::socket_file;
   struct stat found{};
@@ -37,13 +37,13 @@ void remove_stale_socket(const KeptFolder& folder) {
 
 Result<KeeperAt> find_keeper(const KeptFolder& folder) {
   const bool has_card = is_there(folder.keeper() + "/" + keeper::card_file);
-  // A keeper that has just been started listens before it writes its card.
+  // A new keeper listens before it writes its identity record.
   if (!has_card && !is_there(folder.keeper() + "/" + keeper::socket_file)) return KeeperAt{};
   Result<Fd> socket = keeper::connect_keeper(folder.keeper());
   if (socket) return KeeperAt{.socket = *std::move(socket)};
   if (!has_card) return KeeperAt{};
   BERTH_TRY(keeper::FoundKeeper found, keeper::look_at_keeper(folder.keeper()));
-  // A process that is being killed closes its socket a moment before it is gone.
+  // A process that is being killed closes its socket a moment before it ends.
   if (found.life == keeper::Life::alive && has_ended(found.identity, last_moment)) {
     BERTH_TRY(found, keeper::look_at_keeper(folder.keeper()));
   }
@@ -93,7 +93,7 @@ Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string
   CommandFiles files;
   if (!keeper::is_exec_id(exec_id)) return files;
   BERTH_TRY(files.ended, keeper::find_exec(folder.keeper(), exec_id));
-  // After a power cut there may be output of which the journal knows nothing.
+  // After a power cut there may be output that the journal does not mention.
   files.has_begun = files.ended || is_there(folder.keeper() + "/" + keeper::output_file(exec_id));
   if (files.ended && files.ended->outcome == keeper::Outcome::running) files.ended.reset();
   return files;
@@ -126,7 +126,7 @@ Result<std::string> read_output(const KeptFolder& folder, const std::string& exe
                                 std::uint64_t offset) {
   const std::string path = folder.keeper() + "/" + keeper::output_file(exec_id);
   const Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!file && errno == ENOENT) return std::string{};  // it has said nothing
+  if (!file && errno == ENOENT) return std::string{};  // there was no output
   if (!file) return io_failure("open", path, errno);
   std::string bytes(output_block_bytes, '\0');
   std::size_t done = 0;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// What one held place has on the disk of this machine. All of it may block.
+// The files of one held place on this machine's disk. Every function may block.
 namespace berth::execution {
 
 struct KeptFolder {
@@ -22,39 +22,39 @@ struct KeptFolder {
   std::string scratch() const { return path + "/tmp"; }
 };
 
-// How the keeper of a folder stands. At most one of the three is there; none of them: there never
-// was a keeper.
+// The state of a folder's keeper: `socket` is set if it is alive, `gone` if it has ended, and
+// neither if there never was one.
 struct KeeperAt {
-  Fd socket = {};                                // it lives, and this is a connection to it
-  pid_t child = 0;                               // it was started just now, and is to be waited for
-  bool is_new = false;                           // it was started just now
+  Fd socket = {};                                // it is alive, and this is a connection to it
+  pid_t child = 0;                               // it was just started and must be waited for
+  bool is_new = false;                           // it was just started
   std::optional<keeper::FoundKeeper> gone = {};  // it has ended or was killed
 };
 
 Result<KeeperAt> find_keeper(const KeptFolder& folder);
-// A new one comes from the prefork where there is one and it can.
+// Takes a new keeper from the prefork, if there is one and that succeeds.
 Result<KeeperAt> find_or_start_keeper(const KeptFolder& folder, const std::string& program,
                                       const std::vector<std::string>& environment,
                                       keeper::KeeperPrefork* prefork = nullptr);
-// Of a keeper that is over: whether it could kill all that it held.
+// For a keeper that is over: fails if it could not kill everything that it held.
 Result<> expect_nobody_left(const KeptFolder& folder);
-// Why what is called that can start nothing any more: its keeper is gone, or there never was one.
+// Why the named place cannot start anything any more: its keeper has ended, or there never was one.
 Error why_gone(const std::string& name, const std::optional<keeper::FoundKeeper>& gone);
 
-// What the files say of a command when there is no keeper to ask.
+// What the files show about a command when there is no keeper to ask.
 struct CommandFiles {
   bool has_begun = false;
   std::optional<keeper::Ended> ended = {};
 };
 Result<CommandFiles> look_at_command(const KeptFolder& folder, const std::string& exec_id);
-// Whether the wardens of a killed keeper may still be at work: not when the machine has been
-// started again since.
+// Whether the wardens of a killed keeper may still be working: not if the machine has rebooted
+// since.
 bool is_of_this_boot(const keeper::ProcessIdentity& identity);
-// Of a command that has ended; of one that runs nothing is removed.
+// Deletes the output of an ended command; does nothing if it still runs.
 Result<> remove_output(const KeptFolder& folder, const std::string& exec_id);
-// Of all commands, none of which runs any more.
+// Deletes the output of all commands; none may still run.
 Result<> remove_all_output(const KeptFolder& folder);
-// Bytes of the output from an offset on, enough for a whole record where there is one.
+// Output bytes from an offset on, enough for a complete record if there is one.
 Result<std::string> read_output(const KeptFolder& folder, const std::string& exec_id,
                                 std::uint64_t offset);
 

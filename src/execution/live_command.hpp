@@ -9,17 +9,17 @@ namespace berth::execution {
 
 using core::LoginCommand;
 
-// Whether commands may be given their input while they run where that takes a stream of a plugin.
+// Whether a running command may receive input where that needs a plugin's duplex stream.
 enum class DuplexBridge { off, on };
 
-// A command with somebody in front of it. One thread.
+// An interactive command. Single-threaded.
 class LiveCommand {
  public:
   virtual ~LiveCommand() = default;
 
   virtual const std::string& id() const = 0;
-  // As Execution::follow(). Where nothing is kept of what the command says there is no offset but
-  // 0, and one reader.
+  // Same as Execution::follow(). If the output is not kept, the offset must be 0 and there is only
+  // one reader.
   virtual Task<Ended> follow(std::uint64_t offset, OutputTaker& taker) = 0;
   virtual Task<> send(Input input) = 0;
   // Ends the command; follow() then returns.

@@ -20,7 +20,7 @@ Result<CutRecords> cut_records(std::string_view bytes, std::uint64_t offset) {
   while (bytes.size() - cut.used >= keeper::record_header_bytes) {
     const std::string_view head = bytes.substr(cut.used, keeper::record_header_bytes);
     const auto header = keeper::decode_header(head);
-    // Zeros are what a power cut leaves of a tail that never reached the disk.
+    // A power cut leaves zeros in place of a tail that never reached the disk.
     if (!header && head.find_first_not_of('\0') == std::string_view::npos) break;
     if (!header) {
       return fail(Errc::io_failed,

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-// Files of a place that is no folder of this machine: they are looked at and moved by whoever
-// reaches the place.
+// Files of a place that is not a folder of this machine. The driver that reaches the place reads
+// and moves them.
 namespace berth::execution {
 
-// A way in such a place: from a folder that the place itself named, by names that were checked.
+// A path in such a place: a folder that the place itself reported, then names that were checked.
 struct RemotePath {
   std::string folder;     // absolute
   std::string rest = {};  // "a/b", without "." and ".."; empty: the folder itself
@@ -26,11 +26,11 @@ struct RemotePath {
 
 struct RemoteEntry {
   std::string name = {};    // exact bytes
-  struct stat status = {};  // type and mode, size, links, time
-  std::string target = {};  // of a symbolic link, as it is written
+  struct stat status = {};  // type and mode, size, link count, time
+  std::string target = {};  // of a symbolic link, unresolved
 };
 
-// A link at the end is described itself. No other is followed.
+// Describes a link at the end of the path itself. No other link is followed.
 struct RemoteLook {
   enum class Way { there, missing, through_link, through_file };
   Way way = Way::missing;
@@ -43,8 +43,8 @@ struct RemoteListing {
   Extent extent = Extent::whole;
 };
 
-// Where on this machine files are that are on their way: below this folder, and where whoever
-// reaches the place moves whole files and folders by itself, in folders of that user.
+// Where files in transit are on this machine: below this folder. If the provider moves whole files
+// and folders itself, they are in folders owned by `user`.
 struct Exchange {
   enum class By { commands, provider };
   By by = By::commands;
@@ -52,41 +52,41 @@ struct Exchange {
   std::optional<FileRoot::User> user = {};
 };
 
-// What comes from there is untrusted, its length too. Of what goes there, the place has the old or
-// the whole new one; only a failure of the moves of a folder's content can leave a part. Paths are
-// of the place unless they are called local.
+// Everything received is untrusted, including its length. A write leaves either the old or the
+// complete new content; only a failure while moving a folder's content can leave a part. Paths are
+// in the place unless they are called local.
 class RemoteFiles {
  public:
   virtual ~RemoteFiles() = default;
 
   virtual Task<RemoteLook> look(const PlaceRef& lease, const RemotePath& path) = 0;
-  // In no order.
+  // In no particular order.
   virtual Task<RemoteListing> list(const PlaceRef& lease, const RemotePath& path,
                                    std::size_t entries_max) = 0;
   virtual Task<> remove(const PlaceRef& lease, const RemotePath& path) = 0;
-  // Exactly so many bytes of a file; `conflict` when they are not there.
+  // Reads exactly `count` bytes of a file; `conflict` if it is shorter.
   virtual Task<std::string> read(const PlaceRef& lease, const RemotePath& path,
                                  std::uint64_t offset, std::uint64_t count) = 0;
-  // Folders above it are made.
+  // Creates parent folders.
   virtual Task<> write(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                        std::string_view bytes) = 0;
-  // A folder or a file as the place's own tar makes one; more than `bytes_max` when it is cut.
+  // A folder or file as an archive from the place's own tar; longer than `bytes_max` if it was cut.
   virtual Task<std::string> pack(const PlaceRef& lease, const RemotePath& path,
                                  std::size_t bytes_max) = 0;
-  // Into a folder, which is made as needed: folders are joined, all else is replaced.
+  // Into a folder, which is created as needed: folders are merged, everything else is replaced.
   virtual Task<> unpack(const PlaceRef& lease, const RemotePath& path, std::string_view tar) = 0;
-  // What a pipe, a device or a second name is, below a folder: the first of them, from there.
+  // The relative path of the first pipe, device or hard link below a folder.
   virtual Task<std::optional<std::string>> find_unfit(const PlaceRef& lease,
                                                       const RemotePath& path) = 0;
 
-  // By commands: with the verbs above. By the provider: with these.
+  // `commands`: use the operations above. `provider`: use those below.
   virtual Exchange exchange(const PlaceRef& lease, const RemotePath& path) = 0;
-  // `local` is not there yet.
+  // `local` must not exist yet.
   virtual Task<> fetch(const PlaceRef& lease, const RemotePath& path, mode_t type,
                        const std::string& local) = 0;
   virtual Task<> send_file(const PlaceRef& lease, const RemotePath& path, mode_t mode,
                            const std::string& local, std::uint64_t bytes) = 0;
-  // As `unpack`.
+  // Same as `unpack`.
   virtual Task<> send_folder(const PlaceRef& lease, const RemotePath& path,
                              const std::string& local) = 0;
 };

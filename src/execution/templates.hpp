@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
-// The files of a sandbox as a whole: captured, compared, removed.
+// A sandbox's files as a whole: captured, compared, deleted.
 namespace berth::execution {
 
-// Whether a sandbox that is held still while it is copied goes on afterwards.
+// Whether a sandbox that is frozen during the copy continues afterwards.
 enum class Afterwards { goes_on, stays_frozen };
 
 struct CaptureTemplate {
-  core::TemplateId key;  // ours, recorded before anybody is asked: asking twice captures once
+  core::TemplateId key;  // ours, recorded before the request: repeating it captures once
   std::string label = {};
-  std::optional<std::string> source_ref = {};    // what the sandbox had started from
-  std::optional<std::string> previous_ref = {};  // what the new one takes the place of
+  std::optional<std::string> source_ref = {};    // what the sandbox started from
+  std::optional<std::string> previous_ref = {};  // what the new one replaces
   std::optional<std::int64_t> timeout_ms = {};
   Afterwards afterwards = Afterwards::goes_on;
 };
@@ -32,12 +32,12 @@ struct CapturedTemplate {
 
 struct DeleteTemplate {
   core::TemplateId key;
-  std::optional<std::string> ref = {};  // absent: whoever captured it has never answered
+  std::optional<std::string> ref = {};  // absent: the capture was never answered
   core::TemplateKind kind = core::TemplateKind::unknown;
   bj::object metadata = {};
 };
 
-// A template that a machine itself keeps, and of which provider it is.
+// A template stored on this machine, and its provider.
 struct HeldTemplate {
   core::TemplateId id;
   std::string provider;
@@ -46,12 +46,12 @@ struct HeldTemplate {
 BOOST_DEFINE_ENUM_CLASS(ChangeKind, added, changed, removed)
 BOOST_DEFINE_ENUM_CLASS(EntryKind, file, directory, symbolic_link, other)
 
-// One path that is not as it was when the sandbox started.
+// One path that has changed since the sandbox started.
 struct Change {
-  std::string path;  // as it is; in an answer it is escaped like the names of a listing
+  std::string path;  // raw; responses escape it like the names of a listing
   ChangeKind change = ChangeKind::added;
   EntryKind kind = EntryKind::file;
-  std::int64_t bytes = 0;  // of a file as it is now
+  std::int64_t bytes = 0;  // current size of a file
 };
 BOOST_DESCRIBE_STRUCT(Change, (), (path, change, kind, bytes))
 
