@@ -9,8 +9,8 @@
 namespace berth::providers {
 namespace {
 
-// How a lease of a provider outside of this program is known for one that fits: it says that it may
-// be reused, and it has every value that the config asks for.
+// How a plugin provider's lease is recognized as reusable: it says that it may be reused, and it
+// has every value that the config requests.
 bool matches_plugin_lease(const bj::object& config, const ReusableLease& lease) {
   const bool may_be_reused = lease.provider_lease_id && !lease.provider_lease_id->empty() &&
                              text_at(lease.metadata, "provider") == text_at(config, "provider") &&

@@ -42,7 +42,7 @@ Task<Verdict> Fake::probe(bj::object config) {
 
 Task<ProviderLease> Fake::acquire(AcquireLease request) {
   BERTH_CO_TRY(const Config config, read_fake_config(request.config));
-  // A config that is not saved has no environment by which its sandbox could be found again.
+  // An unsaved config has no environment by which its sandbox could be found again.
   if (config.reuse_lease && request.environment_id) {
     co_return ProviderLease{.provider_lease_id = "sandbox://fake/" + request.environment_id->str(),
                             .metadata = config.as_json()};

@@ -6,8 +6,8 @@
 
 namespace berth::providers {
 
-// A provider for probes and tests: no I/O at all, and everything is determined by what it is given
-// but the ids. It cannot execute.
+// A provider for probes and tests: does no I/O, and everything except the ids depends only on its
+// input. It cannot execute commands.
 class Fake final : public Provider {
  public:
   Fake(Random& random, const Clock& clock) : random_(random), clock_(clock) {}

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-// Reading of JSON whose shape nobody has checked: what is of another type counts as absent.
+// Reads JSON whose shape has not been validated: a value of another type counts as absent.
 namespace berth::providers {
 
 std::optional<std::string> text_at(const bj::object& object, std::string_view key);

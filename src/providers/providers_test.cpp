@@ -29,7 +29,7 @@ Result<T> await(Task<T> task) {
   return *std::move(answer);
 }
 
-// A provider whose sandboxes are gone, to see what is asked of it.
+// A provider whose sandboxes no longer exist; records the calls to it.
 class Forgetful final : public Provider {
  public:
   explicit Forgetful(std::vector<std::string>& calls) : calls_(calls) {}

@@ -28,7 +28,7 @@ bool is_own_door(std::uint16_t port) {
 }
 
 Result<egress::Policy> policy_of(const core::LinuxConfig& config) {
-  // Where nothing is allowed, it does not matter whose address something is.
+  // If nothing is allowed, it does not matter which addresses are private.
   if (!config.egress) return egress::Policy::decode(nullptr);
   return egress::Policy::decode(encode(config.egress), egress::addresses_that_are_not_public());
 }
@@ -43,7 +43,8 @@ Result<execution::EgressPage> read_log(const std::string& file, std::uint64_t of
   if (got < 0) return io_failure("read", file, errno);
   std::string_view rest{bytes.data(), static_cast<std::size_t>(got)};
   for (std::size_t end = rest.find('\n'); end != rest.npos; end = rest.find('\n')) {
-    // An offset in the middle of a line shows the rest of it, which is none.
+    // An offset in the middle of a line yields the rest of that line, which does not parse and is
+    // skipped.
     auto entry = decode_text<bj::object>(rest.substr(0, end));
     if (entry) page.entries.push_back(*std::move(entry));
     page.next_offset += static_cast<std::int64_t>(end) + 1;
@@ -128,7 +129,7 @@ Task<> EgressGateway::close(std::string id) {
   if (found == ways_.end()) co_return Result<>{};
   const std::shared_ptr<Way> way = found->second;
   while (way->opening) BERTH_CO_DO(co_await way->opened.wait());
-  // Others may have waited for the same, and another one may have been begun since.
+  // Other tasks may have waited for the same one, and a new one may have been started since.
   if (const auto now = ways_.find(id); now != ways_.end() && now->second == way) ways_.erase(now);
   const std::shared_ptr<egress::Proxy> proxy = std::exchange(way->proxy, nullptr);
   if (!proxy) co_return Result<>{};

@@ -16,22 +16,22 @@
 
 namespace berth::providers {
 
-// Whether it is one of the ports on which this server listens inside of a sandbox.
+// Whether this server listens on that port in a sandbox.
 bool is_own_door(std::uint16_t port);
 
-// The one way out of each sandbox that has no network: a proxy of this server that listens inside
-// it, and a door to this server's own API beside it.
+// The only way out of each sandbox without a network: a proxy of this server that listens in the
+// sandbox, and next to it a door to this server's own API.
 class EgressGateway {
  public:
-  // The clock and the pool outlive it.
+  // The clock and the pool must outlive it.
   EgressGateway(asio::io_context& loop, asio::thread_pool& pool, const Clock& clock);
 
-  // Where this server's own API is, from now on. Without it there is no door to it.
+  // Sets where this server's own API is. Without it there is no door to it.
   void reachable_at(egress::Callback callback) { callback_ = std::move(callback); }
-  // The port of this server's API, from now on. No rule of a sandbox opens it on this machine.
+  // Sets the port of this server's API. No sandbox rule opens it on this machine.
   void listens_on(std::uint16_t port) { own_ports_ = {port}; }
 
-  // The one resolver of this server; other parts that connect for a company use it too.
+  // This server's only resolver; other parts that connect for a company use it too.
   egress::Resolver& resolver() { return resolver_; }
 
   struct Request {
@@ -40,26 +40,26 @@ class EgressGateway {
     std::string log_path;
     core::LinuxConfig config;
   };
-  // Begins to open it, unless it is open: for a new sandbox, and for one that a former server made.
-  // Fails when its rules cannot be read.
+  // Starts to open it, unless it is open: for a new sandbox, or for one that a previous server
+  // made. Fails if its rules cannot be parsed.
   Result<> begin(Request request);
-  // Until it is open: before that no command may start inside. What went wrong is told once, and
-  // may then be begun again. Nothing to wait for is fine.
+  // Waits until it is open: before that no command may start in the sandbox. A failure is reported
+  // once; after that begin() may be called again. Succeeds if there is nothing to wait for.
   Task<> wait(std::string id);
-  // Whether it is open, or is being opened.
+  // Whether it is open or being opened.
   bool has(const std::string& id) const { return ways_.contains(id); }
-  // What a sandbox may reach from now on; what is open and no longer allowed is cut. Nothing to
-  // change is fine: whoever opens it later brings the policy.
+  // Sets what a sandbox may reach from now on; open connections that are no longer allowed are cut.
+  // Succeeds if it is not open: begin() passes the policy later.
   Result<> change(const std::string& id, const core::LinuxConfig& config);
-  // Brings what was decided so far into the log of a sandbox, for who reads its file.
+  // Writes the decisions so far to the sandbox's log, for a reader of the file.
   void flush(const std::string& id);
-  // Nothing to close is fine.
+  // Succeeds if there is nothing to close.
   Task<> close(std::string id);
   Task<> close_all();
 
-  // How the commands of such a sandbox are told of it: http_proxy and the like.
+  // The environment that points commands in such a sandbox to it: http_proxy and the like.
   static std::vector<std::string> environment();
-  // Under which address they reach this server; nothing when it is not known.
+  // The URL at which they reach this server; empty if it is not known.
   std::optional<std::string> api_url(const core::LinuxConfig& config) const;
 
  private:
@@ -90,10 +90,10 @@ class EgressGateway {
   TaskGroup tasks_;
 };
 
-// The rules of a config; validation_failed names the rule that cannot be read.
+// The rules of a config; validation_failed names the rule that cannot be parsed.
 Result<egress::Policy> policy_of(const core::LinuxConfig& config);
-// What stands in a file of decisions from an offset on, in whole lines. No file is an empty one.
-// Blocks.
+// The entries of a decision log from an offset on, in complete lines. A missing file counts as
+// empty. Blocks.
 Result<execution::EgressPage> read_log(const std::string& file, std::uint64_t offset);
 
 }  // namespace berth::providers

@@ -38,7 +38,7 @@ Result<RootLayers> layers_of(const images::ImageStore& store, const images::Imag
                              const core::LinuxConfig& config) {
   if (image.kind == images::ImageKind::host) return RootLayers{.over_host = true};
   RootLayers root{.layers = {store.root_of(image)}, .workdir = image.config.workdir};
-  // Whom nobody asks for need not be known.
+  // The image's user is not needed if the config names one.
   if (!config.user && !image.config.user.empty()) {
     BERTH_TRY(root.user, images::user_of(image, store.root_of(image)));
   }
@@ -81,7 +81,7 @@ Result<> HeldImages::with_stores(const Use& use) const {
   return use(store, templates);
 }
 
-// Holds it first where there is a holder, so that it stays while it is looked at.
+// Holds it first if there is a holder, so that it is not deleted while it is read.
 Result<RootLayers> HeldImages::find(const core::LinuxConfig& config,
                                     const std::string* holder) const {
   const std::string image = config.image.value_or(std::string{images::host_name});
@@ -97,7 +97,7 @@ Result<RootLayers> HeldImages::find(const core::LinuxConfig& config,
       return {};
     }
     BERTH_TRY(const images::Template top, templates.find(*config.template_));
-    // A template holds what is below it.
+    // A template holds everything below it.
     if (holder != nullptr) BERTH_DO(hold_template(templates, top.id, *holder));
     BERTH_TRY(const images::Image base, store.find(top.base_image));
     BERTH_TRY(root, layers_of(store, base, config));

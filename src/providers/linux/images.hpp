@@ -11,28 +11,28 @@
 
 namespace berth::providers {
 
-// How long something is held for a sandbox: until it is released, by whichever server is there by
-// then; or no longer than this process lives, for sandboxes that nobody else knows of.
+// How long an image is held for a sandbox: until it is released, by this or a later server; or at
+// most as long as this process lives, for sandboxes that no other process knows.
 enum class HoldLife { until_released, of_process };
 
-// The images and templates of this machine, as sandboxes use them. All of it may block.
+// The images and templates of this machine, as sandboxes use them. Every function may block.
 class HeldImages {
  public:
-  // The folders are made when something in them is first asked for; "host" needs none.
+  // The folders are created on first use; "host" needs none.
   HeldImages(std::string images, std::string templates, HoldLife life = HoldLife::until_released);
 
-  // What the root is built on: the config's template, or its image. It stays until the holder lets
-  // go of it.
+  // What the root is built on: the config's template or its image. It is kept until the holder
+  // releases it.
   Result<RootLayers> hold(const core::LinuxConfig& config, const std::string& holder) const;
-  // The same without holding it: for a sandbox whose holder has it.
+  // The same without holding it: for a sandbox whose holder already has it.
   Result<RootLayers> layers_for(const core::LinuxConfig& config) const;
-  // Lets go of whatever the holder has. Nothing is fine.
+  // Releases everything that the holder has. Succeeds if there is nothing.
   Result<> release(const std::string& holder) const;
 
-  // Which images environments name, so that nobody collects them.
+  // Records which images environments name, so that they are not collected.
   Result<> note_environments(const std::vector<images::EnvironmentImage>& all) const;
 
-  // The templates that are on this machine's disk.
+  // The templates on this machine's disk.
   Result<std::vector<core::TemplateId>> templates() const;
 
   using Use = std::function<Result<>(const images::ImageStore&, const images::TemplateStore&)>;
@@ -50,10 +50,10 @@ class HeldImages {
 
   std::string images_;
   std::string templates_;
-  std::shared_ptr<Pins> pins_;  // where nothing is held for longer than this process lives
+  std::shared_ptr<Pins> pins_;  // used if holds end with this process
 };
 
-// Empty when something but the host's own image may be held for a sandbox of this config.
+// The config's image name, by default the host's; empty if it names a template.
 std::string only_host_of(const core::LinuxConfig& config);
 
 }  // namespace berth::providers

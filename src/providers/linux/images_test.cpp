@@ -51,7 +51,7 @@ TEST_F(Held, WhatIsHeldForAProcessGoesWithIt) {
 }
 
 TEST_F(Held, WhoHoldsNothingNeedsNoStore) {
-  // A file where the folder should be: nobody can open a store there, not even root.
+  // A file in place of the folder: no process can open a store there, not even root.
   std::ofstream{folder.file("blocked")} << "x";
   const HeldImages held{folder.file("blocked"), folder.file("templates"), HoldLife::of_process};
   EXPECT_TRUE(held.hold({}, "one"));

@@ -29,7 +29,7 @@ namespace {
 
 using keeper::LoopbackFamily;
 
-// On a loopback a connection is made at once, or the backlog of whoever listens is full.
+// On a loopback a connection is made at once, or the listener's backlog is full.
 constexpr std::chrono::seconds accept_limit{5};
 
 Result<Fd> begin_dial(const std::string& keeper_folder, std::uint16_t port, LoopbackFamily family) {
@@ -43,7 +43,7 @@ std::unexpected<Error> unreachable(std::uint16_t port, const std::string& why) {
               "lists what does");
 }
 
-// Returns when the connection is made or refused; the error is what the kernel says of it.
+// Returns when the connection is made or refused; the result is the kernel's error number.
 Task<int> outcome_of(int socket) {
   using namespace asio::experimental::awaitable_operators;
   const auto executor = co_await asio::this_coro::executor;
@@ -59,7 +59,7 @@ Task<int> outcome_of(int socket) {
   co_return error_number;
 }
 
-// By the links of the sandbox, which lead nowhere else than the same names lead its commands.
+// Follows the sandbox's links, which lead to the same places as for its commands.
 Fd open_folder_inside(int root, const std::string& path, std::uint64_t access) {
   const open_how how{.flags = access | O_DIRECTORY | O_CLOEXEC,
                      .mode = 0,
@@ -87,10 +87,10 @@ Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const
     struct stat status{};
     if (::fstat(root.get(), &status) != 0)
       return io_failure("look at", "the sandbox's root", errno);
-    // Whoever owns it inside, it is one of the sandbox's ids, and those begin at a multiple.
+    // The owner is one of the sandbox's ids, whose range begins at a multiple of this.
     const uid_t first = status.st_uid - status.st_uid % keeper::sandbox::plan_limits::ids;
-    // Nothing of a sandbox belongs to a user of the host; whoever made it look so does not get
-    // their rights.
+    // A sandbox's files never belong to a host user. If one appears to, it must not gain that
+    // user's rights.
     if (first == 0) {
       return fail(Errc::path_refused, "the root of the sandbox does not belong to it");
     }
@@ -106,7 +106,7 @@ Task<Fd> dial_inside(asio::thread_pool& pool, std::string keeper_folder, std::ui
       return begin_dial(keeper_folder, port, family);
     };
     Result<Fd> socket = co_await offload(pool, begin);
-    // Without IPv6 in the kernel there is nothing more to try, and nothing more to tell.
+    // Without IPv6 in the kernel there is nothing more to try or to report.
     if (!socket && socket.error().code != Errc::port_unreachable) co_return socket;
     if (!socket) continue;
     BERTH_CO_TRY(const int error_number, co_await outcome_of(socket->get()));

@@ -10,17 +10,17 @@
 #include <string>
 #include <vector>
 
-// How the outside reaches into a sandbox that a keeper holds.
+// How the server reaches into a sandbox that a keeper holds.
 namespace berth::providers {
 
-// Looks from the root of the sandbox, so that no link of its leads out of it. Blocks.
+// Resolves the path from the sandbox's root, so that no link leads out of it. Blocks.
 Result<> expect_folder_inside(const std::string& keeper_folder, const std::string& path);
 
-// Its root, and who this user of the sandbox is outside. Blocks.
+// Its root directory, and the host ids of this sandbox user. Blocks.
 Result<execution::FileRoot> files_inside(const std::string& keeper_folder, const InsideUser& user);
 
-// A connection to a port of its loopback, first of IPv4 and then of IPv6. `port_unreachable` when
-// nobody listens there, or nobody accepts in time. The pool outlives the answer.
+// Connects to a port of its loopback, first over IPv4 and then over IPv6. `port_unreachable` if no
+// process listens there or accepts in time. The pool must outlive the task.
 Task<Fd> dial_inside(asio::thread_pool& pool, std::string keeper_folder, std::uint16_t port);
 
 }  // namespace berth::providers

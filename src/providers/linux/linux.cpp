@@ -35,7 +35,7 @@ Result<LinuxConfig> read_linux_config(const bj::object& config) {
   return read_config;
 }
 
-// Empty when the config does not say, as that of a sandbox that nobody knows any more.
+// Empty if the config does not name one, as for a sandbox that is no longer recorded.
 std::string image_in(const bj::object& config) {
   return config.contains("template") ? "" : text_at(config, "image").value_or("");
 }
@@ -45,7 +45,7 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &seen) == 0;
 }
 
-// The folder's name: what a stored id is has been ours before, but only a key names a folder.
+// The folder name. A stored id was ours before, but only a valid key names a folder.
 Result<std::string> id_of(const SandboxName& name) {
   if (name.key) return name.key->str();
   BERTH_TRY(const core::SandboxId id, core::SandboxId::parse(name.provider_lease_id.value_or("")));
@@ -56,7 +56,7 @@ std::string id_of(const execution::PlaceRef& lease) {
   return lease.sandbox_id ? lease.sandbox_id->str() : lease.lease_id.str();
 }
 
-// What the config names and is not there, or cannot be used, is a mistake in the config.
+// A config that names something that is missing or unusable is wrong.
 std::unexpected<Error> wrong_field(const char* field, Error why) {
   switch (why.code) {
     case Errc::image_not_found:
@@ -75,14 +75,14 @@ void tell_of_groups_left(const std::vector<std::string>& groups) {
   for (const std::string& group : groups) log::warn("sandbox.group_left", {{"group", group}});
 }
 
-// With a killed keeper its sandbox dies, wardens and all: only the groups are left, and in them who
-// is still on the way out.
+// A killed keeper's sandbox dies with it, including the wardens. Only the control groups are left,
+// and in them processes that are still exiting.
 Result<> end_what_killed_keepers_held() {
   tell_of_groups_left(keeper::sandbox::sweep_leftovers(keeper::sandbox::detect_layout()));
   return {};
 }
 
-// Also where a server made it that was in other groups than this one.
+// Also covers a sandbox made by a server that was in other groups than this one.
 Result<> end_what_it_held(const keeper::ProcessIdentity& killed) {
   tell_of_groups_left(keeper::sandbox::sweep_noted_leftovers(killed.groups_in));
   return end_what_killed_keepers_held();
@@ -129,7 +129,7 @@ Task<Verdict> Linux::validate(bj::object config) {
 
 Task<Verdict> Linux::probe(bj::object config) {
   BERTH_CO_TRY(const LinuxConfig wanted, read_linux_config(config));
-  // Named as any other, so that what a killed server leaves of it is found and removed.
+  // Named like any other, so that what a killed server leaves of it is found and removed.
   const std::string id = core::SandboxId::make(random_, clock_.now()).str();
   probes_.insert(id);
   Result<Verdict> verdict = co_await try_sandbox(id, wanted);
@@ -155,7 +155,7 @@ Task<Verdict> Linux::try_sandbox(std::string id, LinuxConfig wanted) {
 }
 
 Task<RootLayers> Linux::hold_image(std::string id, const LinuxConfig& config) {
-  // The host's own programs are always there, and nobody has to ask the disk.
+  // The host's own programs are always there, so no disk access is needed.
   if (only_host_of(config) == images::host_name) co_return images_.hold(config, id);
   co_return co_await offload(keepers_.pool(),
                              [images = images_, config, id] { return images.hold(config, id); });
@@ -242,12 +242,13 @@ Task<> Linux::note_images(std::vector<images::EnvironmentImage> named) {
   });
 }
 
-// One whose keeper has died meanwhile is no better than none.
+// Empty also if the spare's keeper has died meanwhile.
 Task<std::optional<keeper::Confined>> Linux::take_spare(std::string id,
                                                         keeper::sandbox::Plan plan) {
   std::optional<SpareSandbox> spare = spares_.take(plan);
   if (!spare) co_return std::nullopt;
-  // Before the name is gone by which a next server would find it. The image has its new holder.
+  // Released before the old name disappears, by which a later server would find it. The image
+  // already has its new holder.
   co_await offload(keepers_.pool(),
                    [images = images_, old = spare->id] { return images.release(old); });
   Result<> taken = co_await keepers_.rename(spare->id, id);
@@ -277,7 +278,7 @@ Task<keeper::Confined> Linux::make_spare(std::string id, SpareOrder order,
   co_return confined;
 }
 
-// What could not be made whole is removed, so that a refusal leaves nothing.
+// A partly made sandbox is removed, so that a refusal leaves nothing behind.
 Task<Linux::Made> Linux::make(std::string id, Wanted wanted) {
   const std::string image = only_host_of(wanted.config);
   Result<Made> made = co_await confine(id, std::move(wanted));
@@ -306,7 +307,7 @@ Task<> Linux::open_way_out(std::string id, LinuxConfig config) {
 Task<> Linux::restore_way_out(const PlaceRef& lease) {
   const std::string id = id_of(lease);
   if (egress_gateway_ == nullptr || !box_in(lease.metadata).empty()) co_return Result<>{};
-  // That of a new sandbox is opened beside the rest; without it no command starts.
+  // For a new sandbox it is opened in parallel with the rest; no command starts without it.
   if (egress_gateway_->has(id)) co_return co_await egress_gateway_->wait(id);
   BERTH_CO_TRY(LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
@@ -335,7 +336,7 @@ Task<> Linux::remove(std::string id, std::string image) {
 Task<ProviderLease> Linux::acquire(AcquireLease request) {
   BERTH_CO_TRY(LinuxConfig config, read_linux_config(request.config));
   BERTH_CO_TRY(const std::string id, id_of(SandboxName{.key = request.key}));
-  // A folder has one keeper in its life: what an attempt before this one has left goes first.
+  // A folder has one keeper in its life, so what an earlier attempt left is removed first.
   if (is_there(keepers_.folder_of(id).path)) {
     BERTH_CO_DO(co_await remove(id, only_host_of(config)));
   }
@@ -350,11 +351,11 @@ Task<ProviderLease> Linux::acquire(AcquireLease request) {
     const std::string own_home = user_of(config, made.root).home;
     if (!made.root.layers.empty()) BERTH_CO_DO(co_await seed_home(id, *request.home_id, own_home));
   }
-  // Only who takes a sandbox up again reads it there.
+  // It is read only when a sandbox is resumed.
   if (!config.reuse_lease.value_or(false)) co_return lease;
   const std::string file = keepers_.folder_of(id).path + facts_file;
   BERTH_CO_DO(co_await offload(keepers_.pool(), [file, text = encode_text(lease.metadata)] {
-    // After a power cut there is no sandbox that it could tell of: nothing waits for the disk.
+    // Not synced: after a power cut the sandbox does not exist any more either.
     return keeper::Draft{file}.publish(text);
   }));
   co_return lease;
@@ -371,12 +372,12 @@ Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string 
         return decode_text<bj::object>(text);
       });
   const Result<> renewed = co_await keepers_.renew(id, keeper::limits::first_deadline_ms);
-  // It has been left alone since it was emptied. Whoever gets it need not rely on that.
+  // Nothing should have run since it was emptied, but the next lease must not rely on that.
   const Result<> is_alone = co_await end_all_inside(id);
   if (!is_alone && is_alone.error().code == Errc::cancelled) {
     co_return std::unexpected(is_alone.error());
   }
-  // What is only half there is of no use; the fresh one takes its place.
+  // An incomplete sandbox is of no use; a new one replaces it.
   if (!facts || !renewed || !is_alone) {
     const Result<> removed = co_await remove(id, only_host_of(wanted));
     if (!removed) {
@@ -385,7 +386,7 @@ Task<std::optional<ProviderLease>> Linux::resume(bj::object config, std::string 
     co_return std::optional<ProviderLease>{};
   }
   BERTH_CO_DO(co_await open_way_out(id, wanted));
-  // What the lease before was allowed while it worked is not for this one.
+  // Egress that the previous lease was granted does not apply to this one.
   if (egress_gateway_ != nullptr) BERTH_CO_DO(egress_gateway_->change(id, wanted));
   ProviderLease lease{.provider_lease_id = id, .metadata = *facts};
   lease.metadata["resumedLease"] = true;
@@ -400,7 +401,8 @@ Task<> Linux::release(bj::object config, SandboxName name, LeaseEnd how) {
   }
   const Result<> emptied = co_await empty(id);
   if (emptied || emptied.error().code == Errc::cancelled) co_return emptied;
-  // What cannot be emptied serves nobody else; the next lease finds it gone and has a fresh one.
+  // A sandbox that cannot be emptied is not reused; the next lease finds it missing and gets a new
+  // one.
   log::warn("sandbox.not_emptied", {{"sandbox", id}, {"error", emptied.error().message}});
   co_return co_await remove(id, image_in(config));
 }
@@ -464,7 +466,7 @@ Task<execution::Workspace> Linux::realize(const PlaceRef& lease,
   std::string cwd = text_at(lease.metadata, "remoteCwd").value_or(std::string{usual_workdir});
   if (wanted) {
     const std::string folder = keepers_.folder_of(id_of(lease)).keeper();
-    // Whoever has read of the box in the lease may name it too.
+    // A caller that has read the box path in the lease may use it too.
     const bool is_named = !box.empty() && wanted->starts_with(box + "/");
     const std::string inside = is_named ? wanted->substr(box.size()) : *wanted;
     BERTH_CO_DO(co_await offload(
@@ -477,7 +479,7 @@ Task<execution::Workspace> Linux::realize(const PlaceRef& lease,
   for (const std::string& entry : image_environment(lease.metadata)) {
     if (entry.starts_with("PATH=")) path = entry.substr(5);
   }
-  // What an image or template has installed for its user is found from the agent's home too.
+  // Programs that an image or template installed for its user are also found from the agent's home.
   if (agent_home) path = own_home + "/.local/bin:" + path;
   const bool has_way_out = egress_gateway_ != nullptr && box.empty();
   co_return execution::Workspace{
@@ -498,7 +500,7 @@ Task<execution::Started> Linux::start(const PlaceRef& lease, const execution::Co
       rules.environment.push_back(std::move(entry));
   }
   if (config.output_mb) rules.output_bytes_max = *config.output_mb << 20;
-  // Never a keeper of its own: that would run the command outside.
+  // Never starts a keeper: a new one would run the command outside the sandbox.
   co_return co_await keepers_.start(id_of(lease), command, Keepers::IfNone::tell, std::move(rules));
 }
 
@@ -531,7 +533,7 @@ Task<execution::Usage> Linux::usage(const PlaceRef& lease) {
 Task<std::vector<std::uint16_t>> Linux::listening(const PlaceRef& lease) {
   BERTH_CO_TRY(const LinuxConfig config,
                read_linux_config(config_from(lease.metadata).value_or(lease.config)));
-  // What listens there may be anybody's.
+  // Any process of the machine may be listening there.
   if (config.network == core::LinuxNetwork::host) co_return co_await Execution::listening(lease);
   co_return co_await offload(keepers_.pool(), [folder = keepers_.folder_of(id_of(lease)).keeper()] {
     return ports_inside(folder);

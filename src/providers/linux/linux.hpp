@@ -15,34 +15,34 @@
 namespace berth::providers {
 
 struct LinuxOptions {
-  std::string state_root;      // a folder of this server's own; each sandbox has one in it
+  std::string state_root;      // a folder owned by this server, with one folder per sandbox
   std::string keeper_program;  // path of berth-keeper
   std::string images_folder;
   std::string templates_folder = {};
-  HoldLife hold_life = HoldLife::until_released;  // of what sandboxes start from
-  EgressGateway* egress_gateway = nullptr;        // none: what has no network has no way out either
-  // Folders of this machine that each of them sees. No config can ask for one, so a server, whose
-  // callers are not the owners of its files, gives none.
+  HoldLife hold_life = HoldLife::until_released;  // for what sandboxes start from
+  EgressGateway* egress_gateway = nullptr;  // if null, a sandbox without network has no egress
+  // Host folders that every sandbox sees. No config can request one, so a server sets none: its
+  // callers do not own its files.
   std::vector<keeper::sandbox::Bind> binds = {};
-  std::string homes_root = {};  // of agents; without it each sandbox has a home of its own
+  std::string homes_root = {};  // agents' homes; if empty, each sandbox has its own home
 };
 
-// Sandboxes of this machine. Each is held by a keeper of its own, in a folder named by our key, and
-// is found again by it: nothing here needs to survive a restart of the server.
+// Sandboxes on this machine. Each is held by its own keeper, in a folder named by our key, and is
+// found again by that key: nothing here needs to survive a server restart.
 class Linux final : public Provider, private execution::Execution, private SpareMaker {
  public:
-  // The random and the clock outlive it.
+  // `random` and `clock` must outlive it.
   Linux(asio::any_io_executor executor, asio::thread_pool& pool, Random& random, const Clock& clock,
         LinuxOptions options);
 
   std::string_view key() const override { return core::linux_provider; }
   Task<Verdict> validate(bj::object config) override;
-  // A sandbox that runs `true` and is removed again.
+  // Makes a sandbox, runs `true` in it and removes it.
   Task<Verdict> probe(bj::object config) override;
   Task<ProviderLease> acquire(AcquireLease request) override;
   Task<std::optional<ProviderLease>> resume(bj::object config,
                                             std::string provider_lease_id) override;
-  // One that may be reused is made anew around its working directory, and then waits.
+  // A reusable sandbox is remade around its working directory, and then waits for its next lease.
   Task<> release(bj::object config, SandboxName name, LeaseEnd how) override;
   Task<> destroy(bj::object config, SandboxName name) override;
   bool matches(const bj::object& config, const ReusableLease& lease) const override;
@@ -55,13 +55,13 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<> freeze(bj::object config, SandboxName name) override;
   Task<> thaw(bj::object config, SandboxName name) override;
 
-  // What a config wants to be ready before somebody asks; nothing where it wants none.
+  // The sandboxes that a config wants ready in advance; empty if it wants none.
   Task<std::optional<PoolCustomer>> pool_customer(bj::object config);
-  // Makes that ready in idle time, for all who want something from now on.
+  // Makes them ready in idle time, for exactly these customers from now on.
   void serve_pools(std::vector<PoolCustomer> customers) { spares_.serve(std::move(customers)); }
-  // Removes images that nobody has a use for, but for those that are spared.
+  // Removes unused images, except for spared ones.
   Task<images::Removed> collect_images(images::Spared spared);
-  // Which images environments name: they stay.
+  // Records which images environments name: they are kept.
   Task<> note_images(std::vector<images::EnvironmentImage> named);
 
   execution::Execution* execution() override { return this; }
@@ -89,26 +89,25 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<> set_egress(const PlaceRef& lease, core::LinuxEgress policy) override;
   Task<execution::EgressPage> egress_log(const PlaceRef& lease, std::uint64_t offset) override;
 
-  // The folder, its keeper, and the sandbox around all that the keeper will run.
+  // The folder, its keeper, and the sandbox for everything that the keeper will run.
   struct Made {
     keeper::Confined confined;
     RootLayers root;
-    bool has_home = false;  // that of its agent
+    bool has_home = false;  // the agent's
   };
-  // What is asked of a sandbox: its config, and the folder of this machine that the agent who
-  // works in it is at home in.
+  // What is requested of a sandbox: its config, and the host folder that is the agent's home.
   struct Wanted {
     core::LinuxConfig config;
     std::optional<std::string> home = {};
   };
   keeper::sandbox::Plan plan_for(const Wanted& wanted, const RootLayers& root) const;
-  // A spare one where there is one, or one that is made now.
+  // Takes a spare sandbox if there is one, or makes one.
   Task<Made> take(std::string id, Wanted wanted);
-  // The same; at the level `minimal`, where no folder can be shown, without the agent's home.
+  // The same. At the level `minimal`, which cannot show folders, without the agent's home.
   Task<Made> take_with_home(std::string id, Wanted wanted);
   Task<std::optional<std::string>> home_folder(std::optional<core::AgentHomeId> id);
-  // A new home begins with what an image or template has in the home of its user, but for large
-  // things. Copied inside, by the sandbox's own user.
+  // A new home starts with what the image or template has in its user's home, except for large
+  // files. The sandbox's own user copies it, inside.
   Task<> seed_home(std::string id, core::AgentHomeId home, std::string from);
   Task<std::optional<keeper::Confined>> take_spare(std::string id, keeper::sandbox::Plan plan);
   Task<keeper::Confined> make_spare(std::string id, SpareOrder order,
@@ -118,17 +117,17 @@ class Linux final : public Provider, private execution::Execution, private Spare
   Task<keeper::Confined> confine_keeper(std::string id, keeper::sandbox::Plan plan);
   Task<Made> confine(std::string id, Wanted wanted);
   Task<Made> make(std::string id, Wanted wanted);
-  // Whatever image it holds is let go of; of the host's it is known that nobody holds it.
+  // Releases the image that it holds. For the host's image no hold exists.
   Task<> remove(std::string id, std::string image = {});
-  // Opened beside whatever else has to be done before a command can start.
+  // Opened in parallel with everything else that must happen before a command can start.
   Result<> begin_way_out(const std::string& id, const core::LinuxConfig& config);
   Task<> open_way_out(std::string id, core::LinuxConfig config);
-  // For a lease that a former server acquired. What fails is logged: the command goes on.
+  // For a lease that a previous server acquired. A failure is logged: the command continues.
   Task<> restore_way_out(const PlaceRef& lease);
   Result<LiveSandbox> live(const bj::object& config, const SandboxName& name) const;
   Task<Verdict> try_sandbox(std::string id, core::LinuxConfig config);
   Task<> empty(std::string id);
-  // Everybody in it but its first process. Fails where that is not seen to be alone.
+  // Ends all processes in it but the first. Fails if that is not seen to be the only one left.
   Task<> end_all_inside(std::string id);
   Task<> run_inside(std::string id, std::vector<std::string> argv);
 
@@ -139,7 +138,7 @@ class Linux final : public Provider, private execution::Execution, private Spare
   EgressGateway* egress_gateway_;
   std::vector<keeper::sandbox::Bind> binds_;
   std::string homes_root_;
-  std::set<std::string> probes_;  // under way, and in nobody's books
+  std::set<std::string> probes_;  // in progress, and not recorded anywhere
   WarmPool spares_;
 };
 

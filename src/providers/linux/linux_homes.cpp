@@ -9,12 +9,12 @@
 
 #include <algorithm>
 
-// The homes of agents, which outlive the sandboxes that show them.
+// Agents' homes, which outlive the sandboxes that use them.
 namespace berth::providers {
 namespace {
 
-// $1 is the home that the image has, $2 that of the agent. What is larger than 20 MiB stays where
-// it is: programs are found there by PATH.
+// $1 is the home in the image, $2 the agent's. Items larger than 20 MiB are not copied: programs in
+// them are found by PATH.
 constexpr const char* seed_script = R"sh(
 cd "$1" || exit 0
 for one in * .[!.]*; do
@@ -34,7 +34,7 @@ bool is_home_there(const std::string& path) {
   return ::lstat(path.c_str(), &seen) == 0;
 }
 
-// Where the file system shows no other owners, the user of the sandbox may not write.
+// If the file system does not support id maps, the sandbox's user may not write.
 bool can_use_binds(const keeper::Confined& confined) {
   return std::ranges::find(confined.missing, "idmapped-binds", &keeper::Missing::feature) ==
          confined.missing.end();
@@ -69,7 +69,7 @@ Task<> Linux::seed_home(std::string id, core::AgentHomeId home, std::string from
       id, {"/bin/sh", "-c", seed_script, "sh", from, std::string{agent_home_inside}});
   if (!copied) {
     if (copied.error().code == Errc::cancelled) co_return copied;
-    // An image without a shell has nothing to begin with.
+    // An image without a shell has nothing to copy.
     log::warn("sandbox.home_not_seeded", {{"sandbox", id}, {"error", copied.error().message}});
   }
   co_return co_await offload(keepers_.pool(), [mark] { return replace_file(mark, "", 0600); });

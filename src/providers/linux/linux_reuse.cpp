@@ -7,15 +7,15 @@
 
 #include <unistd.h>
 
-// What becomes of a sandbox between one lease and the next.
+// What happens to a sandbox between one lease and the next.
 namespace berth::providers {
 namespace {
 
-// Longer than a sandbox waits for its next lease before the server destroys it, so that it goes by
-// itself only when there is no server.
+// Longer than a sandbox waits for its next lease before the server destroys it. So it expires by
+// itself only if there is no server.
 constexpr std::int64_t idle_ms = 45LL * 60 * 1000;
 
-// What the next lease is told of the sandbox is true of the new one.
+// Updates what the next lease reads about the sandbox to match the new one.
 Result<> note_remade(const std::string& file, const keeper::Confined& confined) {
   BERTH_TRY(const std::string text, read_file(file, facts_bytes_max));
   BERTH_TRY(bj::object facts, decode_text<bj::object>(text));
@@ -36,7 +36,7 @@ Task<> Linux::empty(std::string id) {
   for (const keeper::Listed& live : listing->live) {
     BERTH_CO_DO(co_await keepers_.cancel(id, live.exec_id, 0));
   }
-  // It listens inside of what is about to end.
+  // It listens in the sandbox that is about to end.
   if (egress_gateway_ != nullptr) BERTH_CO_DO(co_await egress_gateway_->close(id));
   BERTH_CO_TRY(const std::optional<keeper::Confined> remade,
                co_await keepers_.ask<keeper::Confined>(id, keeper::Remake{}));

@@ -1,4 +1,4 @@
-// The verbs of a sandbox as a whole; what they do on the disk is in snapshots.cpp.
+// Operations on a sandbox as a whole; snapshots.cpp has what they do on the disk.
 #include "base/async/offload.hpp"
 #include "providers/linux/linux.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using execution::KeeperLink;
 
-// Longer than the kernel may take to bring every process to a stop.
+// Longer than the kernel may take to stop every process.
 constexpr KeeperLink::Limit freeze_limit = KeeperLink::usual_limit;
 
 std::unexpected<Error> is_gone(const std::string& name) {

@@ -18,9 +18,9 @@ namespace berth::providers {
 namespace {
 
 constexpr std::size_t table_bytes_max = std::size_t{1} << 20;
-constexpr std::string_view listens = "0A";  // the kernel's number of that state
+constexpr std::string_view listens = "0A";  // the kernel's number for that state
 
-// The fields of a line that are separated by blanks, as many as are wanted.
+// The first `count` fields of a line, separated by blanks.
 std::vector<std::string_view> fields_of(std::string_view line, std::size_t count) {
   std::vector<std::string_view> fields;
   while (fields.size() < count) {
@@ -34,7 +34,7 @@ std::vector<std::string_view> fields_of(std::string_view line, std::size_t count
   return fields;
 }
 
-// Its first process is always there and cannot leave its network.
+// The first process always exists and cannot leave its network.
 std::string table_inside(int root, const char* path) {
   const open_how how{.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
                      .mode = 0,
@@ -56,7 +56,7 @@ std::vector<std::uint16_t> ports_in(std::string_view tables) {
   std::vector<std::uint16_t> ports;
   while (!tables.empty()) {
     const std::size_t end = std::min(tables.find('\n'), tables.size());
-    // "sl local_address rem_address st ...": an address in hexadecimal digits, ":" and the port.
+    // "sl local_address rem_address st ...": an address is hexadecimal digits, ":" and the port.
     const auto fields = fields_of(tables.substr(0, end), 4);
     tables.remove_prefix(std::min(end + 1, tables.size()));
     if (fields.size() < 4 || fields[3] != listens) continue;

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-// Which ports something in a sandbox listens on, read from outside: no command runs inside for it.
+// Finds the ports with a listener in a sandbox, from outside: no command runs inside for it.
 namespace berth::providers {
 
-// Of the kernel's tables of TCP sockets, in ascending order, each once.
+// From the kernel's TCP socket tables, in ascending order, without duplicates.
 std::vector<std::uint16_t> ports_in(std::string_view tables);
 
-// Without the doors that Berth itself has there. Blocks.
+// Without Berth's own ports there. Blocks.
 Result<std::vector<std::uint16_t>> ports_inside(const std::string& keeper_folder);
 
 }  // namespace berth::providers

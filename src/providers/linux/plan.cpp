@@ -18,12 +18,12 @@ constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 using core::usual_disk_mb;
 using core::usual_memory_mb;
 using core::usual_pids;
-// As many files as fill what may be written with a page each, and never so many that their names
-// alone are a burden.
+// As many files as would fill the disk limit with one page each, but not so many that their names
+// alone take too much memory.
 constexpr std::int64_t inodes_per_mb = 256;
 constexpr std::int64_t usual_inodes_min = 1024;
 constexpr std::int64_t usual_inodes_max = 750'000;
-// What may be written, and made, is divided: this part is for /tmp and /dev/shm, the rest for /.
+// The disk and file limits are divided: this part is for /tmp and /dev/shm, the rest for /.
 constexpr std::uint64_t scratch_part = 3;
 constexpr std::uint64_t shm_bytes_max = 64 * mebibyte;
 
@@ -44,13 +44,13 @@ std::int64_t inodes_of(const LinuxConfig& config) {
   return config.inodes.value_or(std::clamp(fitting, usual_inodes_min, usual_inodes_max));
 }
 
-// A limit by the field that asks for it, and by the name under which a keeper misses it.
+// A limit: the config field that requests it, and the name under which a keeper reports it missing.
 struct NamedLimit {
   std::string_view field;
   std::string name;
 };
 
-// Of a limit that means several settings, one is the one that it is named after.
+// A limit that consists of several settings is named after one of them.
 std::string name_of(const keeper::sandbox::Limits& limits, std::size_t setting = 0) {
   return keeper::sandbox::settings_of(limits).at(setting).limit;
 }
@@ -92,7 +92,7 @@ keeper::sandbox::Level level_of(core::Isolation isolation) {
 }
 
 // What the next lease of a reused sandbox finds: the work, and nothing that acts by itself. A home
-// is full of what does, so a workdir that holds the home is not kept.
+// is full of such files, so a workdir that contains the home is not kept.
 std::string kept_folder_of(const LinuxConfig& config, const std::string& workdir,
                            const std::string& home) {
   const bool holds_home = (home + "/").starts_with(workdir + "/");

@@ -75,7 +75,7 @@ TEST(LinuxPlan, MayMakeAsManyFilesAsFillWhatMayBeWritten) {
   EXPECT_EQ(inodes_with(R"({"diskMb": 300, "inodes": 900000})"), 900'000U);
 }
 
-// As a keeper tells it where there are no control groups.
+// What a keeper reports on a machine without control groups.
 keeper::Confined without_groups(const core::LinuxConfig& config) {
   keeper::Confined confined{.level = keeper::sandbox::Level::weak};
   for (const auto& setting : keeper::sandbox::settings_of(plan_of(config, {}).limits)) {
@@ -121,7 +121,7 @@ TEST(LinuxPlan, OpensOnlyTheDoorThatIsAskedFor) {
             AllowNestedNamespaces::bit);
 }
 
-// On a machine that gives everything but what the plan itself leaves out.
+// On a machine that provides everything except what the plan itself gives up.
 keeper::Confined best_of(const Plan& plan) {
   using namespace keeper::sandbox;
   Features features;
@@ -133,7 +133,8 @@ keeper::Confined best_of(const Plan& plan) {
   return describe(plan, features, {});
 }
 
-// What a config is refused for when it is saved is what a sandbox would be refused for later.
+// A config is rejected when it is saved for the same reasons that its sandbox would be rejected
+// later.
 TEST(LinuxPlan, IsAtBestAsStrongAsItsConfigSays) {
   for (const std::string network : {"none", "host"}) {
     for (const std::string allow : {"", R"("ptrace")", R"("nested_user_namespaces")",

@@ -8,7 +8,7 @@
 
 namespace berth::providers {
 
-// The steps of a probe, each with its time.
+// The steps of a probe, each with its duration.
 class Steps {
  public:
   template <class T>

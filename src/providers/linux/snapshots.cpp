@@ -29,7 +29,7 @@ Result<keeper::KeeperClient> client_of(const LiveSandbox& sandbox) {
   return keeper::KeeperClient{std::move(socket)};
 }
 
-// What the keeper hands out can only be named; this one can be read.
+// The keeper's descriptor is O_PATH only; this one can be read.
 Result<Fd> open_upper(keeper::KeeperClient& client, const LiveSandbox& sandbox) {
   BERTH_TRY(const Fd named, client.root(keeper::Part::upper));
   Fd upper{::openat(named.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -37,8 +37,8 @@ Result<Fd> open_upper(keeper::KeeperClient& client, const LiveSandbox& sandbox) 
   return upper;
 }
 
-// Where the ids of the files begin: the root of a sandbox belongs to its own root, or to whom that
-// has given it. Of an ordinary user's sandbox all files have the one id that there is.
+// Where the file ids begin: a sandbox's root directory belongs to its own root, or to a user that
+// root gave it to. In an ordinary user's sandbox all files have the same id.
 Result<images::IdRange> ids_of(int upper, const LiveSandbox& sandbox) {
   struct stat seen{};
   if (::fstat(upper, &seen) != 0) return io_failure("look at", sandbox.name, errno);
@@ -47,14 +47,14 @@ Result<images::IdRange> ids_of(int upper, const LiveSandbox& sandbox) {
   return images::IdRange{.first = seen.st_uid - given_to};
 }
 
-// As the keeper mounts it. Without layers nobody needs an overlay.
+// As the keeper mounts it. Without layers there is no overlay.
 images::OverlayMarks marks_of(const RootLayers& root) {
   using keeper::sandbox::Standing;
   if (keeper::sandbox::standing_here() == Standing::root) return images::OverlayMarks::trusted;
   return root.layers.empty() ? images::OverlayMarks::none : images::OverlayMarks::user;
 }
 
-// As the sandbox's own limit: what fits in there fits in here.
+// Same as the sandbox's own limit: what fits there fits here.
 images::Limits copy_limits_of(const core::LinuxConfig& config) {
   images::Limits limits;
   if (config.disk_mb) {
@@ -71,7 +71,7 @@ Result<images::Template> copy_upper(int upper, const LiveSandbox& sandbox, const
   std::optional<images::Template> made;
   const auto copy = [&](const images::ImageStore& /*store*/,
                         const images::TemplateStore& templates) -> Result<> {
-    // Names are for people, and belong to companies; here the id is enough.
+    // Names are for people and belong to companies; here the id is enough.
     images::CaptureRequest wanted{.id = request.key.str(),
                                   .name = "template " + request.key.str(),
                                   .base_image = sandbox.config.image.value_or("host"),
@@ -115,7 +115,7 @@ execution::ChangeKind kind_of(images::LayerChange change) {
   return execution::ChangeKind::removed;
 }
 
-// What a sandbox on the host's programs has before anybody has written anything.
+// What a sandbox on the host's programs contains before anything is written.
 std::vector<images::BornWith> skeleton_of(const core::LinuxConfig& config) {
   using namespace keeper::sandbox;
   std::vector<images::BornWith> all;
@@ -128,7 +128,7 @@ std::vector<images::BornWith> skeleton_of(const core::LinuxConfig& config) {
                    .text = std::string{file.text},
                    .mode = skeleton_file_mode});
   }
-  // What a mount covers has neither a text nor a mode that anybody inside could change.
+  // A covered path has neither content nor a mode that a process inside could change.
   const auto add_part = [&](const char* path) {
     struct stat seen{};
     if (::stat(path, &seen) == 0) {
@@ -153,7 +153,7 @@ std::vector<images::BornWith> skeleton_of(const core::LinuxConfig& config) {
   return all;
 }
 
-// A folder that setup makes where it is missing, and those on the way to it.
+// A folder that setup creates if it is missing, and its parents.
 void add_own(std::set<std::string>& own, const std::string& path) {
   for (std::size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1))
     own.insert(path.substr(1, end - 1));
@@ -200,7 +200,7 @@ Result<bool> delete_captured(const HeldImages& images, const execution::DeleteTe
 Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImages& images) {
   BERTH_TRY(keeper::KeeperClient client, client_of(sandbox));
   BERTH_TRY(const Fd upper, open_upper(client, sandbox));
-  // Looked up again, not held: whoever made the sandbox holds it.
+  // Looked up again, not held: the sandbox's own holder has it.
   BERTH_TRY(const RootLayers root, images.layers_for(sandbox.config));
   images::DiffRequest request{.upper = upper.get(), .marks = marks_of(root)};
   for (auto layer = root.layers.rbegin(); layer != root.layers.rend(); ++layer) {
@@ -209,7 +209,7 @@ Result<execution::Changes> changes_of(const LiveSandbox& sandbox, const HeldImag
   }
   if (root.over_host) {
     request.born_with = skeleton_of(sandbox.config);
-    add_own(request.own, "/home/sandbox");  // whoever its user is
+    add_own(request.own, "/home/sandbox");  // whichever user it has
     if (root.layers.empty()) request.birth = images::DiffRequest::Birth::in_upper;
   }
   for (const char* made : {"/proc", "/sys", "/dev", "/tmp", "/run"}) add_own(request.own, made);

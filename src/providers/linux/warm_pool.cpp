@@ -15,7 +15,7 @@ constexpr auto quiet_before_filling = 50ms;
 constexpr auto tend_every = 5s;
 constexpr auto first_pause = 1s;
 constexpr int pause_doublings_max = 8;
-// Longer than an old one may wait to be removed.
+// Longer than an expired one may wait to be removed.
 constexpr auto lifetime_slack = 5min;
 
 }  // namespace
@@ -28,8 +28,8 @@ WarmPool::WarmPool(asio::any_io_executor executor, SpareMaker& maker, Random& ra
       event_(executor),
       tasks_(std::move(executor)) {}
 
-// The order is that of a customer who is still there: the image that one who has left called by its
-// name may be another by now.
+// The order comes from a customer that still exists: the image name of a former customer may mean
+// another image by now.
 void WarmPool::Shelf::add(PoolCustomer customer) {
   const bool is_first = request.size == 0;
   request.age_max =
@@ -121,7 +121,7 @@ Task<> WarmPool::tend() {
   }
 }
 
-// Shelves are only removed by `retire`, which runs in the same task, so the shelf stays.
+// Only `retire` removes shelves, and it runs in the same task, so the shelf remains valid.
 Task<> WarmPool::fill(Shelf& shelf) {
   in_hand_ = core::SandboxId::make(random_, clock_.now()).str();
   const auto age_max = shelf.request.age_max;
@@ -135,7 +135,7 @@ Task<> WarmPool::fill(Shelf& shelf) {
     shelf.ready.push_back({.sandbox = std::move(sandbox), .made = now, .age_max = age_max});
     co_return Result<>{};
   }
-  // Something of it may be there, also when the making was cut off by stop().
+  // Parts of it may exist, even if stop() interrupted the making.
   half_made_.push_back(id);
   shelf.again_at = now + first_pause * (1 << std::min(shelf.failures++, pause_doublings_max));
   log::warn("pool.fill_failed", {{"sandbox", id}, {"error", made.error().message}});
@@ -154,12 +154,12 @@ Task<> WarmPool::retire(Moment now) {
   co_return Result<>{};
 }
 
-// What cannot be removed is found by the sweeper, because nobody knows it any more.
+// What cannot be removed is no longer recorded, so the sweeper finds it.
 Task<> WarmPool::remove(std::string id) {
   in_hand_ = std::move(id);
   const Result<> removed = co_await maker_.remove_spare(in_hand_);
   if (!removed && removed.error().code == Errc::cancelled) {
-    half_made_.push_back(in_hand_);  // stop() comes back to it
+    half_made_.push_back(in_hand_);  // stop() retries it
   } else if (!removed) {
     log::warn("pool.remove_failed", {{"sandbox", in_hand_}, {"error", removed.error().message}});
   }

@@ -16,8 +16,8 @@
 
 namespace berth::providers {
 
-// What a spare sandbox is made for: a config, and the plan that it has led to. The same config can
-// lead to another plan later, when the name of its image means another image.
+// What a spare sandbox is made for: a config and the plan that resulted from it. The same config
+// can result in another plan later, when its image name means another image.
 struct SpareOrder {
   core::LinuxConfig config;
   keeper::sandbox::Plan plan;
@@ -28,11 +28,11 @@ struct SpareSandbox {
   keeper::Confined confined;
 };
 
-// Makes what a pool holds, and removes it.
+// Makes and removes a pool's sandboxes.
 class SpareMaker {
  public:
   virtual ~SpareMaker() = default;
-  // It goes by itself after its lifetime, in case nobody is left to remove it.
+  // It ends by itself after its lifetime, in case no server is left to remove it.
   virtual Task<keeper::Confined> make_spare(std::string id, SpareOrder order,
                                             std::chrono::milliseconds lifetime) = 0;
   virtual Task<> remove_spare(std::string id) = 0;
@@ -43,29 +43,29 @@ struct PoolRequest {
   std::chrono::milliseconds age_max{};
 };
 
-// An environment that wants sandboxes to be ready.
+// An environment that wants sandboxes kept ready.
 struct PoolCustomer {
   SpareOrder order;
   PoolRequest request;
 };
 
-// Sandboxes that are made before somebody asks for them, each by a plan; one that was taken never
-// comes back. Who has an equal plan shares them: there are as many as all of them wish for
-// together, and none is older than any of them allows. They are made one at a time, and only when
-// nobody has asked for a moment: whoever needs a sandbox now goes first. After a crash they are in
-// nobody's books, and the sweeper removes them as it removes everything of that kind.
+// Sandboxes that are made before they are requested, each for a plan; a taken one never comes back.
+// Customers with equal plans share them: there are as many as all of them request together, and
+// none is older than any of them allows. They are made one at a time, and only when there has been
+// no request for a moment: a sandbox that is needed now goes first. After a crash they are not
+// recorded anywhere, and the sweeper removes them like any other unrecorded sandbox.
 class WarmPool {
  public:
-  // What is referred to outlives the pool.
+  // The references must outlive the pool.
   WarmPool(asio::any_io_executor executor, SpareMaker& maker, Random& random, const Clock& clock);
 
-  // All who wish for something from now on; what nobody of them wishes for goes.
+  // Sets all customers from now on; sandboxes that none of them wants are removed.
   void serve(std::vector<PoolCustomer> customers);
-  // One that is ready and young enough, whoever wished for it; another takes its place.
+  // One that is ready and young enough, whichever customer it was made for. A new one replaces it.
   std::optional<SpareSandbox> take(const keeper::sandbox::Plan& plan);
-  // Ready, being made or being removed.
+  // Whether it is ready, being made or being removed.
   bool holds(const std::string& id) const;
-  // Removes all that is ready. Called last.
+  // Removes everything that is ready. Called last.
   Task<> stop();
 
  private:
@@ -73,19 +73,19 @@ class WarmPool {
   struct Ready {
     SpareSandbox sandbox;
     Moment made;
-    std::chrono::milliseconds age_max;  // when it was made: longer it does not live by itself
+    std::chrono::milliseconds age_max;  // at its making; it does not live longer
   };
-  // All for one plan.
+  // All sandboxes for one plan.
   struct Shelf {
     SpareOrder order;
     PoolRequest request = {};      // of all customers together
-    std::deque<Ready> ready = {};  // the oldest first
+    std::deque<Ready> ready = {};  // oldest first
     int failures = 0;              // in a row
     Moment again_at = {};          // after a failure
 
     void add(PoolCustomer customer);
     bool is_young(const Ready& one, Moment now) const;
-    // One that is too old, or one too many.
+    // One that is too old or surplus.
     std::optional<std::string> take_surplus(Moment now);
   };
 
@@ -101,11 +101,11 @@ class WarmPool {
   Random& random_;
   const Clock& clock_;
   std::list<Shelf> shelves_;
-  std::string in_hand_;                 // the id of the one that is being made or removed
-  std::vector<std::string> half_made_;  // of which something may be there, to be removed
+  std::string in_hand_;                 // the id being made or removed
+  std::vector<std::string> half_made_;  // ids that may be partly made, to be removed
   Moment last_asked_ = {};
   bool is_tended_ = false;
-  bool has_new_requests_ = false;  // that nobody has looked at yet
+  bool has_new_requests_ = false;  // not processed yet
   Event event_;
   TaskGroup tasks_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Says what is there, and can be told to fail.
+// Reports what exists, and can be made to fail.
 class Workbench final : public SpareMaker {
  public:
   Task<keeper::Confined> make_spare(std::string id, SpareOrder order,
@@ -42,7 +42,7 @@ class WarmPoolTest : public testing::Test {
  protected:
   ~WarmPoolTest() override { stop(); }
 
-  // Lets the pool work until it is so, within reason.
+  // Runs the pool until the condition holds, within a bound.
   void work_until(const std::function<bool()>& is_so) {
     loop_.restart();
     for (int turn = 0; turn < 1000 && !is_so(); ++turn) loop_.run_one();
@@ -51,7 +51,7 @@ class WarmPoolTest : public testing::Test {
   void work_until_ready(std::size_t count) {
     work_until([&] { return bench_.there.size() == count; });
   }
-  // Nothing is left to do but to wait.
+  // Runs until only waiting is left.
   void settle() {
     loop_.restart();
     loop_.poll();
@@ -95,7 +95,7 @@ TEST_F(WarmPoolTest, FillsUpAgainAfterOneWasTakenAndNoFurther) {
   pool_.serve({customer("a", two)});
   work_until_ready(2);
   ASSERT_TRUE(pool_.take(plan("a")));
-  work_until_ready(3);  // the one that was taken, and two
+  work_until_ready(3);  // the taken one and two more
   settle();
   EXPECT_EQ(bench_.there.size(), 3U);
   EXPECT_TRUE(bench_.removed.empty());
